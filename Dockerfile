@@ -1,0 +1,29 @@
+# Two images: `docker build --target pdp .` and `docker build --target sidecar .`
+# Each holds the code that its program can reach and the packages that this code imports (test/image/assemble.ts).
+FROM node:24-bookworm-slim AS build
+WORKDIR /src
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY . .
+RUN node_modules/.bin/tsc -p tsconfig.build.json \
+ && node test/image/assemble.ts pdp /out/pdp \
+ && node test/image/sbom.ts /out/pdp > /out/pdp/sbom.json \
+ && node test/image/assemble.ts sidecar /out/sidecar \
+ && node test/image/sbom.ts /out/sidecar > /out/sidecar/sbom.json
+
+# No shell, no package manager; user 65532; nothing is written, so the root may be read-only.
+FROM gcr.io/distroless/nodejs24-debian12:nonroot AS base
+# The gate's command in a Pod says `node`, wherever the base image keeps it.
+ENV PATH=/nodejs/bin:/usr/local/bin:/usr/bin:/bin NODE_ENV=production
+WORKDIR /app
+USER 65532:65532
+
+FROM base AS pdp
+COPY --from=build --chown=0:0 /out/pdp /app
+EXPOSE 8080 9090 9091
+ENTRYPOINT ["node", "/app/pdp/bin.js"]
+
+FROM base AS sidecar
+COPY --from=build --chown=0:0 /out/sidecar /app
+EXPOSE 15080 15090
+ENTRYPOINT ["node", "/app/sidecar/bin.js"]

@@ -1,0 +1,107 @@
+/** The command line of `portcullis-pdp`. */
+import { Command } from 'commander'
+import { addDecisionCommands } from './cli/decisions.ts'
+import { CliError, EXIT } from './cli/errors.ts'
+import { addKeyCommands } from './cli/keys.ts'
+import { addManifestCommands } from './cli/manifest.ts'
+import { addRelationshipCommands } from './cli/relationships.ts'
+import { CLIENT_SETTINGS, readConfig, SETTINGS } from './config.ts'
+import { runCommand } from './process/exit.ts'
+import { createLog } from './process/log.ts'
+import { createShutdown } from './process/shutdown.ts'
+
+const SHUTDOWN_TIMEOUT_MS = 20_000
+
+/** Runs what the arguments say. A server goes on after the promise has resolved, until SIGINT or SIGTERM. */
+export async function runPdpCli(io: NodeJS.Process): Promise<void> {
+  const program = new Command('portcullis-pdp')
+    .description('The Portcullis policy decision point: decisions, management and the identity service.')
+    .addHelpText(
+      'after',
+      `\nEnvironment of serve, migrate and keys (secrets also as …_FILE, the name of a file that holds them):\n${table(SETTINGS)}`,
+    )
+    .addHelpText('after', `\nEnvironment of the commands that ask a running PDP:\n${table(CLIENT_SETTINGS)}`)
+    .showHelpAfterError('Try: portcullis-pdp --help')
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+    })
+  program
+    .command('serve', { isDefault: true })
+    .description('Bring the schema up to date and serve until SIGINT or SIGTERM (the default).')
+    .action(() => runCommand(() => serve(io), io))
+  program
+    .command('migrate')
+    .description('Bring the schema of the database up to date and end.')
+    .action(() => runCommand(() => migrate(io), io))
+  addKeyCommands(program, io)
+  addModelCommands(program, io)
+  const run = runClient(io)
+  addDecisionCommands(program, io, run)
+  addRelationshipCommands(program, io, run)
+  addManifestCommands(program, io, run)
+  for (const command of program.commands) {
+    if (!SERVER_COMMANDS.has(command.name())) exitWithFailure(command, io)
+  }
+  await program.parseAsync(io.argv)
+}
+
+const SERVER_COMMANDS: ReadonlySet<string> = new Set(['serve', 'migrate', 'keys'])
+
+/** Wrong arguments are a failure like any other: 1 is the answer "denied". */
+function exitWithFailure(command: Command, io: NodeJS.Process): void {
+  command.exitOverride((err) => void io.exit(err.exitCode === 0 ? EXIT.ok : EXIT.failed))
+  for (const inner of command.commands) exitWithFailure(inner, io)
+}
+
+function addModelCommands(program: Command, io: NodeJS.Process): void {
+  program
+    .command('model')
+    .description('Relation models in the OpenFGA language.')
+    .command('test')
+    .description(
+      'Run the tests of store files (.fga.yaml) on this engine, without a server: one line for each failure.',
+    )
+    .argument('<file...>', 'store files')
+    .addHelpText('after', '\nExit status: 0 all passed, 1 a test failed, 2 a file could not be used.')
+    .action(async (files: readonly string[]) => {
+      const { runModelTests } = await import('./model-test/model-test.ts')
+      const write = (text: string): boolean => io.stdout.write(text)
+      io.exitCode = await runModelTests(files, { write, directory: io.cwd() })
+    })
+}
+
+/** Runs a command that asks a running PDP; what goes wrong is said without a stack. */
+function runClient(io: NodeJS.Process): (work: () => Promise<number>) => Promise<void> {
+  return async (work) => {
+    // Whoever reads the output may have seen enough.
+    io.stdout.on('error', () => io.exit(EXIT.failed))
+    try {
+      io.exitCode = await work()
+    } catch (err) {
+      io.stderr.write(`${err instanceof CliError ? err.message : err instanceof Error ? err.stack : err}\n`)
+      io.exitCode = EXIT.failed
+    }
+  }
+}
+
+// The server's parts take a second to load, which a question to a running one should not cost.
+async function serve(io: NodeJS.Process): Promise<void> {
+  const { startPdp } = await import('./start.ts')
+  const config = readConfig(io.env)
+  const log = createLog({ service: 'portcullis-pdp', level: config.logLevel })
+  const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
+  shutdown.onSignals((status) => io.exit(status))
+  await startPdp(config, { log, shutdown })
+}
+
+async function migrate(io: NodeJS.Process): Promise<void> {
+  const { migrateStore } = await import('./start.ts')
+  const applied = await migrateStore(readConfig(io.env))
+  io.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied: ${applied.join(', ')}\n`)
+}
+
+function table(settings: readonly (readonly [name: string, meaning: string])[]): string {
+  const width = Math.max(...settings.map(([name]) => name.length))
+  return settings.map(([name, meaning]) => `  ${name.padEnd(width)}  ${meaning}`).join('\n')
+}

@@ -1,0 +1,125 @@
+/** `check` and `explain`: one question, answered for a person or for a script. */
+import type { Command } from 'commander'
+import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
+import { CliError, EXIT } from './errors.ts'
+
+const EXAMPLES = {
+  check: `
+Exit status: 0 allowed, 1 denied, 2 the question could not be answered.
+
+Examples:
+  portcullis-pdp check user:alice viewer invoice:42 -o acme
+  portcullis-pdp check service:importer invoices:approve app:billing -o acme
+  portcullis-pdp check - viewer invoice:42 --token-file token    # the bearer of the token`,
+  explain: `
+Exit status: 0 allowed, 1 denied, 2 the question could not be answered.
+
+Example:
+  portcullis-pdp explain user:alice viewer invoice:42 -o acme`,
+}
+
+type Reason = { readonly code: string; readonly path: readonly object[]; readonly missing: readonly string[] }
+type Result = { readonly allowed: boolean; readonly error?: string; readonly reason?: Reason }
+type Decision = {
+  readonly organization: string | null
+  readonly subject: { readonly type: string; readonly id: string } | null
+  readonly permissions: readonly Result[]
+}
+
+export function addDecisionCommands(
+  program: Command,
+  io: NodeJS.Process,
+  run: (work: () => Promise<number>) => Promise<void>,
+): void {
+  for (const name of ['check', 'explain'] as const) {
+    const command = program
+      .command(name)
+      .summary(name === 'check' ? 'may a subject do this?' : 'as check, with the reason')
+      .description(
+        name === 'check'
+          ? 'Ask a running PDP whether a subject has a relation, or a permission, on a resource.'
+          : 'Ask as check does, and show the chain of grants that allows it, or what is missing.',
+      )
+      .argument('<subject>', 'user:<id> or service:<id>; - for the bearer of the token')
+      .argument('<relation>', 'a relation such as viewer, or a permission key such as invoices:approve')
+      .argument('<resource>', '<type>:<id>')
+      .addHelpText('after', EXAMPLES[name])
+    addConnectionOptions(command).action(
+      (subject: string, relation: string, resource: string, options: ConnectionOptions) =>
+        run(() => decide({ subject, relation, resource, explain: name === 'explain', options, io })),
+    )
+  }
+}
+
+async function decide(asked: {
+  subject: string
+  relation: string
+  resource: string
+  explain: boolean
+  options: ConnectionOptions
+  io: NodeJS.Process
+}): Promise<number> {
+  const { relation, resource, explain, options, io } = asked
+  const subject = asked.subject === '-' ? null : parseSubject(asked.subject)
+  const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: true })
+  const body = {
+    permissions: [{ relation, resource }],
+    ...(subject === null ? {} : { subject }),
+    ...(explain ? { explain } : {}),
+  }
+  const decision = parseDecision(
+    await (await connection.send({ method: 'POST', path: '/oauth/decisions', body })).json(),
+  )
+  const [result] = decision.permissions
+  if (result === undefined) throw new CliError('the PDP answered something else than was asked')
+  if (decision.organization === null)
+    throw new CliError('the token is inactive, or bound to no organization: name one with --organization')
+  if (result.error !== undefined) throw new CliError(`the question cannot be decided: ${result.error}`)
+  io.stdout.write(
+    options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource }),
+  )
+  return result.allowed ? EXIT.ok : EXIT.denied
+}
+
+function parseSubject(text: string): { type: string; id: string } {
+  const match = /^(user|service):(.+)$/.exec(text)
+  if (match === null) throw new CliError(`the subject must be user:<id> or service:<id>, not ${JSON.stringify(text)}`)
+  return { type: match[1] ?? '', id: match[2] ?? '' }
+}
+
+function parseDecision(value: unknown): Decision {
+  if (typeof value === 'object' && value !== null && 'permissions' in value && Array.isArray(value.permissions))
+    return value as Decision
+  throw new CliError('the PDP answered something else than a decision')
+}
+
+function text({
+  decision,
+  result,
+  relation,
+  resource,
+}: {
+  decision: Decision
+  result: Result
+  relation: string
+  resource: string
+}): string {
+  const subject = decision.subject === null ? 'nobody' : `${decision.subject.type}:${decision.subject.id}`
+  const { reason } = result
+  const code = reason === undefined ? '' : ` (${reason.code})`
+  const lines = [
+    `${result.allowed ? 'allowed' : 'denied'}  ${subject} ${relation} ${resource} in ${decision.organization}${code}`,
+  ]
+  if (reason !== undefined && reason.path.length > 0)
+    lines.push('because', ...reason.path.map((step) => `  ${stepText(step)}`))
+  if (reason !== undefined && reason.missing.length > 0)
+    lines.push('one of these would allow it', ...reason.missing.map((tuple) => `  ${tuple}`))
+  return `${lines.join('\n')}\n`
+}
+
+/** `{tuple: …}`, `{member: …}`, `{rule: …}` or `{role_grant: …}`. */
+function stepText(step: object): string {
+  return Object.entries(step)
+    .map(([kind, value]) => `${kind.replace('_', ' ')}: ${value}`)
+    .join(', ')
+}

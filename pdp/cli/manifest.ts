@@ -1,0 +1,82 @@
+/** `manifest`: what an app declares, shown, tried and applied. */
+import { readFile } from 'node:fs/promises'
+import type { Command } from 'commander'
+import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
+import { CliError, EXIT } from './errors.ts'
+
+type Effect = { readonly permission: string; readonly subject: string; readonly organization: string | null }
+type DryRun = {
+  readonly version: number
+  readonly gains: readonly Effect[]
+  readonly loses: readonly Effect[]
+  readonly complete: boolean
+}
+type Asked = { readonly app: string; readonly options: ConnectionOptions; readonly io: NodeJS.Process }
+
+export function addManifestCommands(
+  program: Command,
+  io: NodeJS.Process,
+  run: (work: () => Promise<number>) => Promise<void>,
+): void {
+  const group = program.command('manifest').description('Manifests of apps, on a running PDP.')
+  addConnectionOptions(
+    group.command('get').description('Print the manifest that counts now, as JSON.').argument('<app>', 'the app’s id'),
+  ).action((app: string, options: ConnectionOptions) => run(() => show({ app, options, io })))
+  addConnectionOptions(
+    group
+      .command('apply')
+      .description('Declare what an app has: its audiences, permissions, roles and model.')
+      .argument('<app>', 'the app’s id')
+      .argument('<file>', 'YAML or JSON')
+      .option('--dry-run', 'change nothing, and say who would gain and lose what'),
+  ).action((app: string, file: string, options: ConnectionOptions & { dryRun?: true }) =>
+    run(() => apply({ app, options, io }, { file, dryRun: options.dryRun === true })),
+  )
+}
+
+const pathOf = (app: string): string => `/v1/apps/${encodeURIComponent(app)}/manifest`
+const open = ({ options, io }: Asked) => connect(options, { env: io.env, fetch, scope: 'manifest:write', bind: false })
+
+async function show(asked: Asked): Promise<number> {
+  const connection = await open(asked)
+  const response = await connection.send({ method: 'GET', path: pathOf(asked.app) })
+  asked.io.stdout.write(`${JSON.stringify(await response.json(), null, 2)}\n`)
+  return EXIT.ok
+}
+
+async function apply(asked: Asked, { file, dryRun }: { file: string; dryRun: boolean }): Promise<number> {
+  const bytes = await readFile(file).catch((cause: Error) => {
+    throw new CliError(`${file} cannot be read: ${cause.message}`, { cause })
+  })
+  const connection = await open(asked)
+  const response = await connection.send({
+    method: 'PUT',
+    path: `${pathOf(asked.app)}${dryRun ? '?dry_run=true' : ''}`,
+    // JSON is YAML.
+    lines: { stream: once(bytes), type: 'application/yaml' },
+  })
+  const answer = (await response.json()) as DryRun
+  asked.io.stdout.write(
+    asked.options.json === true ? `${JSON.stringify(answer)}\n` : text(answer, { dryRun, app: asked.app }),
+  )
+  return EXIT.ok
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
+}
+
+function text(answer: DryRun, { dryRun, app }: { dryRun: boolean; app: string }): string {
+  if (!dryRun) return `${app} has version ${answer.version}\n`
+  const line =
+    (sign: string) =>
+    ({ permission, subject, organization }: Effect) =>
+      `${sign} ${permission}  ${subject} ${organization === null ? 'everywhere' : `in ${organization}`}`
+  const lines = [
+    `${app} would have version ${answer.version}`,
+    ...answer.gains.map(line('+')),
+    ...answer.loses.map(line('-')),
+    ...(answer.complete ? [] : ['and more, which is not listed']),
+  ]
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,153 @@
+/** `relationships`: tuples of an organization, listed, written, deleted, imported and exported. */
+import { createReadStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { type Command, InvalidArgumentError } from 'commander'
+import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
+import { CliError, EXIT, problemError } from './errors.ts'
+
+const TUPLE = 'type:id#relation@subject, such as invoice:42#viewer@user:alice'
+const IMPORT_HELP = `
+Each line is a tuple, optionally followed by the instant at which it ends, or the same as JSON. Empty lines and lines
+that begin with # are skipped. 1,000 lines are stored at a time, all or none; after a mistake, mend the line and go on
+with --after-line.
+
+Examples:
+  portcullis-pdp relationships import tuples.txt -o acme
+  portcullis-pdp relationships export -o acme | portcullis-pdp relationships import - -o copy`
+
+type Run = (work: () => Promise<number>) => Promise<void>
+type Filter = { readonly object?: string; readonly relation?: string; readonly subject?: string }
+
+export function addRelationshipCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const group = program.command('relationships').description('Tuples of an organization, on a running PDP.')
+  for (const op of ['write', 'delete'] as const) {
+    addConnectionOptions(
+      group
+        .command(op)
+        .description(`${op === 'write' ? 'Write' : 'Delete'} tuples, all or none.`)
+        .argument('<tuple...>', TUPLE),
+    ).action((tuples: readonly string[], options: ConnectionOptions) => run(() => write({ op, tuples, options, io })))
+  }
+  addConnectionOptions(
+    group
+      .command('import')
+      .description('Write a tuple per line of a file.')
+      .argument('<file>', 'a file, or - for standard input')
+      .option('--after-line <number>', 'skip the lines up to this one', lineNumber)
+      .addHelpText('after', IMPORT_HELP),
+  ).action((file: string, options: ConnectionOptions & { afterLine?: number }) =>
+    run(() => importFile(file, options, io)),
+  )
+  addConnectionOptions(
+    group
+      .command('export')
+      .description('Print a tuple per line, which import reads back; with --json as JSON.')
+      .option('--object <object>', 'only of this object')
+      .option('--relation <relation>', 'only of this relation')
+      .option('--subject <subject>', 'only of this subject'),
+  ).action((options: ConnectionOptions & Filter) => run(() => exportAll(options, io)))
+}
+
+function lineNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('not a line number')
+  return Number(text)
+}
+
+async function open(
+  options: ConnectionOptions,
+  io: NodeJS.Process,
+  scope: string,
+): Promise<{ connection: Connection; path: string }> {
+  const { organization } = options
+  if (organization === undefined) throw new CliError('name the organization with --organization')
+  const connection = await connect(options, { env: io.env, fetch, scope, bind: false })
+  return { connection, path: `/v1/organizations/${encodeURIComponent(organization)}/relationships` }
+}
+
+async function write(asked: {
+  op: 'write' | 'delete'
+  tuples: readonly string[]
+  options: ConnectionOptions
+  io: NodeJS.Process
+}): Promise<number> {
+  const { op, tuples, options, io } = asked
+  const { connection, path } = await open(options, io, 'relationships:write')
+  const response = await connection.send({ method: 'POST', path, body: { [op]: tuples } })
+  const body: unknown = await response.json()
+  const done = op === 'write' ? 'stored' : 'deleted'
+  io.stdout.write(options.json === true ? `${JSON.stringify(body)}\n` : `${done}: ${tuples.length}\n`)
+  return EXIT.ok
+}
+
+async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process): Promise<number> {
+  const { object, relation, subject } = options
+  const { connection, path } = await open(options, io, 'relationships:read')
+  const filter = Object.entries({ object, relation, subject }).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  )
+  const query = new URLSearchParams(filter).toString()
+  const response = await connection.send({
+    method: 'GET',
+    path: `${path}:export${query === '' ? '' : `?${query}`}`,
+    accept: options.json === true ? 'application/x-ndjson' : 'text/plain',
+  })
+  try {
+    if (response.body !== null) await pipeline(Readable.fromWeb(response.body), io.stdout, { end: false })
+  } catch (cause) {
+    throw new CliError(
+      `the export broke off, and what was printed is not all: ${cause instanceof Error ? cause.message : cause}`,
+      { cause },
+    )
+  }
+  return EXIT.ok
+}
+
+type Progress = { readonly line: number; readonly tuples?: number; readonly done?: true; readonly problem?: object }
+
+async function importFile(
+  file: string,
+  options: ConnectionOptions & { afterLine?: number },
+  io: NodeJS.Process,
+): Promise<number> {
+  const { afterLine = 0 } = options
+  const source = file === '-' ? io.stdin : createReadStream(file)
+  if (file !== '-') await readable(source, file)
+  const { connection, path } = await open(options, io, 'relationships:write')
+  const response = await connection.send({
+    method: 'POST',
+    path: `${path}:import?after_line=${afterLine}`,
+    lines: { stream: source, type: 'application/x-ndjson' },
+  })
+  let last: Progress = { line: afterLine }
+  const terminal = io.stderr.isTTY === true
+  for await (const progress of progressOf(response)) {
+    last = progress
+    if (options.json === true) io.stdout.write(`${JSON.stringify(progress)}\n`)
+    else if (terminal) io.stderr.write(`\r${progress.line} lines`)
+  }
+  if (terminal && options.json !== true) io.stderr.write('\n')
+  if (last.done === true) {
+    if (options.json !== true) io.stdout.write(`stored: ${last.tuples ?? 0} tuples of ${last.line} lines\n`)
+    return EXIT.ok
+  }
+  const reason = last.problem === undefined ? 'the answer broke off' : problemError(0, last.problem).message
+  throw new CliError(`${reason}\nlines up to ${last.line} are stored; go on with --after-line ${last.line}`)
+}
+
+function readable(source: Readable, file: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    source.once('open', () => resolve())
+    source.once('error', (cause) => reject(new CliError(`${file} cannot be read: ${cause.message}`, { cause })))
+  })
+}
+
+async function* progressOf(response: Response): AsyncGenerator<Progress> {
+  let rest = ''
+  const decoder = new TextDecoder()
+  for await (const piece of response.body ?? []) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) yield JSON.parse(line) as Progress
+  }
+}

@@ -1,0 +1,212 @@
+/** The policy decision point over a store: evaluates questions at one moment, and says at which. */
+import { type Answer, type Asked, answerCheck } from './decide/check.ts'
+import { NO_MODEL } from './decide/model.ts'
+import { createModelCompiler, type ModelCompiler } from './decide/models.ts'
+import { isId, quote } from './decide/names.ts'
+import { assertCheck, assertRequest } from './decide/request.ts'
+import { heldPermissions, lineage } from './decide/roles.ts'
+import type { View } from './decide/view.ts'
+import { PdpError } from './errors.ts'
+import { listPage } from './list.ts'
+import type {
+  DecideRequest,
+  Decision,
+  EntitlementResult,
+  Pdp,
+  PdpOptions,
+  PermissionCheck,
+  PermissionResult,
+  Subject,
+} from './pdp.ts'
+import { revisionText } from './revision.ts'
+import type { JsonObject, Store } from './store/contracts.ts'
+import { EntitlementCache } from './store/entitlement-cache.ts'
+import { Freshness } from './store/freshness.ts'
+import { isResident, residentMoments } from './store/memory.ts'
+import type { Fresh, Moments } from './store/moments.ts'
+
+export const TUPLES_PER_REQUEST_MAX = 100_000
+/** Moments taken for one request at most, before the entitlement source is said to be unavailable. */
+const MOMENTS_MAX = 10
+
+type Parts = {
+  readonly store: Store
+  readonly moments: Moments
+  readonly entitlements: EntitlementCache
+  readonly compile: ModelCompiler
+}
+
+/** @throws TypeError when `app` is not an id. */
+export function createPdp(options: PdpOptions): Pdp {
+  const { store, app = null } = options
+  if (app !== null && !isId(app)) throw new TypeError(`app ${quote(app)} is not an id`)
+  const parts: Parts = {
+    store,
+    moments: isResident(store) ? residentMoments(store) : new Freshness(options),
+    entitlements: new EntitlementCache(store),
+    compile: createModelCompiler(),
+  }
+  return {
+    decide: (request) => decideAt(parts, { app, ...request }),
+    can: (organization, subject, relation, resource) =>
+      canAt(parts, { organization, subject, app, check: { relation, resource } }),
+    async entitlement(organization, key) {
+      // Entitlements are the organization's; the subject plays no part in them.
+      const { entitlements } = await decideAt(parts, {
+        organization,
+        subject: { type: 'service', id: 'any' },
+        entitlements: [key],
+        app,
+      })
+      return entitlements.get(key) ?? null
+    },
+    held: (request) => held(parts, request),
+    claimsEntitlements: (organization) => claimsEntitlements(parts, organization),
+    async lineage(organization) {
+      const { value } = await parts.moments.ask({ organization, evaluate: (view) => lineage(view, organization) })
+      return value.length === 0 ? null : value
+    },
+    listResources: (request) => listPage(parts, { app, ...request, kind: 'resources' }),
+    listSubjects: (request) => listPage(parts, { app, ...request, kind: 'subjects' }),
+    close: () => store.close(),
+  }
+}
+
+const subjectName = (subject: Subject): string => `${subject.type}:${subject.id}`
+
+/** One check without reasons: the path that applications take on every request of theirs. */
+async function canAt(
+  { moments, compile }: Parts,
+  request: { organization: string; subject: Subject; app: string | null; check: PermissionCheck },
+): Promise<boolean> {
+  const { organization, subject, app, check } = request
+  assertCheck(organization, subject, check)
+  const asked = { organization, subject: subjectName(subject), app }
+  const evaluate = (view: View): boolean | undefined => {
+    const manifests = view.manifests()
+    if (manifests === undefined) return foresee(view, asked, check)
+    return answerCheck(view, compile(manifests), asked, check)?.allowed
+  }
+  if (moments.look !== undefined) return evaluate(moments.look()) === true
+  return (await moments.ask({ organization, evaluate })).value
+}
+
+/** Without the model an evaluation only finds out what else has to be loaded; what it comes to does not matter. */
+function foresee(view: View, asked: Asked, check: PermissionCheck): undefined {
+  try {
+    answerCheck(view, NO_MODEL, asked, check)
+  } catch (error) {
+    if (!(error instanceof PdpError) || error.code !== 'evaluation_limit') throw error
+  }
+}
+
+async function decideAt(parts: Parts, request: DecideRequest & { app: string | null }): Promise<Decision> {
+  assertRequest(request)
+  const { organization, subject, permissions = [], entitlements = [], app } = request
+  const asked = { organization, subject: subjectName(subject), app, explain: request.explain === true }
+  for (let moment = 0; moment < MOMENTS_MAX; moment++) {
+    const fresh = await parts.moments.ask({
+      organization,
+      evaluate: (view) => answerAll(view, parts.compile, { asked, checks: permissions }),
+    })
+    const values = await entitlementValues(parts, { organization, keys: entitlements, fresh })
+    if (values === undefined) continue // written meanwhile: everything is answered anew at one moment
+    return {
+      permissions: permissions.map((check, i) => resultOf(check, fresh.value[i])),
+      entitlements: values,
+      get revision() {
+        return revisionText(fresh)
+      },
+      validUntilMs: fresh.validUntilMs,
+    }
+  }
+  throw new PdpError('store_unavailable', 'the entitlements changed faster than they could be read')
+}
+
+const NO_ENTITLEMENTS: ReadonlyMap<string, EntitlementResult | null> = new Map()
+
+async function entitlementValues(
+  { entitlements }: Parts,
+  asked: { organization: string; keys: readonly string[]; fresh: Fresh<unknown> },
+): Promise<ReadonlyMap<string, EntitlementResult | null> | undefined> {
+  const { organization, keys, fresh } = asked
+  if (keys.length === 0) return NO_ENTITLEMENTS
+  const standing = fresh.vector.logs.get(organization)
+  if (standing === undefined) return new Map(keys.map((key) => [key, null]))
+  const values = await entitlements.read(organization, standing, keys)
+  if (values === undefined) return undefined
+  return new Map(
+    [...values].map(([key, found]) => [
+      key,
+      found === null ? null : entitlementResult(found.value, standing.entitlementVersion),
+    ]),
+  )
+}
+
+const entitlementResult = (value: JsonObject, version: number): EntitlementResult => ({
+  value,
+  version,
+  boolean: () => value.enabled === true,
+})
+
+type Outcome = Answer | { readonly limit: PdpError }
+
+/** Every check is evaluated before any row is loaded, so that one load serves them all. */
+function answerAll(
+  view: View,
+  compile: ModelCompiler,
+  request: { asked: Asked; checks: readonly PermissionCheck[] },
+): readonly Outcome[] | undefined {
+  const manifests = view.manifests()
+  const model = manifests === undefined ? NO_MODEL : compile(manifests)
+  // Without the model an evaluation only finds out what else has to be loaded.
+  let missing = manifests === undefined
+  const meter = { tuplesCount: 0 }
+  const asked = { ...request.asked, meter }
+  const outcomes: Outcome[] = []
+  for (const check of request.checks) {
+    try {
+      assertWithinRequest(meter)
+      const answer = answerCheck(view, model, asked, check)
+      assertWithinRequest(meter)
+      if (answer === undefined) missing = true
+      else outcomes.push(answer)
+    } catch (error) {
+      if (!(error instanceof PdpError) || error.code !== 'evaluation_limit') throw error
+      outcomes.push({ limit: error })
+    }
+  }
+  return missing ? undefined : outcomes
+}
+
+function assertWithinRequest({ tuplesCount }: { readonly tuplesCount: number }): void {
+  if (tuplesCount <= TUPLES_PER_REQUEST_MAX) return
+  throw new PdpError('evaluation_limit', `the request visited more than ${TUPLES_PER_REQUEST_MAX} tuples`)
+}
+
+function resultOf(check: PermissionCheck, outcome: Outcome | undefined): PermissionResult {
+  const { relation, resource } = check
+  if (outcome === undefined || 'limit' in outcome) {
+    return { relation, resource, allowed: false, reasonCode: 'evaluation_limit', error: 'evaluation_limit' }
+  }
+  const { allowed, code, reason } = outcome
+  return { relation, resource, allowed, reasonCode: code, ...(reason === undefined ? {} : { reason }) }
+}
+
+/** Opaque to callers: what was read where. */
+async function held({ moments }: Parts, request: { organization: string; subject: Subject; app: string | null }) {
+  const { organization, subject, app } = request
+  const { value } = await moments.ask({
+    organization,
+    evaluate: (view) => heldPermissions(view, { organization, subject: subjectName(subject), app }),
+  })
+  return { roles: value.roles, permissions: [...new Set(value.permissions.map((p) => p.key))].sort() }
+}
+
+async function claimsEntitlements({ store, moments }: Parts, organization: string) {
+  const { value } = await moments.ask({ organization, evaluate: (view) => lineage(view, organization) })
+  if (value.length === 0) return null
+  const { version, values } = await store.entitlements(organization, 'all')
+  const claims = [...values].filter(([, e]) => e.enforcement === 'Claims').map(([key, e]) => [key, e.value] as const)
+  return { version, values: Object.fromEntries(claims) }
+}

@@ -1,0 +1,201 @@
+/** Compiles the OpenFGA language (schema 1.1), and refuses what cannot be evaluated, with line and column. */
+import openfga from '@openfga/syntax-transformer'
+import { type Mistake, PdpError } from '../errors.ts'
+import { MEMBERSHIP_RELATIONS } from './membership.ts'
+import type { Direct, Expression, Model } from './model.ts'
+
+/** Characters of one model at most. */
+export const MODEL_CHARACTERS_MAX = 256 * 1024
+
+/** What every model may refer to without declaring it. A model that declares one of these types replaces our declaration. */
+const BUILT_IN: Readonly<Record<string, string>> = {
+  user: '',
+  service: '',
+  group: '\n  relations\n    define member: [user, service, group#member]',
+  organization: `\n  relations${[...MEMBERSHIP_RELATIONS].map((tier) => `\n    define ${tier}: [user]`).join('')}`,
+}
+
+type Userset = {
+  this?: object
+  computedUserset?: { relation?: string }
+  tupleToUserset?: { tupleset?: { relation?: string }; computedUserset?: { relation?: string } }
+  union?: { child?: readonly Userset[] }
+  intersection?: { child?: readonly Userset[] }
+  difference?: { base?: Userset; subtract?: Userset }
+}
+type Reference = { type: string; relation?: string; wildcard?: object; condition?: string }
+type TypeDefinition = {
+  type: string
+  relations?: Record<string, Userset>
+  metadata?: { relations?: Record<string, { directly_related_user_types?: readonly Reference[] }> } | null
+}
+export type ModelDocument = {
+  schema_version: string
+  type_definitions: readonly TypeDefinition[]
+  conditions?: Record<string, object>
+}
+
+/**
+ * The types that the text declares; ours are not among them unless it does.
+ * @param options `builtIn` false: the text may refer to nothing but what it declares.
+ * @throws PdpError `request_invalid` with every mistake; its place is `line:column`.
+ */
+export function compileModel(text: string, options: { readonly builtIn?: boolean } = {}): Model {
+  if (text.length > MODEL_CHARACTERS_MAX)
+    throw refusal([{ place: '1:1', message: `more than ${MODEL_CHARACTERS_MAX} characters` }])
+  const declared = parsed(() => openfga.transformer.transformDSLToJSONObject(text) as unknown as ModelDocument)
+  const ours = options.builtIn === false ? [] : Object.entries(BUILT_IN)
+  const missing = ours.filter(([type]) => !declared.type_definitions.some((d) => d.type === type))
+  const whole = `${text.trimEnd()}\n${missing.map(([type, relations]) => `type ${type}${relations}\n`).join('')}`
+  refuseConditions(declared) // first, since they may be what the rest of the mistakes come from
+  parsed(() => openfga.validator.validateDSL(whole))
+  return compileDocument(declared)
+}
+
+/** As compileModel, for a model that is already parsed and validated. */
+export function compileDocument(document: ModelDocument): Model {
+  refuseConditions(document)
+  const model = new Map(
+    document.type_definitions.map((definition) => {
+      const relations = Object.entries(definition.relations ?? {}).map(
+        ([relation, rewrite]) => [relation, expressionOf(definition, document, { relation, rewrite })] as const,
+      )
+      return [definition.type, new Map(relations)] as const
+    }),
+  )
+  refuseNegativeCycles(model)
+  return model
+}
+
+/** What the parser or the validator of the language refuses, as a PdpError `request_invalid` with every mistake. */
+export function parsed<T>(parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    throw refusal(mistakesOf(error))
+  }
+}
+
+function refusal(mistakes: readonly Mistake[]): PdpError {
+  return new PdpError(
+    'request_invalid',
+    `the model is not valid: ${mistakes.map((m) => `${m.place} ${m.message}`).join('; ')}`,
+    {
+      mistakes,
+    },
+  )
+}
+
+/** The parser counts lines and columns from 0. Mistakes in a module of several name its file first. */
+function mistakesOf(error: unknown): readonly Mistake[] {
+  type Found = { msg?: string; line?: { start?: number }; column?: { start?: number }; file?: string }
+  const found = (error as { errors?: readonly Found[] }).errors
+  if (!Array.isArray(found) || found.length === 0)
+    return [{ place: '1:1', message: String((error as Error).message ?? error) }]
+  return found.map((e: Found) => ({
+    place: `${e.file === undefined ? '' : `${e.file}:`}${(e.line?.start ?? 0) + 1}:${(e.column?.start ?? 0) + 1}`,
+    message: e.msg ?? 'invalid',
+  }))
+}
+
+function refuseConditions(document: ModelDocument): void {
+  const names = new Set(Object.keys(document.conditions ?? {}))
+  for (const definition of document.type_definitions) {
+    for (const { directly_related_user_types: references } of Object.values(definition.metadata?.relations ?? {})) {
+      for (const { condition } of references ?? [])
+        if (condition !== undefined && condition !== '') names.add(condition)
+    }
+  }
+  if (names.size === 0) return
+  const list = [...names].map((name) => `"${name}"`).join(', ')
+  throw refusal([
+    {
+      place: '1:1',
+      message: `the model uses ${names.size === 1 ? 'condition' : 'conditions'} ${list}; conditions are not supported yet`,
+    },
+  ])
+}
+
+function referencesOf(definition: TypeDefinition, relation: string): Direct {
+  const references = definition.metadata?.relations?.[relation]?.directly_related_user_types ?? []
+  const plain = references.filter((r) => r.wildcard === undefined && (r.relation ?? '') === '')
+  return {
+    types: new Set(plain.map((r) => r.type)),
+    wildcards: new Set(references.filter((r) => r.wildcard !== undefined).map((r) => r.type)),
+    usersets: new Set(references.filter((r) => (r.relation ?? '') !== '').map((r) => `${r.type}#${r.relation}`)),
+  }
+}
+
+function expressionOf(
+  definition: TypeDefinition,
+  document: ModelDocument,
+  of: { readonly relation: string; readonly rewrite: Userset },
+): Expression {
+  const { relation, rewrite } = of
+  const nested = (part: Userset): Expression => expressionOf(definition, document, { relation, rewrite: part })
+  if (rewrite.this !== undefined) return { kind: 'direct', allowed: referencesOf(definition, relation) }
+  if (rewrite.computedUserset !== undefined)
+    return { kind: 'computed', relation: rewrite.computedUserset.relation ?? '' }
+  if (rewrite.union !== undefined) return { kind: 'union', parts: (rewrite.union.child ?? []).map(nested) }
+  if (rewrite.intersection !== undefined)
+    return { kind: 'intersection', parts: (rewrite.intersection.child ?? []).map(nested) }
+  if (rewrite.difference?.base !== undefined && rewrite.difference.subtract !== undefined) {
+    return { kind: 'exclusion', base: nested(rewrite.difference.base), subtract: nested(rewrite.difference.subtract) }
+  }
+  if (rewrite.tupleToUserset !== undefined) {
+    const tupleset = rewrite.tupleToUserset.tupleset?.relation ?? ''
+    return {
+      kind: 'from',
+      tupleset,
+      relation: rewrite.tupleToUserset.computedUserset?.relation ?? '',
+      parents: referencesOf(definition, tupleset),
+    }
+  }
+  throw refusal([
+    { place: '1:1', message: `relation ${definition.type}#${relation} has a rewrite that this version does not know` },
+  ])
+}
+
+type Edge = { readonly to: string; readonly negative: boolean }
+
+/** A relation that is defined by its own absence has no least solution, so there is no right answer to give. */
+function refuseNegativeCycles(model: Model): void {
+  const edges = new Map<string, readonly Edge[]>()
+  for (const [type, relations] of model) {
+    for (const [relation, expression] of relations) edges.set(`${type}#${relation}`, edgesOf(type, expression, false))
+  }
+  for (const [from, out] of edges) {
+    const back = out.find((edge) => edge.negative && reaches(edges, edge.to, from))
+    if (back === undefined) continue
+    throw refusal([
+      { place: '1:1', message: `relation ${from} depends on itself through "but not" (by way of ${back.to})` },
+    ])
+  }
+}
+
+function edgesOf(type: string, expression: Expression, negative: boolean): readonly Edge[] {
+  switch (expression.kind) {
+    case 'direct':
+      return [...expression.allowed.usersets].map((to) => ({ to, negative }))
+    case 'computed':
+      return [{ to: `${type}#${expression.relation}`, negative }]
+    case 'from':
+      return [...expression.parents.types].map((parent) => ({ to: `${parent}#${expression.relation}`, negative }))
+    case 'exclusion':
+      return [...edgesOf(type, expression.base, negative), ...edgesOf(type, expression.subtract, true)]
+    default:
+      return expression.parts.flatMap((part) => edgesOf(type, part, negative))
+  }
+}
+
+function reaches(edges: ReadonlyMap<string, readonly Edge[]>, from: string, target: string): boolean {
+  const seen = new Set<string>()
+  const todo = [from]
+  for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
+    if (at === target) return true
+    if (seen.has(at)) continue
+    seen.add(at)
+    for (const { to } of edges.get(at) ?? []) todo.push(to)
+  }
+  return false
+}

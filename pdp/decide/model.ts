@@ -1,0 +1,27 @@
+/** Relation models: the OpenFGA language (schema 1.1) compiled into what the evaluator walks. */
+
+/** Which subjects a relation's own tuples may name. A stored tuple that is not allowed does not count. */
+export type Direct = {
+  /** `user` */
+  readonly types: ReadonlySet<string>
+  /** `user:*` */
+  readonly wildcards: ReadonlySet<string>
+  /** `group#member` */
+  readonly usersets: ReadonlySet<string>
+}
+export type Expression =
+  | { readonly kind: 'direct'; readonly allowed: Direct }
+  | { readonly kind: 'union' | 'intersection'; readonly parts: readonly Expression[] }
+  | { readonly kind: 'exclusion'; readonly base: Expression; readonly subtract: Expression }
+  | { readonly kind: 'computed'; readonly relation: string }
+  /** `relation from tupleset` */
+  | { readonly kind: 'from'; readonly tupleset: string; readonly relation: string; readonly parents: Direct }
+/** type -> relation -> expression. A type that is not in it has direct tuples and usersets for any relation. */
+export type Model = ReadonlyMap<string, ReadonlyMap<string, Expression>>
+
+export const NO_MODEL: Model = new Map()
+
+/** The models of all apps as one: a type is declared by one app only. */
+export function mergeModels(models: readonly Model[]): Model {
+  return new Map(models.flatMap((model) => [...model]))
+}

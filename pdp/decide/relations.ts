@@ -1,0 +1,321 @@
+/** The relationship engine: does `object#relation` hold `subject`? Synchronous over one view, so it sees one moment. */
+import { PdpError } from '../errors.ts'
+import type { ReasonStep } from '../pdp.ts'
+import type { LogId } from '../store/contracts.ts'
+import { MEMBERSHIP_RELATIONS } from './membership.ts'
+import type { Direct, Expression, Model } from './model.ts'
+import { typeOf } from './names.ts'
+import { DEPTH_MAX, FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
+
+export const TUPLES_PER_CHECK_MAX = 10_000
+
+/** How the allow came about, for the reason code: a tuple, a membership, a group above the subject, a rule of a model. */
+export type Way = 'tuple' | 'membership' | 'group' | 'model'
+/** The relations being evaluated, innermost first: what makes cycles visible. */
+type Frame = { readonly object: string; readonly relation: string; readonly up: Frame | null; readonly depth: number }
+/** How an allow came about, innermost step first; and tuples, any one of which would turn the denial into an allow. */
+type Notes = { readonly path: ReasonStep[]; readonly missing: string[] }
+type Known = { readonly truth: Truth; readonly path: readonly ReasonStep[] }
+
+/** Missing tuples that are named at most. */
+const MISSING_MAX = 20
+const NO_STEPS: readonly ReasonStep[] = []
+
+/** One check. `way`, `tuplesCount` and what `explanation` says are read afterwards. */
+export class RelationCheck {
+  way: Way = 'tuple'
+  /** Tuples looked at so far. */
+  tuplesCount = 0
+  readonly #view: View
+  readonly #log: LogId
+  readonly #model: Model
+  readonly #subject: string
+  readonly #subjectType: string
+  /** Results of this check that do not depend on a relation still being evaluated. */
+  #known: Map<string, Known> | null = null
+  /** The outermost frame that a cycle was cut at, as its depth; results below it depend on it. */
+  #cutAt = Number.POSITIVE_INFINITY
+  readonly #notes: Notes | null
+  /** Rows were missing somewhere. */
+  #missing = false
+
+  constructor(options: { view: View; log: LogId; model: Model; subject: string; explain: boolean }) {
+    this.#view = options.view
+    this.#log = options.log
+    this.#model = options.model
+    this.#subject = options.subject
+    this.#notes = options.explain ? { path: [], missing: [] } : null
+    // A userset asked about is only ever found by name: it is a subject of no type.
+    this.#subjectType = options.subject.includes('#') ? '' : typeOf(options.subject)
+  }
+
+  /** The chain from the resource to the subject, or what is missing; empty unless asked for. */
+  get explanation(): { readonly path: readonly ReasonStep[]; readonly missing: readonly string[] } {
+    const { path = [], missing = [] } = this.#notes ?? {}
+    return { path: path.toReversed(), missing: [...new Set(missing)].slice(0, MISSING_MAX) }
+  }
+
+  /** @throws PdpError `evaluation_limit` past 25 levels or 10,000 tuples. */
+  holds(object: string, relation: string): Truth {
+    try {
+      return this.#relation(object, relation, null)
+    } catch (error) {
+      // What is not loaded yet may hold the allow that the bound was passed in search of.
+      if (this.#missing && error instanceof PdpError && error.code === 'evaluation_limit') return UNKNOWN
+      throw error
+    }
+  }
+
+  #unknown(): Truth {
+    this.#missing = true
+    return UNKNOWN
+  }
+
+  #relation(object: string, relation: string, up: Frame | null): Truth {
+    const relations = this.#model.size === 0 ? undefined : this.#model.get(typeOf(object))
+    const expression = relations?.get(relation)
+    if (relations !== undefined && expression === undefined && !this.#isTier(object, relation)) return FALSE
+    // A userset holds itself, whatever its relation says.
+    if (this.#subjectType === '' && this.#subject === `${object}#${relation}`) return TRUE
+    for (let frame = up; frame !== null; frame = frame.up) {
+      if (frame.object === object && frame.relation === relation) {
+        this.#cutAt = Math.min(this.#cutAt, frame.depth)
+        return FALSE
+      }
+    }
+    const depth = up === null ? 1 : up.depth + 1
+    if (depth > DEPTH_MAX) throw limit(`${object}#${relation} is more than ${DEPTH_MAX} levels deep`)
+    const name = up === null ? '' : `${object}#${relation}`
+    const known = up === null ? undefined : this.#known?.get(name)
+    if (known !== undefined) {
+      this.#notes?.path.push(...known.path)
+      return known.truth
+    }
+    const frame: Frame = { object, relation, up, depth }
+    const outer = this.#cutAt
+    const mark = this.#notes?.path.length ?? 0
+    this.#cutAt = Number.POSITIVE_INFINITY
+    const result = expression === undefined ? this.#direct(frame, null) : this.#expression(frame, expression)
+    // A result that leaned on a cycle cut further out may differ when asked from elsewhere.
+    if (up !== null && result !== UNKNOWN && this.#cutAt >= depth) {
+      this.#known ??= new Map()
+      this.#known.set(name, { truth: result, path: this.#notes?.path.slice(mark) ?? NO_STEPS })
+    }
+    this.#cutAt = Math.min(outer, this.#cutAt >= depth ? Number.POSITIVE_INFINITY : this.#cutAt)
+    return result
+  }
+
+  #expression(frame: Frame, expression: Expression): Truth {
+    switch (expression.kind) {
+      case 'direct':
+        return this.#direct(frame, expression.allowed)
+      case 'computed':
+        return this.#byRule(frame, expression.relation, this.#relation(frame.object, expression.relation, frame))
+      case 'from':
+        return this.#byRule(frame, `${expression.relation} from ${expression.tupleset}`, this.#from(frame, expression))
+      case 'union':
+        return this.#union(frame, expression.parts)
+      case 'intersection':
+        return this.#byRule(frame, 'and', this.#intersection(frame, expression.parts))
+      case 'exclusion':
+        return this.#byRule(frame, 'but not', this.#exclusion(frame, expression))
+    }
+  }
+
+  #byRule(frame: Frame, rule: string, result: Truth): Truth {
+    if (result !== TRUE) return result
+    this.way = 'model'
+    this.#notes?.path.push({ rule: `${frame.object}#${frame.relation}: ${rule}` })
+    return TRUE
+  }
+
+  /** An allow is final whatever else is missing; the rest is visited all the same, so that one load brings it all. */
+  #union(frame: Frame, parts: readonly Expression[]): Truth {
+    let result: Truth = FALSE
+    for (const part of parts) {
+      const truth = this.#expression(frame, part)
+      if (truth === TRUE) return TRUE
+      if (truth === UNKNOWN) result = UNKNOWN
+    }
+    return result
+  }
+
+  #intersection(frame: Frame, parts: readonly Expression[]): Truth {
+    const steps = this.#notes?.path.length ?? 0
+    const missing = this.#notes?.missing.length ?? 0
+    let result: Truth = TRUE
+    let deniedCount = 0
+    for (const part of parts) {
+      const truth = this.#expression(frame, part)
+      if (truth === FALSE) {
+        if (this.#notes === null) return FALSE
+        deniedCount++
+      }
+      if (truth === UNKNOWN) result = UNKNOWN
+    }
+    if (deniedCount === 0) return result
+    // One tuple can make good for one part only.
+    this.#forget(steps, deniedCount > 1 ? missing : null)
+    return FALSE
+  }
+
+  #exclusion(frame: Frame, { base, subtract }: Extract<Expression, { kind: 'exclusion' }>): Truth {
+    const steps = this.#notes?.path.length ?? 0
+    const before = this.#notes?.missing.length ?? 0
+    const held = this.#expression(frame, base)
+    if (held === FALSE && this.#notes === null) return FALSE
+    const after = this.#notes?.missing.length ?? 0
+    const mark = this.#notes?.path.length ?? 0
+    const excluded = this.#expression(frame, subtract)
+    // What would make the exclusion true does not help, and what makes it true cannot be made good by a tuple.
+    this.#forget(mark, excluded === TRUE ? before : after)
+    if (held === FALSE) return FALSE
+    if (excluded !== FALSE) this.#forget(steps, null)
+    if (excluded === TRUE) return FALSE
+    return held === UNKNOWN || excluded === UNKNOWN ? UNKNOWN : TRUE
+  }
+
+  #forget(steps: number, missing: number | null): void {
+    if (this.#notes === null) return
+    this.#notes.path.length = Math.min(this.#notes.path.length, steps)
+    if (missing !== null) this.#notes.missing.length = Math.min(this.#notes.missing.length, missing)
+  }
+
+  #from(frame: Frame, rule: Extract<Expression, { kind: 'from' }>): Truth {
+    const parents = this.#view.objects(this.#log, frame.object, rule.tupleset)
+    if (parents === undefined) return this.#unknown()
+    this.#count(parents.length)
+    let result: Truth = FALSE
+    for (const parent of parents) {
+      if (!rule.parents.types.has(typeOf(parent))) continue
+      const truth = this.#relation(parent, rule.relation, frame)
+      if (truth === TRUE) {
+        this.#notes?.path.push({ tuple: `${frame.object}#${rule.tupleset}@${parent}` })
+        return TRUE
+      }
+      if (truth === UNKNOWN) result = UNKNOWN
+    }
+    return result
+  }
+
+  /** The relation's own tuples. `allowed` null: no model, so anything but a wildcard. */
+  #direct(frame: Frame, allowed: Direct | null): Truth {
+    const { object, relation } = frame
+    this.#count(1)
+    if (this.#isTier(object, relation)) return this.#tier(relation, allowed)
+    let result: Truth = FALSE
+    if (this.#mayName(allowed)) {
+      const named = this.#view.has(this.#log, object, relation, this.#subject)
+      if (named === TRUE) {
+        this.way = 'tuple'
+        this.#notes?.path.push({ tuple: `${object}#${relation}@${this.#subject}` })
+        return TRUE
+      }
+      result = named === UNKNOWN ? this.#unknown() : named
+      this.#notes?.missing.push(`${object}#${relation}@${this.#subject}`)
+    }
+    const usersets = this.#view.usersets(this.#log, object, relation)
+    if (usersets === undefined) {
+      this.#view.groups(this.#log, this.#subject) // both sides of the question in one load
+      return this.#unknown()
+    }
+    this.#count(usersets.length)
+    for (const userset of usersets) {
+      const truth = this.#userset(frame, userset, allowed)
+      if (truth === TRUE) return TRUE
+      if (truth === UNKNOWN) result = UNKNOWN
+    }
+    return result
+  }
+
+  #isTier(object: string, relation: string): boolean {
+    if (!object.startsWith('organization:') || !MEMBERSHIP_RELATIONS.has(relation)) return false
+    return object.length === 'organization:'.length + this.#log.length && object.endsWith(this.#log)
+  }
+
+  /** Tiers come from memberships only; no tier implies another unless the model says so. */
+  #tier(relation: string, allowed: Direct | null): Truth {
+    if (this.#subjectType !== 'user' || !this.#mayName(allowed)) return FALSE
+    const membership = this.#view.membership(this.#log, this.#subject.slice('user:'.length))
+    if (membership === undefined) return this.#unknown()
+    if (membership?.status !== 'active' || (relation !== 'active_member' && relation !== membership.role)) return FALSE
+    this.way = 'membership'
+    this.#notes?.path.push({ member: `organization:${this.#log}#${relation}@${this.#subject}` })
+    return TRUE
+  }
+
+  #mayName(allowed: Direct | null): boolean {
+    if (allowed === null) return true
+    if (this.#subjectType !== '') return allowed.types.has(this.#subjectType)
+    return allowed.usersets.has(usersetType(this.#subject))
+  }
+
+  #userset(frame: Frame, userset: string, allowed: Direct | null): Truth {
+    const hash = userset.indexOf('#')
+    if (hash < 0) {
+      const type = typeOf(userset)
+      if (allowed === null || type !== this.#subjectType || !allowed.wildcards.has(type)) return FALSE
+      this.way = 'tuple'
+      this.#notes?.path.push({ tuple: `${frame.object}#${frame.relation}@${userset}` })
+      return TRUE
+    }
+    if (allowed !== null && !allowed.usersets.has(usersetType(userset))) return FALSE
+    const group = userset.startsWith('group:') && userset.endsWith('#member') && !this.#model.has('group')
+    const truth = group ? this.#group(userset) : this.#relation(userset.slice(0, hash), userset.slice(hash + 1), frame)
+    if (truth !== TRUE) return truth
+    if (this.way === 'tuple') this.way = 'group'
+    this.#notes?.path.push({ tuple: `${frame.object}#${frame.relation}@${userset}` })
+    return TRUE
+  }
+
+  /** From the subject's side, so that a large group costs nothing. */
+  #group(userset: string): Truth {
+    const truth = this.#view.inGroup(this.#log, this.#subject, userset)
+    if (truth === FALSE) this.#notes?.missing.push(`${userset}@${this.#subject}`)
+    if (truth !== TRUE) return truth === UNKNOWN ? this.#unknown() : truth
+    this.way = 'group'
+    this.#notes?.path.push(
+      ...groupSteps(this.#view, this.#log, { subject: this.#subject, group: userset }).toReversed(),
+    )
+    return TRUE
+  }
+
+  #count(tuples: number): void {
+    this.tuplesCount += tuples
+    if (this.tuplesCount > TUPLES_PER_CHECK_MAX) throw limit(`more than ${TUPLES_PER_CHECK_MAX} tuples were visited`)
+  }
+}
+
+/** The memberships that lead from a group down to the subject, nearest to the group first; the shortest chain there is. */
+export function groupSteps(
+  view: View,
+  log: LogId,
+  of: { readonly subject: string; readonly group: string },
+): readonly ReasonStep[] {
+  const below = new Map<string, string>()
+  const todo = [of.subject]
+  for (let at = todo.shift(); at !== undefined && !below.has(of.group); at = todo.shift()) {
+    for (const group of view.groups(log, at) ?? []) {
+      if (below.has(group)) continue
+      below.set(group, at)
+      todo.push(group)
+    }
+  }
+  const steps: ReasonStep[] = []
+  for (let at = of.group; at !== of.subject && steps.length <= DEPTH_MAX; ) {
+    const member = below.get(at)
+    if (member === undefined) break
+    steps.push({ tuple: `${at}@${member}` })
+    at = member
+  }
+  return steps
+}
+
+/** `group#member` of `group:x#member`. */
+function usersetType(userset: string): string {
+  return `${typeOf(userset)}${userset.slice(userset.indexOf('#'))}`
+}
+
+function limit(message: string): PdpError {
+  return new PdpError('evaluation_limit', message)
+}

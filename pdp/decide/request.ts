@@ -1,0 +1,59 @@
+/** What a decision request must look like, with every mistake and its JSON pointer. */
+import { type Mistake, PdpError } from '../errors.ts'
+import type { DecideRequest, PermissionCheck, Subject } from '../pdp.ts'
+import { isEntitlementKey, isId, isObject, isPermissionKey, quote } from './names.ts'
+
+export const CHECKS_MAX = 256
+export const ENTITLEMENTS_MAX = 256
+
+/** @throws PdpError `request_invalid`. */
+export function assertRequest(request: DecideRequest): void {
+  const { organization, subject, permissions = [], entitlements = [] } = request
+  const mistakes: Mistake[] = [...bearerMistakes(organization, subject)]
+  if (permissions.length > CHECKS_MAX)
+    mistakes.push({ place: '/permissions', message: `has more than ${CHECKS_MAX} items` })
+  if (entitlements.length > ENTITLEMENTS_MAX) {
+    mistakes.push({ place: '/entitlements', message: `has more than ${ENTITLEMENTS_MAX} items` })
+  }
+  permissions.slice(0, CHECKS_MAX).forEach((check, i) => {
+    mistakes.push(...checkMistakes(check, `/permissions/${i}`))
+  })
+  entitlements.slice(0, ENTITLEMENTS_MAX).forEach((key, i) => {
+    if (!isEntitlementKey(key))
+      mistakes.push({ place: `/entitlements/${i}`, message: `${quote(key)} is not an entitlement key` })
+  })
+  if (mistakes.length > 0) throw refusal(mistakes)
+}
+
+/** As assertRequest, for one check, without building anything when it is right. */
+export function assertCheck(organization: string, subject: Subject, check: PermissionCheck): void {
+  if (isBearer(organization, subject) && isPermissionKey(check.relation) && isObject(check.resource)) return
+  throw refusal([...bearerMistakes(organization, subject), ...checkMistakes(check, '')])
+}
+
+const isBearer = (organization: string, subject: Subject): boolean =>
+  isId(organization) && (subject.type === 'user' || subject.type === 'service') && isId(subject.id)
+
+function bearerMistakes(organization: string, subject: Subject): readonly Mistake[] {
+  const mistakes: Mistake[] = []
+  if (!isId(organization)) mistakes.push({ place: '/organization', message: 'is not an id' })
+  if (subject.type !== 'user' && subject.type !== 'service') {
+    mistakes.push({ place: '/subject/type', message: 'is neither user nor service' })
+  }
+  if (!isId(subject.id)) mistakes.push({ place: '/subject/id', message: 'is not an id' })
+  return mistakes
+}
+
+function checkMistakes({ relation, resource }: PermissionCheck, place: string): readonly Mistake[] {
+  const mistakes: Mistake[] = []
+  if (!isPermissionKey(relation)) {
+    mistakes.push({ place: `${place}/relation`, message: `${quote(relation)} is not a relation or permission key` })
+  }
+  if (!isObject(resource))
+    mistakes.push({ place: `${place}/resource`, message: `${quote(resource)} is not <type>:<id>` })
+  return mistakes
+}
+
+function refusal(mistakes: readonly Mistake[]): PdpError {
+  return new PdpError('request_invalid', mistakes.map((m) => `${m.place} ${m.message}`).join('; '), { mistakes })
+}

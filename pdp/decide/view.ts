@@ -1,0 +1,45 @@
+/** What an evaluation may look at: everything of one moment, answered at once, or said to be unknown yet. */
+import type {
+  LogId,
+  Membership,
+  Organization,
+  OrganizationRole,
+  RoleGrant,
+  StoredManifest,
+} from '../store/contracts.ts'
+
+export const FALSE = 0
+export const TRUE = 1
+/** Rows are missing; the view has noted which, and the evaluation starts over once they are loaded. */
+export const UNKNOWN = -1
+export type Truth = typeof FALSE | typeof TRUE | typeof UNKNOWN
+
+/** Groups are followed this far up; relations this deep. */
+export const DEPTH_MAX = 25
+
+/** `truncated`: there are groups further up than `DEPTH_MAX` levels, which are not in `groups`. */
+export type Closure = { readonly groups: ReadonlySet<string>; readonly truncated: boolean }
+
+/**
+ * All methods are synchronous and see one moment. Expired rows are absent. `undefined` and UNKNOWN: not loaded yet.
+ * A view notes the earliest expiry among the rows that it showed, for `valid_until`.
+ */
+export interface View {
+  /** Is there a tuple object#relation@subject, with exactly this subject? */
+  has(log: LogId, object: string, relation: string, subject: string): Truth
+  /** Usersets (`type:id#relation`) and wildcards (`type:*`) of object#relation. */
+  usersets(log: LogId, object: string, relation: string): readonly string[] | undefined
+  /** Plain objects of object#relation: the parents of `x from y`. Throws `evaluation_limit` when there are too many. */
+  objects(log: LogId, object: string, relation: string): readonly string[] | undefined
+  /** Groups (as `group:x#member`) that name the subject directly. */
+  groups(log: LogId, subject: string): readonly string[] | undefined
+  /** Is the subject in the group (`group:x#member`), through any nesting? Throws `evaluation_limit` past DEPTH_MAX levels. */
+  inGroup(log: LogId, subject: string, group: string): Truth
+  /** Groups that hold the subject, through any nesting. */
+  closure(log: LogId, subject: string): Closure | undefined
+  membership(log: LogId, user: string): Membership | null | undefined
+  grants(log: LogId, subject: string): readonly RoleGrant[] | undefined
+  organization(id: string): Organization | null | undefined
+  manifests(): readonly StoredManifest[] | undefined
+  roles(): readonly OrganizationRole[] | undefined
+}

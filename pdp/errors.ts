@@ -1,0 +1,26 @@
+/** The PDP's closed set of error codes. The transports map each to a status once, in serve/status.ts. */
+export const PDP_ERROR_CODES = [
+  'request_invalid', // malformed input; the message names the place
+  'organization_unknown',
+  'not_found',
+  'conflict', // the write contradicts what is stored (a second owner, a reused id, a cycle)
+  'precondition_failed',
+  'evaluation_limit', // a bound of evaluation was reached: no answer, never an allow
+  'store_unavailable', // no answer could be had from the store
+] as const
+export type PdpErrorCode = (typeof PDP_ERROR_CODES)[number]
+
+/** One mistake in an input: where it is (a JSON pointer or a line) and what is wrong there. */
+export type Mistake = { readonly place: string; readonly message: string }
+
+/** Failing to decide or to write. A denial is never an error. `cause` stays inside the process. */
+export class PdpError extends Error {
+  override readonly name = 'PdpError'
+  readonly code: PdpErrorCode
+  readonly mistakes: readonly Mistake[]
+  constructor(code: PdpErrorCode, message: string, options: { cause?: unknown; mistakes?: readonly Mistake[] } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.mistakes = options.mistakes ?? []
+  }
+}

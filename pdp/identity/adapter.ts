@@ -1,0 +1,141 @@
+/** oidc-provider's storage: one table, codes as digests only, and each use of something single-use decided by the database. */
+import { createHash } from 'node:crypto'
+import { type Adapter, errors } from 'oidc-provider'
+import { isId } from '../decide/names.ts'
+import type { Directory, Sql } from '../store/contracts.ts'
+import { engineMetadata } from './clients.ts'
+import type { Endings } from './endings.ts'
+import type { PendingRecord, Rotation } from './rotation.ts'
+
+// Only ever looked up by the bearer value itself, so the digest is enough; a stolen backup redeems nothing.
+const HASHED_KINDS: ReadonlySet<string> = new Set(['AuthorizationCode', 'RefreshToken', 'PushedAuthorizationRequest'])
+const REPLAY = 'ReplayDetection'
+const REFRESH_TOKEN = 'RefreshToken'
+// The engine forgets a proof 300 s after its use, but accepts it until 300 s after an `iat` that may lie 300 s ahead.
+const REPLAY_SECONDS_ADDED = 360
+
+type RecordRow = { readonly payload: object; readonly consumed: number | null }
+export type AdapterDeps = {
+  readonly sql: Sql
+  readonly directory: Directory
+  readonly endings: Endings
+  readonly rotation: Rotation
+}
+const CONTEXT = { actor: 'identity', requestId: '' }
+
+/** The engine's factory: one adapter per kind of record. */
+export function createAdapters(deps: AdapterDeps): (kind: string) => Adapter {
+  return (kind) => (kind === 'Client' ? clientAdapter(deps.directory) : recordAdapter(kind, deps))
+}
+
+function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps): Adapter {
+  const hashed = HASHED_KINDS.has(kind)
+  const keyOf = (id: string): string => (hashed ? createHash('sha256').update(id).digest('base64url') : id)
+
+  async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<object | undefined> {
+    const [row] = await sql.query<RecordRow>(
+      `select payload, extract(epoch from consumed_at)::int as consumed from oidc_record where kind = $1 and ${column} = $2`,
+      [kind, column === 'id' ? keyOf(value) : value],
+    )
+    if (row === undefined) return undefined
+    return {
+      ...row.payload,
+      ...(hashed && column === 'id' ? { jti: value } : {}),
+      ...(row.consumed === null ? {} : { consumed: row.consumed }),
+    }
+  }
+
+  return {
+    async upsert(id, payload, expiresIn) {
+      const record = pendingRecord({ kind, key: keyOf(id), payload, hashed, expiresIn })
+      if (kind === REFRESH_TOKEN && rotation.store(record)) return
+      if (!(await upsert(sql, kind, { ...record, payload, text: record.payload })))
+        throw new errors.InvalidGrant('the proof was used before')
+    },
+    find: (id) => find('id', id),
+    findByUid: (uid) => find('uid', uid),
+    findByUserCode: (userCode) => find('user_code', userCode),
+    async consume(id) {
+      if (kind === REFRESH_TOKEN && rotation.use(keyOf(id))) return
+      const rows = await sql.query(
+        'update oidc_record set consumed_at = now() where kind = $1 and id = $2 and consumed_at is null returning 1',
+        [kind, keyOf(id)],
+      )
+      // The engine looks first and consumes later; of those that looked at the same time, one gets here first.
+      if (rows.length === 0) throw new errors.InvalidGrant('used before')
+    },
+    async destroy(id) {
+      if (kind === 'Grant') await endings.endGrant(id, CONTEXT)
+      else if (kind === 'AccessToken' || kind === 'ClientCredentials') await endings.endToken(id, CONTEXT)
+      else await sql.query('delete from oidc_record where kind = $1 and id = $2', [kind, keyOf(id)])
+    },
+    // The engine destroys the Grant too (see revokeGrantPolicy), and with it everything goes, in one logged transaction.
+    revokeByGrantId: async () => undefined,
+  }
+}
+
+function pendingRecord(record: {
+  kind: string
+  key: string
+  payload: object
+  hashed: boolean
+  expiresIn: number | undefined
+}): PendingRecord {
+  const { kind, key, payload, hashed, expiresIn } = record
+  const text = JSON.stringify(hashed ? { ...payload, jti: undefined } : payload)
+  // jsonb cannot hold U+0000, and no parameter has a use for it.
+  if (text.includes('\\u0000')) throw new errors.InvalidRequest('a parameter holds a NUL character')
+  const seconds = expiresIn === undefined ? null : expiresIn + (kind === REPLAY ? REPLAY_SECONDS_ADDED : 0)
+  return { key, payload: text, grantId: member(payload, 'grantId'), seconds }
+}
+
+/** False when a proof is remembered already: the first writer wins, on whichever node. */
+async function upsert(
+  sql: Sql,
+  kind: string,
+  record: Omit<PendingRecord, 'payload'> & { payload: object; text: string },
+): Promise<boolean> {
+  const { key, payload, text, grantId, seconds } = record
+  const rows = await sql.query(
+    `insert into oidc_record (kind, id, payload, grant_id, uid, user_code, expires_at)
+     values ($1, $2, $3::jsonb, $4, $5, $6, now() + make_interval(secs => $7::int))
+     on conflict (kind, id) do update set payload = excluded.payload, grant_id = excluded.grant_id, uid = excluded.uid,
+       user_code = excluded.user_code, expires_at = excluded.expires_at
+     ${kind === REPLAY ? 'where oidc_record.expires_at < now()' : ''} returning 1`,
+    [
+      kind,
+      key,
+      text,
+      grantId,
+      kind === 'Session' ? member(payload, 'uid') : null,
+      member(payload, 'userCode'),
+      seconds,
+    ],
+  )
+  return rows.length > 0
+}
+
+function member(payload: object, name: string): string | null {
+  const value: unknown = Object.entries(payload).find(([key]) => key === name)?.[1]
+  return typeof value === 'string' ? value : null
+}
+
+/** Clients are read on every request: a changed or deleted one is seen at once. They are written by management only. */
+function clientAdapter(directory: Directory): Adapter {
+  const refuse = (): never => {
+    throw new TypeError('clients are written through the directory')
+  }
+  return {
+    async find(id) {
+      if (!isId(id)) return undefined
+      const client = await directory.client(id)
+      return client === null ? undefined : engineMetadata(client)
+    },
+    upsert: refuse,
+    findByUid: refuse,
+    findByUserCode: refuse,
+    consume: refuse,
+    destroy: refuse,
+    revokeByGrantId: refuse,
+  }
+}

@@ -1,0 +1,41 @@
+/** The first client, with which everything else is set up. */
+import { PdpError } from '../errors.ts'
+import type { Log } from '../process/log.ts'
+import type { Directory, JsonObject } from '../store/contracts.ts'
+import { SERVICE_SCOPES } from './scopes.ts'
+import { hashSecret, verifySecret } from './secrets.ts'
+
+export const ADMIN = 'admin'
+const CONTEXT = { actor: 'system', requestId: 'start' }
+const METADATA: JsonObject = {
+  client_name: 'Administration',
+  grant_types: ['client_credentials'],
+  response_types: [],
+  token_endpoint_auth_method: 'client_secret_basic',
+  scope: SERVICE_SCOPES.join(' '),
+}
+
+export function createAdmin(deps: { directory: Directory; log: Log }): (secret: string) => Promise<void> {
+  const { directory, log } = deps
+  return async (secret) => {
+    const stored = await directory.client(ADMIN)
+    const secretIsCurrent = stored?.secretHash != null && (await verifySecret(secret, stored.secretHash))
+    // A version that knows more scopes gives them to the client that has them all.
+    if (secretIsCurrent && stored?.metadata.scope === METADATA.scope) return
+    try {
+      await directory.putClient(
+        {
+          id: ADMIN,
+          app: stored?.app ?? null,
+          organization: stored?.organization ?? null,
+          metadata: { ...stored?.metadata, ...METADATA },
+          ...(secretIsCurrent ? {} : { secretHash: await hashSecret(secret) }),
+        },
+        CONTEXT,
+      )
+    } catch (error) {
+      if (!(error instanceof PdpError && error.code === 'conflict')) throw error
+      log.warn({ event: 'admin_client_absent', reason: error.message })
+    }
+  }
+}

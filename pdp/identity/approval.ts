@@ -1,0 +1,184 @@
+/** CIBA: the page on which a signed-in person approves or refuses what clients ask for without a browser. */
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type BackchannelRequest, errors, type Provider, type Session } from 'oidc-provider'
+import type { Directory, Sql } from '../store/contracts.ts'
+import type { Choice, Consent } from './consent.ts'
+import { SESSION_SECONDS } from './engine-settings.ts'
+import { isCrossSite, readForm } from './forms.ts'
+import { errorPage, type LoginProblem, type Page } from './pages.ts'
+import { approvalLoginPage, approvalPage, type PendingRequest } from './pages-approval.ts'
+import type { SignedIn, SignIn } from './password.ts'
+import { splitScope } from './scopes.ts'
+import { type Outcome, STATUS } from './status.ts'
+
+const SHOWN_MAX = 20
+const PENDING = `
+  select id from oidc_record where kind = 'BackchannelAuthenticationRequest' and payload ->> 'accountId' = $1
+    and payload ->> 'grantId' is null and payload ->> 'error' is null and consumed_at is null and expires_at > now()
+  order by expires_at limit ${SHOWN_MAX}`
+
+export type ApprovalDeps = {
+  readonly issuer: string
+  readonly engine: () => Provider
+  readonly sql: Pick<Sql, 'query'>
+  readonly directory: Pick<Directory, 'user'>
+  readonly consent: Consent
+  readonly signIn: SignIn
+  /** Signs the forms. */
+  readonly formKey: Buffer
+}
+type Visit = { readonly req: IncomingMessage; readonly res: ServerResponse; readonly session: Session }
+type Done = Parameters<typeof approvalPage>[0]['done']
+
+/** Answers GET and POST. Throws PdpError `store_unavailable`. */
+export async function answerApproval(deps: ApprovalDeps, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const provider = deps.engine()
+  const session = await provider.Session.get(provider.createContext(req, res))
+  const visit = { req, res, session }
+  if (req.method !== 'POST') return list(deps, visit, null)
+  if (isCrossSite(req, deps.issuer)) return refuse(res, 'The form was sent from elsewhere.')
+  const form = await readForm(req)
+  if (form === null)
+    return send(res, 'tooLarge', errorPage({ code: 'invalid_request', detail: 'The form is too large.' }))
+  if (form.get('action') === 'login') return login(deps, visit, form)
+  if (session.accountId === undefined || !isOurForm(deps, session, form)) return refuse(res, 'The form has expired.')
+  return decide(deps, visit, form)
+}
+
+async function login(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): Promise<void> {
+  const email = form.get('email') ?? ''
+  const outcome = await deps.signIn({ email, password: form.get('password') ?? '', client: 'approval' })
+  if ('problem' in outcome) return showLogin(visit, { email, problem: outcome.problem, isStale: false })
+  return list(deps, { ...visit, session: await startSession(deps.engine(), visit, outcome) }, null)
+}
+
+/** As the engine does it: the identifier changes with every sign-in, and another person's session ends first. */
+async function startSession(provider: Provider, visit: Visit, signedIn: SignedIn): Promise<Session> {
+  let { session } = visit
+  if (session.accountId !== undefined && session.accountId !== signedIn.accountId) {
+    await session.destroy()
+    session = new provider.Session()
+  } else session.resetIdentifier()
+  const { accountId, acr, amr, ts } = signedIn
+  session.loginAccount({ accountId, acr, amr, loginTs: ts })
+  await session.save(SESSION_SECONDS)
+  const context = provider.createContext(visit.req, visit.res)
+  context.cookies.secure = context.secure
+  context.cookies.set(provider.cookieName('session'), session.jti, {
+    httpOnly: true,
+    sameSite: 'lax',
+    maxAge: SESSION_SECONDS * 1_000,
+    overwrite: true,
+  })
+  return session
+}
+
+async function list(deps: ApprovalDeps, visit: Visit, done: Done): Promise<void> {
+  const { accountId } = visit.session
+  const user = accountId === undefined ? null : await deps.directory.user(accountId)
+  if (accountId === undefined || user === null) {
+    return showLogin(visit, { email: '', problem: null, isStale: false })
+  }
+  const requests = await Promise.all((await pending(deps, accountId)).map((request) => presentRequest(deps, request)))
+  const person = user.email ?? user.name ?? accountId
+  send(visit.res, 'shown', approvalPage({ person, xsrf: signatureOf(deps, visit.session), requests, done }))
+}
+
+async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): Promise<void> {
+  const { session } = visit
+  const provider = deps.engine()
+  const name = form.get('request')
+  const request = (await pending(deps, session.accountId ?? '')).find(({ jti }) => nameOf(jti) === name)
+  if (request === undefined) return list(deps, visit, 'gone')
+  if (form.get('action') !== 'approve') {
+    await provider.backchannelResult(request, new errors.AccessDenied('the person refused'))
+    return list(deps, visit, 'denied')
+  }
+  if (isTooOld(session, request)) {
+    return showLogin(visit, { email: '', problem: null, isStale: true })
+  }
+  const client = await provider.Client.find(request.clientId)
+  const choice = client === undefined ? null : await choiceOf(deps, request)
+  const organization = choice === null ? undefined : chosen(choice, form)
+  if (client === undefined || organization === undefined) return refuse(visit.res, 'Choose one of the organizations.')
+  const grantId = await deps.consent.grant(provider, {
+    accountId: request.accountId,
+    client,
+    params: { ...request.params, ...(request.resource === undefined ? {} : { resource: request.resource }) },
+    organization,
+    sessionUid: session.uid,
+  })
+  const { acr, amr } = session
+  await provider.backchannelResult(request, grantId, {
+    acr,
+    amr,
+    authTime: session.authTime(),
+    sessionUid: session.uid,
+  })
+  return list(deps, visit, 'approved')
+}
+
+/** The engine turns max_age=0 into prompt=login: a sign-in after the request. */
+function isTooOld(session: Session, { params, iat }: BackchannelRequest): boolean {
+  if (params.max_age !== undefined && session.past(params.max_age)) return true
+  return splitScope(params.prompt).includes('login') && (session.authTime() ?? 0) < iat
+}
+
+function chosen(choice: Exclude<Choice, { kind: 'refused' }>, form: URLSearchParams): string | null | undefined {
+  if (choice.kind === 'bound') return choice.organization.id
+  return choice.kind === 'unbound' ? null : choice.from.find(({ id }) => id === form.get('organization'))?.id
+}
+
+async function pending(deps: ApprovalDeps, accountId: string): Promise<readonly BackchannelRequest[]> {
+  const rows = await deps.sql.query<{ id: string }>(PENDING, [accountId])
+  const found = await Promise.all(rows.map(({ id }) => deps.engine().BackchannelAuthenticationRequest.find(id)))
+  return found.filter((request) => request !== undefined)
+}
+
+async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): Promise<PendingRequest> {
+  const client = await deps.engine().Client.find(request.clientId)
+  const registered = splitScope(client?.portcullis_scope)
+  return {
+    name: nameOf(request.jti),
+    clientName: client?.clientName ?? request.clientId,
+    bindingMessage: request.params.binding_message ?? null,
+    scopes: splitScope(request.params.scope).filter((scope) => registered.includes(scope)),
+    choice: await choiceOf(deps, request),
+  }
+}
+
+/** Null when the person may not answer for the organization that was asked for. */
+async function choiceOf(deps: ApprovalDeps, request: BackchannelRequest) {
+  const client = await deps.engine().Client.find(request.clientId)
+  if (client === undefined) return null
+  const asked = request.params.organization ?? null
+  const choice = await deps.consent.choose({ accountId: request.accountId, client, asked })
+  return choice.kind === 'refused' ? null : choice
+}
+
+/** The id of the request is half of what redeems it, so pages name it by its digest. */
+const nameOf = (id: string): string => createHash('sha256').update(id).digest('base64url')
+
+const signatureOf = (deps: ApprovalDeps, session: Session): string =>
+  createHmac('sha256', deps.formKey).update(session.uid).digest('base64url')
+
+function isOurForm(deps: ApprovalDeps, session: Session, form: URLSearchParams): boolean {
+  const given = Buffer.from(form.get('xsrf') ?? '')
+  const expected = Buffer.from(signatureOf(deps, session))
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}
+
+function showLogin({ res }: Visit, view: { email: string; problem: LoginProblem | null; isStale: boolean }): void {
+  send(res, view.problem === null ? 'shown' : LOGIN_OUTCOMES[view.problem], approvalLoginPage(view))
+}
+const LOGIN_OUTCOMES = { wrong: 'invalid', tooMany: 'tooMany', busy: 'unavailable' } as const
+
+function refuse(res: ServerResponse, detail: string): void {
+  send(res, 'invalid', errorPage({ code: 'invalid_request', detail }))
+}
+
+function send(res: ServerResponse, outcome: Outcome, page: Page): void {
+  res.writeHead(STATUS[outcome], page.headers)
+  res.end(page.html)
+}

@@ -1,0 +1,74 @@
+/** Bounds on guessing passwords: tries per account in a window of time, and expensive checks at once. */
+
+export type Attempts = {
+  /** Counts a try before it is made, so that many at once are counted too. False: the key has no tries left for now. */
+  take(key: string): boolean
+  /** The try was not made after all. */
+  giveBack(key: string): void
+  /** The try succeeded, so the former ones were not a guesser's. */
+  forget(key: string): void
+}
+
+/** Per process. When more than `keysMax` keys have tried, the one that began first is forgotten. */
+export function createAttempts(options: {
+  readonly clock: () => number
+  readonly triesMax: number
+  readonly windowMs: number
+  readonly keysMax: number
+}): Attempts {
+  const { clock, triesMax, windowMs, keysMax } = options
+  const windows = new Map<string, { startedAtMs: number; tries: number }>()
+
+  function current(key: string) {
+    const window = windows.get(key)
+    if (window !== undefined && clock() - window.startedAtMs < windowMs) return window
+    windows.delete(key) // a key that starts anew goes to the end of the order
+    const [oldest] = windows.keys()
+    if (windows.size >= keysMax && oldest !== undefined) windows.delete(oldest)
+    const fresh = { startedAtMs: clock(), tries: 0 }
+    windows.set(key, fresh)
+    return fresh
+  }
+
+  return {
+    take(key) {
+      const window = current(key)
+      if (window.tries >= triesMax) return false
+      window.tries += 1
+      return true
+    },
+    giveBack(key) {
+      const window = windows.get(key)
+      if (window !== undefined && window.tries > 0) window.tries -= 1
+    },
+    forget: (key) => void windows.delete(key),
+  }
+}
+
+/** Nothing more can wait: the caller should try again later. */
+export class BusyError extends Error {
+  override readonly name = 'BusyError'
+}
+/** Runs `work` when its turn has come. Rejects with BusyError when too many wait already. */
+export type Gate = <T>(work: () => Promise<T>) => Promise<T>
+
+export function createGate(options: { readonly runningMax: number; readonly waitingMax: number }): Gate {
+  const waiting: (() => void)[] = []
+  let running = 0
+  return async (work) => {
+    if (running >= options.runningMax) {
+      if (waiting.length >= options.waitingMax) throw new BusyError('too many checks are waiting')
+      await new Promise<void>((turn) => waiting.push(turn))
+    } else {
+      running += 1
+    }
+    try {
+      return await work()
+    } finally {
+      // The place goes to the next in line, or is free.
+      const next = waiting.shift()
+      if (next === undefined) running -= 1
+      else next()
+    }
+  }
+}

@@ -1,0 +1,68 @@
+/** oidc-provider, put together: settings, grants of our own, and the places where we reach into it. */
+import { Provider, type Session, type Token } from 'oidc-provider'
+import { createAdapters } from './adapter.ts'
+import { clientCredentialsGrant, PARAMETERS } from './client-credentials.ts'
+import { TOKEN_EXCHANGE } from './clients.ts'
+import { answerFailures } from './engine-answers.ts'
+import type { EngineDeps } from './engine-deps.ts'
+import { createEnginePages } from './engine-pages.ts'
+import { engineSettings } from './engine-settings.ts'
+import { createMint, type Mint } from './mint.ts'
+import { PATHS } from './paths.ts'
+import { installPolling } from './polling.ts'
+import { createRotation } from './rotation.ts'
+import { isSlowHash, verifySecret } from './secrets.ts'
+import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './token-exchange.ts'
+
+/** One per set of signing keys, all on the same store; a rotation makes the next one. */
+export function createEngine(deps: EngineDeps): Provider {
+  const rotation = createRotation({ sql: deps.sql, path: PATHS.token })
+  const adapter = createAdapters({ ...deps, rotation })
+  const mint = createMint({ ...deps, adapter })
+  const pages = createEnginePages(deps)
+  const provider = new Provider(deps.issuer, { adapter, ...engineSettings({ ...deps, pages }, mint) })
+  // Whatever a proxy in front says, the identity service overwrites with the issuer's own scheme and host.
+  provider.proxy = true
+  provider.registerGrantType(
+    'client_credentials',
+    clientCredentialsGrant({ provider, pdp: deps.pdp, mint }),
+    PARAMETERS,
+    ['resource'],
+  )
+  provider.registerGrantType(TOKEN_EXCHANGE, tokenExchangeGrant({ ...deps, provider, mint }), EXCHANGE_PARAMETERS, [
+    'resource',
+    'audience',
+  ])
+  reachInto(provider, deps, mint)
+  answerFailures(provider, deps.log)
+  pages.install(provider)
+  installPolling(provider, deps.clock)
+  rotation.install(provider)
+  return provider
+}
+
+function reachInto({ AccessToken, Client, Session }: Provider, deps: EngineDeps, mint: Mint): void {
+  // 1. Since 9.0 ID tokens of the token endpoint have no at_hash: the claims get the token's text, which is then hashed.
+  const { save } = AccessToken.prototype
+  AccessToken.prototype.save = async function (this: Token) {
+    const value = await save.call(this)
+    mint.remember(this, value)
+    return value
+  }
+  // 2. Secrets are stored as hashes.
+  Client.prototype.compareClientSecret = function (this: { clientSecret?: string }, actual: string) {
+    const stored = this.clientSecret ?? ''
+    const verify = (): Promise<boolean> => verifySecret(actual, stored)
+    return isSlowHash(stored) ? deps.secretGate(verify) : verify()
+  }
+  // 3. The only real end of a session; the adapter's destroy also runs whenever its cookie changes.
+  const { destroy } = Session.prototype
+  Session.prototype.destroy = async function (this: Session) {
+    const user = this.accountId ?? null
+    if (user !== null) {
+      const context = { actor: `user:${user}`, requestId: '' }
+      await deps.endings.endSession({ uid: this.uid, user }, context)
+    }
+    await destroy.call(this)
+  }
+}

@@ -1,0 +1,84 @@
+/** The outbox, for those who wait: events in the order in which they were committed, none left out. */
+import type { JsonObject, Sql } from '../store/contracts.ts'
+
+const POLL_MS = 250
+const PAGE_MAX = 100
+const WAITING_MAX = 200
+
+export type OutboxRow = {
+  readonly seq: number
+  readonly id: string
+  readonly type: string
+  readonly organization: string | null
+  /** ISO 8601. */
+  readonly at: string
+  readonly data: JsonObject
+}
+export type Events = {
+  /** At most a page of events after `after`. Waits up to `waitMs` for the first one; [] when none came. */
+  after(
+    after: number,
+    options: { readonly waitMs: number; readonly signal: AbortSignal },
+  ): Promise<readonly OutboxRow[]>
+  close(): void
+}
+
+const READ = `
+  select seq, event_id as id, type, organization_id as organization, payload as data,
+    to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at
+  from outbox where seq > $1 order by seq limit ${PAGE_MAX}`
+
+/** Numbers are given out under a lock that is held until the commit, so what is readable has no gaps that fill later. */
+export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Events {
+  const waiting = new Set<() => void>()
+  let seen = -1
+  let timer: NodeJS.Timeout | null = null
+
+  /** One look for all who wait; only while somebody waits. */
+  async function look(): Promise<void> {
+    timer = null
+    try {
+      const [row] = await sql.query<{ seq: number | null }>('select max(seq) as seq from outbox')
+      const newest = row?.seq ?? 0
+      if (newest !== seen) for (const wake of [...waiting]) wake()
+      seen = newest
+    } catch {
+      for (const wake of [...waiting]) wake() // their own read says what is wrong
+    }
+    schedule()
+  }
+  function schedule(): void {
+    if (timer === null && waiting.size > 0) timer = setTimeout(() => void look(), POLL_MS)
+  }
+
+  function pause(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(limit)
+        waiting.delete(done)
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      const limit = setTimeout(done, ms)
+      waiting.add(done)
+      signal.addEventListener('abort', done, { once: true })
+      schedule()
+    })
+  }
+
+  return {
+    async after(after, { waitMs, signal }) {
+      const untilMs = performance.now() + waitMs
+      for (;;) {
+        const rows = await sql.query<OutboxRow>(READ, [after])
+        const leftMs = untilMs - performance.now()
+        if (rows.length > 0 || leftMs <= 0 || signal.aborted || waiting.size >= WAITING_MAX) return rows
+        await pause(leftMs, signal)
+      }
+    },
+    close() {
+      if (timer !== null) clearTimeout(timer)
+      for (const wake of [...waiting]) wake()
+    },
+  }
+}

@@ -1,0 +1,152 @@
+/** Access tokens of other issuers: verified by that issuer's keys, mapped to our subjects, and good for decisions only. */
+import { PdpError } from '../errors.ts'
+import type { Log } from '../process/log.ts'
+import type { Sql } from '../store/contracts.ts'
+import type { AlgorithmName } from '../token/algorithms.ts'
+import type { AccessClaims } from '../token/claims.ts'
+import { parseJws } from '../token/jws.ts'
+import { createKeySource, type KeySource } from '../token/keys.ts'
+import { type Fetch, remoteKeys } from '../token/remote-keys.ts'
+import { createTokenVerifier, type TokenVerifier } from '../token/verify.ts'
+import { isServiceScope } from './scopes.ts'
+import { type ReadRecord, verified } from './token-record.ts'
+import type { TokenRecord } from './token-state.ts'
+
+const TOKEN_CHARS_MAX = 16_384
+const LOCAL_KEYS_AGE_MS = 3_600_000
+const VERIFIERS_MAX = 200
+
+/** What an environment trusts another issuer with. Exactly one of `jwks` and `jwks_uri`. */
+export type TrustedIssuerDocument = {
+  readonly jwks?: { readonly keys: readonly object[] }
+  readonly jwks_uri?: string
+  readonly algorithms: readonly AlgorithmName[]
+  /** One of the token's audiences. */
+  readonly audience: string
+  /** Claims that name the subject and the organization; default `sub`, and none. */
+  readonly claims?: { readonly subject?: string; readonly organization?: string }
+  /** Keeps the issuer's subjects apart from our own users. */
+  readonly subject_prefix: string
+  /** The only organizations in which the issuer may speak for anybody. */
+  readonly organizations: readonly string[]
+}
+export type ExternalIssuers = {
+  readonly record: ReadRecord
+  list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
+  /** False when it is new. */
+  put(issuer: string, document: TrustedIssuerDocument): Promise<boolean>
+  remove(issuer: string): Promise<boolean>
+}
+
+export function createExternalIssuers(deps: {
+  readonly issuer: string
+  readonly sql: Pick<Sql, 'query'>
+  readonly fetch: Fetch
+  readonly clock: () => number
+  readonly log: Log
+}): ExternalIssuers {
+  const { sql, clock } = deps
+  // By the whole registration: a changed one gets new keys and an empty cache.
+  const verifiers = new Map<string, TokenVerifier>()
+
+  function verifierOf(issuer: string, document: TrustedIssuerDocument): TokenVerifier {
+    const key = JSON.stringify([issuer, document])
+    const known = verifiers.get(key)
+    if (known !== undefined) return known
+    const [oldest] = verifiers.keys()
+    if (verifiers.size >= VERIFIERS_MAX && oldest !== undefined) verifiers.delete(oldest)
+    const { algorithms, audience } = document
+    const verifier = createTokenVerifier({
+      issuers: [{ issuer, keys: keysOf(issuer, document), algorithms }],
+      audience,
+      clock,
+    })
+    verifiers.set(key, verifier)
+    return verifier
+  }
+
+  function keysOf(issuer: string, { jwks, jwks_uri: jwksUri }: TrustedIssuerDocument): KeySource {
+    const onError = (err: unknown): void => deps.log.warn({ event: 'issuer_keys_failed', issuer, err })
+    if (jwksUri !== undefined) return remoteKeys({ issuer, jwksUri, fetch: deps.fetch, clock, onError })
+    return createKeySource({
+      load: () => jwks?.keys ?? [],
+      clock,
+      refreshAfterMs: LOCAL_KEYS_AGE_MS,
+      ageMaxMs: LOCAL_KEYS_AGE_MS,
+      cooldownMs: LOCAL_KEYS_AGE_MS,
+      onError,
+    })
+  }
+
+  return {
+    async record(token) {
+      const issuer = parseJws(token, TOKEN_CHARS_MAX)?.payload.iss
+      if (typeof issuer !== 'string' || issuer === deps.issuer) return null
+      const [row] = await sql.query<{ document: TrustedIssuerDocument }>(
+        'select document from trusted_issuer where issuer = $1',
+        [issuer],
+      )
+      if (row === undefined) return null
+      const claims = await verified(verifierOf(issuer, row.document), token)
+      return claims === null ? null : toRecord(claims, row.document)
+    },
+    async list() {
+      const rows = await sql.query<{ issuer: string; document: TrustedIssuerDocument }>(
+        'select issuer, document from trusted_issuer order by issuer',
+      )
+      return rows.map(({ issuer, document }) => ({ issuer, ...document }))
+    },
+    async put(issuer, document) {
+      if (issuer === deps.issuer) throw new PdpError('conflict', 'this is our own issuer')
+      const [row] = await sql.query<{ created: boolean }>(
+        `insert into trusted_issuer as t (issuer, document) values ($1, $2::jsonb)
+         on conflict (issuer) do update set document = excluded.document returning xmax = 0 as created`,
+        [issuer, JSON.stringify(document)],
+      )
+      return row?.created !== true
+    },
+    async remove(issuer) {
+      const rows = await sql.query('delete from trusted_issuer where issuer = $1 returning 1', [issuer])
+      return rows.length > 0
+    },
+  }
+}
+
+const ID = /^(?!\*$)[\x21\x22\x24-\x7e]{1,256}$/
+
+/** Null when the token does not name a subject as the registration says. */
+function toRecord(claims: AccessClaims, document: TrustedIssuerDocument): TokenRecord | null {
+  const name = claims.all[document.claims?.subject ?? 'sub']
+  const id = typeof name === 'string' ? document.subject_prefix + name : ''
+  if (name === '' || !ID.test(id)) return null
+  return {
+    subject: { type: 'user', id },
+    organization: organizationOf(claims, document),
+    clientId: claims.clientId,
+    scopes: new Set([...claims.scopes].filter((scope) => !isServiceScope(scope))),
+    audiences: claims.audiences,
+    jkt: claims.jkt,
+    jti: claims.jti,
+    grantId: null,
+    issuedAtMs: claims.issuedAtMs,
+    expiresAtMs: claims.expiresAtMs,
+    acr: text(claims.all.acr),
+    authTime: typeof claims.all.auth_time === 'number' ? claims.all.auth_time : null,
+    grants: [],
+    sessionUid: null,
+    userId: id,
+    digest: claims.digest,
+    act: undefined,
+    externalIssuer: claims.issuer,
+  }
+}
+
+/** The one that the token names; without a claim for it, the only one there is. */
+function organizationOf(claims: AccessClaims, { claims: map, organizations }: TrustedIssuerDocument): string | null {
+  const [only, ...more] = organizations
+  if (map?.organization === undefined) return more.length === 0 ? (only ?? null) : null
+  const named = claims.all[map.organization]
+  return organizations.find((organization) => organization === named) ?? null
+}
+
+const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)

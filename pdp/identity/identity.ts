@@ -1,0 +1,199 @@
+/** The identity service: the issuer's HTTP routes, live introspection, and the first client. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { JWK } from 'jose'
+import { errors, type Provider } from 'oidc-provider'
+import { PdpError } from '../errors.ts'
+import type { Pdp } from '../pdp.ts'
+import type { Log } from '../process/log.ts'
+import type { Client, Directory, Sql, Store } from '../store/contracts.ts'
+import { createProofVerifier } from '../token/dpop.ts'
+import type { Fetch } from '../token/remote-keys.ts'
+import { processReplayMemory } from '../token/replay.ts'
+import { createAdmin } from './admin.ts'
+import { createAttempts, createGate } from './attempts.ts'
+import { createBindings } from './bindings.ts'
+import { engineMetadata } from './clients.ts'
+import { createConsent } from './consent.ts'
+import { type AppendEvents, type AppendLog, createEndings, type Endings } from './endings.ts'
+import { createEngine } from './engine.ts'
+import { createEvents, type Events } from './events.ts'
+import { createExternalIssuers, type ExternalIssuers } from './external-issuers.ts'
+import { createFacts, type EmbedEntitlements } from './facts.ts'
+import { createIntrospection, type Introspection } from './introspection.ts'
+import { KEYS_POLL_MS, keysVersion } from './key-rotation.ts'
+import { loadSigningKeys, type SigningKeys } from './keys.ts'
+import { createSignIn } from './password.ts'
+import { createResources } from './resources.ts'
+import { createHandler } from './routes.ts'
+import { deriveKey } from './sealing.ts'
+import { generateSecret, hashSecret } from './secrets.ts'
+import { createTokenEndpoints } from './token-endpoints.ts'
+import { createTokenHook, type HookFetch, type HookOutcome, type TokenHook } from './token-hook.ts'
+
+const COLLECT_EVERY_MS = 600_000
+// A person who mistypes is not locked out for long; a guesser gets under 1,000 tries a day for an account.
+const ATTEMPTS = { triesMax: 10, windowMs: 900_000, keysMax: 100_000 }
+// Each check takes 32 MiB and most of a core; the thread pool that does them also signs tokens.
+const SECRET_CHECKS = { runningMax: 2, waitingMax: 50 }
+const PROOFS_MAX = 500_000
+
+export type IdentityDeps = {
+  /** Every URL that is ever printed begins with it, whatever a request says. */
+  readonly issuer: string
+  readonly sql: Sql
+  readonly store: Store
+  readonly directory: Directory
+  readonly pdp: Pdp
+  /** Logs the death of tokens in the transaction that causes it. */
+  readonly appendLog: AppendLog
+  /** Stores events in the transaction of what they report. */
+  readonly appendEvents: AppendEvents
+  /** Asks the token hook and fetches the keys of other issuers. */
+  readonly fetch: Fetch & HookFetch
+  /** At least 32 bytes. */
+  readonly masterKey: Buffer
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+  readonly log: Log
+  /** Default `claims-mode`. */
+  readonly embedEntitlements?: EmbedEntitlements
+  /** For a counter. */
+  readonly onHookOutcome?: (outcome: HookOutcome) => void
+}
+
+export type Identity = Introspection & {
+  /** True when it answered: the issuer's routes under `/oauth/` and `/.well-known/`. It needs the unread body. */
+  handle(req: IncomingMessage, res: ServerResponse): Promise<boolean>
+  readonly sessions: Pick<Endings, 'revokeSession' | 'revokeUser'>
+  readonly hook: Pick<TokenHook, 'configure'>
+  readonly events: Pick<Events, 'after'>
+  readonly issuers: Omit<ExternalIssuers, 'record'>
+  /** Creates client `admin` with every service scope, or gives it this secret. A deleted one stays deleted. */
+  ensureAdmin(secret: string): Promise<void>
+  /** Throws PdpError `request_invalid` for a registration that could never be used. `secretHash` as it will be stored. */
+  validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
+  /** Public signing keys (RFC 7517), the active one first. */
+  publicKeys(): readonly JWK[]
+  /** Takes up keys that were changed since, at once; by itself it looks every 30 seconds. */
+  reloadKeys(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Makes the signing keys at the first start. Throws Error when the master key is not the one that sealed them. */
+export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
+  const { issuer, directory, log, clock, sql } = deps
+  const resources = createResources(deps.store)
+  const bindings = createBindings(deps)
+  const endings = createEndings(deps)
+  const readFacts = createFacts({ ...deps, embedEntitlements: deps.embedEntitlements ?? 'claims-mode' })
+  const consent = createConsent({ ...deps, bindings })
+  const hook = createTokenHook({ ...deps, onOutcome: deps.onHookOutcome ?? (() => undefined) })
+  const external = createExternalIssuers(deps)
+  const secretGate = createGate(SECRET_CHECKS)
+  const publicJwks = (): readonly JWK[] => ring.current().keys.publicJwks
+  const introspection = createIntrospection({ ...deps, publicJwks, resources, external: external.record })
+  const tokenEndpoints = createTokenEndpoints({ ...deps, introspection })
+  const ring = await createRing(deps, (keys) => {
+    const provider = createEngine({
+      ...deps,
+      keys,
+      bindings,
+      endings,
+      resources,
+      readFacts,
+      consent,
+      hook,
+      introspection,
+      secretGate,
+    })
+    tokenEndpoints.install(provider)
+    return provider
+  })
+  const attempts = createAttempts({ ...ATTEMPTS, clock })
+  const decoyHash = await hashSecret(generateSecret())
+  const replay = processReplayMemory({ clock, entriesMax: PROOFS_MAX })
+  const events = createEvents(deps)
+  const handle = createHandler({
+    issuer,
+    sql,
+    directory,
+    consent,
+    introspection,
+    tokenEndpoints,
+    readFacts,
+    log,
+    engine: () => ring.current().provider,
+    callback: (req, res) => ring.current().callback(req, res),
+    signIn: createSignIn({ directory, attempts, secretGate, decoyHash, clock, log }),
+    formKey: deriveKey(deps.masterKey, 'form-signature'),
+    verifyProof: createProofVerifier({ clock, replay }),
+  })
+  const collector = setInterval(() => {
+    bindings.collect().catch((err: unknown) => log.warn({ event: 'identity_collection_failed', err }))
+  }, COLLECT_EVERY_MS)
+  collector.unref()
+
+  return {
+    ...introspection,
+    handle,
+    sessions: endings,
+    hook,
+    events,
+    issuers: external,
+    ensureAdmin: createAdmin({ directory, log }),
+    validateClient: (client) => validateClient(ring.current().provider, client),
+    publicKeys: publicJwks,
+    reloadKeys: ring.reload,
+    async close() {
+      clearInterval(collector)
+      ring.close()
+      events.close()
+    },
+  }
+}
+
+type Built = {
+  readonly keys: SigningKeys
+  readonly provider: Provider
+  readonly callback: ReturnType<Provider['callback']>
+}
+
+/** The engine of the current signing keys. It is built anew when they change; both work on the same store. */
+async function createRing(
+  deps: Pick<IdentityDeps, 'sql' | 'masterKey' | 'log'>,
+  build: (keys: SigningKeys) => Provider,
+): Promise<{ current(): Built; reload(): Promise<void>; close(): void }> {
+  async function make(): Promise<Built> {
+    const keys = await loadSigningKeys(deps)
+    const provider = build(keys)
+    return { keys, provider, callback: provider.callback() }
+  }
+  // Read first: a change in between then shows at the next look.
+  let version = await keysVersion(deps.sql)
+  let current = await make()
+  async function reload(): Promise<void> {
+    const now = await keysVersion(deps.sql)
+    if (now === version) return
+    current = await make()
+    version = now
+    deps.log.info({ event: 'signing_keys_changed', active: current.keys.activeKid })
+  }
+  const poll = setInterval(() => {
+    reload().catch((err: unknown) => deps.log.warn({ event: 'signing_keys_unread', err }))
+  }, KEYS_POLL_MS)
+  poll.unref()
+  return { current: () => current, reload, close: () => clearInterval(poll) }
+}
+
+async function validateClient(
+  provider: Provider,
+  client: Client & { readonly secretHash: string | null },
+): Promise<void> {
+  try {
+    await provider.Client.validate(engineMetadata(client))
+  } catch (cause) {
+    if (!(cause instanceof errors.OIDCProviderError)) throw cause
+    const message = cause.error_description ?? 'the client metadata is not valid'
+    throw new PdpError('request_invalid', message, { cause, mistakes: [{ place: '', message }] })
+  }
+}

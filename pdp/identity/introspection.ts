@@ -1,0 +1,98 @@
+/** Is this token alive: what never changes is read once (token-record.ts), everything else anew on every call. */
+import type { JWK } from 'jose'
+import type { Directory, Sql } from '../store/contracts.ts'
+import { createKeySource } from '../token/keys.ts'
+import { createTokenVerifier } from '../token/verify.ts'
+import type { Resources } from './resources.ts'
+import { createReadRecord, type ReadRecord } from './token-record.ts'
+import { INACTIVE, type TokenRecord, type TokenState } from './token-state.ts'
+
+const KEYS_REFRESH_MS = 1_000
+const KEYS_AGE_MAX_MS = 60_000
+
+// The token, its grants and their bindings go together, so a token lives only while all of them are there.
+const ALIVE = `
+  select (select count(*) from oidc_record where kind = 'Grant' and id = any($2::text[])) = cardinality($2::text[])
+    and (select count(*) from grant_binding where grant_id = any($2::text[])) = cardinality($2::text[])
+    and exists (select 1 from oidc_record where kind = $3 and id = $1) as alive`
+
+export type Introspection = {
+  /** Null for anything that is not a good token. Throws PdpError `store_unavailable` when nobody can say. */
+  readonly record: ReadRecord
+  /** Live: revoked, or its grant, a grant it came from, its person or its client is gone. */
+  isDead(record: TokenRecord): Promise<boolean>
+  /** Live: the app whose roles count for the token. */
+  appOf(record: TokenRecord): Promise<string | null>
+  /** All three in one. A bad token is inactive, never an error. */
+  introspect(token: string): Promise<TokenState>
+}
+export type IntrospectionDeps = {
+  readonly issuer: string
+  readonly publicJwks: () => readonly JWK[]
+  readonly sql: Pick<Sql, 'query'>
+  readonly directory: Pick<Directory, 'user' | 'client'>
+  readonly resources: Resources
+  readonly external: ReadRecord
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+}
+
+export function createIntrospection(deps: IntrospectionDeps): Introspection {
+  const { issuer, clock, directory } = deps
+  const keys = createKeySource({
+    load: () => deps.publicJwks(),
+    clock,
+    refreshAfterMs: KEYS_REFRESH_MS,
+    ageMaxMs: KEYS_AGE_MAX_MS,
+    cooldownMs: 0,
+  })
+  // Our own clock wrote `exp`, so there is no leeway. Any audience: resource servers ask about the tokens they were shown.
+  const verifier = createTokenVerifier({
+    issuers: [{ issuer, keys, algorithms: ['RS256'] }],
+    audience: null,
+    clock,
+    expiryLeewayMs: 0,
+  })
+  const record = createReadRecord({ ...deps, verifier })
+
+  async function isDead(r: TokenRecord): Promise<boolean> {
+    if (r.externalIssuer !== null) return false
+    const kind = r.subject.type === 'service' ? 'ClientCredentials' : 'AccessToken'
+    const [rows, client, user] = await Promise.all([
+      deps.sql.query<{ alive: boolean }>(ALIVE, [r.jti, r.grants, kind]),
+      directory.client(r.clientId),
+      r.userId === null ? null : directory.user(r.userId),
+    ])
+    return rows[0]?.alive !== true || client === null || (r.userId !== null && user === null)
+  }
+
+  async function appOf(r: TokenRecord): Promise<string | null> {
+    const [audience] = r.audiences // we mint exactly one
+    const owner = audience === undefined || audience === issuer ? null : await deps.resources.owner(audience)
+    if (owner !== null || r.externalIssuer !== null) return owner
+    return (await directory.client(r.clientId))?.app ?? null
+  }
+
+  async function introspect(token: string): Promise<TokenState> {
+    const found = await record(token)
+    if (found === null) return INACTIVE
+    const [dead, app] = await Promise.all([isDead(found), appOf(found)])
+    return dead ? INACTIVE : stateOf(found, app)
+  }
+
+  return { record, isDead, appOf, introspect }
+}
+
+function stateOf(record: TokenRecord, app: string | null): TokenState {
+  const {
+    issuedAtMs: _i,
+    grants: _g,
+    sessionUid: _s,
+    userId: _u,
+    digest: _d,
+    act: _a,
+    externalIssuer: _e,
+    ...state
+  } = record
+  return { active: true, ...state, app }
+}

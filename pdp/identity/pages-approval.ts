@@ -1,0 +1,76 @@
+/** The page on which a person answers the requests of CIBA clients. */
+
+import type { Choice } from './consent.ts'
+import {
+  escapeHtml,
+  LOGIN_PROBLEMS,
+  type LoginProblem,
+  organizationField,
+  type Page,
+  page,
+  scopeList,
+} from './pages.ts'
+
+export type PendingRequest = {
+  /** Names the request in the form; no credential. */
+  readonly name: string
+  readonly clientName: string
+  readonly bindingMessage: string | null
+  readonly scopes: readonly string[]
+  readonly choice: Exclude<Choice, { kind: 'refused' }> | null
+}
+
+export function approvalLoginPage(view: { email: string; problem: LoginProblem | null; isStale: boolean }): Page {
+  const alert = view.problem === null ? '' : `<p role="alert" id="problem">${LOGIN_PROBLEMS[view.problem]}</p>`
+  const described = view.problem === null ? '' : ' aria-describedby="problem"'
+  return page(
+    'Sign in',
+    `<p>${view.isStale ? 'An application asks that you sign in again' : 'to see which applications wait for you'}</p>${alert}
+<form method="post" data-step="login">
+<label for="email">E-mail address</label>
+<input id="email" name="email" type="email" autocomplete="username" maxlength="254" required value="${escapeHtml(view.email)}"${described}>
+<label for="password">Password</label>
+<input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required>
+<button type="submit" name="action" value="login">Sign in</button>
+</form>`,
+  )
+}
+
+export function approvalPage(view: {
+  person: string
+  xsrf: string
+  requests: readonly PendingRequest[]
+  done: 'approved' | 'denied' | 'gone' | null
+}): Page {
+  const told = view.done === null ? '' : `<p role="status">${DONE[view.done]}</p>`
+  const requests =
+    view.requests.length === 0
+      ? '<p>Nothing waits for your answer. Reload this page when an application says that it does.</p>'
+      : view.requests.map((request) => requestForm(request, view.xsrf)).join('')
+  return page('Requests', `<p>You are signed in as <strong>${escapeHtml(view.person)}</strong>.</p>${told}${requests}`)
+}
+
+const DONE = {
+  approved: 'You approved the request.',
+  denied: 'You refused the request.',
+  gone: 'The request had expired or was answered already.',
+} as const
+
+function requestForm(request: PendingRequest, xsrf: string): string {
+  const message =
+    request.bindingMessage === null
+      ? ''
+      : `<p>It must show you this: <strong class="code">${escapeHtml(request.bindingMessage)}</strong></p>`
+  const approve =
+    request.choice === null
+      ? '<p>You are not a member of the organization that it asks for.</p>'
+      : `${organizationField(request.choice)}<p>It will be able to:</p>${scopeList(request.scopes)}`
+  const button = request.choice === null ? '' : '<button type="submit" name="action" value="approve">Approve</button>'
+  return `<form method="post" data-step="approve">
+<h2>${escapeHtml(request.clientName)}</h2>${message}
+<input type="hidden" name="xsrf" value="${escapeHtml(xsrf)}">
+<input type="hidden" name="request" value="${escapeHtml(request.name)}">
+${approve}${button}
+<button type="submit" name="action" value="deny" class="plain" formnovalidate>Refuse</button>
+</form>`
+}

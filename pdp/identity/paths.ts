@@ -1,0 +1,32 @@
+/** Where the identity service answers, below its issuer's path. */
+
+export const PATHS = {
+  authorize: '/oauth/authorize',
+  pushed: '/oauth/par',
+  token: '/oauth/token',
+  deviceAuthorization: '/oauth/device_authorization',
+  device: '/oauth/device',
+  backchannel: '/oauth/bc-authorize',
+  approve: '/oauth/approve',
+  introspect: '/oauth/introspect',
+  revoke: '/oauth/revoke',
+  userinfo: '/oauth/userinfo',
+  jwks: '/oauth/jwks',
+  interaction: '/oauth/interaction',
+  logout: '/oauth/logout',
+  logoutConfirm: '/oauth/logout/confirm',
+  logoutSuccess: '/oauth/logout/success',
+  openidConfiguration: '/.well-known/openid-configuration',
+  serverMetadata: '/.well-known/oauth-authorization-server',
+  resourceMetadata: '/.well-known/oauth-protected-resource',
+} as const
+
+/** The path part of an issuer that does not stand at its host's root. */
+export const mountOf = (issuer: string): string => new URL(issuer).pathname.replace(/\/$/, '')
+
+/** Address of one of our paths, as others reach it. */
+export const urlOf = (issuer: string, path: string): string => new URL(mountOf(issuer) + path, issuer).href
+
+/** RFC 9728 section 3.1: the well-known part goes between the host and the issuer's own path. */
+export const resourceMetadataUrl = (issuer: string): string =>
+  new URL(PATHS.resourceMetadata + mountOf(issuer), issuer).href

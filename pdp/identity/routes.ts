@@ -1,0 +1,146 @@
+/** The identity service's routes, exactly as written here, and the issuer's own address whatever a request claims. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { PdpError } from '../errors.ts'
+import { PROBLEM_MEDIA_TYPE, problem } from '../process/problems.ts'
+import { type ApprovalDeps, answerApproval } from './approval.ts'
+import { answerInteraction, type InteractionDeps } from './interaction.ts'
+import { errorPage } from './pages.ts'
+import { mountOf, PATHS } from './paths.ts'
+import { answerResourceMetadata } from './resource-metadata.ts'
+import { STATUS } from './status.ts'
+import type { TokenEndpoints } from './token-endpoints.ts'
+import { answerUserinfo, type UserinfoDeps } from './userinfo.ts'
+
+type Kind = 'api' | 'token' | 'page' | 'interaction' | 'approval' | 'userinfo' | 'resource'
+type Route = { readonly kind: Kind; readonly methods: readonly string[] }
+const READ = ['GET', 'HEAD', 'OPTIONS']
+const CALL = ['POST', 'OPTIONS']
+
+const ROUTES: ReadonlyMap<string, Route> = new Map([
+  [PATHS.authorize, { kind: 'page', methods: ['GET'] }],
+  [PATHS.device, { kind: 'page', methods: ['GET', 'POST'] }],
+  [PATHS.approve, { kind: 'approval', methods: ['GET', 'POST'] }],
+  [PATHS.logout, { kind: 'page', methods: ['GET'] }],
+  [PATHS.logoutConfirm, { kind: 'page', methods: ['POST'] }],
+  [PATHS.logoutSuccess, { kind: 'page', methods: ['GET'] }],
+  [PATHS.pushed, { kind: 'api', methods: CALL }],
+  [PATHS.token, { kind: 'api', methods: CALL }],
+  [PATHS.deviceAuthorization, { kind: 'api', methods: CALL }],
+  [PATHS.backchannel, { kind: 'api', methods: ['POST'] }],
+  [PATHS.introspect, { kind: 'token', methods: CALL }],
+  [PATHS.revoke, { kind: 'token', methods: CALL }],
+  [PATHS.userinfo, { kind: 'userinfo', methods: ['GET', 'POST', 'OPTIONS'] }],
+  [PATHS.jwks, { kind: 'api', methods: READ }],
+  [PATHS.openidConfiguration, { kind: 'api', methods: READ }],
+  [PATHS.serverMetadata, { kind: 'api', methods: READ }],
+  [PATHS.resourceMetadata, { kind: 'resource', methods: ['GET', 'HEAD'] }],
+])
+const UNDER: readonly (readonly [string, Route])[] = [
+  [`${PATHS.authorize}/`, { kind: 'page', methods: ['GET'] }],
+  [`${PATHS.device}/`, { kind: 'page', methods: ['GET'] }],
+  [`${PATHS.interaction}/`, { kind: 'interaction', methods: ['GET', 'POST'] }],
+]
+// RFC 8414 section 3.1 and RFC 9728 section 3.1 put the well-known part before the issuer's own path.
+const INSERTED: readonly string[] = [PATHS.serverMetadata, PATHS.resourceMetadata]
+const UID = /^[\w-]{1,128}$/
+// What proxies and clients say about where a request went; the issuer decides it instead.
+const IGNORED_HEADERS = ['forwarded', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-for', 'x-forwarded-proto']
+
+export type HandlerDeps = InteractionDeps &
+  ApprovalDeps &
+  UserinfoDeps & {
+    readonly tokenEndpoints: Pick<TokenEndpoints, 'translate'>
+    /** The engine's own answers, for the current signing keys. */
+    readonly callback: (req: IncomingMessage, res: ServerResponse) => Promise<void>
+  }
+
+/** Answers what is ours and returns true; leaves the rest untouched and returns false. Never rejects. */
+export function createHandler(deps: HandlerDeps): (req: IncomingMessage, res: ServerResponse) => Promise<boolean> {
+  const { protocol, host } = new URL(deps.issuer)
+  const mount = mountOf(deps.issuer)
+
+  return async (req, res) => {
+    const target = localTarget(req.url ?? '', mount)
+    const path = target.split('?', 1)[0] ?? ''
+    const route = findRoute(path)
+    if (route === undefined) return false
+    if (!route.methods.includes(req.method ?? '')) {
+      refuseMethod(res, route.methods)
+      return true
+    }
+    for (const name of IGNORED_HEADERS) delete req.headers[name]
+    req.headers.host = host
+    req.headers['x-forwarded-proto'] = protocol.slice(0, -1)
+    if (route.kind === 'api' || route.kind === 'token') req.headers.accept = 'application/json'
+    // The engine takes its mount point from the difference of the two.
+    Object.assign(req, { originalUrl: mount + target, url: target })
+    try {
+      await answer(deps, { kind: route.kind, path, req, res })
+    } catch (error) {
+      fail(deps, res, { path, error })
+    }
+    return true
+  }
+}
+
+async function answer(
+  deps: HandlerDeps,
+  request: { kind: Kind; path: string; req: IncomingMessage; res: ServerResponse },
+): Promise<void> {
+  const { kind, path, req, res } = request
+  switch (kind) {
+    case 'interaction':
+      return answerInteraction(deps, { req, res, uid: path.slice(path.lastIndexOf('/') + 1) })
+    case 'approval':
+      return answerApproval(deps, req, res)
+    case 'userinfo':
+      return answerUserinfo(deps, req, res)
+    case 'resource':
+      return answerResourceMetadata(deps.issuer, res)
+    case 'token': {
+      const translated = req.method === 'POST' ? await deps.tokenEndpoints.translate(req) : req
+      if (translated !== null) return deps.callback(translated, res)
+      res.writeHead(STATUS.tooLarge, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+      res.end(JSON.stringify({ error: 'invalid_request', error_description: 'the form is too large' }))
+      return
+    }
+    default:
+      return deps.callback(req, res)
+  }
+}
+
+function findRoute(path: string): Route | undefined {
+  const exact = ROUTES.get(path)
+  if (exact !== undefined) return exact
+  return UNDER.find(([prefix]) => path.startsWith(prefix) && UID.test(path.slice(prefix.length)))?.[1]
+}
+
+/** Below the issuer's path, which a proxy may have cut off. */
+function localTarget(target: string, mount: string): string {
+  if (mount === '') return target
+  const path = target.split('?', 1)[0]
+  const inserted = INSERTED.find((wellKnown) => path === wellKnown + mount)
+  if (inserted !== undefined) return inserted
+  return target.startsWith(`${mount}/`) ? target.slice(mount.length) : target
+}
+
+function refuseMethod(res: ServerResponse, methods: readonly string[]): void {
+  const status = STATUS.methodUnsupported
+  res.writeHead(status, { allow: methods.join(', '), 'content-type': PROBLEM_MEDIA_TYPE, 'cache-control': 'no-store' })
+  res.end(JSON.stringify({ ...problem('method_unsupported'), status }))
+}
+
+function fail(deps: HandlerDeps, res: ServerResponse, failure: { path: string; error: unknown }): void {
+  deps.log.error({ event: 'identity_failed', path: failure.path, err: failure.error })
+  if (res.headersSent) {
+    res.destroy()
+    return
+  }
+  const isUnavailable = failure.error instanceof PdpError && failure.error.code === 'store_unavailable'
+  const view = isUnavailable
+    ? { code: 'temporarily_unavailable', detail: 'The service cannot answer right now.' }
+    : { code: 'server_error', detail: 'An unexpected error occurred.' }
+  const page = errorPage(view)
+  res.writeHead(isUnavailable ? STATUS.unavailable : STATUS.failed, page.headers)
+  res.end(page.html)
+}

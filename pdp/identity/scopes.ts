@@ -1,0 +1,57 @@
+/** Which scopes exist, who may ask for them, and on which resource they mean something. */
+
+/** About a person; only grants with a person behind them carry these. */
+export const IDENTITY_SCOPES = ['openid', 'profile', 'email', 'groups', 'organizations'] as const
+/** About what a service may do here; only client_credentials tokens for the issuer itself carry these. */
+export const SERVICE_SCOPES = [
+  'decisions:read',
+  'decisions:ask',
+  'directory:write',
+  'manifest:write',
+  'roles:write',
+  'relationships:read',
+  'relationships:write',
+  'entitlements:write',
+  'clients:write',
+  'hooks:write',
+  'sessions:revoke',
+  'audit:read',
+  'events:read',
+] as const
+/** OpenID Connect Core section 11: a refresh token that outlives the sign-in. Never part of an access token. */
+export const OFFLINE_ACCESS = 'offline_access'
+
+const IDENTITY: ReadonlySet<string> = new Set(IDENTITY_SCOPES)
+const SERVICE: ReadonlySet<string> = new Set(SERVICE_SCOPES)
+
+/** `person`: somebody signs in; `service`: client_credentials. */
+export type GrantKind = 'person' | 'service'
+
+export const splitScope = (scope: string | undefined): readonly string[] =>
+  (scope ?? '').split(' ').filter((name) => name !== '')
+
+/** The scopes that the engine itself knows; all others are an API's own. */
+export const isPlatformScope = (scope: string): boolean => IDENTITY.has(scope) || SERVICE.has(scope)
+export const isIdentityScope = (scope: string): boolean => IDENTITY.has(scope)
+export const isServiceScope = (scope: string): boolean => SERVICE.has(scope)
+export const isOpenidScope = (scope: string): boolean => IDENTITY.has(scope) || scope === OFFLINE_ACCESS
+
+/** The first asked scope that this client may not have by this kind of grant, or null. `registered`: its metadata. */
+export function refusedScope(request: {
+  readonly asked: readonly string[]
+  readonly registered: readonly string[]
+  readonly kind: GrantKind
+}): string | null {
+  const foreign = request.kind === 'person' ? SERVICE : IDENTITY
+  const registered = new Set(request.registered)
+  const refused = request.asked.find((s) => s !== OFFLINE_ACCESS && (!registered.has(s) || foreign.has(s)))
+  return refused ?? null
+}
+
+/**
+ * What of a client's scopes a token for a resource may carry. Service scopes stay with the issuer: a resource server that
+ * is shown a token could otherwise replay it here.
+ */
+export function scopesAt(resource: { readonly isIssuer: boolean }, registered: readonly string[]): readonly string[] {
+  return registered.filter((s) => s !== OFFLINE_ACCESS && (resource.isIssuer || !SERVICE.has(s)))
+}

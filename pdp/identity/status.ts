@@ -1,0 +1,15 @@
+/** The only status numbers of our own identity pages and routes; the engine's OAuth answers bring theirs. */
+export const STATUS = {
+  shown: 200,
+  empty: 204,
+  seeOther: 303,
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  methodUnsupported: 405,
+  tooLarge: 413,
+  tooMany: 429,
+  failed: 500,
+  unavailable: 503,
+} as const
+export type Outcome = keyof typeof STATUS

@@ -1,0 +1,80 @@
+/** The relation model of a store file: in place, or a `.fga`, `.json` or modular `fga.mod` file. No type is built in. */
+import { dirname, join } from 'node:path'
+import openfga from '@openfga/syntax-transformer'
+import type { Model } from '../decide/model.ts'
+import { compileDocument, compileModel, type ModelDocument, parsed } from '../decide/model-language.ts'
+import { type Mistake, PdpError } from '../errors.ts'
+import type { Mistakes } from './located.ts'
+import type { ModelSource, ReadText } from './store-file.ts'
+
+/** Null when there is something wrong with the model, which is then in `mistakes`. */
+export async function readModel(
+  source: ModelSource,
+  options: { readonly read: ReadText; readonly mistakes: Mistakes },
+): Promise<Model | null> {
+  const { read, mistakes } = options
+  let text: string
+  try {
+    text = source.kind === 'inline' ? source.text : await read(source.file)
+  } catch {
+    mistakes.note(
+      source.kind === 'file' ? source.from : source.file,
+      source.line,
+      `the model file ${source.file} cannot be read`,
+    )
+    return null
+  }
+  try {
+    return source.kind === 'inline'
+      ? compileModel(text, { builtIn: false })
+      : await compileFile(source.file, text, read)
+  } catch (error) {
+    if (!(error instanceof PdpError) || error.code !== 'request_invalid') throw error
+    for (const mistake of error.mistakes) note(mistakes, source, mistake)
+    return null
+  }
+}
+
+async function compileFile(file: string, text: string, read: ReadText): Promise<Model> {
+  if (file.endsWith('.json')) return compileJson(text)
+  return file.endsWith('.mod') ? compileModules(file, text, read) : compileModel(text, { builtIn: false })
+}
+
+function compileJson(text: string): Model {
+  const document = parsed(() => {
+    const model = JSON.parse(text)
+    openfga.validator.validateJSON(model)
+    return model
+  })
+  return compileDocument(document)
+}
+
+async function compileModules(file: string, text: string, read: ReadText): Promise<Model> {
+  const { contents, schema } = parsed(() => openfga.transformer.transformModFileToJSON(text))
+  const modules: { name: string; contents: string }[] = []
+  for (const { value: name, line } of contents.value) {
+    const found = await read(join(dirname(file), name)).catch(() => null)
+    if (found === null) throw unreadable(name, line.start + 1)
+    modules.push({ name, contents: found })
+  }
+  return compileDocument(
+    parsed(() => openfga.transformer.transformModuleFilesToModel(modules, schema.value) as unknown as ModelDocument),
+  )
+}
+
+function unreadable(name: string, line: number): PdpError {
+  const message = `the module ${name} cannot be read`
+  return new PdpError('request_invalid', message, { mistakes: [{ place: `${line}:1`, message }] })
+}
+
+/** A mistake's place is `line:column` of the model's own text, after the module's file if it has several. */
+function note(mistakes: Mistakes, source: ModelSource, { place, message }: Mistake): void {
+  const module = /^(.+):(\d+:\d+)$/.exec(place)
+  if (source.kind === 'file' && module !== null && !/^\d+$/.test(module[1] ?? '')) {
+    mistakes.note(join(dirname(source.file), module[1] ?? ''), module[2] ?? '1:1', message)
+    return
+  }
+  const [line = 1, column = 1] = place.split(':').map(Number)
+  const at = source.kind === 'inline' && source.indent > 0 ? `${source.line + line}:${source.indent + column}` : place
+  mistakes.note(source.file, source.kind === 'inline' && source.indent === 0 ? source.line : at, message)
+}

@@ -1,0 +1,131 @@
+/** `portcullis-pdp model test FILE…`: runs the tests of the ecosystem's own store files on our engine. */
+import { readFile } from 'node:fs/promises'
+import { relative } from 'node:path'
+import type { Model } from '../decide/model.ts'
+import { PdpError } from '../errors.ts'
+import { Mistakes } from './located.ts'
+import { readModel } from './model-file.ts'
+import { questionMistake, tupleMistake } from './question.ts'
+import { type Assertion, readStoreFile, type StoreFile, type StoreTest } from './store-file.ts'
+import { createWorld, type World } from './world.ts'
+
+export type ModelTestIo = { readonly write: (text: string) => unknown; readonly directory: string }
+
+const EXIT_FAILED = 1
+const EXIT_UNUSABLE = 2
+
+type Count = { passed: number; failed: number; unusable: number }
+
+/**
+ * One line for each assertion that fails and for each mistake in a file, then a summary.
+ * @returns the exit status: 0, 1 if an assertion failed, 2 if a file could not be used.
+ */
+export async function runModelTests(files: readonly string[], io: ModelTestIo): Promise<number> {
+  const count: Count = { passed: 0, failed: 0, unusable: 0 }
+  for (const file of files) await runFile(file, io, count)
+  const { passed, failed, unusable } = count
+  const refused = unusable === 0 ? '' : `, ${unusable} of ${files.length} files could not be used`
+  io.write(`${passed} passed, ${failed} failed${refused}\n`)
+  return unusable > 0 ? EXIT_UNUSABLE : failed > 0 ? EXIT_FAILED : 0
+}
+
+async function runFile(file: string, io: ModelTestIo, count: Count): Promise<void> {
+  const mistakes = new Mistakes()
+  const loaded = await load(file, mistakes)
+  if (loaded === null) {
+    count.unusable++
+    for (const line of mistakes.lines) io.write(`${shortened(line, io)}\n`)
+    return
+  }
+  const { store, model } = loaded
+  let shared: World | null = null
+  for (const test of store.tests) {
+    // Most tests have no tuples of their own.
+    const world: World = test.tuples.length > 0 || shared === null ? await worldOf(model, store, test) : shared
+    if (test.tuples.length === 0) shared = world
+    for (const assertion of test.assertions) {
+      const failure = await failureOf(world, model, assertion)
+      if (failure === null) count.passed++
+      else {
+        count.failed++
+        io.write(`FAIL ${shortened(file, io)}:${assertion.line}: ${test.name}: ${failure}\n`)
+      }
+    }
+  }
+}
+
+const worldOf = (model: Model, store: StoreFile, test: StoreTest): Promise<World> =>
+  createWorld(model, [...store.tuples, ...test.tuples])
+
+async function load(file: string, mistakes: Mistakes): Promise<{ store: StoreFile; model: Model } | null> {
+  const read = (path: string): Promise<string> => readFile(path, 'utf8')
+  let store: StoreFile
+  try {
+    store = await readStoreFile(file, { read, mistakes })
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error
+    mistakes.note(file, 1, `it cannot be read (${error.code})`)
+    return null
+  }
+  const model = store.model === null ? null : await readModel(store.model, { read, mistakes })
+  if (model === null) return null
+  for (const tuple of [...store.tuples, ...store.tests.flatMap((test) => test.tuples)]) {
+    const mistake = tupleMistake(model, tuple)
+    if (mistake !== null) mistakes.note(tuple.file, tuple.line, mistake)
+  }
+  return mistakes.lines.length > 0 ? null : { store, model }
+}
+
+/** Absolute names of files below the working directory are long and say nothing more. */
+function shortened(line: string, { directory }: ModelTestIo): string {
+  return line.startsWith(`${directory}/`) ? relative(directory, line) : line
+}
+
+/** What is wrong, or null. */
+async function failureOf(world: World, model: Model, assertion: Assertion): Promise<string | null> {
+  const asked = describe(assertion)
+  const mistake = questionMistake(model, assertion)
+  if (mistake !== null) return `${asked}: ${mistake}`
+  try {
+    const found = await answer(world, assertion)
+    return difference(assertion.expected, found, asked)
+  } catch (error) {
+    if (!(error instanceof PdpError) || error.code !== 'evaluation_limit') throw error
+    return `${asked}: it takes more than 25 levels or 10,000 tuples, or a tuple set has more than 1,000 parents`
+  }
+}
+
+function describe(assertion: Assertion): string {
+  const { kind, relation } = assertion
+  if (kind === 'check') return `check ${assertion.user} ${relation} ${assertion.object}`
+  if (kind === 'list_objects') return `list_objects ${assertion.user} ${relation} ${assertion.type}`
+  const filters = assertion.filters.map((f) => (f.relation === null ? f.type : `${f.type}#${f.relation}`))
+  return `list_users ${filters.join(', ')} ${relation} ${assertion.object}`
+}
+
+async function answer(world: World, assertion: Assertion): Promise<boolean | readonly string[]> {
+  const { relation } = assertion
+  if (assertion.kind === 'check') return world.check(assertion.user, relation, assertion.object)
+  if (assertion.kind === 'list_objects') return world.objects(assertion.user, relation, assertion.type)
+  const found: string[] = []
+  for (const filter of assertion.filters) found.push(...(await world.users(assertion.object, relation, filter)))
+  return found
+}
+
+/** Lists are compared as sets. */
+function difference(
+  expected: boolean | readonly string[],
+  found: boolean | readonly string[],
+  asked: string,
+): string | null {
+  if (typeof expected === 'boolean' || typeof found === 'boolean')
+    return expected === found ? null : `${asked}: expected ${expected}, got ${found}`
+  const missing = [...new Set(expected)].filter((name) => !found.includes(name))
+  const extra = [...new Set(found)].filter((name) => !expected.includes(name)).sort()
+  if (missing.length === 0 && extra.length === 0) return null
+  const parts = [
+    ...(missing.length === 0 ? [] : [`missing ${missing.join(', ')}`]),
+    ...(extra.length === 0 ? [] : [`unexpected ${extra.join(', ')}`]),
+  ]
+  return `${asked}: ${parts.join('; ')}`
+}

@@ -1,0 +1,88 @@
+/** What a model knows: is a tuple allowed, and is a question about something that exists? */
+import type { Model } from '../decide/model.ts'
+import { directOf } from './coding.ts'
+import type { Assertion } from './store-file.ts'
+import type { FileTuple } from './tuple-file.ts'
+
+// The ecosystem's own grammar, less what could not be split again: ids hold no white space and no `#`.
+const TYPE = /^[^:#@*\s]{1,254}$/
+const RELATION = /^[^:#@*\s]{1,50}$/
+const ID = /^(?!\*$)[^#\s]{1,256}$/
+
+type Parts = { readonly type: string; readonly id: string; readonly relation: string | null }
+
+function partsOf(name: string): Parts | null {
+  const colon = name.indexOf(':')
+  const hash = name.indexOf('#')
+  const parts = {
+    type: name.slice(0, Math.max(colon, 0)),
+    id: name.slice(colon + 1, hash < 0 ? undefined : hash),
+    relation: hash < 0 ? null : name.slice(hash + 1),
+  }
+  if (!TYPE.test(parts.type) || (parts.relation !== null && !RELATION.test(parts.relation))) return null
+  return ID.test(parts.id) || (parts.id === '*' && parts.relation === null) ? parts : null
+}
+
+const typeMistake = (model: Model, type: string): string | null =>
+  model.has(type) ? null : `the model has no type "${type}"`
+
+function relationMistake(model: Model, type: string, relation: string): string | null {
+  const mistake = typeMistake(model, type)
+  if (mistake !== null) return mistake
+  return model.get(type)?.has(relation) === true ? null : `type "${type}" has no relation "${relation}"`
+}
+
+function objectMistake(model: Model, object: string, relation: string): string | null {
+  const parts = partsOf(object)
+  if (parts === null || parts.relation !== null || parts.id === '*') return `object "${object}" is not <type>:<id>`
+  return relationMistake(model, parts.type, relation)
+}
+
+function userMistake(model: Model, user: string): string | null {
+  const parts = partsOf(user)
+  if (parts === null) return `user "${user}" is not <type>:<id>, <type>:<id>#<relation> or <type>:*`
+  return parts.relation === null ? typeMistake(model, parts.type) : relationMistake(model, parts.type, parts.relation)
+}
+
+/** Why the model does not allow the tuple, or null. */
+export function tupleMistake(model: Model, { object, relation, user, condition }: FileTuple): string | null {
+  if (condition !== null) return `the tuple has condition "${condition}"; conditions are not supported yet`
+  const mistake = objectMistake(model, object, relation) ?? userMistake(model, user)
+  const subject = partsOf(user)
+  if (mistake !== null || subject === null) return mistake
+  const type = object.slice(0, object.indexOf(':'))
+  const expression = model.get(type)?.get(relation)
+  const allowed = expression === undefined ? undefined : directOf(expression)?.allowed
+  const form =
+    subject.relation !== null
+      ? `${subject.type}#${subject.relation}`
+      : subject.id === '*'
+        ? `${subject.type}:*`
+        : subject.type
+  const holds =
+    subject.relation !== null
+      ? allowed?.usersets.has(form)
+      : subject.id === '*'
+        ? allowed?.wildcards.has(subject.type)
+        : allowed?.types.has(subject.type)
+  return holds === true ? null : `relation "${relation}" of type "${type}" does not allow ${form}: ${user}`
+}
+
+/** Why the question cannot be asked of the model, or null. */
+export function questionMistake(model: Model, assertion: Assertion): string | null {
+  const { relation } = assertion
+  switch (assertion.kind) {
+    case 'check':
+      return objectMistake(model, assertion.object, relation) ?? userMistake(model, assertion.user)
+    case 'list_objects':
+      return relationMistake(model, assertion.type, relation) ?? userMistake(model, assertion.user)
+    case 'list_users': {
+      const filters = assertion.filters.map((filter) =>
+        filter.relation === null
+          ? typeMistake(model, filter.type)
+          : relationMistake(model, filter.type, filter.relation),
+      )
+      return objectMistake(model, assertion.object, relation) ?? filters.find((mistake) => mistake !== null) ?? null
+    }
+  }
+}

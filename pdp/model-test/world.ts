@@ -1,0 +1,93 @@
+/** Tuples under a model, in a memory store, asked by the engine: what a store file's tests ask. */
+import type { Model } from '../decide/model.ts'
+import { RelationCheck } from '../decide/relations.ts'
+import { TRUE, UNKNOWN, type View } from '../decide/view.ts'
+import { type Change, ENVIRONMENT } from '../store/contracts.ts'
+import { memoryStore, residentMoments } from '../store/memory.ts'
+import { Coding } from './coding.ts'
+import type { UserFilter } from './store-file.ts'
+import type { FileTuple } from './tuple-file.ts'
+
+export type World = {
+  /** `user`: `type:id`, `type:id#relation` or `type:*`. Throws PdpError `evaluation_limit`, as all three do. */
+  check(user: string, relation: string, object: string): Promise<boolean>
+  objects(user: string, relation: string, type: string): Promise<readonly string[]>
+  /** Those that hold it by name, and `type:*` if everybody of the type does who is not named otherwise. */
+  users(object: string, relation: string, filter: UserFilter): Promise<readonly string[]>
+}
+type Question = { readonly subject: string; readonly relation: string; readonly object: string }
+
+const ORGANIZATION = 'tests'
+const context = { actor: 'model test', requestId: 'model test' }
+
+/** @param tuples that the model allows. */
+export async function createWorld(model: Model, tuples: readonly FileTuple[]): Promise<World> {
+  const coding = new Coding()
+  const coded = coding.model(model)
+  const store = memoryStore()
+  const organization = { id: ORGANIZATION, name: ORGANIZATION, parent: null }
+  await store.write(ENVIRONMENT, [{ kind: 'organization', id: ORGANIZATION, organization }], { context })
+  const changes = new Map<string, Change>()
+  for (const tuple of tuples.flatMap((t) => coding.tuples(t))) {
+    changes.set(`${tuple.object}#${tuple.relation}@${tuple.subject}`, { kind: 'tuple', op: 'write', tuple })
+  }
+  if (changes.size > 0) await store.write(ORGANIZATION, [...changes.values()], { context })
+  const moments = residentMoments(store)
+  const ask = async (questions: readonly Question[]): Promise<readonly boolean[]> =>
+    (await moments.ask({ organization: ORGANIZATION, evaluate: (view) => answerAll(view, coded, questions) })).value
+  const named = namesIn(tuples)
+  return {
+    async check(user, relation, object) {
+      const question = {
+        subject: coding.subject(user),
+        relation: coding.relation(relation),
+        object: coding.object(object),
+      }
+      return (await ask([question]))[0] === true
+    },
+    async objects(user, relation, type) {
+      const candidates = ofType([...named.objects, user.replace(/#.*$/, '')], type)
+      const common = { subject: coding.subject(user), relation: coding.relation(relation) }
+      const holds = await ask(candidates.map((object) => ({ ...common, object: coding.object(object) })))
+      return candidates.filter((_, i) => holds[i] === true)
+    },
+    async users(object, relation, filter) {
+      const everybody = `${filter.type}:*`
+      const candidates =
+        filter.relation === null
+          ? [...ofType([...named.users], filter.type), everybody]
+          : ofType([...named.objects, object], filter.type).map((found) => `${found}#${filter.relation}`)
+      const holds = await ask(
+        candidates.map((user) => ({
+          subject: coding.subject(user),
+          relation: coding.relation(relation, filter.relation === null && user !== everybody ? 'named' : 'plain'),
+          object: coding.object(object),
+        })),
+      )
+      return candidates.filter((_, i) => holds[i] === true)
+    },
+  }
+}
+
+function answerAll(view: View, model: Model, questions: readonly Question[]): readonly boolean[] | undefined {
+  const truths = questions.map(({ subject, relation, object }) =>
+    new RelationCheck({ view, log: ORGANIZATION, model, subject, explain: false }).holds(object, relation),
+  )
+  return truths.includes(UNKNOWN) ? undefined : truths.map((truth) => truth === TRUE)
+}
+
+/** Whatever could be an answer: `objects` also where they stand as somebody's userset. */
+function namesIn(tuples: readonly FileTuple[]): { objects: ReadonlySet<string>; users: ReadonlySet<string> } {
+  const objects = new Set<string>()
+  const users = new Set<string>()
+  for (const { object, user } of tuples) {
+    objects.add(object)
+    if (!user.includes('#') && !user.endsWith(':*')) users.add(user)
+    if (!user.endsWith(':*')) objects.add(user.replace(/#.*$/, ''))
+  }
+  return { objects, users }
+}
+
+const ofType = (names: readonly string[], type: string): readonly string[] => [
+  ...new Set(names.filter((name) => name.startsWith(`${type}:`) && !name.endsWith(':*'))),
+]

@@ -1,0 +1,81 @@
+/** Reads settings from environment variables once, and reports every mistake in them together. */
+import { readFileSync } from 'node:fs'
+import { ConfigError } from './exit.ts'
+
+const PREFIX = 'PORTCULLIS_'
+// Kubernetes injects these into every pod beside a Service named `portcullis` or `portcullis-…` (service links).
+const SERVICE_LINK =
+  /^PORTCULLIS_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/
+
+export type EnvironmentReader = {
+  /** The variable's value, or null when unset. Set but empty is a mistake: it hides a broken template. */
+  text(name: string): string | null
+  /** As `text`; the value may also be in the file that `<name>_FILE` names, without its last line break. */
+  secret(name: string): string | null
+  /** As `text`, through `parse`, which throws Error with a message that continues the variable's name. */
+  parsed<T>(name: string, parse: (text: string) => T): T | null
+  /** Reports one more mistake, such as settings that contradict each other. */
+  mistake(message: string): void
+}
+
+/** Throws ConfigError with every mistake, among them unknown names with our prefix. `read` must ask for every known name. */
+export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader: EnvironmentReader) => T): T {
+  const problems: string[] = []
+  const known = new Set<string>()
+  const mistake = (message: string): void => void problems.push(message)
+
+  function text(name: string): string | null {
+    known.add(name)
+    const value = environment[name]
+    if (value !== '') return value ?? null
+    mistake(`${name} is set but empty`)
+    return null
+  }
+
+  function secret(name: string): string | null {
+    const direct = text(name)
+    const path = text(`${name}_FILE`)
+    if (path === null) return direct
+    if (direct !== null) mistake(`${name} and ${name}_FILE are both set; set one`)
+    return readSecretFile(`${name}_FILE`, path)
+  }
+
+  function readSecretFile(name: string, path: string): string | null {
+    try {
+      const content = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+      if (content !== '') return content
+      mistake(`${name} names an empty file: ${path}`)
+    } catch (err) {
+      mistake(`${name} names a file that cannot be read: ${err instanceof Error ? err.message : path}`)
+    }
+    return null
+  }
+
+  function parsed<V>(name: string, parse: (text: string) => V): V | null {
+    const value = text(name)
+    if (value === null) return null
+    try {
+      return parse(value)
+    } catch (err) {
+      mistake(`${name} ${err instanceof Error ? err.message : 'is not valid'}`)
+      return null
+    }
+  }
+
+  const settings = read({ text, secret, parsed, mistake })
+  for (const name of Object.keys(environment)) {
+    if (name.startsWith(PREFIX) && !known.has(name) && !SERVICE_LINK.test(name))
+      mistake(`${name} is not a known setting`)
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
+  return settings
+}
+
+/** For `parsed`: one of a closed set. */
+export function oneOf<const Values extends readonly string[]>(values: Values): (text: string) => Values[number] {
+  return (text) => {
+    const value = values.find((candidate) => candidate === text)
+    if (value === undefined) throw new Error(`must be one of ${values.join(', ')}, not ${JSON.stringify(text)}`)
+    return value
+  }
+}

@@ -1,0 +1,42 @@
+/** A secret that is generated once and kept in a file that only its owner may read. */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { StartError } from './exit.ts'
+
+const BYTES = 32
+
+/** 32 random bytes in base64url; the same at every start, and for two starts at once. Throws StartError. */
+export async function generatedSecret(path: string): Promise<string> {
+  const draft = `${path}.new-${randomUUID()}`
+  try {
+    const existing = await readIfThere(path)
+    if (existing !== null) return existing
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(draft, randomBytes(BYTES).toString('base64url'), { mode: 0o600, flag: 'wx' })
+    // A link appears whole, and never replaces what another start has put there meanwhile.
+    await link(draft, path).catch((err: unknown) => {
+      if (!isCode(err, 'EEXIST')) throw err
+    })
+    return await readFile(path, 'utf8')
+  } catch (cause) {
+    throw new StartError(`${path} can neither be read nor created: ${cause instanceof Error ? cause.message : cause}`, {
+      cause,
+    })
+  } finally {
+    await rm(draft, { force: true }).catch(() => undefined)
+  }
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return (await readFile(path, 'utf8')).trim()
+  } catch (err) {
+    if (isCode(err, 'ENOENT')) return null
+    throw err
+  }
+}
+
+function isCode(err: unknown, code: string): boolean {
+  return err instanceof Error && 'code' in err && err.code === code
+}

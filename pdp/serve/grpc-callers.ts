@@ -1,0 +1,57 @@
+/** Who may call over gRPC: anybody on loopback; elsewhere a client certificate, a service's token or a service account's. */
+import type { Metadata, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js'
+import type { TokenState } from '../identity/token-state.ts'
+import { parseAuthorization } from '../token/authorization.ts'
+import { TokenError } from '../token/errors.ts'
+import type { VerifyServiceAccount } from './service-account.ts'
+import { Refusal } from './status.ts'
+
+const SCOPE = 'decisions:ask'
+
+export type CallerDeps = {
+  readonly introspect: (token: string) => Promise<TokenState>
+  readonly issuer: string
+  readonly serviceAccounts: VerifyServiceAccount | null
+}
+type Call = Pick<
+  ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
+  'metadata' | 'getAuthContext'
+>
+/** Throws Refusal `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
+export type AuthenticateCaller = (call: Call) => Promise<void>
+
+export function createCallers(deps: CallerDeps): AuthenticateCaller {
+  return async (call) => {
+    // grpc-js names a certificate only when it was verified against the CA of the settings.
+    if (call.getAuthContext()?.sslPeerCertificate !== undefined) return
+    const token = bearerOf(call.metadata)
+    if (deps.serviceAccounts !== null && (await isServiceAccount(deps.serviceAccounts, token))) return
+    const state = await deps.introspect(token)
+    if (!state.active) throw new Refusal('token_invalid', 'the caller’s token is not active')
+    if (!state.audiences.includes(deps.issuer) || state.jkt !== null)
+      throw new Refusal('token_invalid', 'the caller’s token is meant for another audience, or bound to a key')
+    if (state.subject.type !== 'service') throw new Refusal('permission_denied', 'only a service may call')
+    if (!state.scopes.has(SCOPE)) throw new Refusal('scope_insufficient', `this needs the scope ${SCOPE}`)
+  }
+}
+
+function bearerOf(metadata: Metadata): string {
+  try {
+    const { scheme, token } = parseAuthorization(metadata.get('authorization').map(String))
+    if (scheme === 'bearer') return token
+  } catch (err) {
+    if (!(err instanceof TokenError)) throw err
+  }
+  throw new Refusal('token_missing', 'call with a client certificate, or with authorization: Bearer and one token')
+}
+
+async function isServiceAccount(verify: VerifyServiceAccount, token: string): Promise<boolean> {
+  try {
+    await verify(token)
+    return true
+  } catch (err) {
+    // One of ours perhaps: introspection says.
+    if (err instanceof TokenError) return false
+    throw err
+  }
+}

@@ -1,0 +1,115 @@
+/** One `DecideStream`: many questions over one connection, answered in any order, and again where they stand. */
+import type { DecideStreamRequest, StreamQuestion } from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { TokenState } from '../identity/token-state.ts'
+import { createHandles } from './grpc-handles.ts'
+import { readStreamQuestion, writeAnswer } from './grpc-messages.ts'
+import { createOutbox, type Outbox, type Outcome, type StreamCall } from './grpc-outbox.ts'
+import type { Answer, AnswerQuestion } from './questions.ts'
+import type { StandingQuestions } from './standing.ts'
+import { Refusal } from './status.ts'
+
+const QUESTIONS_PER_MESSAGE_MAX = 8_192
+const STANDING_MAX = 4_096
+
+export type StreamDeps = {
+  readonly introspect: (token: string) => Promise<TokenState>
+  readonly answer: AnswerQuestion
+  readonly standing: StandingQuestions
+  /** The code that the caller sees; logs what is our fault. */
+  readonly refusalCode: (err: unknown) => string
+}
+export type OpenStream = {
+  /** Answers what was asked, takes no more, and ends the stream. */
+  drain(): void
+}
+
+export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
+  const handles = createHandles()
+  const outbox = createOutbox(call)
+  const standing = createStandingTable(outbox, deps)
+
+  function take(question: StreamQuestion, stateOf: (token: string) => Promise<TokenState>): void {
+    const fail = (err: unknown): void => outbox.reply(question.id, { case: 'error', value: deps.refusalCode(err) })
+    try {
+      const token = handles.find(question.handle)
+      if (token === undefined) throw new Refusal('handle_unknown', 'send the token again')
+      if (question.standing) {
+        standing.add(question, token)
+        return
+      }
+      const answered = stateOf(token).then((state) => deps.answer(state, readStreamQuestion(question)))
+      answered.then((answer) => outbox.reply(question.id, decision(answer))).catch(fail)
+    } catch (err) {
+      fail(err)
+    }
+  }
+
+  function drain(): void {
+    standing.clear()
+    outbox.endWhenAnswered()
+  }
+
+  call.on('data', (message: DecideStreamRequest) => {
+    for (const { handle, token } of message.tokens) handles.define(handle, token)
+    // Questions of one message share one look at each token's state, made after the message arrived.
+    const states = new Map<string, Promise<TokenState>>()
+    const stateOf = (token: string): Promise<TokenState> => {
+      const state = states.get(token) ?? deps.introspect(token)
+      states.set(token, state)
+      return state
+    }
+    for (const id of message.cancel) standing.remove(id)
+    outbox.expect(message.questions.length)
+    for (const [i, question] of message.questions.entries()) {
+      if (i < QUESTIONS_PER_MESSAGE_MAX) take(question, stateOf)
+      else outbox.reply(question.id, { case: 'error', value: 'request_too_large' })
+    }
+  })
+  call.on('end', drain)
+  // The caller is gone.
+  for (const event of ['cancelled', 'close', 'error']) call.on(event, () => standing.clear())
+  return { drain }
+}
+
+const decision = (answer: Answer): Outcome => ({ case: 'decision', value: writeAnswer(answer) })
+
+/** The standing questions of one stream, by the ids that its caller chose. */
+function createStandingTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' | 'refusalCode'>) {
+  const endings = new Map<number, () => void>()
+
+  function remove(id: number): void {
+    endings.get(id)?.()
+    endings.delete(id)
+  }
+
+  return {
+    remove,
+    clear: () => {
+      for (const id of [...endings.keys()]) remove(id)
+    },
+    /** One of an id that stands already takes its place. Throws Refusal `standing_limit`. */
+    add({ id, ...question }: StreamQuestion, token: string): void {
+      remove(id)
+      if (endings.size >= STANDING_MAX)
+        throw new Refusal('standing_limit', 'too many standing questions on this stream')
+      let answered = false
+      const say = (outcome: Outcome): void => {
+        if (answered) outbox.update(id, outcome)
+        else outbox.reply(id, outcome)
+        answered = true
+      }
+      const cancel = deps.standing.ask({
+        token,
+        question: readStreamQuestion(question),
+        onAnswer: (answer) => say(decision(answer)),
+        onError: (err) => say({ case: 'error', value: deps.refusalCode(err) }),
+      })
+      endings.set(id, () => {
+        cancel()
+        outbox.cancelUpdate(id)
+        if (!answered) outbox.forget()
+        answered = true
+      })
+    },
+  }
+}

@@ -1,0 +1,198 @@
+/** The PDP's gRPC server: Decide, DecideStream, health and reflection. */
+import { createServer } from 'node:net'
+import { toBinary } from '@bufbuild/protobuf'
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
+import {
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  type sendUnaryData,
+} from '@grpc/grpc-js'
+import { ReflectionService } from '@grpc/reflection'
+import { HealthImplementation } from 'grpc-health-check'
+import {
+  type DecideRequest,
+  type DecideResponse,
+  type DecideStreamRequest,
+  type DecideStreamResponse,
+  DecisionService,
+  file_portcullis_v1_decision,
+} from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { TokenState } from '../identity/token-state.ts'
+import { StartError } from '../process/exit.ts'
+import { serviceDefinition } from '../process/grpc.ts'
+import { formatAddress, isLoopback, type ListenAddress, listenError } from '../process/listen.ts'
+import type { Log } from '../process/log.ts'
+import type { AuthenticateCaller } from './grpc-callers.ts'
+import { readRequest, writeAnswer } from './grpc-messages.ts'
+import { type OpenStream, serveStream } from './grpc-stream.ts'
+import type { ReloadedTls } from './grpc-tls.ts'
+import type { AnswerQuestion } from './questions.ts'
+import type { StandingQuestions } from './standing.ts'
+import { asRefusal, isFault, Refusal, STATUS } from './status.ts'
+
+const MESSAGE_BYTES_MAX = 1_048_576
+const DRAIN_TIMEOUT_MS = 5_000
+const STREAMS_MAX = 10_000
+const RECHECK_INTERVAL_MS = 30_000
+
+type DecideStreamCall = ServerDuplexStream<DecideStreamRequest, DecideStreamResponse>
+
+export type GrpcDeps = {
+  readonly introspect: (token: string) => Promise<TokenState>
+  readonly answer: AnswerQuestion
+  readonly standing: StandingQuestions
+  /** Not asked on loopback, where only this machine can call. */
+  readonly authenticate: AuthenticateCaller
+  /** Null: plain text. */
+  readonly tls: ReloadedTls | null
+  readonly log: Log
+  /** How often the caller of a long stream is asked for again. Default 30 s. */
+  readonly recheckIntervalMs?: number
+}
+/** `address` is `host:port` as bound. */
+export type GrpcServer = { readonly address: string; close(): Promise<void> }
+
+/**
+ * Without TLS it serves on loopback only.
+ * @throws StartError for another address, or one that cannot be had.
+ */
+export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Promise<GrpcServer> {
+  const local = isLoopback(listen.host)
+  if (!local && deps.tls === null) {
+    throw new StartError(
+      `The gRPC listener cannot listen on ${formatAddress(listen)} without TLS: plain text is for loopback addresses only`,
+    )
+  }
+  const server = new Server({
+    'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
+    'grpc.max_concurrent_streams': 1_000,
+    'grpc.keepalive_permit_without_calls': 1,
+  })
+  const streams = addDecisionService(server, { ...deps, authenticate: local ? null : deps.authenticate })
+  const health = new HealthImplementation({ '': 'SERVING', [DecisionService.typeName]: 'SERVING' })
+  health.addToServer(server)
+  addReflection(server)
+  const port = await bind(server, listen, deps.tls?.credentials ?? ServerCredentials.createInsecure())
+  return {
+    address: formatAddress({ host: listen.host, port }),
+    async close() {
+      for (const name of ['', DecisionService.typeName]) health.setStatus(name, 'NOT_SERVING')
+      await drain(server, streams)
+      await deps.standing.close()
+      deps.tls?.close()
+    },
+  }
+}
+
+type ServiceDeps = Omit<GrpcDeps, 'authenticate'> & { readonly authenticate: AuthenticateCaller | null }
+
+function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> {
+  const streams = new Set<OpenStream>()
+  const refusalOf = (err: unknown): Refusal => {
+    const refusal = asRefusal(err)
+    if (isFault(refusal.code)) deps.log.error({ event: 'request_failed', code: refusal.code, err: refusal.cause })
+    return refusal
+  }
+  function open(call: DecideStreamCall): void {
+    if (streams.size >= STREAMS_MAX) throw new Refusal('request_too_large', 'too many streams are open')
+    const stream = serveStream(call, { ...deps, refusalCode: (err) => refusalOf(err).code })
+    streams.add(stream)
+    const stop = deps.authenticate === null ? () => undefined : recheck(call, stream, deps)
+    for (const end of ['close', 'cancelled', 'finish']) {
+      call.once(end, () => {
+        streams.delete(stream)
+        stop()
+      })
+    }
+  }
+  const refuse = (call: DecideStreamCall, err: unknown): void => void call.emit('error', grpcError(refusalOf(err)))
+  server.addService(serviceDefinition(DecisionService), {
+    decide(call: ServerUnaryCall<DecideRequest, DecideResponse>, done: sendUnaryData<DecideResponse>) {
+      decide(call, deps).then(
+        (response) => done(null, response),
+        (err: unknown) => done(grpcError(refusalOf(err))),
+      )
+    },
+    decideStream(call: DecideStreamCall) {
+      const admitted = deps.authenticate === null ? Promise.resolve() : deps.authenticate(call)
+      admitted.then(() => open(call)).catch((err: unknown) => refuse(call, err))
+    },
+  })
+  return streams
+}
+
+/** Ends a stream whose caller may no longer call: it can open another with a newer token. */
+function recheck(call: DecideStreamCall, stream: OpenStream, deps: ServiceDeps): () => void {
+  const timer = setInterval(() => {
+    deps.authenticate?.(call).catch((err: unknown) => {
+      if (!isFault(asRefusal(err).code)) stream.drain()
+    })
+  }, deps.recheckIntervalMs ?? RECHECK_INTERVAL_MS)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+async function decide(
+  call: ServerUnaryCall<DecideRequest, DecideResponse>,
+  deps: ServiceDeps,
+): Promise<DecideResponse> {
+  await deps.authenticate?.(call)
+  const { request } = call
+  if (request.token === '') throw new Refusal('request_invalid', 'token is empty')
+  const question = readRequest(request)
+  return writeAnswer(await deps.answer(await deps.introspect(request.token), question))
+}
+
+/** The problem code travels in the trailer `portcullis-problem`. */
+function grpcError(refusal: Refusal): { code: number; details: string; metadata: Metadata } {
+  const metadata = new Metadata()
+  metadata.set('portcullis-problem', refusal.code)
+  return { code: STATUS[refusal.code].grpc, details: refusal.message, metadata }
+}
+
+function addReflection(server: Server): void {
+  const files = [file_portcullis_v1_decision, ...file_portcullis_v1_decision.dependencies]
+  const fileDescriptorProtos = files.map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)))
+  new ReflectionService({
+    [DecisionService.typeName]: { format: 'Protocol Buffer 3 DescriptorProto', type: {}, fileDescriptorProtos },
+  }).addToServer(server)
+}
+
+async function bind(server: Server, listen: ListenAddress, credentials: ServerCredentials): Promise<number> {
+  await requireFree(listen)
+  return new Promise((resolve, reject) => {
+    server.bindAsync(formatAddress(listen), credentials, (err, port) => {
+      // grpc-js says only in words why it could not bind.
+      if (err !== null) reject(listenError(withCode(err), 'The gRPC listener', listen))
+      else resolve(port)
+    })
+  })
+}
+
+// grpc-js would write lines of its own to standard error.
+function requireFree(listen: ListenAddress): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', (err) => reject(listenError(err, 'The gRPC listener', listen)))
+    probe.listen(listen.port, listen.host, () => probe.close(() => resolve()))
+  })
+}
+
+function withCode(err: Error): Error {
+  const code = /\b(EADDRINUSE|EACCES|EADDRNOTAVAIL|ENOTFOUND)\b/.exec(err.message)?.[1] ?? 'EADDRINUSE'
+  return Object.assign(new Error(err.message, { cause: err }), { code })
+}
+
+/** Sends GOAWAY, lets answers under way leave, then cuts what is left. */
+async function drain(server: Server, streams: ReadonlySet<OpenStream>): Promise<void> {
+  for (const stream of streams) stream.drain()
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, DRAIN_TIMEOUT_MS)
+  const closed = new Promise<void>((done) => server.tryShutdown(() => done()))
+  await Promise.race([closed, late])
+  clearTimeout(timer)
+  server.forceShutdown()
+}

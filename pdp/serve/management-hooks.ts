@@ -1,0 +1,144 @@
+/** The token hook of the environment, and the other issuers that it trusts. */
+import type { FastifyInstance } from 'fastify'
+import type { TrustedIssuerDocument } from '../identity/external-issuers.ts'
+import { isLoopback } from '../process/listen.ts'
+import { ALGORITHM_NAMES } from '../token/algorithms.ts'
+import { isSafeKeyUrl } from '../token/remote-keys.ts'
+import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
+import { ID, type JsonSchema, object } from './schemas.ts'
+import { Refusal } from './status.ts'
+
+/** What of the identity service these calls use. */
+export type HookControl = {
+  readonly hook: { configure(hook: { readonly url: string; readonly secret: string } | null): Promise<void> }
+  readonly issuers: {
+    list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
+    put(issuer: string, document: TrustedIssuerDocument): Promise<boolean>
+    remove(issuer: string): Promise<boolean>
+  }
+}
+type HookBody = { readonly url: string; readonly secret: string }
+
+const URL_TEXT = { type: 'string', maxLength: 2_048 }
+const HOOK_BODY = object(
+  {
+    url: { ...URL_TEXT, description: 'https, or http for a loopback host. Redirects are not followed.' },
+    secret: {
+      type: 'string',
+      pattern: '^[\\x21-\\x7e]{16,256}$',
+      description: 'Key of the HMAC-SHA-256 in Portcullis-Signature. Stored sealed and never shown.',
+    },
+  },
+  ['url', 'secret'],
+)
+const CLAIM = { type: 'string', pattern: '^[\\x21-\\x7e]{1,128}$' }
+const ISSUER_PARTS: { readonly [name: string]: JsonSchema } = {
+  jwks: object({ keys: { type: 'array', minItems: 1, maxItems: 64, items: { type: 'object' } } }, ['keys']),
+  jwks_uri: URL_TEXT,
+  algorithms: {
+    type: 'array',
+    minItems: 1,
+    maxItems: ALGORITHM_NAMES.length,
+    uniqueItems: true,
+    items: { type: 'string', enum: ALGORITHM_NAMES },
+  },
+  audience: { ...URL_TEXT, minLength: 1, description: 'One of the audiences of every token that is accepted.' },
+  claims: object({ subject: CLAIM, organization: CLAIM }),
+  subject_prefix: {
+    type: 'string',
+    pattern: '^[\\x21\\x22\\x24-\\x7e]{1,64}$',
+    description: "Put before the issuer's subjects, so that none is taken for a user of ours.",
+  },
+  organizations: { type: 'array', minItems: 1, maxItems: 1_000, uniqueItems: true, items: ID },
+}
+const ISSUER_BODY = object(ISSUER_PARTS, ['algorithms', 'audience', 'subject_prefix', 'organizations'])
+const ISSUER = object({ issuer: ID, ...ISSUER_PARTS }, ['issuer', 'algorithms', 'audience', 'subject_prefix'])
+
+export function addHooks(app: FastifyInstance, deps: ManagementDeps & HookControl): void {
+  const common = { tag: 'Hooks', scope: 'hooks:write', bounds: 'environment', path: '/v1/token-hook' } as const
+  addManagementRoute<{ params: never; body: HookBody }>(app, deps, {
+    ...common,
+    method: 'PUT',
+    operation: 'putTokenHook',
+    summary: 'Names the service that may add claims to tokens, or another one in its place.',
+    body: HOOK_BODY,
+    answer: null,
+    async handle({ body }) {
+      if (!isHookUrl(body.url)) {
+        const message = 'must use https, unless its host is a loopback address, and hold no password'
+        throw new Refusal('request_invalid', `url ${message}`, { mistakes: [{ place: '/url', message }] })
+      }
+      await deps.hook.configure(body)
+      return EMPTY
+    },
+  })
+  addManagementRoute<{ params: never }>(app, deps, {
+    ...common,
+    method: 'DELETE',
+    operation: 'deleteTokenHook',
+    summary: 'From now on no service adds claims.',
+    answer: null,
+    async handle() {
+      await deps.hook.configure(null)
+      return EMPTY
+    },
+  })
+  addIssuers(app, deps)
+}
+
+function addIssuers(app: FastifyInstance, deps: ManagementDeps & HookControl): void {
+  const common = { tag: 'Issuers', scope: 'clients:write', bounds: 'environment' } as const
+  const path = '/v1/trusted-issuers/:issuer'
+  addManagementRoute<{ params: 'issuer'; body: TrustedIssuerDocument }>(app, deps, {
+    ...common,
+    method: 'PUT',
+    path,
+    operation: 'putTrustedIssuer',
+    summary: 'Accepts the access tokens of another issuer for decisions in some organizations.',
+    body: ISSUER_BODY,
+    answer: ISSUER,
+    async handle({ params, body }) {
+      const message = issuerMistake(body)
+      if (message !== null) {
+        throw new Refusal('request_invalid', message, { mistakes: [{ place: '/jwks_uri', message }] })
+      }
+      return put(await deps.issuers.put(params.issuer, body), { issuer: params.issuer, ...body })
+    },
+  })
+  addManagementRoute<{ params: 'issuer' }>(app, deps, {
+    ...common,
+    method: 'DELETE',
+    path,
+    operation: 'deleteTrustedIssuer',
+    summary: "Refuses the issuer's tokens from the next decision on.",
+    answer: null,
+    async handle({ params }) {
+      if (!(await deps.issuers.remove(params.issuer))) {
+        throw new Refusal('not_found', `there is no trusted issuer ${params.issuer}`)
+      }
+      return EMPTY
+    },
+  })
+  addManagementRoute<{ params: never }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path: '/v1/trusted-issuers',
+    operation: 'listTrustedIssuers',
+    summary: 'All trusted issuers.',
+    answer: object({ items: { type: 'array', items: ISSUER } }, ['items']),
+    handle: async () => ok({ items: await deps.issuers.list() }),
+  })
+}
+
+function isHookUrl(text: string): boolean {
+  const url = URL.parse(text)
+  if (url === null || url.username !== '' || url.password !== '') return false
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')))
+}
+
+function issuerMistake({ jwks, jwks_uri: uri }: TrustedIssuerDocument): string | null {
+  if ((jwks === undefined) === (uri === undefined)) return 'exactly one of jwks and jwks_uri is needed'
+  return uri === undefined || isSafeKeyUrl(uri)
+    ? null
+    : 'jwks_uri must use https, unless its host is a loopback address'
+}

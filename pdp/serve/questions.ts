@@ -1,0 +1,116 @@
+/** One question of a bearer, answered: what HTTP and gRPC share, so that both give the same answer for the same reason. */
+import type { TokenState } from '../identity/token-state.ts'
+import type { EntitlementResult, Pdp, PermissionCheck, PermissionResult, Reason, Subject } from '../pdp.ts'
+import type { Log } from '../process/log.ts'
+import type { Directory } from '../store/contracts.ts'
+import { type ActiveToken, requireReader } from './authenticate.ts'
+
+export type Question = {
+  readonly permissions: readonly PermissionCheck[]
+  readonly entitlements: readonly string[]
+  /** Another subject of the token's organization. */
+  readonly subject: Subject | null
+  readonly explain: boolean
+}
+export type Answer = {
+  readonly active: boolean
+  readonly subject: Subject | null
+  readonly organization: string | null
+  readonly permissions: readonly PermissionResult[]
+  readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
+  readonly decisionId: string
+  /** Null when nothing had to be read. */
+  readonly revision: string | null
+  readonly validUntilMs: number | null
+  readonly acr: string | null
+  readonly authTime: number | null
+}
+
+export type QuestionDeps = {
+  readonly pdp: Pdp
+  readonly directory: Directory
+  readonly log: Log
+  readonly clock: () => number
+  readonly randomId: () => string
+}
+/** `token` must have been introspected after the question arrived. Throws Refusal and PdpError. */
+export type AnswerQuestion = (token: TokenState, question: Question) => Promise<Answer>
+
+/** As createAnswerQuestion, without a line in the log: for asking again what was asked and logged. */
+export function createAskAgain(deps: Omit<QuestionDeps, 'log'>): AnswerQuestion {
+  return (token, question) => answerQuestion(deps, token, question)
+}
+
+export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
+  return async (token, question) => {
+    const startedMs = deps.clock()
+    const answer = await answerQuestion(deps, token, question)
+    deps.log.info({
+      event: 'decision',
+      decision_id: answer.decisionId,
+      client_id: token.active ? token.clientId : null,
+      subject: answer.subject === null ? null : `${answer.subject.type}:${answer.subject.id}`,
+      organization: answer.organization,
+      permissions: answer.permissions.map(({ relation, resource, allowed, reasonCode }) => ({
+        relation,
+        resource,
+        allowed,
+        reason: reasonCode,
+      })),
+      entitlements: [...answer.entitlements].map(([key, value]) => ({ key, present: value !== null })),
+      duration_ms: deps.clock() - startedMs,
+    })
+    return answer
+  }
+}
+
+async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState, question: Question): Promise<Answer> {
+  const decisionId = deps.randomId()
+  if (!token.active) return denied({ token: null, question, decisionId })
+  const named = question.subject
+  if (named !== null || question.explain) requireReader(token)
+  if (token.organization === null) return denied({ token, question, decisionId })
+  const subject = named ?? token.subject
+  // Wildcard grants are for subjects that exist; a token's own subject does, since introspection is live.
+  const exists = named === null || (await subjectExists(deps.directory, named))
+  const decision = await deps.pdp.decide({
+    organization: token.organization,
+    subject,
+    permissions: exists ? question.permissions : [],
+    entitlements: question.entitlements,
+    app: token.app,
+    explain: question.explain,
+  })
+  const permissions = exists
+    ? decision.permissions
+    : question.permissions.map((check) => refused(check, 'none', question.explain))
+  return { active: true, ...context(token), subject, ...decision, permissions, decisionId }
+}
+
+async function subjectExists(directory: Directory, { type, id }: Subject): Promise<boolean> {
+  return (await (type === 'user' ? directory.user(id) : directory.client(id))) !== null
+}
+
+function denied(input: { token: ActiveToken | null; question: Question; decisionId: string }): Answer {
+  const { token, question, decisionId } = input
+  const code = 'token_inactive'
+  return {
+    active: token !== null,
+    ...(token === null ? { organization: null, acr: null, authTime: null } : context(token)),
+    subject: token === null ? null : (question.subject ?? token.subject),
+    permissions: question.permissions.map((check) => refused(check, code, question.explain)),
+    entitlements: new Map(question.entitlements.map((key) => [key, null])),
+    decisionId,
+    revision: null,
+    validUntilMs: null,
+  }
+}
+
+function context(token: ActiveToken): Pick<Answer, 'organization' | 'acr' | 'authTime'> {
+  return { organization: token.organization, acr: token.acr, authTime: token.authTime }
+}
+
+function refused({ relation, resource }: PermissionCheck, code: Reason['code'], explain: boolean): PermissionResult {
+  const result: Omit<PermissionResult, 'reason'> = { relation, resource, allowed: false, reasonCode: code }
+  return explain ? { ...result, reason: { code, path: [], missing: [] } } : result
+}

@@ -1,0 +1,246 @@
+/** The composition root of the PDP: every part is made here, inner before outer, and closed in reverse. */
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { Counter, Histogram, type Registry } from 'prom-client'
+import { type PdpConfig, parseMasterKey } from './config.ts'
+import { createPdp } from './create-pdp.ts'
+import { PdpError } from './errors.ts'
+import { createIdentity } from './identity/identity.ts'
+import { rotateKeys } from './identity/key-rotation.ts'
+import type { HookOutcome } from './identity/token-hook.ts'
+import { StartError } from './process/exit.ts'
+import { generatedSecret } from './process/generated-secret.ts'
+import { formatAddress } from './process/listen.ts'
+import type { Log } from './process/log.ts'
+import { createRegistry, startOperations } from './process/operations.ts'
+import type { Shutdown } from './process/shutdown.ts'
+import { type GrpcDeps, startGrpcServer } from './serve/grpc.ts'
+import { createCallers } from './serve/grpc-callers.ts'
+import { loadTls } from './serve/grpc-tls.ts'
+import { createHttpServer, type HttpDeps, listenHttp } from './serve/http.ts'
+import { type AnswerQuestion, createAnswerQuestion, createAskAgain } from './serve/questions.ts'
+import { createServiceAccounts } from './serve/service-account.ts'
+import { createStanding } from './serve/standing.ts'
+import { ENVIRONMENT, type Store } from './store/contracts.ts'
+import { openPostgres } from './store/postgres.ts'
+import { postgresDirectory } from './store/postgres-directory.ts'
+import { startEmbeddedPostgres } from './store/postgres-embedded.ts'
+import { appendLog } from './store/postgres-log.ts'
+import { appendEvents } from './store/postgres-outbox.ts'
+
+export type RunningPdp = {
+  readonly issuer: string
+  /** Origin, with the port that was bound. */
+  readonly httpUrl: string
+  /** `host:port`, with the port that was bound. */
+  readonly grpcAddress: string
+  readonly metricsUrl: string
+  readonly adminSecret: string
+  /** Drains and closes everything; further calls wait for the first. */
+  close(): Promise<void>
+}
+
+/**
+ * Serves until `shutdown` runs or the returned `close` is called. What was opened is closed again when a later part fails.
+ * Throws StartError for what an operator can mend, such as a port in use.
+ */
+export async function startPdp(
+  config: PdpConfig,
+  deps: { readonly log: Log; readonly shutdown: Shutdown },
+): Promise<RunningPdp> {
+  try {
+    return await deps.shutdown.hold(compose(config, deps))
+  } catch (err) {
+    await deps.shutdown.run('start failed')
+    throw err
+  }
+}
+
+async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdown: Shutdown }): Promise<RunningPdp> {
+  const secrets = await loadSecrets(config)
+  const { sql, store } = await openStore(config, shutdown)
+  const directory = postgresDirectory(sql)
+  const pdp = createPdp({ store })
+  const registry = createRegistry()
+  const identity = await createIdentity({
+    issuer: config.issuer,
+    sql,
+    store,
+    directory,
+    pdp,
+    appendLog,
+    appendEvents,
+    fetch: globalThis.fetch,
+    masterKey: secrets.masterKey,
+    clock: Date.now,
+    log,
+    embedEntitlements: config.embedEntitlements,
+    onHookOutcome: hookOutcomes(registry),
+  })
+  shutdown.add('identity', () => identity.close())
+  await identity.ensureAdmin(secrets.adminSecret)
+
+  const answer = counted(createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID }), registry)
+  const { introspect } = identity
+  const operations = await startOperations({
+    listen: config.metrics,
+    registry,
+    probes: { '/livez': () => null, '/readyz': () => storeProbe(store) },
+  })
+  shutdown.add('metrics', () => operations.close())
+  const app = await createHttpServer({
+    identity,
+    pdp,
+    store,
+    directory,
+    answer,
+    issuer: config.issuer,
+    log,
+    observe: requestMetrics(registry),
+  })
+  const http = await listenHttp(app, config.http)
+  shutdown.add('http', () => http.close())
+  const standing = createStanding({
+    store,
+    pdp,
+    introspect,
+    answer: createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID }),
+    clock: Date.now,
+    log,
+  })
+  const grpc = await startGrpcServer(
+    { introspect, answer, standing, log, ...(await grpcGuards(config, { introspect, log })) },
+    config.grpc,
+  )
+  shutdown.add('grpc', () => grpc.close())
+
+  const metricsUrl = `http://${formatAddress(operations.address)}`
+  log.info({ event: 'listening', issuer: config.issuer, http: http.url, grpc: grpc.address, metrics: metricsUrl })
+  return {
+    issuer: config.issuer,
+    httpUrl: http.url,
+    grpcAddress: grpc.address,
+    metricsUrl,
+    adminSecret: secrets.adminSecret,
+    close: async () => void (await shutdown.run('close')),
+  }
+}
+
+async function grpcGuards(
+  config: PdpConfig,
+  { introspect, log }: Pick<GrpcDeps, 'introspect' | 'log'>,
+): Promise<Pick<GrpcDeps, 'tls' | 'authenticate'>> {
+  const serviceAccounts =
+    config.serviceAccounts &&
+    createServiceAccounts(config.serviceAccounts, { fetch: globalThis.fetch, clock: Date.now })
+  return {
+    tls: config.grpcTls && (await loadTls(config.grpcTls, { log })),
+    authenticate: createCallers({ introspect, issuer: config.issuer, serviceAccounts }),
+  }
+}
+
+/** Brings the schema up to date; the names of what was applied. Throws StartError and PdpError. */
+export async function migrateStore(config: PdpConfig): Promise<readonly string[]> {
+  const embedded = config.databaseUrl === null ? await startEmbeddedPostgres(config) : null
+  try {
+    const connectionString = config.databaseUrl ?? embedded?.connectionString ?? ''
+    const { migrated, close } = await openPostgres({ connectionString }).catch(explainDatabase)
+    await close()
+    return migrated
+  } finally {
+    await embedded?.stop()
+  }
+}
+
+async function openStore(config: PdpConfig, shutdown: Shutdown) {
+  let connectionString = config.databaseUrl
+  if (connectionString === null) {
+    const embedded = await startEmbeddedPostgres(config)
+    shutdown.add('embedded PostgreSQL', () => embedded.stop())
+    connectionString = embedded.connectionString
+  }
+  const opened = await openPostgres({ connectionString }).catch(explainDatabase)
+  shutdown.add('store', () => opened.close())
+  return opened
+}
+
+// Neither the URL nor the driver's error text is repeated where it could hold a password.
+function explainDatabase(err: unknown): never {
+  if (!(err instanceof PdpError)) throw err
+  const reason = err.cause instanceof Error && 'code' in err.cause ? ` (${err.cause.code})` : ''
+  throw new StartError(`PostgreSQL: ${err.message}${reason}`, { cause: err })
+}
+
+async function loadSecrets(config: PdpConfig): Promise<{ adminSecret: string; masterKey: Buffer }> {
+  const path = join(config.dataDirectory, 'master-key')
+  const masterKey = config.masterKey ?? parseMasterKey(await generatedSecret(path))
+  if (masterKey === null) throw new StartError(`${path} does not hold 32 bytes in base64`)
+  return {
+    masterKey,
+    adminSecret: config.adminSecret ?? (await generatedSecret(join(config.dataDirectory, 'admin-secret'))),
+  }
+}
+
+/**
+ * Changes the signing key of a running deployment; its nodes notice within half a minute.
+ * Throws StartError while the next key is not known long enough, and PdpError `store_unavailable`.
+ */
+export async function rotateSigningKeys(config: PdpConfig): Promise<{ activeKid: string; nextKid: string }> {
+  const { masterKey } = await loadSecrets(config)
+  const embedded = config.databaseUrl === null ? await startEmbeddedPostgres(config) : null
+  try {
+    const connectionString = config.databaseUrl ?? embedded?.connectionString ?? ''
+    const { sql, close } = await openPostgres({ connectionString })
+    try {
+      return await rotateKeys({ sql, masterKey })
+    } catch (err) {
+      if (err instanceof PdpError && err.code === 'conflict') throw new StartError(err.message)
+      throw err
+    } finally {
+      await close()
+    }
+  } finally {
+    await embedded?.stop()
+  }
+}
+
+async function storeProbe(store: Store): Promise<string | null> {
+  await store.vector([ENVIRONMENT])
+  return null
+}
+
+function counted(answer: AnswerQuestion, registry: Registry): AnswerQuestion {
+  const checks = new Counter({
+    name: 'portcullis_checks_total',
+    help: 'Permission checks answered, by outcome.',
+    labelNames: ['outcome'],
+    registers: [registry],
+  })
+  return async (token, question) => {
+    const result = await answer(token, question)
+    for (const { allowed, error } of result.permissions)
+      checks.inc({ outcome: error ?? (allowed ? 'allowed' : 'denied') })
+    return result
+  }
+}
+
+function hookOutcomes(registry: Registry): (outcome: HookOutcome) => void {
+  const outcomes = new Counter({
+    name: 'portcullis_token_hook_total',
+    help: 'Tokens for which the token hook was asked, by what came of it.',
+    labelNames: ['outcome'],
+    registers: [registry],
+  })
+  return (outcome) => outcomes.inc({ outcome })
+}
+
+function requestMetrics(registry: Registry): HttpDeps['observe'] {
+  const durations = new Histogram({
+    name: 'portcullis_http_request_duration_seconds',
+    help: 'HTTP requests by route.',
+    labelNames: ['route', 'method', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    registers: [registry],
+  })
+  return ({ route, method, status, durationMs }) => durations.observe({ route, method, status }, durationMs / 1_000)
+}

@@ -1,0 +1,34 @@
+/** Which row sets a change may alter: the only place that knows, for caches, replays and standing questions alike. */
+import { type Change, ENVIRONMENT, type LogId, type RowKey } from './contracts.ts'
+
+/** Every key whose content may differ after the change, empty sets included. A `clear` affects everything: null. */
+export function affectedKeys(log: LogId, change: Change): readonly RowKey[] | null {
+  switch (change.kind) {
+    case 'tuple': {
+      const { object, relation, subject } = change.tuple
+      const keys: RowKey[] = [
+        { log, kind: 'set', object, relation },
+        { log, kind: 'tuple', object, relation, subject },
+      ]
+      if (isGroupMembership(change)) keys.push({ log, kind: 'groups', subject })
+      return keys
+    }
+    case 'membership':
+      return [{ log, kind: 'membership', user: change.user }]
+    case 'role_grant':
+      return [{ log, kind: 'grants', subject: change.grant.subject }]
+    case 'organization':
+      return [{ log: ENVIRONMENT, kind: 'organization', id: change.id }]
+    case 'manifest':
+      return [{ log: ENVIRONMENT, kind: 'manifests' }]
+    case 'role':
+      return [{ log: ENVIRONMENT, kind: 'roles' }]
+    case 'clear':
+      return null
+    default:
+      return [] // entitlements are cached by version; users, clients and tokens have no row sets
+  }
+}
+
+export const isGroupMembership = ({ tuple }: Extract<Change, { kind: 'tuple' }>): boolean =>
+  tuple.relation === 'member' && tuple.object.startsWith('group:')

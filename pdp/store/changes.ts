@@ -1,0 +1,158 @@
+/** Which changes a log accepts, and what is wrong with those it does not: one rule book for every store. */
+import { MEMBERSHIP_RELATIONS } from '../decide/membership.ts'
+import { compileModel } from '../decide/model-language.ts'
+import { formatTuple, isEntitlementKey, isId, isPermissionKey, quote, tupleMistake, typeOf } from '../decide/names.ts'
+import { type Mistake, PdpError } from '../errors.ts'
+import {
+  type Change,
+  DIRECTORY,
+  ENFORCEMENTS,
+  ENVIRONMENT,
+  type LogId,
+  type Manifest,
+  MEMBERSHIP_STATUSES,
+  type RoleGrant,
+  TIERS,
+  TOKENS,
+} from './contracts.ts'
+
+export const ORGANIZATION_NAME_CHARACTERS_MAX = 256
+const ENVIRONMENT_KINDS: ReadonlySet<Change['kind']> = new Set(['organization', 'manifest', 'role', 'role_grant'])
+const ORGANIZATION_KINDS: ReadonlySet<Change['kind']> = new Set([
+  'tuple',
+  'membership',
+  'role_grant',
+  'entitlement',
+  'entitlements',
+])
+/** Models name these without saying anything about them; an app that does say something, as about its groups, owns them. */
+const SUBJECT_TYPES: ReadonlySet<string> = new Set(['user', 'service', 'group', 'organization'])
+
+/**
+ * Refuses a write as a whole, with every mistake and its place (`/0`, `/1`, …: the change's index).
+ * @throws PdpError `request_invalid`.
+ */
+export function assertChanges(log: LogId, changes: readonly Change[]): void {
+  const mistakes: Mistake[] = []
+  const tuples = new Set<string>()
+  changes.forEach((change, i) => {
+    const message = changeMistake(log, change) ?? repeatedTupleMistake(tuples, change)
+    if (message !== null) mistakes.push({ place: `/${i}`, message })
+  })
+  if (mistakes.length === 0) return
+  throw new PdpError('request_invalid', mistakes.map((m) => `${m.place}: ${m.message}`).join('; '), { mistakes })
+}
+
+/** The order inside a batch has no meaning, so a tuple may stand in it once. */
+function repeatedTupleMistake(seen: Set<string>, change: Change): string | null {
+  if (change.kind !== 'tuple') return null
+  const name = formatTuple(change.tuple)
+  if (seen.has(name)) return `${name} stands in this batch twice`
+  seen.add(name)
+  return null
+}
+
+function changeMistake(log: LogId, change: Change): string | null {
+  const kinds = log === ENVIRONMENT ? ENVIRONMENT_KINDS : ORGANIZATION_KINDS
+  if (log === TOKENS || log === DIRECTORY || !kinds.has(change.kind)) {
+    return `a ${change.kind} change does not belong to ${log === ENVIRONMENT ? 'the environment' : `organization ${log}`}`
+  }
+  switch (change.kind) {
+    case 'tuple':
+      return tupleMistake(change.tuple) ?? reservedTupleMistake(change.tuple) ?? expiryMistake(change.tuple.expiresAtMs)
+    case 'membership':
+      if (!isId(change.user)) return `user ${quote(change.user)} is not an id`
+      if (change.membership === null) return null
+      if (!TIERS.includes(change.membership.role)) return `role is not one of ${TIERS.join(', ')}`
+      return MEMBERSHIP_STATUSES.includes(change.membership.status)
+        ? null
+        : `status is not one of ${MEMBERSHIP_STATUSES.join(', ')}`
+    case 'role_grant':
+      return grantMistake(log, change.grant)
+    case 'entitlement':
+      if (!isEntitlementKey(change.key)) return `${quote(change.key)} is not an entitlement key`
+      return change.entitlement === null || ENFORCEMENTS.includes(change.entitlement.enforcement)
+        ? null
+        : `enforcement is not one of ${ENFORCEMENTS.join(', ')}`
+    case 'organization':
+      return organizationMistake(change)
+    case 'role':
+      if (!isPermissionKey(change.key)) return `${quote(change.key)} is not a role key`
+      return change.role?.permissions.every(isPermissionKey) === false
+        ? 'permissions holds something that is not a permission key'
+        : null
+    case 'manifest':
+      return manifestMistake(change.manifest)
+    default:
+      return null
+  }
+}
+
+function modelMistake(text: string): string | null {
+  try {
+    compileModel(text)
+    return null
+  } catch (error) {
+    if (error instanceof PdpError) return error.message
+    throw error
+  }
+}
+
+/** What a manifest claims for its app alone: its audiences, and the resource types that its model says something about. */
+export function claimsOf(manifest: Manifest): readonly { readonly kind: 'audience' | 'type'; readonly name: string }[] {
+  const model = manifest.model === null ? [] : [...compileModel(manifest.model)]
+  const types = model.flatMap(([name, relations]) => (relations.size === 0 && SUBJECT_TYPES.has(name) ? [] : [name]))
+  return [
+    ...manifest.audiences.map((name) => ({ kind: 'audience', name }) as const),
+    ...types.map((name) => ({ kind: 'type', name }) as const),
+  ]
+}
+
+function manifestMistake(manifest: Manifest): string | null {
+  if (!isId(manifest.app)) return `app ${quote(manifest.app)} is not an id`
+  const model = manifest.model === null ? null : modelMistake(manifest.model)
+  if (model !== null) return model
+  const declared = Object.keys(manifest.permissions)
+  const bad = [...declared, ...Object.keys(manifest.roles)].find((key) => !isPermissionKey(key))
+  if (bad !== undefined) return `${quote(bad)} is not a key`
+  for (const [key, role] of Object.entries(manifest.roles)) {
+    const unknown = role.permissions.find((permission) => !Object.hasOwn(manifest.permissions, permission))
+    if (unknown !== undefined)
+      return `role ${key} has permission ${quote(unknown)}, which the manifest does not declare`
+  }
+  return null
+}
+
+function reservedTupleMistake(tuple: { object: string; relation: string }): string | null {
+  if (typeOf(tuple.object) !== 'organization' || !MEMBERSHIP_RELATIONS.has(tuple.relation)) return null
+  return `organization#${tuple.relation} comes from memberships only; write a membership instead`
+}
+
+function expiryMistake(expiresAtMs: number | null): string | null {
+  return expiresAtMs === null || (Number.isSafeInteger(expiresAtMs) && expiresAtMs > 0)
+    ? null
+    : 'expiresAtMs is not an instant in milliseconds'
+}
+
+function grantMistake(log: LogId, grant: RoleGrant): string | null {
+  if (!isId(grant.id)) return `id ${quote(grant.id)} is not an id`
+  const [type, id] = [typeOf(grant.subject), grant.subject.slice(grant.subject.indexOf(':') + 1)]
+  const types = log === ENVIRONMENT ? ['user', 'service'] : ['user', 'service', 'group']
+  // A group's members are an organization's own; environment-wide they would let any organization write itself in.
+  return types.includes(type) && isId(id)
+    ? null
+    : `subject ${quote(grant.subject)} is not ${types.map((t) => `${t}:<id>`).join(' or ')}`
+}
+
+function organizationMistake(change: Extract<Change, { kind: 'organization' }>): string | null {
+  if (!isId(change.id)) return `${quote(change.id)} is not an id`
+  const { organization } = change
+  if (organization === null) return null
+  if (organization.id !== change.id) return 'id differs from the organization that is written'
+  if (organization.name.length === 0 || organization.name.length > ORGANIZATION_NAME_CHARACTERS_MAX) {
+    return `name has not 1 to ${ORGANIZATION_NAME_CHARACTERS_MAX} characters`
+  }
+  return organization.parent === null || isId(organization.parent)
+    ? null
+    : `parent ${quote(organization.parent)} is not an id`
+}

@@ -1,0 +1,273 @@
+/** What the engine, the identity service and the transports need of storage. Implementations pass test/conformance. */
+
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
+export type JsonObject = { readonly [key: string]: JsonValue }
+
+/** Logs that are not an organization's. `#` cannot occur in an organization id, so they cannot collide. */
+export const ENVIRONMENT = '#environment'
+export const TOKENS = '#tokens'
+export const DIRECTORY = '#directory'
+/** An organization id, or one of the three above. Each log has its own revision and its own contiguous entries. */
+export type LogId = string
+
+export const TIERS = ['owner', 'admin', 'developer', 'member', 'viewer'] as const
+export type Tier = (typeof TIERS)[number]
+export const MEMBERSHIP_STATUSES = ['active', 'invited', 'suspended'] as const
+export type MembershipStatus = (typeof MEMBERSHIP_STATUSES)[number]
+export const ENFORCEMENTS = ['DecisionApi', 'Claims'] as const
+export type Enforcement = (typeof ENFORCEMENTS)[number]
+
+/** `object` is `type:id`; `subject` is `type:id`, `type:id#relation` or `type:*`. `expiresAtMs`: epoch, null for never. */
+export type Tuple = {
+  readonly object: string
+  readonly relation: string
+  readonly subject: string
+  readonly expiresAtMs: number | null
+}
+export type Membership = { readonly role: Tier; readonly status: MembershipStatus }
+/** `app` null: an organization-wide role. `subject`: `user:id`, `service:id`, or `group:id` (not environment-wide). */
+export type RoleGrant = {
+  readonly id: string
+  readonly app: string | null
+  readonly role: string
+  readonly subject: string
+}
+export type Organization = { readonly id: string; readonly name: string; readonly parent: string | null }
+export type OrganizationRole = {
+  readonly key: string
+  readonly name: string
+  readonly permissions: readonly string[]
+}
+export type Manifest = {
+  readonly app: string
+  readonly audiences: readonly string[]
+  readonly permissions: { readonly [key: string]: string }
+  readonly roles: { readonly [key: string]: { readonly name: string; readonly permissions: readonly string[] } }
+  /** OpenFGA language, schema 1.1; null for none. */
+  readonly model: string | null
+}
+/** A manifest as stored; version 1 is the first. */
+export type StoredManifest = Manifest & { readonly version: number }
+export type Entitlement = { readonly value: JsonObject; readonly enforcement: Enforcement }
+
+/** One thing that a write does, as it stands in the log. `null` deletes. */
+export type Change =
+  | { readonly kind: 'tuple'; readonly op: 'write' | 'delete'; readonly tuple: Tuple }
+  | { readonly kind: 'membership'; readonly user: string; readonly membership: Membership | null }
+  | { readonly kind: 'role_grant'; readonly op: 'write' | 'delete'; readonly grant: RoleGrant }
+  | { readonly kind: 'entitlement'; readonly key: string; readonly entitlement: Entitlement | null }
+  /** An external entitlement source announced changes: a new entitlement version, whatever was cached of the old one. */
+  | { readonly kind: 'entitlements' }
+  | { readonly kind: 'organization'; readonly id: string; readonly organization: Organization | null }
+  | { readonly kind: 'manifest'; readonly manifest: Manifest }
+  | { readonly kind: 'role'; readonly key: string; readonly role: OrganizationRole | null }
+  | { readonly kind: 'user'; readonly id: string; readonly op: 'write' | 'delete' }
+  | { readonly kind: 'client'; readonly id: string; readonly op: 'write' | 'delete' }
+  /** A token died before its `exp`: everything of the named jti, grant, session, user or client. */
+  | { readonly kind: 'token'; readonly by: 'jti' | 'grant' | 'session' | 'user' | 'client'; readonly id: string }
+  /** Too much changed to be listed; whatever is cached of this log is void. */
+  | { readonly kind: 'clear' }
+
+/** The whole write fails with `precondition_failed` unless the tuple is (or is not) there, unexpired. */
+export type Precondition = { readonly tuple: Omit<Tuple, 'expiresAtMs'>; readonly exists: boolean }
+
+/** Who did it, for the audit log. */
+export type WriteContext = { readonly actor: string; readonly requestId: string }
+
+/** Where a log stands. `writeId` is random per write: a restored database cannot pass for its own future. */
+export type Standing = {
+  readonly revision: number
+  readonly writeId: string
+  readonly entitlementVersion: number
+  /** The write id of the write that made this entitlement version. */
+  readonly entitlementWriteId: string
+}
+/** Standings of several logs and the database's clock, all read by one statement. A log that does not exist is absent. */
+export type Vector = { readonly clockMs: number; readonly logs: ReadonlyMap<LogId, Standing> }
+
+/** What can be read of a log, whole or not at all. */
+export type RowKey =
+  /** Subjects of object#relation. */
+  | { readonly log: LogId; readonly kind: 'set'; readonly object: string; readonly relation: string }
+  /** One tuple, present or absent; for sets that are too wide to load. */
+  | {
+      readonly log: LogId
+      readonly kind: 'tuple'
+      readonly object: string
+      readonly relation: string
+      readonly subject: string
+    }
+  /** Groups that name the subject (`user:a`, `group:b#member`) directly; the groups above them come along. */
+  | { readonly log: LogId; readonly kind: 'groups'; readonly subject: string }
+  | { readonly log: LogId; readonly kind: 'membership'; readonly user: string }
+  /** Role grants to exactly this subject. The groups above it come along, with the grants to each. */
+  | { readonly log: LogId; readonly kind: 'grants'; readonly subject: string }
+  /** ENVIRONMENT only, as are the next two: one node of the organization tree. Its ancestors come along. */
+  | { readonly log: LogId; readonly kind: 'organization'; readonly id: string }
+  | { readonly log: LogId; readonly kind: 'manifests' }
+  | { readonly log: LogId; readonly kind: 'roles' }
+
+export type SubjectRow = { readonly subject: string; readonly expiresAtMs: number | null }
+export type RowSet =
+  /** `complete` false: more than `SET_ROWS_MAX` rows; `subjects` then holds only the usersets and wildcards. */
+  | { readonly key: RowKey & { kind: 'set' }; readonly subjects: readonly SubjectRow[]; readonly complete: boolean }
+  | { readonly key: RowKey & { kind: 'tuple' }; readonly row: SubjectRow | null }
+  /** `subject` of each row is a group as `group:x#member`. */
+  | { readonly key: RowKey & { kind: 'groups' }; readonly groups: readonly SubjectRow[] }
+  | { readonly key: RowKey & { kind: 'membership' }; readonly membership: Membership | null }
+  | { readonly key: RowKey & { kind: 'grants' }; readonly grants: readonly RoleGrant[] }
+  | { readonly key: RowKey & { kind: 'organization' }; readonly organization: Organization | null }
+  | { readonly key: RowKey & { kind: 'manifests' }; readonly manifests: readonly StoredManifest[] }
+  | { readonly key: RowKey & { kind: 'roles' }; readonly roles: readonly OrganizationRole[] }
+export const SET_ROWS_MAX = 1_000
+
+/** Row sets and standings of one moment. `rows` holds at least what was asked, plus the groups above the asked ones. */
+export type Reading = { readonly vector: Vector; readonly rows: readonly RowSet[] }
+export type LogEntry = {
+  readonly log: LogId
+  readonly revision: number
+  readonly writeId: string
+  readonly change: Change
+  readonly actor: string
+  readonly requestId: string
+  readonly atMs: number
+}
+
+/** Where names are that may be the answer to a list. */
+export type NameSource =
+  /** Objects of tuples; subjects of tuples, usersets (`type:id#relation`) and `type:*` among them; subjects of role grants. */
+  | { readonly kind: 'objects' | 'subjects' | 'grantees'; readonly type: string }
+  /** As `user:id`, whatever the status. */
+  | { readonly kind: 'members' }
+
+/** Reads of one moment: what every call answers, whatever commits meanwhile. */
+export interface Snapshot {
+  /**
+   * Distinct names of a type in key order, after `after` (exclusive), at most `countMax`. Those of expired tuples too.
+   * `after` is null or a name of the same type.
+   */
+  names(log: LogId, source: NameSource, page: { after: string | null; countMax: number }): Promise<readonly string[]>
+  rows(logs: readonly LogId[], keys: readonly RowKey[]): Promise<Reading>
+  entitlements(organization: string, keys: readonly string[] | 'claims'): Promise<ReadonlyMap<string, Entitlement>>
+}
+
+export type LoggedGrant = { readonly log: LogId } & RoleGrant
+export type GrantFilter = {
+  readonly log?: LogId
+  readonly id?: string
+  /** Any of these; null is the organization-wide roles. */
+  readonly apps?: readonly (string | null)[]
+  readonly role?: string
+  readonly subject?: string
+}
+export type HeldRole = { readonly app: string | null; readonly role: string }
+/** Tuples of one type and relation whose subjects are of one kind, such as `user`, `user:*` or `group#member`. */
+export type TupleShape = {
+  readonly type: string
+  readonly relation: string
+  readonly subject: string
+  readonly tuplesCount: number
+  /** One of them, and whose it is. */
+  readonly example: { readonly organization: string; readonly tuple: Omit<Tuple, 'expiresAtMs'> }
+}
+
+/** What management asks across logs; no decision waits for it. Each answer is of one moment. */
+export interface Survey {
+  /** By log and id, after `after` (exclusive), at most `countMax`. */
+  roleGrants(
+    filter: GrantFilter,
+    page: { after: { readonly log: LogId; readonly id: string } | null; countMax: number },
+  ): Promise<readonly LoggedGrant[]>
+  /** The distinct sets of roles, of `app` and organization-wide, that some subject was granted directly, in all logs together. */
+  roleSets(app: string): Promise<readonly (readonly HeldRole[])[]>
+  /** Every shape in which tuples of these types are stored, in any organization. */
+  tupleShapes(types: readonly string[]): Promise<readonly TupleShape[]>
+}
+
+/**
+ * Everything that decisions depend on. Every read sees all writes that resolved before it was called.
+ * All methods throw PdpError `store_unavailable` when the store cannot answer.
+ */
+export interface Store extends Survey {
+  /** One plain statement, sent after the call. */
+  vector(logs: readonly LogId[]): Promise<Vector>
+  /**
+   * Log entries with `from < revision <= to` in order, after the first entry of `from` itself, whose write id shows whether
+   * the history is still the one that the reader knows. At most `entriesMax` in all, never half a revision.
+   */
+  entries(ranges: readonly { log: LogId; from: number; to: number }[], entriesMax: number): Promise<readonly LogEntry[]>
+  /** Row sets and the standings of `logs`, in one statement of one snapshot. */
+  rows(logs: readonly LogId[], keys: readonly RowKey[]): Promise<Reading>
+  /** Several reads of one moment, read only. */
+  snapshot<T>(use: (at: Snapshot) => Promise<T>): Promise<T>
+  /**
+   * Applies all changes or none, and returns the log's revision after them; a write that changes nothing raises nothing.
+   * Throws `organization_unknown`, `conflict`, `precondition_failed`, and `request_invalid` for a change that does not
+   * belong to the log.
+   */
+  write(
+    log: LogId,
+    changes: readonly Change[],
+    options: { context: WriteContext; preconditions?: readonly Precondition[] },
+  ): Promise<{ revision: number; changed: boolean }>
+  /** Stored tuples in key order, after `after` (exclusive), at most `countMax`. */
+  tuples(
+    organization: string,
+    filter: { object?: string; relation?: string; subject?: string },
+    page: { after: Tuple | null; countMax: number },
+  ): Promise<readonly Tuple[]>
+  /** All entitlements of an organization with the version they were read at. */
+  entitlements(
+    organization: string,
+    keys: readonly string[] | 'all',
+  ): Promise<{ version: number; values: ReadonlyMap<string, Entitlement> }>
+  /** The current version; null when there is none. */
+  manifest(app: string): Promise<StoredManifest | null>
+  organizations(page: { after: string | null; countMax: number }): Promise<readonly Organization[]>
+  members(
+    organization: string,
+    page: { after: string | null; countMax: number },
+  ): Promise<readonly ({ readonly user: string } & Membership)[]>
+  close(): Promise<void>
+}
+
+export type User = {
+  readonly id: string
+  readonly email: string | null
+  readonly emailVerified: boolean
+  readonly name: string | null
+}
+/** OAuth client. `metadata` is RFC 7591 metadata without secrets. */
+export type Client = {
+  readonly id: string
+  readonly app: string | null
+  readonly organization: string | null
+  readonly metadata: JsonObject
+}
+
+/** People and OAuth clients. User and client ids share one namespace, and a deleted id is never given out again. */
+export interface Directory {
+  user(id: string): Promise<User | null>
+  /** Case-insensitive; null when none or no password. `passwordHash` is in PHC string format. */
+  userByEmail(email: string): Promise<(User & { readonly passwordHash: string | null }) | null>
+  /** Throws `conflict` when the id is a client's or was deleted, or the e-mail is another's. */
+  putUser(user: User & { readonly passwordHash?: string | null }, context: WriteContext): Promise<void>
+  /** Also ends memberships and tokens. False when there was none. */
+  deleteUser(id: string, context: WriteContext): Promise<boolean>
+  users(page: { after: string | null; countMax: number }): Promise<readonly User[]>
+  /** Active memberships only, with the organization's name, in id order. */
+  activeMemberships(user: string): Promise<readonly { readonly organization: Organization; readonly role: Tier }[]>
+  client(id: string): Promise<(Client & { readonly secretHash: string | null }) | null>
+  /** Throws `conflict` when the id is a user's or was deleted, `organization_unknown`. */
+  putClient(client: Client & { readonly secretHash?: string | null }, context: WriteContext): Promise<void>
+  deleteClient(id: string, context: WriteContext): Promise<boolean>
+  clients(page: { after: string | null; countMax: number }): Promise<readonly Client[]>
+}
+
+/** PostgreSQL, for the identity service's own tables. Values are `$1`-parameters, never part of the text. */
+export interface Sql {
+  /** Rows as objects. Throws PdpError `store_unavailable` when the connection is lost; database errors as they are. */
+  query<Row extends object>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
+  /** READ COMMITTED; rolled back when `work` throws. */
+  transaction<T>(work: (sql: Pick<Sql, 'query'>) => Promise<T>): Promise<T>
+}

@@ -1,0 +1,45 @@
+/** What the memory store holds of one organization or of the environment. */
+import type {
+  Entitlement,
+  LogEntry,
+  Membership,
+  Organization,
+  OrganizationRole,
+  RoleGrant,
+  Standing,
+  StoredManifest,
+} from './contracts.ts'
+import { TupleIndex } from './tuple-index.ts'
+
+/** One log's content; the environment uses the last three and `grants`. */
+export type MemoryLog = {
+  readonly tuples: TupleIndex
+  readonly memberships: Map<string, Membership>
+  /** By grant id. */
+  readonly grants: Map<string, RoleGrant>
+  readonly entitlements: Map<string, Entitlement>
+  readonly organizations: Map<string, Organization>
+  readonly manifests: Map<string, StoredManifest>
+  readonly roles: Map<string, OrganizationRole>
+}
+
+export const emptyLog = (): MemoryLog => ({
+  tuples: new TupleIndex(),
+  memberships: new Map(),
+  grants: new Map(),
+  entitlements: new Map(),
+  organizations: new Map(),
+  manifests: new Map(),
+  roles: new Map(),
+})
+
+/** Where a new log stands. */
+export const START: Standing = { revision: 0, writeId: '0', entitlementVersion: 0, entitlementWriteId: '0' }
+
+export type MemoryState = {
+  readonly standings: Map<string, Standing>
+  readonly logs: Map<string, MemoryLog>
+  readonly entries: Map<string, LogEntry[]>
+  /** `audience <uri>` or `type <name>` -> the app that first declared it */
+  readonly claims: Map<string, string>
+}

@@ -1,0 +1,137 @@
+/** The view of a store that holds everything in this process: nothing is ever unknown, and nothing is copied. */
+import { type Closure, DEPTH_MAX, FALSE, TRUE, type Truth, type View } from '../decide/view.ts'
+import { PdpError } from '../errors.ts'
+import {
+  ENVIRONMENT,
+  type LogId,
+  type Membership,
+  type Organization,
+  type OrganizationRole,
+  type RoleGrant,
+  SET_ROWS_MAX,
+  type StoredManifest,
+  type SubjectRow,
+} from './contracts.ts'
+import type { MemoryLog } from './memory-log.ts'
+import { tooDeep } from './rows-view.ts'
+
+const NONE: readonly never[] = []
+
+/** The same lists as long as nothing in them changes, so that what is derived from them can be kept. */
+export type EnvironmentLists = {
+  readonly manifests: readonly StoredManifest[]
+  readonly roles: readonly OrganizationRole[]
+}
+
+export class MemoryView implements View {
+  /** The earliest expiry among the rows shown; null for none. */
+  validUntilMs: number | null = null
+  readonly #logs: ReadonlyMap<string, MemoryLog>
+  readonly #nowMs: number
+  readonly #lists: EnvironmentLists
+  #lastLog: LogId | null = null
+  #last: MemoryLog | undefined
+
+  constructor(logs: ReadonlyMap<string, MemoryLog>, lists: EnvironmentLists, nowMs: number) {
+    this.#logs = logs
+    this.#lists = lists
+    this.#nowMs = nowMs
+  }
+
+  /** Nearly every look is at the same log as the one before. */
+  #of(log: LogId): MemoryLog | undefined {
+    if (log !== this.#lastLog) {
+      this.#lastLog = log
+      this.#last = this.#logs.get(log)
+    }
+    return this.#last
+  }
+
+  #live = ({ expiresAtMs }: { expiresAtMs: number | null }): boolean => {
+    if (expiresAtMs === null) return true
+    if (this.#nowMs >= expiresAtMs) return false
+    this.validUntilMs = Math.min(this.validUntilMs ?? expiresAtMs, expiresAtMs)
+    return true
+  }
+
+  #names(rows: readonly SubjectRow[]): readonly string[] {
+    return rows.length === 0 ? NONE : rows.filter(this.#live).map((row) => row.subject)
+  }
+
+  has(log: LogId, object: string, relation: string, subject: string): Truth {
+    const tuples = this.#of(log)?.tuples
+    if (tuples === undefined) return FALSE
+    if (!tuples.expires) return tuples.has(object, relation, subject) ? TRUE : FALSE
+    const expiresAtMs = tuples.expiryOf({ object, relation, subject })
+    return expiresAtMs !== undefined && this.#live({ expiresAtMs }) ? TRUE : FALSE
+  }
+
+  usersets(log: LogId, object: string, relation: string): readonly string[] {
+    const tuples = this.#of(log)?.tuples
+    if (tuples === undefined) return NONE
+    return tuples.expires ? this.#names(tuples.usersets(object, relation)) : tuples.usersetNames(object, relation)
+  }
+
+  objects(log: LogId, object: string, relation: string): readonly string[] {
+    const rows = this.#of(log)?.tuples.subjects(object, relation) ?? NONE
+    if (rows.length > SET_ROWS_MAX)
+      throw new PdpError('evaluation_limit', `${object}#${relation} has more than ${SET_ROWS_MAX} parents`)
+    return this.#names(rows).filter((subject) => !subject.includes('#') && !subject.endsWith(':*'))
+  }
+
+  groups(log: LogId, subject: string): readonly string[] {
+    return this.#names(this.#of(log)?.tuples.groupsOf(subject) ?? NONE)
+  }
+
+  inGroup(log: LogId, subject: string, group: string): Truth {
+    const tuples = this.#of(log)?.tuples
+    if (tuples === undefined) return FALSE
+    if (!tuples.expires) {
+      const found = tuples.inGroup(subject, group, DEPTH_MAX)
+      if (found === null) throw tooDeep(subject)
+      return found ? TRUE : FALSE
+    }
+    const { groups, truncated } = this.closure(log, subject)
+    if (groups.has(group)) return TRUE
+    if (truncated) throw tooDeep(subject)
+    return FALSE
+  }
+
+  closure(log: LogId, subject: string): Closure {
+    const groups = new Set<string>()
+    let level = this.groups(log, subject)
+    for (let depth = 1; level.length > 0; depth++) {
+      const next: string[] = []
+      for (const group of level) {
+        if (groups.has(group)) continue
+        if (depth > DEPTH_MAX) return { groups, truncated: true }
+        groups.add(group)
+        next.push(...this.groups(log, group))
+      }
+      level = next
+    }
+    return { groups, truncated: false }
+  }
+
+  membership(log: LogId, user: string): Membership | null {
+    const memberships = this.#of(log)?.memberships
+    return memberships === undefined || memberships.size === 0 ? null : (memberships.get(user) ?? null)
+  }
+
+  grants(log: LogId, subject: string): readonly RoleGrant[] {
+    const grants = this.#of(log)?.grants
+    return grants === undefined || grants.size === 0 ? NONE : [...grants.values()].filter((g) => g.subject === subject)
+  }
+
+  organization(id: string): Organization | null {
+    return this.#logs.get(ENVIRONMENT)?.organizations.get(id) ?? null
+  }
+
+  manifests(): readonly StoredManifest[] {
+    return this.#lists.manifests
+  }
+
+  roles(): readonly OrganizationRole[] {
+    return this.#lists.roles
+  }
+}

@@ -1,0 +1,208 @@
+/** The Store in memory: for embedding and for tests. It forgets everything when the process ends. */
+import { lineage } from '../decide/roles.ts'
+import { assertChanges } from './changes.ts'
+import {
+  DIRECTORY,
+  ENVIRONMENT,
+  type Entitlement,
+  type LogEntry,
+  type LogId,
+  type OrganizationRole,
+  type Reading,
+  type RowKey,
+  type Snapshot,
+  type Store,
+  type StoredManifest,
+  TOKENS,
+  type Tuple,
+  type Vector,
+} from './contracts.ts'
+import { emptyLog, type MemoryLog, type MemoryState, START } from './memory-log.ts'
+import { namesIn } from './memory-names.ts'
+import { readRowSets } from './memory-rows.ts'
+import { surveyOf } from './memory-survey.ts'
+import { MemoryView } from './memory-view.ts'
+import { applyToMemory } from './memory-write.ts'
+import type { Moments } from './moments.ts'
+
+export type MemoryStoreOptions = {
+  /** Milliseconds since the epoch. Default: Date.now. */
+  readonly clock?: () => number
+  /** The random 64-bit id of a write, as text. Default: from crypto. */
+  readonly randomWriteId?: () => string
+}
+
+const randomWriteId = (): string => crypto.getRandomValues(new BigInt64Array(1))[0]?.toString() ?? '0'
+
+/** A store that holds everything in this process: evaluations look at it directly. */
+export interface ResidentStore extends Store {
+  readonly look: () => MemoryView
+  standings(logs: readonly LogId[]): Vector
+}
+
+export const isResident = (store: Store): store is ResidentStore => 'look' in store
+
+/** Answers at once: what is in memory is all there is, and nothing can change while an evaluation runs. */
+export function residentMoments(store: ResidentStore): Moments {
+  return {
+    look: store.look,
+    async ask({ organization, evaluate }) {
+      const view = store.look()
+      const value = evaluate(view)
+      if (value === undefined) throw new TypeError('an evaluation lacked rows of a store that holds everything')
+      const path = lineage(view, organization)
+      const logs = [...(path === undefined || path.length === 0 ? [organization] : path), ENVIRONMENT, TOKENS]
+      return { value, vector: store.standings(logs), logs, validUntilMs: view.validUntilMs }
+    },
+  }
+}
+
+/** Everything is synchronous inside, so every read is of one moment; a snapshot makes writers wait until it ends. */
+export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
+  const clock = options.clock ?? Date.now
+  const state = emptyState()
+  let snapshotsOpen = 0
+  let waiting: (() => void)[] = []
+
+  const vector = (logs: readonly LogId[]) => ({
+    clockMs: clock(),
+    logs: new Map(
+      logs.flatMap((log) => {
+        const standing = state.standings.get(log)
+        return standing === undefined ? [] : [[log, standing] as const]
+      }),
+    ),
+  })
+  let lists = { revision: -1, manifests: [] as readonly StoredManifest[], roles: [] as readonly OrganizationRole[] }
+  const look = (): MemoryView => {
+    const environment = state.logs.get(ENVIRONMENT)
+    const { revision } = state.standings.get(ENVIRONMENT) ?? START
+    if (lists.revision !== revision && environment !== undefined) {
+      lists = { revision, manifests: [...environment.manifests.values()], roles: [...environment.roles.values()] }
+    }
+    return new MemoryView(state.logs, lists, clock())
+  }
+  const read = (logs: readonly LogId[], keys: readonly RowKey[]): Reading => ({
+    vector: vector(logs),
+    rows: readRowSets(state.logs, keys),
+  })
+  const entitlements = (organization: string): readonly [string, Entitlement][] => [
+    ...(state.logs.get(organization)?.entitlements ?? []),
+  ]
+  const at: Snapshot = {
+    names: async (log, source, page) => namesIn(state.logs.get(log), source, page),
+    rows: async (logs, keys) => read(logs, keys),
+    entitlements: async (organization, keys) =>
+      new Map(
+        entitlements(organization).filter(([key, e]) =>
+          keys === 'claims' ? e.enforcement === 'Claims' : keys.includes(key),
+        ),
+      ),
+  }
+  return {
+    ...surveyOf(state),
+    look,
+    standings: vector,
+    vector: async (logs) => vector(logs),
+    entries: async (ranges, entriesMax) => entriesIn(state.entries, ranges, entriesMax),
+    rows: async (logs, keys) => read(logs, keys),
+    async snapshot(use) {
+      snapshotsOpen++
+      try {
+        return await use(at)
+      } finally {
+        snapshotsOpen--
+        if (snapshotsOpen === 0) {
+          const ready = waiting
+          waiting = []
+          for (const run of ready) run()
+        }
+      }
+    },
+    async write(log, changes, { context, preconditions = [] }) {
+      assertChanges(log, changes)
+      while (snapshotsOpen > 0) await new Promise<void>((resolve) => waiting.push(resolve))
+      return applyToMemory(state, {
+        log,
+        changes,
+        context,
+        preconditions,
+        nowMs: clock(),
+        writeId: options.randomWriteId ?? randomWriteId,
+      })
+    },
+    tuples: async (organization, filter, page) => tuplesOf(state.logs.get(organization), filter, page),
+    async entitlements(organization, keys) {
+      const values = new Map(entitlements(organization).filter(([key]) => keys === 'all' || keys.includes(key)))
+      return { version: state.standings.get(organization)?.entitlementVersion ?? 0, values }
+    },
+    manifest: async (app) => state.logs.get(ENVIRONMENT)?.manifests.get(app) ?? null,
+    organizations: async (page) =>
+      pageOf([...(state.logs.get(ENVIRONMENT)?.organizations.values() ?? [])], (o) => o.id, page),
+    members: async (organization, page) => {
+      const members = [...(state.logs.get(organization)?.memberships ?? [])].map(([user, membership]) => ({
+        user,
+        ...membership,
+      }))
+      return pageOf(members, (m) => m.user, page)
+    },
+    close: async () => {},
+  }
+}
+
+function emptyState(): MemoryState {
+  return {
+    standings: new Map([ENVIRONMENT, TOKENS, DIRECTORY].map((log) => [log, START])),
+    logs: new Map([[ENVIRONMENT, emptyLog()]]),
+    entries: new Map(),
+    claims: new Map(),
+  }
+}
+
+function pageOf<T>(
+  items: readonly T[],
+  id: (item: T) => string,
+  page: { after: string | null; countMax: number },
+): readonly T[] {
+  const { after, countMax } = page
+  return items
+    .filter((item) => after === null || id(item) > after)
+    .sort((a, b) => (id(a) < id(b) ? -1 : 1))
+    .slice(0, countMax)
+}
+
+function entriesIn(
+  entries: ReadonlyMap<LogId, readonly LogEntry[]>,
+  ranges: Parameters<Store['entries']>[0],
+  entriesMax: number,
+): readonly LogEntry[] {
+  const found = ranges.flatMap(({ log, from, to }) => {
+    const all = entries.get(log) ?? []
+    const base = all.find((e) => e.revision === from)
+    return [...(base === undefined ? [] : [base]), ...all.filter((e) => e.revision > from && e.revision <= to)]
+  })
+  const last = found[entriesMax]
+  if (last === undefined) return found
+  return found.slice(0, entriesMax).filter((e) => e.log !== last.log || e.revision !== last.revision)
+}
+
+function tuplesOf(
+  log: MemoryLog | undefined,
+  filter: { object?: string; relation?: string; subject?: string },
+  page: { after: Tuple | null; countMax: number },
+): readonly Tuple[] {
+  const { after } = page
+  const matches = (tuple: Tuple): boolean =>
+    (filter.object === undefined || filter.object === tuple.object) &&
+    (filter.relation === undefined || filter.relation === tuple.relation) &&
+    (filter.subject === undefined || filter.subject === tuple.subject) &&
+    (after === null || compareTuples(tuple, after) > 0)
+  return [...(log?.tuples.all() ?? [])].filter(matches).sort(compareTuples).slice(0, page.countMax)
+}
+
+function compareTuples(a: Tuple, b: Tuple): number {
+  for (const field of ['object', 'relation', 'subject'] as const) {
+    if (a[field] !== b[field]) return a[field] < b[field] ? -1 : 1
+  }
+  return 0
+}

@@ -1,0 +1,206 @@
+/** The Store on PostgreSQL: what the engine reads and writes. */
+import { PdpError } from '../errors.ts'
+import { assertChanges } from './changes.ts'
+import type {
+  Change,
+  Enforcement,
+  Entitlement,
+  JsonObject,
+  LogEntry,
+  LogId,
+  Manifest,
+  MembershipStatus,
+  Organization,
+  Reading,
+  RowKey,
+  Snapshot,
+  Store,
+  Tier,
+  Tuple,
+} from './contracts.ts'
+import type { Connection, Database } from './postgres-connection.ts'
+import { raiseRevision, storeEntries } from './postgres-log.ts'
+import { readNames } from './postgres-names.ts'
+import { appendEvents, entitlementEvents } from './postgres-outbox.ts'
+import { parseRows, parseVector, rowsStatement, VECTOR } from './postgres-rows.ts'
+import { surveyOver } from './postgres-survey.ts'
+import { applyChanges, assertPreconditions } from './postgres-write.ts'
+
+const ENTRIES = `
+  select q.o, c.revision, c.write_id::text, c.change, c.actor, c.request_id, (extract(epoch from c.written_at) * 1000)::float8
+  from unnest($1::text[], $2::bigint[], $3::bigint[]) q(o, low, high), lateral (
+    select * from change_log where organization_id = q.o and revision >= q.low and revision <= q.high and (revision > q.low or seq = 1) order by revision, seq offset 0) c
+  limit $4`
+const ENTITLEMENTS = `
+  select r.revision, r.entitlement_version, e.key, e.value, e.enforcement from revision r
+  left join entitlement e on e.organization_id = r.organization_id and ($2::text[] is null or e.key = any($2)) and ($3::text is null or e.enforcement = $3)
+  where r.organization_id = $1`
+
+/** Rolls the transaction back when a write turned out to change nothing: the revision then stays where it was. */
+class NothingChanged extends Error {
+  readonly revision: number
+  constructor(revision: number) {
+    super('nothing changed')
+    this.revision = revision
+  }
+}
+
+export function storeOver(database: Database, close: () => Promise<void>): Store {
+  return {
+    ...surveyOver(database),
+    async vector(logs) {
+      const { standby, ...vector } = parseVector(await database.prepared('vector', VECTOR, [logs.join(' ')]))
+      return standby ? refuseStandby() : vector
+    },
+    entries: (ranges, entriesMax) => readEntries(database, ranges, entriesMax),
+    rows: (logs, keys) => readRows(database, logs, keys),
+    snapshot: (use) =>
+      database.within('begin isolation level repeatable read read only', (connection) => use(snapshotOver(connection))),
+    write: (log, changes, options) => write(database, { log, changes, ...options }),
+    tuples: (organization, filter, page) => readTuples(database, { organization, filter, page }),
+    async entitlements(organization, keys) {
+      const { version, values } = await readEntitlements(database, organization, {
+        keys: keys === 'all' ? null : keys,
+        enforcement: null,
+      })
+      return { version, values }
+    },
+    async manifest(app) {
+      const [row] = await database.query<{ document: Manifest; version: number }>(
+        'select document, version from manifest where app = $1 and current',
+        [app],
+      )
+      return row === undefined ? null : { ...row.document, version: row.version }
+    },
+    async organizations({ after, countMax }) {
+      return database.query<Organization>(
+        'select organization_id as id, name, parent_id as parent from organization where organization_id > $1 order by organization_id limit $2',
+        [after ?? '', countMax],
+      )
+    },
+    async members(organization, { after, countMax }) {
+      return database.query<{ user: string; role: Tier; status: MembershipStatus }>(
+        'select user_id as "user", role, status from membership where organization_id = $1 and user_id > $2 order by user_id limit $3',
+        [organization, after ?? '', countMax],
+      )
+    },
+    close,
+  }
+}
+
+async function write(
+  database: Database,
+  request: { log: LogId; changes: readonly Change[] } & Parameters<Store['write']>[2],
+): Promise<{ revision: number; changed: boolean }> {
+  const { log, changes, context, preconditions = [] } = request
+  assertChanges(log, changes)
+  try {
+    return await database.within('begin', async (sql) => {
+      const standing = await raiseRevision(sql, log, {
+        entitlements: changes.some((c) => c.kind === 'entitlement' || c.kind === 'entitlements'),
+      })
+      await assertPreconditions(sql, log, preconditions)
+      const effective = await applyChanges({ sql, log, context }, changes)
+      if (effective.length === 0) throw new NothingChanged(standing.revision - 1)
+      await storeEntries(sql, { log, standing, changes: effective, context })
+      await appendEvents(sql, entitlementEvents({ log, standing, changes: effective }))
+      return { revision: standing.revision, changed: true }
+    })
+  } catch (error) {
+    if (error instanceof NothingChanged) return { revision: error.revision, changed: false }
+    throw error
+  }
+}
+
+async function readRows(
+  connection: Pick<Connection, 'prepared'>,
+  logs: readonly LogId[],
+  keys: readonly RowKey[],
+): Promise<Reading> {
+  const { name, text, values } = rowsStatement(logs, keys)
+  const { standby, ...reading } = parseRows(keys, await connection.prepared(name, text, values))
+  return standby ? refuseStandby() : reading
+}
+
+/** A standby lags behind its primary, so nothing that it says is fresh. */
+function refuseStandby(): never {
+  throw new PdpError('store_unavailable', 'the database is a standby in recovery')
+}
+
+async function readEntries(
+  database: Database,
+  ranges: Parameters<Store['entries']>[0],
+  entriesMax: number,
+): Promise<readonly LogEntry[]> {
+  const rows = await database.prepared('entries', ENTRIES, [
+    ranges.map((r) => r.log),
+    ranges.map((r) => r.from),
+    ranges.map((r) => r.to),
+    entriesMax + 1,
+  ])
+  const entries = (rows as readonly [string, number, string, Change, string, string, number][]).map(
+    ([log, revision, writeId, change, actor, requestId, atMs]) => ({
+      log,
+      revision,
+      writeId,
+      change,
+      actor,
+      requestId,
+      atMs,
+    }),
+  )
+  const last = entries[entriesMax]
+  if (last === undefined) return entries
+  // The limit may have cut the last revision in half, and half an atomic write must never be seen.
+  return entries.filter((e) => e.log !== last.log || e.revision !== last.revision)
+}
+
+function snapshotOver(connection: Connection): Snapshot {
+  return {
+    rows: (logs, keys) => readRows(connection, logs, keys),
+    names: (log, source, page) => readNames(connection, { log, source, ...page }),
+    async entitlements(organization, keys) {
+      const filter = keys === 'claims' ? { keys: null, enforcement: 'Claims' as const } : { keys, enforcement: null }
+      return (await readEntitlements(connection, organization, filter)).values
+    },
+  }
+}
+
+async function readEntitlements(
+  connection: Pick<Connection, 'query'>,
+  organization: string,
+  filter: { keys: readonly string[] | null; enforcement: Enforcement | null },
+): Promise<{ version: number; values: ReadonlyMap<string, Entitlement> }> {
+  type Row = { entitlement_version: number; key: string | null; value: JsonObject; enforcement: Enforcement }
+  const rows = await connection.query<Row>(ENTITLEMENTS, [organization, filter.keys, filter.enforcement])
+  const values = new Map<string, Entitlement>()
+  for (const { key, value, enforcement } of rows) if (key !== null) values.set(key, { value, enforcement })
+  return { version: rows[0]?.entitlement_version ?? 0, values }
+}
+
+async function readTuples(
+  database: Database,
+  request: {
+    organization: string
+    filter: { object?: string; relation?: string; subject?: string }
+    page: { after: Tuple | null; countMax: number }
+  },
+): Promise<readonly Tuple[]> {
+  const { organization, filter, page } = request
+  const { after } = page
+  return database.query<Tuple>(
+    `select object, relation, subject, (extract(epoch from expires_at) * 1000)::float8 as "expiresAtMs" from relationship
+     where organization_id = $1 and ($2::text is null or object = $2) and ($3::text is null or relation = $3) and ($4::text is null or subject = $4)
+     and (object, relation, subject) > ($5, $6, $7) order by object, relation, subject limit $8`,
+    [
+      organization,
+      filter.object ?? null,
+      filter.relation ?? null,
+      filter.subject ?? null,
+      after?.object ?? '',
+      after?.relation ?? '',
+      after?.subject ?? '',
+      page.countMax,
+    ],
+  )
+}

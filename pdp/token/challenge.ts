@@ -1,0 +1,34 @@
+/** Builds WWW-Authenticate values (RFC 9110 section 11.6.1, RFC 6750 section 3, RFC 9449 section 7.1). */
+
+export type ChallengeScheme = 'Bearer' | 'DPoP'
+/** RFC 6750 section 3.1, RFC 9449 section 7.1, RFC 9470 section 3. */
+export type ChallengeError =
+  | 'invalid_request'
+  | 'invalid_token'
+  | 'insufficient_scope'
+  | 'invalid_dpop_proof'
+  | 'use_dpop_nonce'
+  | 'insufficient_user_authentication'
+
+export type ChallengeParameters = {
+  readonly error?: ChallengeError
+  readonly error_description?: string
+  readonly scope?: string
+  readonly algs?: string
+  readonly resource_metadata?: string
+  readonly acr_values?: string
+  readonly max_age?: number
+}
+
+/** `Bearer error="invalid_token", …`. Members that are undefined are left out. */
+export function challenge(scheme: ChallengeScheme, parameters: ChallengeParameters): string {
+  const parts: string[] = []
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined) parts.push(`${name}="${quotable(String(value))}"`)
+  }
+  return parts.length === 0 ? scheme : `${scheme} ${parts.join(', ')}`
+}
+
+// RFC 6750 section 3 allows %x20-21 / %x23-5B / %x5D-7E in these values: neither quotes nor backslashes, so that no
+// reader needs to unescape, and no line break can start another header field.
+const quotable = (value: string): string => value.replace(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, '?')

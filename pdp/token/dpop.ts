@@ -1,0 +1,127 @@
+/** Verifies DPoP proofs at a resource server, in the order of RFC 9449 section 4.3. */
+import { hash } from 'node:crypto'
+import { type AlgorithmName, isAlgorithm, verifySignature } from './algorithms.ts'
+import type { AccessClaims } from './claims.ts'
+import { TokenError } from './errors.ts'
+import { hasType, type Jws, members, parseJws } from './jws.ts'
+import { importKey, publicMembers, type VerifyKey } from './keys.ts'
+import type { Nonces } from './nonces.ts'
+import type { ReplayMemory } from './replay.ts'
+
+export type ProofVerifierOptions = {
+  readonly clock: () => number
+  readonly replay: ReplayMemory
+  /** Proofs must hold one of these; null: they need none. */
+  readonly nonces?: Nonces | null
+  /** A proof is good for this long after its `iat`. */
+  readonly ageMaxMs?: number
+  /** How far `iat` may lie ahead, for clocks that differ. */
+  readonly futureLeewayMs?: number
+}
+export type ProofRequest = {
+  /** Every DPoP field of the request. */
+  readonly proofs: readonly string[]
+  readonly method: string
+  /** Our own name for what was requested: origin and path as they went over the wire, without query. */
+  readonly url: string
+}
+/**
+ * Throws TokenError `proof_missing`, `proof_invalid`, `proof_nonce_required`, `proof_replayed`, `proof_unverifiable`, or
+ * `token_invalid` for another key.
+ */
+export type ProofVerifier = (
+  request: ProofRequest,
+  claims: Pick<AccessClaims, 'digest'> & { readonly jkt: string },
+) => Promise<void>
+
+export const PROOF_ALGORITHMS: readonly AlgorithmName[] = ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'RS256', 'PS256']
+
+const PROOF_CHARS_MAX = 8_192
+const JTI_CHARS_MAX = 1_024
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+
+export function createProofVerifier(options: ProofVerifierOptions): ProofVerifier {
+  const { clock, replay, nonces = null, ageMaxMs = 60_000, futureLeewayMs = 10_000 } = options
+
+  return async function verifyProof(request, claims): Promise<void> {
+    const proof = parseProof(request.proofs)
+    const { jwk, thumbprint } = verifyKeyAndSignature(proof)
+    checkBinding(proof, request, claims)
+    // Section 4.3 (10).
+    if (nonces !== null && nonces.judge(proof.payload.nonce) === 'bad')
+      throw new TokenError('proof_nonce_required', 'the proof has no nonce of ours that is young enough')
+    const untilMs = checkTime(proof)
+    // RFC 9449 section 4.3 (12): the key of the proof is the one that the token is bound to.
+    if (thumbprint !== claims.jkt)
+      throw new TokenError('token_invalid', 'the proof is by another key than the token names')
+    await checkReplay(proof, jwk, untilMs)
+  }
+
+  function checkTime({ payload }: Jws): number {
+    const { iat } = payload
+    if (typeof iat !== 'number' || !Number.isFinite(iat)) throw invalid('iat is not a number')
+    const issuedAtMs = iat * 1_000
+    const now = clock()
+    if (issuedAtMs > now + futureLeewayMs) throw invalid('iat is in the future')
+    if (issuedAtMs + ageMaxMs <= now) throw invalid('the proof is too old')
+    // Not from now on: a proof dated ahead stays acceptable for longer, and must be remembered for as long.
+    return issuedAtMs + ageMaxMs
+  }
+
+  async function checkReplay({ payload }: Jws, jwk: VerifyKey, untilMs: number): Promise<void> {
+    const { jti } = payload
+    if (typeof jti !== 'string' || jti === '' || jti.length > JTI_CHARS_MAX) throw invalid('jti is not of its form')
+    const key = hash('sha256', `${jwk.fingerprint}\n${jti}`, 'base64url')
+    let first: boolean
+    try {
+      first = await replay.remember(key, untilMs)
+    } catch (cause) {
+      throw new TokenError('proof_unverifiable', 'the replay memory gave no answer', cause)
+    }
+    if (!first) throw new TokenError('proof_replayed', 'the proof was used before')
+  }
+}
+
+function parseProof(proofs: readonly string[]): Jws {
+  const [text] = proofs
+  if (text === undefined) throw new TokenError('proof_missing', 'no DPoP field')
+  if (proofs.length > 1) throw invalid('more than one DPoP field')
+  const proof = parseJws(text, PROOF_CHARS_MAX)
+  if (proof === null) throw invalid('not a compact JWS, or one with extensions')
+  if (!hasType(proof.header, 'dpop+jwt')) throw invalid('header typ is not dpop+jwt')
+  return proof
+}
+
+function verifyKeyAndSignature({ header, signed }: Jws): { jwk: VerifyKey; thumbprint: string } {
+  const { alg } = header
+  if (!isAlgorithm(alg) || !PROOF_ALGORITHMS.includes(alg)) throw invalid('header alg is not accepted')
+  const parts = members(header.jwk)
+  if (parts === null || PRIVATE_MEMBERS.some((name) => name in parts)) throw invalid('header jwk is not a public key')
+  const jwk = importKey(parts)
+  const publicParts = publicMembers(parts)
+  if (jwk === null || publicParts === null) throw invalid('header jwk is not a usable key')
+  if (!verifySignature(alg, jwk.publicKey, signed)) throw invalid('the signature is not by header jwk')
+  return { jwk, thumbprint: hash('sha256', JSON.stringify(publicParts), 'base64url') }
+}
+
+function checkBinding({ payload }: Jws, request: ProofRequest, claims: Pick<AccessClaims, 'digest'>): void {
+  if (payload.htm !== request.method) throw invalid('htm is not the method of the request')
+  if (typeof payload.htu !== 'string' || comparable(payload.htu) !== comparable(request.url))
+    throw invalid('htu is not the URL of the request')
+  if (payload.ath !== claims.digest) throw invalid('ath is not the digest of the token')
+}
+
+const HTTP_URL = /^(https?):\/\/([^/?#@]+)([^?#]*)/i
+
+/** RFC 9449 section 4.3: without query and fragment, scheme and host in lower case, no default port; paths are not normalised. */
+function comparable(url: string): string | null {
+  const match = HTTP_URL.exec(url)
+  if (match === null) return null
+  const [, scheme = '', authority = '', path = ''] = match
+  const lower = scheme.toLowerCase()
+  const port = lower === 'https' ? ':443' : ':80'
+  const host = authority.toLowerCase()
+  return `${lower}://${host.endsWith(port) ? host.slice(0, -port.length) : host}${path === '' ? '/' : path}`
+}
+
+const invalid = (message: string): TokenError => new TokenError('proof_invalid', message)

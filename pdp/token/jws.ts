@@ -1,0 +1,60 @@
+/** Parses a compact JWS (RFC 7515 section 7.1) strictly: three parts, canonical base64url, UTF-8, JSON objects. */
+
+/** No prototype, so that no name is found that was not sent. */
+export type JsonMembers = { readonly [name: string]: unknown }
+export type Jws = {
+  readonly header: JsonMembers
+  readonly payload: JsonMembers
+  readonly signed: { readonly input: Buffer; readonly signature: Buffer }
+}
+
+const BASE64URL = /^[A-Za-z0-9_-]+$/
+
+/** Null when the text is anything else, also an encrypted token (RFC 7516). `textMax` bounds it before any work. */
+export function parseJws(text: string, textMax: number): Jws | null {
+  if (text.length > textMax) return null
+  const parts = text.split('.', 4)
+  const [head, body, tail] = parts
+  if (parts.length !== 3 || head === undefined || body === undefined || tail === undefined) return null
+  const header = parseMembers(head)
+  const payload = header === null ? null : parseMembers(body)
+  const signature = decode(tail)
+  if (header === null || payload === null || signature === null) return null
+  // RFC 7797 and every other extension changes what was signed; we know none (RFC 7515 section 4.1.11).
+  if (header.crit !== undefined || header.b64 !== undefined || header.zip !== undefined) return null
+  return {
+    header,
+    payload,
+    signed: { input: Buffer.from(text.slice(0, head.length + 1 + body.length), 'latin1'), signature },
+  }
+}
+
+function parseMembers(part: string): JsonMembers | null {
+  const bytes = decode(part)
+  if (bytes === null) return null
+  try {
+    return members(JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)))
+  } catch {
+    return null
+  }
+}
+
+/** A JSON object without a prototype; null for any other value. */
+export function members(value: unknown): JsonMembers | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
+  return Object.assign(Object.create(null), value)
+}
+
+/** Null for what is not the one base64url text of its bytes: another text for the same token would be another digest. */
+function decode(part: string): Buffer | null {
+  if (!BASE64URL.test(part)) return null
+  const bytes = Buffer.from(part, 'base64url')
+  return bytes.toString('base64url') === part ? bytes : null
+}
+
+/** RFC 7515 section 4.1.9: a media type without `application/` when it has no other slash; case does not count. */
+export function hasType(header: JsonMembers, type: string): boolean {
+  if (typeof header.typ !== 'string') return false
+  const typ = header.typ.toLowerCase()
+  return typ === type || typ === `application/${type}`
+}

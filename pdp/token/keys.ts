@@ -1,0 +1,167 @@
+/** Where an issuer's public keys come from: a set that is loaded, kept for a bounded time, and reloaded when needed. */
+import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm, keySuits } from './algorithms.ts'
+import { TokenError } from './errors.ts'
+import { members } from './jws.ts'
+
+/** One public key of a set. The same key keeps its identity over reloads. */
+export type VerifyKey = {
+  readonly kid: string | null
+  readonly algorithms: ReadonlySet<AlgorithmName>
+  readonly publicKey: KeyObject
+  readonly fingerprint: string
+}
+export type KeySource = {
+  /**
+   * Keys that a signature may have been made with: those of this `kid`; without one, the only suitable key of the set.
+   * An unknown one leads to one reload. Throws TokenError `keys_unavailable` when there is no set that is young enough.
+   */
+  find(wanted: { readonly kid: string | null; readonly algorithm: AlgorithmName }): Promise<readonly VerifyKey[]>
+  /** False when the key is no longer in the set, or the set is older than its maximum age. */
+  holds(key: VerifyKey): boolean
+  /** Loads now unless that was tried within the cooldown. Never throws: the last good set stays, until its maximum age. */
+  refresh(): Promise<void>
+  /** True once a set was loaded. */
+  loaded(): boolean
+}
+export type KeySourceOptions = {
+  /** The `keys` array of a JWK Set (RFC 7517). Throws when it cannot be had. */
+  readonly load: () => Promise<readonly unknown[]> | readonly unknown[]
+  readonly clock: () => number
+  /** A set older than this is reloaded beside its use. */
+  readonly refreshAfterMs: number
+  /** A set older than this is not used. */
+  readonly ageMaxMs: number
+  /** Reloads that unknown keys ask for are at least this far apart, or anybody could make us hammer the issuer. */
+  readonly cooldownMs: number
+  readonly onError?: (error: unknown) => void
+}
+
+const KEYS_MAX = 64
+const RETRY_MS = 1_000
+
+/** Keys of this very process, such as the PDP's own: loading is cheap, so a set is never used for longer than a second. */
+export function localKeys(load: KeySourceOptions['load'], clock: () => number = Date.now): KeySource {
+  return createKeySource({ load, clock, refreshAfterMs: 1_000, ageMaxMs: 1_000, cooldownMs: 0 })
+}
+
+export function createKeySource(options: KeySourceOptions): KeySource {
+  const { clock, refreshAfterMs, ageMaxMs, cooldownMs } = options
+  let keys: readonly VerifyKey[] = []
+  let loadedAtMs = Number.NEGATIVE_INFINITY
+  let triedAtMs = Number.NEGATIVE_INFINITY
+  let loading: Promise<void> | null = null
+
+  const fresh = (): boolean => clock() - loadedAtMs < ageMaxMs
+  const due = (): boolean => clock() - loadedAtMs >= refreshAfterMs
+
+  async function load(): Promise<void> {
+    try {
+      const next = await options.load()
+      keys = importKeys(next, keys)
+      loadedAtMs = clock()
+    } catch (error) {
+      options.onError?.(error)
+    } finally {
+      loading = null
+    }
+  }
+
+  function refresh(): Promise<void> {
+    if (loading !== null) return loading
+    // Without a usable set nothing can be verified, so the next try comes sooner.
+    const waitMs = fresh() ? cooldownMs : Math.min(cooldownMs, RETRY_MS)
+    if (clock() - triedAtMs < waitMs) return Promise.resolve()
+    triedAtMs = clock()
+    loading = load()
+    return loading
+  }
+
+  async function find({ kid, algorithm }: Parameters<KeySource['find']>[0]): Promise<readonly VerifyKey[]> {
+    if (!fresh()) await refresh()
+    else if (due()) void refresh()
+    let found = fresh() ? select(keys, kid, algorithm) : []
+    if (found.length === 0 && fresh()) {
+      await refresh()
+      found = select(keys, kid, algorithm)
+    }
+    if (!fresh()) throw new TokenError('keys_unavailable', 'the issuer has no key set that is young enough')
+    return found
+  }
+
+  return {
+    find,
+    refresh,
+    loaded: () => loadedAtMs !== Number.NEGATIVE_INFINITY,
+    holds(key) {
+      if (due()) void refresh()
+      return fresh() && keys.includes(key)
+    },
+  }
+}
+
+function select(keys: readonly VerifyKey[], kid: string | null, algorithm: AlgorithmName): readonly VerifyKey[] {
+  const suitable = keys.filter((key) => key.algorithms.has(algorithm))
+  if (kid !== null) return suitable.filter((key) => key.kid === kid)
+  // Never a search through many keys: without a name there must be only one candidate.
+  return suitable.length === 1 ? suitable : []
+}
+
+function importKeys(jwks: readonly unknown[], known: readonly VerifyKey[]): readonly VerifyKey[] {
+  if (jwks.length > KEYS_MAX) throw new Error(`a key set of ${jwks.length} keys is over the limit of ${KEYS_MAX}`)
+  const imported: VerifyKey[] = []
+  for (const jwk of jwks) {
+    const key = importKey(jwk)
+    if (key !== null) imported.push(known.find((old) => old.fingerprint === key.fingerprint) ?? key)
+  }
+  return imported
+}
+
+/** Null for a key that cannot verify signatures for us: RFC 7517 section 5 says to ignore those. */
+export function importKey(jwk: unknown): VerifyKey | null {
+  const parts = members(jwk)
+  if (parts === null) return null
+  const { kid, use, key_ops: operations, alg } = parts
+  if (use !== undefined && use !== 'sig') return null
+  if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) return null
+  if (kid !== undefined && typeof kid !== 'string') return null
+  if (alg !== undefined && !isAlgorithm(alg)) return null
+  const publicParts = publicMembers(parts)
+  const publicKey = publicParts === null ? null : importPublic(publicParts)
+  if (publicKey === null) return null
+  const algorithms = new Set(
+    ALGORITHM_NAMES.filter((name) => (alg === undefined || alg === name) && keySuits(publicKey, name)),
+  )
+  if (algorithms.size === 0) return null
+  const fingerprint = JSON.stringify([kid ?? null, alg ?? null, publicParts])
+  return { kid: kid ?? null, algorithms, publicKey, fingerprint }
+}
+
+function importPublic(parts: JsonWebKey): KeyObject | null {
+  try {
+    return createPublicKey({ key: parts, format: 'jwk' })
+  } catch {
+    return null
+  }
+}
+
+// In the order of RFC 7638 section 3.2, so that the JSON text of the result is what a thumbprint hashes.
+const PUBLIC_MEMBERS: { readonly [kty: string]: readonly string[] } = {
+  RSA: ['e', 'kty', 'n'],
+  EC: ['crv', 'kty', 'x', 'y'],
+  OKP: ['crv', 'kty', 'x'],
+}
+
+/** Exactly the members that make the public key, in lexicographic order (RFC 7638); null for another type or shape. */
+export function publicMembers(jwk: { readonly [name: string]: unknown }): JsonWebKey | null {
+  const names =
+    typeof jwk.kty === 'string' && Object.hasOwn(PUBLIC_MEMBERS, jwk.kty) ? PUBLIC_MEMBERS[jwk.kty] : undefined
+  if (names === undefined) return null
+  const entries: [string, string][] = []
+  for (const name of names) {
+    const value = jwk[name]
+    if (typeof value !== 'string' || value === '') return null
+    entries.push([name, value])
+  }
+  return Object.fromEntries(entries)
+}

@@ -1,0 +1,88 @@
+/** An issuer's keys over HTTP: its metadata names the key set (RFC 8414, OpenID Connect Discovery), or the caller does. */
+import { members } from './jws.ts'
+import { createKeySource, type KeySource } from './keys.ts'
+
+/** The part of the platform's `fetch` that is used; never a global one, so that tests and callers own the network. */
+export type Fetch = (
+  url: string,
+  init: { redirect: 'manual'; signal: AbortSignal; headers: { [name: string]: string } },
+) => Promise<Pick<Response, 'status' | 'body'>>
+
+export type RemoteKeysOptions = {
+  /** Exactly as in the tokens; its metadata must say the same. */
+  readonly issuer: string
+  /** Where the key set is; without it the issuer's metadata is asked. */
+  readonly jwksUri?: string
+  readonly fetch: Fetch
+  readonly clock: () => number
+  readonly refreshAfterMs?: number
+  readonly ageMaxMs?: number
+  readonly cooldownMs?: number
+  readonly timeoutMs?: number
+  readonly onError?: (error: unknown) => void
+}
+
+const DOCUMENT_BYTES_MAX = 256 * 1024
+
+/** Redirects are not followed, since they would let another host name the keys. Nothing in a token is ever fetched. */
+export function remoteKeys(options: RemoteKeysOptions): KeySource {
+  const { issuer, jwksUri, timeoutMs = 3_000 } = options
+
+  async function load(): Promise<readonly unknown[]> {
+    const signal = AbortSignal.timeout(timeoutMs)
+    const uri = jwksUri ?? (await discover(signal))
+    const keys = (await fetchMembers(uri, signal)).keys
+    if (!Array.isArray(keys)) throw new Error(`${uri} is not a JWK Set`)
+    return keys
+  }
+
+  async function discover(signal: AbortSignal): Promise<string> {
+    const uri = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+    const metadata = await fetchMembers(uri, signal)
+    // OpenID Connect Discovery section 4.3: else one tenant's metadata could name another's keys.
+    if (metadata.issuer !== issuer) throw new Error(`${uri} is the metadata of another issuer`)
+    if (typeof metadata.jwks_uri !== 'string') throw new Error(`${uri} has no jwks_uri`)
+    if (!isSafeKeyUrl(metadata.jwks_uri)) throw new Error(`${uri} names a jwks_uri without TLS`)
+    return metadata.jwks_uri
+  }
+
+  async function fetchMembers(uri: string, signal: AbortSignal): Promise<{ readonly [name: string]: unknown }> {
+    const response = await options.fetch(uri, { redirect: 'manual', signal, headers: { accept: 'application/json' } })
+    if (response.status !== 200) {
+      await response.body?.cancel()
+      throw new Error(`${uri} answered ${response.status}`)
+    }
+    const parsed = members(JSON.parse(await readText(response.body, uri)))
+    if (parsed === null) throw new Error(`${uri} is not a JSON object`)
+    return parsed
+  }
+
+  return createKeySource({
+    load,
+    clock: options.clock,
+    refreshAfterMs: options.refreshAfterMs ?? 300_000,
+    ageMaxMs: options.ageMaxMs ?? 3_600_000,
+    cooldownMs: options.cooldownMs ?? 10_000,
+    ...(options.onError && { onError: options.onError }),
+  })
+}
+
+/** Keys fetched without TLS are anybody's keys, except over the loopback interface. */
+export function isSafeKeyUrl(text: string): boolean {
+  const url = URL.parse(text)
+  if (url === null || url.username !== '' || url.password !== '') return false
+  if (url.protocol === 'https:') return true
+  const loopback = url.hostname === 'localhost' || url.hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(url.hostname)
+  return url.protocol === 'http:' && loopback
+}
+
+async function readText(body: ReadableStream<Uint8Array> | null, uri: string): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body ?? []) {
+    size += chunk.length
+    if (size > DOCUMENT_BYTES_MAX) throw new Error(`${uri} is larger than ${DOCUMENT_BYTES_MAX} bytes`)
+    chunks.push(chunk)
+  }
+  return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
+}

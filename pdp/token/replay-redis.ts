@@ -1,0 +1,37 @@
+/** Remembers used DPoP proofs in Redis, for all replicas together. */
+import { Redis } from 'ioredis'
+import type { ReplayMemory } from './replay.ts'
+
+export type RedisReplayMemory = ReplayMemory & { close(): void }
+
+/** A proof is never accepted on a guess: without an answer within this time, `remember` throws. */
+const TIMEOUT_MS = 250
+const PREFIX = 'portcullis:proof:'
+
+/** `url` as in REDIS_URL. Connects beside its use, and again whenever the connection ends. */
+export function redisReplayMemory(options: {
+  readonly url: string
+  readonly clock: () => number
+  readonly onError: (error: Error) => void
+}): RedisReplayMemory {
+  const redis = new Redis(options.url, {
+    enableOfflineQueue: true,
+    connectTimeout: 2_000,
+    commandTimeout: TIMEOUT_MS,
+    // A command that was sent before the connection broke may have been done: sent again, it would call a first use a replay.
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    retryStrategy: (tries: number) => Math.min(tries * 50, 1_000),
+  })
+  redis.on('error', options.onError)
+
+  return {
+    async remember(key, untilMs) {
+      const leftMs = Math.ceil(untilMs - options.clock())
+      if (leftMs <= 0) return false
+      // Relative, so that the clock of Redis does not matter.
+      return (await redis.set(`${PREFIX}${key}`, '1', 'PX', leftMs, 'NX')) === 'OK'
+    },
+    close: () => redis.disconnect(),
+  }
+}

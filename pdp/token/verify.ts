@@ -1,0 +1,122 @@
+/** Verifies access tokens as RFC 9068 section 4 says, and remembers by digest which ones it verified. */
+import { hash } from 'node:crypto'
+import { type AlgorithmName, isAlgorithm, verifySignature } from './algorithms.ts'
+import { type AccessClaims, optionalInstant, parseClaims } from './claims.ts'
+import { TokenError } from './errors.ts'
+import { hasType, type Jws, parseJws } from './jws.ts'
+import type { KeySource, VerifyKey } from './keys.ts'
+
+/** Keys are bound to their issuer: another issuer's key never verifies this one's tokens. */
+export type TrustedIssuer = {
+  /** Compared byte for byte with `iss`. */
+  readonly issuer: string
+  readonly keys: KeySource
+  readonly algorithms: readonly AlgorithmName[]
+}
+export type TokenVerifierOptions = {
+  readonly issuers: readonly TrustedIssuer[]
+  /** One of `aud` must equal it byte for byte; null accepts any audience, for a party that checks it itself. */
+  readonly audience: string | null
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+  /** How long a token may be used after `exp`, for clocks that differ. */
+  readonly expiryLeewayMs?: number
+  /** How far `nbf` and `iat` may lie ahead, for clocks that differ. */
+  readonly futureLeewayMs?: number
+  readonly tokenCharsMax?: number
+  readonly cacheEntriesMax?: number
+}
+export type TokenVerifier = {
+  /** The claims of a token that was verified before, if it is still good; else undefined, and `verify` says why. */
+  cached(token: string): AccessClaims | undefined
+  /** Throws TokenError `token_invalid`, `token_expired` or `keys_unavailable`. The claims are frozen. */
+  verify(token: string): Promise<AccessClaims>
+}
+
+type Verified = { readonly claims: AccessClaims; readonly key: VerifyKey; readonly source: KeySource }
+
+export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
+  const { audience, clock, expiryLeewayMs = 5_000, futureLeewayMs = 60_000, tokenCharsMax = 16_384 } = options
+  const issuers = new Map(options.issuers.map((issuer) => [issuer.issuer, issuer]))
+  const cache = createCache(options.cacheEntriesMax ?? 5_000)
+
+  function cached(token: string): AccessClaims | undefined {
+    const digest = hash('sha256', token, 'base64url')
+    const entry = cache.get(digest)
+    if (entry === undefined) return undefined
+    if (clock() < entry.claims.expiresAtMs + expiryLeewayMs && entry.source.holds(entry.key)) return entry.claims
+    cache.delete(digest)
+    return undefined
+  }
+
+  async function verify(token: string): Promise<AccessClaims> {
+    const jws = parseJws(token, tokenCharsMax)
+    if (jws === null) throw invalid('not a compact JWS, or one with extensions')
+    // RFC 9068 section 4: another kind of JWT, such as an ID token, is not an access token.
+    if (!hasType(jws.header, 'at+jwt')) throw invalid('header typ is not at+jwt')
+    const issuer = typeof jws.payload.iss === 'string' ? issuers.get(jws.payload.iss) : undefined
+    if (issuer === undefined) throw invalid('iss is not a trusted issuer')
+    const key = await verifyBy(issuer, jws)
+    const claims = parseClaims(jws.payload, hash('sha256', token, 'base64url'))
+    checkAudience(claims)
+    checkTimes(claims)
+    cache.set(claims.digest, { claims, key, source: issuer.keys })
+    return claims
+  }
+
+  function checkAudience(claims: AccessClaims): void {
+    if (audience !== null && !claims.audiences.includes(audience)) throw invalid('aud does not name this resource')
+  }
+
+  function checkTimes(claims: AccessClaims): void {
+    const now = clock()
+    if (now >= claims.expiresAtMs + expiryLeewayMs) throw new TokenError('token_expired', 'the token has expired')
+    const notBeforeMs = Math.max(claims.issuedAtMs, optionalInstant(claims.all, 'nbf') ?? 0)
+    if (notBeforeMs > now + futureLeewayMs) throw invalid('nbf or iat is in the future')
+  }
+
+  return { cached, verify }
+}
+
+async function verifyBy({ algorithms, keys }: TrustedIssuer, { header, signed }: Jws): Promise<VerifyKey> {
+  const { alg: algorithm, kid } = header
+  if (!isAlgorithm(algorithm) || !algorithms.includes(algorithm)) throw invalid('header alg is not accepted')
+  if (kid !== undefined && typeof kid !== 'string') throw invalid('header kid is not a string')
+  // `jku`, `x5u`, `jwk` and `x5c` are never read: who signs does not get to name the key.
+  const candidates = await keys.find({ kid: kid ?? null, algorithm })
+  const key = candidates.find(({ publicKey }) => verifySignature(algorithm, publicKey, signed))
+  if (key === undefined) throw invalid('the signature is not by a current key of the issuer')
+  return key
+}
+
+/** Two generations: what was used since the last turn survives, and nothing is moved on most hits. */
+function createCache(entriesMax: number) {
+  const generationMax = Math.max(1, Math.floor(entriesMax / 2))
+  let young = new Map<string, Verified>()
+  let old = new Map<string, Verified>()
+
+  function set(digest: string, entry: Verified): void {
+    if (young.size >= generationMax) {
+      old = young
+      young = new Map()
+    }
+    young.set(digest, entry)
+  }
+
+  return {
+    set,
+    get(digest: string): Verified | undefined {
+      const entry = young.get(digest)
+      if (entry !== undefined) return entry
+      const survivor = old.get(digest)
+      if (survivor !== undefined) set(digest, survivor)
+      return survivor
+    },
+    delete(digest: string): void {
+      young.delete(digest)
+      old.delete(digest)
+    },
+  }
+}
+
+const invalid = (message: string): TokenError => new TokenError('token_invalid', message)

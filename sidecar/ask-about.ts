@@ -1,0 +1,51 @@
+/** `explain --token`: judges a request with a real token as the sidecar would, and says what comes out and why. */
+import type { IncomingMessage } from 'node:http'
+import { denialStatus } from './deny.ts'
+import { enforce } from './enforce.ts'
+import { createEngine, createEngineParts, type EngineDeps, type LoadedConfig } from './engine.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
+
+export type AskedRequest = {
+  readonly method: string
+  readonly url: string
+  readonly token: string
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: string | null
+}
+export type Asked = { readonly allowed: boolean; readonly verdict: string; readonly reason: string }
+
+/** Longer than a request would wait: there is no connection to the PDP yet. */
+const ASK_MS = 3_000
+
+/** Asks the issuer for its keys and the PDP for its answer; nothing reaches the upstream. Never throws for a refusal. */
+export async function askAbout(
+  config: LoadedConfig,
+  request: AskedRequest,
+  deps: Omit<EngineDeps, 'limits' | 'parts'>,
+): Promise<Asked> {
+  const limits = { ...DEFAULT_LIMITS, pdpTimeoutMs: ASK_MS }
+  const engine = createEngine(config, { ...deps, limits, parts: createEngineParts() })
+  try {
+    const { body } = request
+    const arrival = { req: toMessage(request, config), readBody: async () => Buffer.from(body ?? ''), upgrade: false }
+    const judged = await enforce(arrival, engine.enforcing)
+    if (judged.kind === 'permit' && judged.shadowed === null)
+      return { allowed: true, verdict: 'allowed', reason: 'every check holds' }
+    const denial = judged.kind === 'denial' ? judged : judged.kind === 'permit' ? judged.shadowed : null
+    if (denial === null) return { allowed: true, verdict: 'answered by the sidecar itself', reason: judged.kind }
+    const shadow = judged.kind === 'permit' ? ', but only logged: the route is in shadow mode' : ''
+    return { allowed: false, verdict: `${denialStatus(denial.code)} ${denial.code}${shadow}`, reason: denial.reason }
+  } finally {
+    engine.retire()
+  }
+}
+
+/** What Node's parser would have made of the request. */
+function toMessage({ method, url, token, headers, body }: AskedRequest, { file }: LoadedConfig): IncomingMessage {
+  const absolute = /^https?:\/\/([^/?#]+)/i.exec(url)?.[1]
+  const fields = [['Host', absolute ?? file.hosts[0] ?? ''], ['Authorization', `Bearer ${token}`], ...headers]
+  if (body !== null)
+    fields.push(['Content-Length', String(Buffer.byteLength(body))], ['Content-Type', 'application/json'])
+  // The pipeline reads these members and no others.
+  return { method, url, httpVersion: '1.1', rawHeaders: fields.flat() } as unknown as IncomingMessage
+}

@@ -1,0 +1,10 @@
+#!/usr/bin/env node
+/** The installed command `portcullis-sidecar`: on a Node that is too old for the rest, it says so and ends. */
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+if (major > 24 || (major === 24 && minor >= 18)) {
+  // Imported only now: an older Node could not even read it.
+  import('./cli.ts').then(({ runSidecarCli }) => runSidecarCli(process))
+} else {
+  process.stderr.write(`portcullis-sidecar needs Node.js 24.18 or newer; this is ${process.versions.node}\n`)
+  process.exitCode = 1
+}

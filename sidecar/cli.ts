@@ -1,0 +1,172 @@
+/** The command line of `portcullis-sidecar`. */
+import { readFileSync } from 'node:fs'
+import { Command, type CommanderError } from 'commander'
+import { ConfigError, EXIT_USAGE, runCommand } from '../pdp/process/exit.ts'
+import { createLog } from '../pdp/process/log.ts'
+import { createShutdown } from '../pdp/process/shutdown.ts'
+import type { Asked, AskedRequest } from './ask-about.ts'
+import { loadConfig, loadRouteFile, readConfig, SETTINGS, type SidecarFlags } from './config.ts'
+import type { Explanation } from './explain.ts'
+import { addInjectorCommands } from './injector/commands.ts'
+
+/** Above the time that requests under way are given (limits.ts). */
+const SHUTDOWN_TIMEOUT_MS = 30_000
+
+type Io = NodeJS.Process
+type ExplainOptions = {
+  readonly file: string
+  readonly claim: string[]
+  readonly header: string[]
+  readonly body?: string
+  readonly token?: string
+}
+
+/** Runs what the arguments say. `run` goes on after the promise has resolved, until SIGINT or SIGTERM. */
+export async function runSidecarCli(io: Io): Promise<void> {
+  const program = new Command('portcullis-sidecar')
+    .description('Stands in front of a service and lets through what the policy decision point allows.')
+    .addHelpText('after', `\nEnvironment:\n${settings()}`)
+    .showHelpAfterError('Try: portcullis-sidecar --help')
+  addCommands(program, io)
+  addDrain(program, io)
+  addInjectorCommands(program, io)
+  const nested = program.commands.flatMap(({ commands }) => commands)
+  for (const command of [program, ...program.commands, ...nested]) command.exitOverride((err) => leave(err, io))
+  await program.parseAsync(io.argv)
+}
+
+function addCommands(program: Command, io: Io): void {
+  program
+    .command('run', { isDefault: true })
+    .description('Serve until SIGINT or SIGTERM (the default).')
+    .option('-f, --file <path>', 'the route file')
+    .option('--listen <host:port>', 'the data port')
+    .option('--admin-listen <host:port>', 'metrics and probes')
+    .action((flags: SidecarFlags) => runCommand(() => run(flags, io), io))
+  program
+    .command('check <file>')
+    .description('Say every mistake of a route file; exit 64 if there is one.')
+    .action((path: string) => runCommand(() => check(path, io), io))
+  program
+    .command('routes <file>')
+    .description('List the routes of a route file, the most specific first.')
+    .action((path: string) => runCommand(() => listRoutes(path, io), io))
+  program
+    .command('test <file>')
+    .description("Run the route file's own tests; exit 1 if one fails.")
+    .action((path: string) => runCommand(() => test(path, io), io))
+  program
+    .command('explain <method> <url>')
+    .description('Say which route a request takes and what is asked about it, and with a token what comes out.')
+    .option('-f, --file <path>', 'the route file', 'portcullis.yaml')
+    .option('--claim <name=value>', 'a claim of the token; without any, there is no token', collect, [])
+    .option('--header <name: value>', 'a header field of the request', collect, [])
+    .option('--body <json>', 'the body of the request')
+    .option('--token <file>', 'a file with an access token (- is standard input): the issuer and the PDP are asked')
+    .action((method: string, url: string, options: ExplainOptions) =>
+      runCommand(() => explain({ method, url }, options, io), io),
+    )
+}
+
+function addDrain(program: Command, io: Io): void {
+  program
+    .command('drain')
+    .description('Tell a running sidecar to finish what is under way and to end; return when it has.')
+    .requiredOption('--control <path>', 'its unix socket', io.env.PORTCULLIS_SIDECAR_CONTROL)
+    .action(({ control }: { control: string }) =>
+      runCommand(async () => (await import('./control.ts')).sendDrain(control), io),
+    )
+}
+
+const collect = (value: string, earlier: string[]): string[] => [...earlier, value]
+
+/** Commander has said what is wrong; help that was asked for is no mistake. */
+function leave(err: CommanderError, io: Io): never {
+  return io.exit(err.exitCode === 0 ? 0 : EXIT_USAGE)
+}
+
+async function run(flags: SidecarFlags, io: Io): Promise<void> {
+  const config = readConfig(io.env, flags)
+  const log = createLog({ service: 'portcullis-sidecar', level: config.logLevel })
+  const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
+  shutdown.onSignals((status) => io.exit(status))
+  const { startSidecar } = await import('./start.ts')
+  await startSidecar(config, { log, shutdown })
+}
+
+async function check(path: string, io: Io): Promise<void> {
+  const { routes, tests } = loadRouteFile(path)
+  io.stdout.write(`${path}: no mistakes, ${routes.length} routes, ${tests.length} tests\n`)
+}
+
+async function listRoutes(path: string, io: Io): Promise<void> {
+  const { describeRoutes } = await import('./route-report.ts')
+  io.stdout.write(`${describeRoutes(loadRouteFile(path)).join('\n')}\n`)
+}
+
+async function test(path: string, io: Io): Promise<void> {
+  const { runRouteTests } = await import('./route-report.ts')
+  const report = runRouteTests(loadRouteFile(path), path)
+  io.stdout.write(`${report.lines.join('\n')}\n`)
+  if (report.failed > 0) io.exitCode = 1
+}
+
+async function explain(
+  { method, url }: { method: string; url: string },
+  options: ExplainOptions,
+  io: Io,
+): Promise<void> {
+  const { createExplainer } = await import('./explain.ts')
+  const explainer = createExplainer(loadRouteFile(options.file))
+  const token = options.token === undefined ? null : readToken(options.token)
+  const given = options.claim.map((text) => pair(text, '=', '--claim'))
+  const claims = given.length === 0 && token !== null ? claimsOf(token) : given
+  const headers = options.header.map((text) => pair(text, ':', '--header'))
+  const explanation = explainer({
+    method: method.toUpperCase(),
+    target: url,
+    as: claims.length === 0 ? null : Object.fromEntries(claims),
+    headers,
+    ...(options.body !== undefined && { body: options.body }),
+  })
+  io.stdout.write(`${describeExplanation(explanation).join('\n')}\n`)
+  if (token === null) return
+  const asked = await ask({ method: method.toUpperCase(), url, token, headers, body: options.body ?? null }, options)
+  io.stdout.write(`verdict     ${asked.verdict}\nreason      ${asked.reason}\n`)
+  if (!asked.allowed) io.exitCode = 1
+}
+
+/** A token on the command line would be there for every process to read. */
+const readToken = (path: string): string => readFileSync(path === '-' ? 0 : path, 'utf8').trim()
+
+/** For the questions alone; whether they are true is the verdict's. */
+function claimsOf(token: string): [string, string][] {
+  const payload: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString() || '{}')
+  if (typeof payload !== 'object' || payload === null) return []
+  return Object.entries(payload).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+}
+
+async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<Asked> {
+  const [{ askAbout }, { openTools }] = await Promise.all([import('./ask-about.ts'), import('./start.ts')])
+  return askAbout(loadConfig(file), request, openTools())
+}
+
+function pair(text: string, mark: string, option: string): [string, string] {
+  const at = text.indexOf(mark)
+  if (at < 1) throw new ConfigError([`${option} ${JSON.stringify(text)} has no name before a ${mark}`])
+  return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
+}
+
+function describeExplanation({ route, parameters, asks, refusal }: Explanation): string[] {
+  const lines = [`route       ${route?.id ?? 'none'}`]
+  for (const [name, value] of parameters) lines.push(`parameter   ${name} = ${value}`)
+  if (refusal !== null) return [...lines, `refused     ${refusal.status} ${refusal.code}: ${refusal.detail}`]
+  if (route?.check === null) return [...lines, 'public      forwarded without a question']
+  for (const question of asks) lines.push(`asks        ${question}`)
+  return asks.length === 0 ? [...lines, 'asks        only whether the token is active'] : lines
+}
+
+function settings(): string {
+  const width = Math.max(...SETTINGS.map(([name]) => name.length))
+  return SETTINGS.map(([name, meaning]) => `  ${name.padEnd(width)}  ${meaning}`).join('\n')
+}

@@ -1,0 +1,179 @@
+/** The path of a request, in order. Read this first: what is not permitted here does not reach the upstream. */
+import type { IncomingMessage } from 'node:http'
+import { type Credentials, parseAuthorization } from '../pdp/token/authorization.ts'
+import type { AccessClaims } from '../pdp/token/claims.ts'
+import type { ProofVerifier } from '../pdp/token/dpop.ts'
+import { TokenError } from '../pdp/token/errors.ts'
+import type { TokenVerifier } from '../pdp/token/verify.ts'
+import { usesBody } from './body.ts'
+import { buildQuestions, type Questions } from './checks.ts'
+import { type Denial, denialOf, denied, isShadowable, type Known, problemOf, refused, type Verdict } from './denial.ts'
+import { RequestError } from './errors.ts'
+import { checkHandshake } from './handshake.ts'
+import type { Identity } from './headers.ts'
+import { type InboundRequest, readInbound } from './inbound.ts'
+import type { Standing } from './lifetimes.ts'
+import { matchRequest } from './match.ts'
+import type { PdpClient } from './pdp-client.ts'
+import type { PdpAnswer } from './pdp-question.ts'
+import type { Route, RouteTable } from './routes.ts'
+import { satisfies, signInOf } from './step-up.ts'
+import { requestValues } from './values.ts'
+
+declare const permitted: unique symbol
+/** Proof that enforce() allowed this request. Only this file may create one; forward() demands it. */
+export type Permit = {
+  readonly [permitted]: true
+  readonly kind: 'permit'
+  readonly route: Route
+  readonly request: InboundRequest
+  /** Null on a public route. */
+  readonly identity: Identity | null
+  /** The body, when it was read for a check. */
+  readonly body: Buffer | null
+  /** What the permission rests on, for an exchange that lasts; null: on nothing that could change. */
+  readonly standing: Standing | null
+  /** The verdict that shadow mode has replaced; null: it was an allow. */
+  readonly shadowed: Denial | null
+}
+/** What the sidecar answers by itself, without asking anybody. */
+export type OwnAnswer = { readonly kind: 'options'; readonly allow: readonly string[] } | { readonly kind: 'metadata' }
+
+export type EnforceDeps = {
+  /** Lower case, without port. */
+  readonly hosts: ReadonlySet<string>
+  readonly routes: RouteTable
+  readonly tokens: TokenVerifier
+  readonly verifyProof: ProofVerifier
+  /** What DPoP proofs name: origin and path prefix. */
+  readonly publicUrl: string
+  /** Path of the protected resource metadata (RFC 9728); null when it is not served. */
+  readonly metadataPath: string | null
+  readonly pdp: PdpClient
+  /** Issuers whose tokens say themselves how their subject signed in. */
+  readonly externalIssuers: ReadonlySet<string>
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+}
+/** The request, and how to get its body when a check needs it. */
+export type Arrival = {
+  readonly req: IncomingMessage
+  readonly readBody: (request: InboundRequest) => Promise<Buffer>
+  /** The client asks for a WebSocket connection. */
+  readonly upgrade: boolean
+}
+
+/** Never throws: what goes wrong is a denial. */
+export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Permit | Denial | OwnAnswer> {
+  const known: Known = { route: null, request: null, claims: null, identity: null, body: null, scheme: undefined }
+  try {
+    const judged = await judge(arrival, deps, known)
+    return judged.kind === 'denial' ? orShadow(judged, known) : judged
+  } catch (err) {
+    return orShadow(denialOf(err, known), known)
+  }
+}
+
+async function judge(arrival: Arrival, deps: EnforceDeps, known: Known): Promise<Permit | Denial | OwnAnswer> {
+  const request = readInbound(arrival.req) // RequestError
+  if (!deps.hosts.has(request.host.hostname)) throw new RequestError('host_unknown', 'No route is for this host')
+  const match = matchRequest(deps.routes, request) // RequestError
+  if (match.kind !== 'route')
+    return match.kind === 'method' ? unmatchedMethod(request, match.allow, known) : unmatched(request, deps)
+  const { route, parameters } = match
+  Object.assign(known, { route, request })
+  if (arrival.upgrade) checkHandshake(request, route) // RequestError
+  if (route.check === null) return permit(known, null)
+  known.scheme = /^dpop /i.test(request.authorization[0] ?? '') ? 'DPoP' : 'Bearer'
+  const credentials = parseAuthorization(request.authorization) // TokenError
+  const claims = deps.tokens.cached(credentials.token) ?? (await deps.tokens.verify(credentials.token)) // TokenError
+  known.claims = claims
+  if (claims.jkt !== null || credentials.scheme === 'dpop')
+    await verifyBinding(request, { credentials, claims, known }, deps) // TokenError
+  known.identity = identityOf(claims, claims.subject === claims.clientId ? 'service' : 'user')
+  known.body = usesBody(route.check) ? await arrival.readBody(request) : null // RequestError
+  const values = requestValues({ request, parameters, claims, body: known.body })
+  const questions = buildQuestions(route.check, values) // RequestError
+  const question = questionOf(credentials, claims, questions)
+  const answer = await deps.pdp.ask(question) // PdpUnavailable
+  const refusal = judgeAnswer(answer, { route, claims, questions, deps })
+  if (refusal !== null) return refused(refusal, known)
+  known.identity = identityOf(claims, answer.subjectType)
+  return permit(known, {
+    question,
+    expiresAtMs: claims.expiresAtMs,
+    // How fresh the sign-in is counts when a connection is opened.
+    judge: (later) => problemOf(judgeAnswer(later, { route: { ...route, stepUp: null }, claims, questions, deps })),
+    watch: (onAnswer) => deps.pdp.watch(question, onAnswer),
+  })
+}
+
+/** The only place where a Permit is made. */
+function permit(known: Known, standing: Standing | null, shadowed: Denial | null = null): Permit {
+  const { route, request, identity, body } = known
+  if (route === null || request === null) throw new TypeError('only a matched request can be permitted')
+  // A shadowed route cuts nothing short either.
+  const kept = route.shadow ? null : standing
+  return { kind: 'permit', route, request, identity, body, standing: kept, shadowed } as Permit
+}
+
+/** DESIGN section 6.1: a shadowed route only says what it would have refused; who asks is told if it was proven. */
+const orShadow = (denial: Denial, known: Known): Permit | Denial =>
+  isShadowable(denial) ? permit(known, null, denial) : denial
+
+/** The metadata of the resource is for everybody; all else without a route is unknown. */
+function unmatched({ method, target }: InboundRequest, { metadataPath }: EnforceDeps): OwnAnswer {
+  const reading = method === 'GET' || method === 'HEAD'
+  if (reading && metadataPath !== null && target.path === metadataPath) return { kind: 'metadata' }
+  throw new RequestError('route_unknown', 'No route has this path')
+}
+
+/** OPTIONS is answered from the routes; a route of its own leaves it, with CORS preflights, to the service behind. */
+function unmatchedMethod({ method }: InboundRequest, allow: readonly string[], known: Known): OwnAnswer | Denial {
+  if (method === 'OPTIONS') return { kind: 'options', allow }
+  return denied('method_unsupported', known, { reason: 'no route of this path has this method', allow })
+}
+
+type Judging = {
+  readonly route: Route
+  readonly claims: AccessClaims
+  readonly questions: Questions
+  readonly deps: EnforceDeps
+}
+/** Null allows, now and for as long as later answers are judged the same. */
+function judgeAnswer(answer: PdpAnswer, { route, claims, questions, deps }: Judging): Verdict | null {
+  // One without an organization is valid, but no organization's resources are for it.
+  if (!answer.active) return { code: claims.organization === null ? 'organization_missing' : 'token_invalid' }
+  const refusal = questions.verdict(answer)
+  if (refusal !== null || route.stepUp === null) return refusal
+  const signIn = deps.externalIssuers.has(claims.issuer) ? signInOf(claims.all) : answer.signIn
+  return satisfies(signIn, route.stepUp, deps.clock()) ? null : { code: 'step_up_required', stepUp: route.stepUp }
+}
+
+/** RFC 9449 section 7: a bound token needs its proof, and a proof makes nothing of an unbound token. */
+async function verifyBinding(
+  request: InboundRequest,
+  { credentials, claims, known }: { credentials: Credentials; claims: AccessClaims; known: Known },
+  deps: EnforceDeps,
+): Promise<void> {
+  const { jkt } = claims
+  if (jkt === null) throw new TokenError('token_invalid', 'the token is not bound to a key')
+  known.scheme = 'DPoP'
+  // Section 7.2: else a stolen token would be good without its key.
+  if (credentials.scheme !== 'dpop') throw new TokenError('token_invalid', 'a bound token was used as a bearer token')
+  const url = `${deps.publicUrl}${request.target.path}`
+  await deps.verifyProof({ proofs: request.proofs, method: request.method, url }, { ...claims, jkt })
+}
+
+function questionOf(credentials: Credentials, claims: AccessClaims, { permissions, entitlements }: Questions) {
+  const { digest, subject, organization } = claims
+  return { token: credentials.token, digest, subject, organization, permissions, entitlements }
+}
+
+const identityOf = (claims: AccessClaims, subjectType: Identity['subjectType']): Identity => ({
+  subject: claims.subject,
+  subjectType,
+  organization: claims.organization,
+  client: claims.clientId,
+  scopes: claims.scopes,
+})

@@ -1,0 +1,213 @@
+/** Everything that one configuration decides over. A reload makes another one, and this one ends with its last exchange. */
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import { isIP } from 'node:net'
+import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
+import { buildConnector, type Dispatcher, Pool } from 'undici'
+import { createProofVerifier } from '../pdp/token/dpop.ts'
+import type { KeySource } from '../pdp/token/keys.ts'
+import type { Nonces } from '../pdp/token/nonces.ts'
+import { type Fetch, remoteKeys } from '../pdp/token/remote-keys.ts'
+import type { ReplayMemory } from '../pdp/token/replay.ts'
+import { createTokenVerifier, type TrustedIssuer } from '../pdp/token/verify.ts'
+import type { EnforceDeps } from './enforce.ts'
+import type { ForwardDeps } from './forward.ts'
+import { createHeaderRules } from './headers.ts'
+import type { SidecarLimits } from './limits.ts'
+import type { SidecarLog } from './log.ts'
+import { type Material, type Pem, secureOptions } from './material.ts'
+import type { Metrics } from './metrics.ts'
+import { createParts, type Lease, type Parts } from './parts.ts'
+import { createPdpClient, type PdpClient } from './pdp-client.ts'
+import { describeResource, type ResourceMetadata } from './resource-metadata.ts'
+import type { RouteFile } from './route-file.ts'
+import type { IssuerEntry } from './route-file-peers.ts'
+import { createRouteTable } from './routes.ts'
+import { createTrailerSender, type TrailerSender } from './upstream-trailers.ts'
+
+export type LoadedConfig = {
+  readonly file: RouteFile
+  readonly material: Material
+  /** SHA-256 of the route file in hexadecimal. */
+  readonly hash: string
+}
+/** What all engines of a process have in common. */
+export type EngineDeps = {
+  readonly log: SidecarLog
+  readonly metrics: Metrics
+  readonly fetch: Fetch
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+  readonly random: () => number
+  readonly limits: SidecarLimits
+  readonly replay: ReplayMemory
+  readonly nonces: Nonces
+  readonly readToken: (path: string) => string
+  readonly parts: EngineParts
+}
+type Upstream = { readonly dispatcher: Dispatcher; readonly trailerSender: TrailerSender; readonly name: string }
+export type EngineParts = {
+  readonly keys: Parts<KeySource>
+  readonly pdp: Parts<PdpClient>
+  readonly upstream: Parts<Upstream>
+}
+export type Engine = {
+  readonly config: LoadedConfig
+  readonly enforcing: EnforceDeps
+  readonly forwarding: ForwardDeps
+  readonly metadata: ResourceMetadata | null
+  readonly proofNonce: () => string | null
+  /** Issuers whose keys were never loaded. */
+  keyless(): readonly string[]
+  refreshKeys(): void
+  /** An exchange begins; returns what to call when it has ended. */
+  enter(): () => void
+  /** Takes no more exchanges; what it holds is let go after the last. */
+  retire(): void
+}
+
+export const createEngineParts = (): EngineParts => ({
+  keys: createParts(),
+  pdp: createParts(),
+  upstream: createParts(),
+})
+
+export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
+  const { file } = config
+  const { clock, limits, replay, nonces } = deps
+  const leases: Lease<unknown>[] = []
+  const held = <T>(lease: Lease<T>): T => {
+    leases.push(lease)
+    return lease.value
+  }
+  const issuers = file.issuers.map((entry): TrustedIssuer => ({ ...entry, keys: held(leaseKeys(entry, deps)) }))
+  const pdp = held(leasePdp(config, deps))
+  const upstream = held(leaseUpstream(config, deps))
+  const routes = createRouteTable(file.routes)
+  const metadata = describeResource(file)
+  const proofNonces = file.proofNonces ? nonces : null
+  let openCount = 0
+  let retired = false
+
+  function letGo(): void {
+    if (retired && openCount === 0) for (const lease of leases) lease.release()
+  }
+
+  return {
+    config,
+    metadata,
+    enforcing: {
+      hosts: new Set([...file.hosts, ...routes.hosts]),
+      routes,
+      tokens: createTokenVerifier({ issuers, audience: file.resource, clock, expiryLeewayMs: limits.expiryLeewayMs }),
+      verifyProof: createProofVerifier({ clock, replay, nonces: proofNonces }),
+      publicUrl: file.publicUrl,
+      metadataPath: metadata?.path ?? null,
+      externalIssuers: new Set(file.issuers.filter(({ external }) => external).map(({ issuer }) => issuer)),
+      pdp,
+      clock,
+    },
+    forwarding: {
+      upstream: upstream.dispatcher,
+      trailerSender: upstream.trailerSender,
+      upstreamName: upstream.name,
+      rules: createHeaderRules(file.stripHeaders),
+      bodyIdleMs: limits.bodyIdleMs,
+    },
+    proofNonce: () => proofNonces?.current() ?? null,
+    keyless: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
+    refreshKeys() {
+      for (const { keys } of issuers) void keys.refresh()
+    },
+    enter() {
+      openCount += 1
+      return () => {
+        openCount -= 1
+        letGo()
+      }
+    },
+    retire() {
+      retired = true
+      letGo()
+    },
+  }
+}
+
+function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits }: EngineDeps): Lease<KeySource> {
+  const { issuer, jwksUri } = entry
+  return parts.keys.lease(JSON.stringify([issuer, jwksUri]), () => {
+    const value = remoteKeys({
+      issuer,
+      ...(jwksUri !== null && { jwksUri }),
+      fetch,
+      clock,
+      refreshAfterMs: limits.keyRefreshMs,
+      ageMaxMs: limits.keyAgeMaxMs,
+      cooldownMs: limits.keyCooldownMs,
+      onError: (err) => log.warn({ event: 'keys_failed', issuer, err }),
+    })
+    return { value, close: () => undefined }
+  })
+}
+
+const pemKey = ({ ca, cert, key }: Pem): string => [ca, cert, key].map((part) => part?.toString('base64')).join(' ')
+
+function leasePdp({ file, material }: LoadedConfig, deps: EngineDeps): Lease<PdpClient> {
+  const { parts, metrics, log, random, clock, limits, readToken } = deps
+  const { addresses, insecure, tokenFile } = file.pdp
+  return parts.pdp.lease(JSON.stringify([file.pdp, pemKey(material.pdp)]), () => {
+    const value = createPdpClient({
+      addresses,
+      credentials: insecure ? credentials.createInsecure() : pdpCredentials(material.pdp),
+      authorize: tokenFile === null ? null : () => readToken(tokenFile),
+      random,
+      clock,
+      timeoutMs: limits.pdpTimeoutMs,
+      onLinkChange({ address, open, reason }) {
+        metrics.pdpOpen(address, open)
+        log.info({ event: open ? 'pdp_connected' : 'pdp_disconnected', address, reason })
+      },
+    })
+    return { value, close: () => value.close() }
+  })
+}
+
+const pdpCredentials = ({ ca, cert, key }: Pem): ChannelCredentials => credentials.createSsl(ca, key, cert)
+
+function leaseUpstream({ file, material }: LoadedConfig, { parts, limits }: EngineDeps): Lease<Upstream> {
+  const { origin, http2 } = file.upstream
+  const tls = secureOptions(material.upstream)
+  return parts.upstream.lease(JSON.stringify([file.upstream, pemKey(material.upstream)]), () => {
+    const dispatcher = new Pool(origin, {
+      connections: limits.upstreamConnectionsMax,
+      pipelining: http2 ? HTTP2_STREAMS_MAX : 1,
+      allowH2: http2,
+      connect: connectorTo(origin, { ...tls, timeout: limits.upstreamConnectMs }),
+      headersTimeout: limits.upstreamHeadersMs,
+      // Streams may be silent for long; the client or the upstream ends them.
+      bodyTimeout: 0,
+      maxHeaderSize: limits.headerBytesMax,
+    })
+    const agentOptions = { keepAlive: true, maxSockets: limits.upstreamConnectionsMax }
+    const agent = origin.startsWith('https:')
+      ? new HttpsAgent({ ...agentOptions, ...tls })
+      : new HttpAgent(agentOptions)
+    const timeouts = { headersTimeoutMs: limits.upstreamHeadersMs, headerBytesMax: limits.headerBytesMax }
+    const trailerSender = createTrailerSender({ origin, agent, ...timeouts })
+    const close = (): void => {
+      trailerSender.close()
+      void dispatcher.destroy()
+    }
+    return { value: { dispatcher, trailerSender, name: new URL(origin).hostname }, close }
+  })
+}
+
+/** The certificate must be that of the origin: undici would take the name from the Host field, which is the client's. */
+function connectorTo(origin: string, options: buildConnector.BuildOptions): buildConnector.connector {
+  const connect = buildConnector(options)
+  const { hostname } = new URL(origin)
+  const servername = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? hostname : ''
+  return (target, done) => connect({ ...target, servername }, done)
+}
+
+const HTTP2_STREAMS_MAX = 100

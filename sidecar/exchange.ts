@@ -1,0 +1,196 @@
+/** One request from its arrival to its end: judged, recorded, then forwarded or refused, and cut when its permission ends. */
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { ProblemCode } from '../pdp/process/problems.ts'
+import { readBody } from './body.ts'
+import { createCut } from './cut.ts'
+import { decisionLine, type Judged } from './decision-log.ts'
+import { type DenialMembers, describeDenial, OWN_STATUS, sendDenial } from './deny.ts'
+import { type EnforceDeps, enforce, type OwnAnswer, type Permit } from './enforce.ts'
+import { type ForwardDeps, type Forwarded, type Forwarding, forward } from './forward.ts'
+import type { InboundRequest } from './inbound.ts'
+import type { Lifetimes } from './lifetimes.ts'
+import type { SidecarLimits } from './limits.ts'
+import type { SidecarLog } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import type { ResourceMetadata } from './resource-metadata.ts'
+import type { SubjectsInLog } from './route-file.ts'
+import { openTunnel, type Tunneled } from './tunnel.ts'
+
+export type ExchangeDeps = {
+  readonly enforcing: EnforceDeps
+  readonly forwarding: ForwardDeps
+  readonly lifetimes: Lifetimes
+  readonly metadata: ResourceMetadata | null
+  readonly limits: SidecarLimits
+  /** Of a body that a check reads. */
+  readonly bodyBytesMax: number
+  readonly subjectsInLog: SubjectsInLog
+  /** For the next proof; null when proofs need none. */
+  readonly proofNonce: () => string | null
+  readonly metrics: Metrics
+  /** Never throws. */
+  readonly log: SidecarLog
+  readonly draining: () => boolean
+  /** Ends with `end` when the sidecar drains; returns what to call when the connection has ended. */
+  readonly holdTunnel: (end: () => void) => () => void
+}
+/** What arrived with a WebSocket handshake. */
+export type Upgrade = { readonly socket: Duplex; readonly head: Buffer }
+type Serving = {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly upgrade: Upgrade | null
+  readonly requestId: string
+  /** The client waits for 100 (Continue), and was not told yet. */
+  awaitsContinue: boolean
+}
+
+/** Never rejects. */
+export async function serve(
+  req: IncomingMessage,
+  res: ServerResponse,
+  options: { readonly expectsContinue: boolean; readonly upgrade: Upgrade | null; readonly deps: ExchangeDeps },
+): Promise<void> {
+  const { deps, expectsContinue, upgrade } = options
+  const startedMs = performance.now()
+  const serving: Serving = { req, res, upgrade, requestId: requestIdOf(req), awaitsContinue: expectsContinue }
+  try {
+    const readJson = (request: InboundRequest): Promise<Buffer> => {
+      sendContinue(serving)
+      return readBody(req, request, { bytesMax: deps.bodyBytesMax, timeoutMs: deps.limits.bodyReadMs })
+    }
+    const judged = await enforce({ req, readBody: readJson, upgrade: upgrade !== null }, deps.enforcing)
+    record(serving, judged, { deps, durationMs: performance.now() - startedMs })
+    // The parser may have refused the rest of the message meanwhile, or the client may be gone.
+    if (req.socket.destroyed || req.socket.writableEnded) return
+    await act(serving, judged, deps)
+  } catch (err) {
+    deps.log.error({ event: 'request_failed', request_id: serving.requestId, err })
+    res.destroy()
+  }
+}
+
+async function act(serving: Serving, judged: Judged, deps: ExchangeDeps): Promise<void> {
+  if (judged.kind === 'denial') return refuse(serving, judged, deps)
+  if (judged.kind !== 'permit') return answerAlone(serving, judged, deps)
+  const { req, res, requestId, upgrade } = serving
+  const forwarding: Forwarding = {
+    req,
+    res,
+    requestId,
+    peerAddress: req.socket.remoteAddress ?? '',
+    scheme: 'encrypted' in req.socket ? 'https' : 'http',
+    sendContinue: () => sendContinue(serving),
+    answerFields: ['x-request-id', requestId, ...closing(deps), ...nonceFor(judged, deps)],
+    cut: createCut(),
+  }
+  const over = beginLifetime(judged, { forwarding, route: judged.route.id }, deps)
+  const result = await (upgrade === null
+    ? forwardOnce(judged, { forwarding, over }, deps)
+    : tunnel(judged, { forwarding, over, upgrade }, deps))
+  if (result.kind === 'answered') deps.metrics.forwarded(judged.route.id, result.status)
+  if (result.kind !== 'failed') return
+  const reason = result.cause.message
+  if (forwarding.cut.code === null)
+    deps.log.warn({ event: 'upstream_failed', request_id: requestId, route: judged.route.id, reason })
+  refuse(serving, { code: result.code, members: {} }, deps)
+}
+
+const closing = (deps: ExchangeDeps): string[] => (deps.draining() ? ['connection', 'close'] : [])
+
+/** RFC 9449 section 8.2: a nonce that ages is replaced with the answer to a request that was good. */
+function nonceFor({ request, identity }: Permit, deps: ExchangeDeps): string[] {
+  const nonce = identity !== null && request.proofs.length > 0 ? deps.proofNonce() : null
+  return nonce === null ? [] : ['dpop-nonce', nonce]
+}
+
+/** Returns what to call when the exchange has ended. */
+function beginLifetime(
+  { standing }: Permit,
+  { forwarding, route }: { readonly forwarding: Forwarding; readonly route: string },
+  { lifetimes, log, metrics }: ExchangeDeps,
+): () => void {
+  if (standing === null) return () => undefined
+  return lifetimes.begin(standing, (code) => {
+    log.info({ event: 'cut', request_id: forwarding.requestId, route, reason: code })
+    metrics.cut(route, code)
+    forwarding.cut.make(code)
+  })
+}
+
+type Lived = { readonly forwarding: Forwarding; readonly over: () => void }
+
+function forwardOnce(permit: Permit, { forwarding, over }: Lived, deps: ExchangeDeps): Promise<Forwarded> {
+  forwarding.res.once('close', over)
+  return forward(permit, forwarding, deps.forwarding)
+}
+
+async function tunnel(
+  permit: Permit,
+  { forwarding, over, upgrade }: Lived & { readonly upgrade: Upgrade },
+  deps: ExchangeDeps,
+): Promise<Tunneled> {
+  const release = deps.holdTunnel(() => forwarding.cut.make('draining'))
+  const onEnd = (): void => {
+    release()
+    over()
+  }
+  const result = await openTunnel(permit, { ...forwarding, ...upgrade, onEnd }, deps.forwarding)
+  if (result.kind !== 'opened') onEnd()
+  return result
+}
+
+/** Only once the request was judged as far as it can be without its body. */
+function sendContinue(serving: Serving): void {
+  if (!serving.awaitsContinue || serving.res.headersSent) return
+  serving.awaitsContinue = false
+  serving.res.writeContinue()
+}
+
+function refuse(
+  { req, res, requestId, upgrade }: Serving,
+  { code, members }: { readonly code: ProblemCode; readonly members: DenialMembers },
+  deps: ExchangeDeps,
+): void {
+  const context = { requestId, metadataUrl: deps.metadata?.url ?? null, nonce: deps.proofNonce() }
+  // What is left of the body is not read, so nothing can follow it on this connection.
+  const close = deps.draining() || !req.complete || upgrade !== null
+  sendDenial(res, describeDenial(code, members, context), { close })
+}
+
+function answerAlone({ res, requestId }: Serving, own: OwnAnswer, { metadata }: ExchangeDeps): void {
+  const id = ['x-request-id', requestId]
+  if (own.kind === 'options') res.writeHead(OWN_STATUS.options, ['allow', own.allow.join(', '), ...id]).end()
+  else res.writeHead(OWN_STATUS.metadata, ['content-type', 'application/json', ...id]).end(metadata?.body)
+}
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
+// W3C Trace Context section 3.2.
+const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$/
+
+/** The client's own, when it can be told apart from text that would break a log; it reaches the upstream and the client. */
+function requestIdOf(req: IncomingMessage): string {
+  const value = firstField(req, 'x-request-id')
+  return value !== null && REQUEST_ID.test(value) ? value : randomUUID()
+}
+
+function firstField({ rawHeaders }: IncomingMessage, name: string): string | null {
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2)
+    if (rawHeaders[at]?.length === name.length && rawHeaders[at]?.toLowerCase() === name)
+      return rawHeaders[at + 1] ?? ''
+  return null
+}
+
+function record(
+  { req, requestId }: Serving,
+  judged: Judged,
+  { deps, durationMs }: { readonly deps: ExchangeDeps; readonly durationMs: number },
+): void {
+  const traceId = TRACEPARENT.exec(firstField(req, 'traceparent') ?? '')?.[1] ?? null
+  const about = { requestId, method: req.method ?? '', traceId, durationMs, subjects: deps.subjectsInLog }
+  const line = decisionLine(judged, about)
+  deps.metrics.judged(line.route ?? '', line)
+  deps.log[line.reason === 'internal' ? 'error' : 'info'](line)
+}

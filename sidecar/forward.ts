@@ -1,0 +1,194 @@
+/** Sends a permitted request to the upstream and its answer back, streaming both ways with back-pressure. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+import type { ProblemCode } from '../pdp/process/problems.ts'
+import type { Cut } from './cut.ts'
+import type { Permit } from './enforce.ts'
+import { RequestError } from './errors.ts'
+import { downstreamFields, type HeaderRules, upstreamFields } from './headers.ts'
+import { announcedTrailers, passingTrailers, streamBody } from './request-body.ts'
+import type { TrailerSender } from './upstream-trailers.ts'
+
+export type Forwarding = {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly requestId: string
+  readonly peerAddress: string
+  readonly scheme: 'http' | 'https'
+  /** Tells a client that waits for it to send its body. */
+  readonly sendContinue: () => void
+  /** Fields to add to the answer, in turn. */
+  readonly answerFields: readonly string[]
+  /** Ends the exchange before its time. */
+  readonly cut: Cut
+}
+export type ForwardDeps = {
+  readonly upstream: Dispatcher
+  readonly trailerSender: TrailerSender
+  /** One for all requests: undici makes new connections whenever it changes, and would take the Host field for it. */
+  readonly upstreamName: string
+  readonly rules: HeaderRules
+  readonly bodyIdleMs: number
+}
+/** `answered`: the upstream's answer is on its way or done. The others left the client without a first byte. */
+export type Forwarded =
+  | { readonly kind: 'answered'; readonly status: number }
+  | { readonly kind: 'failed'; readonly code: ProblemCode; readonly cause: Error }
+  | { readonly kind: 'abandoned' }
+
+/** Never throws. Resolves when the answer has begun, or cannot. */
+export async function forward(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
+  const first = await dispatch(permit, forwarding, deps)
+  // RFC 9110 section 9.2.2: the upstream may close an idle connection at the very moment that we use it again.
+  const repeatable = first.kind === 'failed' && isSafe(permit) && wasClosed(first.cause) && forwarding.cut.code === null
+  return repeatable ? dispatch(permit, forwarding, deps) : first
+}
+
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
+const CLOSED_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
+const TIMEOUT_CODES = new Set([
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ETIMEDOUT',
+])
+
+export function failureOf(err: Error): ProblemCode {
+  // Only streamBody throws it.
+  if (err instanceof RequestError) return 'request_timeout'
+  return TIMEOUT_CODES.has(codeOf(err)) ? 'upstream_timeout' : 'upstream_unavailable'
+}
+
+const isSafe = ({ request }: Permit): boolean => SAFE_METHODS.has(request.method) && request.bodyBytes === 0
+const codeOf = (err: Error): string => ('code' in err && typeof err.code === 'string' ? err.code : '')
+const wasClosed = (err: Error): boolean => CLOSED_CODES.has(codeOf(err))
+
+/** Names and values in turn for the upstream, without framing. */
+export function fieldsFor({ request, route, identity }: Permit, forwarding: Forwarding, rules: HeaderRules): string[] {
+  const { peerAddress, scheme, requestId } = forwarding
+  const own = { host: request.hostField, peerAddress, scheme, requestId, identity }
+  return upstreamFields({ ...request, rules, forwardToken: route.forwardToken, own })
+}
+
+function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
+  const { promise, resolve } = Promise.withResolvers<Forwarded>()
+  const handler = createHandler(forwarding, resolve)
+  const { request } = permit
+  const { method } = request
+  const path = request.target.raw
+  const headers = fieldsFor(permit, forwarding, deps.rules)
+  if (request.bodyBytes !== null && request.bodyBytes > 0) headers.push('content-length', String(request.bodyBytes))
+  try {
+    const announced = announcedTrailers({ request, rules: deps.rules })
+    const body = bodyOf(permit, forwarding, deps)
+    if (announced.length === 0 || body === null || Buffer.isBuffer(body))
+      deps.upstream.dispatch(named({ method, path, headers, body }, deps), handler)
+    else {
+      const passing = { request, rules: deps.rules, announced }
+      const trailers = (): [string, string][] => passingTrailers(forwarding.req.rawTrailers, passing)
+      deps.trailerSender.send({ method, path, headers, body, announced, trailers }, handler)
+    }
+  } catch (err) {
+    const cause = err instanceof Error ? err : new Error(String(err))
+    resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
+  }
+  return promise
+}
+
+/** undici knows this option, its types do not. */
+export const named = (
+  options: Dispatcher.DispatchOptions,
+  { upstreamName: servername }: ForwardDeps,
+): Dispatcher.DispatchOptions & { readonly servername: string } => ({ ...options, servername })
+
+export function createHandler(
+  { res, answerFields, cut }: Pick<Forwarding, 'res' | 'answerFields' | 'cut'>,
+  resolve: (forwarded: Forwarded) => void,
+): Dispatcher.DispatchHandler {
+  let abort: ((reason: Error) => void) | undefined
+  let over = false
+  let ordered = false
+  const gone = (): void => {
+    if (res.writableFinished) return
+    abort?.(new Error('the client is gone'))
+    resolve({ kind: 'abandoned' })
+  }
+  res.once('close', gone)
+  cut.listen((code) => {
+    over = true
+    res.off('close', gone)
+    abort?.(new Error(`cut: ${code}`))
+    if (!res.headersSent) resolve({ kind: 'failed', code, cause: new Error(`cut: ${code}`) })
+    else if (ordered) endInOrder(res, code)
+    else res.destroy()
+  })
+
+  return {
+    onRequestStart(controller) {
+      abort = (reason) => controller.abort(reason)
+      if (res.destroyed || over) abort(new Error('over before it began'))
+    },
+    onResponseStart(controller, status) {
+      // 103 and its like are for nobody here; the answer comes after them.
+      if (status < 200 || over) return
+      const fields = downstreamFields(rawFields(controller.rawHeaders))
+      ordered = isEventStream(fields)
+      res.writeHead(status, fields.concat(answerFields))
+      // Whoever waits for the first event waits for the header section before.
+      if (ordered) res.flushHeaders()
+      resolve({ kind: 'answered', status })
+    },
+    onResponseData(controller, chunk) {
+      if (over || res.write(chunk)) return
+      controller.pause()
+      res.once('drain', () => controller.resume())
+    },
+    onResponseEnd(controller) {
+      if (over) return
+      const trailers = downstreamFields(rawFields(controller.rawTrailers))
+      if (trailers.length > 0) res.addTrailers(pairs(trailers))
+      res.end()
+    },
+    onResponseError(_controller, err) {
+      res.off('close', gone)
+      if (over) return
+      if (res.headersSent) res.destroy()
+      else resolve({ kind: 'failed', code: failureOf(err), cause: err })
+    },
+  }
+}
+
+/** A stream of events has no length, and half an event counts as none: it may end here, with the reason in a trailer. */
+function endInOrder(res: ServerResponse, code: ProblemCode): void {
+  res.addTrailers([['portcullis-problem', code]])
+  res.end()
+}
+
+function isEventStream(fields: readonly string[]): boolean {
+  const has = (name: string, value: RegExp): boolean =>
+    fields.some((field, at) => at % 2 === 0 && field.toLowerCase() === name && value.test(fields[at + 1] ?? ''))
+  return has('content-type', /^text\/event-stream\b/i) && !has('content-length', /./)
+}
+
+function pairs(fields: readonly string[]): [string, string][] {
+  const list: [string, string][] = []
+  for (let at = 0; at + 1 < fields.length; at += 2) list.push([fields[at] ?? '', fields[at + 1] ?? ''])
+  return list
+}
+
+/** Bytes as they are: header fields are Latin-1 to both ends (RFC 9110 section 5.5). */
+export function rawFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
+  if (!Array.isArray(raw)) return []
+  return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
+}
+
+function bodyOf(
+  permit: Permit,
+  { req, sendContinue }: Forwarding,
+  { bodyIdleMs }: ForwardDeps,
+): Buffer | Readable | null {
+  if (permit.body !== null) return permit.body
+  if (permit.request.bodyBytes === 0) return null
+  return streamBody({ req, sendContinue, idleMs: bodyIdleMs })
+}

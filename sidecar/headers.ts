@@ -1,0 +1,173 @@
+/** Which header fields reach the upstream: ours, and the client's except those that upstreams take for somebody's word. */
+
+/** RFC 9110 section 7.6.1 and what belongs to one connection only; also what is rebuilt for the next one. */
+const CONNECTION_FIELDS = [
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+]
+const REBUILT_FIELDS = ['host', 'content-length', 'expect', 'via', 'x-request-id']
+const CREDENTIAL_FIELDS = ['authorization', 'dpop']
+
+/** Fields by which an upstream could be told who asks, from where, or for what, behind the back of the judged request. */
+const STRIPPED_FIELDS = [
+  'forwarded',
+  'proxy',
+  'cf-connecting-ip',
+  'cf-connecting-ipv6',
+  'client-ip',
+  'fastly-client-ip',
+  'remote-addr',
+  'remote-user',
+  'remote-groups',
+  'remote-email',
+  'remote-name',
+  'true-client-ip',
+  'x-auth',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-forwarded',
+  'x-host',
+  'x-method-override',
+  'x-proxyuser-ip',
+  'x-real-ip',
+  'x-webauth-user',
+]
+const STRIPPED_PREFIXES = [
+  'cf-access-',
+  'portcullis-',
+  'ssl-client-',
+  'x-amzn-oidc-',
+  'x-auth-',
+  'x-authenticated-',
+  'x-client-cert',
+  'x-envoy-',
+  'x-ext-authz-',
+  'x-forwarded-',
+  'x-goog-authenticated-user-',
+  'x-goog-iap-',
+  'x-http-method',
+  'x-middleware-',
+  'x-ms-client-principal',
+  'x-original-',
+  'x-pdp-',
+  'x-portcullis-',
+  'x-remote-',
+  'x-rewrite-',
+  'x-ssl-',
+]
+
+const PLAIN_NAME = /^[a-z0-9-]+$/
+
+/** CGI and WSGI turn `-` and `_`, old ones any mark, into the same letter: names that they confuse are one name here. */
+export function foldName(name: string): string {
+  const lower = name.toLowerCase()
+  return PLAIN_NAME.test(lower) ? lower : lower.replace(/[^a-z0-9]/g, '-')
+}
+
+export type HeaderRules = {
+  /** True when the client's field of this folded name does not reach the upstream. */
+  readonly strips: (folded: string) => boolean
+}
+
+const REMEMBERED_MAX = 1_000
+
+/** `strip`: further names of the operator's. */
+export function createHeaderRules(strip: readonly string[]): HeaderRules {
+  const exact = new Set([
+    ...CONNECTION_FIELDS,
+    ...REBUILT_FIELDS,
+    ...CREDENTIAL_FIELDS,
+    ...STRIPPED_FIELDS,
+    ...strip.map(foldName),
+  ])
+  const judge = (folded: string): boolean =>
+    exact.has(folded) || STRIPPED_PREFIXES.some((prefix) => folded.startsWith(prefix))
+  const remembered = new Map<string, boolean>()
+
+  return {
+    strips(folded) {
+      const known = remembered.get(folded)
+      if (known !== undefined) return known
+      const judged = judge(folded)
+      if (remembered.size < REMEMBERED_MAX) remembered.set(folded, judged)
+      return judged
+    },
+  }
+}
+
+/** What the sidecar itself says to the upstream, about a judged request. Null: that field is not sent. */
+export type OwnFields = {
+  readonly host: string
+  readonly peerAddress: string
+  readonly scheme: 'http' | 'https'
+  readonly requestId: string
+  readonly identity: Identity | null
+}
+export type Identity = {
+  readonly subject: string
+  readonly subjectType: 'user' | 'service'
+  readonly organization: string | null
+  readonly client: string
+  readonly scopes: ReadonlySet<string>
+}
+
+/** Names and values in turn, for the upstream: the client's, cleaned, then ours. `names` are the folded names of `raw`. */
+export function upstreamFields(options: {
+  readonly raw: readonly string[]
+  readonly names: readonly string[]
+  readonly connectionListed: ReadonlySet<string>
+  readonly rules: HeaderRules
+  readonly forwardToken: boolean
+  readonly own: OwnFields
+}): string[] {
+  const { raw, names, connectionListed, rules, forwardToken, own } = options
+  const fields: string[] = []
+  for (const [at, folded] of names.entries()) {
+    const passes = !rules.strips(folded) || (forwardToken && CREDENTIAL_FIELDS.includes(folded)) || folded === 'via'
+    if (passes && !connectionListed.has(folded)) fields.push(raw[2 * at] ?? '', raw[2 * at + 1] ?? '')
+  }
+  fields.push('host', own.host, 'via', '1.1 portcullis', 'x-request-id', own.requestId)
+  fields.push('x-forwarded-for', own.peerAddress, 'x-forwarded-host', own.host, 'x-forwarded-proto', own.scheme)
+  if (own.identity !== null) pushIdentity(fields, own.identity)
+  return fields
+}
+
+// All values are visible ASCII by the grammar of ids and scopes, so they cannot break out of a field.
+function pushIdentity(fields: string[], identity: Identity): void {
+  fields.push('x-auth-subject', identity.subject, 'x-auth-subject-type', identity.subjectType)
+  fields.push('x-auth-client', identity.client)
+  if (identity.organization !== null) fields.push('x-auth-organization', identity.organization)
+  if (identity.scopes.size > 0) fields.push('x-auth-scope', [...identity.scopes].join(' '))
+}
+
+const CONNECTION_SET = new Set(CONNECTION_FIELDS)
+
+/** Names and values in turn, for the client: the upstream's without what belongs to its connection (RFC 9110 section 7.6.1). */
+export function downstreamFields(raw: readonly string[]): string[] {
+  const listed = new Set<string>()
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    if (raw[at]?.toLowerCase() === 'connection') for (const name of splitList(raw[at + 1])) listed.add(name)
+  }
+  const fields: string[] = []
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const name = raw[at] ?? ''
+    const lower = name.toLowerCase()
+    if (!CONNECTION_SET.has(lower) && !listed.has(lower)) fields.push(name, raw[at + 1] ?? '')
+  }
+  return fields
+}
+
+/** Lower-case members of a comma-separated field value. */
+export const splitList = (value: string | undefined): string[] =>
+  (value ?? '')
+    .split(',')
+    .map((item) => item.trim().toLowerCase())
+    .filter((item) => item !== '')

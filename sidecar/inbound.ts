@@ -1,0 +1,114 @@
+/** Reads one request off the wire into what the pipeline judges: framing (RFC 9112 sections 6 and 7), host, target, fields. */
+import type { IncomingMessage } from 'node:http'
+import { malformed, RequestError } from './errors.ts'
+import { foldName, splitList } from './headers.ts'
+import { type Authority, parseAuthority, parseTarget, type RequestTarget } from './target.ts'
+
+export type InboundRequest = {
+  readonly method: string
+  readonly target: RequestTarget
+  readonly host: Authority
+  /** The Host field as it was sent. */
+  readonly hostField: string
+  /** Names and values in turn, as they arrived. */
+  readonly raw: readonly string[]
+  /** Folded names of `raw`, in its order. */
+  readonly names: readonly string[]
+  /** Folded names that the Connection field lists; they are not for the next hop, and no check sees them. */
+  readonly connectionListed: ReadonlySet<string>
+  readonly authorization: readonly string[]
+  readonly proofs: readonly string[]
+  /** Null: the body is chunked. 0: there is none. */
+  readonly bodyBytes: number | null
+}
+
+const FIELDS_MAX = 100
+// Dropping these because a client lists them would change how the next hop reads the message.
+const UNLISTABLE = new Set(['host', 'content-length', 'transfer-encoding'])
+const NONE: ReadonlySet<string> = new Set()
+
+/** Throws RequestError. `req` must come from a strict parser that keeps all fields. */
+export function readInbound(req: IncomingMessage): InboundRequest {
+  const raw = req.rawHeaders
+  if (raw.length > 2 * FIELDS_MAX) throw new RequestError('headers_too_large', `More than ${FIELDS_MAX} header fields`)
+  const names: string[] = []
+  const found = collectFields(raw, names)
+  const bodyBytes = readFraming(req, found)
+  const [hostField] = found.host
+  if (hostField === undefined || found.host.length > 1) throw malformed('There must be exactly one Host field')
+  const host = parseAuthority(hostField)
+  const target = parseTarget(req.url ?? '')
+  // RFC 9112 section 3.2.2 lets the target win; two names for one request are refused instead.
+  if (target.authority !== null && target.authority.toLowerCase() !== hostField.toLowerCase())
+    throw malformed('The request target and the Host field name different hosts')
+  return {
+    method: req.method ?? '',
+    target,
+    host,
+    hostField,
+    raw,
+    names,
+    connectionListed: listedNames(found.connection),
+    authorization: found.authorization,
+    proofs: found.dpop,
+    bodyBytes,
+  }
+}
+
+type Found = { [Name in (typeof COLLECTED)[number]]: string[] }
+const COLLECTED = [
+  'host',
+  'connection',
+  'authorization',
+  'dpop',
+  'content-length',
+  'transfer-encoding',
+  'expect',
+] as const
+const isCollected = (name: string): name is keyof Found => COLLECTED.some((known) => known === name)
+
+/** By exact name in any case: `Content_Length` is another field to a parser, and is stripped by its folded name. */
+function collectFields(raw: readonly string[], names: string[]): Found {
+  const found: Found = {
+    host: [],
+    connection: [],
+    authorization: [],
+    dpop: [],
+    'content-length': [],
+    'transfer-encoding': [],
+    expect: [],
+  }
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at] ?? ''
+    const folded = foldName(name)
+    names.push(folded)
+    if (isCollected(folded) && name.toLowerCase() === folded) found[folded].push(raw[at + 1] ?? '')
+  }
+  return found
+}
+
+function readFraming(req: IncomingMessage, found: Found): number | null {
+  const encodings = found['transfer-encoding']
+  const lengths = found['content-length']
+  if (found.expect.some((value) => value.toLowerCase() !== '100-continue'))
+    throw malformed('The only expectation that can be met is 100-continue')
+  if (encodings.length > 0) {
+    if (req.httpVersion !== '1.1') throw malformed('Transfer-Encoding needs HTTP/1.1')
+    if (lengths.length > 0) throw malformed('Transfer-Encoding and Content-Length are both there')
+    if (encodings.length > 1 || encodings[0]?.toLowerCase() !== 'chunked')
+      throw malformed('The only transfer coding that is accepted is chunked')
+    return null
+  }
+  const [length] = lengths
+  if (length === undefined) return 0
+  if (lengths.length > 1 || !/^\d{1,15}$/.test(length)) throw malformed('Content-Length is not one number')
+  return Number(length)
+}
+
+function listedNames(connection: readonly string[]): ReadonlySet<string> {
+  if (connection.length === 0) return NONE
+  const listed = new Set(connection.flatMap(splitList).map(foldName))
+  for (const name of listed)
+    if (UNLISTABLE.has(name)) throw malformed('The Connection field lists a field of the message itself')
+  return listed
+}

@@ -1,0 +1,71 @@
+/** What a Pod says about its gate in labels and annotations; whatever else carries our prefix is a mistake. */
+import type { Pod } from './pod.ts'
+
+export const PREFIX = 'portcullis.dev/'
+export const LABEL_INJECT = `${PREFIX}inject`
+export const LABEL_INJECTED = `${PREFIX}injected`
+export const ANNOTATION_PORTS = `${PREFIX}ports`
+export const ANNOTATION_ROUTES = `${PREFIX}routes`
+export const ANNOTATION_UNPROTECTED = `${PREFIX}unprotected-ports`
+export const ANNOTATION_STATUS = `${PREFIX}status`
+
+/** As many as there are port numbers for gates (gate.ts). */
+export const PORTS_COUNT_MAX = 8
+const NONE = 'none'
+const LABELS: readonly string[] = [LABEL_INJECT, LABEL_INJECTED]
+const ANNOTATIONS: readonly string[] = [ANNOTATION_PORTS, ANNOTATION_ROUTES, ANNOTATION_UNPROTECTED, ANNOTATION_STATUS]
+// RFC 6335 section 5.1, as Kubernetes holds port names to it.
+const PORT_NAME = /^(?=.{1,15}$)(?!.*--)(?=.*[a-z])[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
+const LABEL_PART = '[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?'
+const OBJECT_NAME = new RegExp(`^(?=.{1,253}$)${LABEL_PART}(?:\\.${LABEL_PART})*$`)
+
+export type Wishes = {
+  readonly disabled: boolean
+  /** Names of the ports to gate; null: nothing is said. */
+  readonly ports: readonly string[] | null
+  /** Of the ConfigMap that holds a route file `<port>.yaml` for each port; null: nothing is said. */
+  readonly routes: string | null
+  /** Names or numbers. */
+  readonly unprotected: ReadonlySet<string>
+}
+
+/** What the Pod wishes, or the first mistake as a sentence. */
+export function readWishes(pod: Pod): Wishes | { readonly mistake: string } {
+  for (const [kind, given, known] of [
+    ['label', pod.labels, LABELS],
+    ['annotation', pod.annotations, ANNOTATIONS],
+  ] as const) {
+    const stray = [...given.keys()].find((name) => name.startsWith(PREFIX) && !known.includes(name))
+    if (stray !== undefined) return { mistake: `${kind} ${stray} is unknown; known are ${known.join(', ')}` }
+  }
+  const inject = pod.labels.get(LABEL_INJECT) ?? 'enabled'
+  if (inject !== 'enabled' && inject !== 'disabled')
+    return { mistake: `label ${LABEL_INJECT} must be enabled or disabled` }
+  const ports = readPorts(pod.annotations.get(ANNOTATION_PORTS))
+  if (typeof ports === 'string') return { mistake: `annotation ${ANNOTATION_PORTS} ${ports}` }
+  const routes = pod.annotations.get(ANNOTATION_ROUTES) ?? null
+  if (routes !== null && !OBJECT_NAME.test(routes))
+    return { mistake: `annotation ${ANNOTATION_ROUTES} must be the name of a ConfigMap of the Pod's namespace` }
+  const unprotected = new Set(split(pod.annotations.get(ANNOTATION_UNPROTECTED) ?? ''))
+  const odd = [...unprotected].find((port) => !PORT_NAME.test(port) && !/^[1-9]\d{0,4}$/.test(port))
+  if (odd !== undefined) return { mistake: `annotation ${ANNOTATION_UNPROTECTED} must list port names or numbers` }
+  return { disabled: inject === 'disabled', ports, routes, unprotected }
+}
+
+/** Names; null when nothing is said; a string is what is wrong. */
+function readPorts(text: string | undefined): readonly string[] | null | string {
+  if (text === undefined) return null
+  if (text.trim() === NONE) return []
+  const names = split(text)
+  if (names.length === 0) return `must list port names, or be ${NONE}`
+  if (names.length > PORTS_COUNT_MAX) return `lists more than ${PORTS_COUNT_MAX} ports`
+  if (!names.every((name) => PORT_NAME.test(name))) return 'must list names of container ports, not numbers'
+  if (names.includes(NONE)) return `must be ${NONE} alone, or a list of port names`
+  return new Set(names).size === names.length ? names : 'lists a port twice'
+}
+
+const split = (text: string): string[] =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')

@@ -1,0 +1,137 @@
+/** The injector's part of the command line. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { ConfigError, runCommand } from '../../pdp/process/exit.ts'
+import { type ListenAddress, parseListenAddress } from '../../pdp/process/listen.ts'
+import { createLog } from '../../pdp/process/log.ts'
+import { createShutdown } from '../../pdp/process/shutdown.ts'
+import { askInjector } from './ask.ts'
+import { makeCertificate, secretManifest } from './certificate.ts'
+import { addCheckCluster } from './check-cluster-command.ts'
+import { injectFile } from './inject-file.ts'
+import { loadInjectorConfig } from './injector-config.ts'
+import { startInjector } from './start.ts'
+
+type Io = NodeJS.Process
+type ServeOptions = {
+  readonly config: string
+  readonly certificate: string
+  readonly listen: string
+  readonly adminListen: string
+}
+type CertificateOptions = {
+  readonly service: string
+  readonly namespace: string
+  readonly secret: string
+  readonly days: string
+  readonly caOut?: string
+}
+
+const SHUTDOWN_TIMEOUT_MS = 10_000
+const CERTIFICATE_CHECK_MS = 10_000
+const DAYS_MAX = 3_650
+
+/** Adds `injector`, `injector certificate`, `injector ask`, `inject` and `check-cluster`. */
+export function addInjectorCommands(program: Command, io: Io): void {
+  const injector = program
+    .command('injector')
+    .description('Serve the admission webhook that puts gates into Pods.')
+    .option('--config <path>', 'its settings', '/etc/portcullis/injector/injector.yaml')
+    .option('--certificate <folder>', 'with tls.crt and tls.key; read again when they change', '/etc/portcullis/tls')
+    .option('--listen <host:port>', 'the webhook, TLS 1.3', ':15443')
+    .option('--admin-listen <host:port>', 'metrics and probes', ':15090')
+    .action((options: ServeOptions) => runCommand(() => serve(options, io), io))
+  injector
+    .command('certificate')
+    .description(
+      'Print a Secret with a new certificate for the webhook, or with --service for the PDP, made by an authority of its own.',
+    )
+    .option('--service <name>', 'the Service that will show it', 'portcullis-injector')
+    .option('--namespace <name>', 'where the chart is installed', 'portcullis')
+    .option('--secret <name>', 'of the Secret', 'portcullis-injector-tls')
+    .option('--days <count>', 'until it ends', '365')
+    .option('--ca-out <path>', 'write the authority there as well, for the chart')
+    .action((options: CertificateOptions) => runCommand(() => certificate(options, io), io))
+  injector
+    .command('ask <url>')
+    .description('Ask a running injector for the gate of an example Pod; exit 1 when it gives none.')
+    .requiredOption('--authority <path>', 'PEM of the authority of its certificate')
+    .action((url: string, options: { authority: string }) => runCommand(() => ask(url, options, io), io))
+  program
+    .command('inject <file>')
+    .description('Print the manifests of a file (- is standard input) as the injector would change them.')
+    .requiredOption('--config <path>', "the injector's settings, as the chart's ConfigMap holds them")
+    .option('--required', 'as in a namespace that requires the gate')
+    .action((path: string, options: { config: string; required?: true }) =>
+      runCommand(() => injectManifests(path, options, io), io),
+    )
+  addCheckCluster(program, io)
+}
+
+async function serve(options: ServeOptions, io: Io): Promise<void> {
+  const config = loadInjectorConfig(options.config)
+  const log = createLog({ service: 'portcullis-injector', level: 'info' })
+  const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
+  shutdown.onSignals((status) => io.exit(status))
+  await startInjector(
+    {
+      config,
+      certificateFolder: options.certificate,
+      certificateCheckMs: CERTIFICATE_CHECK_MS,
+      listen: address(options.listen, '--listen'),
+      adminListen: address(options.adminListen, '--admin-listen'),
+    },
+    { log, shutdown },
+  )
+}
+
+function address(text: string, option: string): ListenAddress {
+  try {
+    return parseListenAddress(text)
+  } catch (err) {
+    throw new ConfigError([`${option} ${err instanceof Error ? err.message : 'is not valid'}`])
+  }
+}
+
+async function certificate(options: CertificateOptions, io: Io): Promise<void> {
+  const { service, namespace, secret } = options
+  const problems = Object.entries({ service, namespace, secret }).flatMap(([name, value]) =>
+    /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/.test(value) ? [] : [`--${name} must be a Kubernetes name`],
+  )
+  const days = Number(options.days)
+  if (!Number.isInteger(days) || days < 1 || days > DAYS_MAX) problems.push(`--days must be 1 to ${DAYS_MAX}`)
+  if (problems.length > 0) throw new ConfigError(problems)
+  const names = [`${service}.${namespace}.svc`, `${service}.${namespace}.svc.cluster.local`]
+  const made = makeCertificate({ names, days, nowMs: Date.now() })
+  if (options.caOut !== undefined) writeFileSync(options.caOut, made.authority)
+  io.stdout.write(secretManifest(made, { name: secret, namespace }))
+}
+
+async function ask(url: string, { authority }: { authority: string }, io: Io): Promise<void> {
+  const origin = URL.parse(url)
+  if (origin?.protocol !== 'https:') throw new ConfigError([`${JSON.stringify(url)} is not an https URL`])
+  await askInjector(origin.origin, readBytes(authority))
+  io.stdout.write('the injector gives the example its gate\n')
+}
+
+function readBytes(path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (err) {
+    throw new ConfigError([`${path} cannot be read: ${err instanceof Error ? err.message : ''}`])
+  }
+}
+
+async function injectManifests(path: string, options: { config: string; required?: true }, io: Io): Promise<void> {
+  const config = loadInjectorConfig(options.config)
+  const text = await readManifests(path, io)
+  const report = injectFile(text, { config, mode: options.required === true ? 'required' : 'enabled' })
+  io.stderr.write(report.lines.map((line) => `${line}\n`).join(''))
+  io.stdout.write(report.yaml)
+  if (report.deniedCount > 0) io.exitCode = 1
+}
+
+async function readManifests(path: string, io: Io): Promise<string> {
+  if (path !== '-') return readBytes(path).toString('utf8')
+  return (await io.stdin.setEncoding('utf8').toArray()).join('')
+}

@@ -1,0 +1,32 @@
+/** What the injector can say about a Pod, and every reason for it. */
+import type { PatchOperation } from './patch.ts'
+
+/** `required`: the namespace's label leaves its Pods no way out. */
+export const MODES = ['enabled', 'required'] as const
+export type Mode = (typeof MODES)[number]
+export const DENIALS = [
+  'pod_invalid',
+  'wish_invalid',
+  'opted_out',
+  'host_network',
+  'ports_missing',
+  'routes_missing',
+  'label_forged',
+  'name_taken',
+  'port_taken',
+  'port_missing',
+  'port_repeated',
+  'port_ungated',
+  'port_unfit',
+  'job_unsupported',
+] as const
+export type DenialCode = (typeof DENIALS)[number]
+export type SkipCode = 'opted_out' | 'not_asked' | 'serves_nothing'
+
+export type Injection =
+  | { readonly verdict: 'inject'; readonly operations: readonly PatchOperation[]; readonly warnings: readonly string[] }
+  | { readonly verdict: 'skip'; readonly code: SkipCode; readonly warnings: readonly string[] }
+  | { readonly verdict: 'deny'; readonly code: DenialCode; readonly message: string }
+export type Denial = Extract<Injection, { verdict: 'deny' }>
+
+export const deny = (code: DenialCode, message: string): Denial => ({ verdict: 'deny', code, message })

@@ -1,0 +1,72 @@
+/** JSON values of Kubernetes objects: read without trust, compared, and named by pointers. */
+
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject
+export type JsonObject = { readonly [name: string]: Json }
+
+/** An object is not of the shape that the API server promises. The message names the place. */
+export class ShapeError extends Error {
+  override readonly name = 'ShapeError'
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The members of an object; {} when absent or null, as Kubernetes reads it. Throws ShapeError. */
+export function objectAt(value: Json | undefined, place: string): JsonObject {
+  if (value === undefined || value === null) return {}
+  if (isObject(value)) return value
+  throw new ShapeError(`${place} must be an object`)
+}
+
+/** The items of a list; [] when absent or null. Throws ShapeError. */
+export function listAt(value: Json | undefined, place: string): readonly Json[] {
+  if (value === undefined || value === null) return []
+  if (Array.isArray(value)) return value
+  throw new ShapeError(`${place} must be a list`)
+}
+
+/** Null when absent or null. Throws ShapeError. */
+export function textAt(value: Json | undefined, place: string): string | null {
+  if (value === undefined || value === null) return null
+  if (typeof value === 'string') return value
+  throw new ShapeError(`${place} must be text`)
+}
+
+/** Null when absent or null. Throws ShapeError. */
+export function numberAt(value: Json | undefined, place: string): number | null {
+  if (value === undefined || value === null) return null
+  if (typeof value === 'number') return value
+  throw new ShapeError(`${place} must be a number`)
+}
+
+/** False when absent or null. Throws ShapeError. */
+export function flagAt(value: Json | undefined, place: string): boolean {
+  if (value === undefined || value === null) return false
+  if (typeof value === 'boolean') return value
+  throw new ShapeError(`${place} must be true or false`)
+}
+
+/** A map of text to text, such as labels. Throws ShapeError. */
+export function textsAt(value: Json | undefined, place: string): ReadonlyMap<string, string> {
+  const entries = Object.entries(objectAt(value, place))
+  return new Map(entries.map(([name, text]) => [name, textAt(text, `${place}.${name}`) ?? '']))
+}
+
+/** Equal in depth. Its depth is bounded by `expected`, which is ours. */
+export function equalJson(actual: Json | undefined, expected: Json): boolean {
+  if (Array.isArray(expected)) {
+    if (!Array.isArray(actual) || actual.length !== expected.length) return false
+    return expected.every((item, index) => equalJson(actual[index], item))
+  }
+  if (!isObject(expected)) return actual === expected
+  if (!isObject(actual) || Object.keys(actual).length !== Object.keys(expected).length) return false
+  return Object.entries(expected).every(
+    ([name, value]) => Object.hasOwn(actual, name) && equalJson(actual[name], value),
+  )
+}
+
+/** RFC 6901. */
+export function pointer(...parts: readonly (string | number)[]): string {
+  return parts.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+}

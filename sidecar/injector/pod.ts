@@ -1,0 +1,105 @@
+/** A Pod as the injector reads it: only what decides about the gate, everything else is passed over. */
+import { flagAt, type Json, type JsonObject, listAt, numberAt, objectAt, ShapeError, textAt, textsAt } from './json.ts'
+
+export const LISTS = ['initContainers', 'containers'] as const
+export type ContainerList = (typeof LISTS)[number]
+
+export type Port = {
+  readonly name: string | null
+  readonly number: number
+  readonly hostPort: number | null
+  readonly protocol: string
+}
+/** A probe or lifecycle handler that names a port: `path` is where the port stands. */
+export type PortReference = { readonly path: readonly string[]; readonly portName: string }
+export type Container = {
+  readonly list: ContainerList
+  readonly index: number
+  readonly name: string
+  readonly ports: readonly Port[]
+  readonly references: readonly PortReference[]
+  readonly raw: JsonObject
+}
+export type Volume = { readonly name: string; readonly raw: JsonObject }
+export type Pod = {
+  readonly labels: ReadonlyMap<string, string>
+  readonly annotations: ReadonlyMap<string, string>
+  readonly containers: readonly Container[]
+  readonly volumes: readonly Volume[]
+  readonly hostNetwork: boolean
+  readonly shareProcessNamespace: boolean
+  readonly restartPolicy: string
+  readonly enableServiceLinks: Json
+  /** Parents that an `add` needs and that are not there. */
+  readonly missing: ReadonlySet<'annotations' | 'labels' | 'volumes' | ContainerList>
+}
+
+const HANDLERS = [
+  ['startupProbe'],
+  ['readinessProbe'],
+  ['livenessProbe'],
+  ['lifecycle', 'postStart'],
+  ['lifecycle', 'preStop'],
+] as const
+const ACTIONS = ['httpGet', 'tcpSocket'] as const
+
+/** Throws ShapeError with the place. */
+export function parsePod(document: JsonObject): Pod {
+  const metadata = objectAt(document.metadata, 'metadata')
+  const spec = objectAt(document.spec, 'spec')
+  const containers = LISTS.flatMap((list) =>
+    listAt(spec[list], `spec.${list}`).map((item, index) => parseContainer(item, { list, index })),
+  )
+  if (!containers.some(({ list }) => list === 'containers')) throw new ShapeError('spec.containers is empty')
+  const absent = (value: Json | undefined): boolean => value === undefined || value === null
+  return {
+    labels: textsAt(metadata.labels, 'metadata.labels'),
+    annotations: textsAt(metadata.annotations, 'metadata.annotations'),
+    containers,
+    volumes: listAt(spec.volumes, 'spec.volumes').map(parseVolume),
+    hostNetwork: flagAt(spec.hostNetwork, 'spec.hostNetwork'),
+    shareProcessNamespace: flagAt(spec.shareProcessNamespace, 'spec.shareProcessNamespace'),
+    restartPolicy: textAt(spec.restartPolicy, 'spec.restartPolicy') ?? 'Always',
+    enableServiceLinks: spec.enableServiceLinks ?? null,
+    missing: new Set([
+      ...(['labels', 'annotations'] as const).filter((name) => absent(metadata[name])),
+      ...(['volumes', ...LISTS] as const).filter((name) => absent(spec[name])),
+    ]),
+  }
+}
+
+function parseContainer(item: Json, { list, index }: { list: ContainerList; index: number }): Container {
+  const place = `spec.${list}[${index}]`
+  const raw = objectAt(item, place)
+  const name = textAt(raw.name, `${place}.name`)
+  if (name === null) throw new ShapeError(`${place}.name is missing`)
+  const ports = listAt(raw.ports, `${place}.ports`).map((port, at) => parsePort(port, `${place}.ports[${at}]`))
+  return { list, index, name, ports, references: HANDLERS.flatMap((path) => referencesAt(raw, path, place)), raw }
+}
+
+function parsePort(item: Json, place: string): Port {
+  const raw = objectAt(item, place)
+  const number = numberAt(raw.containerPort, `${place}.containerPort`)
+  if (number === null) throw new ShapeError(`${place}.containerPort is missing`)
+  const hostPort = numberAt(raw.hostPort, `${place}.hostPort`)
+  return {
+    name: textAt(raw.name, `${place}.name`),
+    number,
+    hostPort: hostPort === 0 ? null : hostPort,
+    protocol: textAt(raw.protocol, `${place}.protocol`) ?? 'TCP',
+  }
+}
+
+function referencesAt(container: JsonObject, path: readonly string[], place: string): readonly PortReference[] {
+  let handler = container
+  for (const part of path) handler = objectAt(handler[part], `${place}.${path.join('.')}`)
+  return ACTIONS.flatMap((action) => {
+    const { port } = objectAt(handler[action], `${place}.${path.join('.')}.${action}`)
+    return typeof port === 'string' ? [{ path: [...path, action, 'port'], portName: port }] : []
+  })
+}
+
+function parseVolume(item: Json, index: number): Volume {
+  const raw = objectAt(item, `spec.volumes[${index}]`)
+  return { name: textAt(raw.name, `spec.volumes[${index}].name`) ?? '', raw }
+}

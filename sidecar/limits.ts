@@ -1,0 +1,34 @@
+/** What a sidecar bounds, with the values that hold when nobody says otherwise. */
+export type SidecarLimits = { readonly [name in keyof typeof DEFAULT_LIMITS]: number }
+
+export const DEFAULT_LIMITS = {
+  /** Request line and header section together; the same for what the upstream answers. */
+  headerBytesMax: 32 * 1024,
+  /** From the first byte of a request to the end of its header section. */
+  headersTimeoutMs: 10_000,
+  /** Between two pieces of a body that is being forwarded. */
+  bodyIdleMs: 60_000,
+  /** For the whole of a body that a check reads. */
+  bodyReadMs: 10_000,
+  /** Between two requests of a connection; longer than load balancers keep theirs. */
+  keepAliveMs: 65_000,
+  connectionsMax: 10_000,
+  upstreamConnectMs: 5_000,
+  /** From the request to the header section of the upstream's answer. */
+  upstreamHeadersMs: 60_000,
+  upstreamConnectionsMax: 1_024,
+  /** For one decision, with its retry. */
+  pdpTimeoutMs: 500,
+  /** For which a long exchange goes on while nobody can say whether it is still permitted. */
+  unconfirmedMaxMs: 5_000,
+  /** For which a token may be used after its expiry, for clocks that differ. */
+  expiryLeewayMs: 5_000,
+  /** For requests under way when the sidecar is told to stop. */
+  drainMs: 25_000,
+  keyRefreshMs: 300_000,
+  /** After which the last good key set is not used any more. */
+  keyAgeMaxMs: 3_600_000,
+  keyCooldownMs: 10_000,
+  /** All proofs of one acceptance window: 7,000 a second. */
+  proofsMax: 500_000,
+}

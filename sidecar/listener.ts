@@ -1,0 +1,137 @@
+/** The data port: a strict HTTP/1.1 parser whose every refusal is a problem document, and an end that loses no request. */
+import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { Server as TlsServer } from 'node:tls'
+import { type ListenAddress, listenError } from '../pdp/process/listen.ts'
+import type { ProblemCode } from '../pdp/process/problems.ts'
+import type { Upgrade } from './exchange.ts'
+import type { SidecarLimits } from './limits.ts'
+import { type Pem, secureOptions } from './material.ts'
+
+export type Listener = {
+  /** Throws StartError when the address cannot be had. */
+  listen(address: ListenAddress): Promise<ListenAddress>
+  /** Takes another certificate for connections from now on. Throws when it is not usable. */
+  replaceCertificate(certificate: Pem): void
+  /** True once `close` was called: answers then end their connection. */
+  draining(): boolean
+  /** Takes no further connections, waits for requests under way for at most `drainMs`, then cuts them. */
+  close(): Promise<void>
+}
+export type ListenerOptions = {
+  readonly limits: SidecarLimits
+  /** Of the data port; null: plain text. */
+  readonly certificate: Pem | null
+  /** `expectsContinue`: the client waits for 100 (Continue) before it sends its body. */
+  readonly onRequest: (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void
+  /** True for a WebSocket handshake on a route that takes them; any other upgrade is an ordinary request. */
+  readonly mayUpgrade: (req: IncomingMessage) => boolean
+  readonly onUpgrade: (req: IncomingMessage, res: ServerResponse, upgrade: Upgrade) => void
+  /** What never became a request. The answer is written to the connection, which then ends. */
+  readonly onRefused: (connection: Duplex, code: ProblemCode) => void
+}
+
+const CHECK_MS = 1_000
+
+export function createListener(options: ListenerOptions): Listener {
+  const { limits, certificate, onRequest, mayUpgrade, onUpgrade, onRefused } = options
+  // Which answer a connection is at, for a parser error in the middle of it.
+  const current = new WeakMap<Duplex, ServerResponse>()
+  let draining = false
+  const server = createHttpServer(certificate, {
+    maxHeaderSize: limits.headerBytesMax,
+    headersTimeout: limits.headersTimeoutMs,
+    // Bodies may take long; what bounds them is that they may not stop (bodyIdleMs, bodyReadMs).
+    requestTimeout: 0,
+    keepAliveTimeout: limits.keepAliveMs,
+    connectionsCheckingInterval: CHECK_MS,
+    insecureHTTPParser: false,
+    // Judged in inbound.ts, which answers with a problem document.
+    requireHostHeader: false,
+    shouldUpgradeCallback: mayUpgrade,
+  })
+  // Node drops fields past a count of its own without a word; inbound.ts refuses them instead, and the bytes are bounded.
+  server.maxHeadersCount = 0
+  server.maxConnections = limits.connectionsMax
+
+  function accept(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
+    current.set(req.socket, res)
+    onRequest(req, res, expectsContinue)
+  }
+  server.on('request', (req, res) => accept(req, res, false))
+  server.on('checkContinue', (req, res) => accept(req, res, true))
+  server.on('checkExpectation', (req, res) => accept(req, res, false))
+  server.on('upgrade', (req, socket, head) => {
+    const res = answerOver(req, socket)
+    socket.on('error', () => socket.destroy())
+    current.set(socket, res)
+    onUpgrade(req, res, { socket, head })
+  })
+  server.on('connect', (_req, connection) => onRefused(connection, 'method_unsupported'))
+  server.on('clientError', (err, connection) => {
+    const code = problemOf(err)
+    if (code === null || current.get(connection)?.headersSent === true) connection.destroy()
+    else onRefused(connection, code)
+  })
+
+  return {
+    listen: (address) => listenOn(server, address),
+    draining: () => draining,
+    replaceCertificate(next) {
+      if (server instanceof TlsServer) server.setSecureContext(secureOptions(next))
+    },
+    async close() {
+      draining = true
+      if (server.listening) await drain(server, limits.drainMs)
+    },
+  }
+}
+
+function createHttpServer(certificate: Pem | null, options: ServerOptions): Server {
+  return certificate === null ? createServer(options) : createTlsServer({ ...options, ...secureOptions(certificate) })
+}
+
+/** Node lets go of a connection that is to be upgraded; until then it is answered like any other. */
+function answerOver(req: IncomingMessage, socket: Duplex): ServerResponse {
+  const res = new ServerResponse(req)
+  res.shouldKeepAlive = false
+  res.assignSocket(req.socket)
+  res.once('finish', () => {
+    res.detachSocket(req.socket)
+    socket.end()
+  })
+  return res
+}
+
+/** Null when there is nobody left to tell. */
+function problemOf(err: NodeJS.ErrnoException): ProblemCode | null {
+  if (err.code === 'ECONNRESET' || err.code === 'EPIPE') return null
+  if (err.code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
+  if (err.code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
+  return 'request_invalid'
+}
+
+async function listenOn(server: Server, address: ListenAddress): Promise<ListenAddress> {
+  await new Promise<void>((resolve, reject) => {
+    const fail = (err: Error): void => reject(listenError(err, 'The sidecar', address))
+    server.once('error', fail)
+    server.listen(address.port, address.host, () => {
+      server.off('error', fail)
+      resolve()
+    })
+  })
+  return { host: address.host, port: portOf(server.address()) }
+}
+
+const portOf = (address: AddressInfo | string | null): number =>
+  address === null || typeof address === 'string' ? 0 : address.port
+
+async function drain(server: Server, drainMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  server.closeIdleConnections()
+  const timer = setTimeout(() => server.closeAllConnections(), drainMs)
+  await closed
+  clearTimeout(timer)
+}

@@ -1,0 +1,76 @@
+/** What the sidecar counts. Labels are taken from the route file and from closed sets, never from requests. */
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+
+export type Metrics = {
+  /** One request was judged: its route's id, or empty; `decision` and `reason` as in the decision log. */
+  judged(
+    route: string,
+    line: { readonly decision: string; readonly reason: string; readonly duration_ms: number },
+  ): void
+  forwarded(route: string, status: number): void
+  /** An exchange was ended before its time. */
+  cut(route: string, reason: string): void
+  /** Connections to the PDP. */
+  pdpOpen(address: string, open: boolean): void
+  /** A configuration was taken or refused. `hash`: of the route file in force. */
+  loaded(load: { readonly ok: boolean; readonly hash: string; readonly atSeconds: number }): void
+  /** The routes whose refusals are only counted. */
+  shadowed(routes: readonly string[]): void
+}
+
+export function createMetrics(registry: Registry): Metrics {
+  const registers = [registry]
+  const prefix = 'portcullis_sidecar_'
+  const judgements = new Counter({
+    name: `${prefix}requests_total`,
+    help: 'Requests by route, decision and outcome of enforcement',
+    labelNames: ['route', 'decision', 'outcome'] as const,
+    registers,
+  })
+  const durations = new Histogram({
+    name: `${prefix}enforcement_seconds`,
+    help: 'Time from the end of the header section to the decision',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
+    registers,
+  })
+  const answers = new Counter({
+    name: `${prefix}upstream_responses_total`,
+    help: 'Answers of the upstream by route and class of status',
+    labelNames: ['route', 'class'] as const,
+    registers,
+  })
+  const cuts = new Counter({
+    name: `${prefix}cuts_total`,
+    help: 'Exchanges that were ended because their permission ended, by route and reason',
+    labelNames: ['route', 'reason'] as const,
+    registers,
+  })
+  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[]): Gauge<Label> =>
+    new Gauge({ name: `${prefix}${name}`, help, labelNames: [...labelNames], registers })
+  const links = gauge('pdp_connected', '1 while the stream to this PDP address is open', ['address'])
+  const config = gauge('config_info', '1 for the SHA-256 of the route file in force', ['hash'])
+  const reloadOk = gauge('config_last_reload_successful', '1 when the last load of the configuration was taken', [])
+  const reloadAt = gauge('config_last_reload_timestamp_seconds', 'When the configuration in force was loaded', [])
+  const shadows = gauge('shadowed_route', '1 for each route whose refusals are only counted', ['route'])
+
+  return {
+    judged(route, { decision, reason, duration_ms: durationMs }) {
+      judgements.inc({ route, decision, outcome: reason })
+      durations.observe(durationMs / 1_000)
+    },
+    forwarded: (route, status) => answers.inc({ route, class: `${Math.floor(status / 100)}xx` }),
+    cut: (route, reason) => cuts.inc({ route, reason }),
+    pdpOpen: (address, open) => links.set({ address }, open ? 1 : 0),
+    loaded({ ok, hash, atSeconds }) {
+      reloadOk.set(ok ? 1 : 0)
+      if (!ok) return
+      config.reset()
+      config.set({ hash }, 1)
+      reloadAt.set(atSeconds)
+    },
+    shadowed(routes) {
+      shadows.reset()
+      for (const route of routes) shadows.set({ route }, 1)
+    },
+  }
+}

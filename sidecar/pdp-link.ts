@@ -1,0 +1,196 @@
+/** One gRPC stream to one PDP address: questions out in batches, answers back by id, opened again whenever it ends. */
+import { type ChannelCredentials, Client, type ClientDuplexStream, Metadata } from '@grpc/grpc-js'
+import { serviceDefinition } from '../pdp/process/grpc.ts'
+import {
+  type DecideResponse,
+  type DecideStreamRequest,
+  type DecideStreamResponse,
+  DecisionService,
+  type StreamAnswer,
+} from '../proto/gen/portcullis/v1/decision_pb.ts'
+import { createQuestionBatch } from './pdp-batch.ts'
+import type { PdpQuestion } from './pdp-question.ts'
+
+/** `lost`: the stream ended before an answer came, so asking again is safe: a question is a pure read. */
+export type Outcome =
+  | { readonly kind: 'answer'; readonly response: DecideResponse }
+  | { readonly kind: 'error'; readonly code: string }
+  | { readonly kind: 'lost' }
+
+export interface PdpLink {
+  /** True while questions can be sent. */
+  isOpen(): boolean
+  /** Settles at most once, never when cancelled. Returns the cancelling function. */
+  send(question: PdpQuestion, settle: (outcome: Outcome) => void): () => void
+  /** A standing question: settles with every answer until it is cancelled, or settles with anything else. */
+  watch(question: PdpQuestion, settle: (outcome: Outcome) => void): () => void
+  close(): void
+}
+export type PdpLinkOptions = {
+  /** `host:port`. */
+  readonly address: string
+  readonly credentials: ChannelCredentials
+  /** The token that says who asks; null: none is sent. Throws when it cannot be had. */
+  readonly authorize: (() => string) | null
+  readonly random: () => number
+  /** The stream can be used from now on. */
+  readonly onOpen: () => void
+  /** `wasOpen`: false when a further try to connect failed. */
+  readonly onClosed: (reason: string, wasOpen: boolean) => void
+}
+
+type Stream = ClientDuplexStream<DecideStreamRequest, DecideStreamResponse>
+type Open = {
+  readonly question: PdpQuestion
+  readonly settle: (outcome: Outcome) => void
+  readonly standing: boolean
+  resent: boolean
+}
+
+const BACKOFF_FIRST_MS = 50
+const BACKOFF_MAX_MS = 2_000
+const READY_WAIT_MS = 10_000
+
+const CHANNEL_OPTIONS = {
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.min_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': BACKOFF_MAX_MS,
+  // A connection whose other end vanished is noticed although nothing is written.
+  'grpc.keepalive_time_ms': 3_000,
+  'grpc.keepalive_timeout_ms': 1_500,
+  'grpc.keepalive_permit_without_calls': 1,
+  'grpc.enable_retries': 0,
+}
+
+export function createPdpLink(options: PdpLinkOptions): PdpLink {
+  const link = new Link(options)
+  link.connect()
+  return link
+}
+
+class Link implements PdpLink {
+  readonly #options: PdpLinkOptions
+  readonly #client: Client
+  readonly #method = serviceDefinition(DecisionService).decideStream
+  readonly #batch = createQuestionBatch((message) => void this.#stream?.write(message))
+  readonly #open = new Map<number, Open>()
+  #stream: Stream | null = null
+  #closed = false
+  #failures = 0
+  #timer: NodeJS.Timeout | undefined
+  #lastId = 0
+
+  constructor(options: PdpLinkOptions) {
+    this.#options = options
+    this.#client = new Client(options.address, options.credentials, CHANNEL_OPTIONS)
+  }
+
+  isOpen(): boolean {
+    return this.#stream !== null
+  }
+
+  send(question: PdpQuestion, settle: (outcome: Outcome) => void): () => void {
+    const id = this.#ask({ question, settle, standing: false, resent: false })
+    return () => void this.#open.delete(id)
+  }
+
+  watch(question: PdpQuestion, settle: (outcome: Outcome) => void): () => void {
+    const id = this.#ask({ question, settle, standing: true, resent: false })
+    return () => {
+      if (this.#open.delete(id)) this.#batch.cancel(id)
+    }
+  }
+
+  #ask(open: Open): number {
+    const id = this.#nextId()
+    this.#open.set(id, open)
+    this.#batch.add(id, open.question, open.standing)
+    return id
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    this.#stream?.cancel()
+    this.#stream = null
+    this.#client.close()
+  }
+
+  connect(): void {
+    this.#client.waitForReady(Date.now() + READY_WAIT_MS, (err) => {
+      if (this.#closed) return
+      if (err === undefined) this.#start()
+      else this.#reconnect(err.message, false)
+    })
+  }
+
+  /** Null when the token cannot be had; that is tried again like a connection. */
+  #metadata(): Metadata | null {
+    const metadata = new Metadata()
+    const { authorize } = this.#options
+    try {
+      if (authorize !== null) metadata.set('authorization', `Bearer ${authorize()}`)
+      return metadata
+    } catch (err) {
+      this.#reconnect(err instanceof Error ? err.message : 'no token', false)
+      return null
+    }
+  }
+
+  #start(): void {
+    const { path, requestSerialize, responseDeserialize } = this.#method
+    const metadata = this.#metadata()
+    if (metadata === null) return
+    const stream: Stream = this.#client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata)
+    this.#stream = stream
+    this.#batch.reset()
+    stream.on('data', (message: DecideStreamResponse) => {
+      this.#failures = 0
+      for (const answer of message.answers) this.#receive(answer)
+    })
+    stream.on('error', (err) => this.#end(stream, err.message))
+    stream.on('end', () => this.#end(stream, 'the PDP ended the stream'))
+    this.#options.onOpen()
+  }
+
+  #end(ended: Stream, reason: string): void {
+    if (this.#stream !== ended) return
+    this.#stream = null
+    ended.cancel()
+    this.#batch.reset()
+    const lost = [...this.#open.values()]
+    this.#open.clear()
+    this.#reconnect(reason, true)
+    for (const { settle } of lost) settle({ kind: 'lost' })
+  }
+
+  #reconnect(reason: string, wasOpen: boolean): void {
+    if (this.#closed) return
+    this.#options.onClosed(reason, wasOpen)
+    const longestMs = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.#failures)
+    this.#failures = Math.min(this.#failures + 1, 10)
+    this.#timer = setTimeout(() => this.connect(), longestMs * (0.5 + this.#options.random() / 2)).unref()
+  }
+
+  #receive({ id, outcome }: StreamAnswer): void {
+    const asked = this.#open.get(id)
+    if (asked === undefined) return
+    if (outcome.case === 'error' && outcome.value === 'handle_unknown' && !asked.resent) {
+      asked.resent = true
+      this.#batch.forget(asked.question.digest)
+      this.#batch.add(id, asked.question, asked.standing)
+      return
+    }
+    // A standing one goes on, also after an error, until it is cancelled.
+    if (asked.standing) asked.resent = false
+    else this.#open.delete(id)
+    if (outcome.case === 'decision') asked.settle({ kind: 'answer', response: outcome.value })
+    else asked.settle({ kind: 'error', code: outcome.value ?? 'no outcome' })
+  }
+
+  #nextId(): number {
+    do this.#lastId = (this.#lastId + 1) >>> 0
+    while (this.#open.has(this.#lastId))
+    return this.#lastId
+  }
+}

@@ -1,0 +1,80 @@
+/** The body of a request as a stream of its own, with back-pressure, and what of its trailers may follow it. */
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import { RequestError } from './errors.ts'
+import { foldName, type HeaderRules, splitList } from './headers.ts'
+import type { InboundRequest } from './inbound.ts'
+
+/** Whoever destroys it does not destroy the client's connection. */
+export function streamBody({
+  req,
+  sendContinue,
+  idleMs,
+}: {
+  readonly req: IncomingMessage
+  /** Tells a client that waits for it to send its body. */
+  readonly sendContinue: () => void
+  /** Between two pieces. */
+  readonly idleMs: number
+}): Readable {
+  let idle: NodeJS.Timeout | undefined
+  const body = new Readable({
+    read() {
+      sendContinue()
+      idle ??= setTimeout(() => body.destroy(new RequestError('request_timeout', 'the body stopped')), idleMs)
+      req.resume()
+    },
+    destroy(err, done) {
+      clearTimeout(idle)
+      req.off('data', onData).off('end', onEnd).off('close', onClose)
+      done(err)
+    },
+  })
+  const onData = (chunk: Buffer): void => {
+    idle?.refresh()
+    if (body.push(chunk)) return
+    clearTimeout(idle)
+    idle = undefined
+    req.pause()
+  }
+  const onEnd = (): void => void body.push(null)
+  const onClose = (): void => {
+    if (!req.complete) body.destroy(new Error('the client did not send its whole body'))
+  }
+  req.pause()
+  req.on('data', onData).on('end', onEnd).on('close', onClose)
+  return body
+}
+
+/** RFC 9110 section 6.5.1: what frames, routes, authenticates or describes the content has no place in a trailer. */
+const NEVER_IN_TRAILERS =
+  /^(?:content-|if-|access-control-|proxy-|www-|set-cookie|cookie|cache-control|range|age|vary|origin)/
+
+type TrailerRules = { readonly request: InboundRequest; readonly rules: HeaderRules }
+
+/** Names that the client announced and that may pass; others are dropped, as RFC 9110 section 6.5 lets us. */
+export function announcedTrailers({ request, rules }: TrailerRules): readonly string[] {
+  if (request.bodyBytes !== null) return []
+  const announced = request.names.flatMap((name, at) => (name === 'trailer' ? splitList(request.raw[2 * at + 1]) : []))
+  return [...new Set(announced)].filter((name) => passes(name, { request, rules }))
+}
+
+/** Names and values in turn. Nothing that stands in the header section may come again where no check saw it. */
+export function passingTrailers(raw: readonly string[], options: TrailerRules & { announced: readonly string[] }) {
+  const passing: [string, string][] = []
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const name = (raw[at] ?? '').toLowerCase()
+    if (options.announced.includes(name) && passes(name, options)) passing.push([name, raw[at + 1] ?? ''])
+  }
+  return passing
+}
+
+function passes(name: string, { request, rules }: TrailerRules): boolean {
+  const folded = foldName(name)
+  return (
+    /^[a-z0-9-]+$/.test(name) &&
+    !rules.strips(folded) &&
+    !NEVER_IN_TRAILERS.test(folded) &&
+    !request.names.includes(folded)
+  )
+}

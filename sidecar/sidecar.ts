@@ -1,0 +1,127 @@
+/** Puts the parts of a sidecar together: one listener, and the engine of the configuration in force. */
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { ConfigError } from '../pdp/process/exit.ts'
+import type { ListenAddress } from '../pdp/process/listen.ts'
+import type { ProblemCode } from '../pdp/process/problems.ts'
+import { describeDenial, sendRawDenial } from './deny.ts'
+import { createEngine, createEngineParts, type Engine, type EngineDeps, type LoadedConfig } from './engine.ts'
+import { serve, type Upgrade } from './exchange.ts'
+import { asksForWebSocket } from './handshake.ts'
+import { readInbound } from './inbound.ts'
+import { createLifetimes } from './lifetimes.ts'
+import { DEFAULT_LIMITS, type SidecarLimits } from './limits.ts'
+import { createListener } from './listener.ts'
+import { unfailingLog } from './log.ts'
+import { matchRequest } from './match.ts'
+
+export type SidecarOptions = Omit<EngineDeps, 'limits' | 'parts'> & {
+  readonly config: LoadedConfig
+  readonly limits?: Partial<SidecarLimits>
+}
+export type Sidecar = {
+  /** Throws StartError when the address cannot be had. Port 0 takes a free one; the address that was taken is returned. */
+  listen(address: ListenAddress): Promise<ListenAddress>
+  /** Requests from now on are judged by this one. Throws ConfigError for what needs a restart. */
+  apply(config: LoadedConfig): void
+  /** Null when requests can be judged, else what is missing: the keys of an issuer were never loaded, or it is draining. */
+  notReady(): string | null
+  /** Takes no further connections, lets requests finish for at most `drainMs`, and ends. */
+  close(): Promise<void>
+}
+
+export function createSidecar(given: SidecarOptions): Sidecar {
+  const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...given.limits }
+  const shared: EngineDeps = { ...given, log: unfailingLog(given.log), limits, parts: createEngineParts() }
+  const { log, metrics, clock } = shared
+  const { unconfirmedMaxMs, expiryLeewayMs } = limits
+  const lifetimes = createLifetimes({ clock, unconfirmedMaxMs, expiryLeewayMs })
+  const tunnels = new Set<() => void>()
+  let engine = start(given.config)
+
+  function start(config: LoadedConfig): Engine {
+    const started = createEngine(config, shared)
+    const shadowed = config.file.routes.filter(({ shadow }) => shadow).map(({ id }) => id)
+    metrics.shadowed(shadowed)
+    if (shadowed.length > 0) log.warn({ event: 'routes_shadowed', routes: shadowed })
+    metrics.loaded({ ok: true, hash: config.hash, atSeconds: clock() / 1_000 })
+    started.refreshKeys()
+    return started
+  }
+
+  function holdTunnel(end: () => void): () => void {
+    tunnels.add(end)
+    if (listener.draining()) end()
+    return () => tunnels.delete(end)
+  }
+
+  function accept(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { expectsContinue = false, upgrade = null }: { expectsContinue?: boolean; upgrade?: Upgrade | null },
+  ): void {
+    const { config, enforcing, forwarding, metadata, proofNonce, enter } = engine
+    const { bodyBytesMax, subjectsInLog } = config.file
+    const settings = { metadata, limits, bodyBytesMax, subjectsInLog, proofNonce }
+    const operating = { metrics, log, lifetimes, draining: listener.draining, holdTunnel }
+    const leave = enter()
+    // Of a WebSocket the connection ends it, not the answer.
+    if (upgrade === null) res.once('close', leave)
+    else upgrade.socket.once('close', leave)
+    void serve(req, res, { expectsContinue, upgrade, deps: { enforcing, forwarding, ...settings, ...operating } })
+  }
+
+  const listener = createListener({
+    limits,
+    certificate: given.config.material.tls,
+    onRequest: (req, res, expectsContinue) => accept(req, res, { expectsContinue }),
+    mayUpgrade: (req) => asksForWebSocket(req) && takesWebSocket(req, engine),
+    onUpgrade: (req, res, upgrade) => accept(req, res, { upgrade }),
+    onRefused(connection, code) {
+      metrics.judged('', { decision: 'deny', reason: code, duration_ms: 0 })
+      refuseRaw(connection, code)
+    },
+  })
+  const refreshing = setInterval(() => engine.refreshKeys(), limits.keyRefreshMs).unref()
+
+  return {
+    listen: listener.listen,
+    apply(config) {
+      const { tls } = config.material
+      if ((tls === null) !== (engine.config.material.tls === null))
+        throw new ConfigError(['tls can only be added to a route file, or removed, with a restart'])
+      if (tls !== null) listener.replaceCertificate(tls)
+      const former = engine
+      engine = start(config)
+      former.retire()
+    },
+    notReady() {
+      if (listener.draining()) return 'draining'
+      const missing = engine.keyless()
+      return missing.length === 0 ? null : `no keys yet of ${missing.join(', ')}`
+    },
+    async close() {
+      clearInterval(refreshing)
+      const closed = listener.close()
+      for (const end of tunnels) end()
+      await closed
+      lifetimes.close()
+      engine.retire()
+    },
+  }
+}
+
+/** Any doubt is settled by the pipeline, for an ordinary request. */
+function takesWebSocket(req: IncomingMessage, { enforcing }: Engine): boolean {
+  try {
+    const match = matchRequest(enforcing.routes, readInbound(req))
+    return match.kind === 'route' && match.route.websocket
+  } catch {
+    return false
+  }
+}
+
+function refuseRaw(connection: Duplex, code: ProblemCode): void {
+  sendRawDenial(connection, describeDenial(code, {}, { requestId: randomUUID(), metadataUrl: null }))
+}

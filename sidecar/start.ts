@@ -1,0 +1,99 @@
+/** Starts a sidecar process: the parts from inner to outer, and their end in reverse. */
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { Registry } from 'prom-client'
+import { fetch } from 'undici'
+import { formatAddress } from '../pdp/process/listen.ts'
+import type { Log } from '../pdp/process/log.ts'
+import { createRegistry, startOperations } from '../pdp/process/operations.ts'
+import type { Shutdown } from '../pdp/process/shutdown.ts'
+import { createNonces } from '../pdp/token/nonces.ts'
+import { processReplayMemory, type ReplayMemory } from '../pdp/token/replay.ts'
+import { loadConfig, type SidecarConfig } from './config.ts'
+import { startControl } from './control.ts'
+import type { EngineDeps } from './engine.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
+import { createMetrics } from './metrics.ts'
+import { watchConfig } from './reload.ts'
+import { createSidecar } from './sidecar.ts'
+
+const RELOAD_MS = 1_000
+const SECRET_BYTES = 32
+
+/** Returns when both ports listen. Throws StartError when one cannot be had. */
+export async function startSidecar(
+  config: SidecarConfig,
+  { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
+): Promise<void> {
+  const { loaded, filePath } = config
+  const clock = Date.now
+  const registry = createRegistry()
+  const metrics = createMetrics(registry)
+  const sidecar = createSidecar({
+    config: loaded,
+    log,
+    metrics,
+    fetch: (url, init) => fetch(url, init),
+    clock,
+    random: Math.random,
+    replay: await openReplayMemory(config.redisUrl, { log, shutdown }),
+    nonces: createNonces({ secret: config.nonceSecret ?? randomBytes(SECRET_BYTES), clock }),
+    readToken: (path) => readFileSync(path, 'utf8').trim(),
+  })
+  const probes = { '/startz': () => null, '/livez': () => null, '/readyz': () => sidecar.notReady() }
+  const operations = await startOperations({ listen: config.adminListen, registry, probes })
+  shutdown.add('admin listener', () => operations.close())
+  shutdown.add('sidecar', () => sidecar.close())
+  const address = await sidecar.listen(config.listen)
+  const load = (): ReturnType<typeof loadConfig> => loadConfig(filePath)
+  const { apply } = sidecar
+  const watching = { path: filePath, started: loaded, load, apply, everyMs: RELOAD_MS }
+  const reload = watchConfig({ ...watching, log, metrics, clock })
+  shutdown.add('reload', () => reload.close())
+  await openControl(config.controlPath, shutdown)
+  log.info({
+    event: 'listening',
+    data: formatAddress(address),
+    admin: formatAddress(operations.address),
+    route_file: filePath,
+    routes: loaded.file.routes.length,
+  })
+}
+
+/** For a single question from the command line, which nobody else hears of. */
+export function openTools(): Omit<EngineDeps, 'limits' | 'parts'> {
+  const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+  return {
+    log: silent,
+    metrics: createMetrics(new Registry()),
+    fetch: (url, init) => fetch(url, init),
+    clock: Date.now,
+    random: Math.random,
+    replay: processReplayMemory({ clock: Date.now, entriesMax: 1 }),
+    nonces: createNonces({ secret: randomBytes(SECRET_BYTES), clock: Date.now }),
+    readToken: (path) => readFileSync(path, 'utf8').trim(),
+  }
+}
+
+async function openReplayMemory(
+  url: string | null,
+  { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
+): Promise<ReplayMemory> {
+  const clock = Date.now
+  if (url === null) return processReplayMemory({ clock, entriesMax: DEFAULT_LIMITS.proofsMax })
+  // Loaded only where it is used: memory counts once per pod.
+  const { redisReplayMemory } = await import('../pdp/token/replay-redis.ts')
+  const memory = redisReplayMemory({ url, clock, onError: (err) => log.warn({ event: 'redis_failed', err }) })
+  shutdown.add('redis', () => memory.close())
+  return memory
+}
+
+/** `drain` is the same as SIGTERM, except that it answers when all is over. */
+async function openControl(path: string | null, shutdown: Shutdown): Promise<void> {
+  if (path === null) return
+  const control = await startControl(path, async () => {
+    process.kill(process.pid, 'SIGTERM')
+    await shutdown.run('drain')
+  })
+  shutdown.add('control socket', () => control.close())
+}

@@ -1,0 +1,28 @@
+/** Step-up authentication (RFC 9470): is the sign-in behind a token strong and fresh enough for its route? */
+
+export type StepUp = {
+  /** One of them is enough; empty: any. */
+  readonly acrValues: readonly string[]
+  /** Seconds since the sign-in; null: any. */
+  readonly maxAgeSeconds: number | null
+}
+export type SignIn = {
+  readonly acr: string | null
+  /** Seconds since the epoch. */
+  readonly authTime: number | null
+}
+
+/** What is not known is not satisfied. */
+export function satisfies({ acr, authTime }: SignIn, { acrValues, maxAgeSeconds }: StepUp, nowMs: number): boolean {
+  if (acrValues.length > 0 && (acr === null || !acrValues.includes(acr))) return false
+  return maxAgeSeconds === null || (authTime !== null && nowMs / 1_000 - authTime <= maxAgeSeconds)
+}
+
+/** What a token of an external issuer says itself; our own never do (DESIGN section 6.2). */
+export function signInOf(claims: { readonly [name: string]: unknown }): SignIn {
+  const { acr, auth_time: authTime } = claims
+  return {
+    acr: typeof acr === 'string' ? acr : null,
+    authTime: typeof authTime === 'number' && Number.isFinite(authTime) ? authTime : null,
+  }
+}

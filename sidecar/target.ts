@@ -1,0 +1,112 @@
+/** Parses a request target by hand (RFC 9112 section 3.2) and refuses whatever two readers could read differently. */
+import { malformed } from './errors.ts'
+
+export type RequestTarget = {
+  /** Path and query exactly as they arrived: what is forwarded. */
+  readonly raw: string
+  readonly path: string
+  /** Without its `?`; null when there is none. */
+  readonly query: string | null
+  /** Each segment of the path, percent-decoded once. `/` has one empty segment. */
+  readonly segments: readonly string[]
+  /** Host and port of the absolute form; null for the origin form. */
+  readonly authority: string | null
+  /** `%2f` is in the path; only a route that says so may get it. */
+  readonly encodedSlash: boolean
+  /** `;` is in the path; only a route that says so may get it. */
+  readonly semicolon: boolean
+}
+
+const TARGET_CHARS_MAX = 8_192
+// RFC 3986 section 3.3: pchar and `/`.
+const PATH = /^\/[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*$/
+// Wider than RFC 3986 section 3.4, since browsers send these unescaped: but no control, non-ASCII, quote, `<`, `>` or `#`.
+const QUERY = /^[\x21\x24-\x3b\x3d\x3f-\x7e]*$/
+const ABSOLUTE = /^https?:\/\/([^/?#]+)(.*)$/i
+const BAD_TRIPLET = /%(?![0-9A-Fa-f]{2})/
+
+/** Throws RequestError. */
+export function parseTarget(text: string): RequestTarget {
+  if (text.length > TARGET_CHARS_MAX) throw malformed('The request target is too long')
+  const absolute = text.startsWith('/') ? null : ABSOLUTE.exec(text)
+  const raw = absolute === null ? text : (absolute[2] ?? '')
+  if (!raw.startsWith('/')) throw malformed('The request target is neither a path nor an http URL with a path')
+  const mark = raw.indexOf('?')
+  const path = mark < 0 ? raw : raw.slice(0, mark)
+  const query = mark < 0 ? null : raw.slice(mark + 1)
+  if (query !== null) checkQuery(query)
+  return { raw, path, query, authority: absolute?.[1] ?? null, ...parsePath(path) }
+}
+
+function checkQuery(query: string): void {
+  if (!QUERY.test(query)) throw malformed('The query has a character that a URL cannot have')
+  if (BAD_TRIPLET.test(query)) throw malformed('The query has a percent sign without two hexadecimal digits')
+  if (query.includes('%00')) throw malformed('The query has an encoded NUL')
+}
+
+function parsePath(path: string): Pick<RequestTarget, 'segments' | 'encodedSlash' | 'semicolon'> {
+  if (!PATH.test(path)) throw malformed('The path has a character that a path cannot have')
+  if (path.includes('//')) throw malformed('The path has an empty segment')
+  const semicolon = path.includes(';')
+  let encodedSlash = false
+  const segments = path.slice(1).split('/')
+  for (const [at, segment] of segments.entries()) {
+    if (isDots(segment, semicolon)) throw malformed('The path has a dot segment')
+    if (!segment.includes('%')) continue
+    const decoded = decodeSegment(segment)
+    if (decoded.includes('/')) {
+      encodedSlash = true
+      if (decoded.split('/').some((piece) => piece === '' || isDots(piece, semicolon)))
+        throw malformed('The path has a dot segment or an empty one behind an encoded slash')
+    }
+    segments[at] = decoded
+  }
+  return { segments, encodedSlash, semicolon }
+}
+
+/** Servers that know path parameters read `..;a=b` as `..`. */
+function isDots(segment: string, semicolon: boolean): boolean {
+  const name = semicolon ? segment.split(';', 1)[0] : segment
+  return name === '.' || name === '..'
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const UNRESERVED = /[A-Za-z0-9\-._~]/
+// C0, DEL and C1: no name needs them, and they end lines and strings elsewhere.
+const CONTROL = /[\p{Cc}]/u
+const DOUBLE_ENCODED = /%[0-9A-Fa-f]{2}/
+
+function decodeSegment(segment: string): string {
+  if (BAD_TRIPLET.test(segment)) throw malformed('The path has a percent sign without two hexadecimal digits')
+  for (const [, digits = ''] of segment.matchAll(/%(..)/g)) {
+    const character = String.fromCharCode(Number.parseInt(digits, 16))
+    // RFC 3986 section 2.3: such an encoding never has a purpose but to look different.
+    if (UNRESERVED.test(character)) throw malformed('The path encodes a character that needs no encoding')
+    if (character === '\\') throw malformed('The path has an encoded backslash')
+  }
+  const decoded = decodeUtf8(segment)
+  if (CONTROL.test(decoded)) throw malformed('The path has an encoded control character')
+  if (DOUBLE_ENCODED.test(decoded)) throw malformed('The path is percent-encoded twice')
+  return decoded
+}
+
+function decodeUtf8(segment: string): string {
+  const bytes = segment.replace(/%(..)/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
+  try {
+    return UTF8.decode(Buffer.from(bytes, 'latin1'))
+  } catch {
+    throw malformed('The path is not UTF-8')
+  }
+}
+
+export type Authority = { readonly hostname: string; readonly port: string | null }
+
+// RFC 3986 section 3.2.2 without user information; names in the characters that DNS and service names have.
+const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?)(?::(\d{1,5}))?$/
+
+/** The host name in lower case and the port of a Host field. Throws RequestError. */
+export function parseAuthority(text: string): Authority {
+  const match = AUTHORITY.exec(text)
+  if (match?.[1] === undefined) throw malformed('The host is not a host name with an optional port')
+  return { hostname: match[1].toLowerCase(), port: match[2] ?? null }
+}

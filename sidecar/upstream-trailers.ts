@@ -1,0 +1,115 @@
+/** Sends one request whose body ends in trailers: undici has no way to send those, node:http has. */
+import { type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { isIP } from 'node:net'
+import type { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+
+export type TrailerRequest = {
+  readonly method: string
+  readonly path: string
+  /** Names and values in turn, without framing. */
+  readonly headers: readonly string[]
+  readonly body: Readable
+  /** Names that may follow. */
+  readonly announced: readonly string[]
+  /** Asked once the body has ended. */
+  readonly trailers: () => readonly [string, string][]
+}
+export type TrailerSender = {
+  /** Calls the handler as undici would. */
+  send(request: TrailerRequest, handler: Dispatcher.DispatchHandler): void
+  close(): void
+}
+
+/** `agent` holds the connections, and for https the certificates. */
+export function createTrailerSender(options: {
+  readonly origin: string
+  readonly agent: HttpAgent
+  readonly headersTimeoutMs: number
+  readonly headerBytesMax: number
+}): TrailerSender {
+  const { origin, agent, headersTimeoutMs, headerBytesMax } = options
+  const { hostname, port, protocol } = new URL(origin)
+  const open = protocol === 'https:' ? httpsRequest : httpRequest
+
+  return {
+    send({ method, path, headers, body, announced, trailers }, handler) {
+      const framing = ['transfer-encoding', 'chunked', 'trailer', announced.join(', ')]
+      const fields = [...headers, ...framing]
+      const host = hostname.replace(/^\[|\]$/g, '')
+      const servername = isIP(host) === 0 ? host : ''
+      const out = open({ agent, host, servername, port, method, path, headers: fields, maxHeaderSize: headerBytesMax })
+      const controller = createController((reason) => out.destroy(reason))
+      const late = setTimeout(() => out.destroy(timeout()), headersTimeoutMs)
+      handler.onRequestStart?.(controller, null)
+      out.on('response', (res) => {
+        clearTimeout(late)
+        relay(res, controller, handler)
+      })
+      out.on('error', (err) => {
+        clearTimeout(late)
+        body.destroy()
+        handler.onResponseError?.(controller, err)
+      })
+      body.on('error', (err) => out.destroy(err))
+      body.on('data', (chunk) => void (out.write(chunk) || body.pause()))
+      out.on('drain', () => body.resume())
+      body.on('end', () => {
+        out.addTrailers([...trailers()])
+        out.end()
+      })
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+const timeout = (): Error => Object.assign(new Error('no answer in time'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
+
+type Controller = Dispatcher.DispatchController & { source: IncomingMessage | null }
+
+function createController(abort: (reason: Error) => void): Controller {
+  let paused = false
+  let aborted = false
+  let reason: Error | null = null
+  const controller: Controller = {
+    source: null,
+    get aborted() {
+      return aborted
+    },
+    get paused() {
+      return paused
+    },
+    get reason() {
+      return reason
+    },
+    rawHeaders: [],
+    rawTrailers: [],
+    abort(why) {
+      aborted = true
+      reason = why
+      abort(why)
+    },
+    pause() {
+      paused = true
+      controller.source?.pause()
+    },
+    resume() {
+      paused = false
+      controller.source?.resume()
+    },
+  }
+  return controller
+}
+
+function relay(res: IncomingMessage, controller: Controller, handler: Dispatcher.DispatchHandler): void {
+  controller.source = res
+  controller.rawHeaders = res.rawHeaders
+  handler.onResponseStart?.(controller, res.statusCode ?? 0, {}, res.statusMessage ?? '')
+  res.on('data', (chunk) => handler.onResponseData?.(controller, chunk))
+  res.on('end', () => {
+    controller.rawTrailers = res.rawTrailers
+    handler.onResponseEnd?.(controller, {})
+  })
+  res.on('error', (err) => handler.onResponseError?.(controller, err))
+}

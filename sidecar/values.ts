@@ -1,0 +1,121 @@
+/** Takes from a request the values that its route's checks name; each must be there exactly once (DESIGN 6.2 rule 5). */
+import type { AccessClaims } from '../pdp/token/claims.ts'
+import { readMember } from './body.ts'
+import type { CheckValues } from './checks.ts'
+import { malformed } from './errors.ts'
+import type { InboundRequest } from './inbound.ts'
+import type { Source, Template } from './template.ts'
+
+// The ids of the domain model: 1-256 visible ASCII characters, no `#`, not `*` alone.
+const ID = /^(?!\*$)[\x21\x22\x24-\x7e]{1,256}$/
+
+export type ValueOptions = {
+  readonly request: InboundRequest
+  readonly parameters: readonly string[]
+  readonly claims: Pick<AccessClaims, 'all' | 'scopes' | 'organization'>
+  /** The whole body; null when no check of the route names a member of it. */
+  readonly body: Buffer | null
+}
+
+/** What `fill` and `read` throw is RequestError. */
+export function requestValues({ request, parameters, claims, body }: ValueOptions): CheckValues {
+  function read(source: Source): string | null {
+    switch (source.from) {
+      case 'path':
+        return parameters[source.index] ?? null
+      case 'query':
+        return readQuery(request.target.query, source.name)
+      case 'header':
+        return readHeader(request, source.name)
+      case 'claims':
+        return claimText(claims.all[source.name])
+      case 'body':
+        return readMember(body, source.path)
+    }
+  }
+
+  function fill(template: Template): string | null {
+    let id = ''
+    for (const [at, part] of template.entries()) {
+      if (typeof part === 'string') {
+        id += part
+        continue
+      }
+      const value = read(part)
+      if (value === null) return null
+      const next = template[at + 1]
+      // Else `{a}/{b}` could get one id from two different pairs of values.
+      if (typeof next === 'string' && template.length > 2 && value.includes(next.charAt(0)))
+        throw malformed(`The value of ${describe(part)} contains the mark that ends it`)
+      id += checkPart(value, part)
+    }
+    if (!ID.test(id)) throw malformed('The values do not make a resource id')
+    return id
+  }
+
+  return { read, fill, scopes: claims.scopes, organization: claims.organization }
+}
+
+function checkPart(value: string, source: Source): string {
+  if (!ID.test(value)) throw malformed(`The value of ${describe(source)} cannot be part of a resource id`)
+  return value
+}
+
+const describe = (source: Source): string =>
+  source.from === 'body' ? `body.${source.path.join('.')}` : `${source.from}.${source.name}`
+
+/** Numbers as their digits; anything but a text or an exact integer counts as missing. */
+function claimText(value: unknown): string | null {
+  if (typeof value === 'string') return ID.test(value) ? value : null
+  return Number.isSafeInteger(value) ? String(value) : null
+}
+
+function readHeader({ raw, names, connectionListed }: InboundRequest, name: string): string {
+  const found: number[] = []
+  for (const [at, folded] of names.entries()) if (folded === name && !connectionListed.has(folded)) found.push(at)
+  const [at] = found
+  if (at === undefined || found.length > 1) throw malformed(`There must be exactly one ${name} field`)
+  if (raw[2 * at]?.toLowerCase() !== name) throw malformed(`The ${name} field is spelled in another way`)
+  return raw[2 * at + 1] ?? ''
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** `;` separates pairs for some servers, `+` is a space for most: neither may be in what a check depends on. */
+function readQuery(query: string | null, name: string): string {
+  if (query?.includes(';')) throw malformed('The query has a semicolon')
+  const values: string[] = []
+  for (const pair of query?.split('&') ?? []) {
+    const equals = pair.indexOf('=')
+    const key = decodeQuery(equals < 0 ? pair : pair.slice(0, equals))
+    if (queryAlias(key) !== queryAlias(name)) continue
+    if (key !== name) throw malformed(`The query has a key that some servers read as ${name}`)
+    const value = equals < 0 ? '' : pair.slice(equals + 1)
+    if (value.includes('+')) throw malformed(`The value of query.${name} has a plus sign`)
+    values.push(decodeQuery(value))
+  }
+  const [value] = values
+  if (value === undefined || values.length > 1) throw malformed(`The query must have ${name} exactly once`)
+  return value
+}
+
+/** Triplets are well formed: target.ts saw to that. */
+function decodeQuery(text: string): string {
+  if (!text.includes('%')) return text
+  const bytes = text.replace(/%(..)/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
+  try {
+    return UTF8.decode(Buffer.from(bytes, 'latin1'))
+  } catch {
+    throw malformed('The query is not UTF-8')
+  }
+}
+
+/** What `org`, `ORG`, `org[]`, `org[x]` and ` org` have in common: parsers of several languages make one key of them. */
+const queryAlias = (key: string): string => {
+  const bracket = key.indexOf('[', 1)
+  const stem = bracket < 0 ? key : key.slice(0, bracket)
+  return stem
+    .replace(/^[\s+]+|[\s+\0]+$/g, '')
+    .replace(/[\s+.[]/g, '_')
+    .toLowerCase()
+}

@@ -1,0 +1,146 @@
+/** Reads a YAML document into typed values, noting every mistake with its line and column instead of stopping at one. */
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type Scalar,
+} from 'yaml'
+
+export type FileMistake = { readonly line: number; readonly column: number; readonly message: string }
+export type Entry = { readonly key: string; readonly keyNode: Node | null; readonly value: Node | null }
+type Need = 'required' | 'optional'
+
+/** Never throws: what is not YAML is a mistake like any other. Each reading method notes what it cannot read. */
+export class YamlReader {
+  readonly mistakes: FileMistake[] = []
+  readonly root: Node | null
+  readonly #lines = new LineCounter()
+  readonly #document: Document.Parsed
+
+  constructor(source: string) {
+    this.#document = parseDocument(source, { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: true })
+    for (const { pos, message } of [...this.#document.errors, ...this.#document.warnings]) this.#note(pos[0], message)
+    this.root = this.#document.contents
+  }
+
+  /** Notes a mistake at a node; null is the start of the file. */
+  mistake(node: Node | null, message: string): void {
+    this.#note(node?.range?.[0] ?? 0, message)
+  }
+
+  lineOf(node: Node | null): number {
+    return this.#lines.linePos(node?.range?.[0] ?? 0).line
+  }
+
+  /** The node behind an alias. */
+  resolve(node: Node | null): Node | null {
+    return isAlias(node) ? (node.resolve(this.#document) ?? null) : node
+  }
+
+  /** Entries of a map in the order of the file; null when the node is no map. */
+  entries(given: Node | null, what: string): readonly Entry[] | null {
+    const node = this.resolve(given)
+    if (!isMap<Node, Node | null>(node)) {
+      this.mistake(given, `${what} must be a map`)
+      return null
+    }
+    const found: Entry[] = []
+    for (const { key, value } of node.items) {
+      if (isScalar(key) && typeof key.value === 'string') found.push({ key: key.value, keyNode: key, value })
+      else this.mistake(key, `${what} has a key that is not a text`)
+    }
+    return found
+  }
+
+  /** Values by known key, null for an absent one; notes unknown keys and missing ones. Null when the node is no map. */
+  members<Name extends string>(
+    node: Node | null,
+    what: string,
+    keys: { readonly [key in Name]: Need },
+  ): { readonly [key in Name]: Node | null } | null {
+    const found = this.entries(node, what)
+    if (found === null) return null
+    const known: { [key: string]: Node | null } = {}
+    for (const name of Object.keys(keys)) known[name] = null
+    for (const { key, keyNode, value } of found) {
+      if (!Object.hasOwn(keys, key)) this.mistake(keyNode, unknownKey(what, key, Object.keys(keys)))
+      else if (value === null || isNull(value)) this.mistake(keyNode, `${key} is empty`)
+      else known[key] = value
+    }
+    for (const [name, need] of Object.entries(keys)) {
+      if (need === 'required' && !found.some(({ key }) => key === name)) this.mistake(node, `${what} lacks ${name}`)
+    }
+    // Every name of `keys` was set above, to null at least.
+    return known as { [key in Name]: Node | null }
+  }
+
+  items(given: Node | null, what: string): readonly (Node | null)[] | null {
+    const node = this.resolve(given)
+    if (isSeq<Node | null>(node)) return node.items
+    this.mistake(given, `${what} must be a list`)
+    return null
+  }
+
+  /** Null when the node is null. An empty list is a mistake; items that `read` finds mistakes in are left out. */
+  list<T>(node: Node | null, what: string, read: (reader: YamlReader, item: Node | null) => T | null): T[] | null {
+    if (node === null) return null
+    const items = this.items(node, what) ?? []
+    if (items.length === 0) this.mistake(node, `${what} must name at least one`)
+    return items.map((item) => read(this, item)).filter((item): item is Awaited<T> & T => item !== null)
+  }
+
+  text(node: Node | null, what: string): string | null {
+    return this.#scalar(node, isText, `${what} must be a text`)
+  }
+
+  boolean(node: Node | null, what: string): boolean | null {
+    return this.#scalar(node, isBoolean, `${what} must be true or false`)
+  }
+
+  /** A whole number within the bounds. */
+  count(node: Node | null, what: string, { min, max }: { readonly min: number; readonly max: number }): number | null {
+    const within = (value: unknown): value is number =>
+      Number.isInteger(value) && Number(value) >= min && Number(value) <= max
+    return this.#scalar(node, within, `${what} must be a whole number from ${min} to ${max}`)
+  }
+
+  #scalar<T>(given: Node | null, accept: (value: unknown) => value is T, complaint: string): T | null {
+    const node = this.resolve(given)
+    if (isScalar(node) && accept(node.value)) return node.value
+    this.mistake(given, complaint)
+    return null
+  }
+
+  #note(offset: number, message: string): void {
+    const { line, col } = this.#lines.linePos(offset)
+    this.mistakes.push({ line: Math.max(1, line), column: Math.max(1, col), message })
+  }
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string'
+const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
+const isNull = (node: Node): node is Scalar<null> => isScalar(node) && node.value === null
+
+function unknownKey(what: string, key: string, known: readonly string[]): string {
+  const near = known.find((name) => distance(key, name) <= 2)
+  return `${what} has the unknown key ${JSON.stringify(key)}${near === undefined ? '' : `; did you mean ${near}?`}`
+}
+
+/** Levenshtein distance. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at)
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}

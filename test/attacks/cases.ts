@@ -1,0 +1,90 @@
+/** The format of attack files: one request with its expected outcome on each line, over the fixture beside them. */
+import { readFileSync } from 'node:fs'
+
+export type TokenDelta = {
+  readonly base?: string
+  readonly header?: { readonly [name: string]: unknown }
+  readonly claims?: { readonly [name: string]: unknown }
+  readonly drop?: readonly string[]
+  readonly key?: string
+  readonly sig?: string
+  readonly rawPayload?: string
+  readonly mutate?: string
+  readonly jwe?: string
+}
+export type AttackCase = {
+  readonly id: string
+  readonly class: string
+  readonly request: {
+    readonly method: string
+    readonly target: string
+    readonly headers: readonly (readonly [string, string])[]
+    readonly body?: unknown
+    readonly raw?: string
+    readonly steps?: readonly string[]
+  }
+  readonly setup: {
+    readonly note?: string
+    readonly tokens?: { readonly [name: string]: TokenDelta }
+    readonly proofs?: { readonly [name: string]: TokenDelta }
+    readonly config?: { readonly [name: string]: unknown }
+  }
+  readonly expect: Expectation
+}
+export type Expectation = {
+  readonly status?: readonly number[]
+  readonly upstream?: string
+  readonly www_authenticate?: string
+  readonly upstream_headers_absent?: readonly string[]
+  readonly upstream_headers_present?: readonly string[]
+  readonly upstream_headers_absent_or_pep_value?: readonly string[]
+  readonly upstream_target?: string
+  readonly response_headers_absent?: readonly string[]
+  readonly content_type?: string
+  readonly no_outbound?: readonly string[]
+  readonly max_ms?: number
+  readonly first_byte_ms?: number
+  readonly rss_growth_max_mb?: number
+  /** An upgraded connection is closed by then, with a close code that says why. */
+  readonly close_within_s?: number
+}
+export type FixtureRoute = {
+  readonly m: string
+  readonly p: string
+  readonly host?: string
+  readonly public?: boolean
+  readonly check?: string
+  readonly all?: readonly string[]
+  readonly require?: string
+  readonly upgrade?: readonly string[]
+  readonly encodedSlash?: string
+  readonly only_in?: string
+}
+export type Fixture = {
+  readonly pep: { readonly hosts: readonly string[]; readonly public_origin: string }
+  readonly issuers: readonly {
+    readonly iss: string
+    readonly aud: string
+    readonly alg: readonly string[]
+    readonly kid: string
+    readonly key: string
+  }[]
+  readonly routes: readonly FixtureRoute[]
+  readonly tuples: readonly string[]
+  readonly tokens: { readonly [name: string]: TokenDelta }
+  readonly proofs: { readonly [name: string]: TokenDelta }
+}
+
+/** The files are this project's own; a line that does not fit shows as a failed case. */
+export const readCases = (path: string): AttackCase[] =>
+  readFileSync(path, 'utf8')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line): AttackCase => JSON.parse(line))
+
+export const readFixture = (path: string): Fixture => JSON.parse(readFileSync(path, 'utf8'))
+
+/** A case that cannot be run here, and why. */
+export class Skip extends Error {
+  override readonly name = 'Skip'
+}

@@ -1,0 +1,86 @@
+/** The real PDP for attack cases: the engine over a memory store, behind the real gRPC service. */
+import { randomUUID } from 'node:crypto'
+import { createPdp } from '../../pdp/create-pdp.ts'
+import { INACTIVE, type TokenState } from '../../pdp/identity/token-state.ts'
+import { createLog } from '../../pdp/process/log.ts'
+import { startGrpcServer } from '../../pdp/serve/grpc.ts'
+import { createAnswerQuestion, createAskAgain } from '../../pdp/serve/questions.ts'
+import { createStanding } from '../../pdp/serve/standing.ts'
+import type { Change, Directory } from '../../pdp/store/contracts.ts'
+import { memoryStore } from '../../pdp/store/memory.ts'
+
+export type RealPdp = { readonly address: string; stop(): Promise<void> }
+
+const CONTEXT = { actor: 'attacks', requestId: 'attacks' }
+// The same tuple would name people of another type in an app's own terms; the fixture's subjects are users.
+const TUPLE = /^(\S+) (\S+) (\S+:\S+)$/
+
+/** `tuples` as in the fixture: `alice viewer invoice:1`; all are of the given organization. */
+export async function startRealPdp(tuples: readonly string[], organization: string): Promise<RealPdp> {
+  const store = memoryStore()
+  await store.write(
+    '#environment',
+    [{ kind: 'organization', id: organization, organization: { id: organization, name: organization, parent: null } }],
+    { context: CONTEXT },
+  )
+  const changes = tuples.map((text): Change => {
+    const [, user = '', relation = '', object = ''] = TUPLE.exec(text) ?? []
+    return { kind: 'tuple', op: 'write', tuple: { object, relation, subject: `user:${user}`, expiresAtMs: null } }
+  })
+  await store.write(organization, changes, { context: CONTEXT })
+  const pdp = createPdp({ store })
+  const log = createLog({ service: 'attacks', level: 'silent' })
+  const questions = { pdp, directory: NOBODY, clock: Date.now, randomId: randomUUID }
+  const standing = createStanding({
+    store,
+    pdp,
+    introspect,
+    answer: createAskAgain(questions),
+    clock: Date.now,
+    log,
+  })
+  const answer = createAnswerQuestion({ ...questions, log })
+  const authenticate = async (): Promise<void> => undefined
+  const server = await startGrpcServer(
+    { introspect, answer, standing, authenticate, tls: null, log },
+    { host: '127.0.0.1', port: 0 },
+  )
+  return {
+    address: server.address,
+    async stop() {
+      await standing.close()
+      await server.close()
+      await pdp.close()
+    },
+  }
+}
+
+/** Nobody asks about others over the stream, so nobody is looked up. */
+const NOBODY = { user: async () => null, client: async () => null } as unknown as Directory
+
+/** The sidecar has verified what the identity service would look up; only bound tokens are active. */
+async function introspect(token: string): Promise<TokenState> {
+  const {
+    sub,
+    org,
+    client_id: clientId,
+    exp,
+    aud,
+  } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString() || '{}')
+  if (org === undefined) return INACTIVE
+  return {
+    active: true,
+    subject: { type: sub === clientId ? 'service' : 'user', id: sub },
+    organization: org,
+    clientId,
+    app: null,
+    scopes: new Set(),
+    audiences: [aud].flat(),
+    jkt: null,
+    jti: 'attack',
+    grantId: null,
+    expiresAtMs: exp * 1_000,
+    acr: null,
+    authTime: null,
+  }
+}

@@ -1,0 +1,335 @@
+/** What an attack case runs in: a sidecar as the fixture says, with the case's own faults, on real sockets. */
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtempSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { exportJWK } from 'jose'
+import { Registry } from 'prom-client'
+import { WebSocketServer } from 'ws'
+import { createNonces } from '../../pdp/token/nonces.ts'
+import type { Fetch } from '../../pdp/token/remote-keys.ts'
+import { processReplayMemory, type ReplayMemory } from '../../pdp/token/replay.ts'
+import { redisReplayMemory } from '../../pdp/token/replay-redis.ts'
+import { loadConfig } from '../../sidecar/config.ts'
+import type { LoadedConfig } from '../../sidecar/engine.ts'
+import { NO_MATERIAL } from '../../sidecar/material.ts'
+import { createMetrics } from '../../sidecar/metrics.ts'
+import { watchConfig } from '../../sidecar/reload.ts'
+import { parseRouteFile, type RouteFile } from '../../sidecar/route-file.ts'
+import { createSidecar, type Sidecar } from '../../sidecar/sidecar.ts'
+import { until } from '../sidecar/support/harness.ts'
+import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../sidecar/support/pdp.ts'
+import { type SidecarProcess, startKeyServer, startProcess } from '../sidecar/support/process.ts'
+import { hasRedis, startRedis } from '../sidecar/support/redis.ts'
+import { startUpstream, type Upstream } from '../sidecar/support/upstream.ts'
+import { type AttackCase, type Fixture, type FixtureRoute, Skip } from './cases.ts'
+import type { Keyring } from './credentials.ts'
+import { startRealPdp } from './real-pdp.ts'
+
+type Config = NonNullable<AttackCase['setup']['config']>
+export type World = {
+  readonly port: number
+  readonly upstream: Upstream
+  /** Null: the real one. */
+  readonly pdp: ScriptedPdp | null
+  /** A second sidecar with the same configuration and replay memory. */
+  readonly replicaPort: (() => Promise<number>) | null
+  readonly registry: Registry
+  /** Peak memory of the sidecar, which is then a process of its own; null: it shares ours. */
+  readonly peakMb: (() => number) | null
+  /** URLs that the sidecar fetched. */
+  readonly fetched: readonly string[]
+  /** The key set of each issuer. */
+  readonly jwks: Map<string, { keys: unknown[] }>
+  close(): Promise<void>
+}
+export type WorldOptions = {
+  readonly fixture: Fixture
+  readonly case: AttackCase
+  readonly keyring: Keyring
+  readonly clock: () => number
+}
+
+/** The mistakes when the configuration of the case was refused, as it may have to be. */
+export async function openWorld(options: WorldOptions): Promise<World | string> {
+  const { fixture, keyring, clock } = options
+  const config = options.case.setup.config ?? {}
+  const script = scriptFor(config, tuplesOf(options))
+  const source = routeFileText(options)
+  const { file: parsed, mistakes } = parseRouteFile(source)
+  if (parsed === null)
+    return mistakes.map(({ line, message }) => `${source.split('\n')[line - 1]?.trim()}: ${message}`).join('; ')
+  const upstream = await startUpstream()
+  upstream.onUpgrade = echo()
+  const scripted = needsScript(options.case) ? await startScriptedPdp(script) : null
+  const pdp = scripted ?? (await startRealPdp(tuplesOf(options), 'acme'))
+  const file = {
+    ...parsed,
+    upstream: { ...parsed.upstream, origin: upstream.origin },
+    pdp: { ...parsed.pdp, addresses: [pdp.address] },
+  }
+  const jwks = await keySets(fixture, keyring, config)
+  const fetched: string[] = []
+  const registry = new Registry()
+  const write = (): void => {
+    if (config.fault === 'logger throws') throw new Error('the log is full')
+  }
+  const closers: (() => Promise<void> | void)[] = [() => upstream.close(), () => pdp.stop()]
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-attack-'))
+  closers.push(() => rmSync(folder, { recursive: true }))
+  const redis = sharesReplay(options.case) ? await openRedis(closers) : null
+  const replay = redis === null ? processReplayMemory({ clock, entriesMax: 1_000 }) : redis
+
+  async function openSidecar(): Promise<number> {
+    let connected = false
+    const sidecar = createSidecar({
+      config: { file, material: NO_MATERIAL, hash: options.case.id },
+      log: {
+        info(entry) {
+          connected ||= 'event' in entry && entry.event === 'pdp_connected'
+          if (connected) write()
+        },
+        warn: write,
+        error: write,
+      },
+      metrics: createMetrics(registry),
+      fetch: fetchFor(config, { jwks, fetched }),
+      clock,
+      random: () => 0.5,
+      replay,
+      nonces: createNonces({ secret: Buffer.alloc(32, 'n'), clock }),
+      readToken: () => '',
+      limits: { keyCooldownMs: 0, keyAgeMaxMs: 600_000, bodyIdleMs: 2_000 },
+    })
+    closers.unshift(() => sidecar.close())
+    const { port } = await sidecar.listen({ host: '127.0.0.1', port: 0 })
+    await until(() => connected)
+    if (config.jwks !== 'unreachable' && config.jwks !== 'slow+huge') await until(() => sidecar.notReady() === null)
+    if (config.config === 'unlink')
+      unlinkUnder(sidecar, join(folder, 'routes.yaml'), JSON.stringify(toText(source, file)))
+    return port
+  }
+
+  const apart = options.case.expect.rss_growth_max_mb === undefined ? null : await openProcess()
+  async function openProcess(): Promise<SidecarProcess> {
+    const served = await startKeyServer([...jwks.values()])
+    const issuers = file.issuers.map(({ issuer, algorithms }, at) => ({
+      issuer,
+      algorithms,
+      jwks_uri: served.urls[at],
+    }))
+    const started = await startProcess({ routeFile: JSON.stringify({ ...toText(source, file), issuers }) })
+    closers.unshift(
+      () => started.stop(),
+      () => served.close(),
+    )
+    return started
+  }
+  const port = apart?.port ?? (await openSidecar())
+  const peakMb = apart === null ? null : (): number => apart.memory().peakMb
+  const replicaPort = redis === null ? null : openReplica
+  async function openReplica(): Promise<number> {
+    registry.clear()
+    return openSidecar()
+  }
+  async function close(): Promise<void> {
+    for (const closer of closers) await closer()
+  }
+  return { port, upstream, pdp: scripted, replicaPort, peakMb, registry, fetched, jwks, close }
+}
+
+const tuplesOf = ({ fixture, case: attack }: WorldOptions): string[] => [
+  ...fixture.tuples,
+  ...grantsOf(fixture, attack.id),
+]
+
+/** Faults of the PDP, and its hanging, are what the real one cannot be made to do. */
+const needsScript = ({ request, setup }: AttackCase): boolean =>
+  setup.config?.pdp !== undefined || (request.steps ?? []).some((step) => /hang PDP/.test(step))
+
+const sharesReplay = ({ request }: AttackCase): boolean =>
+  (request.steps ?? []).some((step) => step.startsWith('send to replica'))
+
+async function openRedis(closers: (() => Promise<void> | void)[]): Promise<ReplayMemory> {
+  if (!hasRedis()) throw new Skip('redis-server is not installed (Debian: redis-server)')
+  const redis = await startRedis()
+  const memory = redisReplayMemory({ url: redis.url, clock: Date.now, onError: () => undefined })
+  closers.push(
+    () => memory.close(),
+    () => redis.kill(),
+  )
+  return memory
+}
+
+/** The route file as it would lie on disk, then gone, and the reload that finds it so. */
+function unlinkUnder(sidecar: Sidecar, path: string, text: string): void {
+  writeFileSync(path, text)
+  const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+  const load = (): LoadedConfig => loadConfig(path)
+  const watching = { path, started: load(), load, apply: sidecar.apply, everyMs: 1_000_000, log: silent }
+  const reload = watchConfig({ ...watching, metrics: createMetrics(new Registry()), clock: Date.now })
+  unlinkSync(path)
+  reload.check()
+  reload.close()
+}
+
+function toText(source: string, file: RouteFile): object {
+  const pdp = { addresses: file.pdp.addresses, insecure: true }
+  return { ...JSON.parse(source), upstream: file.upstream.origin, pdp }
+}
+
+function echo(): Upstream['onUpgrade'] {
+  const server = new WebSocketServer({ noServer: true })
+  return (req, socket, head) =>
+    server.handleUpgrade(req, socket, head, (opened) => {
+      opened.on('message', (data, binary) => opened.send(data, { binary }))
+    })
+}
+
+function routeFileText({ fixture, case: attack }: WorldOptions): string {
+  const config = attack.setup.config ?? {}
+  const issuers = fixture.issuers.map(({ iss, alg }) => ({ issuer: iss, algorithms: alg }))
+  const routes = config.config === 'empty' ? {} : routesOf(fixture.routes, { id: attack.id, config })
+  const document = {
+    portcullis: 'v1',
+    resource: fixture.issuers[0]?.aud,
+    public_url: config.public_origin ?? fixture.pep.public_origin,
+    hosts: fixture.pep.hosts,
+    issuers,
+    upstream: 'http://127.0.0.1:1',
+    pdp: { address: '127.0.0.1:1', insecure: true },
+    routes,
+    ...(config.config === 'unknown key' && { relaton: 'viewer' }),
+  }
+  // JSON is YAML.
+  return JSON.stringify(document, null, 2)
+}
+
+function routesOf(routes: readonly FixtureRoute[], { id, config }: { id: string; config: Config }): object {
+  const listed = routes.filter(
+    ({ only_in: only }) => only === undefined || only === id || config.encodedSlash !== undefined,
+  )
+  return Object.fromEntries(
+    listed.map((route) => {
+      const path = route.p.replaceAll(/:(\w+)/g, '{$1}')
+      const configured = config.route === route.p ? config : {}
+      return [
+        `${route.m} ${route.host ?? ''}${path}`,
+        routeValue(route, { ...configured, route_checks: config.route_checks }),
+      ]
+    }),
+  )
+}
+
+function routeValue(route: FixtureRoute, config: Config): unknown {
+  if (route.public === true) return 'public'
+  const required = /^header\.([\w-]+) == '(.*)'$/.exec(route.require ?? '')
+  const check = required === null ? checksOf(route, config) : { equals: { [`header.${required[1]}`]: required[2] } }
+  const { acr, max_age: maxAge } = config
+  const stepUp = {
+    ...(acr !== undefined && { acr_values: [acr].flat() }),
+    ...(maxAge !== undefined && { max_age: maxAge }),
+  }
+  const options = {
+    ...(route.encodedSlash === 'keep' && { encoded_slash: 'keep' }),
+    ...(route.upgrade !== undefined && { upgrade: route.upgrade }),
+    ...(Object.keys(stepUp).length > 0 && { step_up: stepUp }),
+  }
+  return Object.keys(options).length === 0 ? check : { check, ...options }
+}
+
+/** Asked beside a route's own check in cases that need two questions. */
+const ALTERNATIVE = 'alternative invoice:any'
+
+function checksOf(route: FixtureRoute, config: Config): unknown {
+  if (config.route_checks === 'all:[]') return { all: [] }
+  const check = route.check ?? ''
+  const all = [...(route.all ?? [check])]
+  if (typeof config.resource === 'string') all.splice(0, 1, `${check.split(' ')[0]} ${config.resource}`)
+  if (typeof config.scope === 'string') all.push(`scope ${config.scope}`)
+  if (config.alternative === true) return { any: [...all, ALTERNATIVE] }
+  return all.length === 1 ? all[0] : { all }
+}
+
+/** Routes that are there for one case are a control of it; the fixture has no tuples for them. */
+function grantsOf({ routes }: Fixture, id: string): string[] {
+  const target = routes.find(({ only_in: only }) => only === id)?.check
+  return target === undefined ? [] : [`alice ${target.replace(/\{\w+\}/, '@scope/pkg')}`]
+}
+
+/** How the PDP misbehaves. Faults of an HTTP PDP are translated to what a gRPC stream can do. */
+function scriptFor({ pdp }: Config, allowed: readonly string[]): Script {
+  const answer = tuples(allowed)
+  if (pdp === undefined) return answer
+  const failures: { readonly [name: string]: Script } = {
+    'sleep 10s': () => null,
+    '200 empty': (asked) => withDecision(answer(asked), { active: true, permissions: [] }),
+    'string true': (asked) => withDecision(answer(asked), { permissions: [] }),
+    '500 allow body': () => 'store_unavailable',
+    '302': () => 'moved',
+    'html 502': () => '<html>502</html>',
+    'short batch': (asked) => withDecision(answer(asked), { permissions: [] }),
+    'grpc unavailable': () => 'store_unavailable',
+    'error+deny': (asked) => partly(answer(asked), false),
+    'error+allow': (asked) => partly(answer(asked), true),
+  }
+  if (typeof pdp === 'string' && failures[pdp] !== undefined) return failures[pdp]
+  throw new Skip(`the PDP fault ${String(pdp)} is not known`)
+}
+
+/** The first question undecided, the others all answered alike. */
+function partly(decision: ReturnType<Script>, allowed: boolean): ReturnType<Script> {
+  if (decision === null || typeof decision === 'string') return decision
+  const permissions = decision.permissions.map((result, at) =>
+    at === 0 ? { ...result, allowed: false, error: 'evaluation_limit' } : { ...result, allowed },
+  )
+  return { ...decision, permissions }
+}
+
+function withDecision(decision: ReturnType<Script>, members: object): ReturnType<Script> {
+  return decision === null || typeof decision === 'string' ? decision : { ...decision, ...members }
+}
+
+async function keySets(
+  fixture: Fixture,
+  keyring: Keyring,
+  { jwks }: Config,
+): Promise<Map<string, { keys: unknown[] }>> {
+  const sets = new Map<string, { keys: unknown[] }>()
+  for (const { iss, kid, key } of fixture.issuers) {
+    const jwk = { ...(await exportJWK(keyring(key).publicKey)), kid }
+    sets.set(iss, { keys: [jwk] })
+    if (jwks === 'oct') sets.set(iss, { keys: [{ kty: 'oct', k: 'AAAA', kid }] })
+    if (jwks === 'use=enc') sets.set(iss, { keys: [{ ...jwk, use: 'enc' }] })
+    if (jwks === 'dupkid') sets.set(iss, { keys: [{ ...(await exportJWK(keyring('other').publicKey)), kid }, jwk] })
+    if (jwks === 'rsa1024') {
+      const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 1024 })
+      sets.set(iss, { keys: [{ ...(await exportJWK(publicKey)), kid }] })
+    }
+  }
+  return sets
+}
+
+function fetchFor({ jwks: fault }: Config, { jwks, fetched }: { jwks: World['jwks']; fetched: string[] }): Fetch {
+  return async (url, { signal }) => {
+    fetched.push(url)
+    if (fault === 'unreachable') throw new Error('ECONNREFUSED')
+    if (fault === 'slow+huge') return new Response(endless(signal))
+    for (const [issuer, keys] of jwks) {
+      if (url === `${issuer}/.well-known/openid-configuration`)
+        return Response.json({ issuer, jwks_uri: `${issuer}/jwks` })
+      if (url === `${issuer}/jwks`) return Response.json(keys)
+    }
+    return new Response('', { status: 404 })
+  }
+}
+
+function endless(signal: AbortSignal): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(controller) {
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      if (signal.aborted) controller.error(signal.reason)
+      else controller.enqueue(new Uint8Array(1))
+    },
+  })
+}

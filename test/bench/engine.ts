@@ -1,0 +1,10 @@
+/** Speed and memory of the engine: in process, on PostgreSQL, and against what others would do for the same questions. */
+import { benchMemory } from './engine-memory.ts'
+import { benchPostgres } from './engine-postgres.ts'
+
+const PARTS: Record<string, () => Promise<void>> = { memory: benchMemory, postgres: benchPostgres }
+
+/** `words`: parts to run; all when none is named. */
+export async function bench(words: readonly string[]): Promise<void> {
+  for (const [name, run] of Object.entries(PARTS)) if (words.length === 0 || words.includes(name)) await run()
+}

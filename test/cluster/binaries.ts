@@ -1,0 +1,180 @@
+/** The programs of a real control plane: found in KUBEBUILDER_ASSETS, the cache or the PATH, else built with Go into the cache. */
+import { spawnSync } from 'node:child_process'
+import {
+  accessSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { homedir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { isObject } from '../../sidecar/injector/json.ts'
+
+const PROMETHEUS_OPERATOR = 'github.com/prometheus-operator/prometheus-operator@v0.83.0'
+const PROMETHEUS_CRDS = 'example/prometheus-operator-crd/monitoring.coreos.com'
+const PROGRAMS = ['etcd', 'kube-apiserver', 'kubectl', 'helm'] as const
+type Program = (typeof PROGRAMS)[number]
+/** Definitions of the kinds of others that the chart can write, as published in their Go modules. */
+const DEFINITIONS = {
+  'certificates.yaml': ['github.com/cert-manager/cert-manager@v1.18.2', 'deploy/crds/crd-certificates.yaml'],
+  'issuers.yaml': ['github.com/cert-manager/cert-manager@v1.18.2', 'deploy/crds/crd-issuers.yaml'],
+  'servicemonitors.yaml': [PROMETHEUS_OPERATOR, `${PROMETHEUS_CRDS}_servicemonitors.yaml`],
+  'podmonitors.yaml': [PROMETHEUS_OPERATOR, `${PROMETHEUS_CRDS}_podmonitors.yaml`],
+} as const
+export type Binaries = { readonly [name in Program]: string } & {
+  /** CustomResourceDefinitions, as YAML files. */
+  readonly definitions: readonly string[]
+}
+
+const KUBERNETES = { version: 'v1.36.3', staging: 'v0.36.3', major: '1', minor: '36' } as const
+const HELM_VERSION = 'v3.21.4'
+const BUILD_TIMEOUT_MS = 3_600_000
+
+/** Outside of the repository; XDG_CACHE_HOME moves it. */
+export function cacheFolder(environment: NodeJS.ProcessEnv): string {
+  return join(environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'portcullis-cluster')
+}
+
+/** All programs, or the names of those that are missing and cannot be made here. */
+export function findOrBuild(environment: NodeJS.ProcessEnv): Binaries | { readonly missing: readonly string[] } {
+  const cache = cacheFolder(environment)
+  const find = (name: Program): string | null => locate(name, environment, cache)
+  for (const name of PROGRAMS) {
+    if (find(name) !== null) continue
+    console.log(`${name} is missing: making it in ${cache}, once`)
+    if (name === 'etcd') unpackEtcd(cache)
+    else build(name, cache)
+  }
+  const definitions = Object.keys(DEFINITIONS).map((name) => join(cache, 'definitions', name))
+  fetchDefinitions(cache)
+  const missing = [
+    ...PROGRAMS.filter((name) => find(name) === null),
+    ...definitions.filter((path) => !existsSync(path)),
+  ]
+  if (missing.length > 0) return { missing }
+  const at = (name: Program): string => find(name) ?? ''
+  return {
+    definitions,
+    etcd: at('etcd'),
+    'kube-apiserver': at('kube-apiserver'),
+    kubectl: at('kubectl'),
+    helm: at('helm'),
+  }
+}
+
+function locate(name: Program, environment: NodeJS.ProcessEnv, cache: string): string | null {
+  const { KUBEBUILDER_ASSETS: assets, PATH: path = '' } = environment
+  const folders = [...(assets === undefined ? [] : [assets]), join(cache, 'bin'), ...path.split(delimiter)]
+  return folders.map((folder) => join(folder, name)).find(isProgram) ?? null
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Debian's package, unpacked beside the system rather than installed into it. */
+function unpackEtcd(cache: string): void {
+  const folder = join(cache, 'etcd-package')
+  mkdirSync(folder, { recursive: true })
+  mkdirSync(join(cache, 'bin'), { recursive: true })
+  if (!runs('apt-get', ['download', 'etcd-server'], folder)) return
+  const file = readdirSync(folder).find((name) => name.endsWith('.deb'))
+  if (file === undefined || !runs('dpkg-deb', ['--extract', file, 'content'], folder)) return
+  renameSync(join(folder, 'content', 'usr', 'bin', 'etcd'), join(cache, 'bin', 'etcd'))
+  rmSync(folder, { recursive: true })
+}
+
+const TARGETS: {
+  readonly [name in Exclude<Program, 'etcd'>]: { readonly path: string; readonly set: readonly string[] }
+} = {
+  'kube-apiserver': {
+    path: 'k8s.io/kubernetes/cmd/kube-apiserver',
+    set: [
+      `k8s.io/component-base/version.gitVersion=${KUBERNETES.version}`,
+      `k8s.io/component-base/version.gitMajor=${KUBERNETES.major}`,
+      `k8s.io/component-base/version.gitMinor=${KUBERNETES.minor}`,
+    ],
+  },
+  kubectl: { path: 'k8s.io/kubernetes/cmd/kubectl', set: [] },
+  helm: {
+    path: 'helm.sh/helm/v3/cmd/helm',
+    set: ['chartutil', 'lint/rules'].flatMap((part) => [
+      `helm.sh/helm/v3/pkg/${part}.k8sVersionMajor=${KUBERNETES.major}`,
+      `helm.sh/helm/v3/pkg/${part}.k8sVersionMinor=${KUBERNETES.minor}`,
+    ]),
+  },
+}
+
+/** One module for both, so that what they share is compiled once; at low priority, since it takes minutes. */
+function build(name: Exclude<Program, 'etcd'>, cache: string): void {
+  const folder = join(cache, 'build')
+  mkdirSync(folder, { recursive: true })
+  mkdirSync(join(cache, 'bin'), { recursive: true })
+  const replaces = stagingModules(folder)
+  if (replaces === null) return
+  const lines = [
+    'module portcullis.dev/cluster-binaries',
+    'go 1.26.0',
+    `require k8s.io/kubernetes ${KUBERNETES.version}`,
+    `require helm.sh/helm/v3 ${HELM_VERSION}`,
+    ...replaces.map((module) => `replace ${module} => ${module} ${KUBERNETES.staging}`),
+  ]
+  writeFileSync(join(folder, 'go.mod'), `${lines.join('\n')}\n`)
+  const { path, set } = TARGETS[name]
+  const flags = ['-s', '-w', ...set.flatMap((value) => ['-X', value])].join(' ')
+  const made = join(folder, name)
+  const words = ['-n', '19', 'go', 'build', '-mod=mod', '-p', '1', '-trimpath', '-ldflags', flags, '-o', made, path]
+  if (runs('nice', words, folder)) renameSync(made, join(cache, 'bin', name))
+}
+
+/** Kubernetes replaces its own modules by folders that only its repository has; their published twins stand in. */
+function stagingModules(folder: string): readonly string[] | null {
+  const downloaded = askJson('go', ['mod', 'download', '-json', `k8s.io/kubernetes@${KUBERNETES.version}`], folder)
+  if (!isObject(downloaded) || typeof downloaded.GoMod !== 'string') return null
+  const file = askJson('go', ['mod', 'edit', '-json', downloaded.GoMod], folder)
+  if (!isObject(file) || !Array.isArray(file.Replace)) return null
+  return file.Replace.flatMap((entry: unknown) => {
+    const [from, to] = isObject(entry) ? [entry.Old, entry.New] : []
+    if (!isObject(from) || !isObject(to) || !String(to.Path).startsWith('./staging/')) return []
+    return [String(from.Path)]
+  })
+}
+
+function fetchDefinitions(cache: string): void {
+  const folder = join(cache, 'definitions')
+  mkdirSync(folder, { recursive: true })
+  for (const [name, [module, path]] of Object.entries(DEFINITIONS)) {
+    if (existsSync(join(folder, name))) continue
+    const downloaded = askJson('go', ['mod', 'download', '-json', module], folder)
+    if (isObject(downloaded) && typeof downloaded.Dir === 'string')
+      copyFileSync(join(downloaded.Dir, path), join(folder, name))
+  }
+}
+
+function askJson(program: string, words: readonly string[], cwd: string): unknown {
+  const { status, stdout } = spawnSync(program, words, { cwd, encoding: 'utf8', timeout: BUILD_TIMEOUT_MS })
+  if (status !== 0) return null
+  const value: unknown = JSON.parse(stdout)
+  return value
+}
+
+function runs(program: string, words: readonly string[], cwd: string): boolean {
+  const env = { ...process.env, CGO_ENABLED: '0' }
+  const { status } = spawnSync(program, words, {
+    cwd,
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    timeout: BUILD_TIMEOUT_MS,
+  })
+  return status === 0
+}

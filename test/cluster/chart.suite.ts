@@ -1,0 +1,128 @@
+/** The chart as Helm renders it, validated by the API server itself, for every values file in ci/. */
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { isObject, type JsonObject, objectAt, textAt } from '../../sidecar/injector/json.ts'
+import { type Cluster, NAMESPACE, startCluster } from './cluster.ts'
+
+const CHART = 'charts/portcullis'
+const VALUES = readdirSync(join(CHART, 'ci')).map((name) => join(CHART, 'ci', name))
+const binaries = inject('binaries')
+let cluster: Cluster
+
+beforeAll(async () => {
+  cluster = await startCluster(binaries)
+  for (const name of [NAMESPACE, 'invoices', 'reports']) await cluster.namespace(name)
+  for (const path of binaries.definitions) {
+    // Those of cert-manager are themselves lines of a chart.
+    const text = readFileSync(path, 'utf8').replace(/^.*\{\{.*\n/gm, '')
+    const definition: unknown = parse(text)
+    if (!isObject(definition)) throw new Error(path)
+    const made = await cluster.kube.must('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition)
+    const spec = objectAt(made.spec, 'spec')
+    const served = `/apis/${spec.group}/v1/${textAt(objectAt(spec.names, 'names').plural, 'plural')}`
+    while ((await cluster.kube.send('GET', served)).status !== 200) await delay(100)
+  }
+})
+afterAll(() => cluster?.close())
+
+const helm = (...words: readonly string[]): string =>
+  execFileSync(binaries.helm, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+const render = (values: string, ...more: readonly string[]): string =>
+  helm('template', 'portcullis', CHART, '--namespace', NAMESPACE, '--values', values, ...more)
+
+function objectsOf(text: string): readonly JsonObject[] {
+  const documents = parseAllDocuments(text)
+  if (!Array.isArray(documents)) return []
+  return documents.map((document): unknown => document.toJS()).filter((value) => isObject(value))
+}
+
+/** Where the API server takes objects of this kind. */
+async function pathOf({ apiVersion, kind, metadata }: JsonObject): Promise<string> {
+  const root = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`
+  const { resources } = await cluster.kube.must('GET', root)
+  const found = Array.isArray(resources) ? resources.find((entry) => isObject(entry) && entry.kind === kind) : null
+  if (!isObject(found)) throw new Error(`${apiVersion} ${kind} is not known to the API server`)
+  const { namespace } = objectAt(metadata, 'metadata')
+  return found.namespaced === true ? `${root}/namespaces/${namespace}/${found.name}` : `${root}/${found.name}`
+}
+
+describe.each(VALUES)('%s', (values) => {
+  test('passes helm lint', () => {
+    expect(helm('lint', CHART, '--strict', '--values', values)).toContain('0 chart(s) failed')
+  })
+
+  test('is rendered twice without a difference', () => {
+    expect(render(values)).toBe(render(values))
+  })
+
+  test('is accepted by the API server, every field known to it', async () => {
+    const objects = objectsOf(render(values))
+    expect(objects.length).toBeGreaterThan(4)
+    for (const object of objects) {
+      const path = `${await pathOf(object)}?dryRun=All&fieldValidation=Strict`
+      const answer = await cluster.kube.send('POST', path, object)
+      const what = `${object.kind}/${objectAt(object.metadata, 'metadata').name}`
+      expect([what, answer.status, answer.body.message, answer.warnings]).toEqual([what, 201, undefined, []])
+    }
+  })
+
+  test('makes Pods that Pod Security restricted admits', async () => {
+    await cluster.kube.send('PATCH', `/api/v1/namespaces/${NAMESPACE}`, [
+      { op: 'add', path: '/metadata/labels/pod-security.kubernetes.io~1enforce', value: 'restricted' },
+    ])
+    for (const { kind, spec, metadata } of objectsOf(render(values)).filter(
+      ({ kind }) => kind === 'Deployment' || kind === 'Pod',
+    )) {
+      const template =
+        kind === 'Pod' ? { metadata: metadata ?? {}, spec: spec ?? {} } : objectAt(objectAt(spec, '').template, '')
+      const podSpec = { ...objectAt(template.spec, ''), serviceAccountName: 'default', priorityClassName: null }
+      const labels = objectAt(template.metadata, '').labels ?? {}
+      const answer = await cluster.kube.send('POST', `/api/v1/namespaces/${NAMESPACE}/pods?dryRun=All`, {
+        metadata: { name: 'restricted', labels },
+        spec: podSpec,
+      })
+      expect([answer.status, answer.body.message]).toEqual([201, undefined])
+    }
+  })
+})
+
+describe('values that are refused', () => {
+  test.each([
+    ['a misspelt failurePolicy', 'injector.webhook.failurePolicy=fail'],
+    ['a misspelt name', 'injector.webhok.failurePolicy=Fail'],
+    ['a misspelt name at the top', 'pdpp.enabled=true'],
+    ['an issuer without https', 'pdp.issuer=http://id.example.com'],
+    ['an issuer with a path', 'pdp.issuer=https://id.example.com/x'],
+    ['a caBundle that is no PEM', 'injector.certificates.caBundle=abc'],
+    ['no replica', 'pdp.replicas=0'],
+    ['a gate as root', 'injector.gate.runAsUser=0'],
+    ['a webhook that waits for a minute', 'injector.webhook.timeoutSeconds=60'],
+    ['a webhook over kube-system', 'injector.webhook.excludedNamespaces={default}'],
+    ['a digest that is none', 'pdp.image.digest=sha256:1'],
+    ['a port past the end', 'gatedNamespaces[0].name=x,gatedNamespaces[0].unprotectedPorts[0]=65536'],
+  ])('%s', (_what, set) => {
+    expect(() => render(`${CHART}/ci/minimal-values.yaml`, '--set', set)).toThrow(
+      /values don't meet the specifications/,
+    )
+  })
+
+  test.each([
+    ['no issuer', 'pdp.issuer=', 'pdp.issuer'],
+    ['no Secret for the PDP', 'pdp.secretName=', 'pdp.secretName'],
+    ['no authority', 'injector.certificates.caBundle=', 'injector.certificates.caBundle'],
+  ])('%s', (_what, set, name) => {
+    expect(() => render(`${CHART}/ci/minimal-values.yaml`, '--set', set)).toThrow(name)
+  })
+})
+
+test('native sidecars are used from Kubernetes 1.32 and not below', () => {
+  const native = (version: string): string => render(`${CHART}/ci/minimal-values.yaml`, '--kube-version', version)
+  expect(native('1.32.0')).toContain('nativeSidecars: true')
+  expect(native('v1.34.1-eks-1')).toContain('nativeSidecars: true')
+  expect(native('1.31.9')).toContain('nativeSidecars: false')
+  expect(() => native('1.29.0')).toThrow('kubeVersion')
+})

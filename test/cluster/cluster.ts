@@ -1,0 +1,156 @@
+/** The chart, installed by Helm into a real control plane, with the injector served as its Service says. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parse } from 'yaml'
+import { isObject, type JsonObject, objectAt, textAt, textsAt } from '../../sidecar/injector/json.ts'
+import type { Binaries } from './binaries.ts'
+import { type ControlPlane, startControlPlane } from './control-plane.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    binaries: Binaries
+  }
+}
+
+export const NAMESPACE = 'portcullis'
+const CHART = 'charts/portcullis'
+const WEBHOOK_PORT = 15_443
+
+export type Cluster = ControlPlane & {
+  helm(...words: readonly string[]): string
+  /** Makes a certificate by the command: the authority's path, and the Secret as it prints it. */
+  issue(name: string): { readonly authority: string; readonly secret: string }
+  /** Stores a Secret in the cluster, and lays its files out as the kubelet does for the volume. */
+  mount(secret: string): Promise<void>
+  /** Both; the authority's path. */
+  certify(name: string): Promise<string>
+  /** Serves the injector with the settings that the cluster's ConfigMap holds. */
+  serve(): Promise<void>
+  silence(): Promise<void>
+  /** Of all injectors so far. */
+  injectorLog(): string
+  namespace(name: string, labels?: JsonObject): Promise<void>
+}
+
+/** Throws when the machine has only loopback addresses, which endpoints may not have. */
+export async function startCluster(binaries: Binaries): Promise<Cluster> {
+  const plane = await startControlPlane(binaries)
+  const { kube, folder } = plane
+  const mounted = join(folder, 'tls')
+  let injector: ChildProcess | null = null
+  let log = ''
+
+  const sidecar = (...words: readonly string[]): string =>
+    execFileSync(process.execPath, ['sidecar/main.ts', ...words], { encoding: 'utf8' })
+
+  async function silence(): Promise<void> {
+    const running = injector
+    injector = null
+    if (running === null || running.exitCode !== null) return
+    const ended = once(running, 'exit')
+    running.kill('SIGTERM')
+    await ended
+  }
+
+  async function namespace(name: string, labels: JsonObject = {}): Promise<void> {
+    await kube.must('POST', '/api/v1/namespaces', { metadata: { name, labels } })
+    // No controller makes it here, and admission wants it.
+    await kube.must('POST', `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } })
+  }
+
+  function issue(name: string): { authority: string; secret: string } {
+    const authority = join(folder, `${name}.pem`)
+    const secret = sidecar('injector', 'certificate', '--namespace', NAMESPACE, '--ca-out', authority)
+    return { authority, secret }
+  }
+
+  async function mount(text: string): Promise<void> {
+    const secret: unknown = parse(text)
+    if (!isObject(secret)) throw new Error(text)
+    const secrets = `/api/v1/namespaces/${NAMESPACE}/secrets`
+    const path = `${secrets}/${textAt(objectAt(secret.metadata, 'metadata').name, 'name')}`
+    const exists = (await kube.send('GET', path)).status === 200
+    const { data } = await kube.must(exists ? 'PUT' : 'POST', exists ? path : secrets, secret)
+    mkdirSync(mounted, { recursive: true })
+    for (const [file, content] of textsAt(data, 'data')) writeFileSync(join(mounted, file), content, 'base64')
+  }
+
+  return {
+    ...plane,
+    helm: (...words) =>
+      execFileSync(binaries.helm, words, {
+        encoding: 'utf8',
+        env: { ...process.env, KUBECONFIG: plane.kubeconfig, HELM_DATA_HOME: folder, HELM_CACHE_HOME: folder },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      }),
+    namespace,
+    issue,
+    mount,
+    async certify(name) {
+      const { authority, secret } = issue(name)
+      await mount(secret)
+      return authority
+    },
+    async serve() {
+      const map = await kube.must('GET', `/api/v1/namespaces/${NAMESPACE}/configmaps/portcullis-injector`)
+      const settings = join(folder, 'injector.yaml')
+      writeFileSync(settings, textsAt(map.data, 'data').get('injector.yaml') ?? '')
+      const flags = [
+        `--config=${settings}`,
+        `--certificate=${mounted}`,
+        `--listen=:${WEBHOOK_PORT}`,
+        '--admin-listen=127.0.0.1:0',
+      ]
+      const words = ['sidecar/main.ts', 'injector', ...flags]
+      injector = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] })
+      injector.stdout?.setEncoding('utf8').on('data', (text: string) => {
+        log += text
+      })
+      await once(injector.stdout ?? injector, 'data')
+      await publish(plane)
+      await delay(200)
+    },
+    silence,
+    injectorLog: () => log,
+    async close() {
+      await silence()
+      await plane.close()
+    },
+  }
+}
+
+/** Tells the cluster where the Service's endpoints are, as the controllers would. */
+async function publish({ kube }: ControlPlane): Promise<void> {
+  const address = Object.values(networkInterfaces())
+    .flatMap((entries) => entries ?? [])
+    .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
+  if (address === undefined) throw new Error('this machine has only loopback addresses, which endpoints may not have')
+  const path = `/apis/discovery.k8s.io/v1/namespaces/${NAMESPACE}/endpointslices`
+  const slice = {
+    metadata: { name: 'portcullis-injector', labels: { 'kubernetes.io/service-name': 'portcullis-injector' } },
+    addressType: 'IPv4',
+    endpoints: [{ addresses: [address], conditions: { ready: true } }],
+    ports: [{ name: 'webhook', port: WEBHOOK_PORT, protocol: 'TCP' }],
+  }
+  const answer = await kube.send('POST', path, slice)
+  if (answer.status !== 201 && answer.status !== 409) throw new Error(JSON.stringify(answer.body))
+}
+
+/** What a user installs: the least values, with the certificate that `certify` made. */
+export function installWords(
+  verb: 'install' | 'upgrade',
+  authority: string,
+  more: readonly string[] = [],
+): readonly string[] {
+  const values = [
+    '--values',
+    `${CHART}/ci/minimal-values.yaml`,
+    '--set-file',
+    `injector.certificates.caBundle=${authority}`,
+  ]
+  return [verb, 'portcullis', CHART, '--namespace', NAMESPACE, ...values, ...more]
+}

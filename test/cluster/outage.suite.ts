@@ -1,0 +1,276 @@
+/** What holds while parts are down, and while certificates and versions change. */
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { makeCertificate } from '../../sidecar/injector/certificate.ts'
+import { type JsonObject, listAt, objectAt } from '../../sidecar/injector/json.ts'
+import { parsePod } from '../../sidecar/injector/pod.ts'
+import { type Cluster, installWords, NAMESPACE, startCluster } from './cluster.ts'
+import type { KubeAnswer } from './kube-client.ts'
+
+const ASKING = { 'portcullis.dev/ports': 'http', 'portcullis.dev/routes': 'invoices-routes' }
+const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations'
+let cluster: Cluster
+let authority = ''
+
+beforeAll(async () => {
+  cluster = await startCluster(inject('binaries'))
+  await cluster.namespace(NAMESPACE)
+  authority = await cluster.certify('first')
+  cluster.helm(...installWords('install', authority))
+  await cluster.serve()
+  await cluster.namespace('invoices', { 'portcullis.dev/inject': 'enabled' })
+  await cluster.namespace('payments', { 'portcullis.dev/inject': 'required' })
+})
+afterAll(() => cluster?.close())
+
+let count = 0
+const podOf = (annotations: JsonObject, spec: JsonObject = {}): JsonObject => {
+  count += 1
+  const container = { name: 'app', image: 'example/app:1', ports: [{ name: 'http', containerPort: 8080 }] }
+  return { metadata: { name: `pod-${count}`, annotations }, spec: { containers: [container], ...spec } }
+}
+const create = (namespace: string, object: JsonObject): Promise<KubeAnswer> =>
+  cluster.kube.send('POST', `/api/v1/namespaces/${namespace}/pods?fieldValidation=Strict`, object)
+const asking = (): Promise<KubeAnswer> => create('invoices', podOf(ASKING))
+const message = ({ body }: KubeAnswer): string => String(body.message)
+const imageOf = ({ body }: KubeAnswer): unknown =>
+  parsePod(body).containers.find(({ name }) => name === 'portcullis-gate')?.raw.image
+
+/** The API server takes up changes of its configuration after a moment. */
+async function until(check: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await check()); tries += 1) {
+    if (tries > 100) throw new Error('it did not come true')
+    await delay(100)
+  }
+}
+
+describe('another injector that runs after ours', () => {
+  const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
+  const added: JsonObject[] = []
+  const server = createServer({ cert: made.certificate, key: made.key }, async (req, res) => {
+    const { request } = JSON.parse((await req.setEncoding('utf8').toArray()).join(''))
+    const names = request.object.spec.containers.map(({ name }: { name: string }) => name)
+    const patch = added
+      .filter(({ name }) => !names.includes(name))
+      .map((value) => ({ op: 'add', path: '/spec/containers/-', value }))
+    const encoded = Buffer.from(JSON.stringify(patch)).toString('base64')
+    const response = { uid: request.uid, allowed: true, patchType: 'JSONPatch', patch: encoded }
+    res.end(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response }))
+  })
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const url = `https://localhost:${(server.address() as AddressInfo).port}/`
+    const hook = {
+      name: 'late.example.com',
+      admissionReviewVersions: ['v1'],
+      sideEffects: 'None',
+      clientConfig: { url, caBundle: Buffer.from(made.authority).toString('base64') },
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'invoices' } },
+      rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+    }
+    await cluster.kube.must('POST', WEBHOOKS, { metadata: { name: 'zz-late' }, webhooks: [hook] })
+  })
+  afterAll(async () => {
+    await cluster.kube.must('DELETE', `${WEBHOOKS}/zz-late`)
+    server.closeAllConnections()
+    server.close()
+    await delay(1_000)
+  })
+
+  test('makes the API server call ours once more, which changes nothing (K8S-016)', async () => {
+    added.splice(0, 1, { name: 'late', image: 'example/late:1' })
+    let answer = await asking()
+    await until(async () => {
+      answer = await asking()
+      return parsePod(answer.body).containers.some(({ name }) => name === 'late')
+    })
+    const pod = parsePod(answer.body)
+    expect(pod.containers.map(({ name }) => name)).toEqual(['portcullis-gate', 'app', 'late'])
+    const [gate] = pod.containers
+    expect(listAt(gate?.raw.volumeMounts, '')).toHaveLength(3)
+  })
+
+  test('cannot put a second port of the gated name beside the gate', async () => {
+    added.splice(0, 1, { name: 'thief', image: 'evil', ports: [{ name: 'http', containerPort: 6666 }] })
+    const answer = await asking()
+    expect(answer.status).toBe(403)
+    expect(message(answer)).toContain('port_repeated')
+  })
+})
+
+/** The API server's webhook client has this bundle. */
+async function told(bundle: string): Promise<void> {
+  const wanted = Buffer.from(readFileSync(bundle, 'utf8')).toString('base64')
+  await until(async () => {
+    const config = await cluster.kube.must('GET', `${WEBHOOKS}/portcullis-injector`)
+    const [hook] = listAt(config.webhooks, 'webhooks')
+    return objectAt(objectAt(hook, '').clientConfig, '').caBundle === wanted
+  })
+  await delay(1_000)
+}
+
+describe('the certificate', () => {
+  test('is replaced while Pods go on being made: both authorities, the new pair, the old authority away', async () => {
+    const both = join(cluster.folder, 'both.pem')
+    const next = cluster.issue('second')
+    writeFileSync(both, readFileSync(authority, 'utf8') + readFileSync(next.authority, 'utf8'))
+    cluster.helm(...installWords('upgrade', both))
+    await told(both)
+    expect((await asking()).status).toBe(201)
+    await cluster.mount(next.secret)
+    const log = (): string => cluster.injectorLog()
+    await until(async () => {
+      expect((await asking()).status).toBe(201)
+      return log().includes('certificate_renewed')
+    })
+    cluster.helm(...installWords('upgrade', next.authority))
+    authority = next.authority
+    await told(authority)
+    for (let tries = 0; tries < 5; tries += 1) expect((await asking()).status).toBe(201)
+  })
+
+  test('of an authority that the cluster was not told of is not believed: Pods are refused', async () => {
+    const wrong = await cluster.certify('wrong')
+    await until(async () => cluster.injectorLog().split('certificate_renewed').length > 2)
+    // Connections that are open stay; a new one meets the new certificate.
+    await cluster.silence()
+    await cluster.serve()
+    const refused = await asking()
+    expect(refused.status).toBe(500)
+    expect(message(refused)).toContain('certificate signed by unknown authority')
+    cluster.helm(...installWords('upgrade', wrong))
+    authority = wrong
+    await until(async () => (await asking()).status === 201)
+  })
+})
+
+describe('an upgrade', () => {
+  test('gives new Pods the new gate, and lets old ones live and change', async () => {
+    const before = await asking()
+    const name = String(objectAt(before.body.metadata, '').name)
+    cluster.helm(...installWords('upgrade', authority, ['--set', 'injector.image.tag=0.2.0']))
+    // Between the two, the old injector still runs against the new chart.
+    expect(imageOf(await asking())).toBe('portcullis-sidecar:0.1.0')
+    await cluster.silence()
+    await cluster.serve()
+    expect(imageOf(await asking())).toBe('portcullis-sidecar:0.2.0')
+    const label = [{ op: 'add', path: '/metadata/labels/note', value: 'x' }]
+    expect(await cluster.kube.send('PATCH', `/api/v1/namespaces/invoices/pods/${name}`, label)).toMatchObject({
+      status: 200,
+    })
+  })
+
+  test('is followed by check-cluster, which lists the Pods that were not restarted', () => {
+    const { status, stdout } = checkCluster()
+    expect(status).toBe(1)
+    expect(stdout).toMatch(/gate_mixed {2}invoices\/Pod\/pod-\d+ {2}its gate is not portcullis-sidecar:0\.2\.0/)
+    expect(stdout).toMatch(/policy_missing {2}invoices\/Pod/)
+    expect(stdout).not.toMatch(/webhook_missing|backstop_missing|webhook_open/)
+  })
+})
+
+function checkCluster(...words: readonly string[]): { status: number | null; stdout: string } {
+  const { kubectl } = inject('binaries')
+  return spawnSync(process.execPath, ['sidecar/main.ts', 'check-cluster', '--kubectl', kubectl, ...words], {
+    encoding: 'utf8',
+    env: { ...process.env, KUBECONFIG: cluster.kubeconfig },
+  })
+}
+
+describe('the way around', () => {
+  const service = (name: string, targetPort: number | string): Promise<KubeAnswer> =>
+    cluster.kube.send('POST', '/api/v1/namespaces/invoices/services', {
+      metadata: { name },
+      spec: { selector: { app: 'numbered' }, ports: [{ port: 80, targetPort }] },
+    })
+
+  test('by a Service or a policy beside ours is listed by check-cluster, and gone once it is closed', async () => {
+    const gated = ['--set', 'gatedNamespaces[0].name=invoices', '--set', 'injector.image.tag=0.2.0']
+    cluster.helm(...installWords('upgrade', authority, gated))
+    const pod = podOf(ASKING)
+    await create('invoices', { ...pod, metadata: { ...objectAt(pod.metadata, ''), labels: { app: 'numbered' } } })
+    await service('by-number', 8080)
+    await service('by-name', 'http')
+    const policies = '/apis/networking.k8s.io/v1/namespaces/invoices/networkpolicies'
+    await cluster.kube.must('POST', policies, {
+      metadata: { name: 'open' },
+      spec: { podSelector: { matchLabels: { app: 'numbered' } }, ingress: [{ ports: [{ port: 8080 }] }] },
+    })
+    const { stdout } = checkCluster('--namespace', 'invoices')
+    expect(stdout).toContain('service_bypass  invoices/Service/by-number')
+    expect(stdout).not.toContain('by-name')
+    expect(stdout).toContain('policy_bypass  invoices/NetworkPolicy/open')
+    expect(stdout).not.toContain('NetworkPolicy/portcullis-gates')
+    expect(stdout).not.toContain('policy_missing')
+    await cluster.kube.must('DELETE', `${policies}/open`)
+    await cluster.kube.must('DELETE', '/api/v1/namespaces/invoices/services/by-number')
+    expect(checkCluster('--namespace', 'invoices').stdout).not.toMatch(/_bypass/)
+  })
+})
+
+describe('while the injector is down', () => {
+  const bare = podOf({})
+  test('Pods are refused where they ask for a gate, and everywhere in a required namespace (K8S-005)', async () => {
+    await cluster.silence()
+    for (const answer of [await asking(), await create('payments', bare)]) {
+      expect(answer.status).toBe(500)
+      expect(message(answer)).toContain('failed calling webhook')
+    }
+  })
+
+  test('kube-system and the namespace of the chart are not touched, whatever their labels say (K8S-013)', async () => {
+    await cluster.namespace('kube-system').catch(() => undefined)
+    for (const namespace of ['kube-system', NAMESPACE]) {
+      const label = [{ op: 'add', path: '/metadata/labels/portcullis.dev~1inject', value: 'required' }]
+      await cluster.kube.must('PATCH', `/api/v1/namespaces/${namespace}`, label)
+      const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`
+      await cluster.kube.send('POST', accounts, { metadata: { name: 'default' } })
+      await delay(500)
+      expect(await create(namespace, podOf({}))).toMatchObject({ status: 201 })
+    }
+  })
+
+  test('Pods that exist can be changed and deleted', async () => {
+    const { items } = await cluster.kube.must('GET', '/api/v1/namespaces/invoices/pods')
+    const [first] = listAt(items, 'items')
+    const name = objectAt(objectAt(first, '').metadata, '').name
+    const label = [{ op: 'add', path: '/metadata/labels/note', value: 'y' }]
+    expect(await cluster.kube.send('PATCH', `/api/v1/namespaces/invoices/pods/${name}`, label)).toMatchObject({
+      status: 200,
+    })
+    expect(await cluster.kube.send('DELETE', `/api/v1/namespaces/invoices/pods/${name}`)).toMatchObject({ status: 200 })
+  })
+
+  test('and the webhook made to fail open, the API server itself refuses every bare Pod', async () => {
+    cluster.helm(...installWords('upgrade', authority, ['--set', 'injector.webhook.failurePolicy=Ignore']))
+    await until(async () => (await asking()).status !== 500)
+    const squatter = {
+      initContainers: [
+        { name: 'portcullis-gate', image: 'portcullis-sidecar:0.1.0', restartPolicy: 'Always', command: ['sh'] },
+      ],
+    }
+    const cases: readonly (readonly [KubeAnswer, string])[] = [
+      [await asking(), 'asks for a gate and has none'],
+      [await create('payments', podOf({})), 'requires a gate'],
+      [await create('payments', podOf({ 'portcullis.dev/ports': 'none' })), 'requires a gate'],
+      [await create('payments', podOf(ASKING, squatter)), 'as the injector makes it'],
+      [await create('payments', podOf(ASKING, { hostNetwork: true })), 'network of its node'],
+    ]
+    for (const [answer, said] of cases) {
+      expect(answer.status).toBe(422)
+      expect(message(answer)).toContain(said)
+    }
+    expect(await create('invoices', podOf({}))).toMatchObject({ status: 201 })
+  })
+})
+
+test('uninstalling leaves nothing that stops a Pod', async () => {
+  cluster.helm('uninstall', 'portcullis', '--namespace', NAMESPACE)
+  await until(async () => (await asking()).status === 201)
+  expect(await create('payments', podOf({}))).toMatchObject({ status: 201 })
+})

@@ -1,0 +1,207 @@
+/** What the history checker runs: set-ups in which nothing may be wrong, and mistakes of which each must be caught. */
+import type { Focus } from './history-mix.ts'
+import { type Edit, MISTAKES } from './mistakes.ts'
+
+export type HistorySetup = {
+  /** Default: everything fits. */
+  readonly cacheBytesMax?: number
+  readonly triesMax?: number
+  /** Milliseconds between trims of the log; default: never. */
+  readonly trimMs?: number
+  /** Milliseconds between losses of a third of the cached row sets, picked at random; default: never. */
+  readonly shedMs?: number
+  /** Milliseconds that a writer rests between two writes, at most. Default 10. */
+  readonly restMs?: number
+  readonly focus?: Focus
+  /** Part of the questions goes through tokens, `POST /oauth/decisions` and gRPC, part of the writes through the management API. */
+  readonly served?: boolean
+  /** PostgreSQL crashes and recovers, every so many milliseconds. */
+  readonly crashMs?: number
+  /** Milliseconds that writes pause before they commit, at most. Default 6. */
+  readonly pauseMs?: number
+}
+export type HistoryCase = {
+  readonly name: string
+  readonly edits: readonly Edit[]
+  readonly setup: HistorySetup
+  /** Run in the short form, too. */
+  readonly short: boolean
+}
+
+/** Makes the caches of a node visible to its audit, and its rows liable to be lost. */
+export const HOOKS: readonly Edit[] = [
+  {
+    file: 'store/freshness.ts',
+    find: 'readonly #caches = new Map<LogId, LogCache>()',
+    replace:
+      'readonly #caches = new Map<LogId, LogCache>()\n  protected readonly history = ((globalThis as unknown as { historyCaches?: unknown[] }).historyCaches ??= []).push(() => this.#caches)',
+  },
+  {
+    file: 'store/row-budget.ts',
+    find: '#hand: Evictable | null = null',
+    replace: `#hand: Evictable | null = null
+  protected readonly history = ((globalThis as unknown as { historySheds?: ((share: number) => void)[] }).historySheds ??= []).push((share) => {
+    for (let row = this.#newest; row !== null; ) {
+      const next = row.older
+      if (Math.random() < share) {
+        this.remove(row)
+        row.evict()
+      }
+      row = next
+    }
+  })`,
+  },
+]
+
+const FEW_ROWS = 6_000
+const SHEDDING: HistorySetup = { shedMs: 25, focus: 'groups' }
+const right = (name: string, setup: HistorySetup): HistoryCase => ({ name, edits: [], setup, short: true })
+
+export const RIGHT: readonly HistoryCase[] = [
+  right('everything in memory', {}),
+  right('rows lost at random, groups in motion', { shedMs: 25, trimMs: 100, focus: 'groups' }),
+  right('a cache of a few rows, the log trimmed all the time', { cacheBytesMax: FEW_ROWS, trimMs: 8 }),
+  right('a cache of a few rows, answers from snapshots', { cacheBytesMax: 1_500, triesMax: 1 }),
+  right('PostgreSQL crashing and recovering', { cacheBytesMax: 20_000, trimMs: 50, crashMs: 1_500 }),
+  right('over HTTP and gRPC with tokens', { served: true, trimMs: 40 }),
+]
+
+/** Of the simulation's mistakes those that three processes come by within seconds. */
+const fromSimulation = (name: string, setup: HistorySetup, short = false): HistoryCase => {
+  const mistake = MISTAKES.find((m) => m.name === name)
+  if (mistake === undefined) throw new Error(`the simulation has no mistake "${name}"`)
+  return { name, edits: mistake.edits, setup, short }
+}
+const planted = (
+  name: string,
+  options: { edits: readonly Edit[]; setup?: HistorySetup; short?: boolean },
+): HistoryCase => ({ name, edits: options.edits, setup: options.setup ?? {}, short: options.short ?? false })
+
+const FRESHNESS = 'store/freshness.ts'
+const STORE = 'store/postgres-store.ts'
+const ENTITLEMENTS = 'store/entitlement-cache.ts'
+const RAISE = 'const standing = await raiseRevision(sql, log, {'
+
+/** Locks, deletes, writes and reads in one statement, whose snapshot is older than the lock. */
+const ONE_STATEMENT = `
+  with r as (update revision set revision = revision + 1, write_id = (random() * 1e18)::bigint where organization_id = $1 and not closed returning *),
+  q as (select * from jsonb_to_recordset($2::jsonb) q(op text, object text, relation text, subject text, "expiresAtMs" float8)),
+  d as (delete from relationship t using q, r where q.op = 'delete' and t.organization_id = r.organization_id
+    and t.object = q.object and t.relation = q.relation and t.subject = q.subject returning t.object, t.relation, t.subject),
+  i as (insert into relationship as t (organization_id, object, relation, subject, expires_at)
+    select r.organization_id, q.object, q.relation, q.subject, to_timestamp(q."expiresAtMs" / 1000) from q, r where q.op = 'write'
+    on conflict (organization_id, object, relation, subject) do update set expires_at = excluded.expires_at
+    where t.expires_at is distinct from excluded.expires_at returning object, relation, subject)
+  select revision, write_id::text as "writeId", entitlement_version as "entitlementVersion",
+    entitlement_write_id::text as "entitlementWriteId",
+    (select coalesce(json_agg(k.object || '#' || k.relation || '@' || k.subject), '[]') from (table d union all table i) k) as took from r`
+
+export const ONE_STATEMENT_WRITE: readonly Edit[] = [
+  {
+    file: STORE,
+    find: RAISE,
+    replace: `const only = changes.flatMap((c) => (c.kind === 'tuple' ? [{ op: c.op, ...c.tuple }] : []))
+      const [whole] = only.length < changes.length ? [] : await sql.query<Awaited<ReturnType<typeof raiseRevision>> & { took: string[] }>(\`${ONE_STATEMENT}\`, [log, JSON.stringify(only)])
+      const standing = whole ?? await raiseRevision(sql, log, {`,
+  },
+  {
+    file: STORE,
+    find: 'const effective = await applyChanges({ sql, log, context }, changes)',
+    replace: `const effective = whole === undefined ? await applyChanges({ sql, log, context }, changes)
+        : changes.filter((c) => c.kind === 'tuple' && whole.took.includes(c.tuple.object + '#' + c.tuple.relation + '@' + c.tuple.subject))`,
+  },
+]
+
+export const FAULTS: readonly HistoryCase[] = [
+  planted('answers may be 50 ms old', {
+    short: true,
+    edits: [
+      {
+        file: FRESHNESS,
+        find: 'const vector = await this.#store.vector([...logs])',
+        replace: `const self = this as unknown as { kept?: Map<string, { at: number; vector: Vector }> }
+      self.kept ??= new Map()
+      const kept = self.kept.get([...logs].join(' '))
+      const vector = kept !== undefined && Date.now() - kept.at < 50 ? kept.vector : await this.#store.vector([...logs])
+      if (vector !== kept?.vector) self.kept.set([...logs].join(' '), { at: Date.now(), vector })`,
+      },
+    ],
+  }),
+  fromSimulation('rows of a load are installed without what was applied meanwhile', SHEDDING, true),
+  fromSimulation('a delta goes past its target', {}, true),
+  fromSimulation('two deltas of one log run at once', { restMs: 2, focus: 'memberships' }, true),
+  planted('a write locks and changes in one statement', { short: true, edits: ONE_STATEMENT_WRITE }),
+  planted('the revision is raised without holding its lock', {
+    short: true,
+    edits: [{ file: STORE, find: RAISE, replace: RAISE.replace('(sql, log', '(database, log') }],
+  }),
+  fromSimulation('affectedKeys forgets the groups of a subject', { focus: 'groups' }, true),
+  fromSimulation('a question joins the statement that is under way', {}),
+  fromSimulation('rows newer than the cache are installed', SHEDDING),
+  fromSimulation('several logs are answered at different moments', { focus: 'tree' }, true),
+  fromSimulation('a load survives the emptying of its cache', { trimMs: 5, focus: 'groups', cacheBytesMax: 20_000 }),
+  fromSimulation('a trimmed log is taken for an empty delta', { trimMs: 5 }, true),
+  fromSimulation('closures outlive a change of groups', { focus: 'groups' }),
+  fromSimulation('expiry is judged by another clock than the vector’s', { focus: 'expiry' }),
+  fromSimulation('a closure is kept beyond the expiry of one of its links', { focus: 'expiry', restMs: 300 }),
+  fromSimulation('affectedKeys forgets memberships', { focus: 'memberships' }),
+  fromSimulation('affectedKeys forgets role grants', { focus: 'grants' }),
+  fromSimulation('the tree is taken as it was when the question was asked', { focus: 'tree' }),
+  planted('an answer of the log is cut inside a revision', {
+    edits: [
+      {
+        file: STORE,
+        find: 'const last = entries[entriesMax]',
+        replace: 'if (entries.length > 1) return entries.slice(0, -1)\n  const last = entries[entriesMax]',
+      },
+    ],
+  }),
+  planted('entitlements are kept whatever their version', {
+    setup: { focus: 'gates' },
+    edits: [
+      {
+        file: ENTITLEMENTS,
+        find: 'const kept = known?.name === name ? known :',
+        replace: 'const kept = known !== undefined && name !== null ? known :',
+      },
+    ],
+  }),
+  planted('entitlements of a later version pass for those asked for', {
+    setup: { focus: 'gates' },
+    edits: [
+      {
+        file: ENTITLEMENTS,
+        find: 'if (read.version !== standing.entitlementVersion) return undefined',
+        replace: 'if (read.version < 0) return undefined',
+      },
+    ],
+  }),
+  planted('a snapshot is several snapshots', {
+    setup: { cacheBytesMax: 1_500, triesMax: 1 },
+    edits: [{ file: STORE, find: 'begin isolation level repeatable read read only', replace: 'begin read only' }],
+  }),
+  planted('a write is acknowledged before it is committed', {
+    short: true,
+    edits: [
+      {
+        file: 'store/postgres-connection.ts',
+        find: "await connection.query('commit')",
+        replace: "void connection.query('commit').catch(() => {})",
+      },
+    ],
+  }),
+  planted('a token that was active once is taken for active', {
+    setup: { served: true },
+    edits: [
+      {
+        file: 'serve/decisions.ts',
+        find: 'const token = await deps.introspect(bearerToken(request.raw.headersDistinct.authorization))',
+        replace: `const self = deps as unknown as { known?: Map<string, TokenState> }
+      self.known ??= new Map()
+      const bearer = bearerToken(request.raw.headersDistinct.authorization)
+      const token = self.known.get(bearer) ?? (await deps.introspect(bearer))
+      if (token.active) self.known.set(bearer, token)`,
+      },
+    ],
+  }),
+]

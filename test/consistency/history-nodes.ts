@@ -1,0 +1,210 @@
+/** The three PDP processes of the history checker, and what can be asked of each. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { join } from 'node:path'
+import { create } from '@bufbuild/protobuf'
+import { credentials, makeClientConstructor } from '@grpc/grpc-js'
+import { Pool } from 'undici'
+import { serviceDefinition } from '../../pdp/process/grpc.ts'
+import {
+  type DecideRequest,
+  DecideRequestSchema,
+  type DecideResponse,
+  DecisionService,
+} from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { DecisionRecord } from './history-check.ts'
+import type { Question } from './history-mix.ts'
+import type { NodeCase, NodeWrite, Opened } from './node.ts'
+import type { Audit } from './node-audit.ts'
+
+/** What a decision says, however it was asked for. */
+export type Answered = Pick<DecisionRecord, 'allowed' | 'gates' | 'vector' | 'validUntilMs'> & {
+  /** False: the token was taken for dead, and so nothing was decided. */
+  readonly active: boolean
+}
+export type Written = { readonly revision: number; readonly changed: boolean } | 'refused'
+
+export type OpenNode = {
+  readonly served: Opened['served']
+  decide(question: Question): Promise<Answered>
+  /** `POST /oauth/decisions`. */
+  decideByHttp(question: Question, token: string): Promise<Answered>
+  decideByGrpc(question: Question, token: string): Promise<Answered>
+  write(write: NodeWrite): Promise<Written>
+  audit(): Promise<Audit>
+  close(): Promise<void>
+}
+export type Node = { open(options: NodeCase): Promise<OpenNode>; stop(): Promise<void> }
+
+/** What the node could not answer; the run goes on. */
+export class Unavailable extends Error {}
+
+const SOCKETS_MAX = 48
+type Message = { ready?: true; opened?: Opened; closed?: true; failed?: string }
+
+export async function startNode(): Promise<Node> {
+  const child = fork(join(import.meta.dirname, 'node.ts'), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  await nextMessage(child)
+  return {
+    async open(options) {
+      child.send(options)
+      const { opened } = await nextMessage(child)
+      if (opened === undefined) throw new Error('the node did not open')
+      return connect(opened, async () => {
+        child.send('close')
+        await nextMessage(child)
+      })
+    },
+    async stop() {
+      const ended = new Promise((done) => child.once('exit', done))
+      child.disconnect()
+      await ended
+    },
+  }
+}
+
+function nextMessage(child: ChildProcess): Promise<Message> {
+  return new Promise((resolve, reject) => {
+    const gone = (): void => reject(new Error('a node died'))
+    child.once('exit', gone)
+    child.once('message', (message: Message) => {
+      child.off('exit', gone)
+      if (message.failed === undefined) resolve(message)
+      else reject(new Error(message.failed))
+    })
+  })
+}
+
+function connect(opened: Opened, close: () => Promise<void>): OpenNode {
+  const pools = new Map<string, Pool>()
+  const post = async (url: string, sent: { path: string; body: unknown; token?: string }): Promise<Reply> => {
+    const pool = pools.get(url) ?? new Pool(url, { connections: SOCKETS_MAX })
+    pools.set(url, pool)
+    const headers = { 'content-type': 'application/json' }
+    const {
+      statusCode,
+      headers: received,
+      body,
+    } = await pool.request({
+      method: 'POST',
+      path: sent.path,
+      headers: sent.token === undefined ? headers : { ...headers, authorization: `Bearer ${sent.token}` },
+      body: JSON.stringify(sent.body),
+    })
+    return { status: statusCode, revision: String(received['portcullis-revision'] ?? ''), body: await body.json() }
+  }
+  const grpc = opened.served === null ? null : grpcClient(opened.served.grpc)
+  return {
+    served: opened.served,
+    async decide(question) {
+      const { organization, permissions, entitlements } = question
+      const subject = { type: 'user', id: question.user }
+      return fromNode(
+        expectOk(
+          await post(opened.url, { path: '/decide', body: { organization, subject, permissions, entitlements } }),
+        ),
+      )
+    },
+    async decideByHttp(question, token) {
+      const { permissions, entitlements } = question
+      const body = { permissions, entitlements, subject: { type: 'user', id: question.user } }
+      const reply = expectOk(await post(opened.served?.http ?? '', { path: '/oauth/decisions', body, token }))
+      const active = (reply.body as { organization: string | null }).organization !== null
+      return { ...fromNode(reply), active, vector: parseVector(reply.revision), validUntilMs: undefined }
+    },
+    async decideByGrpc(question, token) {
+      if (grpc === null) throw new TypeError('this case has no gRPC')
+      const { permissions, entitlements } = question
+      const answer = await grpc.decide(
+        create(DecideRequestSchema, {
+          token,
+          permissions: [...permissions],
+          entitlements: [...entitlements],
+          subject: { type: 'user', id: question.user },
+        }),
+      )
+      return fromMessage(answer)
+    },
+    async write(write) {
+      const reply = await post(opened.url, { path: '/write', body: write })
+      return reply.status === 409 ? 'refused' : (expectOk(reply).body as Exclude<Written, 'refused'>)
+    },
+    audit: async () => expectOk(await post(opened.url, { path: '/audit', body: null })).body as Audit,
+    async close() {
+      grpc?.close()
+      await Promise.all([...pools.values()].map((pool) => pool.destroy()))
+      await close()
+    },
+  }
+}
+
+type Reply = { readonly status: number; readonly revision: string; readonly body: unknown }
+
+function expectOk(reply: Reply): Reply {
+  if (reply.status === 200) return reply
+  if (reply.status === 503) throw new Unavailable()
+  throw new Error(`${reply.status} ${JSON.stringify(reply.body)}`)
+}
+
+type Said = {
+  readonly permissions: readonly { readonly allowed: boolean; readonly error?: string }[]
+  readonly entitlements: Readonly<Record<string, { value: { enabled?: unknown }; version: number } | null>>
+  readonly revision?: string
+  readonly validUntilMs?: number | null
+}
+
+function fromNode({ body }: Reply): Answered {
+  const said = body as Said
+  const failed = said.permissions.find((p) => p.error !== undefined)
+  if (failed !== undefined) throw new Error(`an item could not be decided: ${failed.error}`)
+  const gates = Object.entries(said.entitlements).map(([key, found]) => [
+    key,
+    found === null ? null : { enabled: found.value.enabled === true, version: found.version },
+  ])
+  return {
+    active: true,
+    allowed: said.permissions.map((p) => p.allowed),
+    gates: Object.fromEntries(gates),
+    vector: parseVector(said.revision ?? ''),
+    validUntilMs: said.validUntilMs,
+  }
+}
+
+function fromMessage(answer: DecideResponse): Answered {
+  const gates = Object.entries(answer.entitlements).map(([key, found]) => [
+    key,
+    found.value === undefined ? null : { enabled: found.value.enabled === true, version: Number(found.version) },
+  ])
+  return {
+    active: answer.active,
+    allowed: answer.permissions.map((p) => p.allowed),
+    gates: Object.fromEntries(gates),
+    vector: parseVector(answer.revision),
+    validUntilMs: answer.validUntilMs === 0 ? null : answer.validUntilMs,
+  }
+}
+
+const parseVector = (text: string): DecisionRecord['vector'] =>
+  text === '' ? [] : JSON.parse(Buffer.from(text, 'base64url').toString())
+
+function grpcClient(address: string) {
+  const definition = serviceDefinition(DecisionService)
+  const Client = makeClientConstructor(definition, 'DecisionService')
+  const client = new Client(address, credentials.createInsecure())
+  const { path, requestSerialize, responseDeserialize } = definition.decide
+  return {
+    decide: (request: DecideRequest): Promise<DecideResponse> =>
+      new Promise((resolve, reject) => {
+        client.makeUnaryRequest<DecideRequest, DecideResponse>(
+          path,
+          requestSerialize,
+          responseDeserialize,
+          request,
+          (error, value) => {
+            if (error === null && value !== undefined) resolve(value)
+            else reject(error?.code === 14 ? new Unavailable() : error)
+          },
+        )
+      }),
+    close: () => client.close(),
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * `npm run consistency [-- --seconds N] [-- --case TEXT]`: checks the histories of three PDP processes on one PostgreSQL, then
+ * that every planted fault is caught. Without --seconds until 100,000 decisions were judged. Exit 0: none wrong, all caught.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { startEmbeddedPostgres } from '../../pdp/store/postgres-embedded.ts'
+import { FAULTS, type HistoryCase, HOOKS, RIGHT } from './history-cases.ts'
+import type { Violation } from './history-check.ts'
+import { startNode } from './history-nodes.ts'
+import { createTemplate, type Outcome, type RunOptions, runCase } from './history-run.ts'
+import { plantSource } from './mistakes.ts'
+
+type Rig = Pick<RunOptions, 'nodes' | 'serverUrl'>
+type Plan = {
+  readonly right: readonly HistoryCase[]
+  readonly rightMs: number
+  readonly faults: readonly HistoryCase[]
+  readonly faultMsMax: number
+  readonly decisionsMin: number
+}
+
+const DECISIONS_MIN = 100_000
+const ROUNDS_MAX = 20
+/** Of the seconds given; the rest goes to the faults, and to opening and closing. */
+const SHORT_RIGHT_SHARE = 0.3
+/** Most are caught within a second. */
+const FAULT_MS_MAX = 20_000
+
+const { values: given } = parseArgs({ options: { seconds: { type: 'string' }, case: { type: 'string' } } })
+function planOf(words: { seconds?: string | undefined; case?: string | undefined }): Plan {
+  const seconds = words.seconds === undefined ? null : Number(words.seconds)
+  if (seconds !== null && !(seconds > 0)) throw new TypeError('--seconds is not a number of seconds')
+  const chosen = (all: readonly HistoryCase[]): readonly HistoryCase[] =>
+    words.case === undefined ? all : all.filter((c) => new RegExp(words.case ?? '').test(c.name))
+  const short = seconds !== null && words.case === undefined
+  const right = chosen(RIGHT)
+  return {
+    right,
+    rightMs:
+      seconds === null ? 12_000 : (seconds * 1_000 * (short ? SHORT_RIGHT_SHARE : 1)) / Math.max(1, right.length),
+    faults: chosen(FAULTS).filter((c) => c.short || !short),
+    faultMsMax: FAULT_MS_MAX,
+    decisionsMin: seconds === null && words.case === undefined ? DECISIONS_MIN : 0,
+  }
+}
+
+/** @returns the exit code. */
+async function main(plan: Plan): Promise<number> {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-history-'))
+  // Crashes are those of processes, not of the machine: what was written to the disk's cache survives them.
+  const settings = { fsync: 'off', full_page_writes: 'off', max_connections: '200' }
+  const postgres = await startEmbeddedPostgres({ dataDirectory, settings })
+  const nodes = await Promise.all([startNode(), startNode(), startNode()])
+  try {
+    await createTemplate(postgres.connectionString)
+    return await runAll(plan, { nodes, serverUrl: postgres.connectionString })
+  } finally {
+    await Promise.all(nodes.map((node) => node.stop()))
+    await postgres.stop()
+    await rm(dataDirectory, { recursive: true, force: true })
+  }
+}
+
+async function runAll(plan: Plan, rig: Rig): Promise<number> {
+  let decisions = 0
+  let violations = 0
+  const source = plantSource('history', HOOKS)
+  for (let round = 0; round === 0 || (decisions < plan.decisionsMin && round < ROUNDS_MAX); round++) {
+    for (const item of plan.right) {
+      const outcome = await runCase(item, { ...rig, root: source, durationMs: plan.rightMs, stopEarly: false })
+      decisions += outcome.decisions
+      violations += outcome.violations.length
+      report(item, outcome)
+    }
+  }
+  let caught = 0
+  for (const item of plan.faults) {
+    const planted = plantOrExplain(item)
+    if (planted === null) continue
+    const outcome = await runCase(item, { ...rig, root: planted, durationMs: plan.faultMsMax, stopEarly: true })
+    if (outcome.violations.length > 0) caught++
+    report(item, outcome)
+  }
+  const enough = decisions >= plan.decisionsMin
+  const faults = plan.faults.length
+  console.log(`${decisions} decisions, ${violations} violations; ${caught} of ${faults} planted faults caught`)
+  return violations === 0 && caught === faults && enough ? 0 : 1
+}
+
+/** A fault that no longer fits the source counts as one that was not caught. */
+function plantOrExplain(item: HistoryCase): string | null {
+  try {
+    return plantSource(`history ${item.name}`, [...HOOKS, ...item.edits])
+  } catch (error) {
+    console.log(`planted: ${item.name}: NOT PLANTED: ${error instanceof Error ? error.message : error}`)
+    return null
+  }
+}
+
+const EXAMPLES_MAX = 3
+
+function report(item: HistoryCase, outcome: Outcome): void {
+  const planted = item.edits.length > 0
+  const counts = Map.groupBy(outcome.violations, (v: Violation) => v.rule)
+  const found = [...counts].map(([rule, all]) => `${all.length} ${rule}`).join(', ')
+  const crashes = outcome.crashes > 0 ? `, ${outcome.crashes} crashes, ${outcome.unanswered} unanswered` : ''
+  console.log(
+    `${planted ? 'planted: ' : ''}${item.name}: ${outcome.decisions} decisions, ${outcome.writes} writes, ` +
+      `${outcome.rowSetsCompared} cached row sets compared${crashes}; ` +
+      (planted
+        ? found === ''
+          ? 'NOT CAUGHT'
+          : `caught: ${found}`
+        : found === ''
+          ? 'nothing wrong'
+          : `WRONG: ${found}`),
+  )
+  if (planted || found === '') return
+  for (const { rule, message } of outcome.violations.slice(0, EXAMPLES_MAX)) console.log(`  ${rule}: ${message}`)
+}
+
+process.exitCode = await main(planOf(given)).catch((error: unknown) => {
+  console.error(error)
+  return 1
+})

@@ -1,0 +1,238 @@
+/** Mistakes that the checkers must find: edits of the real source, applied to a copy of it, so that the code has no switches. */
+import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Engine, Setup } from './simulate.ts'
+
+export type Edit = { readonly file: string; readonly find: string; readonly replace: string }
+export type Mistake = { readonly name: string; readonly edits: readonly Edit[]; readonly setup: Setup }
+
+const FRESHNESS = 'store/freshness.ts'
+const CACHE = 'store/log-cache.ts'
+const ROWS = 'store/log-rows.ts'
+const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace })
+
+/** Sets of more than two rows are too wide: what happens to them is otherwise too rare to be seen. */
+export const WIDE: readonly Edit[] = [
+  edit('store/contracts.ts', 'export const SET_ROWS_MAX = 1_000', 'export const SET_ROWS_MAX = 2'),
+]
+const SMALL = { cacheBytesMax: 8_000, trim: 0.01 }
+
+export const MISTAKES: readonly Mistake[] = [
+  {
+    name: 'a question joins the statement that is under way',
+    setup: {},
+    edits: [
+      edit(
+        FRESHNESS,
+        'const vector = await this.#store.vector([...logs])',
+        'const flying = this.#store.vector([...logs]); Object.assign(this, { flying, sentTick }); const vector = await flying',
+      ),
+      edit(
+        FRESHNESS,
+        'this.#waves.add({\n        question,',
+        'const { flying, sentTick } = this as unknown as { flying?: Promise<Vector>; sentTick: number }; const add = (pending: Pending) => flying === undefined ? this.#waves.add(pending) : void flying.then((vector) => this.#settle([pending], { vector, sentTick }), reject); add({\n        question,',
+      ),
+    ],
+  },
+  {
+    name: 'rows of a load are installed without what was applied meanwhile',
+    setup: SMALL,
+    edits: [edit(CACHE, 'for (const { change } of later) aside.apply(change)', '')],
+  },
+  {
+    name: 'rows newer than the cache are installed',
+    setup: { ...SMALL, cacheBytesMax: 4_500, focus: 'groups', focusShare: 0.35, steps: 500 },
+    edits: [
+      edit(
+        FRESHNESS,
+        "if (target === null || cache.compare(target, this.#tick) !== 'behind') finish()",
+        'if (true) finish()',
+      ),
+      edit(CACHE, '||\n      readAt.revision > this.standing.revision', ''),
+    ],
+  },
+  {
+    name: 'several logs are answered at different moments',
+    setup: {},
+    edits: [edit(FRESHNESS, 'if (!passed) return moment', 'if (passed || !passed) return moment')],
+  },
+  {
+    name: 'a load survives the emptying of its cache',
+    setup: { trim: 0.2, focus: 'groups', steps: 500 },
+    edits: [edit(CACHE, 'load.generation !== this.generation ||', '')],
+  },
+  {
+    name: 'a trimmed log is taken for an empty delta',
+    setup: { trim: 0.04 },
+    edits: [
+      edit(CACHE, 'if (!continues(from, target.standing, entries)) {', 'if (entries.length > 1e9 || !continues) {'),
+    ],
+  },
+  {
+    name: 'two deltas of one log run at once',
+    setup: { focus: 'groups' },
+    edits: [
+      edit(
+        FRESHNESS,
+        'if (cache.await({ target, run })) this.#deltas.add(cache)',
+        'cache.await({ target, run }); this.#deltas.add(cache)',
+      ),
+      edit(CACHE, 'if (this.standing !== from) return // emptied meanwhile, and standing elsewhere', ''),
+      edit(
+        CACHE,
+        'return known && at === to.revision && writeId === to.writeId',
+        'return known || to !== undefined || at + writeId.length > 0',
+      ),
+    ],
+  },
+  {
+    name: 'closures outlive a change of groups',
+    setup: {},
+    edits: [edit(ROWS, "if (key.kind === 'groups') this.above.clear()", '')],
+  },
+  {
+    name: 'a delta goes past its target',
+    setup: {},
+    edits: [
+      edit(FRESHNESS, 'to: target.standing.revision,', 'to: target.standing.revision + 9,'),
+      edit(
+        CACHE,
+        'return known && at === to.revision && writeId === to.writeId',
+        'return known && at >= to.revision && writeId.length > 0',
+      ),
+    ],
+  },
+  {
+    name: 'every second question is answered without asking the store',
+    setup: {},
+    edits: [
+      edit(
+        FRESHNESS,
+        'this.#settle(all, { vector, sentTick })',
+        'Object.assign(this, { last: { vector, sentTick } }); this.#settle(all, { vector, sentTick })',
+      ),
+      edit(
+        FRESHNESS,
+        'this.#waves.add({\n        question,',
+        'const { last } = this as unknown as { last?: Moment }; const add = (pending: Pending) => last === undefined || this.#tick % 2 === 0 ? this.#waves.add(pending) : this.#settle([pending], last); add({\n        question,',
+      ),
+    ],
+  },
+  {
+    name: 'expiry is judged by another clock than the vector’s',
+    setup: {},
+    edits: [edit(FRESHNESS, 'view.begin(moment.vector.clockMs)', 'view.begin(moment.vector.clockMs - 40)')],
+  },
+  {
+    name: 'a closure is kept beyond the expiry of one of its links',
+    setup: { focus: 'groups' },
+    edits: [
+      edit(
+        'store/rows-view.ts',
+        'if (kept !== undefined && this.#live(kept.untilMs)) return kept',
+        'if (kept !== undefined) return kept',
+      ),
+    ],
+  },
+  {
+    name: 'affectedKeys forgets the groups of a subject',
+    setup: {},
+    edits: [
+      edit(
+        'store/affected-keys.ts',
+        "if (isGroupMembership(change)) keys.push({ log, kind: 'groups', subject })",
+        'isGroupMembership(change)',
+      ),
+    ],
+  },
+  {
+    name: 'affectedKeys forgets memberships',
+    setup: {},
+    edits: [edit('store/affected-keys.ts', "return [{ log, kind: 'membership', user: change.user }]", 'return []')],
+  },
+  {
+    name: 'affectedKeys forgets role grants',
+    setup: {},
+    edits: [
+      edit('store/affected-keys.ts', "return [{ log, kind: 'grants', subject: change.grant.subject }]", 'return []'),
+    ],
+  },
+  {
+    name: 'a cache with a load under way jumps',
+    setup: { cacheBytesMax: 4_500, focus: 'groups', focusShare: 0.35, steps: 500 },
+    edits: [edit(CACHE, 'if (newer && this.rows.empty && this.loads.size === 0)', 'if (newer && this.rows.empty)')],
+  },
+  {
+    name: 'the tree is taken as it was when the question was asked',
+    setup: { focus: 'tree' },
+    edits: [
+      edit(FRESHNESS, 'if (scope.known && scope.logs.some((log) => !logs.includes(log))) {', 'if (scope === null) {'),
+    ],
+  },
+  {
+    name: 'a history that was lost in a failover goes unnoticed',
+    setup: { failOver: 0.02 },
+    edits: [
+      edit(
+        CACHE,
+        'const same = this.standing.revision === standing.revision && this.standing.writeId === standing.writeId',
+        'const same = this.standing.revision === standing.revision',
+      ),
+      edit(CACHE, 'if (entry.writeId !== from.writeId) return false', ''),
+    ],
+  },
+  {
+    name: 'a moment from before the question answers it',
+    setup: { failOver: 0.04, steps: 500, focus: 'groups', focusShare: 0.35 },
+    edits: [
+      edit(
+        FRESHNESS,
+        'passedBy !== null && passedBy.sentTick > askedTick &&',
+        'passedBy !== null && askedTick >= 0 &&',
+      ),
+    ],
+  },
+  {
+    name: 'a late, older vector moves a cache back',
+    setup: SMALL,
+    edits: [
+      edit(CACHE, 'if (sentTick > this.confirmedTick) {', 'if (sentTick > -1) {'),
+      edit(CACHE, 'this.rows.clear()\n    this.generation++', ''),
+    ],
+  },
+  {
+    name: 'a write to a wide set is forgotten',
+    setup: { focus: 'wide' },
+    edits: [...WIDE, edit('store/subject-set.ts', 'this.notePresence(subject, null)\n      return', 'return')],
+  },
+]
+
+/** A copy of the source with the edits, each of which must fit exactly once. @returns the folder that holds `pdp`. */
+export function plantSource(name: string, edits: readonly Edit[]): string {
+  const root = join('.cache', 'planted', name.replaceAll(/[^a-z0-9]+/gi, '-'))
+  rmSync(root, { recursive: true, force: true })
+  mkdirSync(root, { recursive: true })
+  cpSync('pdp', join(root, 'pdp'), { recursive: true })
+  symlinkSync(resolve('proto'), join(root, 'proto'))
+  for (const { file, find, replace } of edits) {
+    const path = join(root, 'pdp', file)
+    const parts = readFileSync(path, 'utf8').split(find)
+    if (parts.length !== 2)
+      throw new Error(
+        `"${find}" stands ${parts.length - 1} times in pdp/${file}: the mistake "${name}" has to be planted anew`,
+      )
+    writeFileSync(path, parts.join(replace))
+  }
+  return root
+}
+
+/** The engine of a planted copy. */
+export async function plant(name: string, edits: readonly Edit[]): Promise<Engine> {
+  const root = plantSource(name, edits)
+  const load = (file: string) => import(pathToFileURL(join(root, 'pdp', file)).href)
+  const [{ Freshness }, { answerCheck }, { createModelCompiler }, { readRowSets }] = await Promise.all(
+    [FRESHNESS, 'decide/check.ts', 'decide/models.ts', 'store/memory-rows.ts'].map(load),
+  )
+  return { Freshness, answerCheck, createModelCompiler, readRowSets }
+}

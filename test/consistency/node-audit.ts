@@ -1,0 +1,65 @@
+/** Compares what a node's caches hold with what the database holds, once nothing is being written. */
+import { isDeepStrictEqual } from 'node:util'
+import type { LogId, RowKey, RowSet, Store } from '../../pdp/store/contracts.ts'
+import type { LogCache } from '../../pdp/store/log-cache.ts'
+
+/** What the copy of the source under test hands out; see HOOKS in history-cases.ts. */
+export type Hooks = {
+  historyCaches?: (() => ReadonlyMap<LogId, LogCache>)[]
+  historySheds?: ((share: number) => void)[]
+}
+export type Audit = { readonly compared: number; readonly wrong: readonly string[] }
+
+/** Logs whose cache is behind or ahead of the statement that reads them are passed over: nothing can be said of them. */
+export async function auditCaches(store: Store, caches: ReadonlyMap<LogId, LogCache>): Promise<Audit> {
+  const wrong: string[] = []
+  let compared = 0
+  for (const [log, cache] of caches) {
+    const held = [...cache.rows.all()]
+    const keys = held.map((row) => row.key)
+    if (keys.length === 0) continue
+    const { standing } = cache
+    const reading = await store.rows([log], keys)
+    if (reading.vector.logs.get(log)?.revision !== standing.revision || cache.standing !== standing) continue
+    const stored = new Map(reading.rows.map((rows) => [JSON.stringify(sortedKeys(rows.key)), rows]))
+    for (const { key, content } of held) {
+      const rows = stored.get(JSON.stringify(sortedKeys(key)))
+      compared++
+      if (rows !== undefined && !isDeepStrictEqual(normal(content), normal(contentOf(rows))))
+        wrong.push(`${log} ${standing.revision}: ${nameOf(key)} holds ${JSON.stringify(normal(content))}`)
+    }
+  }
+  return { compared, wrong }
+}
+
+const nameOf = (key: RowKey): string => Object.values(key).join(' ')
+
+function contentOf(rows: RowSet): unknown {
+  if ('subjects' in rows) return rows.subjects
+  if ('groups' in rows) return rows.groups
+  if ('grants' in rows) return rows.grants
+  if ('manifests' in rows) return rows.manifests
+  if ('roles' in rows) return rows.roles
+  if ('membership' in rows) return rows.membership
+  return 'organization' in rows ? rows.organization : null
+}
+
+type Members = { members(): Iterable<string>; expiryOf(subject: string): number | null }
+const isMembers = (content: unknown): content is Members =>
+  content !== null && typeof content === 'object' && 'members' in content && 'expiryOf' in content
+
+/** The same for the same content, whatever its order or its layout in memory. */
+function normal(content: unknown): unknown {
+  if (isMembers(content)) {
+    return normal([...content.members()].map((subject) => ({ subject, expiresAtMs: content.expiryOf(subject) })))
+  }
+  if (!Array.isArray(content)) return sortedKeys(content)
+  return content.map((item) => JSON.stringify(sortedKeys(item))).sort()
+}
+
+function sortedKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortedKeys)
+  if (value === null || typeof value !== 'object') return value
+  const entries = Object.entries(value).map(([key, inner]) => [key, sortedKeys(inner)] as const)
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
+}

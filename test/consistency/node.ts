@@ -1,0 +1,185 @@
+/**
+ * One PDP process of the history checker: opens the source that it is told to, mutated or not, shakes the order of its
+ * statements, and answers over HTTP. Started by fork; one case after the other.
+ */
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import pg from 'pg'
+import type { DecideRequest, Pdp, PdpOptions } from '../../pdp/pdp.ts'
+import type { Change, LogId, Sql, Store } from '../../pdp/store/contracts.ts'
+import { auditCaches, type Hooks } from './node-audit.ts'
+
+export type NodeCase = {
+  /** Holds the `pdp` folder whose code is to run. */
+  readonly root: string
+  readonly connectionString: string
+  readonly cacheBytesMax: number
+  readonly triesMax: number
+  /** Most statements are quick, a few come very late, before or after they ran; 0 for none. */
+  readonly chaosMs: number
+  /** Milliseconds between losses of cached row sets; null for none. */
+  readonly shedMs: number | null
+  /** The whole process as `portcullis-pdp serve` starts it, besides the bare decision point. */
+  readonly served: { readonly issuer: string; readonly adminSecret: string; readonly masterKey: string } | null
+}
+export type Opened = { readonly url: string; readonly served: { readonly http: string; readonly grpc: string } | null }
+export type NodeWrite = { readonly log: LogId; readonly changes: readonly Change[]; readonly requestId: string }
+type Running = {
+  readonly store: Store
+  readonly sql: Sql
+  readonly pdp: Pdp
+  readonly appendLog: typeof import('../../pdp/store/postgres-log.ts').appendLog
+  readonly opened: Opened
+  close(): Promise<void>
+}
+
+const SHARE_SHED = 0.3
+const NEVER_MS = 2 ** 31 - 1
+
+let chaosMs = 0
+let running: Running | null = null
+
+/** A third of the statements waits before it is sent, a third after its answer came; one in seven of those for long. */
+function shake(): Promise<unknown> {
+  const roll = Math.random()
+  if (chaosMs === 0 || roll < 0.65) return Promise.resolve()
+  return delay(roll > 0.95 ? 15 + Math.random() * 20 : Math.random() * chaosMs)
+}
+
+function shakeStatements(): void {
+  const query = pg.Pool.prototype.query as (...words: unknown[]) => Promise<unknown>
+  pg.Pool.prototype.query = async function shaken(this: pg.Pool, ...words: unknown[]): Promise<unknown> {
+    await shake()
+    const answer = await query.apply(this, words)
+    await shake()
+    return answer
+  } as typeof pg.Pool.prototype.query
+}
+
+async function open(from: NodeCase): Promise<Running> {
+  const load = <T>(file: string): Promise<T> => import(pathToFileURL(join(from.root, 'pdp', file)).href)
+  const hooks = globalThis as Hooks
+  hooks.historyCaches = []
+  hooks.historySheds = []
+  const { openPostgres } = await load<typeof import('../../pdp/store/postgres.ts')>('store/postgres.ts')
+  const { createPdp } = await load<typeof import('../../pdp/create-pdp.ts')>('create-pdp.ts')
+  const { appendLog } = await load<typeof import('../../pdp/store/postgres-log.ts')>('store/postgres-log.ts')
+  const database = await openPostgres({ connectionString: from.connectionString, poolCountMax: 12 })
+  const { cacheBytesMax, triesMax } = from
+  const options: PdpOptions & { cacheBytesMax: number; triesMax: number } = {
+    store: database.store,
+    cacheBytesMax,
+    triesMax,
+  }
+  const pdp = createPdp(options)
+  const served = from.served === null ? null : await serve(load, { ...from.served, url: from.connectionString })
+  const server = await listen()
+  chaosMs = from.chaosMs
+  const shedding = setInterval(
+    () => hooks.historySheds?.forEach((shed) => void shed(SHARE_SHED)),
+    from.shedMs ?? NEVER_MS,
+  )
+  return {
+    store: database.store,
+    sql: database.sql,
+    pdp,
+    appendLog,
+    opened: {
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      served: served === null ? null : { http: served.httpUrl, grpc: served.grpcAddress },
+    },
+    async close() {
+      chaosMs = 0
+      clearInterval(shedding)
+      server.closeAllConnections()
+      await new Promise((done) => server.close(done))
+      await served?.close()
+      await pdp.close()
+    },
+  }
+}
+
+async function serve(
+  load: <T>(file: string) => Promise<T>,
+  given: { issuer: string; adminSecret: string; masterKey: string; url: string },
+) {
+  const { startPdp } = await load<typeof import('../../pdp/start.ts')>('start.ts')
+  const { readConfig } = await load<typeof import('../../pdp/config.ts')>('config.ts')
+  const { createLog } = await load<typeof import('../../pdp/process/log.ts')>('process/log.ts')
+  const { createShutdown } = await load<typeof import('../../pdp/process/shutdown.ts')>('process/shutdown.ts')
+  const config = readConfig({
+    PORTCULLIS_ISSUER: given.issuer,
+    PORTCULLIS_ADMIN_SECRET: given.adminSecret,
+    PORTCULLIS_MASTER_KEY: given.masterKey,
+    PORTCULLIS_HTTP_LISTEN: '127.0.0.1:0',
+    PORTCULLIS_GRPC_LISTEN: '127.0.0.1:0',
+    PORTCULLIS_METRICS_LISTEN: '127.0.0.1:0',
+    DATABASE_URL: given.url,
+  })
+  const log = createLog({ service: 'history', level: 'silent' })
+  return startPdp(config, { log, shutdown: createShutdown({ log, timeoutMs: 10_000 }) })
+}
+
+type Problem = { readonly code?: string }
+
+async function answer(path: string, body: unknown): Promise<unknown> {
+  const node = running
+  if (node === null) throw new Error('no case is open')
+  if (path === '/decide') {
+    const decision = await node.pdp.decide(body as DecideRequest)
+    return { ...decision, entitlements: Object.fromEntries(decision.entitlements) }
+  }
+  if (path === '/write') {
+    const { log, changes, requestId } = body as NodeWrite
+    const context = { actor: 'history', requestId }
+    if (!log.startsWith('#') || log === '#environment') return node.store.write(log, changes, { context })
+    const revision = await node.sql.transaction((sql) => node.appendLog(sql, log, changes, context))
+    return { revision, changed: true }
+  }
+  const audits = []
+  for (const caches of (globalThis as Hooks).historyCaches ?? []) audits.push(await auditCaches(node.store, caches()))
+  return { compared: audits.reduce((n, a) => n + a.compared, 0), wrong: audits.flatMap((a) => a.wrong) }
+}
+
+function listen(): Promise<Server> {
+  const server = createServer((request, response) => {
+    let text = ''
+    request.on('data', (part) => {
+      text += part
+    })
+    request.on('end', async () => {
+      const result = await answer(request.url ?? '', text === '' ? null : JSON.parse(text)).then(
+        (value) => ({ status: 200, value }),
+        (error: Problem) => ({
+          status: error.code === 'store_unavailable' ? 503 : error.code === undefined ? 500 : 409,
+          value: { code: error.code ?? 'internal', message: String(error) },
+        }),
+      )
+      response.writeHead(result.status, { 'content-type': 'application/json' }).end(JSON.stringify(result.value))
+    })
+  })
+  return new Promise((done) => {
+    server.listen(0, '127.0.0.1', () => done(server))
+  })
+}
+
+shakeStatements()
+process.on('message', async (message: NodeCase | 'close') => {
+  try {
+    if (message === 'close') {
+      await running?.close()
+      running = null
+      process.send?.({ closed: true })
+    } else {
+      running = await open(message)
+      process.send?.({ opened: running.opened })
+    }
+  } catch (error) {
+    process.send?.({ failed: String(error instanceof Error ? error.stack : error) })
+  }
+})
+process.on('disconnect', () => process.exit(0))
+process.send?.({ ready: true })

@@ -1,0 +1,221 @@
+/**
+ * A store whose statements take their snapshot, and have their answer arrive, exactly when a seeded scheduler says so, with
+ * lost connections, a trimmed log and history lost to a failover. The history of states is kept, so that every answer can
+ * be compared with what was true.
+ */
+import { PdpError } from '../../pdp/errors.ts'
+import type { LogId, Reading, RowKey, Snapshot, Store, Vector } from '../../pdp/store/contracts.ts'
+import { type Change, DIRECTORY, ENVIRONMENT, TOKENS } from '../../pdp/store/contracts.ts'
+import { emptyLog, type MemoryLog, type MemoryState, START } from '../../pdp/store/memory-log.ts'
+import type { readRowSets } from '../../pdp/store/memory-rows.ts'
+import { applyToMemory } from '../../pdp/store/memory-write.ts'
+
+export type Moment = { readonly state: MemoryState; readonly clockMs: number }
+export type Faults = {
+  /** Share of statements whose answer is lost. */
+  readonly lost?: number
+  /** Entries that one statement answers at most. */
+  readonly entriesMax?: number
+}
+
+export class SimulatedStore {
+  /** Every state that was ever current, oldest first. */
+  readonly moments: Moment[] = []
+  clockMs = 1_000
+  readonly #random: () => number
+  readonly #faults: Faults
+  readonly #events: (() => void)[] = []
+  /** Log -> revision below which entries were trimmed. */
+  #trimmed = new Map<LogId, number>()
+  #writes = 0
+
+  readonly #readRowSets: typeof readRowSets
+
+  constructor(random: () => number, faults: Faults, read: typeof readRowSets) {
+    this.#random = random
+    this.#readRowSets = read
+    this.#faults = faults
+    this.#publish({
+      standings: new Map([ENVIRONMENT, TOKENS, DIRECTORY].map((log) => [log, START])),
+      logs: new Map([[ENVIRONMENT, emptyLog()]]),
+      entries: new Map(),
+      claims: new Map(),
+    })
+  }
+
+  get now(): number {
+    return this.moments.length - 1
+  }
+
+  #state(): MemoryState {
+    const moment = this.moments[this.now]
+    if (moment === undefined) throw new Error('no state')
+    return moment.state
+  }
+
+  #publish(state: MemoryState): void {
+    this.moments.push({ state, clockMs: this.clockMs })
+  }
+
+  /** Lets time pass; rows may expire. */
+  tickClock(ms: number): void {
+    this.clockMs += ms
+    this.#publish(this.#state())
+  }
+
+  commit(log: LogId, changes: readonly Change[]): void {
+    const state = cloneState(this.#state(), log)
+    const context = { actor: 'sim', requestId: `${++this.#writes}` }
+    try {
+      applyToMemory(state, {
+        log,
+        changes,
+        context,
+        preconditions: [],
+        nowMs: this.clockMs,
+        writeId: () => `w${this.#writes}`,
+      })
+    } catch (error) {
+      if (error instanceof PdpError) return // refused, like any write may be
+      throw error
+    }
+    this.#publish(state)
+  }
+
+  trim(): void {
+    for (const [log, standing] of this.#state().standings) {
+      this.#trimmed.set(log, Math.max(this.#trimmed.get(log) ?? 0, standing.revision - Math.floor(this.#random() * 3)))
+    }
+  }
+
+  /** The primary is lost, and a standby that lags a few writes behind takes over. Statements under way fail. */
+  failOver(): void {
+    const back = Math.max(0, this.now - 1 - Math.floor(this.#random() * 4))
+    const older = this.moments[back]
+    if (older === undefined) return
+    for (const event of this.#events.splice(0)) {
+      this.#broken = true
+      event()
+    }
+    for (const event of this.#events.splice(0)) event()
+    this.#broken = false
+    this.#publish(older.state)
+  }
+  #broken = false
+
+  /** Runs one waiting event, whichever the scheduler likes. @returns false when there is none. */
+  step(): boolean {
+    const [event] = this.#events.splice(Math.floor(this.#random() * this.#events.length), 1)
+    event?.()
+    return event !== undefined
+  }
+
+  /** A tick's work is an event like any other. */
+  readonly schedule = (run: () => void): void => {
+    this.#events.push(run)
+  }
+
+  #statement<T>(read: (state: MemoryState) => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#events.push(() => {
+        if (this.#broken) return reject(new PdpError('store_unavailable', 'failed over'))
+        const answer = read(this.#state())
+        const lost = this.#random() < (this.#faults.lost ?? 0)
+        this.#events.push(() => {
+          if (lost || this.#broken) reject(new PdpError('store_unavailable', 'the connection was lost'))
+          else resolve(answer)
+        })
+      })
+    })
+  }
+
+  #vector(state: MemoryState, logs: readonly LogId[]): Vector {
+    const standings = logs.flatMap((log) => {
+      const standing = state.standings.get(log)
+      return standing === undefined ? [] : [[log, standing] as const]
+    })
+    return { clockMs: this.clockMs, logs: new Map(standings) }
+  }
+
+  /** The part of the contract that reads go through. */
+  get store(): Store {
+    const rows = (state: MemoryState, logs: readonly LogId[], keys: readonly RowKey[]): Reading => ({
+      vector: this.#vector(state, logs),
+      rows: this.#readRowSets(state.logs, keys),
+    })
+    const unused = (): never => {
+      throw new Error('not part of the simulation')
+    }
+    return {
+      vector: (logs) => this.#statement((state) => this.#vector(state, logs)),
+      rows: (logs, keys) => this.#statement((state) => rows(state, logs, keys)),
+      entries: (ranges, entriesMax) =>
+        this.#statement((state) => {
+          const all = ranges.flatMap(({ log, from, to }) =>
+            (state.entries.get(log) ?? []).filter(
+              (e, i, entries) =>
+                e.revision >= Math.max(from, this.#trimmed.get(log) ?? 0) &&
+                e.revision <= to &&
+                (e.revision > from || entries[i - 1]?.revision !== e.revision),
+            ),
+          )
+          const max = Math.min(entriesMax, this.#faults.entriesMax ?? entriesMax)
+          const last = all[max]
+          return last === undefined
+            ? all
+            : all.slice(0, max).filter((e) => e.log !== last.log || e.revision !== last.revision)
+        }),
+      snapshot: async (use) => {
+        let held: { state: MemoryState; clockMs: number } | null = null
+        const at: Snapshot = {
+          rows: (logs, keys) =>
+            this.#statement((state) => {
+              held ??= { state, clockMs: this.clockMs }
+              const reading = rows(held.state, logs, keys)
+              return { ...reading, vector: { ...reading.vector, clockMs: held.clockMs } }
+            }),
+          names: unused,
+          entitlements: unused,
+        }
+        return use(at)
+      },
+      write: unused,
+      tuples: unused,
+      entitlements: unused,
+      manifest: unused,
+      organizations: unused,
+      members: unused,
+      roleGrants: unused,
+      roleSets: unused,
+      tupleShapes: unused,
+      close: async () => {},
+    }
+  }
+}
+
+/** The written log is copied, the others are shared: states are never changed once published. */
+function cloneState(state: MemoryState, log: LogId): MemoryState {
+  const logs = new Map(state.logs)
+  const content = logs.get(log)
+  if (content !== undefined) logs.set(log, cloneLog(content))
+  return {
+    standings: new Map(state.standings),
+    logs,
+    entries: new Map([...state.entries].map(([id, entries]) => [id, id === log ? [...entries] : entries])),
+    claims: new Map(state.claims),
+  }
+}
+
+function cloneLog(content: MemoryLog): MemoryLog {
+  const copy = emptyLog()
+  for (const tuple of content.tuples.all()) copy.tuples.put(tuple)
+  return {
+    tuples: copy.tuples,
+    memberships: new Map(content.memberships),
+    grants: new Map(content.grants),
+    entitlements: new Map(content.entitlements),
+    organizations: new Map(content.organizations),
+    manifests: new Map(content.manifests),
+    roles: new Map(content.roles),
+  }
+}

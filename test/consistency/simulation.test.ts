@@ -1,0 +1,53 @@
+/** Thousands of schedules, none wrong; and every planted mistake is found. A failure is replayed by its seed. */
+import { describe, expect, it } from 'vitest'
+import { answerCheck } from '../../pdp/decide/check.ts'
+import { createModelCompiler } from '../../pdp/decide/models.ts'
+import { Freshness } from '../../pdp/store/freshness.ts'
+import { readRowSets } from '../../pdp/store/memory-rows.ts'
+import { MISTAKES, plant, WIDE } from './mistakes.ts'
+import { type Engine, type Setup, simulate } from './simulate.ts'
+
+const ENGINE: Engine = { Freshness, answerCheck, createModelCompiler, readRowSets }
+const SEEDS_MAX = 500
+
+async function run(engine: Engine, setup: Setup, seeds: { from: number; count: number }) {
+  let answered = 0
+  for (let seed = seeds.from; seed < seeds.from + seeds.count; seed++) {
+    const outcome = await simulate(seed, engine, setup)
+    answered += outcome.answered
+    if (outcome.wrong.length > 0) return { answered, seed, wrong: outcome.wrong[0] }
+  }
+  return { answered, seed: null, wrong: null }
+}
+
+describe('the freshness protocol', () => {
+  it.each<[string, number, Setup]>([
+    ['with everything in memory', 2_500, {}],
+    ['with a log trimmed all the time and few rows kept', 2_500, { trim: 0.03, cacheBytesMax: 20_000 }],
+    ['with lost connections and short answers', 2_500, { lost: 0.1, trim: 0.01, entriesMax: 6, cacheBytesMax: 8_000 }],
+    ['with a cache of a few rows', 1_500, { cacheBytesMax: 2_500, triesMax: 4 }],
+    ['with history lost in failovers', 1_500, { failOver: 0.02, trim: 0.01 }],
+    ['with the organization tree in motion', 500, { focus: 'tree', cacheBytesMax: 8_000 }],
+    ['with groups that change and expire', 500, { focus: 'groups', cacheBytesMax: 3_000 }],
+  ])('answers right in every schedule %s', { timeout: 120_000 }, async (_, count, setup) => {
+    const { answered, wrong } = await run(ENGINE, setup, { from: 1, count })
+    expect(wrong).toBeNull()
+    expect(answered).toBeGreaterThan(count * 5)
+  })
+
+  it('answers right in every schedule with sets that are too wide to load', { timeout: 120_000 }, async () => {
+    const engine = await plant('wide sets', WIDE)
+    expect((await run(engine, { cacheBytesMax: 12_000, trim: 0.01 }, { from: 1, count: 500 })).wrong).toBeNull()
+    expect((await run(engine, { focus: 'wide', cacheBytesMax: 9_000 }, { from: 1, count: 500 })).wrong).toBeNull()
+  })
+
+  it.each(MISTAKES.map((m) => [m.name, m] as const))(
+    'shows it when %s',
+    { timeout: 120_000 },
+    async (_, { name, edits, setup }) => {
+      const engine = await plant(name, edits)
+      const { seed } = await run(engine, setup, { from: 1, count: SEEDS_MAX })
+      expect(seed, `not found within ${SEEDS_MAX} schedules`).not.toBeNull()
+    },
+  )
+})

@@ -1,0 +1,151 @@
+/** Everything that the demo runs: the PDP with its embedded PostgreSQL, the invoices API, and the sidecar between. */
+import { createWriteStream, mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { PdpConfig } from '../../pdp/config.ts'
+import { StartError } from '../../pdp/process/exit.ts'
+import { createLog, type Log } from '../../pdp/process/log.ts'
+import { createShutdown, type Shutdown } from '../../pdp/process/shutdown.ts'
+import { type RunningPdp, startPdp } from '../../pdp/start.ts'
+import { readConfig } from '../../sidecar/config.ts'
+import { startSidecar } from '../../sidecar/start.ts'
+import { type InvoicesApi, startInvoicesApi } from './invoices-api.ts'
+
+/** What tokens for the invoices API name as their audience. */
+export const RESOURCE = 'https://invoices.demo.example'
+const LOOPBACK = '127.0.0.1'
+const READY_TIMEOUT_MS = 10_000
+const CLOSE_TIMEOUT_MS = 20_000
+
+export type DemoStack = {
+  readonly issuer: string
+  readonly sidecarUrl: string
+  readonly adminSecret: string
+  readonly api: InvoicesApi
+  stopPdp(): Promise<void>
+  startPdp(): Promise<void>
+}
+export type DemoPorts = {
+  readonly http: number
+  readonly grpc: number
+  readonly metrics: number
+  readonly sidecar: number
+}
+
+export function routeFile(at: {
+  readonly issuer: string
+  readonly upstream: string
+  readonly grpc: string
+  readonly sidecar: string
+}): string {
+  return `portcullis: v1
+resource: ${RESOURCE}
+public_url: ${at.sidecar}
+issuers: [{issuer: "${at.issuer}"}]
+upstream: ${at.upstream}
+pdp: {address: "${at.grpc}", insecure: true}
+routes:
+  GET /public/**: public
+  GET /invoices/{id}: viewer invoice:{id}
+  PUT /invoices/{id}: editor invoice:{id}
+  GET /invoices/{id}/export: {all: ["viewer invoice:{id}", entitlement feature.export]}
+`
+}
+
+/** Adds every part to `shutdown` as it comes up. Throws StartError for what an operator can mend. */
+export async function startStack(options: {
+  dataDirectory: string
+  ports: DemoPorts
+  shutdown: Shutdown
+}): Promise<DemoStack> {
+  const { dataDirectory, ports, shutdown } = options
+  mkdirSync(dataDirectory, { recursive: true })
+  const destination = createWriteStream(join(dataDirectory, 'demo.log'))
+  const log = createLog({ service: 'demo', level: 'info', destination })
+  const config: PdpConfig = {
+    issuer: `http://${LOOPBACK}:${ports.http}`,
+    adminSecret: null,
+    masterKey: null,
+    http: { host: LOOPBACK, port: ports.http },
+    grpc: { host: LOOPBACK, port: ports.grpc },
+    grpcTls: null,
+    serviceAccounts: null,
+    metrics: { host: LOOPBACK, port: ports.metrics },
+    databaseUrl: null,
+    embedEntitlements: 'claims-mode',
+    dataDirectory,
+    logLevel: 'info',
+  }
+  const start = (): Promise<RunningPdp> =>
+    startPdp(config, { log, shutdown: createShutdown({ log, timeoutMs: CLOSE_TIMEOUT_MS }) })
+  let pdp: RunningPdp | null = await start()
+  const stopPdp = async (): Promise<void> => {
+    const running = pdp
+    pdp = null
+    await running?.close()
+  }
+  shutdown.add('pdp', stopPdp)
+  const { adminSecret, grpcAddress } = pdp
+  const api = await startInvoicesApi()
+  shutdown.add('invoices API', api.close)
+  const sidecarUrl = `http://${LOOPBACK}:${ports.sidecar}`
+  const path = join(dataDirectory, 'routes.yaml')
+  writeFileSync(path, routeFile({ issuer: config.issuer, upstream: api.url, grpc: grpcAddress, sidecar: sidecarUrl }))
+  await startDemoSidecar({ path, listen: `${LOOPBACK}:${ports.sidecar}`, log, shutdown })
+  return {
+    issuer: config.issuer,
+    sidecarUrl,
+    adminSecret,
+    api,
+    stopPdp,
+    async startPdp() {
+      pdp = await start()
+    },
+  }
+}
+
+/** As an operator starts it: a route file, and where to listen. */
+async function startDemoSidecar(options: {
+  path: string
+  listen: string
+  log: Log
+  shutdown: Shutdown
+}): Promise<void> {
+  const { path, log, shutdown } = options
+  const admin = await freePort(0)
+  const adminListen = `${LOOPBACK}:${admin ?? 0}`
+  await startSidecar(readConfig({}, { file: path, listen: options.listen, adminListen }), { log, shutdown })
+  const deadline = Date.now() + READY_TIMEOUT_MS
+  while (!(await isReady(`http://${adminListen}/readyz`))) {
+    if (Date.now() > deadline) throw new StartError('The sidecar did not become ready: see demo.log')
+    await delay(10)
+  }
+}
+
+async function isReady(url: string): Promise<boolean> {
+  const answer = await fetch(url)
+  await answer.body?.cancel()
+  return answer.ok
+}
+
+/** Ports that nobody uses: the wanted ones where they are free. */
+export async function choosePorts(wanted: Partial<DemoPorts>): Promise<DemoPorts> {
+  const [http, grpc, metrics, sidecar] = await Promise.all(
+    (['http', 'grpc', 'metrics', 'sidecar'] as const).map(
+      async (name) => (await freePort(wanted[name] ?? 0)) ?? (await freePort(0)) ?? 0,
+    ),
+  )
+  return { http: http ?? 0, grpc: grpc ?? 0, metrics: metrics ?? 0, sidecar: sidecar ?? 0 }
+}
+
+function freePort(port: number): Promise<number | null> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(null))
+    probe.listen(port, LOOPBACK, () => {
+      const address = probe.address()
+      probe.close(() => resolve(address === null || typeof address === 'string' ? null : address.port))
+    })
+  })
+}

@@ -1,0 +1,78 @@
+/** Who and what there is in the demo, set up through the management API as any administrator would. */
+import { clientToken, signIn } from '../support/sign-in.ts'
+import { type DemoStack, RESOURCE } from './demo-stack.ts'
+
+export const ORGANIZATION = 'acme'
+export const GATE = 'feature.export'
+export const ALICE_READS = 'invoice:1#viewer@user:alice'
+export const BOB_IN_GROUP = 'group:accounting#member@user:bob'
+const PASSWORD = 'correct horse battery staple'
+const APP = 'invoices-app'
+const REDIRECT_URI = 'https://app.demo.example/callback'
+const ADMIN_SCOPES =
+  'directory:write manifest:write relationships:write relationships:read entitlements:write clients:write'
+const USERS = { alice: 'Alice', bob: 'Bob' }
+
+export type World = {
+  readonly tokens: { readonly alice: string; readonly bob: string; readonly admin: string }
+  relate(change: { readonly write?: readonly string[]; readonly delete?: readonly string[] }): Promise<void>
+  setGate(enabled: boolean): Promise<void>
+}
+
+/** Safe to repeat on what an earlier run left. Throws Error with the problem when the PDP refuses. */
+export async function createWorld(stack: DemoStack): Promise<World> {
+  const { issuer, adminSecret } = stack
+  const admin = (await clientToken({ issuer, clientId: 'admin', clientSecret: adminSecret, scope: ADMIN_SCOPES }))
+    .access_token
+  const manage = (method: string, path: string, body: object): Promise<void> =>
+    send(issuer, { token: admin, method, path, body })
+  const organization = `/v1/organizations/${ORGANIZATION}`
+  await manage('PUT', organization, { name: 'Acme' })
+  await manage('PUT', '/v1/apps/invoices/manifest', { audiences: [RESOURCE] })
+  await manage('PUT', `/v1/clients/${APP}`, {
+    app: 'invoices',
+    redirect_uris: [REDIRECT_URI],
+    token_endpoint_auth_method: 'none',
+    scope: 'openid',
+  })
+  for (const [id, name] of Object.entries(USERS)) {
+    await manage('PUT', `/v1/users/${id}`, { name, email: email(id), email_verified: true, password: PASSWORD })
+    await manage('PUT', `${organization}/members/${id}`, { role: 'member', status: 'active' })
+  }
+  const relate: World['relate'] = (change) => manage('POST', `${organization}/relationships`, change)
+  const setGate = (enabled: boolean): Promise<void> =>
+    manage('PUT', `${organization}/entitlements/${GATE}`, { value: enabled })
+  // Bob reads invoice 2 as a member of accounting, which is part of finance.
+  const nested = ['invoice:2#viewer@group:finance#member', 'group:finance#member@group:accounting#member', BOB_IN_GROUP]
+  await relate({ write: [ALICE_READS, ...nested] })
+  await setGate(true)
+  const [alice, bob] = await Promise.all(['alice', 'bob'].map((id) => userToken(issuer, id)))
+  return { tokens: { alice: alice ?? '', bob: bob ?? '', admin }, relate, setGate }
+}
+
+const email = (user: string): string => `${user}@acme.example`
+
+/** As an application gets it: authorization code with PKCE, through the sign-in page. */
+async function userToken(issuer: string, user: string): Promise<string> {
+  const { tokens } = await signIn({
+    issuer,
+    clientId: APP,
+    redirectUri: REDIRECT_URI,
+    email: email(user),
+    password: PASSWORD,
+    resource: RESOURCE,
+    organization: ORGANIZATION,
+  })
+  return tokens.access_token
+}
+
+async function send(
+  origin: string,
+  request: { token: string; method: string; path: string; body: object },
+): Promise<void> {
+  const { token, method, path, body } = request
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const response = await fetch(`${origin}${path}`, { method, headers, body: JSON.stringify(body) })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+}

@@ -1,0 +1,114 @@
+/** Lays out one program as its image holds it: the code that it can reach, the packages that this code imports, and nothing else. */
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { dirname, join, normalize, sep } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import ts from 'typescript'
+import { isObject, type JsonObject, objectAt } from '../../sidecar/injector/json.ts'
+
+export const PARTS = ['pdp', 'sidecar'] as const
+export type Part = (typeof PARTS)[number]
+export type Assembly = { readonly files: readonly string[]; readonly packages: readonly string[] }
+
+/** Files beside the code that it reads when it runs. */
+const BESIDE: { readonly [part in Part]: readonly string[] } = { pdp: ['pdp'], sidecar: ['sidecar'] }
+/** Of a package: what no program reads when it runs. */
+const UNREAD =
+  /(?:\.(?:md|markdown|map|d\.[cm]?ts|tsbuildinfo)|(?:^|[\\/])(?:test|tests|docs|example|examples|benchmarks?|\.github))$/i
+
+/** `dist` is what `tsc -p tsconfig.build.json` emits. Throws when an import does not resolve. */
+export function assemble(part: Part, { dist, folder }: { dist: string; folder: string }): Assembly {
+  const { files, packages } = reach(join(part, 'bin.js'), dist)
+  for (const file of files) copy(join(dist, file), join(folder, file))
+  for (const root of BESIDE[part]) {
+    for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
+      if (/\.(?:sql|json|html|css)$/.test(name)) copy(join(root, name), join(folder, root, name))
+    }
+  }
+  const closure = packagesOf(packages)
+  for (const path of closure) {
+    cpSync(path, join(folder, path), { recursive: true, filter: (source) => keep(source, path) })
+  }
+  const { name, version, license } = readJson('package.json')
+  writeFileSync(
+    join(folder, 'package.json'),
+    `${JSON.stringify({ name, version, license, type: 'module' }, null, 2)}\n`,
+  )
+  return { files, packages: closure }
+}
+
+/** Nested packages are copied under their own name, if they are needed. */
+function keep(source: string, root: string): boolean {
+  const inside = source.slice(root.length)
+  return !inside.split(sep).includes('node_modules') && !UNREAD.test(inside)
+}
+
+function copy(from: string, to: string): void {
+  mkdirSync(dirname(to), { recursive: true })
+  cpSync(from, to)
+}
+
+function reach(entry: string, dist: string): { files: readonly string[]; packages: ReadonlySet<string> } {
+  const files = [entry]
+  const packages = new Set<string>()
+  for (const file of files) {
+    const { importedFiles } = ts.preProcessFile(readFileSync(join(dist, file), 'utf8'), true, true)
+    for (const { fileName } of importedFiles) {
+      if (isBuiltin(fileName)) continue
+      if (!fileName.startsWith('.')) {
+        packages.add(nameOf(fileName))
+        continue
+      }
+      const found = normalize(join(dirname(file), fileName))
+      if (!files.includes(found)) files.push(found)
+    }
+  }
+  return { files, packages }
+}
+
+const nameOf = (specifier: string): string => specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
+
+/** Folders of the packages and of everything that they depend on, as Node finds them. Throws when one is not installed. */
+function packagesOf(names: ReadonlySet<string>): readonly string[] {
+  const found = [...names].map((name) => locate(name, '.', true)).filter((path) => path !== null)
+  for (const path of found) {
+    const { dependencies, optionalDependencies, peerDependencies } = readJson(join(path, 'package.json'))
+    const optional = objectAt(optionalDependencies, 'optionalDependencies')
+    const needed = Object.keys(objectAt(dependencies, 'dependencies')).filter((name) => !Object.hasOwn(optional, name))
+    const wished = [...Object.keys(optional), ...Object.keys(objectAt(peerDependencies, 'peerDependencies'))]
+    // Types are for those who compile.
+    const read = (name: string): boolean => !name.startsWith('@types/') && name !== 'undici-types'
+    for (const [name, required] of [
+      ...needed.map((n) => [n, true] as const),
+      ...wished.map((n) => [n, false] as const),
+    ]) {
+      const next = read(name) ? locate(name, path, required) : null
+      if (next !== null && !found.includes(next)) found.push(next)
+    }
+  }
+  return found.toSorted()
+}
+
+function locate(name: string, from: string, required: boolean): string | null {
+  for (let folder = from; ; folder = dirname(folder)) {
+    const path = join(folder, 'node_modules', name)
+    if (existsSync(join(path, 'package.json'))) return path
+    if (folder === '.') break
+  }
+  if (required) throw new Error(`${name}, which ${from} needs, is not installed`)
+  return null
+}
+
+function readJson(path: string): JsonObject {
+  const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
+  if (isObject(value)) return value
+  throw new Error(`${path} holds no object`)
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const part = PARTS.find((name) => name === process.argv[2])
+  const folder = process.argv[3]
+  if (part === undefined || folder === undefined) throw new Error('usage: assemble.ts pdp|sidecar FOLDER')
+  const { files, packages } = assemble(part, { dist: 'dist', folder })
+  console.log(`${part}: ${files.length} files, ${packages.length} packages`)
+}

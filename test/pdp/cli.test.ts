@@ -1,0 +1,127 @@
+/** The command `portcullis-pdp` as an operator runs it. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { isRunning } from '../../pdp/store/postgres-embedded-process.ts'
+
+const MAIN = new URL('../../pdp/main.ts', import.meta.url).pathname
+const BIN = new URL('../../pdp/bin.ts', import.meta.url).pathname
+let dataDirectory: string
+beforeAll(async () => {
+  dataDirectory = await mkdtemp(join(tmpdir(), 'cli-'))
+})
+afterAll(() => rm(dataDirectory, { recursive: true, force: true }))
+
+const ANY_PORTS = {
+  PORTCULLIS_HTTP_LISTEN: '127.0.0.1:0',
+  PORTCULLIS_GRPC_LISTEN: '127.0.0.1:0',
+  PORTCULLIS_METRICS_LISTEN: '127.0.0.1:0',
+}
+function start(args: readonly string[], environment: NodeJS.ProcessEnv = {}, file = MAIN): ChildProcess {
+  const env = { PATH: process.env.PATH, PORTCULLIS_DATA_DIR: dataDirectory, ...environment }
+  return spawn(process.execPath, [file, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+}
+async function ended(child: ChildProcess): Promise<{ status: number | null; out: string; err: string }> {
+  const text = { out: '', err: '' }
+  child.stdout?.on('data', (chunk) => {
+    text.out += chunk
+  })
+  child.stderr?.on('data', (chunk) => {
+    text.err += chunk
+  })
+  const status = await new Promise<number | null>((done) => child.once('close', done))
+  return { status, ...text }
+}
+/** The log entry that says where it listens. */
+function listening(child: ChildProcess): Promise<{ http: string; grpc: string; metrics: string }> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    child.stdout?.on('data', (chunk) => {
+      text += chunk
+      const line = text.split('\n').find((candidate) => candidate.includes('"event":"listening"'))
+      if (line !== undefined) resolve(JSON.parse(line))
+    })
+    child.once('close', () => reject(new Error(`it ended: ${text}`)))
+  })
+}
+
+describe('portcullis-pdp', () => {
+  it('says all mistakes of the environment and exits 64, having started nothing', async () => {
+    const child = start([], {
+      PORTCULLIS_HTTP_LISTEN: '0.0.0.0:0',
+      PORTCULLIS_TYPO: 'x',
+      PORTCULLIS_PORT: 'tcp://10.0.0.1:80',
+    })
+    const { status, out, err } = await ended(child)
+    expect([status, out]).toEqual([64, ''])
+    expect(err.trim().split('\n')).toHaveLength(4)
+    expect(err).toMatch(/^PORTCULLIS_TYPO is not a known setting$/m)
+  })
+
+  it('exits 1 with help for an unknown command', async () => {
+    const { status, err } = await ended(start(['nonsense']))
+    expect([status, err]).toEqual([1, expect.stringMatching(/too many arguments|unknown command/)])
+  })
+
+  it('explains itself', async () => {
+    const { status, out } = await ended(start(['--help'], {}, BIN))
+    expect([status, out]).toEqual([0, expect.stringContaining('PORTCULLIS_GRPC_LISTEN')])
+  })
+
+  it('migrates, serves with probes, and ends with 0 and without a process left on SIGTERM', async () => {
+    const migrated = await ended(start(['migrate']))
+    expect([migrated.status, migrated.err, migrated.out]).toEqual([
+      0,
+      '',
+      expect.stringMatching(/^Applied: 0001-initial/),
+    ])
+    const child = start(['serve'], ANY_PORTS)
+    const end = ended(child)
+    const { http, metrics } = await listening(child)
+    expect((await fetch(`${metrics}/readyz`)).status).toBe(200)
+    expect(await (await fetch(`${metrics}/metrics`)).text()).toContain('portcullis_checks_total')
+    expect((await fetch(`${http}/oauth/decisions`, { method: 'POST' })).status).toBe(401)
+    expect((await fetch(`${http}/.well-known/openid-configuration`)).status).toBe(200)
+    for (const secret of ['admin-secret', 'master-key'])
+      expect((await stat(join(dataDirectory, secret))).mode & 0o777).toBe(0o600)
+    const pid = Number((await readFile(join(dataDirectory, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0])
+    child.kill('SIGTERM')
+    const { status, out, err } = await end
+    expect([status, err, isRunning(pid)]).toEqual([0, '', false])
+    for (const secret of ['admin-secret', 'master-key'])
+      expect(out).not.toContain(await readFile(join(dataDirectory, secret), 'utf8'))
+  })
+
+  it('ends cleanly on a signal while it is still starting', async () => {
+    const child = start([], ANY_PORTS)
+    const end = ended(child)
+    await new Promise((done) => setTimeout(done, 700))
+    child.kill('SIGINT')
+    const { err } = await end
+    expect(err).toBe('')
+    await expect(stat(join(dataDirectory, 'postgres/postmaster.pid'))).rejects.toThrow('ENOENT')
+  })
+
+  it.each([
+    ['PORTCULLIS_HTTP_LISTEN', 'The HTTP listener'],
+    ['PORTCULLIS_GRPC_LISTEN', 'The gRPC listener'],
+    ['PORTCULLIS_METRICS_LISTEN', 'The metrics listener'],
+  ])('says one line when the port of %s is taken, and leaves nothing running', async (name, what) => {
+    const server = createServer()
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    const address = server.address()
+    const place = `127.0.0.1:${address === null || typeof address === 'string' ? 0 : address.port}`
+    const { status, err } = await ended(start([], { ...ANY_PORTS, [name]: place }))
+    expect([status, err]).toEqual([1, `${what} cannot listen on ${place}: another process uses this port\n`])
+    await expect(stat(join(dataDirectory, 'postgres/postmaster.pid'))).rejects.toThrow('ENOENT')
+    await new Promise((done) => server.close(done))
+  })
+
+  it('says one line when the database cannot be reached', async () => {
+    const { status, err } = await ended(start([], { ...ANY_PORTS, DATABASE_URL: 'postgresql://a:b@127.0.0.1:1/x' }))
+    expect([status, err]).toEqual([1, 'PostgreSQL: the database cannot be reached (ECONNREFUSED)\n'])
+  })
+})

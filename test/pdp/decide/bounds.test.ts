@@ -1,0 +1,93 @@
+/** The bounds of evaluation, at the bound and one past it. Past it there is an error, never an answer. */
+import { beforeEach, describe, expect, it } from 'vitest'
+import { createPdp } from '../../../pdp/create-pdp.ts'
+import type { Pdp } from '../../../pdp/pdp.ts'
+import { type Change, ENVIRONMENT, type Store } from '../../../pdp/store/contracts.ts'
+import { memoryStore } from '../../../pdp/store/memory.ts'
+import { user } from '../../../pdp/subjects.ts'
+import { remoteMemoryStore } from '../../support/cached.ts'
+import { given, put } from '../../support/tuples.ts'
+
+const MODEL = `model
+  schema 1.1
+type folder
+  relations
+    define parent: [folder]
+    define viewer: [user] or viewer from parent
+`
+const limit = { code: 'evaluation_limit' }
+const times = (count: number, make: (i: number) => Change): Change[] => Array.from({ length: count }, (_, i) => make(i))
+/** A check of it visits 10,000 tuples: itself, its 4,999 teams, as many empty sets of theirs, and `groups` groups. */
+const wide = (doc: string, groups: number): Change[] => [
+  ...times(4_999, (i) => put(`${doc}#viewer@team:${i}#lead`)),
+  ...times(groups, (i) => put(`${doc}#viewer@group:${i}#member`)),
+]
+
+describe.each([
+  ['memory', memoryStore],
+  ['the cache', remoteMemoryStore],
+])('with %s', (_, open) => {
+  let store: Store
+  let pdp: Pdp
+  beforeEach(async () => {
+    store = open()
+    pdp = createPdp({ store })
+    const manifest = { app: 'files', audiences: [], permissions: {}, roles: {}, model: MODEL }
+    await given(store, ENVIRONMENT, { kind: 'manifest', manifest })
+    await given(store, 'acme')
+  })
+  const can = (resource: string, relation = 'viewer') => pdp.can('acme', user('ann'), relation, resource)
+  const ask = async (...resources: string[]) => {
+    const permissions = resources.map((resource) => ({ relation: 'viewer', resource }))
+    return (await pdp.decide({ organization: 'acme', subject: user('ann'), permissions })).permissions
+  }
+
+  it.each([
+    ['parents', (i: number) => put(`folder:${i}#parent@folder:${i + 1}`), 'folder', 'viewer'],
+    ['usersets', (i: number) => put(`team:${i}#lead@team:${i + 1}#lead`), 'team', 'lead'],
+  ])('25 levels of %s are followed, and 26 are not', async (_name, link, type, relation) => {
+    await given(store, 'acme', ...times(25, link), put(`${type}:25#${relation}@user:ann`))
+    expect(await can(`${type}:1`, relation)).toBe(true)
+    await expect(can(`${type}:0`, relation)).rejects.toMatchObject(limit)
+  })
+
+  it('10,000 tuples are visited for one check, and 10,001 are not', async () => {
+    await given(store, 'acme', ...wide('doc:at', 1), ...wide('doc:past', 2))
+    expect(await can('doc:at')).toBe(false)
+    await expect(can('doc:past')).rejects.toMatchObject(limit)
+    expect(await ask('doc:past', 'doc:at')).toMatchObject([
+      { allowed: false, error: 'evaluation_limit' },
+      { allowed: false, reasonCode: 'none' },
+    ])
+  })
+
+  it('an allow that is found before the bound stands', async () => {
+    await given(store, 'acme', ...wide('doc:past', 2), put('doc:past#viewer@user:ann'))
+    expect(await can('doc:past')).toBe(true)
+  })
+
+  it('100,000 tuples are visited for one request, and 100,001 are not', async () => {
+    await given(store, 'acme', ...wide('doc:at', 1), put('doc:own#viewer@user:ann'))
+    const full = Array<string>(9).fill('doc:at')
+    const at = await ask(...full, 'doc:at')
+    expect(at.map((p) => p.error)).toEqual(Array(10).fill(undefined))
+    const past = await ask(...full, 'doc:at', 'doc:own', 'doc:own')
+    expect(past.slice(0, 10).map((p) => p.error)).toEqual(Array(10).fill(undefined))
+    expect(past.slice(10)).toMatchObject(Array(2).fill({ allowed: false, error: 'evaluation_limit' }))
+  })
+
+  it('checks that reach their own bound count towards that of the request', async () => {
+    await given(store, 'acme', ...wide('doc:past', 2), put('doc:own#viewer@user:ann'))
+    const answers = await ask(...Array<string>(9).fill('doc:past'), 'doc:own', 'doc:past', 'doc:own')
+    expect(answers[9]).toMatchObject({ allowed: true })
+    expect(answers[11]).toMatchObject({ allowed: false, error: 'evaluation_limit' })
+  })
+
+  it('1,000 parents are followed, and 1,001 are not', async () => {
+    const parents = (of: string, count: number) => times(count, (i) => put(`${of}#parent@folder:p${i}`))
+    await given(store, 'acme', ...parents('folder:at', 1_000), ...parents('folder:past', 1_001))
+    await given(store, 'acme', put('folder:p999#viewer@user:ann'))
+    expect(await can('folder:at')).toBe(true)
+    await expect(can('folder:past')).rejects.toMatchObject(limit)
+  })
+})

@@ -1,0 +1,74 @@
+/** A stored tuple counts only if the model that is in force allows it, whatever was in force when it was written. */
+import { beforeEach, describe, expect, it } from 'vitest'
+import { createPdp } from '../../../pdp/create-pdp.ts'
+import type { Pdp } from '../../../pdp/pdp.ts'
+import { ENVIRONMENT, type Store } from '../../../pdp/store/contracts.ts'
+import { memoryStore } from '../../../pdp/store/memory.ts'
+import { user } from '../../../pdp/subjects.ts'
+import { remoteMemoryStore } from '../../support/cached.ts'
+import { given, put } from '../../support/tuples.ts'
+
+const modelText = (types: { viewer: string; parent: string }): string => `model
+  schema 1.1
+type team
+  relations
+    define lead: [user]
+type folder
+  relations
+    define viewer: [user]
+type doc
+  relations
+    define parent: [${types.parent}]
+    define viewer: [${types.viewer}]
+    define reader: viewer from parent
+`
+
+describe.each([
+  ['memory', memoryStore],
+  ['the cache', remoteMemoryStore],
+])('type restrictions with %s', (_, open) => {
+  let store: Store
+  let pdp: Pdp
+  const model = (types: { viewer: string; parent: string }): Promise<void> =>
+    given(store, ENVIRONMENT, {
+      kind: 'manifest',
+      manifest: { app: 'docs', audiences: [], permissions: {}, roles: {}, model: modelText(types) },
+    })
+  const can = (relation: string, resource = 'doc:1') => pdp.can('acme', user('ann'), relation, resource)
+  beforeEach(async () => {
+    store = open()
+    pdp = createPdp({ store })
+    await given(store, 'acme')
+  })
+
+  it.each([
+    ['a user', 'doc:1#viewer@user:ann', 'user', 'service'],
+    ['a wildcard', 'doc:1#viewer@user:*', 'user:*', 'user, service'],
+    ['a userset', 'doc:1#viewer@team:x#lead', 'team#lead', 'user, team'],
+    ['a group', 'doc:1#viewer@group:x#member', 'group#member', 'user'],
+  ])('let %s count as long as the model names it', async (_name, text, allowed, forbidden) => {
+    await given(store, 'acme', put(text), put('team:x#lead@user:ann'), put('group:x#member@user:ann'))
+    for (let round = 0; round < 2; round++) {
+      await model({ viewer: allowed, parent: 'folder' })
+      expect(await can('viewer')).toBe(true)
+      await model({ viewer: forbidden, parent: 'folder' })
+      expect(await can('viewer')).toBe(false)
+    }
+  })
+
+  it('let a parent count as long as the model names its type', async () => {
+    await given(store, 'acme', put('doc:1#parent@folder:f'), put('folder:f#viewer@user:ann'))
+    await model({ viewer: 'user', parent: 'doc, folder' })
+    expect(await can('reader')).toBe(true)
+    await model({ viewer: 'user', parent: 'doc' })
+    expect(await can('reader')).toBe(false)
+  })
+
+  it('let nothing count of a relation that the model dropped', async () => {
+    await given(store, 'acme', put('doc:1#editor@user:ann'), put('doc:2#viewer@doc:1#editor'))
+    expect(await can('editor')).toBe(true)
+    await model({ viewer: 'user', parent: 'doc' })
+    expect(await can('editor')).toBe(false)
+    expect(await can('viewer', 'doc:2')).toBe(false)
+  })
+})

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { clientToken } from '../../support/sign-in.ts'
+import { ACCESS_TOKEN, createFlows, EXCHANGE } from './flows.ts'
+import { API, decode, openWorld, postToken, SECRET, type World } from './harness.ts'
+
+let world: World
+let flows: ReturnType<typeof createFlows>
+beforeAll(async () => {
+  world = await openWorld()
+  flows = createFlows(world)
+})
+afterAll(() => world.close())
+
+const eve = { person: 'eve', organization: 'acme' }
+const token = (form: Record<string, string>, id = 'flows', headers = {}) => postToken(world, form, { id, headers })
+describe('token exchange (RFC 8693)', () => {
+  const exchange = (form: Record<string, string>, id = 'gateway') =>
+    token({ grant_type: EXCHANGE, subject_token_type: ACCESS_TOKEN, ...form }, id)
+  let subject: string
+  beforeAll(async () => {
+    subject = (await flows.code(eve)).tokens.access_token
+  })
+
+  it('narrows scope and resource, and says what it issued', async () => {
+    const { status, headers, body } = await exchange({ subject_token: subject, resource: API, scope: 'orders:read' })
+    expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
+    expect(body).toMatchObject({ issued_token_type: ACCESS_TOKEN, token_type: 'Bearer', scope: 'orders:read' })
+    expect(body).not.toHaveProperty('refresh_token')
+    expect(decode(String(body.access_token)).payload).toMatchObject({
+      sub: 'eve',
+      client_id: 'gateway',
+      aud: API,
+      org: 'acme',
+      org_role: 'developer',
+    })
+    expect(Number(decode(String(body.access_token)).payload.exp)).toBeLessThanOrEqual(
+      Number(decode(subject).payload.exp),
+    )
+  })
+
+  it('names who acts, and who acted before', async () => {
+    const actor = (await clientToken({ issuer: world.issuer, clientId: 'robot', clientSecret: SECRET })).access_token
+    const acting = { actor_token: actor, actor_token_type: ACCESS_TOKEN }
+    const first = (await exchange({ subject_token: subject, ...acting })).body.access_token
+    expect(decode(String(first)).payload.act).toEqual({ sub: 'robot' })
+    const second = (await exchange({ subject_token: String(first), ...acting })).body.access_token
+    expect(decode(String(second)).payload.act).toEqual({ sub: 'robot', act: { sub: 'robot' } })
+    expect(decode(String((await exchange({ subject_token: String(second) })).body.access_token)).payload.act).toEqual({
+      sub: 'robot',
+      act: { sub: 'robot' },
+    })
+  })
+
+  it('can change to another organization of the person', async () => {
+    const ann = (await flows.code({ person: 'ann', organization: 'acme' })).tokens.access_token
+    const { body } = await exchange({ subject_token: ann, organization: 'beta' })
+    expect(decode(String(body.access_token)).payload).toMatchObject({ org: 'beta', org_role: 'viewer' })
+  })
+
+  it('ends after a few generations', async () => {
+    let current = subject
+    for (let generation = 0; generation < 8; generation += 1) {
+      const { status, body } = await exchange({ subject_token: current })
+      expect(status).toBe(200)
+      current = String(body.access_token)
+    }
+    expect(await exchange({ subject_token: current })).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_request' },
+    })
+  })
+
+  it.each([
+    ['no subject_token', { subject_token: '' }, 'invalid_request'],
+    ['a broken subject_token', { subject_token: 'a.b.c' }, 'invalid_request'],
+    ['an unknown subject_token_type', { subject_token_type: 'urn:x' }, 'invalid_request'],
+    ['an actor_token without its type', { actor_token: 'a.b.c' }, 'invalid_request'],
+    ['an actor_token_type without its token', { actor_token_type: ACCESS_TOKEN }, 'invalid_request'],
+    ['a broken actor_token', { actor_token: 'a.b.c', actor_token_type: ACCESS_TOKEN }, 'invalid_request'],
+    [
+      'another requested type',
+      { requested_token_type: 'urn:ietf:params:oauth:token-type:id_token' },
+      'invalid_request',
+    ],
+    ['an audience', { audience: 'x' }, 'invalid_target'],
+    ['an unknown resource', { resource: 'https://unknown.example/' }, 'invalid_target'],
+    ['more scope', { scope: 'openid decisions:read' }, 'invalid_scope'],
+    ['an organization of others', { organization: 'beta' }, 'invalid_request'],
+  ])('is refused with %s', async (_, form, error) => {
+    const answer = await exchange({ subject_token: subject, ...form })
+    expect(answer).toMatchObject({ status: 400, body: { error } })
+  })
+
+  it('is refused for a service token, a bound token without its key, and a client that lacks it', async () => {
+    const robot = (await clientToken({ issuer: world.issuer, clientId: 'robot', clientSecret: SECRET })).access_token
+    expect((await exchange({ subject_token: robot })).body.error).toBe('invalid_request')
+    const bound = (await flows.code({ ...eve, dpop: true })).tokens.access_token
+    expect((await exchange({ subject_token: bound }, 'flows')).body.error).toBe('invalid_request')
+    expect((await exchange({ subject_token: bound })).status).toBe(200)
+    expect((await exchange({ subject_token: subject }, 'web')).body.error).toBe('unauthorized_client')
+    const { tokens } = await flows.code(eve)
+    expect((await exchange({ subject_token: tokens.id_token ?? '' })).body.error).toBe('invalid_request')
+  })
+})

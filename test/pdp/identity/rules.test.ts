@@ -1,0 +1,206 @@
+import { describe, expect, it } from 'vitest'
+import { BusyError, createAttempts, createGate } from '../../../pdp/identity/attempts.ts'
+import {
+  accessTokenClaims,
+  CLAIMS_BYTES_MAX,
+  type Facts,
+  idTokenClaims,
+  UNBOUND,
+} from '../../../pdp/identity/claims.ts'
+import { engineMetadata } from '../../../pdp/identity/clients.ts'
+import { chooseOrganization } from '../../../pdp/identity/consent.ts'
+import { refusedScope, SERVICE_SCOPES, scopesAt } from '../../../pdp/identity/scopes.ts'
+
+const FACTS: Facts = {
+  organization: { id: 'acme', name: 'Acme' },
+  tier: 'owner',
+  held: { roles: ['approver'], permissions: ['invoices:approve'] },
+  entitlements: { version: 7, values: { sso: { enabled: true } } },
+}
+
+describe('claims', () => {
+  it('stand in the access token as far as they are true', () => {
+    expect(accessTokenClaims(FACTS).claims).toEqual({
+      org: 'acme',
+      org_name: 'Acme',
+      org_role: 'owner',
+      roles: ['approver'],
+      permissions: ['invoices:approve'],
+      ent: { sso: { enabled: true } },
+      ent_ver: 7,
+    })
+  })
+
+  it.each([
+    ['org_role', { tier: null }],
+    ['roles', { held: { roles: [], permissions: ['p'] } }],
+    ['permissions', { held: { roles: ['r'], permissions: [] } }],
+    ['ent', { entitlements: null }],
+    ['ent', { entitlements: { version: 7, values: {} } }],
+    ['ent_ver', { entitlements: { version: 7, values: {} } }],
+  ] satisfies [string, Partial<Facts>][])('leave out %s for %j', (claim, change) => {
+    expect(accessTokenClaims({ ...FACTS, ...change }).claims).not.toHaveProperty(claim)
+  })
+
+  it('are none at all when nothing is bound', () => {
+    expect(accessTokenClaims(UNBOUND)).toEqual({ claims: {}, leftOut: [] })
+    expect(accessTokenClaims({ ...UNBOUND, entitlements: FACTS.entitlements }).claims).toEqual({})
+    expect(idTokenClaims(UNBOUND, new Set(['groups']))).toEqual({})
+  })
+
+  it('embed entitlements up to the bound, and none one byte past it', () => {
+    const withText = (length: number): Facts => ({
+      ...FACTS,
+      entitlements: { version: 7, values: { sso: { text: 'x'.repeat(length) } } },
+    })
+    const size = (length: number) => Buffer.byteLength(JSON.stringify(accessTokenClaims(withText(length)).claims))
+    const room = CLAIMS_BYTES_MAX - size(0)
+    expect(accessTokenClaims(withText(room)).leftOut).toEqual([])
+    expect(size(room)).toBe(CLAIMS_BYTES_MAX)
+    const past = accessTokenClaims(withText(room + 1))
+    expect(past.leftOut).toEqual(['entitlements'])
+    expect(past.claims).toMatchObject({ roles: ['approver'] })
+    expect(past.claims).not.toHaveProperty('ent_ver')
+  })
+
+  it('of the ID token have groups for the groups scope only, and never roles or permissions', () => {
+    expect(idTokenClaims(FACTS, new Set(['openid', 'groups']))).toEqual({
+      org: 'acme',
+      org_name: 'Acme',
+      org_role: 'owner',
+      groups: ['approver'],
+    })
+    expect(idTokenClaims(FACTS, new Set(['openid']))).not.toHaveProperty('groups')
+  })
+})
+
+describe('scopes', () => {
+  it.each([
+    ['person', ['openid'], ['openid'], null],
+    ['person', ['openid', 'offline_access'], ['openid'], null],
+    ['person', ['orders:read'], ['orders:read'], null],
+    ['service', ['decisions:read'], ['decisions:read'], null],
+    ['person', ['decisions:read'], ['decisions:read'], 'decisions:read'],
+    ['service', ['openid'], ['openid'], 'openid'],
+    ['service', ['clients:write'], [], 'clients:write'],
+    ['person', ['openid', 'orders:write'], ['openid', 'orders:read'], 'orders:write'],
+  ] as const)('for a %s asking %j, registered %j, refuse %j', (kind, asked, registered, refused) => {
+    expect(refusedScope({ kind, asked, registered })).toBe(refused)
+  })
+
+  it('of services stay with the issuer', () => {
+    const registered = ['openid', 'orders:read', 'offline_access', ...SERVICE_SCOPES]
+    expect(scopesAt({ isIssuer: false }, registered)).toEqual(['openid', 'orders:read'])
+    expect(scopesAt({ isIssuer: true }, registered)).toEqual(['openid', 'orders:read', ...SERVICE_SCOPES])
+  })
+})
+
+describe('the organization of a sign-in', () => {
+  const [acme, beta] = ['acme', 'beta'].map((id) => ({ id, name: id, parent: null })) as [never, never]
+  it.each([
+    ['the only one', null, [acme], null, { kind: 'bound', organization: acme }],
+    ['none, when there is none', null, [], null, { kind: 'unbound' }],
+    ['a choice of several', null, [acme, beta], null, { kind: 'choose', from: [acme, beta] }],
+    ['the one that was asked for', 'beta', [acme, beta], null, { kind: 'bound', organization: beta }],
+    ['none that is not theirs', 'beta', [acme], null, { kind: 'refused' }],
+    ["none for a tenant's client without a membership there", null, [], 'acme', { kind: 'refused' }],
+  ] as const)('is %s', (_, asked, eligible, clientOrganization, choice) => {
+    expect(chooseOrganization({ asked, eligible, clientOrganization })).toEqual(choice)
+  })
+})
+
+describe('tries', () => {
+  const open = (keysMax = 10) => {
+    const time = { ms: 0 }
+    return { time, attempts: createAttempts({ clock: () => time.ms, triesMax: 2, windowMs: 100, keysMax }) }
+  }
+
+  it('are refused one past the bound, until the window is over', () => {
+    const { time, attempts } = open()
+    expect([attempts.take('a'), attempts.take('a'), attempts.take('a')]).toEqual([true, true, false])
+    time.ms = 99
+    expect(attempts.take('a')).toBe(false)
+    time.ms = 100
+    expect(attempts.take('a')).toBe(true)
+  })
+
+  it('are counted per key, given back, and forgotten after a success', () => {
+    const { attempts } = open()
+    attempts.take('a')
+    attempts.take('a')
+    expect(attempts.take('b')).toBe(true)
+    attempts.giveBack('a')
+    expect([attempts.take('a'), attempts.take('a')]).toEqual([true, false])
+    attempts.forget('a')
+    expect(attempts.take('a')).toBe(true)
+    expect(() => attempts.giveBack('unknown')).not.toThrow()
+  })
+
+  it('are remembered for a bounded number of keys', () => {
+    const { attempts } = open(2)
+    for (const key of ['a', 'a', 'b', 'b']) attempts.take(key)
+    expect([attempts.take('a'), attempts.take('b')]).toEqual([false, false])
+    attempts.take('c') // the first is forgotten
+    expect(attempts.take('b')).toBe(false)
+    expect(attempts.take('a')).toBe(true)
+  })
+})
+
+describe('the gate', () => {
+  it('runs a bounded number at once, lets a bounded number wait, and refuses the rest', async () => {
+    const gate = createGate({ runningMax: 2, waitingMax: 1 })
+    let running = 0
+    let most = 0
+    const releases: (() => void)[] = []
+    const work = () =>
+      gate(async () => {
+        running += 1
+        most = Math.max(most, running)
+        await new Promise<void>((done) => releases.push(done))
+        running -= 1
+      })
+    const admitted = [work(), work(), work()]
+    await expect(work()).rejects.toBeInstanceOf(BusyError)
+    for (let i = 0; i < 3; i += 1) {
+      releases.shift()?.()
+      await admitted[i]
+    }
+    expect(most).toBe(2)
+    await expect(gate(async () => 'free again')).resolves.toBe('free again')
+  })
+
+  it('frees its place when the work fails', async () => {
+    const gate = createGate({ runningMax: 1, waitingMax: 0 })
+    await expect(gate(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    await expect(gate(async () => 1)).resolves.toBe(1)
+  })
+})
+
+describe("a client's metadata for the engine", () => {
+  const client = { id: 'c', app: null, organization: null, secretHash: 'hash' }
+  it('leaves out what would make the engine fetch something, and what the client may not be', () => {
+    const metadata = engineMetadata({
+      ...client,
+      metadata: {
+        jwks_uri: 'http://169.254.169.254/',
+        sector_identifier_uri: 'http://169.254.169.254/',
+        client_id: 'other',
+        client_secret: 'clear',
+        grant_types: ['client_credentials', 'implicit'],
+        token_endpoint_auth_method: 'none',
+        scope: 'openid own:scope',
+      },
+    })
+    expect(metadata).toEqual({
+      client_id: 'c',
+      redirect_uris: [],
+      grant_types: [],
+      response_types: [],
+      token_endpoint_auth_method: 'none',
+      scope: 'openid',
+      portcullis_app: null,
+      portcullis_organization: null,
+      portcullis_scope: 'openid own:scope',
+    })
+  })
+})

@@ -1,0 +1,210 @@
+/** The PDP's servers over a real database, with tokens whose state a test decides. */
+import { randomUUID } from 'node:crypto'
+import { pino } from 'pino'
+import { createPdp } from '../../../pdp/create-pdp.ts'
+import { createEndings } from '../../../pdp/identity/endings.ts'
+import { createEvents } from '../../../pdp/identity/events.ts'
+import { createExternalIssuers } from '../../../pdp/identity/external-issuers.ts'
+import { SERVICE_SCOPES } from '../../../pdp/identity/scopes.ts'
+import { createTokenHook } from '../../../pdp/identity/token-hook.ts'
+import type { TokenState } from '../../../pdp/identity/token-state.ts'
+import type { Pdp } from '../../../pdp/pdp.ts'
+import { type GrpcServer, startGrpcServer } from '../../../pdp/serve/grpc.ts'
+import { createCallers } from '../../../pdp/serve/grpc-callers.ts'
+import type { ReloadedTls } from '../../../pdp/serve/grpc-tls.ts'
+import { createHttpServer, listenHttp } from '../../../pdp/serve/http.ts'
+import { createAnswerQuestion, createAskAgain } from '../../../pdp/serve/questions.ts'
+import type { VerifyServiceAccount } from '../../../pdp/serve/service-account.ts'
+import { createStanding } from '../../../pdp/serve/standing.ts'
+import { type Directory, ENVIRONMENT, type Sql, type Store } from '../../../pdp/store/contracts.ts'
+import { openPostgres } from '../../../pdp/store/postgres.ts'
+import { postgresDirectory } from '../../../pdp/store/postgres-directory.ts'
+import { appendLog } from '../../../pdp/store/postgres-log.ts'
+import { appendEvents } from '../../../pdp/store/postgres-outbox.ts'
+import { openTestDatabase } from '../../support/database.ts'
+
+export const ISSUER = 'https://id.example.test'
+export const CONTEXT = { actor: 'test', requestId: 'test' }
+type Active = Extract<TokenState, { active: true }>
+
+export type Served = {
+  readonly sql: Sql
+  readonly url: string
+  readonly grpc: GrpcServer
+  readonly store: Store
+  readonly directory: Directory
+  readonly pdp: Pdp
+  readonly logged: readonly { readonly [member: string]: unknown }[]
+  /** Introspections so far, by token. */
+  readonly asked: readonly string[]
+  /** Makes a token of that state; the client is not created. */
+  token(state: Partial<Active>): string
+  setState(token: string, state: TokenState): void
+  /** A client_credentials token for the issuer, with every scope unless told otherwise. Its client exists. */
+  manager(options?: { client?: string; organization?: string; scopes?: readonly string[] }): Promise<string>
+  send(method: string, path: string, options?: SendOptions): Promise<Answer>
+  close(): Promise<void>
+}
+export type SendOptions = { token?: string; body?: unknown; headers?: { [name: string]: string }; raw?: string }
+export type Answer = { readonly status: number; readonly headers: Headers; readonly body: Json }
+/** JSON of an answer, as loosely typed as a test needs it. */
+// biome-ignore lint/suspicious/noExplicitAny: what the server sent is judged by the expectations
+export type Json = any
+
+export async function serve(
+  options: {
+    readonly tls?: ReloadedTls
+    readonly serviceAccounts?: VerifyServiceAccount
+    readonly grpcHost?: string
+    readonly bodyTimeoutMs?: number
+  } = {},
+): Promise<Served> {
+  const database = await openTestDatabase()
+  const { sql, store, close } = await openPostgres({ connectionString: database.connectionString })
+  const directory = postgresDirectory(sql)
+  const pdp = createPdp({ store })
+  const tokens = new Map<string, TokenState>()
+  const asked: string[] = []
+  const logged: { [member: string]: unknown }[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line)) })
+  const introspect = async (token: string): Promise<TokenState> => {
+    asked.push(token)
+    return tokens.get(token) ?? { active: false }
+  }
+  const parts = { issuer: ISSUER, sql, log, fetch, clock: Date.now, masterKey: Buffer.alloc(32, 1) }
+  const identity = {
+    introspect,
+    handle: async () => false,
+    validateClient: async () => undefined,
+    sessions: createEndings({ sql, appendLog, appendEvents }),
+    events: createEvents({ sql }),
+    hook: createTokenHook({ ...parts, onOutcome: () => undefined }),
+    issuers: createExternalIssuers(parts),
+  }
+  const answer = createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID })
+  const app = await createHttpServer({
+    identity,
+    pdp,
+    store,
+    directory,
+    answer,
+    issuer: ISSUER,
+    log,
+    bodyTimeoutMs: options.bodyTimeoutMs ?? 30_000,
+    observe: () => undefined,
+  })
+  const http = await listenHttp(app, { host: '127.0.0.1', port: 0 })
+  const standing = createStanding({
+    store,
+    pdp,
+    introspect,
+    answer: createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID }),
+    clock: Date.now,
+    log,
+    intervalMs: 50,
+  })
+  const authenticate = createCallers({ introspect, issuer: ISSUER, serviceAccounts: options.serviceAccounts ?? null })
+  const grpc = await startGrpcServer(
+    { introspect, answer, standing, authenticate, tls: options.tls ?? null, log, recheckIntervalMs: 50 },
+    { host: options.grpcHost ?? '127.0.0.1', port: 0 },
+  )
+
+  function token(state: Partial<Active>): string {
+    const name = `token-${tokens.size}`
+    tokens.set(name, { ...ACTIVE, ...state, active: true })
+    return name
+  }
+  return {
+    sql,
+    url: http.url,
+    grpc,
+    store,
+    directory,
+    pdp,
+    logged,
+    asked,
+    token,
+    setState: (name, state) => void tokens.set(name, state),
+    async manager({ client = 'admin', organization, scopes = SERVICE_SCOPES } = {}) {
+      await directory.putClient({ id: client, app: null, organization: organization ?? null, metadata: {} }, CONTEXT)
+      const subject = { type: 'service', id: client } as const
+      return token({
+        subject,
+        clientId: client,
+        organization: organization ?? null,
+        scopes: new Set(scopes),
+        audiences: [ISSUER],
+      })
+    },
+    send: (method, path, options) => send(http.url, { method, path, ...options }),
+    async close() {
+      await http.close()
+      await grpc.close()
+      await close()
+      await database.drop()
+    },
+  }
+}
+
+const ACTIVE: Active = {
+  active: true,
+  subject: { type: 'user', id: 'alice' },
+  organization: 'acme',
+  clientId: 'web',
+  app: null,
+  scopes: new Set(['openid']),
+  audiences: ['https://api.example.test'],
+  jkt: null,
+  jti: 'jti',
+  grantId: 'grant',
+  expiresAtMs: 4_102_444_800_000,
+  acr: null,
+  authTime: null,
+}
+
+async function send(url: string, request: SendOptions & { method: string; path: string }): Promise<Answer> {
+  const { method, path, token, body, headers, raw } = request
+  const content = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+  const response = await fetch(`${url}${path}`, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(content === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(content === undefined ? {} : { body: content }),
+  })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) }
+}
+
+/** acme with Alice as its admin; invoice 1 is hers, invoice 2 is group accounting's, of which Bob is a member. */
+export async function seedAcme({ store, directory }: Pick<Served, 'store' | 'directory'>): Promise<void> {
+  const options = { context: CONTEXT }
+  await store.write(
+    ENVIRONMENT,
+    [{ kind: 'organization', id: 'acme', organization: { id: 'acme', name: 'Acme', parent: null } }],
+    options,
+  )
+  for (const id of ['alice', 'bob'])
+    await directory.putUser({ id, email: `${id}@acme.test`, emailVerified: true, name: id }, CONTEXT)
+  const tuples = [
+    ['invoice:1', 'viewer', 'user:alice'],
+    ['invoice:2', 'viewer', 'group:accounting#member'],
+    ['group:accounting', 'member', 'user:bob'],
+    ['invoice:3', 'viewer', 'user:nobody'],
+  ].map(([object = '', relation = '', subject = '']) => ({ object, relation, subject, expiresAtMs: null }))
+  await store.write(
+    'acme',
+    [
+      { kind: 'membership', user: 'alice', membership: { role: 'admin', status: 'active' } },
+      ...tuples.map((tuple) => ({ kind: 'tuple', op: 'write', tuple }) as const),
+      {
+        kind: 'entitlement',
+        key: 'feature.invoicing',
+        entitlement: { value: { enabled: true }, enforcement: 'DecisionApi' },
+      },
+    ],
+    options,
+  )
+}

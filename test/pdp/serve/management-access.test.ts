@@ -1,0 +1,173 @@
+/** Who may manage what: tokens, scopes, organizations. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ENVIRONMENT } from '../../../pdp/store/contracts.ts'
+import { CONTEXT, type Served, seedAcme, serve } from './harness.ts'
+
+let served: Served
+let admin: string
+/** Bound to acme. */
+let bound: string
+beforeAll(async () => {
+  served = await serve()
+  await seedAcme(served)
+  for (const [id, parent] of [
+    ['acme-eu', 'acme'],
+    ['acme-eu-fr', 'acme-eu'],
+    ['other', null],
+  ] as const) {
+    await served.store.write(ENVIRONMENT, [{ kind: 'organization', id, organization: { id, name: id, parent } }], {
+      context: CONTEXT,
+    })
+  }
+  admin = await served.manager()
+  bound = await served.manager({ client: 'acme-admin', organization: 'acme' })
+})
+afterAll(() => served.close())
+
+const call = async (method: string, path: string, options: Parameters<Served['send']>[2] = {}) => {
+  const { status, body } = await served.send(method, path, options)
+  return [status, body?.code]
+}
+const service = { subject: { type: 'service', id: 'admin' }, clientId: 'admin', organization: null } as const
+const everything = { ...service, scopes: new Set(['directory:write']), audiences: ['https://id.example.test'] }
+
+describe('management refuses', () => {
+  it.each([
+    ['no token', () => undefined, 401, 'token_missing'],
+    ['an inactive token', () => 'unknown', 401, 'token_invalid'],
+    [
+      'a token for another audience',
+      () => served.token({ ...everything, audiences: ['https://api.example.test'] }),
+      401,
+      'token_invalid',
+    ],
+    ['a token of a client that is gone', () => served.token({ ...everything, clientId: 'gone' }), 401, 'token_invalid'],
+    [
+      'a token that is bound to a DPoP key, without a proof',
+      () => served.token({ ...everything, jkt: 'x' }),
+      401,
+      'proof_missing',
+    ],
+    ['a user', () => served.token({ ...everything, subject: { type: 'user', id: 'alice' } }), 403, 'permission_denied'],
+    [
+      'a token without the scope',
+      () => served.token({ ...everything, scopes: new Set(['clients:write']) }),
+      403,
+      'scope_insufficient',
+    ],
+  ])('%s, before it reads the body', async (_, token, status, code) => {
+    const found = token()
+    const options = found === undefined ? {} : { token: found }
+    expect(await call('PUT', '/v1/users/x', { ...options, raw: '{' })).toEqual([status, code])
+  })
+
+  it('with a challenge that names the missing scope', async () => {
+    const token = served.token({ ...everything, scopes: new Set(['openid']) })
+    const { headers } = await served.send('GET', '/v1/organizations/acme/relationships', { token })
+    expect(headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="relationships:read"')
+  })
+})
+
+describe('a client that is bound to an organization', () => {
+  it.each([
+    ['GET', '/v1/organizations/acme'],
+    ['GET', '/v1/organizations/acme-eu-fr'],
+    ['GET', '/v1/organizations/acme/members'],
+    ['GET', '/v1/organizations/acme-eu/relationships'],
+    ['GET', '/v1/organizations/acme-eu/entitlements'],
+  ])('may %s %s', async (method, path) => {
+    expect(await call(method, path, { token: bound })).toEqual([200, undefined])
+  })
+
+  const role = { role: 'owner', status: 'active' }
+  it.each([
+    ['GET', '/v1/organizations/other', undefined],
+    ['GET', '/v1/organizations/there-is-none', undefined],
+    ['PUT', '/v1/organizations/other', { name: 'x' }],
+    ['PUT', '/v1/organizations/other', { name: 'x', parent: 'acme' }],
+    ['DELETE', '/v1/organizations/other', undefined],
+    ['PUT', '/v1/organizations/new-root', { name: 'x' }],
+    ['PUT', '/v1/organizations/new', { name: 'x', parent: 'other' }],
+    ['PUT', '/v1/organizations/acme', { name: 'x', parent: 'acme-eu' }],
+    ['PUT', '/v1/organizations/acme-eu', { name: 'x', parent: 'other' }],
+    ['PUT', '/v1/organizations/acme-eu', { name: 'x' }],
+    ['PUT', '/v1/organizations/other/members/alice', role],
+    ['DELETE', '/v1/organizations/other/members/alice', undefined],
+    ['GET', '/v1/organizations/other/members', undefined],
+    ['POST', '/v1/organizations/other/relationships', { write: ['a:1#b@user:c'] }],
+    ['GET', '/v1/organizations/other/relationships', undefined],
+    ['PUT', '/v1/organizations/other/entitlements/a', { value: true }],
+    ['GET', '/v1/organizations/other/entitlements', undefined],
+    ['GET', '/v1/users', undefined],
+    ['GET', '/v1/users/alice', undefined],
+    ['PUT', '/v1/users/eve', {}],
+    ['DELETE', '/v1/users/alice', undefined],
+    ['GET', '/v1/apps/x/manifest', undefined],
+    ['PUT', '/v1/apps/x/manifest', {}],
+    ['PUT', '/v1/clients/new', { grant_types: ['client_credentials'] }],
+    ['PUT', '/v1/clients/new', { grant_types: ['client_credentials'], organization: 'other' }],
+    ['PUT', '/v1/clients/admin', { grant_types: ['client_credentials'], organization: 'acme' }],
+    ['DELETE', '/v1/clients/acme-admin-of-other', undefined],
+  ])('may not %s %s', async (method, path, body) => {
+    await served.directory.putClient(
+      { id: 'acme-admin-of-other', app: null, organization: 'other', metadata: {} },
+      CONTEXT,
+    )
+    const [status] = await call(method, path, { token: bound, ...(body === undefined ? {} : { body }) })
+    expect(path.includes('of-other') ? 404 : 403).toBe(status)
+  })
+
+  it('may create, rename and move organizations below its own, and rename its own', async () => {
+    const put = (org: string, body: object) => call('PUT', `/v1/organizations/${org}`, { token: bound, body })
+    expect(await put('acme-us', { name: 'US', parent: 'acme' })).toEqual([201, undefined])
+    expect(await put('acme-us', { name: 'USA', parent: 'acme-eu' })).toEqual([200, undefined])
+    expect(await put('acme', { name: 'Acme Inc.' })).toEqual([200, undefined])
+  })
+
+  it('sees only what it manages in lists', async () => {
+    const ids = async (token: string) =>
+      (await served.send('GET', '/v1/organizations', { token })).body.items.map(({ id }: { id: string }) => id)
+    expect(await ids(bound)).toEqual(['acme', 'acme-eu', 'acme-eu-fr', 'acme-us'])
+    expect(await ids(admin)).toContain('other')
+    const { body } = await served.send('GET', '/v1/clients', { token: bound })
+    expect(body.items.map(({ client_id }: { client_id: string }) => client_id)).toEqual(['acme-admin'])
+  })
+
+  it('stays within its organization when only the token, or only the client, is bound', async () => {
+    const token = served.token({ ...everything, organization: 'acme' })
+    expect(await call('GET', '/v1/organizations/other', { token })).toEqual([403, 'permission_denied'])
+    const late = served.token({ ...everything, clientId: 'acme-admin' })
+    expect(await call('GET', '/v1/organizations/other', { token: late })).toEqual([403, 'permission_denied'])
+    expect(await call('GET', '/v1/organizations/acme', { token: late })).toEqual([200, undefined])
+  })
+})
+
+describe('nobody gives a scope that they do not hold', () => {
+  const put = (id: string, token: string, scope: string) =>
+    call('PUT', `/v1/clients/${id}`, { token, body: { grant_types: ['client_credentials'], scope } })
+
+  it('to a new client', async () => {
+    const weak = await served.manager({ client: 'weak', scopes: ['clients:write'] })
+    expect(await put('w1', weak, 'clients:write openid invoices.read')).toEqual([201, undefined])
+    expect(await put('w2', weak, 'directory:write')).toEqual([403, 'permission_denied'])
+  })
+
+  it('nor takes over a client that holds more', async () => {
+    const weak = await served.manager({ client: 'weak', scopes: ['clients:write'] })
+    expect(await put('strong', admin, 'directory:write')).toEqual([201, undefined])
+    expect(await put('strong', weak, 'clients:write')).toEqual([403, 'permission_denied'])
+    expect(await call('DELETE', '/v1/clients/strong', { token: weak })).toEqual([403, 'permission_denied'])
+  })
+})
+
+it('writes who did what, under which request, into the log', async () => {
+  const headers = { 'x-request-id': 'request-0001' }
+  const path = '/v1/organizations/acme/entitlements/feature.audit'
+  await served.send('PUT', path, { token: admin, body: { value: true }, headers })
+  const { logs } = await served.store.vector(['acme'])
+  const to = logs.get('acme')?.revision ?? 0
+  const entries = await served.store.entries([{ log: 'acme', from: to - 1, to }], 10)
+  expect(entries.filter(({ revision }) => revision === to)).toMatchObject([
+    { actor: 'service:admin', requestId: 'request-0001', change: { kind: 'entitlement', key: 'feature.audit' } },
+  ])
+})

@@ -1,0 +1,71 @@
+/** What a connection that breaks does to the process and to the work on it. */
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Sql, type Store, TOKENS } from '../../../pdp/store/contracts.ts'
+import { openPostgres } from '../../../pdp/store/postgres.ts'
+import { openTestDatabase } from '../../support/database.ts'
+
+let sql: Sql
+let store: Store
+let admin: pg.Client
+let connectionString: string
+let close: () => Promise<void>
+
+beforeAll(async () => {
+  const database = await openTestDatabase()
+  connectionString = database.connectionString
+  const opened = await openPostgres({ connectionString: database.connectionString, poolCountMax: 1 })
+  sql = opened.sql
+  store = opened.store
+  admin = new pg.Client({ connectionString: database.connectionString })
+  await admin.connect()
+  close = async () => {
+    await admin.end()
+    await opened.close()
+    await database.drop()
+  }
+})
+afterAll(() => close())
+
+describe('a connection that breaks between two statements of a transaction', () => {
+  // Nothing listens to a connection in that moment but the transaction: an event without a listener ends the process.
+  it('fails the transaction as unavailable, and nothing else', async () => {
+    const broken = sql.transaction(async (session) => {
+      const [row] = await session.query<{ pid: number }>('select pg_backend_pid() as pid')
+      await admin.query('select pg_terminate_backend($1)', [row?.pid])
+      await new Promise((done) => setTimeout(done, 100))
+      await session.query('select 1')
+    })
+    await expect(broken).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect((await store.vector([TOKENS])).logs.has(TOKENS)).toBe(true)
+  })
+
+  it('fails a snapshot in the same way', async () => {
+    const broken = store.snapshot(async (at) => {
+      await at.rows([TOKENS], [])
+      await admin.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
+      )
+      await new Promise((done) => setTimeout(done, 100))
+      return at.rows([TOKENS], [])
+    })
+    await expect(broken).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect((await store.vector([TOKENS])).logs.has(TOKENS)).toBe(true)
+  })
+})
+
+describe('a connection that breaks while the schema is brought up to date', () => {
+  it('fails the opening as unavailable, and nothing else', async () => {
+    await admin.query('begin')
+    await admin.query('lock table schema_migration in access exclusive mode')
+    const opening = openPostgres({ connectionString })
+    opening.catch(() => {}) // awaited below
+    const waiting = `select pid from pg_locks where not granted and relation = 'schema_migration'::regclass`
+    for (let tries = 0; tries < 500 && (await admin.query(waiting)).rowCount === 0; tries++)
+      await new Promise((done) => setTimeout(done, 10))
+    await admin.query(`select pg_terminate_backend(pid) from (${waiting}) w`)
+    await expect(opening).rejects.toMatchObject({ code: 'store_unavailable' })
+    await admin.query('rollback')
+  })
+})

@@ -1,0 +1,149 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { AccessClaims } from '../../../pdp/token/claims.ts'
+import { createProofVerifier, type ProofRequest } from '../../../pdp/token/dpop.ts'
+import { localKeys } from '../../../pdp/token/keys.ts'
+import { processReplayMemory } from '../../../pdp/token/replay.ts'
+import { createTokenVerifier } from '../../../pdp/token/verify.ts'
+import {
+  type Claims,
+  createIssuer,
+  ecKeys,
+  type KeyPair,
+  proof,
+  rsaKeys,
+  thumbprint,
+} from '../../sidecar/support/issuer.ts'
+
+const URL_OF_REQUEST = 'https://app.test/invoices/1'
+let now = Date.parse('2026-01-01T00:00:00Z')
+const clock = (): number => now
+const seconds = (): number => Math.floor(now / 1_000)
+
+let keys: KeyPair
+let token: string
+let claims: AccessClaims & { readonly jkt: string }
+beforeAll(async () => {
+  keys = ecKeys()
+  const issuer = await createIssuer({ issuer: 'https://as.test', audience: 'https://app.test', clock })
+  const jkt = await thumbprint(keys.publicKey)
+  token = await issuer.token({ cnf: { jkt } })
+  const source = localKeys(() => issuer.jwks.keys, clock)
+  const verifier = createTokenVerifier({
+    issuers: [{ issuer: issuer.issuer, keys: source, algorithms: ['RS256'] }],
+    audience: null,
+    clock,
+  })
+  claims = { ...(await verifier.verify(token)), jkt }
+})
+beforeEach(() => {
+  now = Date.parse('2026-01-01T00:00:00Z')
+})
+
+const verifier = (entriesMax = 100) =>
+  createProofVerifier({ clock, replay: processReplayMemory({ clock, entriesMax }) })
+const make = (over: { claims?: Claims; header?: Claims; keys?: KeyPair } = {}): Promise<string> =>
+  proof({ keys, method: 'GET', url: URL_OF_REQUEST, token, clock, ...over })
+const request = (...proofs: string[]): ProofRequest => ({ proofs, method: 'GET', url: URL_OF_REQUEST })
+
+test('accepts a proof of the key, the request and the token', async () => {
+  await expect(verifier()(request(await make()), claims)).resolves.toBeUndefined()
+})
+
+test.each(['https://APP.test:443/invoices/1', 'HTTPS://app.test/invoices/1?x=1#f'])(
+  'accepts htu %s, which names the same resource',
+  async (htu) => {
+    await expect(verifier()(request(await make({ claims: { htu } })), claims)).resolves.toBeUndefined()
+  },
+)
+
+describe('refuses a proof', () => {
+  const cases: { readonly [why: string]: { claims?: () => Claims; header?: Claims } } = {
+    'for another method': { claims: () => ({ htm: 'POST' }) },
+    'with the method in lower case': { claims: () => ({ htm: 'get' }) },
+    'for another path': { claims: () => ({ htu: 'https://app.test/invoices/2' }) },
+    'for a path with dots': { claims: () => ({ htu: 'https://app.test/invoices/2/../1' }) },
+    'for another host': { claims: () => ({ htu: 'https://evil.test/invoices/1' }) },
+    'for another scheme': { claims: () => ({ htu: 'http://app.test/invoices/1' }) },
+    'for another port': { claims: () => ({ htu: 'https://app.test:8443/invoices/1' }) },
+    'for a host with user information': { claims: () => ({ htu: 'https://app.test@evil.test/invoices/1' }) },
+    'without htu': { claims: () => ({ htu: undefined }) },
+    'without ath': { claims: () => ({ ath: undefined }) },
+    'for another token': { claims: () => ({ ath: 'A'.repeat(43) }) },
+    'without jti': { claims: () => ({ jti: undefined }) },
+    'with a number as jti': { claims: () => ({ jti: 1 }) },
+    'with a huge jti': { claims: () => ({ jti: 'a'.repeat(1_025) }) },
+    'without iat': { claims: () => ({ iat: undefined }) },
+    'with iat as text': { claims: () => ({ iat: 'now' }) },
+    'that is too old': { claims: () => ({ iat: seconds() - 60 }) },
+    'from the future': { claims: () => ({ iat: seconds() + 11 }) },
+    'of another typ': { header: { typ: 'JWT' } },
+    'without jwk': { header: { jwk: undefined } },
+    'with a symmetric jwk': { header: { jwk: { kty: 'oct', k: 'AAAA' } } },
+    'with an unknown crit': { header: { crit: ['x'], x: 1 } },
+  }
+  test.each(Object.entries(cases))('%s', async (_why, { claims: over, header }) => {
+    const text = await make({ ...(over && { claims: over() }), ...(header && { header }) })
+    await expect(verifier()(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+  })
+
+  test('with its private key in it', async () => {
+    const { exportJWK } = await import('jose')
+    const text = await make({ header: { jwk: await exportJWK(keys.privateKey) } })
+    await expect(verifier()(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+  })
+
+  test('signed by another key than its own', async () => {
+    const { exportJWK } = await import('jose')
+    const text = await make({ keys: ecKeys(), header: { jwk: await exportJWK(keys.publicKey) } })
+    await expect(verifier()(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+  })
+
+  test('with an alg that is not its key’s', async () => {
+    const { exportJWK } = await import('jose')
+    const header = { alg: 'RS256', jwk: await exportJWK(keys.publicKey) }
+    const text = await make({ keys: rsaKeys(), header })
+    await expect(verifier()(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+  })
+
+  test('by another key than the token names', async () => {
+    const text = await make({ keys: ecKeys() })
+    await expect(verifier()(request(text), claims)).rejects.toMatchObject({ code: 'token_invalid' })
+  })
+
+  test('that is missing, doubled or no JWT', async () => {
+    const text = await make()
+    await expect(verifier()(request(), claims)).rejects.toMatchObject({ code: 'proof_missing' })
+    await expect(verifier()(request(text, text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+    await expect(verifier()(request('x'), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+  })
+})
+
+describe('a proof is used once', () => {
+  test('within the whole window, also when it was dated ahead', async () => {
+    const verify = verifier()
+    const text = await make({ claims: { iat: seconds() + 10 } })
+    await verify(request(text), claims)
+    for (const laterMs of [0, 1_000, 60_000, 69_999]) {
+      now = Date.parse('2026-01-01T00:00:00Z') + laterMs
+      await expect(verify(request(text), claims)).rejects.toMatchObject({ code: 'proof_replayed' })
+    }
+    now += 1
+    await expect(verify(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+  })
+
+  test('and is not spent by a request that it does not fit', async () => {
+    const verify = verifier()
+    const text = await make()
+    await expect(verify({ ...request(text), method: 'PUT' }, claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+    await expect(verify(request(text), claims)).resolves.toBeUndefined()
+  })
+
+  test('and when that cannot be remembered any more, nothing is accepted', async () => {
+    const verify = verifier(2)
+    await verify(request(await make()), claims)
+    await verify(request(await make()), claims)
+    await expect(verify(request(await make()), claims)).rejects.toMatchObject({ code: 'proof_unverifiable' })
+    now += 80_000
+    await expect(verify(request(await make()), claims)).resolves.toBeUndefined()
+  })
+})

@@ -1,0 +1,188 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { routeFile, until } from './support/harness.ts'
+
+const MAIN = fileURLToPath(new URL('../../sidecar/main.ts', import.meta.url))
+let folder: string
+let good: string
+let bad: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'portcullis-cli-'))
+  good = write(
+    'good.yaml',
+    `${routeFile('GET /public/**: public\nGET /invoices/{id}: viewer invoice:{id}\nPOST /invoices: creator organization:{body.org}')}tests:
+  - {request: GET /invoices/42, as: {sub: alice, org: acme}, expect: {route: "GET /invoices/{id}", asks: ["viewer invoice:42"]}}
+  - {request: GET /public/../x, expect: {status: 400}}
+  - {request: GET /invoices/42, expect: {route: "GET /invoices/{id}", status: 401}}
+`,
+  )
+  bad = write('bad.yaml', routeFile('GET /a: viewer\nGET /b: {all: []}'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function write(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text.replace('UPSTREAM', 'http://127.0.0.1:9').replace('PDP', '127.0.0.1:9'))
+  return path
+}
+
+function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, ...env },
+    encoding: 'utf8',
+    timeout: 15_000,
+  })
+  return { status, stdout, stderr }
+}
+
+describe('check', () => {
+  test('says that a file is good', () => {
+    expect(cli(['check', good])).toMatchObject({
+      status: 0,
+      stdout: `${good}: no mistakes, 3 routes, 3 tests\n`,
+      stderr: '',
+    })
+  })
+
+  test('says every mistake with its place, and ends with 64', () => {
+    const { status, stderr } = cli(['check', bad])
+    expect([status, stderr.trim().split('\n')]).toEqual([
+      64,
+      [
+        `${bad}:8:11: "viewer" is not "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"`,
+        `${bad}:9:12: all must have at least one check`,
+      ],
+    ])
+  })
+
+  test('of a file that is not there is one line', () => {
+    const { status, stderr } = cli(['check', 'nowhere.yaml'])
+    expect([status, stderr.trim().split('\n').length]).toEqual([64, 1])
+    expect(stderr).toContain('nowhere.yaml')
+  })
+})
+
+test('routes lists the more specific path first', () => {
+  expect(cli(['routes', good]).stdout.trim().split('\n')).toEqual([
+    'GET /public/**      public',
+    'GET /invoices/{id}  checked',
+    'POST /invoices      checked',
+  ])
+})
+
+describe('test', () => {
+  test('runs the tests of the file and names the routes that they leave out', () => {
+    expect(cli(['test', good])).toMatchObject({
+      status: 0,
+      stdout: 'no test reaches GET /public/**\nno test reaches POST /invoices\n3 passed, 0 failed\n',
+    })
+  })
+
+  test('ends with 1 when a test fails, and says what was there instead', () => {
+    const source = `${routeFile('GET /a/{id}: viewer a:{id}')}tests:
+  - {request: GET /a/1, as: {sub: alice}, expect: {asks: ["viewer a:2"]}}
+`
+    const path = write('failing.yaml', source)
+    expect(cli(['test', path])).toMatchObject({
+      status: 1,
+      stdout: `${path}:10: GET /a/1: asked viewer a:1, not viewer a:2\n0 passed, 1 failed\n`,
+    })
+  })
+})
+
+describe('explain', () => {
+  test.each([
+    [
+      ['GET', '/invoices/7', '--claim', 'sub=alice'],
+      'route       GET /invoices/{id}\nparameter   id = 7\nasks        viewer invoice:7\n',
+    ],
+    [['GET', '/public/x'], 'route       GET /public/**\npublic      forwarded without a question\n'],
+    [['GET', '/nothing'], 'route       none\nrefused     404 route_unknown: no route has this path\n'],
+    [
+      ['get', 'http://other.test/public/x'],
+      'route       none\nrefused     421 host_unknown: other.test is not served\n',
+    ],
+    [
+      ['POST', '/invoices', '--claim', 'sub=a', '--body', '{"org":"acme"}'],
+      'route       POST /invoices\nasks        creator organization:acme\n',
+    ],
+  ])('%j', (args, stdout) => {
+    expect(cli(['explain', ...args, '--file', good])).toMatchObject({ status: 0, stdout })
+  })
+})
+
+describe('run', () => {
+  test.each([
+    [['run', '--lisen', ':1'], {}, "unknown option '--lisen'"],
+    [['fly'], {}, 'too many arguments'],
+    [['run'], {}, 'The route file cannot be read'],
+    [['run', '--file', 'good.yaml', '--listen', 'x'], {}, '--listen must be host:port'],
+    [['run'], { PORTCULLIS_SIDECAR_LISTN: ':1' }, 'PORTCULLIS_SIDECAR_LISTN is not a known setting'],
+    [['run'], { PORTCULLIS_LOG_LEVEL: 'loud' }, 'PORTCULLIS_LOG_LEVEL must be one of'],
+    [['run'], { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'turns all certificate checks off'],
+  ])('%j with %j ends with 64: %s', (args, env, message) => {
+    const { status, stderr } = cli(args, env)
+    expect([status, stderr.includes(message)]).toEqual([64, true])
+  })
+
+  test('with a port in use is one line', async () => {
+    const taken = createServer()
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+    const address = taken.address()
+    const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+    const { status, stderr } = cli([
+      'run',
+      '--file',
+      good,
+      '--listen',
+      `127.0.0.1:${port}`,
+      '--admin-listen',
+      '127.0.0.1:0',
+    ])
+    taken.close()
+    expect([status, stderr]).toEqual([
+      1,
+      `The sidecar cannot listen on 127.0.0.1:${port}: another process uses this port\n`,
+    ])
+  })
+
+  test('serves until SIGTERM, and says on the admin port what is missing', async () => {
+    const child = spawn(
+      process.execPath,
+      [MAIN, 'run', '--file', good, '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'],
+      {
+        env: { PATH: process.env.PATH },
+      },
+    )
+    let output = ''
+    child.stdout.on('data', (chunk) => {
+      output += chunk
+    })
+    await until(() => output.includes('"event":"listening"'))
+    const { data, admin } = JSON.parse(output.split('\n').find((line) => line.includes('listening')) ?? '{}')
+    expect((await fetch(`http://${data}/public/x`)).status).toBe(421)
+    const probe = async (path: string): Promise<number> => (await fetch(`http://${admin}${path}`)).status
+    expect([await probe('/livez'), await probe('/startz'), await probe('/readyz'), await probe('/drain')]).toEqual([
+      200, 200, 503, 404,
+    ])
+    // fetch repeats a request that was answered with 421 (Fetch standard, section 4.3).
+    expect(await (await fetch(`http://${admin}/metrics`)).text()).toMatch(
+      /portcullis_sidecar_requests_total\{route="",decision="deny",outcome="host_unknown"\} [12]\n/,
+    )
+    child.kill('SIGTERM')
+    expect(await new Promise((resolve) => child.on('exit', resolve))).toBe(0)
+  })
+})
+
+test('help names every command', () => {
+  const { status, stdout } = cli(['--help'])
+  expect(status).toBe(0)
+  expect(stdout).toContain('explain')
+  for (const name of ['drain', 'injector', 'check-cluster']) expect(stdout).toContain(`  ${name}`)
+})

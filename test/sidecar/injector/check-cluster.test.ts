@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest'
+import { checkCluster, type FindingCode } from '../../../sidecar/injector/check-cluster.ts'
+import { inject } from '../../../sidecar/injector/inject.ts'
+import { type JsonObject, objectAt } from '../../../sidecar/injector/json.ts'
+import { applyPatch } from '../../../sidecar/injector/patch.ts'
+import { CONFIG, podWith } from './pods.ts'
+
+const named = (kind: string, name: string, rest: JsonObject = {}, metadata: JsonObject = {}): JsonObject => ({
+  kind,
+  metadata: { name, namespace: 'invoices', ...metadata },
+  ...rest,
+})
+const part = (name: string): JsonObject => ({ namespace: null, labels: { 'portcullis.dev/part': name } })
+const namespace = (mode: string): JsonObject =>
+  named('Namespace', 'invoices', {}, { namespace: null, labels: { 'portcullis.dev/inject': mode } })
+
+function gatedPod(over: JsonObject = {}): JsonObject {
+  const pod = podWith({ labels: { app: 'invoices' }, ...over })
+  const injection = inject(pod, { config: CONFIG, mode: 'enabled' })
+  const made = injection.verdict === 'inject' ? applyPatch(pod, injection.operations) : pod
+  return { ...made, metadata: { ...objectAt(made.metadata, ''), namespace: 'invoices' } }
+}
+const service = (name: string, port: JsonObject, selector: JsonObject = { app: 'invoices' }): JsonObject =>
+  named('Service', name, { spec: { selector, ports: [port] } })
+const policy = (name: string, spec: JsonObject, metadata: JsonObject = {}): JsonObject =>
+  named('NetworkPolicy', name, { spec }, metadata)
+const GATES_ONLY = policy('gates', {
+  podSelector: { matchLabels: { 'portcullis.dev/injected': 'true' } },
+  ingress: [{ ports: [{ port: 15_080, endPort: 15_087 }] }],
+})
+const GUARD: readonly JsonObject[] = [
+  named('MutatingWebhookConfiguration', 'injector', { webhooks: [{ failurePolicy: 'Fail' }] }, part('injector')),
+  named('ValidatingAdmissionPolicyBinding', 'pods', {}, part('backstop')),
+  named(
+    'Deployment',
+    'injector',
+    { spec: { template: { spec: { containers: [{ name: 'i', image: CONFIG.image }] } } } },
+    part('injector'),
+  ),
+]
+const CLOSED = [...GUARD, namespace('enabled'), gatedPod(), GATES_ONLY]
+const codes = (...objects: readonly JsonObject[]): readonly FindingCode[] =>
+  checkCluster(objects).map(({ code }) => code)
+
+test('a closed cluster has no findings', () => {
+  expect(checkCluster([...CLOSED, service('by-name', { port: 80, targetPort: 'http' })])).toEqual([])
+})
+
+describe('a Service', () => {
+  test.each([
+    ['with a number for a target', { port: 80, targetPort: 8080 }],
+    ['without a target, so its own number', { port: 8080 }],
+    ["with the name of the app's own port", { port: 80, targetPort: 'app-http' }],
+  ])('%s leads past the gate', (_what, port) => {
+    expect(codes(...CLOSED, service('s', port))).toEqual(['service_bypass'])
+  })
+
+  test.each([
+    ["with the gate's number", service('s', { port: 80, targetPort: 15_080 })],
+    ['that selects other Pods', service('s', { port: 80, targetPort: 8080 }, { app: 'other' })],
+    ['without a selector', service('s', { port: 80, targetPort: 8080 }, {})],
+    [
+      'of a namespace that is not gated',
+      { ...service('s', { port: 80, targetPort: 8080 }), metadata: { name: 's', namespace: 'x' } },
+    ],
+  ])('%s does not', (_what, object) => {
+    expect(codes(...CLOSED, object)).toEqual([])
+  })
+})
+
+describe('a network policy', () => {
+  const selects = { podSelector: { matchExpressions: [{ key: 'app', operator: 'In', values: ['invoices'] }] } }
+  test.each([
+    ['that admits everything', { ...selects, ingress: [{}] }],
+    ["that admits the app's number", { ...selects, ingress: [{ ports: [{ port: 8080 }] }] }],
+    ['that admits a range with the app in it', { ...selects, ingress: [{ ports: [{ port: 8000, endPort: 9000 }] }] }],
+    ["that admits the app's port by name", { ...selects, ingress: [{ ports: [{ port: 'app-http' }] }] }],
+    ['that admits every port of a protocol', { ...selects, ingress: [{ ports: [{ protocol: 'TCP' }] }] }],
+    ['that takes every Pod', { podSelector: {}, ingress: [{}] }],
+  ])('%s opens the app', (_what, spec) => {
+    expect(codes(...CLOSED, policy('p', spec))).toEqual(['policy_bypass'])
+  })
+
+  test.each([
+    ['that admits nothing', policy('p', { podSelector: {}, ingress: [] })],
+    ['for egress', policy('p', { ...selects, policyTypes: ['Egress'], ingress: [{}] })],
+    ['for other Pods', policy('p', { podSelector: { matchLabels: { app: 'other' } }, ingress: [{}] })],
+    [
+      'that says what it opens',
+      policy(
+        'p',
+        { ...selects, ingress: [{ ports: [{ port: 9100 }] }] },
+        { labels: { 'portcullis.dev/part': 'unprotected' } },
+      ),
+    ],
+  ])('%s does not', (_what, object) => {
+    expect(codes(...CLOSED, object)).toEqual([])
+  })
+
+  test('that nobody wrote leaves the app open', () => {
+    expect(codes(...GUARD, namespace('enabled'), gatedPod())).toEqual(['policy_missing'])
+  })
+})
+
+describe('a Pod', () => {
+  test('that serves without a gate where one is required is listed, and a worker is not', () => {
+    const bare = gatedPod({ annotations: {} })
+    const worker = gatedPod({ annotations: {}, container: { ports: [] } })
+    expect(codes(...GUARD, namespace('required'), bare)).toEqual(['pod_ungated'])
+    expect(codes(...GUARD, namespace('required'), worker)).toEqual([])
+    expect(codes(...GUARD, namespace('enabled'), bare)).toEqual([])
+  })
+
+  test('with a port on its node is listed', () => {
+    const pod = applyPatch(gatedPod(), [{ op: 'add', path: '/spec/containers/0/ports/0/hostPort', value: 80 }])
+    expect(codes(...GUARD, namespace('enabled'), pod, GATES_ONLY)).toEqual(['pod_reachable'])
+  })
+
+  test('whose gate is of another version is listed', () => {
+    const pod = applyPatch(gatedPod(), [{ op: 'replace', path: '/spec/initContainers/0/image', value: 'old:1' }])
+    expect(codes(...GUARD, namespace('enabled'), pod, GATES_ONLY)).toEqual(['gate_mixed'])
+  })
+})
+
+test('a guard that is missing or open is listed', () => {
+  expect(codes()).toEqual(['webhook_missing', 'backstop_missing'])
+  const open = named(
+    'MutatingWebhookConfiguration',
+    'injector',
+    { webhooks: [{ failurePolicy: 'Ignore' }] },
+    part('injector'),
+  )
+  expect(codes(open, ...GUARD.slice(1))).toEqual(['webhook_open'])
+})

@@ -1,0 +1,145 @@
+import { spawnSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { isObject, objectAt, textsAt } from '../../../sidecar/injector/json.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-commands-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const SETTINGS = `image: registry.example/portcullis-sidecar:1.0.0
+nativeSidecars: true
+runAsUser: 65532
+resources: {}
+`
+const DEPLOYMENT = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: invoices}
+spec:
+  template:
+    metadata:
+      annotations: {portcullis.dev/ports: http, portcullis.dev/routes: invoices-routes}
+    spec:
+      containers: [{name: app, image: "app:1", ports: [{name: http, containerPort: 8080}]}]
+`
+function file(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+function sidecar(words: readonly string[], input = ''): { status: number | null; stdout: string; stderr: string } {
+  return spawnSync(process.execPath, ['sidecar/main.ts', ...words], { encoding: 'utf8', input })
+}
+
+describe('inject', () => {
+  const config = ['--config', file('injector.yaml', SETTINGS)]
+
+  test('prints a manifest with its gate, passes other kinds through, and takes its own output unchanged', () => {
+    const service = 'apiVersion: v1\nkind: Service\nmetadata:\n  name: invoices\n'
+    const once = sidecar(['inject', file('app.yaml', `${DEPLOYMENT}---\n${service}`), ...config])
+    expect(once).toMatchObject({ status: 0, stderr: expect.stringContaining('Deployment/invoices: gated by') })
+    const documents = parseAllDocuments(once.stdout)
+    expect(Array.isArray(documents) && documents.map((document) => document.toJS()?.kind)).toEqual([
+      'Deployment',
+      'Service',
+    ])
+    expect(once.stdout).toContain('name: portcullis-gate')
+    const twice = sidecar(['inject', '-', ...config], once.stdout)
+    expect(twice).toMatchObject({ status: 0, stdout: once.stdout, stderr: expect.stringContaining('gated already') })
+  })
+
+  test('ends with 1 when a manifest is refused, and says why', () => {
+    const text = DEPLOYMENT.replace('name: http,', 'name: web,')
+    expect(sidecar(['inject', '-', ...config], text)).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('(port_missing)'),
+    })
+    const bare = DEPLOYMENT.replace(/annotations: .*/, 'annotations: {}')
+    expect(sidecar(['inject', '-', '--required', ...config], bare)).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('(ports_missing)'),
+    })
+  })
+
+  test.each([
+    ['no YAML', ': : :'],
+    ['a list', '[]'],
+  ])('ends with 64 for %s', (_what, text) => {
+    expect(sidecar(['inject', '-', ...config], text).status).toBe(64)
+  })
+
+  test('says every mistake of the settings at once', () => {
+    const wrong = file(
+      'wrong.yaml',
+      'image: gate\nnativeSidecars: maybe\nrunAsUser: 0\nresources: 7\nauthorities: A_B\nsecret: A_B\nimagePullPolicy: Once\nextra: 1\n',
+    )
+    const { status, stderr } = sidecar(['inject', '-', '--config', wrong], DEPLOYMENT)
+    expect(status).toBe(64)
+    const names = [
+      'image',
+      'nativeSidecars',
+      'runAsUser',
+      'resources',
+      'authorities',
+      'secret',
+      'imagePullPolicy',
+      'extra',
+    ]
+    expect(names.filter((name) => !stderr.includes(`wrong.yaml: ${name} `))).toEqual([])
+    expect(sidecar(['inject', '-', '--config', join(folder, 'none')], DEPLOYMENT).status).toBe(64)
+  })
+})
+
+describe('injector certificate', () => {
+  test('prints a Secret whose certificate its authority signed, for the names of the Service', () => {
+    const authority = join(folder, 'ca.pem')
+    const { status, stdout } = sidecar(['injector', 'certificate', '--namespace', 'guard', '--ca-out', authority])
+    expect(status).toBe(0)
+    const secret: unknown = parse(stdout)
+    if (!isObject(secret)) throw new Error(stdout)
+    expect(secret).toMatchObject({
+      kind: 'Secret',
+      type: 'kubernetes.io/tls',
+      metadata: { name: 'portcullis-injector-tls', namespace: 'guard' },
+    })
+    const data = textsAt(objectAt(secret, '').stringData, 'stringData')
+    expect(data.get('ca.crt')).toBe(readFileSync(authority, 'utf8'))
+    const leaf = new X509Certificate(data.get('tls.crt') ?? '')
+    expect(leaf.checkHost('portcullis-injector.guard.svc')).toBeDefined()
+    expect(leaf.verify(new X509Certificate(data.get('ca.crt') ?? '').publicKey)).toBe(true)
+  })
+
+  test.each([
+    ['no days', ['--days', '0']],
+    ['a name that is none', ['--namespace', 'A B']],
+    ['an unknown option', ['--day', '1']],
+  ])('ends with 64 for %s', (_what, words) => {
+    expect(sidecar(['injector', 'certificate', ...words])).toMatchObject({ status: 64, stdout: '' })
+  })
+})
+
+test('check-cluster says when kubectl cannot be asked, and when what it reads is no list', () => {
+  expect(sidecar(['check-cluster', '--kubectl', join(folder, 'none')])).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('cannot be run'),
+  })
+  expect(sidecar(['check-cluster', '--from', file('list.json', '[]')]).status).toBe(64)
+})
+
+test('injector ends with a line when its certificate is not there', () => {
+  const settings = file('serve.yaml', SETTINGS)
+  const { status, stderr } = sidecar([
+    'injector',
+    '--config',
+    settings,
+    '--certificate',
+    folder,
+    '--listen',
+    '127.0.0.1:0',
+  ])
+  expect(status).toBe(1)
+  expect(stderr).toContain('no usable tls.crt and tls.key')
+})

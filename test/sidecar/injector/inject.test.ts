@@ -1,0 +1,398 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { inject } from '../../../sidecar/injector/inject.ts'
+import { DENIALS, type DenialCode, type Injection, type Mode } from '../../../sidecar/injector/injection.ts'
+import { type Json, type JsonObject, objectAt } from '../../../sidecar/injector/json.ts'
+import { applyPatch } from '../../../sidecar/injector/patch.ts'
+import { parsePod } from '../../../sidecar/injector/pod.ts'
+import { ASKING, anyPod, CONFIG, podWith } from './pods.ts'
+
+const ORDINARY = { ...CONFIG, nativeSidecars: false }
+const judge = (pod: JsonObject, mode: Mode = 'enabled', config = CONFIG): Injection => inject(pod, { config, mode })
+
+function injected(pod: JsonObject, mode: Mode = 'enabled', config = CONFIG): JsonObject {
+  const injection = judge(pod, mode, config)
+  if (injection.verdict !== 'inject') throw new Error(JSON.stringify(injection))
+  return applyPatch(pod, injection.operations)
+}
+
+const valueAt = (value: Json, path: readonly string[]): Json =>
+  path.reduce((parent, part) => objectAt(parent, part)[part] ?? null, value)
+
+describe('an app with one named port', () => {
+  test('keeps its port number under another name, and the gate takes the name', () => {
+    const pod = parsePod(injected(podWith({})))
+    const [gate, app] = pod.containers
+    expect(app?.ports).toMatchObject([{ name: 'app-http', number: 8080 }])
+    expect(gate).toMatchObject({ list: 'initContainers', name: 'portcullis-gate' })
+    expect(gate?.ports[0]).toMatchObject({ name: 'http', number: 15_080 })
+    expect(gate?.raw.restartPolicy).toBe('Always')
+    expect(pod.labels.get('portcullis.dev/injected')).toBe('true')
+    expect(pod.annotations.get('kubectl.kubernetes.io/default-container')).toBe('app')
+    expect(pod.enableServiceLinks).toBe(false)
+  })
+
+  test('keeps every probe and hook that named the port, by number', () => {
+    const named = { httpGet: { path: '/ready', port: 'http', scheme: 'HTTPS' } }
+    const pod = injected(
+      podWith({
+        container: {
+          readinessProbe: named,
+          livenessProbe: { tcpSocket: { port: 'http' } },
+          startupProbe: { grpc: { port: 8080 } },
+          lifecycle: { preStop: named },
+        },
+      }),
+    )
+    expect(pod).toMatchObject({
+      spec: {
+        containers: [
+          {
+            readinessProbe: { httpGet: { path: '/ready', port: 8080, scheme: 'HTTPS' } },
+            livenessProbe: { tcpSocket: { port: 8080 } },
+            startupProbe: { grpc: { port: 8080 } },
+            lifecycle: { preStop: { httpGet: { port: 8080 } } },
+          },
+        ],
+      },
+    })
+  })
+
+  test('gets an ordinary container, last, where native sidecars have no named ports', () => {
+    const { containers } = parsePod(injected(podWith({}), 'enabled', ORDINARY))
+    expect(containers.map(({ list, name }) => `${list}/${name}`)).toEqual([
+      'containers/app',
+      'containers/portcullis-gate',
+    ])
+    expect(containers[1]?.raw.restartPolicy).toBeUndefined()
+  })
+
+  test('keeps annotations, labels, volumes and init containers that were there', () => {
+    const spec = {
+      initContainers: [{ name: 'mesh', restartPolicy: 'Always' }],
+      volumes: [{ name: 'data', emptyDir: {} }],
+    }
+    const pod = parsePod(injected(podWith({ spec, labels: { app: 'invoices' } })))
+    expect(pod.containers.map(({ name }) => name)).toEqual(['mesh', 'portcullis-gate', 'app'])
+    expect(pod.volumes.map(({ name }) => name)).toEqual(['data', 'portcullis-routes', 'portcullis-token'])
+    expect(pod.labels.get('app')).toBe('invoices')
+    expect(pod.annotations.get('portcullis.dev/routes')).toBe('invoices-routes')
+  })
+
+  test('keeps the default container that its author chose', () => {
+    const annotations = { ...ASKING, 'kubectl.kubernetes.io/default-container': 'worker' }
+    expect(
+      parsePod(injected(podWith({ annotations }))).annotations.get('kubectl.kubernetes.io/default-container'),
+    ).toBe('worker')
+  })
+})
+
+test('settings add the authorities and the secrets that all replicas share, and a Pod with them is recognised', () => {
+  const config = { ...CONFIG, authorities: 'pdp-ca', secret: 'gate-secrets' }
+  const pod = injected(podWith({}), 'enabled', config)
+  expect(pod).toMatchObject({
+    spec: {
+      initContainers: [
+        {
+          env: [
+            {
+              name: 'REDIS_URL',
+              valueFrom: { secretKeyRef: { name: 'gate-secrets', key: 'redis-url', optional: true } },
+            },
+            { name: 'PORTCULLIS_DPOP_NONCE_SECRET', valueFrom: { secretKeyRef: { key: 'dpop-nonce-secret' } } },
+          ],
+        },
+      ],
+    },
+  })
+  expect(parsePod(pod).volumes.map(({ name }) => name)).toContain('portcullis-authorities')
+  expect(judge(pod, 'enabled', config)).toMatchObject({ verdict: 'inject', operations: [] })
+  expect(judge(pod)).toMatchObject({ verdict: 'deny', code: 'name_taken' })
+})
+
+test('each of several ports gets its own gate, port pair and route file', () => {
+  const annotations = { ...ASKING, 'portcullis.dev/ports': 'http, grpc' }
+  const ports = [
+    { name: 'grpc', containerPort: 9090 },
+    { name: 'http', containerPort: 8080 },
+  ]
+  const { containers } = parsePod(injected(podWith({ annotations, container: { ports } })))
+  const [first, second] = containers
+  expect(first?.ports.map((port) => [port.name, port.number])).toEqual([
+    ['http', 15_080],
+    ['gate-admin', 15_090],
+  ])
+  expect(second?.ports.map((port) => [port.name, port.number])).toEqual([
+    ['grpc', 15_081],
+    ['gate-admin-2', 15_091],
+  ])
+  expect(second?.raw.args).toContain('--file=/etc/portcullis/routes/grpc.yaml')
+})
+
+test('a Job is gated by a native sidecar, which ends with it', () => {
+  const pod = podWith({ spec: { restartPolicy: 'Never' } })
+  expect(judge(pod).verdict).toBe('inject')
+  expect(judge(pod, 'enabled', ORDINARY)).toMatchObject({ verdict: 'deny', code: 'job_unsupported' })
+})
+
+const port = (over: JsonObject): JsonObject => ({
+  container: { ports: [{ name: 'http', containerPort: 8080, ...over }] },
+})
+const says = (over: JsonObject): JsonObject => ({ annotations: { ...ASKING, ...over } })
+const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?])[] = [
+  ['a Pod without containers', 'pod_invalid', { spec: { containers: [] } }],
+  ['a port that is text', 'pod_invalid', port({ containerPort: '8080' })],
+  ['a container without a name', 'pod_invalid', { spec: { containers: [{ image: 'app' }] } }],
+  ['an annotation that would choose the image', 'wish_invalid', says({ 'portcullis.dev/image': 'evil/gate' })],
+  ['a routes annotation that leaves the namespace', 'wish_invalid', says({ 'portcullis.dev/routes': '../other/cm' })],
+  ['a port number for a name', 'wish_invalid', says({ 'portcullis.dev/ports': '8080' })],
+  ['a port listed twice', 'wish_invalid', says({ 'portcullis.dev/ports': 'http,http' })],
+  ['no port at all', 'wish_invalid', says({ 'portcullis.dev/ports': ' , ' })],
+  ['more ports than there are gates', 'wish_invalid', says({ 'portcullis.dev/ports': 'a,b,c,d,e,f,g,h,i' })],
+  ['an unprotected port that is none', 'wish_invalid', says({ 'portcullis.dev/unprotected-ports': '0' })],
+  ['an unknown label of ours', 'wish_invalid', { labels: { 'portcullis.dev/injekt': 'disabled' } }],
+  ['an inject label that is neither', 'wish_invalid', { labels: { 'portcullis.dev/inject': 'off' } }],
+  [
+    'the way out where a gate is required',
+    'opted_out',
+    { labels: { 'portcullis.dev/inject': 'disabled' } },
+    'required',
+  ],
+  ['the network of the node', 'host_network', { spec: { hostNetwork: true } }],
+  [
+    'the network of the node, asking for nothing',
+    'host_network',
+    { annotations: {}, spec: { hostNetwork: true } },
+    'required',
+  ],
+  ['no word about ports where a gate is required', 'ports_missing', { annotations: {} }, 'required'],
+  ['ports that are said not to exist', 'port_ungated', { annotations: { 'portcullis.dev/ports': 'none' } }, 'required'],
+  ['no route files', 'routes_missing', { annotations: { 'portcullis.dev/ports': 'http' } }],
+  ['the mark of an injected Pod', 'label_forged', { annotations: {}, labels: { 'portcullis.dev/injected': 'true' } }],
+  [
+    'a foreign container with the name of the gate',
+    'name_taken',
+    {
+      spec: {
+        containers: [
+          { name: 'app', ports: [{ name: 'http', containerPort: 8080 }] },
+          { name: 'portcullis-gate', image: 'evil' },
+        ],
+      },
+    },
+  ],
+  [
+    'a foreign container with a name like ours',
+    'name_taken',
+    { annotations: {}, spec: { containers: [{ name: 'portcullis-x' }] } },
+  ],
+  [
+    'a foreign volume with the name of ours',
+    'name_taken',
+    { spec: { volumes: [{ name: 'portcullis-routes', emptyDir: {} }] } },
+  ],
+  ['a port in the range of the gates', 'port_taken', port({ containerPort: 15_087 })],
+  ['a port that no container has', 'port_missing', port({ name: 'web' })],
+  [
+    'a name that two containers have',
+    'port_repeated',
+    { spec: { initContainers: [{ name: 'mesh', ports: [{ name: 'http', containerPort: 1 }] }] } },
+  ],
+  [
+    'a name that the app needs behind the gate',
+    'port_repeated',
+    {
+      container: {
+        ports: [
+          { name: 'http', containerPort: 8080 },
+          { name: 'app-http', containerPort: 8081 },
+        ],
+      },
+    },
+  ],
+  ['a port on the node', 'port_unfit', port({ hostPort: 8080 })],
+  [
+    'another port on the node',
+    'port_unfit',
+    {
+      container: {
+        ports: [
+          { name: 'http', containerPort: 8080 },
+          { containerPort: 9100, hostPort: 9100 },
+        ],
+      },
+    },
+  ],
+  [
+    'the number of a gated port under another name',
+    'port_repeated',
+    {
+      container: {
+        ports: [
+          { name: 'http', containerPort: 8080 },
+          { name: 'metrics', containerPort: 8080 },
+        ],
+      },
+    },
+  ],
+  ['a port that is not TCP', 'port_unfit', port({ protocol: 'UDP' })],
+  [
+    'a port beside the gate where one is required',
+    'port_ungated',
+    { container: { ports: [{ name: 'http', containerPort: 8080 }, { containerPort: 9100 }] } },
+    'required',
+  ],
+]
+describe('refuses', () => {
+  for (const [what, code, over, mode] of REFUSED)
+    test(`${what}: ${code}`, () => {
+      expect(judge(podWith(over), mode)).toMatchObject({ verdict: 'deny', code })
+    })
+
+  test('each for its own reason, and every reason has a case', () => {
+    const seen = new Set<string>([...REFUSED.map(([, code]) => code), 'job_unsupported'])
+    expect(DENIALS.filter((code) => !seen.has(code))).toEqual([])
+  })
+
+  test('a gate whose image, command, environment or mounts were changed', () => {
+    const pod = injected(podWith({}))
+    for (const change of [
+      { image: 'evil' },
+      { command: ['sh'] },
+      { args: ['run', '--file=/tmp/x'] },
+      { env: [{ name: 'NODE_OPTIONS', value: '--require /tmp/x' }] },
+      { volumeMounts: [] },
+      { securityContext: { privileged: true } },
+      { lifecycle: { postStart: { exec: { command: ['sh'] } } } },
+      { restartPolicy: null },
+    ]) {
+      const operations = Object.entries(change).map(([name, value]) => ({
+        op: 'add' as const,
+        path: `/spec/initContainers/0/${name}`,
+        value,
+      }))
+      expect(judge(applyPatch(pod, operations))).toMatchObject({ verdict: 'deny', code: 'name_taken' })
+    }
+  })
+
+  test('a gate in the wrong list', () => {
+    const pod = injected(podWith({}), 'enabled', { ...ORDINARY })
+    expect(judge(pod)).toMatchObject({ verdict: 'deny', code: 'name_taken' })
+  })
+
+  test('a second port with the gated name that another injector added', () => {
+    const added = { name: 'late', ports: [{ name: 'http', containerPort: 1234 }] }
+    const pod = applyPatch(injected(podWith({})), [{ op: 'add', path: '/spec/containers/-', value: added }])
+    expect(judge(pod)).toMatchObject({ verdict: 'deny', code: 'port_repeated' })
+  })
+})
+
+describe('leaves alone', () => {
+  test.each([
+    ['a Pod that asks for nothing', podWith({ annotations: {}, container: { ports: [] } }), 'not_asked', 0],
+    ['and warns of its ports', podWith({ annotations: {} }), 'not_asked', 1],
+    ['a Pod that opts out where it may', podWith({ labels: { 'portcullis.dev/inject': 'disabled' } }), 'opted_out', 0],
+    [
+      'a Pod that serves nothing',
+      podWith({ annotations: { 'portcullis.dev/ports': 'none' }, container: { ports: [] } }),
+      'serves_nothing',
+      0,
+    ],
+  ])('%s', (_what, pod, code, warningCount) => {
+    const injection = judge(pod)
+    expect(injection).toMatchObject({ verdict: 'skip', code })
+    expect(injection.verdict === 'skip' && injection.warnings).toHaveLength(warningCount)
+  })
+
+  test('a worker without ports where a gate is required', () => {
+    const pod = podWith({ annotations: { 'portcullis.dev/ports': 'none' }, container: { ports: [] } })
+    expect(judge(pod, 'required')).toMatchObject({ verdict: 'skip', code: 'serves_nothing' })
+  })
+})
+
+test('a forged status annotation changes nothing: the container decides', () => {
+  const pod = podWith(says({ 'portcullis.dev/status': '{}' }))
+  expect(parsePod(injected(pod)).containers.some(({ name }) => name === 'portcullis-gate')).toBe(true)
+})
+
+test('ports named as unprotected pass without a word', () => {
+  const container = {
+    ports: [{ name: 'http', containerPort: 8080 }, { name: 'metrics', containerPort: 9100 }, { containerPort: 9200 }],
+  }
+  const annotations = { ...ASKING, 'portcullis.dev/unprotected-ports': 'metrics, 9200' }
+  expect(judge(podWith({ container, annotations }), 'required')).toMatchObject({ verdict: 'inject', warnings: [] })
+})
+
+test('what admission adjusts in a gate for its own reasons is accepted', () => {
+  const pod = applyPatch(injected(podWith({})), [
+    { op: 'replace', path: '/spec/initContainers/0/imagePullPolicy', value: 'Always' },
+    { op: 'replace', path: '/spec/initContainers/0/resources', value: { limits: { cpu: '1' } } },
+  ])
+  expect(judge(pod)).toMatchObject({ verdict: 'inject', operations: [] })
+})
+
+describe('for any Pod', () => {
+  const options = fc.record({
+    mode: fc.constantFrom<Mode>('enabled', 'required'),
+    config: fc.constantFrom(CONFIG, ORDINARY),
+  })
+
+  test('injecting into what was injected into changes nothing', () => {
+    const counts = { inject: 0, skip: 0, deny: 0 }
+    fc.assert(
+      fc.property(anyPod, options, (pod, given) => {
+        const injection = inject(pod, given)
+        counts[injection.verdict] += 1
+        if (injection.verdict !== 'inject') return
+        const once = applyPatch(pod, injection.operations)
+        expect(inject(once, given)).toMatchObject({ verdict: 'inject', operations: [] })
+      }),
+      { numRuns: 20_000, seed: 6 },
+    )
+    expect(Math.min(...Object.values(counts))).toBeGreaterThan(300)
+  })
+
+  test('each gated name belongs to one port, a gate of ours, and nothing of the app is lost', () => {
+    fc.assert(
+      fc.property(anyPod, options, (pod, given) => {
+        const injection = inject(pod, given)
+        if (injection.verdict !== 'inject') return
+        const [before, after] = [parsePod(pod), parsePod(applyPatch(pod, injection.operations))]
+        const wanted = (before.annotations.get('portcullis.dev/ports') ?? '').split(',').map((name) => name.trim())
+        for (const name of wanted) {
+          const holders = after.containers.filter(({ ports }) => ports.some((p) => p.name === name))
+          expect(holders.map((holder) => holder.raw.image)).toEqual([CONFIG.image])
+          expect(holders[0]?.name.startsWith('portcullis-gate')).toBe(true)
+        }
+        const apps = after.containers.filter(({ name }) => !name.startsWith('portcullis-gate'))
+        expect(apps.map(({ ports }) => ports.map(({ number }) => number))).toEqual(
+          before.containers
+            .filter(({ name }) => !name.startsWith('portcullis-gate'))
+            .map(({ ports }) => ports.map(({ number }) => number)),
+        )
+        // Every probe that found its port by name finds the same number still.
+        for (const { name, list, ports, references, raw } of before.containers) {
+          const app = apps.find((container) => container.name === name && container.list === list)
+          if (before.containers.filter((container) => container.name === name).length > 1) continue
+          for (const { path, portName } of references) {
+            const number = ports.find((candidate) => candidate.name === portName)?.number
+            const now = valueAt(app?.raw ?? raw, path)
+            if (number !== undefined)
+              expect(typeof now === 'number' ? now : app?.ports.find((p) => p.name === now)?.number).toBe(number)
+          }
+        }
+      }),
+      { numRuns: 5_000, seed: 7 },
+    )
+  })
+
+  test('any JSON at all has an answer', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom('metadata', 'spec'), fc.jsonValue()), options, (document, given) => {
+        const verdict = inject(document as JsonObject, given).verdict
+        expect(['skip', 'deny']).toContain(verdict)
+      }),
+      { numRuns: 3_000, seed: 8 },
+    )
+  })
+})

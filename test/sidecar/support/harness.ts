@@ -1,0 +1,139 @@
+/** A sidecar with everything around it: an issuer, a scripted PDP, an upstream, and real sockets between them. */
+import { Registry } from 'prom-client'
+import { createNonces } from '../../../pdp/token/nonces.ts'
+import { processReplayMemory, type ReplayMemory } from '../../../pdp/token/replay.ts'
+import type { SidecarLimits } from '../../../sidecar/limits.ts'
+import { type Material, NO_MATERIAL } from '../../../sidecar/material.ts'
+import { createMetrics, type Metrics } from '../../../sidecar/metrics.ts'
+import { parseRouteFile, type RouteFile } from '../../../sidecar/route-file.ts'
+import { createSidecar, type Sidecar } from '../../../sidecar/sidecar.ts'
+import { createIssuer, type Issuer, issuerFetch } from './issuer.ts'
+import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from './pdp.ts'
+import { type RawAnswer, sendRaw } from './raw-http.ts'
+import { startUpstream, type Upstream } from './upstream.ts'
+
+export type Harness = {
+  readonly port: number
+  readonly sidecar: Sidecar
+  readonly issuer: Issuer
+  readonly pdp: ScriptedPdp
+  readonly upstream: Upstream
+  readonly log: object[]
+  readonly registry: Registry
+  readonly metrics: Metrics
+  /** As it was started with, for wherever upstream and PDP are now. */
+  file(): RouteFile
+  /** Puts another route file into force. */
+  apply(routes: string, extra?: string): void
+  /** Sends `METHOD target` with Host, the given lines and a body. */
+  send(line: string, options?: SendOptions): Promise<RawAnswer>
+  close(): Promise<void>
+}
+export type SendOptions = {
+  readonly token?: string | null
+  readonly fields?: readonly string[]
+  readonly body?: string
+  readonly host?: string
+}
+
+export const RESOURCE = 'https://app.test'
+const ISSUER = 'https://as.test'
+
+export function routeFile(routes: string, options: { readonly extra?: string } = {}): string {
+  return `portcullis: v1
+resource: ${RESOURCE}
+issuers: [{issuer: ${ISSUER}}]
+upstream: UPSTREAM
+pdp: {address: PDP, insecure: true}
+${options.extra ?? ''}
+routes:
+${routes.replace(/^/gm, '  ')}
+`
+}
+
+/** Throws with every mistake when the file has one. */
+export function loadFile(source: string): RouteFile {
+  const { file, mistakes } = parseRouteFile(source)
+  if (file === null)
+    throw new Error(mistakes.map(({ line, column, message }) => `${line}:${column} ${message}`).join('\n'))
+  return file
+}
+
+/** `routes`: the lines of the file below `routes:`. Waits until the sidecar is ready and can ask. */
+export async function startHarness(options: {
+  readonly routes: string
+  readonly extra?: string
+  readonly script?: Script
+  readonly limits?: Partial<SidecarLimits>
+  readonly clock?: () => number
+  readonly replay?: ReplayMemory
+  readonly material?: Material
+}): Promise<Harness> {
+  const clock = options.clock ?? Date.now
+  const issuer = await createIssuer({ issuer: ISSUER, audience: RESOURCE, clock })
+  const pdp = await startScriptedPdp(options.script ?? tuples([]))
+  const upstream = await startUpstream()
+  const source = routeFile(options.routes, { ...(options.extra !== undefined && { extra: options.extra }) })
+  const fill = (text: string): string => text.replace('UPSTREAM', upstream.origin).replace('PDP', pdp.address)
+  const log: object[] = []
+  const write = (entry: object): void => void log.push(entry)
+  const registry = new Registry()
+  const metrics = createMetrics(registry)
+  const sidecar = createSidecar({
+    config: { file: loadFile(fill(source)), material: options.material ?? NO_MATERIAL, hash: 'first' },
+    log: { info: write, warn: write, error: write },
+    metrics,
+    fetch: issuerFetch([issuer]),
+    clock,
+    random: () => 0.5,
+    replay: options.replay ?? processReplayMemory({ clock, entriesMax: 1_000 }),
+    nonces: createNonces({ secret: Buffer.alloc(32, 'n'), clock }),
+    readToken: () => 'service-token',
+    ...(options.limits && { limits: options.limits }),
+  })
+  const { port } = await sidecar.listen({ host: '127.0.0.1', port: 0 })
+  await until(() => sidecar.notReady() === null)
+  await until(() => log.some((entry) => 'event' in entry && entry.event === 'pdp_connected'))
+
+  async function send(
+    line: string,
+    { token, fields = [], body, host = 'app.test' }: SendOptions = {},
+  ): Promise<RawAnswer> {
+    const bearer = token === undefined ? await issuer.token() : token
+    const lines = [`${line} HTTP/1.1`, `Host: ${host}`, ...fields]
+    if (bearer !== null) lines.push(`Authorization: Bearer ${bearer}`)
+    if (body !== undefined) lines.push(`Content-Length: ${Buffer.byteLength(body)}`)
+    return sendRaw(port, `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`, { head: line.startsWith('HEAD ') })
+  }
+
+  return {
+    port,
+    sidecar,
+    issuer,
+    pdp,
+    upstream,
+    log,
+    registry,
+    metrics,
+    send,
+    file: () => loadFile(fill(source)),
+    apply(routes, extra = options.extra) {
+      const file = loadFile(fill(routeFile(routes, { ...(extra !== undefined && { extra }) })))
+      sidecar.apply({ file, material: options.material ?? NO_MATERIAL, hash: 'next' })
+    },
+    async close() {
+      await sidecar.close()
+      await pdp.stop()
+      await upstream.close()
+    },
+  }
+}
+
+/** Waits for a condition of another process or connection; throws after five seconds. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 500; tries += 1) {
+    if (await condition()) return
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  throw new Error('the condition did not come true')
+}

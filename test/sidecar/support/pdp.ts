@@ -1,0 +1,161 @@
+/** A gRPC server in the PDP's place whose answers a test scripts. The real PDP has tests of its own. */
+import { create } from '@bufbuild/protobuf'
+import { type handleBidiStreamingCall, Server, ServerCredentials, status } from '@grpc/grpc-js'
+import { serviceDefinition } from '../../../pdp/process/grpc.ts'
+import {
+  type DecideResponse,
+  DecideResponseSchema,
+  type DecideStreamRequest,
+  type DecideStreamResponse,
+  DecideStreamResponseSchema,
+  DecisionService,
+  EntitlementResultSchema,
+  type StreamAnswer,
+  StreamAnswerSchema,
+} from '../../../proto/gen/portcullis/v1/decision_pb.ts'
+
+export type Asked = {
+  readonly token: string
+  readonly permissions: readonly string[]
+  readonly entitlements: readonly string[]
+}
+/** A decision, an error code, or null for no answer at all. */
+export type Script = (asked: Asked) => DecideResponse | string | null
+export type ScriptedPdp = {
+  readonly address: string
+  readonly asked: Asked[]
+  /** How many messages the questions came in. */
+  messages(): number
+  /** How often a token was sent. */
+  tokens(): number
+  script: Script
+  /** Ends every stream, and takes no more until it is started again on the same port. */
+  stop(): Promise<void>
+  start(): Promise<void>
+  /** Breaks the streams that are open. */
+  cut(): void
+  /** Standing questions that are open. */
+  standing(): number
+  /** Answers every standing question again, as the real one does when something has changed. */
+  changed(): void
+}
+
+const subjectOf = (token: string): { sub: string; org: string; client: string } => {
+  const { sub, org, client_id: client } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  return { sub, org: org ?? '', client }
+}
+
+/** Allows exactly the given relations, written `alice viewer invoice:1`, and has the given entitlements enabled. */
+export function tuples(allowed: readonly string[], entitlements: readonly string[] = []): Script {
+  return (asked) => {
+    const { sub, org, client } = subjectOf(asked.token)
+    return create(DecideResponseSchema, {
+      active: org !== '',
+      subject: { type: sub === client ? 'service' : 'user', id: sub },
+      organization: org,
+      permissions: asked.permissions.map((text) => {
+        const [relation = '', resource = ''] = text.split(' ')
+        return { relation, resource, allowed: allowed.includes(`${sub} ${text}`), reasonCode: 'tuple' }
+      }),
+      entitlements: Object.fromEntries(
+        asked.entitlements.map((key) => [
+          key,
+          create(EntitlementResultSchema, entitlements.includes(key) ? { value: { enabled: true }, version: 1n } : {}),
+        ]),
+      ),
+    })
+  }
+}
+
+export async function startScriptedPdp(script: Script): Promise<ScriptedPdp> {
+  let server: Server | null = null
+  let port = 0
+  let messages = 0
+  let tokenCount = 0
+  const streams = new Set<{ emit(event: 'error', err: Error): boolean }>()
+  const standing = new Map<string, () => void>()
+  let streamCount = 0
+  const asked: Asked[] = []
+
+  const decideStream: handleBidiStreamingCall<DecideStreamRequest, DecideStreamResponse> = (call) => {
+    const tokens = new Map<number, string>()
+    streamCount += 1
+    const own = `${streamCount}:`
+    streams.add(call)
+    const leave = (): void => {
+      streams.delete(call)
+      for (const key of [...standing.keys()]) if (key.startsWith(own)) standing.delete(key)
+    }
+    call.on('close', leave).on('cancelled', leave)
+    const reply = (answers: StreamAnswer[]): void => {
+      if (answers.length > 0 && call.writable) call.write(create(DecideStreamResponseSchema, { answers }))
+    }
+    call.on('error', () => undefined)
+    call.on('end', () => call.end())
+    call.on('data', (message: DecideStreamRequest) => {
+      messages += 1
+      tokenCount += message.tokens.length
+      for (const { handle, token } of message.tokens) tokens.set(handle, token)
+      for (const id of message.cancel) standing.delete(`${own}${id}`)
+      const answers: StreamAnswer[] = []
+      for (const { id, handle, permissions, entitlements, standing: stands } of message.questions) {
+        const question = {
+          token: tokens.get(handle) ?? '',
+          permissions: permissions.map(({ relation, resource }) => `${relation} ${resource}`),
+          entitlements,
+        }
+        if (stands) standing.set(`${own}${id}`, () => reply(answerTo(id, question)))
+        else asked.push(question)
+        answers.push(...answerTo(id, question))
+      }
+      reply(answers)
+    })
+  }
+
+  function answerTo(id: number, question: Asked): StreamAnswer[] {
+    const answer = pdp.script(question)
+    if (answer === null) return []
+    const outcome =
+      typeof answer === 'string'
+        ? ({ case: 'error', value: answer } as const)
+        : ({ case: 'decision', value: answer } as const)
+    return [create(StreamAnswerSchema, { id, outcome })]
+  }
+
+  async function start(): Promise<void> {
+    const started = new Server()
+    const { decideStream: definition } = serviceDefinition(DecisionService)
+    started.addService({ decideStream: definition }, { decideStream })
+    port = await new Promise<number>((resolve, reject) => {
+      started.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (err, bound) =>
+        err === null ? resolve(bound) : reject(err),
+      )
+    })
+    server = started
+  }
+
+  const pdp: ScriptedPdp = {
+    get address() {
+      return `127.0.0.1:${port}`
+    },
+    asked,
+    messages: () => messages,
+    tokens: () => tokenCount,
+    script,
+    start,
+    standing: () => standing.size,
+    changed() {
+      for (const again of standing.values()) again()
+    },
+    cut() {
+      for (const stream of streams)
+        stream.emit('error', Object.assign(new Error('cut by the test'), { code: status.UNAVAILABLE }))
+    },
+    async stop() {
+      server?.forceShutdown()
+      server = null
+    },
+  }
+  await start()
+  return pdp
+}

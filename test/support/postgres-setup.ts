@@ -1,0 +1,46 @@
+/** Vitest global setup: one embedded PostgreSQL for the whole run, and a template with all migrations applied. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import type { TestProject } from 'vitest/node'
+import { openPostgres } from '../../pdp/store/postgres.ts'
+import { startEmbeddedPostgres } from '../../pdp/store/postgres-embedded.ts'
+import { TEMPLATE } from './database.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Superuser's connection to the run's PostgreSQL. */
+    postgresUrl: string
+  }
+}
+
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-test-'))
+  // The tests' data dies with the run, so nothing waits for the disk.
+  const settings = {
+    fsync: 'off',
+    full_page_writes: 'off',
+    synchronous_commit: 'off',
+    max_connections: '300',
+    shared_preload_libraries: 'pg_stat_statements', // for what tests count at the server
+  }
+  const postgres = await startEmbeddedPostgres({ dataDirectory, settings })
+  await createTemplate(postgres.connectionString)
+  project.provide('postgresUrl', postgres.connectionString)
+  return async () => {
+    await postgres.stop()
+    await rm(dataDirectory, { recursive: true, force: true })
+  }
+}
+
+async function createTemplate(connectionString: string): Promise<void> {
+  const admin = new pg.Client({ connectionString })
+  await admin.connect()
+  await admin.query(`create database ${TEMPLATE}`)
+  await admin.end()
+  const url = new URL(connectionString)
+  url.pathname = `/${TEMPLATE}`
+  const migrated = await openPostgres({ connectionString: url.href })
+  await migrated.close()
+}

@@ -1,0 +1,202 @@
+/**
+ * What is right, worked out by brute force: every relation of every object is derived for one subject until nothing new
+ * follows. Shares no code with the engine.
+ */
+import type { Membership, OrganizationRole, RoleGrant, StoredManifest, Tuple } from '../../pdp/store/contracts.ts'
+
+/** Everything that answers depend on, at one moment. */
+export type World = {
+  readonly clockMs: number
+  readonly organizations: ReadonlyMap<string, { readonly parent: string | null }>
+  readonly content: ReadonlyMap<
+    string,
+    {
+      readonly tuples: readonly Tuple[]
+      readonly memberships: ReadonlyMap<string, Membership>
+      readonly grants: readonly RoleGrant[]
+    }
+  >
+  readonly environmentGrants: readonly RoleGrant[]
+  readonly roles: readonly OrganizationRole[]
+  readonly manifests: readonly StoredManifest[]
+  /** type -> relation -> how it is defined. A type that is absent has no model. */
+  readonly rules?: Rules
+}
+export type Rule =
+  | { readonly direct: readonly string[] }
+  | { readonly or: readonly Rule[] }
+  | { readonly and: readonly Rule[] }
+  | { readonly base: Rule; readonly butNot: Rule }
+  | { readonly same: string }
+  | { readonly from: string; readonly relation: string }
+export type Rules = { readonly [type: string]: { readonly [relation: string]: Rule } }
+type Question = {
+  readonly organization: string
+  readonly subject: string
+  readonly relation: string
+  readonly resource: string
+  readonly app: string | null
+}
+
+const TIERS = ['owner', 'admin', 'developer', 'member', 'viewer']
+const split = (text: string, mark: string): [string, string] => {
+  const at = text.indexOf(mark)
+  return [text.slice(0, at), text.slice(at + 1)]
+}
+
+export function referenceAnswer(world: World, q: Question): boolean {
+  const held = world.content.get(q.organization)
+  if (!world.organizations.has(q.organization) || held === undefined) return false
+  const active = (organization: string): boolean => {
+    const [type, id] = split(q.subject, ':')
+    const membership = type === 'user' ? world.content.get(organization)?.memberships.get(id) : undefined
+    return membership === undefined || membership.status === 'active'
+  }
+  const [type, id] = split(q.resource, ':')
+  // An app's keys are held through roles only.
+  if (
+    type !== 'app' &&
+    active(q.organization) &&
+    derived(world, q.organization, q.subject, world.rules ?? {}).has(`${q.resource}#${q.relation}`)
+  )
+    return true
+  const own = q.resource === `organization:${q.organization}`
+  if (
+    own &&
+    ([...TIERS, 'active_member'].includes(q.relation) || world.rules?.organization?.[q.relation] !== undefined)
+  )
+    return false
+  if (type !== 'app' && !own) return false
+  return permissions(world, q, { app: type === 'app' ? id : q.app, active }).has(q.relation)
+}
+
+function permissions(
+  world: World,
+  q: Question,
+  by: { app: string | null; active: (organization: string) => boolean },
+): ReadonlySet<string> {
+  const grants: RoleGrant[] = [...world.environmentGrants.filter((g) => g.subject === q.subject)]
+  for (let at: string | null = q.organization; at !== null; at = world.organizations.get(at)?.parent ?? null) {
+    if (!by.active(at)) continue
+    const groups = derived(world, at, q.subject, NO_RULES)
+    for (const grant of world.content.get(at)?.grants ?? []) {
+      if (grant.subject === q.subject || (grant.subject.startsWith('group:') && groups.has(`${grant.subject}#member`)))
+        grants.push(grant)
+    }
+  }
+  const keys = new Set<string>()
+  for (const grant of grants) {
+    if (grant.app !== null && grant.app !== by.app) continue
+    const app = world.manifests.find((m) => m.app === grant.app)
+    const role = grant.app === null ? world.roles.find((r) => r.key === grant.role) : app?.roles[grant.role]
+    for (const key of role?.permissions ?? []) keys.add(key)
+  }
+  return keys
+}
+
+const NO_RULES: Rules = {}
+/** Worlds never change, so that what follows in one is worked out once. */
+const known = new WeakMap<World, Map<string, ReadonlySet<string>>>()
+function derived(world: World, organization: string, subject: string, rules: Rules): ReadonlySet<string> {
+  const ofWorld = known.get(world) ?? new Map<string, ReadonlySet<string>>()
+  known.set(world, ofWorld)
+  const name = `${organization} ${subject} ${rules === NO_RULES ? 'groups' : ''}`
+  const found = ofWorld.get(name) ?? derive(world, organization, subject, rules)
+  ofWorld.set(name, found)
+  return found
+}
+
+/** `object#relation` of everything that holds the subject: the least fixpoint, one stratum of negation after the other. */
+function derive(world: World, organization: string, subject: string, rules: Rules): ReadonlySet<string> {
+  const content = world.content.get(organization)
+  const tuples = (content?.tuples ?? []).filter((t) => t.expiresAtMs === null || world.clockMs < t.expiresAtMs)
+  const nodes = new Set<string>(tuples.map((t) => `${t.object}#${t.relation}`))
+  for (const t of tuples) if (t.subject.includes('#')) nodes.add(t.subject)
+  const objects = new Set(
+    tuples.flatMap((t) => [t.object, t.subject.includes('#') ? split(t.subject, '#')[0] : t.subject]),
+  )
+  for (const object of objects)
+    for (const relation of Object.keys(rules[split(object, ':')[0]] ?? {})) nodes.add(`${object}#${relation}`)
+  const [subjectType, subjectId] = split(subject, ':')
+  const membership = subjectType === 'user' ? content?.memberships.get(subjectId) : undefined
+  const tiers = membership?.status === 'active' ? [membership.role, 'active_member'] : []
+  for (const tier of [...TIERS, 'active_member']) nodes.add(`organization:${organization}#${tier}`)
+
+  const holding = new Set<string>()
+  const depth = (node: string): number => {
+    const [object, relation] = split(node, '#')
+    return stratum(rules, `${split(object, ':')[0]}#${relation}`, new Set())
+  }
+  const direct = (node: string, allowed: readonly string[] | null): boolean => {
+    const [object, relation] = split(node, '#')
+    if (object === `organization:${organization}` && [...TIERS, 'active_member'].includes(relation)) {
+      return tiers.includes(relation) && (allowed === null || allowed.includes('user'))
+    }
+    return tuples.some((t) => {
+      if (t.object !== object || t.relation !== relation) return false
+      const [type] = split(t.subject, ':')
+      if (t.subject.endsWith(':*')) return allowed?.includes(`${type}:*`) === true && type === subjectType
+      if (!t.subject.includes('#')) return t.subject === subject && (allowed === null || allowed.includes(type))
+      const [, inner] = split(t.subject, '#')
+      return holding.has(t.subject) && (allowed === null || allowed.includes(`${type}#${inner}`))
+    })
+  }
+  const follows = (node: string, rule: Rule): boolean => {
+    const [object] = split(node, '#')
+    if ('direct' in rule) return direct(node, rule.direct)
+    if ('or' in rule) return rule.or.some((part) => follows(node, part))
+    if ('and' in rule) return rule.and.every((part) => follows(node, part))
+    if ('butNot' in rule) return follows(node, rule.base) && !follows(node, rule.butNot)
+    if ('same' in rule) return holding.has(`${object}#${rule.same}`)
+    const own = rules[split(object, ':')[0]]?.[rule.from]
+    const parents = own !== undefined && 'direct' in own ? own.direct : []
+    return tuples.some(
+      (t) =>
+        t.object === object &&
+        t.relation === rule.from &&
+        parents.includes(split(t.subject, ':')[0]) &&
+        holding.has(`${t.subject}#${rule.relation}`),
+    )
+  }
+  const strata = [...new Set([...nodes].map(depth))].sort((a, b) => a - b)
+  for (const level of strata) {
+    for (let grown = true; grown; ) {
+      grown = false
+      for (const node of nodes) {
+        if (holding.has(node) || depth(node) !== level) continue
+        const [object, relation] = split(node, '#')
+        const relations = rules[split(object, ':')[0]]
+        const rule = relations?.[relation]
+        const tier = object === `organization:${organization}` && [...TIERS, 'active_member'].includes(relation)
+        const holds =
+          rule !== undefined ? follows(node, rule) : relations === undefined || tier ? direct(node, null) : false
+        if (holds) {
+          holding.add(node)
+          grown = true
+        }
+      }
+    }
+  }
+  return holding
+}
+
+/** How many negations stand below a relation: all that it negates is complete before it is derived. */
+function stratum(rules: Rules, name: string, seen: ReadonlySet<string>): number {
+  if (seen.has(name)) return 0
+  const [type, relation] = split(name, '#')
+  const rule = rules[type]?.[relation]
+  if (rule === undefined) return 0
+  const within = new Set([...seen, name])
+  const of = (part: Rule): number => {
+    if ('direct' in part)
+      return Math.max(0, ...part.direct.filter((d) => d.includes('#')).map((d) => stratum(rules, d, within)))
+    if ('or' in part) return Math.max(0, ...part.or.map(of))
+    if ('and' in part) return Math.max(0, ...part.and.map(of))
+    if ('butNot' in part) return Math.max(of(part.base), of(part.butNot) + 1)
+    if ('same' in part) return stratum(rules, `${type}#${part.same}`, within)
+    const own = rules[type]?.[part.from]
+    const parents = own !== undefined && 'direct' in own ? own.direct : []
+    return Math.max(0, ...parents.map((parent) => stratum(rules, `${parent}#${part.relation}`, within)))
+  }
+  return of(rule)
+}

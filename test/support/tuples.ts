@@ -1,0 +1,52 @@
+/** Short words for writing what a test needs. */
+import { parseTuple } from '../../pdp/decide/names.ts'
+import {
+  type Change,
+  ENVIRONMENT,
+  type MembershipStatus,
+  type Store,
+  type Tier,
+  type Tuple,
+} from '../../pdp/store/contracts.ts'
+
+export const context = { actor: 'client:test', requestId: 'r1' }
+export const tuple = (text: string, expiresAtMs: number | null = null): Tuple => ({ ...parseTuple(text), expiresAtMs })
+export const put = (text: string, expiresAtMs: number | null = null): Change => ({
+  kind: 'tuple',
+  op: 'write',
+  tuple: tuple(text, expiresAtMs),
+})
+export const drop = (text: string): Change => ({ kind: 'tuple', op: 'delete', tuple: tuple(text) })
+export const organization = (id: string, parent: string | null = null): Change => ({
+  kind: 'organization',
+  id,
+  organization: { id, name: id.toUpperCase(), parent },
+})
+export const renamed = (id: string, name: string): Change => ({
+  kind: 'organization',
+  id,
+  organization: { id, name, parent: null },
+})
+export const member = (user: string, role: Tier, status: MembershipStatus = 'active'): Change => ({
+  kind: 'membership',
+  user,
+  membership: { role, status },
+})
+export const grant = (id: string, role: string, subject: string, app: string | null = null): Change => ({
+  kind: 'role_grant',
+  op: 'write',
+  grant: { id, app, role, subject },
+})
+export const gate = (key: string, enabled: boolean): Change => ({
+  kind: 'entitlement',
+  key,
+  entitlement: { value: { enabled }, enforcement: 'DecisionApi' },
+})
+
+/** Writes to an organization, which is made first if need be. */
+export async function given(store: Store, log: string, ...changes: Change[]): Promise<void> {
+  if (log !== ENVIRONMENT && (await store.vector([log])).logs.size === 0) {
+    await store.write(ENVIRONMENT, [organization(log)], { context })
+  }
+  if (changes.length > 0) await store.write(log, changes, { context })
+}
