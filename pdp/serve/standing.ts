@@ -49,6 +49,7 @@ export type StandingQuestions = {
 }
 
 type Item = StandingQuestion & {
+  open: boolean
   /** The organization and its ancestors. */
   logs: readonly LogId[]
   organization: string | null
@@ -61,6 +62,16 @@ type Item = StandingQuestion & {
   /** When the answer may change by itself. */
   dueAtMs: number | null
 }
+const NEW = {
+  open: true,
+  logs: [],
+  organization: null,
+  said: null,
+  settled: false,
+  failing: false,
+  asking: false,
+  dueAtMs: null,
+} as const
 
 /** One look at a time serves all questions of all callers, so their number costs memory and not statements. */
 export function createStanding(deps: StandingDeps): StandingQuestions {
@@ -72,110 +83,113 @@ export function createStanding(deps: StandingDeps): StandingQuestions {
 
   async function run(): Promise<void> {
     while (items.size > 0 && !closing.signal.aborted) {
-      await delay(waitMs(), undefined, { signal: closing.signal }).catch(() => undefined)
+      await delay(waitMs(items, deps.clock(), intervalMs), undefined, { signal: closing.signal }).catch(() => undefined)
       if (!closing.signal.aborted) await look()
     }
     running = null
   }
 
-  function waitMs(): number {
-    let wait = intervalMs
-    const now = deps.clock()
-    for (const { dueAtMs } of items) if (dueAtMs !== null && dueAtMs - now < wait) wait = dueAtMs - now
-    return Math.max(1, wait)
-  }
-
   async function look(): Promise<void> {
-    const now = await readStandings(deps.store, items).catch((err: unknown) => fail([...items], err))
-    if (now === null) return
-    const moved = new Set([...now].filter(([log, standing]) => seen.get(log) !== standing).map(([log]) => log))
-    const anyMoved = COMMON_LOGS.some((log) => moved.has(log))
-    seen = now
-    const asked = [...items].filter((item) => anyMoved || isDue(item, moved, deps.clock()))
-    // Questions about one token share one look at its state.
-    const states = new Map<string, Promise<TokenState>>()
-    const stateOf = (token: string): Promise<TokenState> => {
-      const state = states.get(token) ?? deps.introspect(token)
-      states.set(token, state)
-      return state
-    }
-    const queue = asked.values()
-    const workers = Array.from({ length: Math.min(ASKED_AT_ONCE, asked.length) }, async () => {
-      for (const item of queue) if (!item.asking) await askAgain(item, { stateOf, treeMoved: moved.has(ENVIRONMENT) })
-    })
-    await Promise.all(workers)
-  }
-
-  async function askAgain(
-    item: Item,
-    at: { stateOf: (token: string) => Promise<TokenState>; treeMoved: boolean },
-  ): Promise<void> {
-    item.asking = true
-    item.settled = true
     try {
-      const state = await at.stateOf(item.token)
-      const answer = await deps.answer(state, item.question)
-      if (at.treeMoved || answer.organization !== item.organization) {
-        item.logs = answer.organization === null ? [] : ((await deps.pdp.lineage(answer.organization)) ?? [])
-        item.organization = answer.organization
-      }
-      tell(item, answer, state.active ? state.expiresAtMs : null)
+      const now = await readStandings(deps.store, items)
+      const moved = new Set([...now].filter(([log, standing]) => seen.get(log) !== standing).map(([log]) => log))
+      seen = now
+      const anyMoved = COMMON_LOGS.some((log) => moved.has(log))
+      const asked = [...items].filter((item) => anyMoved || isDue(item, moved, deps.clock()))
+      await askAll(deps, asked, moved.has(ENVIRONMENT))
     } catch (err) {
-      fail([item], err)
-    } finally {
-      item.asking = false
+      fail([...items], err, deps.log)
     }
-  }
-
-  function tell(item: Item, answer: Answer, expiresAtMs: number | null): void {
-    const due = item.dueAtMs !== null && item.dueAtMs <= deps.clock()
-    const ends = [answer.validUntilMs, expiresAtMs].filter((at) => at !== null && at > deps.clock())
-    item.dueAtMs = ends.length === 0 ? null : Math.min(...ends.map(Number))
-    const text = fingerprint(answer)
-    const changed = item.said !== text
-    item.said = text
-    item.failing = false
-    if ((changed || due) && items.has(item)) item.onAnswer(answer)
-  }
-
-  function fail(failed: readonly Item[], err: unknown): null {
-    const fresh = failed.filter((item) => !item.failing)
-    for (const item of failed) {
-      const first = !item.failing
-      Object.assign(item, { failing: true, settled: false, said: null })
-      if (first && items.has(item)) item.onError(err)
-    }
-    if (fresh.length > 0) deps.log.warn({ event: 'standing_unanswered', questions_count: fresh.length, err })
-    return null
   }
 
   return {
     ask(asked) {
       if (items.size >= QUESTIONS_MAX) throw new Refusal('standing_limit', 'too many standing questions are open')
-      const state = {
-        logs: [],
-        organization: null,
-        said: null,
-        settled: false,
-        failing: false,
-        asking: false,
-        dueAtMs: null,
-      }
-      const item: Item = { ...asked, ...state }
+      const item: Item = { ...asked, ...NEW }
       items.add(item)
-      void askAgain(item, { stateOf: deps.introspect, treeMoved: true }).then(() => {
+      void askAgain(deps, item, { stateOf: deps.introspect, treeMoved: true }).then(() => {
         // What moved between this answer and the next look is not told from what moved before: the look asks once more.
         item.settled = false
       })
       running ??= run()
-      return () => void items.delete(item)
+      return () => {
+        item.open = false
+        items.delete(item)
+      }
     },
     async close() {
+      for (const item of items) item.open = false
       items.clear()
       closing.abort()
       await running
     },
   }
+}
+
+function waitMs(items: ReadonlySet<Item>, nowMs: number, intervalMs: number): number {
+  let wait = intervalMs
+  for (const { dueAtMs } of items) if (dueAtMs !== null && dueAtMs - nowMs < wait) wait = dueAtMs - nowMs
+  return Math.max(1, wait)
+}
+
+async function askAll(deps: StandingDeps, asked: readonly Item[], treeMoved: boolean): Promise<void> {
+  // Questions about one token share one look at its state.
+  const states = new Map<string, Promise<TokenState>>()
+  const stateOf = (token: string): Promise<TokenState> => {
+    const state = states.get(token) ?? deps.introspect(token)
+    states.set(token, state)
+    return state
+  }
+  const queue = asked.values()
+  const workers = Array.from({ length: Math.min(ASKED_AT_ONCE, asked.length) }, async () => {
+    for (const item of queue) if (item.open && !item.asking) await askAgain(deps, item, { stateOf, treeMoved })
+  })
+  await Promise.all(workers)
+}
+
+/** Never throws. */
+async function askAgain(
+  deps: StandingDeps,
+  item: Item,
+  at: { readonly stateOf: (token: string) => Promise<TokenState>; readonly treeMoved: boolean },
+): Promise<void> {
+  item.asking = true
+  item.settled = true
+  try {
+    const state = await at.stateOf(item.token)
+    const answer = await deps.answer(state, item.question)
+    if (at.treeMoved || answer.organization !== item.organization) {
+      item.logs = answer.organization === null ? [] : ((await deps.pdp.lineage(answer.organization)) ?? [])
+      item.organization = answer.organization
+    }
+    tell(item, { answer, expiresAtMs: state.active ? state.expiresAtMs : null, nowMs: deps.clock() })
+  } catch (err) {
+    fail([item], err, deps.log)
+  } finally {
+    item.asking = false
+  }
+}
+
+function tell(item: Item, told: { answer: Answer; expiresAtMs: number | null; nowMs: number }): void {
+  const { answer, expiresAtMs, nowMs } = told
+  const ends = [answer.validUntilMs, expiresAtMs].filter((at) => at !== null)
+  const endMs = ends.length === 0 ? null : Math.min(...ends)
+  // By the database's clock it is not over yet, and that is the one that counts: asked again shortly.
+  const early = endMs !== null && endMs <= nowMs
+  const due = item.dueAtMs !== null && item.dueAtMs <= nowMs && !early
+  item.dueAtMs = early ? nowMs + INTERVAL_MS : endMs
+  const text = fingerprint(answer)
+  const changed = item.said !== text
+  item.said = text
+  item.failing = false
+  if ((changed || due) && item.open) item.onAnswer(answer)
+}
+
+function fail(items: readonly Item[], err: unknown, log: Log): void {
+  const fresh = items.filter(({ failing, open }) => open && !failing)
+  for (const item of items) Object.assign(item, { failing: true, settled: false, said: null })
+  for (const item of fresh) item.onError(err)
+  if (fresh.length > 0) log.warn({ event: 'standing_unanswered', questions_count: fresh.length, err })
 }
 
 function isDue(item: Item, moved: ReadonlySet<LogId>, nowMs: number): boolean {

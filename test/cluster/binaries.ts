@@ -87,7 +87,8 @@ function unpackEtcd(cache: string): void {
   const folder = join(cache, 'etcd-package')
   mkdirSync(folder, { recursive: true })
   mkdirSync(join(cache, 'bin'), { recursive: true })
-  if (!runs('apt-get', ['download', 'etcd-server'], folder)) return
+  // As root, apt would complain that its own user cannot write here.
+  if (!runs('apt-get', ['-o', 'APT::Sandbox::User=root', 'download', 'etcd-server'], folder)) return
   const file = readdirSync(folder).find((name) => name.endsWith('.deb'))
   if (file === undefined || !runs('dpkg-deb', ['--extract', file, 'content'], folder)) return
   renameSync(join(folder, 'content', 'usr', 'bin', 'etcd'), join(cache, 'bin', 'etcd'))

@@ -12,7 +12,9 @@ import type { Binaries } from './binaries.ts'
 import { type KubeClient, kubeClient } from './kube-client.ts'
 
 export type ControlPlane = {
+  /** As an administrator. */
   readonly kube: KubeClient
+  kubeAs(token: string): KubeClient
   /** For helm and kubectl. */
   readonly kubeconfig: string
   readonly folder: string
@@ -32,7 +34,7 @@ export async function startControlPlane(binaries: Binaries): Promise<ControlPlan
   }
   try {
     const [etcdPort, peerPort, port] = await Promise.all([freePort(), freePort(), freePort()])
-    const { kube, kubeconfig } = writeCredentials(folder, port)
+    const { kube, kubeAs, kubeconfig } = writeCredentials(folder, port)
     const etcdUrl = `http://${LOOPBACK}:${etcdPort}`
     children.push(start(binaries.etcd, etcdFlags(folder, etcdUrl, peerPort), join(folder, 'etcd.log')))
     const log = join(folder, 'kube-apiserver.log')
@@ -43,14 +45,14 @@ export async function startControlPlane(binaries: Binaries): Promise<ControlPlan
         throw new Error(`kube-apiserver is not ready: ${readFileSync(log, 'utf8').slice(-2_000)}`)
       await delay(100)
     }
-    return { kube, kubeconfig, folder, close }
+    return { kube, kubeAs, kubeconfig, folder, close }
   } catch (err) {
     await close()
     throw err
   }
 }
 
-function writeCredentials(folder: string, port: number): { kube: KubeClient; kubeconfig: string } {
+function writeCredentials(folder: string, port: number): Pick<ControlPlane, 'kube' | 'kubeAs' | 'kubeconfig'> {
   const { authority, certificate, key } = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   const token = randomBytes(16).toString('hex')
   const accounts = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
@@ -75,7 +77,8 @@ function writeCredentials(folder: string, port: number): { kube: KubeClient; kub
     ['kubeconfig', JSON.stringify(config)],
   ] as const)
     writeFileSync(join(folder, name), content, { mode: 0o600 })
-  return { kube: kubeClient({ port, token, ca: authority }), kubeconfig }
+  const kubeAs = (bearer: string): KubeClient => kubeClient({ port, token: bearer, ca: authority })
+  return { kube: kubeAs(token), kubeAs, kubeconfig }
 }
 
 function etcdFlags(folder: string, url: string, peerPort: number): readonly string[] {
@@ -124,7 +127,7 @@ async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(timer)
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<number>()
   const probe = createServer()
   probe.listen(0, LOOPBACK, () => {

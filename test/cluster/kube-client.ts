@@ -18,7 +18,11 @@ export function kubeClient({ port, token, ca }: { port: number; token: string; c
   function send(method: string, path: string, body?: JsonObject | readonly JsonObject[]): Promise<KubeAnswer> {
     const { promise, resolve, reject } = Promise.withResolvers<KubeAnswer>()
     const type = Array.isArray(body) ? 'application/json-patch+json' : 'application/json'
-    const headers = { authorization: `Bearer ${token}`, 'content-type': type, accept: 'application/json' }
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'content-type': type,
+      accept: 'application/json, application/jwk-set+json',
+    }
     const req = request({ host: 'localhost', port, ca, method, path, headers, agent: false }, (res) => {
       let text = ''
       res.setEncoding('utf8').on('data', (piece: string) => {

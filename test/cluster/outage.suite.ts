@@ -213,6 +213,19 @@ describe('the way around', () => {
   })
 })
 
+test('from inside a Pod is closed by backstop.denyDebug where a gate is required, and open without it (K8S-014)', async () => {
+  const made = await create('payments', podOf(ASKING))
+  const path = `/api/v1/namespaces/payments/pods/${objectAt(made.body.metadata, '').name}`
+  const debug = [{ op: 'add', path: '/spec/ephemeralContainers', value: [{ name: 'shell', image: 'example/shell:1' }] }]
+  const [attach, exec] = [`${path}/ephemeralcontainers?dryRun=All`, `${path}/exec?command=sh`] as const
+  expect(await cluster.kube.send('PATCH', attach, debug)).toMatchObject({ status: 200 })
+  cluster.helm(...installWords('upgrade', authority, ['--set', 'backstop.denyDebug=true,injector.image.tag=0.2.0']))
+  await until(async () => (await cluster.kube.send('PATCH', attach, debug)).status === 422)
+  for (const answer of [await cluster.kube.send('PATCH', attach, debug), await cluster.kube.send('POST', exec)]) {
+    expect(message(answer)).toContain('reaches the app from inside its Pod')
+  }
+})
+
 describe('while the injector is down', () => {
   const bare = podOf({})
   test('Pods are refused where they ask for a gate, and everywhere in a required namespace (K8S-005)', async () => {

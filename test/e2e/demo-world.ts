@@ -20,7 +20,7 @@ export type World = {
 }
 
 /** Safe to repeat on what an earlier run left. Throws Error with the problem when the PDP refuses. */
-export async function createWorld(stack: DemoStack): Promise<World> {
+export async function createWorld(stack: Pick<DemoStack, 'issuer' | 'adminSecret'>): Promise<World> {
   const { issuer, adminSecret } = stack
   const admin = (await clientToken({ issuer, clientId: 'admin', clientSecret: adminSecret, scope: ADMIN_SCOPES }))
     .access_token

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeCertificate } from '../../sidecar/injector/certificate.ts'
-import { buildGates, ROUTES_PATH } from '../../sidecar/injector/gate.ts'
+import { buildGates, COMMAND, ROUTES_PATH } from '../../sidecar/injector/gate.ts'
 import { isObject, type Json, listAt, objectAt } from '../../sidecar/injector/json.ts'
 import { CONFIG } from '../sidecar/injector/pods.ts'
 import { RESOURCE, routeFile, until } from '../sidecar/support/harness.ts'
@@ -169,7 +169,7 @@ describe('the sidecar, from its own files alone', () => {
   })
 })
 
-/** With their own dependencies, as the lock file has them. */
+/** With their own dependencies, as they are installed. */
 function dependenciesOf(name: string): readonly string[] {
   const lock = objectAt(readLock().packages, 'packages')
   const found = [name]
@@ -181,9 +181,9 @@ function dependenciesOf(name: string): readonly string[] {
 }
 
 function readLock() {
-  const lock: unknown = JSON.parse(readFileSync('package-lock.json', 'utf8'))
+  const lock: unknown = JSON.parse(readFileSync('node_modules/.package-lock.json', 'utf8'))
   if (isObject(lock)) return lock
-  throw new Error('package-lock.json')
+  throw new Error('node_modules/.package-lock.json')
 }
 
 function get(port: number, path: string, token?: string): Promise<{ status: number }> {
@@ -258,6 +258,17 @@ function chartEnvironment(): NodeJS.ProcessEnv {
     ]),
   )
 }
+
+test('the Dockerfile puts each program where the gate and the chart look for it', () => {
+  const dockerfile = readFileSync('Dockerfile', 'utf8')
+  for (const part of PARTS) {
+    expect(dockerfile).toMatch(new RegExp(`^FROM base AS ${part}$`, 'm'))
+    expect(dockerfile).toContain(`COPY --from=build --chown=0:0 /out/${part} /app`)
+    expect(dockerfile).toContain(`ENTRYPOINT ["node", "/app/${part}/bin.js"]`)
+  }
+  expect(dockerfile).toMatch(/^USER 65532:65532$/m)
+  expect(COMMAND.at(-1)).toBe('/app/sidecar/bin.js')
+})
 
 test.each(PARTS)('%s holds no dev dependency, and its bill of materials names each package with its hash', (part) => {
   const lock = readLock()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isObject, type Json, type JsonObject, objectAt } from '../../sidecar/injector/json.ts'
 
-/** The same for the same folder and lock file: no time, no random serial number. */
+/** The same for the same folder and lock file (npm's own, of what is installed): no time, no random serial number. */
 export function billOfMaterials(folder: string, lock: JsonObject): JsonObject {
   const root = readJson(join(folder, 'package.json'))
   const locked = objectAt(lock.packages, 'packages')
@@ -64,6 +64,6 @@ function readJson(path: string): JsonObject {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const bill = billOfMaterials(process.argv[2] ?? '.', readJson('package-lock.json'))
+  const bill = billOfMaterials(process.argv[2] ?? '.', readJson(join('node_modules', '.package-lock.json')))
   process.stdout.write(`${JSON.stringify(bill, null, 2)}\n`)
 }

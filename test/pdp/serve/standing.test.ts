@@ -243,6 +243,34 @@ describe('while the store is away', () => {
     await standing.close()
   })
 
+  it('goes by the database’s clock when its own is ahead', async () => {
+    let asked = 0
+    const said: (number | null)[] = []
+    const standing = createStanding({
+      store: served.store,
+      pdp: served.pdp,
+      introspect: async () => ({ active: false }),
+      answer: async () => {
+        asked += 1
+        const over = asked > 4
+        return { ...ANSWER(null), active: !over, validUntilMs: over ? null : Date.now() - 10 }
+      },
+      clock: Date.now,
+      log: pino({ level: 'silent' }),
+      intervalMs: 10,
+    })
+    const question = { permissions: [], entitlements: [], subject: null, explain: false }
+    standing.ask({
+      token: 'x',
+      question,
+      onAnswer: (answer) => said.push(answer.validUntilMs),
+      onError: () => undefined,
+    })
+    await expect.poll(() => said.length, { timeout: 5_000 }).toBe(2)
+    expect(said).toEqual([expect.any(Number), null])
+    await standing.close()
+  })
+
   it('asks one statement for all questions, whatever their number', async () => {
     let statements = 0
     const standing = createStanding({

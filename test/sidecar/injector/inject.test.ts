@@ -1,11 +1,11 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { inject } from '../../../sidecar/injector/inject.ts'
-import { DENIALS, type DenialCode, type Injection, type Mode } from '../../../sidecar/injector/injection.ts'
-import { type Json, type JsonObject, objectAt } from '../../../sidecar/injector/json.ts'
+import { DENIALS, type Injection, type Mode } from '../../../sidecar/injector/injection.ts'
+import type { JsonObject } from '../../../sidecar/injector/json.ts'
 import { applyPatch } from '../../../sidecar/injector/patch.ts'
 import { parsePod } from '../../../sidecar/injector/pod.ts'
-import { ASKING, anyPod, CONFIG, podWith } from './pods.ts'
+import { ASKING, CONFIG, podWith } from './pods.ts'
+import { REFUSED, says } from './refusals.ts'
 
 const ORDINARY = { ...CONFIG, nativeSidecars: false }
 const judge = (pod: JsonObject, mode: Mode = 'enabled', config = CONFIG): Injection => inject(pod, { config, mode })
@@ -15,9 +15,6 @@ function injected(pod: JsonObject, mode: Mode = 'enabled', config = CONFIG): Jso
   if (injection.verdict !== 'inject') throw new Error(JSON.stringify(injection))
   return applyPatch(pod, injection.operations)
 }
-
-const valueAt = (value: Json, path: readonly string[]): Json =>
-  path.reduce((parent, part) => objectAt(parent, part)[part] ?? null, value)
 
 describe('an app with one named port', () => {
   test('keeps its port number under another name, and the gate takes the name', () => {
@@ -135,114 +132,6 @@ test('a Job is gated by a native sidecar, which ends with it', () => {
   expect(judge(pod, 'enabled', ORDINARY)).toMatchObject({ verdict: 'deny', code: 'job_unsupported' })
 })
 
-const port = (over: JsonObject): JsonObject => ({
-  container: { ports: [{ name: 'http', containerPort: 8080, ...over }] },
-})
-const says = (over: JsonObject): JsonObject => ({ annotations: { ...ASKING, ...over } })
-const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?])[] = [
-  ['a Pod without containers', 'pod_invalid', { spec: { containers: [] } }],
-  ['a port that is text', 'pod_invalid', port({ containerPort: '8080' })],
-  ['a container without a name', 'pod_invalid', { spec: { containers: [{ image: 'app' }] } }],
-  ['an annotation that would choose the image', 'wish_invalid', says({ 'portcullis.dev/image': 'evil/gate' })],
-  ['a routes annotation that leaves the namespace', 'wish_invalid', says({ 'portcullis.dev/routes': '../other/cm' })],
-  ['a port number for a name', 'wish_invalid', says({ 'portcullis.dev/ports': '8080' })],
-  ['a port listed twice', 'wish_invalid', says({ 'portcullis.dev/ports': 'http,http' })],
-  ['no port at all', 'wish_invalid', says({ 'portcullis.dev/ports': ' , ' })],
-  ['more ports than there are gates', 'wish_invalid', says({ 'portcullis.dev/ports': 'a,b,c,d,e,f,g,h,i' })],
-  ['an unprotected port that is none', 'wish_invalid', says({ 'portcullis.dev/unprotected-ports': '0' })],
-  ['an unknown label of ours', 'wish_invalid', { labels: { 'portcullis.dev/injekt': 'disabled' } }],
-  ['an inject label that is neither', 'wish_invalid', { labels: { 'portcullis.dev/inject': 'off' } }],
-  [
-    'the way out where a gate is required',
-    'opted_out',
-    { labels: { 'portcullis.dev/inject': 'disabled' } },
-    'required',
-  ],
-  ['the network of the node', 'host_network', { spec: { hostNetwork: true } }],
-  [
-    'the network of the node, asking for nothing',
-    'host_network',
-    { annotations: {}, spec: { hostNetwork: true } },
-    'required',
-  ],
-  ['no word about ports where a gate is required', 'ports_missing', { annotations: {} }, 'required'],
-  ['ports that are said not to exist', 'port_ungated', { annotations: { 'portcullis.dev/ports': 'none' } }, 'required'],
-  ['no route files', 'routes_missing', { annotations: { 'portcullis.dev/ports': 'http' } }],
-  ['the mark of an injected Pod', 'label_forged', { annotations: {}, labels: { 'portcullis.dev/injected': 'true' } }],
-  [
-    'a foreign container with the name of the gate',
-    'name_taken',
-    {
-      spec: {
-        containers: [
-          { name: 'app', ports: [{ name: 'http', containerPort: 8080 }] },
-          { name: 'portcullis-gate', image: 'evil' },
-        ],
-      },
-    },
-  ],
-  [
-    'a foreign container with a name like ours',
-    'name_taken',
-    { annotations: {}, spec: { containers: [{ name: 'portcullis-x' }] } },
-  ],
-  [
-    'a foreign volume with the name of ours',
-    'name_taken',
-    { spec: { volumes: [{ name: 'portcullis-routes', emptyDir: {} }] } },
-  ],
-  ['a port in the range of the gates', 'port_taken', port({ containerPort: 15_087 })],
-  ['a port that no container has', 'port_missing', port({ name: 'web' })],
-  [
-    'a name that two containers have',
-    'port_repeated',
-    { spec: { initContainers: [{ name: 'mesh', ports: [{ name: 'http', containerPort: 1 }] }] } },
-  ],
-  [
-    'a name that the app needs behind the gate',
-    'port_repeated',
-    {
-      container: {
-        ports: [
-          { name: 'http', containerPort: 8080 },
-          { name: 'app-http', containerPort: 8081 },
-        ],
-      },
-    },
-  ],
-  ['a port on the node', 'port_unfit', port({ hostPort: 8080 })],
-  [
-    'another port on the node',
-    'port_unfit',
-    {
-      container: {
-        ports: [
-          { name: 'http', containerPort: 8080 },
-          { containerPort: 9100, hostPort: 9100 },
-        ],
-      },
-    },
-  ],
-  [
-    'the number of a gated port under another name',
-    'port_repeated',
-    {
-      container: {
-        ports: [
-          { name: 'http', containerPort: 8080 },
-          { name: 'metrics', containerPort: 8080 },
-        ],
-      },
-    },
-  ],
-  ['a port that is not TCP', 'port_unfit', port({ protocol: 'UDP' })],
-  [
-    'a port beside the gate where one is required',
-    'port_ungated',
-    { container: { ports: [{ name: 'http', containerPort: 8080 }, { containerPort: 9100 }] } },
-    'required',
-  ],
-]
 describe('refuses', () => {
   for (const [what, code, over, mode] of REFUSED)
     test(`${what}: ${code}`, () => {
@@ -329,70 +218,4 @@ test('what admission adjusts in a gate for its own reasons is accepted', () => {
     { op: 'replace', path: '/spec/initContainers/0/resources', value: { limits: { cpu: '1' } } },
   ])
   expect(judge(pod)).toMatchObject({ verdict: 'inject', operations: [] })
-})
-
-describe('for any Pod', () => {
-  const options = fc.record({
-    mode: fc.constantFrom<Mode>('enabled', 'required'),
-    config: fc.constantFrom(CONFIG, ORDINARY),
-  })
-
-  test('injecting into what was injected into changes nothing', () => {
-    const counts = { inject: 0, skip: 0, deny: 0 }
-    fc.assert(
-      fc.property(anyPod, options, (pod, given) => {
-        const injection = inject(pod, given)
-        counts[injection.verdict] += 1
-        if (injection.verdict !== 'inject') return
-        const once = applyPatch(pod, injection.operations)
-        expect(inject(once, given)).toMatchObject({ verdict: 'inject', operations: [] })
-      }),
-      { numRuns: 20_000, seed: 6 },
-    )
-    expect(Math.min(...Object.values(counts))).toBeGreaterThan(300)
-  })
-
-  test('each gated name belongs to one port, a gate of ours, and nothing of the app is lost', () => {
-    fc.assert(
-      fc.property(anyPod, options, (pod, given) => {
-        const injection = inject(pod, given)
-        if (injection.verdict !== 'inject') return
-        const [before, after] = [parsePod(pod), parsePod(applyPatch(pod, injection.operations))]
-        const wanted = (before.annotations.get('portcullis.dev/ports') ?? '').split(',').map((name) => name.trim())
-        for (const name of wanted) {
-          const holders = after.containers.filter(({ ports }) => ports.some((p) => p.name === name))
-          expect(holders.map((holder) => holder.raw.image)).toEqual([CONFIG.image])
-          expect(holders[0]?.name.startsWith('portcullis-gate')).toBe(true)
-        }
-        const apps = after.containers.filter(({ name }) => !name.startsWith('portcullis-gate'))
-        expect(apps.map(({ ports }) => ports.map(({ number }) => number))).toEqual(
-          before.containers
-            .filter(({ name }) => !name.startsWith('portcullis-gate'))
-            .map(({ ports }) => ports.map(({ number }) => number)),
-        )
-        // Every probe that found its port by name finds the same number still.
-        for (const { name, list, ports, references, raw } of before.containers) {
-          const app = apps.find((container) => container.name === name && container.list === list)
-          if (before.containers.filter((container) => container.name === name).length > 1) continue
-          for (const { path, portName } of references) {
-            const number = ports.find((candidate) => candidate.name === portName)?.number
-            const now = valueAt(app?.raw ?? raw, path)
-            if (number !== undefined)
-              expect(typeof now === 'number' ? now : app?.ports.find((p) => p.name === now)?.number).toBe(number)
-          }
-        }
-      }),
-      { numRuns: 5_000, seed: 7 },
-    )
-  })
-
-  test('any JSON at all has an answer', () => {
-    fc.assert(
-      fc.property(fc.dictionary(fc.constantFrom('metadata', 'spec'), fc.jsonValue()), options, (document, given) => {
-        const verdict = inject(document as JsonObject, given).verdict
-        expect(['skip', 'deny']).toContain(verdict)
-      }),
-      { numRuns: 3_000, seed: 8 },
-    )
-  })
 })

@@ -14,7 +14,7 @@ import { askInjector } from '../../../sidecar/injector/ask.ts'
 import { type MadeCertificate, makeCertificate } from '../../../sidecar/injector/certificate.ts'
 import { isObject, type Json, type JsonObject } from '../../../sidecar/injector/json.ts'
 import { startInjector } from '../../../sidecar/injector/start.ts'
-import { REVIEW_BYTES_MAX, REVIEW_TIMEOUT_MS } from '../../../sidecar/injector/webhook.ts'
+import { REVIEW_BYTES_MAX, REVIEW_TIMEOUT_MS, startWebhook } from '../../../sidecar/injector/webhook.ts'
 import { anyPod, CONFIG, podWith } from './pods.ts'
 
 const NAME = 'portcullis-injector.portcullis.svc'
@@ -199,6 +199,17 @@ test('asked by the own test of the chart, it gives the example its gate', async 
   await expect(askInjector(`https://localhost:${port}`, Buffer.from(other.authority))).rejects.toThrow(
     'does not answer',
   )
+})
+
+test('a failure of its own is an error, which the API server takes for a refusal (K8S-006)', async () => {
+  const pair = { cert: made.certificate, key: made.key }
+  const onReview = (): never => {
+    throw new Error('broken')
+  }
+  const broken = await startWebhook({ host: '127.0.0.1', port: 0 }, pair, { config: CONFIG, log, onReview })
+  const answer = await send(review(podWith({})), { port: broken.address.port })
+  expect(answer).toEqual({ status: 500, body: 'failed\n' })
+  await broken.close()
 })
 
 describe('the certificate', () => {

@@ -30,7 +30,7 @@ export async function startProcess(options: {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-process-'))
   const path = join(folder, 'routes.yaml')
   writeFileSync(path, options.routeFile)
-  const [program = process.execPath, ...words] = options.command ?? [process.execPath, MAIN]
+  const [program = process.execPath, ...words] = options.command ?? [process.execPath, '--max-semi-space-size=1', MAIN]
   const args = [...words, 'run', '-f', path, '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0']
   const startedMs = performance.now()
   const child = spawn(program, args, {
