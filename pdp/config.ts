@@ -26,6 +26,10 @@ export type PdpConfig = {
   readonly metrics: ListenAddress
   /** Null: an embedded PostgreSQL in the data directory. */
   readonly databaseUrl: string | null
+  /** Null: replicas share no entitlement values. */
+  readonly redisUrl: string | null
+  /** The external system that owns the entitlements; null: the store does. */
+  readonly entitlementSource: { readonly url: string; readonly secret: string } | null
   readonly embedEntitlements: (typeof EMBED_ENTITLEMENTS)[number]
   /** Absolute. */
   readonly dataDirectory: string
@@ -46,9 +50,12 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_SERVICE_ACCOUNT_JWKS', 'URL or file of its key set; by default as its metadata says'],
   ['PORTCULLIS_METRICS_LISTEN', 'host:port of /metrics, /livez and /readyz (127.0.0.1:9091)'],
   ['PORTCULLIS_EMBED_ENTITLEMENTS', 'off, or claims-mode: Claims entitlements go into tokens (claims-mode)'],
+  ['PORTCULLIS_ENTITLEMENT_SOURCE_URL', 'external system that owns the entitlements (they are in the database)'],
+  ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token that it is asked with, also as …_FILE'],
   ['PORTCULLIS_DATA_DIR', 'where what is generated and the embedded PostgreSQL are kept (.data)'],
   ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (info)`],
   ['DATABASE_URL', 'PostgreSQL; without it an embedded one runs in the data directory'],
+  ['REDIS_URL', 'a Redis in which replicas share entitlement values (each process keeps its own)'],
 ]
 
 export const URL_DEFAULT = 'http://127.0.0.1:8080'
@@ -75,6 +82,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       ...readGrpc(reader),
       metrics: reader.parsed('PORTCULLIS_METRICS_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 9091 },
       databaseUrl: reader.parsed('DATABASE_URL', parseDatabaseUrl),
+      redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
+      entitlementSource: readEntitlementSource(reader),
       embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
       dataDirectory: resolve(reader.text('PORTCULLIS_DATA_DIR') ?? '.data'),
       logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
@@ -102,6 +111,19 @@ function readGrpc(reader: EnvironmentReader): Pick<PdpConfig, 'grpc' | 'grpcTls'
   if (issuer === null && jwks !== null)
     reader.mistake('PORTCULLIS_SERVICE_ACCOUNT_JWKS needs PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
   return { grpc, grpcTls, serviceAccounts: issuer === null ? null : { issuer, jwks } }
+}
+
+function readEntitlementSource(reader: EnvironmentReader): PdpConfig['entitlementSource'] {
+  const url = reader.parsed('PORTCULLIS_ENTITLEMENT_SOURCE_URL', parseSourceUrl)
+  const secret = reader.secret('PORTCULLIS_ENTITLEMENT_SOURCE_SECRET')
+  if (secret !== null && !/^[\x21-\x7e]{16,1024}$/.test(secret)) {
+    reader.mistake(
+      `PORTCULLIS_ENTITLEMENT_SOURCE_SECRET must have ${SECRET_CHARACTERS_MIN} to 1024 visible ASCII characters`,
+    )
+  }
+  if ((url === null) !== (secret === null))
+    reader.mistake('PORTCULLIS_ENTITLEMENT_SOURCE_URL and PORTCULLIS_ENTITLEMENT_SOURCE_SECRET need each other')
+  return url === null || secret === null ? null : { url, secret }
 }
 
 type Secrets = Pick<PdpConfig, 'adminSecret' | 'masterKey'>
@@ -147,6 +169,23 @@ function parseIssuer(text: string): string {
   if (url.protocol !== 'http:' || !isLoopback(host))
     throw new Error('must use https, unless its host is a loopback address')
   return text
+}
+
+/** It is sent a secret, so nobody on the way may read it. */
+function parseSourceUrl(text: string): string {
+  const url = URL.parse(text)
+  if (url === null || url.username !== '' || url.password !== '' || url.hash !== '')
+    throw new Error('must be a URL without a user and a fragment, such as https://billing.example.com/entitlements')
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(host)))
+    throw new Error('must use https, unless its host is a loopback address')
+  return url.href
+}
+
+function parseRedisUrl(text: string): string {
+  const url = URL.parse(text)
+  if ((url?.protocol === 'redis:' || url?.protocol === 'rediss:') && url.hostname !== '') return text
+  throw new Error('must be a URL such as rediss://user:password@host:6379') // its text may hold a password
 }
 
 function parseDatabaseUrl(text: string): string {

@@ -19,11 +19,13 @@ import type {
   Subject,
 } from './pdp.ts'
 import { revisionText } from './revision.ts'
-import type { JsonObject, Store } from './store/contracts.ts'
+import type { EntitlementSource, JsonObject, Store } from './store/contracts.ts'
 import { EntitlementCache } from './store/entitlement-cache.ts'
+import { storeEntitlements } from './store/entitlement-source.ts'
 import { Freshness } from './store/freshness.ts'
 import { isResident, residentMoments } from './store/memory.ts'
 import type { Fresh, Moments } from './store/moments.ts'
+import { noSharedCache } from './store/shared-cache.ts'
 
 export const TUPLES_PER_REQUEST_MAX = 100_000
 /** Moments taken for one request at most, before the entitlement source is said to be unavailable. */
@@ -32,18 +34,25 @@ const MOMENTS_MAX = 10
 type Parts = {
   readonly store: Store
   readonly moments: Moments
+  readonly source: EntitlementSource
   readonly entitlements: EntitlementCache
   readonly compile: ModelCompiler
 }
 
 /** @throws TypeError when `app` is not an id. */
 export function createPdp(options: PdpOptions): Pdp {
-  const { store, app = null } = options
+  const {
+    store,
+    app = null,
+    entitlements: source = storeEntitlements(store),
+    sharedCache: shared = noSharedCache(),
+  } = options
   if (app !== null && !isId(app)) throw new TypeError(`app ${quote(app)} is not an id`)
   const parts: Parts = {
     store,
     moments: isResident(store) ? residentMoments(store) : new Freshness(options),
-    entitlements: new EntitlementCache(store),
+    source,
+    entitlements: new EntitlementCache({ source, shared }),
     compile: createModelCompiler(),
   }
   return {
@@ -68,7 +77,10 @@ export function createPdp(options: PdpOptions): Pdp {
     },
     listResources: (request) => listPage(parts, { app, ...request, kind: 'resources' }),
     listSubjects: (request) => listPage(parts, { app, ...request, kind: 'subjects' }),
-    close: () => store.close(),
+    async close() {
+      shared.close()
+      await store.close()
+    },
   }
 }
 
@@ -107,13 +119,22 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
   for (let moment = 0; moment < MOMENTS_MAX; moment++) {
     const fresh = await parts.moments.ask({
       organization,
-      evaluate: (view) => answerAll(view, parts.compile, { asked, checks: permissions }),
+      evaluate(view) {
+        const dead = isDead(view, request.deathKeys ?? [])
+        const answers = answerAll(view, parts.compile, {
+          asked,
+          audiences: request.audiences ?? [],
+          checks: permissions,
+        })
+        return dead === undefined || answers === undefined ? undefined : { dead, answers }
+      },
     })
     const values = await entitlementValues(parts, { organization, keys: entitlements, fresh })
     if (values === undefined) continue // written meanwhile: everything is answered anew at one moment
     return {
-      permissions: permissions.map((check, i) => resultOf(check, fresh.value[i])),
+      permissions: permissions.map((check, i) => resultOf(check, fresh.value.answers[i])),
       entitlements: values,
+      tokenDead: fresh.value.dead,
       get revision() {
         return revisionText(fresh)
       },
@@ -151,18 +172,27 @@ const entitlementResult = (value: JsonObject, version: number): EntitlementResul
 
 type Outcome = Answer | { readonly limit: PdpError }
 
+/** Undefined while the token log is not loaded. */
+function isDead(view: View, keys: readonly string[]): boolean | undefined {
+  if (keys.length === 0) return false
+  const deaths = view.deaths()
+  return deaths === undefined ? undefined : keys.some((key) => deaths.has(key))
+}
+
 /** Every check is evaluated before any row is loaded, so that one load serves them all. */
 function answerAll(
   view: View,
   compile: ModelCompiler,
-  request: { asked: Asked; checks: readonly PermissionCheck[] },
+  request: { asked: Asked; audiences: readonly string[]; checks: readonly PermissionCheck[] },
 ): readonly Outcome[] | undefined {
   const manifests = view.manifests()
+  const { audiences } = request
+  const owner = manifests?.find((m) => m.audiences.some((audience) => audiences.includes(audience)))
   const model = manifests === undefined ? NO_MODEL : compile(manifests)
   // Without the model an evaluation only finds out what else has to be loaded.
   let missing = manifests === undefined
   const meter = { tuplesCount: 0 }
-  const asked = { ...request.asked, meter }
+  const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter }
   const outcomes: Outcome[] = []
   for (const check of request.checks) {
     try {
@@ -203,10 +233,10 @@ async function held({ moments }: Parts, request: { organization: string; subject
   return { roles: value.roles, permissions: [...new Set(value.permissions.map((p) => p.key))].sort() }
 }
 
-async function claimsEntitlements({ store, moments }: Parts, organization: string) {
+async function claimsEntitlements({ source, moments }: Parts, organization: string) {
   const { value } = await moments.ask({ organization, evaluate: (view) => lineage(view, organization) })
   if (value.length === 0) return null
-  const { version, values } = await store.entitlements(organization, 'all')
+  const { version, values } = await source.read(organization, 'all')
   const claims = [...values].filter(([, e]) => e.enforcement === 'Claims').map(([key, e]) => [key, e.value] as const)
   return { version, values: Object.fromEntries(claims) }
 }

@@ -1,5 +1,6 @@
 /** The policy decision point in process. HTTP, gRPC and embedders call this and nothing else. */
-import type { JsonObject, Store } from './store/contracts.ts'
+import type { EntitlementSource, JsonObject, Store } from './store/contracts.ts'
+import type { SharedCache } from './store/shared-cache.ts'
 
 export type Subject = { readonly type: 'user' | 'service'; readonly id: string }
 /** `resource` is `type:id`. */
@@ -41,6 +42,10 @@ export type DecideRequest = {
   /** The app whose roles answer permission keys on `organization:<O>`; default: createPdp's. Null for none. */
   readonly app?: string | null
   readonly explain?: boolean
+  /** The audiences of the bearer's token: the app that declares one of them answers in place of `app`. */
+  readonly audiences?: readonly string[]
+  /** What the bearer's token is dead by, once it is logged (deathKey). */
+  readonly deathKeys?: readonly string[]
 }
 export type PermissionResult = PermissionCheck & {
   readonly allowed: boolean
@@ -62,6 +67,8 @@ export type Decision = {
   readonly permissions: readonly PermissionResult[]
   /** One entry per key asked; null when the organization does not have it. */
   readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
+  /** The token that was asked about is dead at this moment: nothing else that is said here counts. */
+  readonly tokenDead: boolean
   /** Opaque text of the vector at which everything was answered. */
   readonly revision: string
   /** The instant from which the answer may differ without any write; null for never. */
@@ -127,6 +134,10 @@ export interface Pdp {
 
 export type PdpOptions = {
   readonly store: Store
+  /** Who owns the values of entitlements. Default: the store. */
+  readonly entitlements?: EntitlementSource
+  /** Where replicas share entitlement values. Default: nowhere. Closed with the PDP. */
+  readonly sharedCache?: SharedCache
   /** Bytes of rows that are kept in memory at most. Default 256 MiB. */
   readonly cacheBytesMax?: number
   /** The embedding application's key, if its roles shall answer permission keys. */

@@ -8,6 +8,7 @@ import { PdpError } from './errors.ts'
 import { createIdentity } from './identity/identity.ts'
 import { rotateKeys } from './identity/key-rotation.ts'
 import type { HookOutcome } from './identity/token-hook.ts'
+import type { TokenState } from './identity/token-state.ts'
 import { StartError } from './process/exit.ts'
 import { generatedSecret } from './process/generated-secret.ts'
 import { formatAddress } from './process/listen.ts'
@@ -22,11 +23,15 @@ import { type AnswerQuestion, createAnswerQuestion, createAskAgain } from './ser
 import { createServiceAccounts } from './serve/service-account.ts'
 import { createStanding } from './serve/standing.ts'
 import { ENVIRONMENT, type Store } from './store/contracts.ts'
+import { httpEntitlements } from './store/entitlement-http.ts'
+import { storeEntitlements } from './store/entitlement-source.ts'
 import { openPostgres } from './store/postgres.ts'
 import { postgresDirectory } from './store/postgres-directory.ts'
 import { startEmbeddedPostgres } from './store/postgres-embedded.ts'
 import { appendLog } from './store/postgres-log.ts'
 import { appendEvents } from './store/postgres-outbox.ts'
+import { noSharedCache } from './store/shared-cache.ts'
+import { redisSharedCache } from './store/shared-cache-redis.ts'
 
 export type RunningPdp = {
   readonly issuer: string
@@ -60,7 +65,9 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const secrets = await loadSecrets(config)
   const { sql, store } = await openStore(config, shutdown)
   const directory = postgresDirectory(sql)
-  const pdp = createPdp({ store })
+  const { entitlements, sharedCache } = entitlementParts(config, { store, masterKey: secrets.masterKey, log })
+  shutdown.add('shared cache', async () => sharedCache.close())
+  const pdp = createPdp({ store, entitlements, sharedCache })
   const registry = createRegistry()
   const identity = await createIdentity({
     issuer: config.issuer,
@@ -81,7 +88,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   await identity.ensureAdmin(secrets.adminSecret)
 
   const answer = counted(createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID }), registry)
-  const { introspect } = identity
+  const { introspect, recognize } = identity
   const operations = await startOperations({
     listen: config.metrics,
     registry,
@@ -92,6 +99,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     identity,
     pdp,
     store,
+    entitlements,
     directory,
     answer,
     issuer: config.issuer,
@@ -103,13 +111,13 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const standing = createStanding({
     store,
     pdp,
-    introspect,
+    recognize,
     answer: createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID }),
     clock: Date.now,
     log,
   })
   const grpc = await startGrpcServer(
-    { introspect, answer, standing, log, ...(await grpcGuards(config, { introspect, log })) },
+    { recognize, answer, standing, log, ...(await grpcGuards(config, { introspect, log })) },
     config.grpc,
   )
   shutdown.add('grpc', () => grpc.close())
@@ -126,9 +134,20 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   }
 }
 
+function entitlementParts(config: PdpConfig, deps: { store: Store; masterKey: Buffer; log: Log }) {
+  const { store, masterKey, log } = deps
+  const { entitlementSource: external, redisUrl: url } = config
+  const onError = (err: Error): void => log.warn({ event: 'redis_failed', err })
+  return {
+    entitlements:
+      external === null ? storeEntitlements(store) : httpEntitlements({ ...external, store, fetch: globalThis.fetch }),
+    sharedCache: url === null ? noSharedCache() : redisSharedCache({ url, masterKey, onError }),
+  }
+}
+
 async function grpcGuards(
   config: PdpConfig,
-  { introspect, log }: Pick<GrpcDeps, 'introspect' | 'log'>,
+  { introspect, log }: { readonly introspect: (token: string) => Promise<TokenState>; readonly log: Log },
 ): Promise<Pick<GrpcDeps, 'tls' | 'authenticate'>> {
   const serviceAccounts =
     config.serviceAccounts &&

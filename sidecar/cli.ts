@@ -7,7 +7,6 @@ import { createShutdown } from '../pdp/process/shutdown.ts'
 import type { Asked, AskedRequest } from './ask-about.ts'
 import { loadConfig, loadRouteFile, readConfig, SETTINGS, type SidecarFlags } from './config.ts'
 import type { Explanation } from './explain.ts'
-import { addInjectorCommands } from './injector/commands.ts'
 
 /** Above the time that requests under way are given (limits.ts). */
 const SHUTDOWN_TIMEOUT_MS = 30_000
@@ -29,11 +28,20 @@ export async function runSidecarCli(io: Io): Promise<void> {
     .showHelpAfterError('Try: portcullis-sidecar --help')
   addCommands(program, io)
   addDrain(program, io)
-  addInjectorCommands(program, io)
+  if (mayBeInjector(io.argv[2])) {
+    const { addInjectorCommands } = await import('./injector/commands.ts')
+    addInjectorCommands(program, io)
+  }
   const nested = program.commands.flatMap(({ commands }) => commands)
   for (const command of [program, ...program.commands, ...nested]) command.exitOverride((err) => leave(err, io))
   await program.parseAsync(io.argv)
 }
+
+const OWN = new Set(['run', 'check', 'routes', 'test', 'explain', 'drain'])
+
+/** Those commands are not loaded into every pod. Help names them; without a word, or with an option of it, it is `run`. */
+const mayBeInjector = (word: string | undefined): boolean =>
+  word !== undefined && !OWN.has(word) && (!word.startsWith('-') || word === '--help' || word === '-h')
 
 function addCommands(program: Command, io: Io): void {
   program

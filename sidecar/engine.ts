@@ -3,7 +3,9 @@ import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { isIP } from 'node:net'
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
-import { buildConnector, type Dispatcher, Pool } from 'undici'
+import type { buildConnector as Connectors, Dispatcher } from 'undici'
+import buildConnector from 'undici/lib/core/connect.js'
+import Pool from 'undici/lib/dispatcher/pool.js'
 import { createProofVerifier } from '../pdp/token/dpop.ts'
 import type { KeySource } from '../pdp/token/keys.ts'
 import type { Nonces } from '../pdp/token/nonces.ts'
@@ -203,7 +205,7 @@ function leaseUpstream({ file, material }: LoadedConfig, { parts, limits }: Engi
 }
 
 /** The certificate must be that of the origin: undici would take the name from the Host field, which is the client's. */
-function connectorTo(origin: string, options: buildConnector.BuildOptions): buildConnector.connector {
+function connectorTo(origin: string, options: Connectors.BuildOptions): Connectors.connector {
   const connect = buildConnector(options)
   const { hostname } = new URL(origin)
   const servername = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? hostname : ''

@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Registry } from 'prom-client'
-import { fetch } from 'undici'
 import { formatAddress } from '../pdp/process/listen.ts'
 import type { Log } from '../pdp/process/log.ts'
 import { createRegistry, startOperations } from '../pdp/process/operations.ts'
@@ -12,6 +11,7 @@ import { processReplayMemory, type ReplayMemory } from '../pdp/token/replay.ts'
 import { loadConfig, type SidecarConfig } from './config.ts'
 import { startControl } from './control.ts'
 import type { EngineDeps } from './engine.ts'
+import { fetchKeys } from './key-fetch.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { createMetrics } from './metrics.ts'
 import { watchConfig } from './reload.ts'
@@ -33,7 +33,7 @@ export async function startSidecar(
     config: loaded,
     log,
     metrics,
-    fetch: (url, init) => fetch(url, init),
+    fetch: fetchKeys,
     clock,
     random: Math.random,
     replay: await openReplayMemory(config.redisUrl, { log, shutdown }),
@@ -66,7 +66,7 @@ export function openTools(): Omit<EngineDeps, 'limits' | 'parts'> {
   return {
     log: silent,
     metrics: createMetrics(new Registry()),
-    fetch: (url, init) => fetch(url, init),
+    fetch: fetchKeys,
     clock: Date.now,
     random: Math.random,
     replay: processReplayMemory({ clock: Date.now, entriesMax: 1 }),
@@ -83,10 +83,17 @@ async function openReplayMemory(
   if (url === null) return processReplayMemory({ clock, entriesMax: DEFAULT_LIMITS.proofsMax })
   // Loaded only where it is used: memory counts once per pod.
   const { redisReplayMemory } = await import('../pdp/token/replay-redis.ts')
-  const memory = redisReplayMemory({ url, clock, onError: (err) => log.warn({ event: 'redis_failed', err }) })
+  const memory = redisReplayMemory({
+    url,
+    clock,
+    onError: (err) => log.warn({ event: 'redis_failed', reason: messageOf(err) }),
+  })
   shutdown.add('redis', () => memory.close())
   return memory
 }
+
+/** The message alone: a reply error carries the command that failed, and that may be the password. */
+const messageOf = (err: unknown): string => (err instanceof Error ? err.message : 'unknown')
 
 /** `drain` is the same as SIGTERM, except that it answers when all is over. */
 async function openControl(path: string | null, shutdown: Shutdown): Promise<void> {

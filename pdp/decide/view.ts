@@ -42,4 +42,6 @@ export interface View {
   organization(id: string): Organization | null | undefined
   manifests(): readonly StoredManifest[] | undefined
   roles(): readonly OrganizationRole[] | undefined
+  /** What tokens are dead by, as death keys. */
+  deaths(): { has(key: string): boolean } | undefined
 }

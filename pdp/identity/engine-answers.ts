@@ -2,6 +2,7 @@
 import type { Context, Provider } from 'oidc-provider'
 import { PdpError } from '../errors.ts'
 import type { Log } from '../process/log.ts'
+import { errorPage } from './pages.ts'
 import { PATHS } from './paths.ts'
 import { STATUS } from './status.ts'
 
@@ -19,6 +20,9 @@ const CORRECTED: { readonly [reason: string]: { readonly error: string; readonly
   'the proof was used before': { error: 'invalid_dpop_proof' },
 }
 
+/** What a person is told while the store is away. */
+export const UNAVAILABLE = { code: 'temporarily_unavailable', detail: 'The service cannot answer right now.' }
+
 /** What failed is logged, and said without its reason; what may succeed later is said to be so. */
 export function answerFailures(provider: Provider, log: Log): void {
   provider.on('server_error', (ctx: Context, error: unknown) => {
@@ -31,10 +35,25 @@ export function answerFailures(provider: Provider, log: Log): void {
   })
   provider.on('error', (error: unknown) => log.error({ event: 'identity_failed', err: error }))
   provider.use(async (ctx, next) => {
-    await next()
-    if (isUnavailable(ctx.state.failure) && isErrorBody(ctx.body)) {
-      ctx.status = STATUS.unavailable
-      ctx.body = { error: 'temporarily_unavailable', error_description: 'try again later' }
+    try {
+      await next()
+    } catch (error) {
+      // Thrown before the engine's own handler, as when the session of a page cannot be read.
+      if (!isUnavailable(error)) throw error
+      ctx.state.failure = error
+      ctx.status = STATUS.failed
+      log.error({ event: 'identity_failed', path: ctx.path, err: error })
+    }
+    if (isUnavailable(ctx.state.failure)) {
+      if (isErrorBody(ctx.body)) {
+        ctx.status = STATUS.unavailable
+        ctx.body = { error: 'temporarily_unavailable', error_description: 'try again later' }
+      } else if (ctx.status === STATUS.failed) {
+        const page = errorPage(UNAVAILABLE)
+        ctx.status = STATUS.unavailable
+        for (const [name, value] of Object.entries(page.headers)) ctx.set(name, value)
+        ctx.body = page.html
+      }
     }
     if (isErrorBody(ctx.body)) {
       const corrected = CORRECTED[ctx.body.error_description ?? ''] ?? CORRECTED[detailOf(ctx.state.failure)]

@@ -1,6 +1,6 @@
 /** Is this token alive: what never changes is read once (token-record.ts), everything else anew on every call. */
 import type { JWK } from 'jose'
-import type { Directory, Sql } from '../store/contracts.ts'
+import { type Directory, deathKey, type Sql } from '../store/contracts.ts'
 import { createKeySource } from '../token/keys.ts'
 import { createTokenVerifier } from '../token/verify.ts'
 import type { Resources } from './resources.ts'
@@ -25,6 +25,8 @@ export type Introspection = {
   appOf(record: TokenRecord): Promise<string | null>
   /** All three in one. A bad token is inactive, never an error. */
   introspect(token: string): Promise<TokenState>
+  /** As introspect, but whether it is dead is left to the decision, which finds out at its own moment (`deathKeys`). */
+  recognize(token: string): Promise<TokenState>
 }
 export type IntrospectionDeps = {
   readonly issuer: string
@@ -80,7 +82,25 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     return dead ? INACTIVE : stateOf(found, app)
   }
 
-  return { record, isDead, appOf, introspect }
+  async function recognize(token: string): Promise<TokenState> {
+    const found = await record(token)
+    if (found === null) return INACTIVE
+    // The app that owns the audience is found with the answer; only a token for ourselves has its client's app.
+    const own = found.externalIssuer === null && found.audiences.includes(issuer)
+    return stateOf(found, own ? await appOf(found) : null)
+  }
+
+  return { record, isDead, appOf, introspect, recognize }
+}
+
+/** Everything that kills the token before its time, as the token log names it. */
+function deathKeysOf(record: TokenRecord): readonly string[] {
+  if (record.externalIssuer !== null) return []
+  const keys = [deathKey('jti', record.jti), deathKey('client', record.clientId)]
+  for (const grant of record.grants) keys.push(deathKey('grant', grant))
+  if (record.sessionUid !== null) keys.push(deathKey('session', record.sessionUid))
+  if (record.userId !== null) keys.push(deathKey('user', record.userId))
+  return keys
 }
 
 function stateOf(record: TokenRecord, app: string | null): TokenState {
@@ -94,5 +114,5 @@ function stateOf(record: TokenRecord, app: string | null): TokenState {
     externalIssuer: _e,
     ...state
   } = record
-  return { active: true, ...state, app }
+  return { active: true, ...state, app, deathKeys: deathKeysOf(record) }
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PdpError } from '../errors.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../process/problems.ts'
 import { type ApprovalDeps, answerApproval } from './approval.ts'
+import { UNAVAILABLE } from './engine-answers.ts'
 import { answerInteraction, type InteractionDeps } from './interaction.ts'
 import { errorPage } from './pages.ts'
 import { mountOf, PATHS } from './paths.ts'
@@ -77,7 +78,7 @@ export function createHandler(deps: HandlerDeps): (req: IncomingMessage, res: Se
     try {
       await answer(deps, { kind: route.kind, path, req, res })
     } catch (error) {
-      fail(deps, res, { path, error })
+      fail(deps, res, { kind: route.kind, path, error })
     }
     return true
   }
@@ -130,17 +131,31 @@ function refuseMethod(res: ServerResponse, methods: readonly string[]): void {
   res.end(JSON.stringify({ ...problem('method_unsupported'), status }))
 }
 
-function fail(deps: HandlerDeps, res: ServerResponse, failure: { path: string; error: unknown }): void {
-  deps.log.error({ event: 'identity_failed', path: failure.path, err: failure.error })
+const PROBLEM_KINDS: ReadonlySet<Kind> = new Set(['userinfo', 'resource'])
+const OAUTH_KINDS: ReadonlySet<Kind> = new Set(['api', 'token'])
+
+/** In the form that the route's other errors have: problem details, an OAuth error, or a page. */
+function fail(deps: HandlerDeps, res: ServerResponse, failure: { kind: Kind; path: string; error: unknown }): void {
+  const { kind, path, error } = failure
+  deps.log.error({ event: 'identity_failed', path, err: error })
   if (res.headersSent) {
     res.destroy()
     return
   }
-  const isUnavailable = failure.error instanceof PdpError && failure.error.code === 'store_unavailable'
-  const view = isUnavailable
-    ? { code: 'temporarily_unavailable', detail: 'The service cannot answer right now.' }
-    : { code: 'server_error', detail: 'An unexpected error occurred.' }
+  const isUnavailable = error instanceof PdpError && error.code === 'store_unavailable'
+  const status = isUnavailable ? STATUS.unavailable : STATUS.failed
+  const view = isUnavailable ? UNAVAILABLE : { code: 'server_error', detail: 'An unexpected error occurred.' }
+  if (PROBLEM_KINDS.has(kind)) {
+    res.writeHead(status, { 'content-type': PROBLEM_MEDIA_TYPE, 'cache-control': 'no-store' })
+    res.end(JSON.stringify({ ...problem(isUnavailable ? 'store_unavailable' : 'internal'), status }))
+    return
+  }
+  if (OAUTH_KINDS.has(kind)) {
+    res.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+    res.end(JSON.stringify({ error: view.code, error_description: view.detail }))
+    return
+  }
   const page = errorPage(view)
-  res.writeHead(isUnavailable ? STATUS.unavailable : STATUS.failed, page.headers)
+  res.writeHead(status, page.headers)
   res.end(page.html)
 }

@@ -6,6 +6,7 @@ import type { Directory } from '../store/contracts.ts'
 import { parseAuthorization } from '../token/authorization.ts'
 import { challenge } from '../token/challenge.ts'
 import { TokenError } from '../token/errors.ts'
+import { scopesOf } from './client-registration.ts'
 import { Refusal } from './status.ts'
 
 export type ActiveToken = Extract<TokenState, { active: true }>
@@ -55,11 +56,14 @@ export async function authenticateManager(
     throw new Refusal('permission_denied', 'only a client_credentials token may manage')
   requireUnboundKey(token)
   requireScope(token, request.scope)
-  // The client's own organization counts as well as the token's: neither may widen the other.
+  // The client's registration of now counts as well as the token, in scopes and organization: neither may widen the other.
   const client = await deps.directory.client(token.clientId)
   if (client === null) throw invalidToken('the client is gone')
+  const registered = scopesOf(client.metadata)
+  const held = { ...token, scopes: new Set(registered.filter((scope) => token.scopes.has(scope))) }
+  requireScope(held, request.scope)
   const bounds = [token.organization, client.organization].filter((organization) => organization !== null)
-  return { token, bounds: [...new Set(bounds)] }
+  return { token: held, bounds: [...new Set(bounds)] }
 }
 
 /** Throws Refusal when the manager is bound to an organization. */

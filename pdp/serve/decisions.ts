@@ -86,10 +86,10 @@ const ANSWER = {
   },
 }
 
-/** Adds the route. `introspect` is called once the body is known to be well formed, so that its answer is fresh. */
+/** Adds the route. */
 export function addDecisions(
   app: FastifyInstance,
-  deps: { readonly introspect: (token: string) => Promise<TokenState>; readonly answer: AnswerQuestion },
+  deps: { readonly recognize: (token: string) => Promise<TokenState>; readonly answer: AnswerQuestion },
 ): void {
   app.post<{ Body: Body }>('/oauth/decisions', {
     schema: {
@@ -104,7 +104,7 @@ export function addDecisions(
       bearerToken(request.raw.headersDistinct.authorization)
     },
     handler: async (request, reply) => {
-      const token = await deps.introspect(bearerToken(request.raw.headersDistinct.authorization))
+      const token = await deps.recognize(bearerToken(request.raw.headersDistinct.authorization))
       const { permissions = [], entitlements = [], subject = null, explain = false } = request.body
       const answer = await deps.answer(token, { permissions, entitlements, subject, explain })
       reply.header('cache-control', 'no-store').header('portcullis-decision-id', answer.decisionId)

@@ -12,7 +12,7 @@ const QUESTIONS_PER_MESSAGE_MAX = 8_192
 const STANDING_MAX = 4_096
 
 export type StreamDeps = {
-  readonly introspect: (token: string) => Promise<TokenState>
+  readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
   readonly standing: StandingQuestions
   /** The code that the caller sees; logs what is our fault. */
@@ -54,7 +54,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
     // Questions of one message share one look at each token's state, made after the message arrived.
     const states = new Map<string, Promise<TokenState>>()
     const stateOf = (token: string): Promise<TokenState> => {
-      const state = states.get(token) ?? deps.introspect(token)
+      const state = states.get(token) ?? deps.recognize(token)
       states.set(token, state)
       return state
     }

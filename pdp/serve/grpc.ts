@@ -41,7 +41,7 @@ const RECHECK_INTERVAL_MS = 30_000
 type DecideStreamCall = ServerDuplexStream<DecideStreamRequest, DecideStreamResponse>
 
 export type GrpcDeps = {
-  readonly introspect: (token: string) => Promise<TokenState>
+  readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
   readonly standing: StandingQuestions
   /** Not asked on loopback, where only this machine can call. */
@@ -143,7 +143,7 @@ async function decide(
   const { request } = call
   if (request.token === '') throw new Refusal('request_invalid', 'token is empty')
   const question = readRequest(request)
-  return writeAnswer(await deps.answer(await deps.introspect(request.token), question))
+  return writeAnswer(await deps.answer(await deps.recognize(request.token), question))
 }
 
 /** The problem code travels in the trailer `portcullis-problem`. */

@@ -8,7 +8,7 @@ import type { TokenState } from '../identity/token-state.ts'
 import type { Pdp } from '../pdp.ts'
 import { formatAddress, isLoopback, type ListenAddress, listenError } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
-import type { Client, Directory, Store } from '../store/contracts.ts'
+import type { Client, Directory, EntitlementSource, Store } from '../store/contracts.ts'
 import { addBodyParsers, addBodyTimeout } from './bodies.ts'
 import { addDecisions } from './decisions.ts'
 import { answerClientError, asHttpRefusal, sendRefusal } from './http-refusals.ts'
@@ -59,6 +59,7 @@ export type IdentityHandler = {
   /** True when it answered. */
   handle(req: IncomingMessage, res: ServerResponse): Promise<boolean>
   introspect(token: string): Promise<TokenState>
+  recognize(token: string): Promise<TokenState>
   /** Throws PdpError `request_invalid` for a registration that could never be used. */
   validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
 }
@@ -66,6 +67,7 @@ export type HttpDeps = {
   readonly identity: IdentityHandler & HookControl & SessionControl & EventSource
   readonly pdp: Pdp
   readonly store: Store
+  readonly entitlements: EntitlementSource
   readonly directory: Directory
   readonly answer: AnswerQuestion
   readonly issuer: string
@@ -197,7 +199,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
     for (const method of [route.method].flat()) known.add(method)
     methods.set(route.url, known)
   })
-  addDecisions(app, { introspect: deps.identity.introspect, answer: deps.answer })
+  addDecisions(app, { recognize: deps.identity.recognize, answer: deps.answer })
   const { introspect, validateClient, hook, issuers, sessions, events } = deps.identity
   const management = { ...deps, introspect, validateClient, hook, issuers, sessions, events }
   for (const add of MANAGEMENT) add(app, management)

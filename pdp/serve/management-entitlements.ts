@@ -1,6 +1,12 @@
 /** Capability gates of an organization, as a billing system pushes them in. */
 import type { FastifyInstance } from 'fastify'
-import { ENFORCEMENTS, type Enforcement, type Entitlement, type JsonObject } from '../store/contracts.ts'
+import {
+  ENFORCEMENTS,
+  type Enforcement,
+  type Entitlement,
+  type EntitlementSource,
+  type JsonObject,
+} from '../store/contracts.ts'
 import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import { ENTITLEMENT_KEY, object, storageMistake } from './schemas.ts'
@@ -36,6 +42,7 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     body: BODY,
     answer: ENTITLEMENT,
     async handle({ params, body, context }) {
+      requireOwn(deps.entitlements)
       const mistake = storageMistake(body.value)
       if (mistake !== null) {
         throw new Refusal('request_invalid', `value ${mistake}`, { mistakes: [{ place: '/value', message: mistake }] })
@@ -58,6 +65,7 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     summary: 'Takes a gate away; visible on the next decision.',
     answer: null,
     async handle({ params, context }) {
+      requireOwn(deps.entitlements)
       const change = { kind: 'entitlement', key: params.key, entitlement: null } as const
       const { changed } = await deps.store.write(params.org, [change], { context })
       if (!changed) throw new Refusal('not_found', `${params.org} has no entitlement ${params.key}`)
@@ -80,6 +88,11 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
   addEntitlementReads(app, deps)
 }
 
+/** What nobody would ever read is not written. */
+function requireOwn({ name }: EntitlementSource): void {
+  if (name !== 'store') throw new Refusal('conflict', 'an external source owns the entitlements')
+}
+
 function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'org' | 'key' }>(app, deps, {
     ...COMMON,
@@ -89,7 +102,7 @@ function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'One gate with the version of the organization at which it was read.',
     answer: ENTITLEMENT,
     async handle({ params }) {
-      const { version, values } = await deps.store.entitlements(params.org, [params.key])
+      const { version, values } = await deps.entitlements.read(params.org, [params.key])
       const entitlement = values.get(params.key)
       if (entitlement === undefined) throw new Refusal('not_found', `${params.org} has no entitlement ${params.key}`)
       return ok({ key: params.key, ...entitlement, version })
@@ -108,7 +121,7 @@ function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
         await readPage(deps.store, query, {
           log: params.org,
           async read({ after, countMax }) {
-            const { version, values } = await deps.store.entitlements(params.org, 'all')
+            const { version, values } = await deps.entitlements.read(params.org, 'all')
             return [...values]
               .filter(([key]) => after === null || key > after)
               .sort(([a], [b]) => (a < b ? -1 : 1))

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Pdp } from '../pdp.ts'
-import type { Client, Directory, Store, WriteContext } from '../store/contracts.ts'
+import type { Client, Directory, EntitlementSource, Store, WriteContext } from '../store/contracts.ts'
 import { authenticateManager, type Manager, type ManagerDeps, requireUnbound, requireWithin } from './authenticate.ts'
 import { BODY_TYPES, type BodyKind } from './bodies.ts'
 import { PAGE_PROPERTIES, pageSchema } from './pages.ts'
@@ -14,6 +14,7 @@ export type ManagementDeps = ManagerDeps & {
   readonly validateClient: (client: Client & { readonly secretHash: string | null }) => Promise<void>
   readonly pdp: Pdp
   readonly store: Store
+  readonly entitlements: EntitlementSource
   readonly directory: Directory
 }
 type Shape = { readonly body?: unknown; readonly query?: unknown; readonly params: string }
@@ -104,7 +105,8 @@ export function addManagementRoute<S extends Shape>(
       managers.set(request, await authorize(request))
     },
     handler: async (request, reply) => {
-      const manager = managers.get(request)
+      // A body may take its time to arrive, in which the caller may have lost what was found at its beginning.
+      const manager = route.body === undefined ? managers.get(request) : await authorize(request)
       if (manager === undefined) throw new TypeError('a management call ran without its manager')
       const recheck = async (): Promise<void> => void (await authorize(request))
       const { status, body, type, headers = {} } = await route.handle(parseCall<S>(request, { manager, recheck }))

@@ -33,7 +33,7 @@ export type QuestionDeps = {
   readonly clock: () => number
   readonly randomId: () => string
 }
-/** `token` must have been introspected after the question arrived. Throws Refusal and PdpError. */
+/** `token` as recognized: whether it is dead is found out with the answer. Throws Refusal and PdpError. */
 export type AnswerQuestion = (token: TokenState, question: Question) => Promise<Answer>
 
 /** As createAnswerQuestion, without a line in the log: for asking again what was asked and logged. */
@@ -69,7 +69,9 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
   if (!token.active) return denied({ token: null, question, decisionId })
   const named = question.subject
   if (named !== null || question.explain) requireReader(token)
-  if (token.organization === null) return denied({ token, question, decisionId })
+  if (token.organization === null) {
+    return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
+  }
   const subject = named ?? token.subject
   // Wildcard grants are for subjects that exist; a token's own subject does, since introspection is live.
   const exists = named === null || (await subjectExists(deps.directory, named))
@@ -79,12 +81,22 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     permissions: exists ? question.permissions : [],
     entitlements: question.entitlements,
     app: token.app,
+    audiences: token.audiences,
+    deathKeys: token.deathKeys,
     explain: question.explain,
   })
+  if (decision.tokenDead) return denied({ token: null, question, decisionId })
   const permissions = exists
     ? decision.permissions
     : question.permissions.map((check) => refused(check, 'none', question.explain))
-  return { active: true, ...context(token), subject, ...decision, permissions, decisionId }
+  const { entitlements, revision, validUntilMs } = decision
+  return { active: true, ...context(token), subject, permissions, entitlements, revision, validUntilMs, decisionId }
+}
+
+/** A token without an organization is denied everything, but whether it lives has to be known all the same. */
+async function isAlive(pdp: Pdp, token: ActiveToken): Promise<boolean> {
+  const { deathKeys, subject } = token
+  return !(await pdp.decide({ organization: 'none', subject, deathKeys })).tokenDead
 }
 
 async function subjectExists(directory: Directory, { type, id }: Subject): Promise<boolean> {

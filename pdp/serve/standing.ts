@@ -25,7 +25,7 @@ const COMMON_LOGS: readonly LogId[] = [TOKENS, DIRECTORY, ENVIRONMENT]
 export type StandingDeps = {
   readonly store: Pick<Store, 'vector'>
   readonly pdp: Pick<Pdp, 'lineage'>
-  readonly introspect: (token: string) => Promise<TokenState>
+  readonly recognize: (token: string) => Promise<TokenState>
   /** Not logged: most looks find nothing new. */
   readonly answer: AnswerQuestion
   /** Milliseconds since the epoch. */
@@ -107,7 +107,7 @@ export function createStanding(deps: StandingDeps): StandingQuestions {
       if (items.size >= QUESTIONS_MAX) throw new Refusal('standing_limit', 'too many standing questions are open')
       const item: Item = { ...asked, ...NEW }
       items.add(item)
-      void askAgain(deps, item, { stateOf: deps.introspect, treeMoved: true }).then(() => {
+      void askAgain(deps, item, { stateOf: deps.recognize, treeMoved: true }).then(() => {
         // What moved between this answer and the next look is not told from what moved before: the look asks once more.
         item.settled = false
       })
@@ -136,7 +136,7 @@ async function askAll(deps: StandingDeps, asked: readonly Item[], treeMoved: boo
   // Questions about one token share one look at its state.
   const states = new Map<string, Promise<TokenState>>()
   const stateOf = (token: string): Promise<TokenState> => {
-    const state = states.get(token) ?? deps.introspect(token)
+    const state = states.get(token) ?? deps.recognize(token)
     states.set(token, state)
     return state
   }

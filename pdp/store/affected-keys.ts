@@ -1,5 +1,5 @@
 /** Which row sets a change may alter: the only place that knows, for caches, replays and standing questions alike. */
-import { type Change, ENVIRONMENT, type LogId, type RowKey } from './contracts.ts'
+import { type Change, ENVIRONMENT, type LogId, type RowKey, TOKENS } from './contracts.ts'
 
 /** Every key whose content may differ after the change, empty sets included. A `clear` affects everything: null. */
 export function affectedKeys(log: LogId, change: Change): readonly RowKey[] | null {
@@ -23,10 +23,12 @@ export function affectedKeys(log: LogId, change: Change): readonly RowKey[] | nu
       return [{ log: ENVIRONMENT, kind: 'manifests' }]
     case 'role':
       return [{ log: ENVIRONMENT, kind: 'roles' }]
+    case 'token':
+      return [{ log: TOKENS, kind: 'deaths' }]
     case 'clear':
       return null
     default:
-      return [] // entitlements are cached by version; users, clients and tokens have no row sets
+      return [] // entitlements are cached by version; users and clients have no row sets
   }
 }
 

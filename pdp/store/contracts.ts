@@ -64,7 +64,7 @@ export type Change =
   | { readonly kind: 'user'; readonly id: string; readonly op: 'write' | 'delete' }
   | { readonly kind: 'client'; readonly id: string; readonly op: 'write' | 'delete' }
   /** A token died before its `exp`: everything of the named jti, grant, session, user or client. */
-  | { readonly kind: 'token'; readonly by: 'jti' | 'grant' | 'session' | 'user' | 'client'; readonly id: string }
+  | { readonly kind: 'token'; readonly by: DeathCause; readonly id: string }
   /** Too much changed to be listed; whatever is cached of this log is void. */
   | { readonly kind: 'clear' }
 
@@ -105,7 +105,17 @@ export type RowKey =
   /** ENVIRONMENT only, as are the next two: one node of the organization tree. Its ancestors come along. */
   | { readonly log: LogId; readonly kind: 'organization'; readonly id: string }
   | { readonly log: LogId; readonly kind: 'manifests' }
+  /** TOKENS only: everything by which a token that might still be shown is dead. */
+  | { readonly log: LogId; readonly kind: 'deaths' }
   | { readonly log: LogId; readonly kind: 'roles' }
+
+export type DeathCause = 'jti' | 'grant' | 'session' | 'user' | 'client'
+/** `key` is `deathKey` of the change. */
+export type Death = { readonly key: string; readonly atMs: number }
+/** How a death is named: `jti <id>`, `grant <id>`, `session <id>`, `user <id>` or `client <id>`. */
+export const deathKey = (by: DeathCause, id: string): string => `${by} ${id}`
+/** Deaths are kept this long, which no token outlives: access tokens live 15 minutes. */
+export const DEATH_KEPT_MS = 30 * 60_000
 
 export type SubjectRow = { readonly subject: string; readonly expiresAtMs: number | null }
 export type RowSet =
@@ -119,6 +129,7 @@ export type RowSet =
   | { readonly key: RowKey & { kind: 'organization' }; readonly organization: Organization | null }
   | { readonly key: RowKey & { kind: 'manifests' }; readonly manifests: readonly StoredManifest[] }
   | { readonly key: RowKey & { kind: 'roles' }; readonly roles: readonly OrganizationRole[] }
+  | { readonly key: RowKey & { kind: 'deaths' }; readonly deaths: readonly Death[] }
 export const SET_ROWS_MAX = 1_000
 
 /** Row sets and standings of one moment. `rows` holds at least what was asked, plus the groups above the asked ones. */
@@ -229,6 +240,21 @@ export interface Store extends Survey {
     page: { after: string | null; countMax: number },
   ): Promise<readonly ({ readonly user: string } & Membership)[]>
   close(): Promise<void>
+}
+
+/** Who owns the values of entitlements; their versions are the store's. All methods throw PdpError `store_unavailable`. */
+export interface EntitlementSource {
+  /** `store`: management writes the values. What one source said is never taken for another's, so no two share a name. */
+  readonly name: 'store' | `external ${string}`
+  /** Milliseconds for which a value may be kept while the version stays; null: every change makes a version. */
+  readonly keptMsMax: number | null
+  /** Values of one moment during the call, and the version at it (0: unknown); `state` is another one after any change. */
+  read(
+    organization: string,
+    keys: readonly string[] | 'all',
+  ): Promise<{ readonly version: number; readonly state: string; readonly values: ReadonlyMap<string, Entitlement> }>
+  /** Current versions; an unknown organization is absent. */
+  version(organizations: readonly string[]): Promise<ReadonlyMap<string, number>>
 }
 
 export type User = {

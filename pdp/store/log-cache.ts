@@ -29,7 +29,7 @@ export class LogCache {
 
   constructor(log: LogId, budget: RowBudget) {
     this.log = log
-    this.rows = new LogRows(log, { holdsAll: false, budget })
+    this.rows = new LogRows(log, budget)
   }
 
   get idle(): boolean {
@@ -96,7 +96,7 @@ export class LogCache {
     }
     for (const entry of entries) {
       if (entry.revision <= from.revision) continue
-      this.rows.apply(entry.change)
+      this.rows.apply(entry.change, entry.atMs)
       for (const load of this.loads) load.entries.push(entry)
     }
     this.#stand(target, tick)
@@ -127,9 +127,9 @@ export class LogCache {
       readAt.revision > this.standing.revision
     if (lost) return
     const later = load.entries.filter((entry) => entry.revision > readAt.revision)
-    const aside = new LogRows(this.log, { holdsAll: false })
+    const aside = new LogRows(this.log, null)
     for (const row of rows) if (row.key.kind !== 'tuple') aside.install(row)
-    for (const { change } of later) aside.apply(change)
+    for (const { change, atMs } of later) aside.apply(change, atMs)
     for (const held of aside.all()) this.rows.adopt(held)
     for (const row of rows)
       if ('row' in row) this.rows.install({ key: row.key, row: replayed(row.key, row.row, later) })

@@ -1,21 +1,24 @@
 /** Row sets of one log, held in memory and moved forward by its changes: what a view shows of that log. */
 import { affectedKeys } from './affected-keys.ts'
-import type {
-  Change,
-  LogId,
-  Membership,
-  Organization,
-  OrganizationRole,
-  RoleGrant,
-  RowKey,
-  RowSet,
-  StoredManifest,
+import {
+  type Change,
+  deathKey,
+  type LogId,
+  type Membership,
+  type Organization,
+  type OrganizationRole,
+  type RoleGrant,
+  type RowKey,
+  type RowSet,
+  type StoredManifest,
 } from './contracts.ts'
+import { DeathList } from './death-list.ts'
 import type { Evictable, RowBudget } from './row-budget.ts'
 import { SubjectSet } from './subject-set.ts'
 
 type Content =
   | SubjectSet
+  | DeathList
   | Membership
   | Organization
   | readonly RoleGrant[]
@@ -51,10 +54,9 @@ export type GroupsAbove = {
   readonly untilMs: number | null
 }
 
-/** `holdsAll`: everything of the log is here, so that what is absent does not exist. */
+/** What is absent is not known. */
 export class LogRows {
   readonly log: LogId
-  readonly holdsAll: boolean
   /** relation -> object -> subjects */
   readonly sets = new Map<string, Map<string, HeldRows>>()
   /** subject -> groups that name it */
@@ -64,23 +66,26 @@ export class LogRows {
   readonly organizations = new Map<string, HeldRows>()
   manifests: HeldRows | undefined
   roles: HeldRows | undefined
+  /** Of the token log alone. */
+  deaths: HeldRows | undefined
   /** Raised with every change of what is held: what was derived from it elsewhere has to be derived anew. */
   version = 0
   /** Derived from `groups`; forgotten at every change, eviction or clearing that could touch it. */
   readonly above = new Map<string, GroupsAbove>()
   readonly #budget: RowBudget | null
 
-  constructor(log: LogId, options: { holdsAll: boolean; budget?: RowBudget }) {
+  /** Without a budget it is kept as long as its owner keeps it. */
+  constructor(log: LogId, budget: RowBudget | null) {
     this.log = log
-    this.holdsAll = options.holdsAll
-    this.#budget = options.budget ?? null
+    this.#budget = budget
   }
 
   get empty(): boolean {
     return (
       this.sets.size + this.groups.size + this.memberships.size + this.grants.size + this.organizations.size === 0 &&
       this.manifests === undefined &&
-      this.roles === undefined
+      this.roles === undefined &&
+      this.deaths === undefined
     )
   }
 
@@ -122,6 +127,8 @@ export class LogRows {
         return this.manifests
       case 'roles':
         return this.roles
+      case 'deaths':
+        return this.deaths
       case 'tuple':
         return undefined // part of its set
     }
@@ -153,6 +160,9 @@ export class LogRows {
         break
       case 'roles':
         this.roles = held
+        break
+      case 'deaths':
+        this.deaths = held
         break
       case 'tuple':
         break
@@ -190,6 +200,9 @@ export class LogRows {
       case 'roles':
         this.roles = undefined
         break
+      case 'deaths':
+        this.deaths = undefined
+        break
       case 'tuple':
         break
     }
@@ -202,6 +215,7 @@ export class LogRows {
       sets.clear()
     this.manifests = undefined
     this.roles = undefined
+    this.deaths = undefined
   }
 
   *all(): Iterable<HeldRows> {
@@ -209,18 +223,19 @@ export class LogRows {
     for (const map of [this.groups, this.memberships, this.grants, this.organizations]) yield* map.values()
     if (this.manifests !== undefined) yield this.manifests
     if (this.roles !== undefined) yield this.roles
+    if (this.deaths !== undefined) yield this.deaths
   }
 
   /** Brings what is held forward by one change; what is not held stays unknown. */
-  apply(change: Change): void {
+  apply(change: Change, atMs: number): void {
     for (const key of affectedKeys(this.log, change) ?? []) {
       if (key.kind === 'tuple') continue
-      const held = this.find(key) ?? (this.holdsAll ? this.#hold(key, emptyContent(key)) : undefined)
+      const held = this.find(key)
       // A closure may have been derived before this row set was evicted.
       if (key.kind === 'groups') this.above.clear()
       if (held === undefined) continue
       this.version++
-      patch(held, change)
+      patch(held, change, atMs)
       this.#resize(held)
     }
   }
@@ -233,7 +248,8 @@ export class LogRows {
 /** Heap bytes, roughly: the row set, its key, its place in a map, and what it holds. */
 function bytesOf({ key, content }: HeldRows): number {
   const name = key.kind === 'set' ? key.object : key.kind === 'groups' || key.kind === 'grants' ? key.subject : ''
-  const held = content instanceof SubjectSet ? content.bytes : Array.isArray(content) ? 40 + content.length * 200 : 100
+  const measured = content instanceof SubjectSet || content instanceof DeathList
+  const held = measured ? content.bytes : Array.isArray(content) ? 40 + content.length * 200 : 100
   return 230 + name.length + held
 }
 
@@ -245,16 +261,15 @@ function contentOf(rows: RowSet): Content {
   if ('organization' in rows) return rows.organization
   if ('manifests' in rows) return rows.manifests
   if ('roles' in rows) return rows.roles
+  if ('deaths' in rows) return new DeathList(rows.deaths)
   return null
 }
 
-function emptyContent(key: RowKey): Content {
-  if (key.kind === 'set' || key.kind === 'groups') return new SubjectSet()
-  return key.kind === 'membership' || key.kind === 'organization' ? null : []
-}
-
-function patch(held: HeldRows, change: Change): void {
+function patch(held: HeldRows, change: Change, atMs: number): void {
   switch (change.kind) {
+    case 'token':
+      ;(held.content as DeathList).add({ key: deathKey(change.by, change.id), atMs })
+      break
     case 'tuple': {
       const set = held.content as SubjectSet
       const { subject, object, expiresAtMs } = change.tuple

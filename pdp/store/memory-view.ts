@@ -16,6 +16,7 @@ import type { MemoryLog } from './memory-log.ts'
 import { tooDeep } from './rows-view.ts'
 
 const NONE: readonly never[] = []
+const NO_DEATHS: ReadonlySet<string> = new Set()
 
 /** The same lists as long as nothing in them changes, so that what is derived from them can be kept. */
 export type EnvironmentLists = {
@@ -129,6 +130,11 @@ export class MemoryView implements View {
 
   manifests(): readonly StoredManifest[] {
     return this.#lists.manifests
+  }
+
+  /** Tokens are the identity service's, and that needs a database. */
+  deaths(): ReadonlySet<string> {
+    return NO_DEATHS
   }
 
   roles(): readonly OrganizationRole[] {

@@ -18,7 +18,7 @@ export function evaluateAt<T>(store: Store, question: Question<T>): Promise<Fres
 export function momentsIn(at: Snapshot): Moments {
   const held = new Map<LogId, LogRows>()
   const rowsOf = (log: LogId): LogRows => {
-    const rows = held.get(log) ?? new LogRows(log, { holdsAll: false })
+    const rows = held.get(log) ?? new LogRows(log, null)
     held.set(log, rows)
     return rows
   }

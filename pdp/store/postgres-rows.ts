@@ -1,5 +1,9 @@
 /** The statement that reads row sets and standings in one snapshot: one index probe per asked item, whatever the sizes. */
 import {
+  DEATH_KEPT_MS,
+  type Death,
+  type DeathCause,
+  deathKey,
   ENVIRONMENT,
   type LogId,
   type Membership,
@@ -15,6 +19,7 @@ import {
   type StoredManifest,
   type SubjectRow,
   type Tier,
+  TOKENS,
   type Vector,
 } from './contracts.ts'
 import { rowKeyName } from './row-keys.ts'
@@ -108,6 +113,14 @@ const BRANCHES = {
     select: () =>
       `select 'roles', '${ENVIRONMENT}', key, name, array_to_json(permissions)::text, null, null from organization_role`,
   },
+  deaths: {
+    values: [],
+    with: () => '',
+    select: () => `
+      select 'deaths', '${TOKENS}', change ->> 'by', change ->> 'id', null, null, ${MILLISECONDS('written_at')} from change_log
+      where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${DEATH_KEPT_MS} milliseconds'
+      and change ->> 'kind' = 'token'`,
+  },
 } as const
 type Kind = keyof typeof BRANCHES
 const KINDS = Object.keys(BRANCHES) as readonly Kind[]
@@ -160,6 +173,7 @@ function columnsOf(kind: Kind, keys: readonly RowKey[]): readonly (readonly stri
     organization: ['id'],
     manifests: [],
     roles: [],
+    deaths: [],
   }
   return fields[kind].map((field) => keys.map((key) => (key as unknown as Record<string, string>)[field] ?? ''))
 }
@@ -268,6 +282,9 @@ class RowCollector {
       case 'manifests':
         this.#at({ log, kind: 'manifests' }).rows.push({ ...JSON.parse(c), version: Number(b) })
         break
+      case 'deaths':
+        this.#at({ log, kind: 'deaths' }).rows.push({ key: deathKey(a as DeathCause, b), atMs: expiresAtMs })
+        break
       case 'roles':
         this.#at({ log, kind: 'roles' }).rows.push({ key: a, name: b, permissions: JSON.parse(c) })
         break
@@ -323,5 +340,7 @@ function rowSetOf({ key, rows, complete }: Gathered): RowSet {
       return { key, manifests: rows as StoredManifest[] }
     case 'roles':
       return { key, roles: rows as OrganizationRole[] }
+    case 'deaths':
+      return { key, deaths: rows as Death[] }
   }
 }

@@ -15,11 +15,15 @@ const SESSION = [
 ]
 const INT8 = 20
 const CONNECT_TIMEOUT_MS = 5_000
+/** A server that stopped answering, or a network that drops everything, breaks no connection by itself. */
+const QUERY_TIMEOUT_MS = 10_000
 
 export type PostgresOptions = {
   readonly connectionString: string
   /** Connections at most. Default 10. */
   readonly poolCountMax?: number
+  /** For one statement to be answered; later the database counts as unreachable. Default 10 s. */
+  readonly queryTimeoutMs?: number
 }
 
 /**
@@ -48,6 +52,7 @@ function poolConfig(options: PostgresOptions): pg.PoolConfig {
     connectionString: options.connectionString,
     max: options.poolCountMax ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: options.queryTimeoutMs ?? QUERY_TIMEOUT_MS,
     keepAlive: true,
     options: SESSION.map((setting) => `-c ${setting}`).join(' '),
     types: {

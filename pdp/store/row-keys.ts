@@ -18,6 +18,7 @@ export function rowKeyName(key: RowKey): string {
       return `organization ${key.id}`
     case 'manifests':
     case 'roles':
+    case 'deaths':
       return key.kind
   }
 }

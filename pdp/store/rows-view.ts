@@ -11,12 +11,13 @@ import {
   type RowKey,
   SET_ROWS_MAX,
   type StoredManifest,
+  TOKENS,
 } from './contracts.ts'
+import type { DeathList } from './death-list.ts'
 import type { GroupsAbove, HeldRows, LogRows } from './log-rows.ts'
 import { rowKeyName } from './row-keys.ts'
 import type { SubjectSet } from './subject-set.ts'
 
-const NONE: readonly never[] = []
 const NO_GROUPS: Closure = { groups: new Set(), truncated: false }
 /** Closures of one log that are kept at most; past it they are derived anew. */
 const ABOVE_MAX = 10_000
@@ -93,7 +94,6 @@ export class RowsView implements View {
   has(log: LogId, object: string, relation: string, subject: string): Truth {
     const set = this.#set(log, object, relation)
     if (set === undefined) {
-      if (this.#rows(log).holdsAll) return FALSE
       this.#need({ log, kind: 'set', object, relation })
       this.#need({ log, kind: 'tuple', object, relation, subject }) // in case the set turns out to be too wide
       return UNKNOWN
@@ -110,13 +110,13 @@ export class RowsView implements View {
 
   usersets(log: LogId, object: string, relation: string): readonly string[] | undefined {
     const set = this.#set(log, object, relation)
-    if (set === undefined) return this.#rows(log).holdsAll ? NONE : this.#need({ log, kind: 'set', object, relation })
+    if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
     return set.hasExpiries ? this.#liveSubjects(set, set.usersets) : set.usersets
   }
 
   objects(log: LogId, object: string, relation: string): readonly string[] | undefined {
     const set = this.#set(log, object, relation)
-    if (set === undefined) return this.#rows(log).holdsAll ? NONE : this.#need({ log, kind: 'set', object, relation })
+    if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
     if (!set.complete || set.size > SET_ROWS_MAX) {
       throw new PdpError('evaluation_limit', `${object}#${relation} has more than ${SET_ROWS_MAX} parents`)
     }
@@ -126,7 +126,7 @@ export class RowsView implements View {
   groups(log: LogId, subject: string): readonly string[] | undefined {
     const rows = this.#rows(log)
     const held = rows.groups.get(subject)
-    if (held === undefined) return rows.holdsAll ? NONE : this.#need({ log, kind: 'groups', subject })
+    if (held === undefined) return this.#need({ log, kind: 'groups', subject })
     held.hot = true
     const set = held.content as SubjectSet
     return this.#liveSubjects(set, set.members())
@@ -221,26 +221,33 @@ export class RowsView implements View {
     const rows = this.#rows(log)
     const membership = this.#content(rows.memberships.get(user))
     if (membership !== undefined) return membership as Membership | null
-    return rows.holdsAll ? null : this.#need({ log, kind: 'membership', user })
+    return this.#need({ log, kind: 'membership', user })
   }
 
   grants(log: LogId, subject: string): readonly RoleGrant[] | undefined {
     const rows = this.#rows(log)
     const grants = this.#content(rows.grants.get(subject))
     if (grants !== undefined) return grants as readonly RoleGrant[]
-    return rows.holdsAll ? NONE : this.#need({ log, kind: 'grants', subject })
+    return this.#need({ log, kind: 'grants', subject })
   }
 
   organization(id: string): Organization | null | undefined {
     const rows = this.#rows(ENVIRONMENT)
     const organization = this.#content(rows.organizations.get(id))
     if (organization !== undefined) return organization as Organization | null
-    return rows.holdsAll ? null : this.#need({ log: ENVIRONMENT, kind: 'organization', id })
+    return this.#need({ log: ENVIRONMENT, kind: 'organization', id })
   }
 
   manifests(): readonly StoredManifest[] | undefined {
     const manifests = this.#content(this.#rows(ENVIRONMENT).manifests)
     return (manifests as readonly StoredManifest[] | undefined) ?? this.#need({ log: ENVIRONMENT, kind: 'manifests' })
+  }
+
+  deaths(): DeathList | undefined {
+    const held = this.#rows(TOKENS).deaths
+    if (held === undefined) return this.#need({ log: TOKENS, kind: 'deaths' })
+    held.hot = true
+    return held.content as DeathList
   }
 
   roles(): readonly OrganizationRole[] | undefined {

@@ -9,7 +9,12 @@ import { createStanding } from '../../pdp/serve/standing.ts'
 import type { Change, Directory } from '../../pdp/store/contracts.ts'
 import { memoryStore } from '../../pdp/store/memory.ts'
 
-export type RealPdp = { readonly address: string; stop(): Promise<void> }
+export type RealPdp = {
+  readonly address: string
+  /** Deletes tuples, written as at the start. */
+  revoke(tuples: readonly string[]): Promise<void>
+  stop(): Promise<void>
+}
 
 const CONTEXT = { actor: 'attacks', requestId: 'attacks' }
 // The same tuple would name people of another type in an app's own terms; the fixture's subjects are users.
@@ -23,18 +28,21 @@ export async function startRealPdp(tuples: readonly string[], organization: stri
     [{ kind: 'organization', id: organization, organization: { id: organization, name: organization, parent: null } }],
     { context: CONTEXT },
   )
-  const changes = tuples.map((text): Change => {
-    const [, user = '', relation = '', object = ''] = TUPLE.exec(text) ?? []
-    return { kind: 'tuple', op: 'write', tuple: { object, relation, subject: `user:${user}`, expiresAtMs: null } }
-  })
-  await store.write(organization, changes, { context: CONTEXT })
+  const change = async (op: 'write' | 'delete', texts: readonly string[]): Promise<void> => {
+    const changes = texts.map((text): Change => {
+      const [, user = '', relation = '', object = ''] = TUPLE.exec(text) ?? []
+      return { kind: 'tuple', op, tuple: { object, relation, subject: `user:${user}`, expiresAtMs: null } }
+    })
+    await store.write(organization, changes, { context: CONTEXT })
+  }
+  await change('write', tuples)
   const pdp = createPdp({ store })
   const log = createLog({ service: 'attacks', level: 'silent' })
   const questions = { pdp, directory: NOBODY, clock: Date.now, randomId: randomUUID }
   const standing = createStanding({
     store,
     pdp,
-    introspect,
+    recognize,
     answer: createAskAgain(questions),
     clock: Date.now,
     log,
@@ -42,11 +50,12 @@ export async function startRealPdp(tuples: readonly string[], organization: stri
   const answer = createAnswerQuestion({ ...questions, log })
   const authenticate = async (): Promise<void> => undefined
   const server = await startGrpcServer(
-    { introspect, answer, standing, authenticate, tls: null, log },
+    { recognize, answer, standing, authenticate, tls: null, log },
     { host: '127.0.0.1', port: 0 },
   )
   return {
     address: server.address,
+    revoke: (texts) => change('delete', texts),
     async stop() {
       await standing.close()
       await server.close()
@@ -59,7 +68,7 @@ export async function startRealPdp(tuples: readonly string[], organization: stri
 const NOBODY = { user: async () => null, client: async () => null } as unknown as Directory
 
 /** The sidecar has verified what the identity service would look up; only bound tokens are active. */
-async function introspect(token: string): Promise<TokenState> {
+async function recognize(token: string): Promise<TokenState> {
   const {
     sub,
     org,
@@ -77,6 +86,7 @@ async function introspect(token: string): Promise<TokenState> {
     scopes: new Set(),
     audiences: [aud].flat(),
     jkt: null,
+    deathKeys: [],
     jti: 'attack',
     grantId: null,
     expiresAtMs: exp * 1_000,

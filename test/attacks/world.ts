@@ -1,13 +1,10 @@
 /** What an attack case runs in: a sidecar as the fixture says, with the case's own faults, on real sockets. */
-import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { exportJWK } from 'jose'
 import { Registry } from 'prom-client'
 import { WebSocketServer } from 'ws'
 import { createNonces } from '../../pdp/token/nonces.ts'
-import type { Fetch } from '../../pdp/token/remote-keys.ts'
 import { processReplayMemory, type ReplayMemory } from '../../pdp/token/replay.ts'
 import { redisReplayMemory } from '../../pdp/token/replay-redis.ts'
 import { loadConfig } from '../../sidecar/config.ts'
@@ -18,15 +15,15 @@ import { watchConfig } from '../../sidecar/reload.ts'
 import { parseRouteFile, type RouteFile } from '../../sidecar/route-file.ts'
 import { createSidecar, type Sidecar } from '../../sidecar/sidecar.ts'
 import { until } from '../sidecar/support/harness.ts'
-import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../sidecar/support/pdp.ts'
+import { type ScriptedPdp, startScriptedPdp } from '../sidecar/support/pdp.ts'
 import { type SidecarProcess, startKeyServer, startProcess } from '../sidecar/support/process.ts'
 import { hasRedis, startRedis } from '../sidecar/support/redis.ts'
 import { startUpstream, type Upstream } from '../sidecar/support/upstream.ts'
 import { type AttackCase, type Fixture, type FixtureRoute, Skip } from './cases.ts'
 import type { Keyring } from './credentials.ts'
+import { type Config, fetchFor, keySets, scriptFor } from './faults.ts'
 import { startRealPdp } from './real-pdp.ts'
 
-type Config = NonNullable<AttackCase['setup']['config']>
 export type World = {
   readonly port: number
   readonly upstream: Upstream
@@ -255,81 +252,4 @@ function checksOf(route: FixtureRoute, config: Config): unknown {
 function grantsOf({ routes }: Fixture, id: string): string[] {
   const target = routes.find(({ only_in: only }) => only === id)?.check
   return target === undefined ? [] : [`alice ${target.replace(/\{\w+\}/, '@scope/pkg')}`]
-}
-
-/** How the PDP misbehaves. Faults of an HTTP PDP are translated to what a gRPC stream can do. */
-function scriptFor({ pdp }: Config, allowed: readonly string[]): Script {
-  const answer = tuples(allowed)
-  if (pdp === undefined) return answer
-  const failures: { readonly [name: string]: Script } = {
-    'sleep 10s': () => null,
-    '200 empty': (asked) => withDecision(answer(asked), { active: true, permissions: [] }),
-    'string true': (asked) => withDecision(answer(asked), { permissions: [] }),
-    '500 allow body': () => 'store_unavailable',
-    '302': () => 'moved',
-    'html 502': () => '<html>502</html>',
-    'short batch': (asked) => withDecision(answer(asked), { permissions: [] }),
-    'grpc unavailable': () => 'store_unavailable',
-    'error+deny': (asked) => partly(answer(asked), false),
-    'error+allow': (asked) => partly(answer(asked), true),
-  }
-  if (typeof pdp === 'string' && failures[pdp] !== undefined) return failures[pdp]
-  throw new Skip(`the PDP fault ${String(pdp)} is not known`)
-}
-
-/** The first question undecided, the others all answered alike. */
-function partly(decision: ReturnType<Script>, allowed: boolean): ReturnType<Script> {
-  if (decision === null || typeof decision === 'string') return decision
-  const permissions = decision.permissions.map((result, at) =>
-    at === 0 ? { ...result, allowed: false, error: 'evaluation_limit' } : { ...result, allowed },
-  )
-  return { ...decision, permissions }
-}
-
-function withDecision(decision: ReturnType<Script>, members: object): ReturnType<Script> {
-  return decision === null || typeof decision === 'string' ? decision : { ...decision, ...members }
-}
-
-async function keySets(
-  fixture: Fixture,
-  keyring: Keyring,
-  { jwks }: Config,
-): Promise<Map<string, { keys: unknown[] }>> {
-  const sets = new Map<string, { keys: unknown[] }>()
-  for (const { iss, kid, key } of fixture.issuers) {
-    const jwk = { ...(await exportJWK(keyring(key).publicKey)), kid }
-    sets.set(iss, { keys: [jwk] })
-    if (jwks === 'oct') sets.set(iss, { keys: [{ kty: 'oct', k: 'AAAA', kid }] })
-    if (jwks === 'use=enc') sets.set(iss, { keys: [{ ...jwk, use: 'enc' }] })
-    if (jwks === 'dupkid') sets.set(iss, { keys: [{ ...(await exportJWK(keyring('other').publicKey)), kid }, jwk] })
-    if (jwks === 'rsa1024') {
-      const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 1024 })
-      sets.set(iss, { keys: [{ ...(await exportJWK(publicKey)), kid }] })
-    }
-  }
-  return sets
-}
-
-function fetchFor({ jwks: fault }: Config, { jwks, fetched }: { jwks: World['jwks']; fetched: string[] }): Fetch {
-  return async (url, { signal }) => {
-    fetched.push(url)
-    if (fault === 'unreachable') throw new Error('ECONNREFUSED')
-    if (fault === 'slow+huge') return new Response(endless(signal))
-    for (const [issuer, keys] of jwks) {
-      if (url === `${issuer}/.well-known/openid-configuration`)
-        return Response.json({ issuer, jwks_uri: `${issuer}/jwks` })
-      if (url === `${issuer}/jwks`) return Response.json(keys)
-    }
-    return new Response('', { status: 404 })
-  }
-}
-
-function endless(signal: AbortSignal): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    async pull(controller) {
-      await new Promise((resolve) => setTimeout(resolve, 100))
-      if (signal.aborted) controller.error(signal.reason)
-      else controller.enqueue(new Uint8Array(1))
-    },
-  })
 }

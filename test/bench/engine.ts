@@ -1,8 +1,17 @@
 /** Speed and memory of the engine: in process, on PostgreSQL, and against what others would do for the same questions. */
+import { benchCasbin } from './engine-casbin.ts'
+import { benchLarge } from './engine-large.ts'
 import { benchMemory } from './engine-memory.ts'
 import { benchPostgres } from './engine-postgres.ts'
+import { benchStream } from './engine-stream.ts'
 
-const PARTS: Record<string, () => Promise<void>> = { memory: benchMemory, postgres: benchPostgres }
+const PARTS: Record<string, () => Promise<void>> = {
+  memory: benchMemory,
+  casbin: benchCasbin,
+  postgres: benchPostgres,
+  large: benchLarge,
+  stream: benchStream,
+}
 
 /** `words`: parts to run; all when none is named. */
 export async function bench(words: readonly string[]): Promise<void> {

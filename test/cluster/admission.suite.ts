@@ -108,7 +108,9 @@ describe('a Pod that asks for a gate', () => {
   test('passes Pod Security restricted', async () => {
     expect(gateOf(await stored('payments', pod()))).toMatchObject({ restartPolicy: 'Always' })
   })
+})
 
+describe('a Pod that asks for a gate in its own way', () => {
   test('is gated when a Deployment makes it', async () => {
     const labels = { app: 'invoices' }
     const { metadata, spec } = pod({ labels })

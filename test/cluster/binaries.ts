@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { homedir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { basename, delimiter, join } from 'node:path'
 import { isObject } from '../../sidecar/injector/json.ts'
 
 const PROMETHEUS_OPERATOR = 'github.com/prometheus-operator/prometheus-operator@v0.83.0'
@@ -45,7 +45,7 @@ export function findOrBuild(environment: NodeJS.ProcessEnv): Binaries | { readon
   const cache = cacheFolder(environment)
   const find = (name: Program): string | null => locate(name, environment, cache)
   for (const name of PROGRAMS) {
-    if (find(name) !== null) continue
+    if (find(name) !== null || !isInstalled(name === 'etcd' ? ['apt-get', '--version'] : ['go', 'version'])) continue
     console.log(`${name} is missing: making it in ${cache}, once`)
     if (name === 'etcd') unpackEtcd(cache)
     else build(name, cache)
@@ -54,7 +54,7 @@ export function findOrBuild(environment: NodeJS.ProcessEnv): Binaries | { readon
   fetchDefinitions(cache)
   const missing = [
     ...PROGRAMS.filter((name) => find(name) === null),
-    ...definitions.filter((path) => !existsSync(path)),
+    ...definitions.filter((path) => !existsSync(path)).map((path) => basename(path)),
   ]
   if (missing.length > 0) return { missing }
   const at = (name: Program): string => find(name) ?? ''
@@ -71,6 +71,10 @@ function locate(name: Program, environment: NodeJS.ProcessEnv, cache: string): s
   const { KUBEBUILDER_ASSETS: assets, PATH: path = '' } = environment
   const folders = [...(assets === undefined ? [] : [assets]), join(cache, 'bin'), ...path.split(delimiter)]
   return folders.map((folder) => join(folder, name)).find(isProgram) ?? null
+}
+
+function isInstalled([program, word]: readonly [string, string]): boolean {
+  return spawnSync(program, [word], { stdio: 'ignore' }).status === 0
 }
 
 function isProgram(path: string): boolean {

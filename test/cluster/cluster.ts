@@ -20,52 +20,62 @@ export const NAMESPACE = 'portcullis'
 const CHART = 'charts/portcullis'
 const WEBHOOK_PORT = 15_443
 
-export type Cluster = ControlPlane & {
-  helm(...words: readonly string[]): string
+type Certificates = {
   /** Makes a certificate by the command: the authority's path, and the Secret as it prints it. */
   issue(name: string): { readonly authority: string; readonly secret: string }
   /** Stores a Secret in the cluster, and lays its files out as the kubelet does for the volume. */
   mount(secret: string): Promise<void>
   /** Both; the authority's path. */
   certify(name: string): Promise<string>
+}
+type Injector = {
   /** Serves the injector with the settings that the cluster's ConfigMap holds. */
   serve(): Promise<void>
   silence(): Promise<void>
   /** Of all injectors so far. */
   injectorLog(): string
-  namespace(name: string, labels?: JsonObject): Promise<void>
 }
+export type Cluster = ControlPlane &
+  Certificates &
+  Injector & {
+    helm(...words: readonly string[]): string
+    namespace(name: string, labels?: JsonObject): Promise<void>
+  }
 
 /** Throws when the machine has only loopback addresses, which endpoints may not have. */
 export async function startCluster(binaries: Binaries): Promise<Cluster> {
   const plane = await startControlPlane(binaries)
   const { kube, folder } = plane
-  const mounted = join(folder, 'tls')
-  let injector: ChildProcess | null = null
-  let log = ''
-
-  const sidecar = (...words: readonly string[]): string =>
-    execFileSync(process.execPath, ['sidecar/main.ts', ...words], { encoding: 'utf8' })
-
-  async function silence(): Promise<void> {
-    const running = injector
-    injector = null
-    if (running === null || running.exitCode !== null) return
-    const ended = once(running, 'exit')
-    running.kill('SIGTERM')
-    await ended
+  const injector = openInjector(plane)
+  return {
+    ...plane,
+    ...openCertificates(plane),
+    ...injector,
+    helm: (...words) =>
+      execFileSync(binaries.helm, words, {
+        encoding: 'utf8',
+        env: { ...process.env, KUBECONFIG: plane.kubeconfig, HELM_DATA_HOME: folder, HELM_CACHE_HOME: folder },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      }),
+    async namespace(name, labels = {}) {
+      await kube.must('POST', '/api/v1/namespaces', { metadata: { name, labels } })
+      // No controller makes it here, and admission wants it.
+      await kube.must('POST', `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } })
+    },
+    async close() {
+      await injector.silence()
+      await plane.close()
+    },
   }
+}
 
-  async function namespace(name: string, labels: JsonObject = {}): Promise<void> {
-    await kube.must('POST', '/api/v1/namespaces', { metadata: { name, labels } })
-    // No controller makes it here, and admission wants it.
-    await kube.must('POST', `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } })
-  }
+const mountedIn = (folder: string): string => join(folder, 'tls')
 
+function openCertificates({ kube, folder }: ControlPlane): Certificates {
   function issue(name: string): { authority: string; secret: string } {
     const authority = join(folder, `${name}.pem`)
-    const secret = sidecar('injector', 'certificate', '--namespace', NAMESPACE, '--ca-out', authority)
-    return { authority, secret }
+    const words = ['injector', 'certificate', '--namespace', NAMESPACE, '--ca-out', authority]
+    return { authority, secret: execFileSync(process.execPath, ['sidecar/main.ts', ...words], { encoding: 'utf8' }) }
   }
 
   async function mount(text: string): Promise<void> {
@@ -75,19 +85,11 @@ export async function startCluster(binaries: Binaries): Promise<Cluster> {
     const path = `${secrets}/${textAt(objectAt(secret.metadata, 'metadata').name, 'name')}`
     const exists = (await kube.send('GET', path)).status === 200
     const { data } = await kube.must(exists ? 'PUT' : 'POST', exists ? path : secrets, secret)
-    mkdirSync(mounted, { recursive: true })
-    for (const [file, content] of textsAt(data, 'data')) writeFileSync(join(mounted, file), content, 'base64')
+    mkdirSync(mountedIn(folder), { recursive: true })
+    for (const [file, content] of textsAt(data, 'data')) writeFileSync(join(mountedIn(folder), file), content, 'base64')
   }
 
   return {
-    ...plane,
-    helm: (...words) =>
-      execFileSync(binaries.helm, words, {
-        encoding: 'utf8',
-        env: { ...process.env, KUBECONFIG: plane.kubeconfig, HELM_DATA_HOME: folder, HELM_CACHE_HOME: folder },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      }),
-    namespace,
     issue,
     mount,
     async certify(name) {
@@ -95,31 +97,37 @@ export async function startCluster(binaries: Binaries): Promise<Cluster> {
       await mount(secret)
       return authority
     },
+  }
+}
+
+function openInjector(plane: ControlPlane): Injector {
+  const { kube, folder } = plane
+  let running: ChildProcess | null = null
+  let log = ''
+  return {
     async serve() {
       const map = await kube.must('GET', `/api/v1/namespaces/${NAMESPACE}/configmaps/portcullis-injector`)
       const settings = join(folder, 'injector.yaml')
       writeFileSync(settings, textsAt(map.data, 'data').get('injector.yaml') ?? '')
-      const flags = [
-        `--config=${settings}`,
-        `--certificate=${mounted}`,
-        `--listen=:${WEBHOOK_PORT}`,
-        '--admin-listen=127.0.0.1:0',
-      ]
-      const words = ['sidecar/main.ts', 'injector', ...flags]
-      injector = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] })
-      injector.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      const flags = [`--config=${settings}`, `--certificate=${mountedIn(folder)}`, `--listen=:${WEBHOOK_PORT}`]
+      const words = ['sidecar/main.ts', 'injector', ...flags, '--admin-listen=127.0.0.1:0']
+      running = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] })
+      running.stdout?.setEncoding('utf8').on('data', (text: string) => {
         log += text
       })
-      await once(injector.stdout ?? injector, 'data')
+      await once(running.stdout ?? running, 'data')
       await publish(plane)
       await delay(200)
     },
-    silence,
-    injectorLog: () => log,
-    async close() {
-      await silence()
-      await plane.close()
+    async silence() {
+      const ending = running
+      running = null
+      if (ending === null || ending.exitCode !== null) return
+      const ended = once(ending, 'exit')
+      ending.kill('SIGTERM')
+      await ended
     },
+    injectorLog: () => log,
   }
 }
 

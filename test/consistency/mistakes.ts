@@ -38,7 +38,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'rows of a load are installed without what was applied meanwhile',
     setup: SMALL,
-    edits: [edit(CACHE, 'for (const { change } of later) aside.apply(change)', '')],
+    edits: [edit(CACHE, 'for (const { change, atMs } of later) aside.apply(change, atMs)', '')],
   },
   {
     name: 'rows newer than the cache are installed',

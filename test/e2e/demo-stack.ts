@@ -73,6 +73,8 @@ export async function startStack(options: {
     serviceAccounts: null,
     metrics: { host: LOOPBACK, port: ports.metrics },
     databaseUrl: null,
+    redisUrl: null,
+    entitlementSource: null,
     embedEntitlements: 'claims-mode',
     dataDirectory,
     logLevel: 'info',

@@ -136,7 +136,9 @@ describe('the sidecar, from its own files alone', () => {
     await pdp.stop()
     await upstream.close()
   })
+})
 
+describe('the sidecar of the image', () => {
   test('says what is wrong with a route file, and ends with 64', async () => {
     writeFileSync(join(rootOf('sidecar'), ROUTES_PATH, 'bad.yaml'), 'portcullis: v2\n')
     const child = startIn(rootOf('sidecar'), ['node', '/app/sidecar/bin.js', 'run', `--file=${ROUTES_PATH}/bad.yaml`])

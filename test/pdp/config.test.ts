@@ -25,6 +25,8 @@ describe('readConfig', () => {
       serviceAccounts: null,
       metrics: { host: '127.0.0.1', port: 9091 },
       databaseUrl: null,
+      redisUrl: null,
+      entitlementSource: null,
       embedEntitlements: 'claims-mode',
       dataDirectory: `${process.cwd()}/.data`,
       logLevel: 'info',
@@ -88,6 +90,18 @@ describe('readConfig', () => {
     ['PORTCULLIS_HTTP_LISTEN', ['8080', 'localhost', '127.0.0.1:99999']],
     ['PORTCULLIS_GRPC_LISTEN', ['0.0.0.0:9090', ':9090', 'pdp.example:9090']],
     ['DATABASE_URL', ['mysql://x', 'host=x', '']],
+    ['REDIS_URL', ['localhost:6379', 'http://redis:6379', 'redis://', 'redis', '']],
+    [
+      'PORTCULLIS_ENTITLEMENT_SOURCE_URL',
+      [
+        'billing.example.com',
+        'http://billing.example.com/gates',
+        'https://user:word@billing.example.com',
+        'https://billing.example.com/#gates',
+        'ftp://127.0.0.1/gates',
+      ],
+    ],
+    ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', ['']],
     ['PORTCULLIS_DATA_DIR', ['']],
   ])('refuses a bad %s', (name, values) => {
     for (const value of values) {
@@ -100,6 +114,17 @@ describe('readConfig', () => {
     ['a certificate without a key', { PORTCULLIS_GRPC_TLS_CERT_FILE: 'a' }, /need each other/],
     ['a key without a certificate', { PORTCULLIS_GRPC_TLS_KEY_FILE: 'a' }, /need each other/],
     ['a client CA without TLS', { PORTCULLIS_GRPC_CLIENT_CA_FILE: 'a' }, /CLIENT_CA_FILE needs/],
+    [
+      'an entitlement source without a secret',
+      { PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://a.example' },
+      /need each other/,
+    ],
+    ['the secret of no source', { PORTCULLIS_ENTITLEMENT_SOURCE_SECRET: 'x'.repeat(16) }, /need each other/],
+    [
+      'a short secret of a source',
+      { PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://a.example', PORTCULLIS_ENTITLEMENT_SOURCE_SECRET: 'x'.repeat(15) },
+      /SECRET must have/,
+    ],
     ['a key set of no issuer', { PORTCULLIS_SERVICE_ACCOUNT_JWKS: 'a' }, /JWKS needs/],
   ])('refuses %s', (_, environment, message) => {
     expect(problems(environment)).toEqual([expect.stringMatching(message)])
@@ -120,14 +145,25 @@ describe('readConfig', () => {
     })
   })
 
+  it('takes an entitlement source and a Redis', () => {
+    const { entitlementSource, redisUrl } = readConfig({
+      PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://billing.example.com/gates?v=1',
+      PORTCULLIS_ENTITLEMENT_SOURCE_SECRET: 'x'.repeat(16),
+      REDIS_URL: 'rediss://user:word@cache:6379/1',
+    })
+    expect(entitlementSource).toEqual({ url: 'https://billing.example.com/gates?v=1', secret: 'x'.repeat(16) })
+    expect(redisUrl).toBe('rediss://user:word@cache:6379/1')
+  })
+
   it('never repeats what may be a secret', () => {
     const secret = 'hunter2 hunter2!'
     const found = problems({
       PORTCULLIS_ADMIN_SECRET: secret,
       PORTCULLIS_MASTER_KEY: secret,
       DATABASE_URL: `x:${secret}`,
+      REDIS_URL: `x:${secret}`,
     })
-    expect(found).toHaveLength(3)
+    expect(found).toHaveLength(4)
     expect(found.join()).not.toContain('hunter2')
   })
 

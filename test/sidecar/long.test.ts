@@ -3,10 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { closeFrame, createFrameFollower } from '../../sidecar/websocket.ts'
 import { type Harness, startHarness, until } from './support/harness.ts'
 import { tuples } from './support/pdp.ts'
-import { field, sendRaw } from './support/raw-http.ts'
+import { sendRaw } from './support/raw-http.ts'
 import { fieldOf } from './support/upstream.ts'
 
 const ROUTES = `GET /feed/{id}: {check: "viewer feed:{id}", upgrade: [websocket], origins: [https://app.test]}
@@ -286,30 +285,6 @@ describe('trailers of a request', () => {
   })
 })
 
-describe('the frame follower', () => {
-  const frame = (length: number): Buffer => {
-    if (length < 126) return Buffer.concat([Buffer.from([0x82, length]), Buffer.alloc(length, 1)])
-    const header = Buffer.alloc(4)
-    header.set([0x82, 126])
-    header.writeUInt16BE(length, 2)
-    return Buffer.concat([header, Buffer.alloc(length, 1)])
-  }
-
-  test('knows where a frame ends, however the bytes are cut', () => {
-    const bytes = Buffer.concat([frame(0), frame(5), frame(300), closeFrame('token_expired')])
-    const ends = [0, 2, 9, 313, bytes.length]
-    for (let at = 1; at < bytes.length; at += 1) {
-      const follower = createFrameFollower()
-      follower.push(bytes.subarray(0, at))
-      expect(follower.atEnd()).toBe(ends.includes(at))
-      const rest = follower.push(bytes.subarray(at))
-      const next = ends.find((end) => end > at) ?? 0
-      expect(rest).toBe(ends.includes(at) ? 0 : next - at)
-      expect(follower.atEnd()).toBe(true)
-    }
-  })
-})
-
 test('a client that goes away in the middle of an upgrade leaves nothing behind', async () => {
   const harness = await start()
   harness.upstream.onUpgrade = () => undefined
@@ -322,5 +297,4 @@ test('a client that goes away in the middle of an upgrade leaves nothing behind'
   await until(() => harness.upstream.reached.length === 1)
   socket.destroy()
   await until(async () => (await harness.send('GET /events/2')).status === 403)
-  expect(field(await harness.send('GET /events/1'), 'upgrade')).toBeNull()
 })

@@ -245,3 +245,45 @@ describe('an issuer with a path', () => {
     expect(document).toMatchObject({ issuer: mounted.issuer, token_endpoint: `${mounted.issuer}/oauth/token` })
   })
 })
+
+describe('while the store is away', () => {
+  let other: World
+  beforeAll(async () => {
+    other = await openWorld()
+    await other.store.close()
+  })
+  afterAll(() => other.close().catch(() => undefined))
+  const client = { client_id: 'robot', client_secret: SECRET }
+  const answer = (path: string, form?: { [name: string]: string }) =>
+    fetch(other.issuer + path, {
+      redirect: 'manual',
+      headers: { accept: 'text/html', cookie: 'portcullis_session=x' },
+      ...(form === undefined ? {} : { method: 'POST', body: new URLSearchParams(form) }),
+    })
+
+  it.each([
+    ['/oauth/introspect', { ...client, token: 'opaque' }],
+    ['/oauth/revoke', { ...client, token: 'opaque' }],
+    ['/oauth/token', { ...client, grant_type: 'client_credentials' }],
+  ])('%s says so as OAuth does', async (path, form) => {
+    const { status, headers, body } = await answer(path, form).then(async (a) => ({
+      status: a.status,
+      headers: a.headers,
+      body: parseObject(await a.text()),
+    }))
+    expect([status, headers.get('content-type')?.split(';')[0]]).toEqual([503, 'application/json'])
+    expect(body).toMatchObject({ error: 'temporarily_unavailable' })
+  })
+
+  it.each([['/oauth/authorize?client_id=web&response_type=code&scope=openid'], ['/oauth/device'], ['/oauth/logout']])(
+    '%s shows a page that says so',
+    async (path) => {
+      const page = await answer(path)
+      expect([page.status, page.headers.get('content-security-policy')]).toEqual([
+        503,
+        expect.stringContaining("frame-ancestors 'none'"),
+      ])
+      expect(await page.text()).toContain('cannot answer right now')
+    },
+  )
+})

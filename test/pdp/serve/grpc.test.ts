@@ -229,7 +229,7 @@ describe('DecideStream', () => {
 })
 
 const DEPS: GrpcDeps = {
-  introspect: async () => ({ active: false }),
+  recognize: async () => ({ active: false }),
   answer: () => Promise.reject(new Error()),
   standing: { ask: () => () => undefined, close: async () => undefined },
   authenticate: async () => undefined,

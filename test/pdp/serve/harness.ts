@@ -16,7 +16,14 @@ import { createHttpServer, listenHttp } from '../../../pdp/serve/http.ts'
 import { createAnswerQuestion, createAskAgain } from '../../../pdp/serve/questions.ts'
 import type { VerifyServiceAccount } from '../../../pdp/serve/service-account.ts'
 import { createStanding } from '../../../pdp/serve/standing.ts'
-import { type Directory, ENVIRONMENT, type Sql, type Store } from '../../../pdp/store/contracts.ts'
+import {
+  type Directory,
+  ENVIRONMENT,
+  type EntitlementSource,
+  type Sql,
+  type Store,
+} from '../../../pdp/store/contracts.ts'
+import { storeEntitlements } from '../../../pdp/store/entitlement-source.ts'
 import { openPostgres } from '../../../pdp/store/postgres.ts'
 import { postgresDirectory } from '../../../pdp/store/postgres-directory.ts'
 import { appendLog } from '../../../pdp/store/postgres-log.ts'
@@ -57,12 +64,14 @@ export async function serve(
     readonly serviceAccounts?: VerifyServiceAccount
     readonly grpcHost?: string
     readonly bodyTimeoutMs?: number
+    readonly entitlements?: (store: Store) => EntitlementSource
   } = {},
 ): Promise<Served> {
   const database = await openTestDatabase()
   const { sql, store, close } = await openPostgres({ connectionString: database.connectionString })
   const directory = postgresDirectory(sql)
-  const pdp = createPdp({ store })
+  const entitlements = options.entitlements?.(store) ?? storeEntitlements(store)
+  const pdp = createPdp({ store, entitlements })
   const tokens = new Map<string, TokenState>()
   const asked: string[] = []
   const logged: { [member: string]: unknown }[] = []
@@ -74,6 +83,7 @@ export async function serve(
   const parts = { issuer: ISSUER, sql, log, fetch, clock: Date.now, masterKey: Buffer.alloc(32, 1) }
   const identity = {
     introspect,
+    recognize: introspect,
     handle: async () => false,
     validateClient: async () => undefined,
     sessions: createEndings({ sql, appendLog, appendEvents }),
@@ -86,6 +96,7 @@ export async function serve(
     identity,
     pdp,
     store,
+    entitlements,
     directory,
     answer,
     issuer: ISSUER,
@@ -97,7 +108,7 @@ export async function serve(
   const standing = createStanding({
     store,
     pdp,
-    introspect,
+    recognize: introspect,
     answer: createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID }),
     clock: Date.now,
     log,
@@ -105,7 +116,7 @@ export async function serve(
   })
   const authenticate = createCallers({ introspect, issuer: ISSUER, serviceAccounts: options.serviceAccounts ?? null })
   const grpc = await startGrpcServer(
-    { introspect, answer, standing, authenticate, tls: options.tls ?? null, log, recheckIntervalMs: 50 },
+    { recognize: introspect, answer, standing, authenticate, tls: options.tls ?? null, log, recheckIntervalMs: 50 },
     { host: options.grpcHost ?? '127.0.0.1', port: 0 },
   )
 
@@ -126,7 +137,8 @@ export async function serve(
     token,
     setState: (name, state) => void tokens.set(name, state),
     async manager({ client = 'admin', organization, scopes = SERVICE_SCOPES } = {}) {
-      await directory.putClient({ id: client, app: null, organization: organization ?? null, metadata: {} }, CONTEXT)
+      const metadata = { scope: scopes.join(' ') }
+      await directory.putClient({ id: client, app: null, organization: organization ?? null, metadata }, CONTEXT)
       const subject = { type: 'service', id: client } as const
       return token({
         subject,
@@ -152,6 +164,7 @@ const ACTIVE: Active = {
   organization: 'acme',
   clientId: 'web',
   app: null,
+  deathKeys: [],
   scopes: new Set(['openid']),
   audiences: ['https://api.example.test'],
   jkt: null,

@@ -61,6 +61,38 @@ describe('management refuses', () => {
     expect(await call('PUT', '/v1/users/x', { ...options, raw: '{' })).toEqual([status, code])
   })
 
+  it('a scope that the client no longer has, on the very next call of a token that names it', async () => {
+    const former = await served.manager({ client: 'former', scopes: ['directory:write', 'clients:write'] })
+    expect(await call('GET', '/v1/users', { token: former })).toEqual([200, undefined])
+    const body = { grant_types: ['client_credentials'], scope: 'clients:write' }
+    expect(await call('PUT', '/v1/clients/former', { token: admin, body })).toEqual([200, undefined])
+    expect(await call('GET', '/v1/users', { token: former })).toEqual([403, 'scope_insufficient'])
+    const gift = { grant_types: ['client_credentials'], scope: 'directory:write' }
+    const given = await call('PUT', '/v1/clients/gift', { token: former, body: gift })
+    expect(given).toEqual([403, 'permission_denied'])
+  })
+
+  it('a token that was revoked while the body was on its way', async () => {
+    const slow = await served.manager({ client: 'slow' })
+    const path = '/v1/organizations/acme/relationships'
+    const text = JSON.stringify({ write: ['invoice:late#viewer@user:bob'] })
+    const begun = served.asked.length
+    const body = new ReadableStream<Uint8Array>({
+      async start(pieces) {
+        pieces.enqueue(Buffer.from(text.slice(0, 5)))
+        while (!served.asked.slice(begun).includes(slow)) await new Promise((done) => setTimeout(done, 5))
+        served.setState(slow, { active: false })
+        pieces.enqueue(Buffer.from(text.slice(5)))
+        pieces.close()
+      },
+    })
+    const headers = { authorization: `Bearer ${slow}`, 'content-type': 'application/json' }
+    const answer = await fetch(served.url + path, { method: 'POST', headers, body, duplex: 'half' })
+    expect(answer.status).toBe(401)
+    const found = await served.send('GET', `${path}?object=invoice:late`, { token: admin })
+    expect(found.body.items).toEqual([])
+  })
+
   it('with a challenge that names the missing scope', async () => {
     const token = served.token({ ...everything, scopes: new Set(['openid']) })
     const { headers } = await served.send('GET', '/v1/organizations/acme/relationships', { token })

@@ -218,7 +218,7 @@ describe('while the store is away', () => {
     const standing = createStanding({
       store: { vector: (logs) => (away ? gone() : served.store.vector(logs)) },
       pdp: served.pdp,
-      introspect: async () => ({ active: false }),
+      recognize: async () => ({ active: false }),
       answer: async (_, question) => (away ? gone() : ANSWER(question)),
       clock: Date.now,
       log: pino({ level: 'silent' }),
@@ -249,7 +249,7 @@ describe('while the store is away', () => {
     const standing = createStanding({
       store: served.store,
       pdp: served.pdp,
-      introspect: async () => ({ active: false }),
+      recognize: async () => ({ active: false }),
       answer: async () => {
         asked += 1
         const over = asked > 4
@@ -282,7 +282,7 @@ describe('while the store is away', () => {
         },
       },
       pdp: served.pdp,
-      introspect: async () => ({ active: false }),
+      recognize: async () => ({ active: false }),
       answer: async (_, question) => ANSWER(question),
       clock: Date.now,
       log: pino({ level: 'silent' }),

@@ -67,6 +67,7 @@ export async function startHarness(options: {
   readonly limits?: Partial<SidecarLimits>
   readonly clock?: () => number
   readonly replay?: ReplayMemory
+  readonly readToken?: (path: string) => string
   readonly material?: Material
 }): Promise<Harness> {
   const clock = options.clock ?? Date.now
@@ -88,7 +89,7 @@ export async function startHarness(options: {
     random: () => 0.5,
     replay: options.replay ?? processReplayMemory({ clock, entriesMax: 1_000 }),
     nonces: createNonces({ secret: Buffer.alloc(32, 'n'), clock }),
-    readToken: () => 'service-token',
+    readToken: options.readToken ?? (() => 'service-token'),
     ...(options.limits && { limits: options.limits }),
   })
   const { port } = await sidecar.listen({ host: '127.0.0.1', port: 0 })

@@ -1,6 +1,6 @@
 /** A sidecar as a process of its own, for what can only be seen from outside: memory, start, end. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -30,19 +30,21 @@ export async function startProcess(options: {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-process-'))
   const path = join(folder, 'routes.yaml')
   writeFileSync(path, options.routeFile)
-  const [program = process.execPath, ...words] = options.command ?? [process.execPath, '--max-semi-space-size=1', MAIN]
+  const [program = process.execPath, ...words] = options.command ?? [process.execPath, '--max-semi-space-size=4', MAIN]
   const args = [...words, 'run', '-f', path, '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0']
+  // A file, since a pipe would make the reader part of what is measured.
+  const logPath = join(folder, 'log')
+  const log = openSync(logPath, 'w')
   const startedMs = performance.now()
   const child = spawn(program, args, {
     env: { PATH: process.env.PATH, ...options.env },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', log, 'inherit'],
   })
-  let head = ''
-  child.stdout.on('data', (chunk: Buffer) => {
-    if (head.length < 65_536) head += chunk.toString()
-  })
-  await until(() => head.includes('"listening"') || child.exitCode !== null)
-  const line = head.split('\n').find((text) => text.includes('"listening"'))
+  const said = (): string => readFileSync(logPath, 'utf8')
+  await until(() => said().includes('"listening"') || child.exitCode !== null)
+  const line = said()
+    .split('\n')
+    .find((text) => text.includes('"listening"'))
   if (line === undefined) throw new Error(`the sidecar ended with ${child.exitCode}`)
   const { data, admin } = JSON.parse(line)
   await until(async () => (await fetch(`http://${admin}/readyz`)).status === 200)
@@ -60,7 +62,7 @@ export async function startProcess(options: {
           rmSync(folder, { recursive: true, force: true })
           resolve()
         })
-        child.kill('SIGKILL')
+        child.kill('SIGTERM')
       }),
   }
 }

@@ -1,0 +1,33 @@
+/** The token log in memory: what kills tokens, forgotten once no token can be alive that it would kill. */
+import { DEATH_KEPT_MS, type Death } from './contracts.ts'
+
+/** Deaths are looked through for old ones when their number has doubled since the last time. */
+const PRUNE_FROM = 1_000
+
+export class DeathList {
+  readonly #atMs: Map<string, number>
+  #newestMs = 0
+  #pruneAt = PRUNE_FROM
+
+  constructor(deaths: readonly Death[]) {
+    this.#atMs = new Map(deaths.map(({ key, atMs }) => [key, atMs]))
+    for (const { atMs } of deaths) this.#newestMs = Math.max(this.#newestMs, atMs)
+    this.#pruneAt = Math.max(PRUNE_FROM, this.#atMs.size * 2)
+  }
+
+  get bytes(): number {
+    return 100 + this.#atMs.size * 120
+  }
+
+  has(key: string): boolean {
+    return this.#atMs.has(key)
+  }
+
+  add({ key, atMs }: Death): void {
+    this.#atMs.set(key, atMs)
+    this.#newestMs = Math.max(this.#newestMs, atMs)
+    if (this.#atMs.size < this.#pruneAt) return
+    for (const [old, at] of this.#atMs) if (at < this.#newestMs - DEATH_KEPT_MS) this.#atMs.delete(old)
+    this.#pruneAt = Math.max(PRUNE_FROM, this.#atMs.size * 2)
+  }
+}

@@ -1,0 +1,17 @@
+/** The entitlement source whose values are in the store itself: every change of them is a new version. */
+import type { EntitlementSource, Store } from './contracts.ts'
+
+export function storeEntitlements(store: Pick<Store, 'entitlements' | 'vector'>): EntitlementSource {
+  return {
+    name: 'store',
+    keptMsMax: null,
+    async read(organization, keys) {
+      const { version, values } = await store.entitlements(organization, keys)
+      return { version, state: String(version), values }
+    },
+    async version(organizations) {
+      const { logs } = await store.vector(organizations)
+      return new Map([...logs].map(([organization, { entitlementVersion }]) => [organization, entitlementVersion]))
+    },
+  }
+}

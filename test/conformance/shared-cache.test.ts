@@ -1,0 +1,212 @@
+/** No shared cache and Redis pass the same suite; Redis cannot make a decision wrong, or late by more than its deadline. */
+import { connect, createServer } from 'node:net'
+import { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createPdp } from '../../pdp/create-pdp.ts'
+import type { EntitlementSource } from '../../pdp/store/contracts.ts'
+import { storeEntitlements } from '../../pdp/store/entitlement-source.ts'
+import { memoryStore } from '../../pdp/store/memory.ts'
+import { noSharedCache, type SharedCache, slotName } from '../../pdp/store/shared-cache.ts'
+import { REDIS_DEADLINE_MS, redisSharedCache } from '../../pdp/store/shared-cache-redis.ts'
+import { hasRedis, startRedis, type TestRedis } from '../sidecar/support/redis.ts'
+import { gate, given } from '../support/tuples.ts'
+import { SLOT, sharedCacheSuite, VALUE } from './shared-cache-suite.ts'
+
+const MASTER_KEY = Buffer.alloc(32, 5)
+const NAME = `portcullis:entitlement:${slotName(SLOT, 'feature.a')}`
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+sharedCacheSuite('none', async () => ({ caches: [noSharedCache(), noSharedCache()], close: async () => undefined }), {
+  keeps: false,
+})
+
+describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-server)', () => {
+  let server: TestRedis
+  let raw: Redis
+  const caches: SharedCache[] = []
+  const errors: Error[] = []
+  const write = (cache: SharedCache) => cache.write(SLOT, new Map([['feature.a', VALUE]]), 60_000)
+  const read = (cache: SharedCache) => cache.read(SLOT, ['feature.a'])
+  const works = async (cache: SharedCache): Promise<boolean> => {
+    await write(cache)
+    return (await read(cache)).size === 1
+  }
+  function make(options: { url?: string; masterKey?: Buffer } = {}): SharedCache {
+    const onError = (error: Error): void => void errors.push(error)
+    const cache = redisSharedCache({ url: server.url, masterKey: MASTER_KEY, onError, ...options })
+    caches.push(cache)
+    return cache
+  }
+  async function opened(options: { masterKey?: Buffer } = {}): Promise<SharedCache> {
+    const cache = make(options)
+    await expect.poll(() => works(cache), { timeout: 5_000 }).toBe(true)
+    await raw.flushall()
+    return cache
+  }
+  beforeAll(async () => {
+    server = await startRedis()
+    raw = new Redis(server.url)
+    raw.on('error', () => undefined)
+  })
+  afterEach(() => {
+    for (const cache of caches.splice(0)) cache.close()
+  })
+  afterAll(async () => {
+    raw.disconnect()
+    await server.kill()
+  })
+
+  sharedCacheSuite('Redis', async () => ({ caches: [await opened(), await opened()], close: async () => undefined }), {
+    keeps: true,
+  })
+
+  it('bounds how long Redis keeps a value', async () => {
+    await write(await opened())
+    expect(await raw.pttl(NAME)).toBeGreaterThan(0)
+    expect(await raw.pttl(NAME)).toBeLessThanOrEqual(60_000)
+  })
+
+  it.each<[string, (sealed: string) => string]>([
+    ['nothing', () => ''],
+    ['no code at all', (sealed) => sealed.slice(sealed.indexOf('{'))],
+    ['an empty code', (sealed) => `v1..${sealed.slice(sealed.indexOf('{'))}`],
+    ['a code of zeros', (sealed) => `v1.${'A'.repeat(43)}.${sealed.slice(sealed.indexOf('{'))}`],
+    ['a value other than the one signed', (sealed) => sealed.replace('"enabled":true', '"enabled":1')],
+    ['another state', (sealed) => sealed.replace('"state":"7"', '"state":"8"')],
+    ['one character less', (sealed) => sealed.slice(0, -1)],
+    ['one character more', (sealed) => `${sealed} `],
+    ['half of it', (sealed) => sealed.slice(0, sealed.length / 2)],
+    ['another form', (sealed) => sealed.replace('v1.', 'v2.')],
+    ['a code that is spelled differently', (sealed) => sealed.replace(/^(v1\..{42})./, '$1=')],
+    ['text', () => 'enabled'],
+    ['JSON without a code', () => '{"state":"7","entitlement":{"value":{"enabled":true},"enforcement":"Claims"}}'],
+    ['more than any value has', () => 'x'.repeat(70_000)],
+  ])('takes %s for a miss', async (_, forge) => {
+    const cache = await opened()
+    await write(cache)
+    await raw.set(NAME, forge((await raw.get(NAME)) ?? ''))
+    expect(await read(cache)).toEqual(new Map())
+  })
+
+  it.each([
+    ['key', SLOT, 'feature.b'],
+    ['organization', { ...SLOT, organization: 'other' }, 'feature.a'],
+    ['version', { ...SLOT, version: 8 }, 'feature.a'],
+    ['history', { ...SLOT, writeId: '43' }, 'feature.a'],
+    ['source', { ...SLOT, source: 'http x' }, 'feature.a'],
+  ])('takes a value moved to another %s for a miss', async (_, slot, key) => {
+    const cache = await opened()
+    await write(cache)
+    await raw.copy(NAME, `portcullis:entitlement:${slotName(slot, key)}`)
+    expect(await cache.read(slot, [key])).toEqual(new Map())
+  })
+
+  it('takes what was written with another master key, and what is no string, for a miss', async () => {
+    const [cache, stranger] = [await opened(), await opened({ masterKey: Buffer.alloc(32, 6) })]
+    await write(stranger)
+    expect(await read(cache)).toEqual(new Map())
+    await raw.del(NAME)
+    await raw.lpush(NAME, 'x')
+    expect(await read(cache)).toEqual(new Map())
+  })
+
+  it('costs its deadline once when Redis hangs, then nothing, and is used again afterwards', async () => {
+    const cache = await opened()
+    await raw.client('PAUSE', 1_500, 'ALL')
+    const begunAt = performance.now()
+    expect(await read(cache)).toEqual(new Map())
+    const once = performance.now() - begunAt
+    for (let i = 0; i < 100; i++) expect(await read(cache)).toEqual(new Map())
+    const often = performance.now() - begunAt - once
+    expect(once).toBeLessThan(REDIS_DEADLINE_MS * 4)
+    expect(often).toBeLessThan(REDIS_DEADLINE_MS * 4)
+    await expect.poll(() => works(cache), { timeout: 8_000 }).toBe(true)
+  })
+
+  it('leaves a Redis alone that is always too slow', async () => {
+    const late = REDIS_DEADLINE_MS * 1.6
+    const proxy = createServer((client) => {
+      const behind = connect(Number(new URL(server.url).port), '127.0.0.1')
+      client.on('data', (chunk) => void behind.write(chunk)).on('error', () => behind.destroy())
+      behind.on('data', (chunk) => void setTimeout(() => client.write(chunk), late)).on('error', () => client.destroy())
+      client.on('close', () => behind.destroy())
+    })
+    await new Promise<void>((resolve) => void proxy.listen(0, '127.0.0.1', resolve))
+    const address = proxy.address()
+    const cache = make({ url: `redis://127.0.0.1:${typeof address === 'object' ? address?.port : ''}` })
+    const failures = () => errors.filter(({ message }) => message.includes('in time')).length
+    const before = failures()
+    await expect.poll(() => read(cache).then(failures), { timeout: 5_000 }).toBe(before + 1)
+    for (const begunAt = performance.now(); performance.now() - begunAt < 800; await pause(5)) {
+      expect(await read(cache)).toEqual(new Map())
+    }
+    expect(failures()).toBe(before + 1)
+    cache.close()
+    await new Promise((resolve) => void proxy.close(resolve))
+  })
+
+  it('has nothing while Redis is dead, and is used again when it is back', async () => {
+    const cache = await opened()
+    await server.kill()
+    const begunAt = performance.now()
+    for (let i = 0; i < 20; i++) {
+      await write(cache)
+      expect(await read(cache)).toEqual(new Map())
+      await pause(1)
+    }
+    expect(performance.now() - begunAt).toBeLessThan(1_000)
+    await server.start()
+    await expect.poll(() => works(cache), { timeout: 8_000 }).toBe(true)
+  })
+
+  it('spares replicas the source, and changes no decision, whether its values are right, forged or gone', async () => {
+    const store = memoryStore()
+    await given(store, 'acme', gate('feature.a', true))
+    const source = storeEntitlements(store)
+    const reads: string[] = []
+    const entitlements: EntitlementSource = {
+      ...source,
+      read(organization, keys) {
+        reads.push(organization)
+        return source.read(organization, keys)
+      },
+    }
+    const replica = async () => {
+      const sharedCache = make()
+      await expect.poll(() => works(sharedCache), { timeout: 5_000 }).toBe(true)
+      return createPdp({ store, entitlements, sharedCache })
+    }
+    const decided = async () => (await (await replica()).entitlement('acme', 'feature.a'))?.boolean()
+    const stored = async () => {
+      const { entitlementVersion: version, entitlementWriteId: writeId } =
+        (await store.vector(['acme'])).logs.get('acme') ?? {}
+      return raw.exists(`portcullis:entitlement:${JSON.stringify(['store', 'acme', version, writeId, 'feature.a'])}`)
+    }
+
+    expect([await decided(), reads.length]).toEqual([true, 1])
+    await expect.poll(stored).toBe(1)
+    expect([await decided(), reads.length]).toEqual([true, 1])
+    for (const name of await raw.keys('portcullis:entitlement:*')) {
+      await raw.set(name, ((await raw.get(name)) ?? '').replace('"enabled":true', '"enabled":false'))
+    }
+    expect([await decided(), reads.length]).toEqual([true, 2])
+    const replicas = [await replica(), await replica()]
+    await given(store, 'acme', gate('feature.a', false))
+    for (const pdp of replicas) expect((await pdp.entitlement('acme', 'feature.a'))?.boolean()).toBe(false)
+    const last = await replica()
+    await server.kill()
+    await given(store, 'acme', gate('feature.a', true))
+    expect((await last.entitlement('acme', 'feature.a'))?.boolean()).toBe(true)
+    await server.start()
+  })
+
+  it('has nothing where nobody listens or nobody answers as Redis does', async () => {
+    for (const url of ['redis://127.0.0.1:1', server.url.replace('redis://', 'redis://user:hunter2@')]) {
+      const cache = make({ url })
+      await write(cache)
+      expect(await read(cache)).toEqual(new Map())
+    }
+    await expect.poll(() => errors.map(({ message }) => message).join()).toContain('WRONGPASS')
+    expect(errors.map((error) => JSON.stringify({ ...error }) + error.message).join()).not.toContain('hunter2')
+  })
+})

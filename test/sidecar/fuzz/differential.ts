@@ -1,0 +1,126 @@
+/**
+ * Looks for bypasses: a handler of a service that runs for a request which the sidecar took for another route's. The
+ * sidecar's part is its own parser and route table; what they let through is sent to each service as it would be.
+ */
+import type { IncomingMessage } from 'node:http'
+import { Pool } from 'undici'
+import { readInbound } from '../../../sidecar/inbound.ts'
+import { matchRequest } from '../../../sidecar/match.ts'
+import { createRouteTable, type RouteTable } from '../../../sidecar/routes.ts'
+import { loadFile, routeFile } from '../support/harness.ts'
+import { type Framework, HANDLER, startFrameworks } from './frameworks.ts'
+import { type Random, randomTarget, seeded } from './targets.ts'
+
+/** The path of the route that the request takes, and the bytes that are forwarded; null: nothing is. */
+export type Gate = (target: string) => { readonly path: string; readonly forwarded: string } | null
+export type FuzzReport = {
+  readonly targets: number
+  readonly forwarded: number
+  /** Requests that were sent to services. */
+  readonly sent: number
+  readonly bypasses: readonly string[]
+}
+
+/** The more specific first, as frameworks that take the first match need them. */
+export const WITHOUT_REST = [
+  '/',
+  '/admin',
+  '/admin/users',
+  '/files/secret',
+  '/invoices/export',
+  '/invoices/{id}',
+  '/invoices/{id}/approve',
+  '/orgs/{org}/invoices/{id}',
+  '/public/{name}',
+]
+export const WITH_REST = [...WITHOUT_REST.slice(1), '/public/assets/**', '/files/**', '/admin/**']
+
+export function tableOf(paths: readonly string[]): RouteTable {
+  const routes = paths.map((path) => `GET ${path}: public`).join('\n')
+  return createRouteTable(
+    loadFile(routeFile(routes).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1')).routes,
+  )
+}
+
+/** `change`: a laxity to plant, which sees the segments before they are matched. */
+export function gateOf(
+  paths: readonly string[],
+  change: (segments: readonly string[]) => readonly string[] = (s) => s,
+): Gate {
+  const table = tableOf(paths)
+  return (target) => {
+    try {
+      const request = readInbound(message(target))
+      const segments = change(request.target.segments)
+      const match = matchRequest(table, { ...request, target: { ...request.target, segments } })
+      if (match.kind !== 'route') return null
+      return { path: match.route.id.replace(/^GET /, ''), forwarded: request.target.raw }
+    } catch {
+      return null
+    }
+  }
+}
+
+/** What Node's parser makes of such a request; what it refuses is refused. */
+function message(url: string): IncomingMessage {
+  if (/[\0-\x20\x7f]/.test(url)) throw new Error('the parser refuses it')
+  return { method: 'GET', url, httpVersion: '1.1', rawHeaders: ['Host', 'app.test'] } as unknown as IncomingMessage
+}
+
+export async function fuzz(options: {
+  readonly paths: readonly string[]
+  readonly gate: Gate
+  readonly count: number
+  readonly seed: number
+}): Promise<FuzzReport> {
+  const frameworks = await startFrameworks(options.paths)
+  const pools = frameworks.map(({ origin }) => new Pool(origin, { connections: 8, pipelining: 1 }))
+  const bypasses: string[] = []
+  let forwarded = 0
+  let sent = 0
+  const asked = new Set<string>()
+
+  async function attempt(random: Random): Promise<void> {
+    const target = randomTarget(random)
+    const passed = options.gate(target)
+    if (passed === null) return
+    forwarded += 1
+    // The same bytes get the same answer.
+    if (asked.has(passed.forwarded)) return
+    asked.add(passed.forwarded)
+    await Promise.all(
+      frameworks.map(async (framework, at) => {
+        sent += 1
+        const handler = await handlerOf(pools[at], passed.forwarded)
+        if (handler !== null && handler !== passed.path) bypasses.push(describe(framework, { target, passed, handler }))
+      }),
+    )
+  }
+
+  try {
+    const workers = Array.from({ length: 8 }, async (_, at) => {
+      const random = seeded(options.seed * 8 + at)
+      for (let left = options.count / 8; left > 0; left -= 1) await attempt(random)
+    })
+    await Promise.all(workers)
+  } finally {
+    await Promise.all(pools.map((pool) => pool.destroy()))
+    await Promise.all(frameworks.map(({ close }) => close()))
+  }
+  return { targets: options.count, forwarded, sent, bypasses }
+}
+
+function describe(
+  { name }: Framework,
+  { target, passed, handler }: { target: string; passed: { path: string }; handler: string },
+): string {
+  return `${name}: ${JSON.stringify(target)} was judged as ${passed.path} and served by ${handler}`
+}
+
+async function handlerOf(pool: Pool | undefined, path: string): Promise<string | null> {
+  if (pool === undefined) return null
+  const { headers, body } = await pool.request({ path, method: 'GET', headers: { host: 'app.test' } })
+  await body.dump()
+  const handler = headers[HANDLER]
+  return typeof handler === 'string' && handler !== 'none' ? handler : null
+}
