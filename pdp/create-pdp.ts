@@ -120,7 +120,7 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
     const fresh = await parts.moments.ask({
       organization,
       evaluate(view) {
-        const dead = isDead(view, request.deathKeys ?? [])
+        const dead = isDead(view, request)
         const answers = answerAll(view, parts.compile, {
           asked,
           audiences: request.audiences ?? [],
@@ -173,10 +173,15 @@ const entitlementResult = (value: JsonObject, version: number): EntitlementResul
 type Outcome = Answer | { readonly limit: PdpError }
 
 /** Undefined while the token log is not loaded. */
-function isDead(view: View, keys: readonly string[]): boolean | undefined {
-  if (keys.length === 0) return false
+function isDead(view: View, { deathKeys = [], issuedAtMs = 0 }: DecideRequest): boolean | undefined {
+  if (deathKeys.length === 0) return false
   const deaths = view.deaths()
-  return deaths === undefined ? undefined : keys.some((key) => deaths.has(key))
+  if (deaths === undefined) return undefined
+  return deathKeys.some((key) => {
+    const diedAtMs = deaths.at(key)
+    // A client lives on after its tokens were ended, and gets new ones; everything else dies once.
+    return diedAtMs !== undefined && (!key.startsWith('client ') || issuedAtMs <= diedAtMs)
+  })
 }
 
 /** Every check is evaluated before any row is loaded, so that one load serves them all. */

@@ -46,6 +46,8 @@ export type DecideRequest = {
   readonly audiences?: readonly string[]
   /** What the bearer's token is dead by, once it is logged (deathKey). */
   readonly deathKeys?: readonly string[]
+  /** When the token was issued, in milliseconds: a client's death ends what it had until then. */
+  readonly issuedAtMs?: number
 }
 export type PermissionResult = PermissionCheck & {
   readonly allowed: boolean

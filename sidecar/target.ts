@@ -54,6 +54,8 @@ function parsePath(path: string): Pick<RequestTarget, 'segments' | 'encodedSlash
     if (isDots(segment, semicolon)) throw malformed('The path has a dot segment')
     if (!segment.includes('%')) continue
     const decoded = decodeSegment(segment)
+    // Servers that trim names read `%20..` as `..`.
+    if (isDots(decoded.trim(), semicolon)) throw malformed('The path has a dot segment')
     if (decoded.includes('/')) {
       encodedSlash = true
       if (decoded.split('/').some((piece) => piece === '' || isDots(piece, semicolon)))

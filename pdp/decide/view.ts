@@ -43,5 +43,5 @@ export interface View {
   manifests(): readonly StoredManifest[] | undefined
   roles(): readonly OrganizationRole[] | undefined
   /** What tokens are dead by, as death keys. */
-  deaths(): { has(key: string): boolean } | undefined
+  deaths(): { at(key: string): number | undefined } | undefined
 }

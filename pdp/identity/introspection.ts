@@ -104,15 +104,6 @@ function deathKeysOf(record: TokenRecord): readonly string[] {
 }
 
 function stateOf(record: TokenRecord, app: string | null): TokenState {
-  const {
-    issuedAtMs: _i,
-    grants: _g,
-    sessionUid: _s,
-    userId: _u,
-    digest: _d,
-    act: _a,
-    externalIssuer: _e,
-    ...state
-  } = record
+  const { grants: _g, sessionUid: _s, userId: _u, digest: _d, act: _a, externalIssuer: _e, ...state } = record
   return { active: true, ...state, app, deathKeys: deathKeysOf(record) }
 }

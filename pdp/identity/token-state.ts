@@ -47,6 +47,7 @@ export type TokenState =
       | 'jkt'
       | 'jti'
       | 'grantId'
+      | 'issuedAtMs'
       | 'expiresAtMs'
       | 'acr'
       | 'authTime'

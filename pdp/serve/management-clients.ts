@@ -60,11 +60,28 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     async handle({ manager, params, context }) {
       const client = await findClient(deps, manager, params.client_id)
       await requireCharge(deps, manager, client)
+      await requireAnotherRegistrar(deps, client)
       if (!(await directory.deleteClient(client.id, context))) throw unknownClient(client.id)
       return EMPTY
     },
   })
   addClientReads(app, deps)
+}
+
+const isRegistrar = (client: Client): boolean =>
+  client.organization === null && scopesOf(client.metadata).includes('clients:write')
+
+/** Without a client that registers others the environment could never be managed again: ids are not given out twice. */
+async function requireAnotherRegistrar({ directory }: ManagementDeps, client: Client): Promise<void> {
+  if (!isRegistrar(client)) return
+  const countMax = 500
+  for (let after: string | null = null; ; ) {
+    const page: readonly Client[] = await directory.clients({ after, countMax })
+    if (page.some((other) => other.id !== client.id && isRegistrar(other))) return
+    after = page.at(-1)?.id ?? null
+    if (page.length < countMax) break
+  }
+  throw new Refusal('conflict', `${client.id} is the last client that may register others for the environment`)
 }
 
 function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {

@@ -83,6 +83,7 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     app: token.app,
     audiences: token.audiences,
     deathKeys: token.deathKeys,
+    issuedAtMs: token.issuedAtMs,
     explain: question.explain,
   })
   if (decision.tokenDead) return denied({ token: null, question, decisionId })
@@ -95,8 +96,8 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
 
 /** A token without an organization is denied everything, but whether it lives has to be known all the same. */
 async function isAlive(pdp: Pdp, token: ActiveToken): Promise<boolean> {
-  const { deathKeys, subject } = token
-  return !(await pdp.decide({ organization: 'none', subject, deathKeys })).tokenDead
+  const { deathKeys, issuedAtMs, subject } = token
+  return !(await pdp.decide({ organization: 'none', subject, deathKeys, issuedAtMs })).tokenDead
 }
 
 async function subjectExists(directory: Directory, { type, id }: Subject): Promise<boolean> {

@@ -19,8 +19,9 @@ export class DeathList {
     return 100 + this.#atMs.size * 120
   }
 
-  has(key: string): boolean {
-    return this.#atMs.has(key)
+  /** The instant of the death, in milliseconds; undefined for none. */
+  at(key: string): number | undefined {
+    return this.#atMs.get(key)
   }
 
   add({ key, atMs }: Death): void {

@@ -12,11 +12,12 @@ import {
   type StoredManifest,
   type SubjectRow,
 } from './contracts.ts'
+import { DeathList } from './death-list.ts'
 import type { MemoryLog } from './memory-log.ts'
 import { tooDeep } from './rows-view.ts'
 
 const NONE: readonly never[] = []
-const NO_DEATHS: ReadonlySet<string> = new Set()
+const NO_DEATHS = new DeathList([])
 
 /** The same lists as long as nothing in them changes, so that what is derived from them can be kept. */
 export type EnvironmentLists = {
@@ -133,7 +134,7 @@ export class MemoryView implements View {
   }
 
   /** Tokens are the identity service's, and that needs a database. */
-  deaths(): ReadonlySet<string> {
+  deaths(): DeathList {
     return NO_DEATHS
   }
 

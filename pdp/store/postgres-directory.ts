@@ -135,6 +135,11 @@ async function putClient(
     if (found.length === 0)
       throw new PdpError('organization_unknown', `there is no organization ${client.organization}`)
   }
+  const [before] = await tx.query<ClientRow>(`select ${CLIENT_COLUMNS} from client where client_id = $1`, [client.id])
+  // Its tokens say what it was: one that may do less, or elsewhere, or for another app, starts anew.
+  if (before !== undefined && isReduced(toClient(before), client)) {
+    await appendLog(tx, TOKENS, [{ kind: 'token', by: 'client', id: client.id }], context)
+  }
   await tx.query(
     `insert into client (${CLIENT_COLUMNS}, secret_hash) values ($1, $2, $3, $4, $5)
      on conflict (client_id) do update set app = excluded.app, organization_id = excluded.organization_id,
@@ -148,6 +153,16 @@ async function putClient(
       client.secretHash === undefined,
     ],
   )
+}
+
+function isReduced(before: Client, after: Client): boolean {
+  if (before.organization !== after.organization || before.app !== after.app) return true
+  const left = new Set(scopesIn(after))
+  return scopesIn(before).some((scope) => !left.has(scope))
+}
+
+function scopesIn({ metadata }: Client): readonly string[] {
+  return typeof metadata.scope === 'string' ? metadata.scope.split(' ') : []
 }
 
 async function deleteClient(tx: Queries, id: string, context: WriteContext): Promise<boolean> {

@@ -89,6 +89,7 @@ async function recognize(token: string): Promise<TokenState> {
     deathKeys: [],
     jti: 'attack',
     grantId: null,
+    issuedAtMs: 0,
     expiresAtMs: exp * 1_000,
     acr: null,
     authTime: null,

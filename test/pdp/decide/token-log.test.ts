@@ -2,9 +2,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createPdp } from '../../../pdp/create-pdp.ts'
 import type { Pdp } from '../../../pdp/pdp.ts'
-import { DEATH_KEPT_MS, deathKey, type Store, TOKENS } from '../../../pdp/store/contracts.ts'
+import { DEATH_KEPT_MS, type Directory, deathKey, type Store, TOKENS } from '../../../pdp/store/contracts.ts'
 import { DeathList } from '../../../pdp/store/death-list.ts'
 import { openPostgres } from '../../../pdp/store/postgres.ts'
+import { postgresDirectory } from '../../../pdp/store/postgres-directory.ts'
 import { appendLog } from '../../../pdp/store/postgres-log.ts'
 import { user } from '../../../pdp/subjects.ts'
 import { openTestDatabase } from '../../support/database.ts'
@@ -16,6 +17,7 @@ describe('the token log', () => {
   let store: Store
   let pdp: Pdp
   let kill: (by: (typeof CAUSES)[number], id: string) => Promise<unknown>
+  let directory: Directory
   let close: () => Promise<void>
   const ask = (...deathKeys: string[]) =>
     pdp.decide({
@@ -31,6 +33,7 @@ describe('the token log', () => {
     store = opened.store
     pdp = createPdp({ store })
     kill = (by, id) => opened.sql.transaction((sql) => appendLog(sql, TOKENS, [{ kind: 'token', by, id }], context))
+    directory = postgresDirectory(opened.sql)
     close = () => opened.close().then(database.drop)
     await given(store, 'acme', put('doc:1#viewer@user:ann'))
   })
@@ -49,6 +52,35 @@ describe('the token log', () => {
     expect((await ask(deathKey('grant', 'x'))).tokenDead).toBe(true)
   })
 
+  it('leaves a client the tokens that it gets after its others were ended', async () => {
+    const decide = (issuedAtMs: number) =>
+      pdp.decide({
+        organization: 'acme',
+        subject: user('ann'),
+        deathKeys: [deathKey('client', 'x'), deathKey('grant', 'g')],
+        issuedAtMs,
+      })
+    await kill('client', 'x')
+    expect((await decide(Date.now() - 60_000)).tokenDead).toBe(true)
+    expect((await decide(Date.now() + 60_000)).tokenDead).toBe(false)
+    await kill('grant', 'g')
+    expect((await decide(Date.now() + 60_000)).tokenDead).toBe(true)
+  })
+
+  it.each([
+    ['loses a scope', { metadata: { scope: 'decisions:ask' } }, true],
+    ['moves to another organization', { organization: null }, true],
+    ['moves to another app', { app: 'other' }, true],
+    ['gains a scope', { metadata: { scope: 'decisions:ask decisions:read roles:write' } }, false],
+  ])('ends the tokens of a client that %s: %#', async (_, change, ends) => {
+    const client = { id: 'bot', app: null, organization: 'acme', metadata: { scope: 'decisions:ask decisions:read' } }
+    const keys = [deathKey('client', 'bot')]
+    await directory.putClient(client, context)
+    expect((await ask(...keys)).tokenDead).toBe(false)
+    await directory.putClient({ ...client, ...change }, context)
+    expect((await ask(...keys)).tokenDead).toBe(ends)
+  })
+
   it('is not read for questions without a token', async () => {
     await kill('grant', 'x')
     expect((await ask()).tokenDead).toBe(false)
@@ -61,6 +93,6 @@ describe('a list of deaths', () => {
     list.add({ key: 'jti old', atMs: 0 })
     list.add({ key: 'jti kept', atMs: 1 })
     for (let i = 0; i < 2_000; i++) list.add({ key: `jti ${i}`, atMs: DEATH_KEPT_MS + 1 })
-    expect([list.has('jti old'), list.has('jti kept'), list.has('jti 0')]).toEqual([false, true, true])
+    expect(['jti old', 'jti kept', 'jti 0'].map((key) => list.at(key))).toEqual([undefined, 1, DEATH_KEPT_MS + 1])
   })
 })

@@ -36,7 +36,10 @@ beforeAll(async () => {
   )
   await store.write('acme', [put('invoice:1#viewer@user:carol')], options)
   await store.write('other', [put('secret:1#viewer@user:bob'), put('secret:1#viewer@service:reader')], options)
-  await directory.putClient({ id: 'reader', app: null, organization: 'acme', metadata: { scope: 'decisions:read' } }, CONTEXT)
+  await directory.putClient(
+    { id: 'reader', app: null, organization: 'acme', metadata: { scope: 'decisions:read' } },
+    CONTEXT,
+  )
   reader = served.token({ ...SERVICE })
   client = new Client(served.grpc.address, credentials.createInsecure())
 })

@@ -170,6 +170,7 @@ const ACTIVE: Active = {
   jkt: null,
   jti: 'jti',
   grantId: 'grant',
+  issuedAtMs: 1_000,
   expiresAtMs: 4_102_444_800_000,
   acr: null,
   authTime: null,

@@ -320,6 +320,10 @@ describe('clients', () => {
     expect(code(await send('PUT', '/v1/clients/spa', service))).toEqual([409, 'conflict'])
   })
 
+  it('stays while it is the last that may register others', async () => {
+    expect(code(await send('DELETE', '/v1/clients/admin'))).toEqual([409, 'conflict'])
+  })
+
   it.each([
     ['an unknown organization', { ...service, organization: 'none' }, 404],
     ['no redirect URI for the code flow', {}, 400],
