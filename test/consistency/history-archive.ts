@@ -42,7 +42,8 @@ export const ARCHIVE = `
 
 /** Keeps only the last few revisions of every log, as an operator who trims far too eagerly would. */
 export const TRIM = `
-  delete from change_log c using revision r where r.organization_id = c.organization_id and c.revision < r.revision - $1`
+  delete from change_log c using revision r where r.organization_id = c.organization_id and c.revision < r.revision - $1
+    and c.organization_id <> '#tokens'`
 
 export async function readArchive(database: pg.Pool): Promise<readonly Committed[]> {
   type Row = Omit<Committed, 'changes' | 'requestId' | 'writeId'> & {

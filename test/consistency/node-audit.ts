@@ -25,7 +25,14 @@ export async function auditCaches(store: Store, caches: ReadonlyMap<LogId, LogCa
     for (const { key, content } of held) {
       const rows = stored.get(JSON.stringify(sortedKeys(key)))
       compared++
-      if (rows !== undefined && !isDeepStrictEqual(normal(content), normal(contentOf(rows))))
+      // A death may be forgotten by the database before the cache forgets it, never the other way round.
+      const lost =
+        isDeaths(content) && rows !== undefined && 'deaths' in rows
+          ? rows.deaths.filter((death) => content.at(death.key) === undefined)
+          : null
+      if (lost !== null) {
+        if (lost.length > 0) wrong.push(`${log} ${standing.revision}: the cache lacks ${JSON.stringify(lost)}`)
+      } else if (rows !== undefined && !isDeepStrictEqual(normal(content), normal(contentOf(rows))))
         wrong.push(`${log} ${standing.revision}: ${nameOf(key)} holds ${JSON.stringify(normal(content))}`)
     }
   }
@@ -43,6 +50,10 @@ function contentOf(rows: RowSet): unknown {
   if ('membership' in rows) return rows.membership
   return 'organization' in rows ? rows.organization : null
 }
+
+type Deaths = { at(key: string): number | undefined; readonly bytes: number }
+const isDeaths = (content: unknown): content is Deaths =>
+  content !== null && typeof content === 'object' && 'at' in content && 'bytes' in content
 
 type Members = { members(): Iterable<string>; expiryOf(subject: string): number | null }
 const isMembers = (content: unknown): content is Members =>
