@@ -181,7 +181,6 @@ export const FAULTS: readonly HistoryCase[] = [
     edits: [{ file: STORE, find: 'begin isolation level repeatable read read only', replace: 'begin read only' }],
   }),
   planted('a write is acknowledged before it is committed', {
-    short: true,
     edits: [
       {
         file: 'store/postgres-connection.ts',
