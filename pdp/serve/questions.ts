@@ -73,7 +73,7 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
   }
   const subject = named ?? token.subject
-  // Wildcard grants are for subjects that exist; a token's own subject does, since introspection is live.
+  // Wildcard grants are for subjects that exist; a token's own subject does, or the token is dead.
   const exists = named === null || (await subjectExists(deps.directory, named))
   const decision = await deps.pdp.decide({
     organization: token.organization,

@@ -5,13 +5,12 @@ import { DEATH_KEPT_MS, type Death } from './contracts.ts'
 const PRUNE_FROM = 1_000
 
 export class DeathList {
-  readonly #atMs: Map<string, number>
+  readonly #atMs = new Map<string, number>()
   #newestMs = 0
   #pruneAt = PRUNE_FROM
 
   constructor(deaths: readonly Death[]) {
-    this.#atMs = new Map(deaths.map(({ key, atMs }) => [key, atMs]))
-    for (const { atMs } of deaths) this.#newestMs = Math.max(this.#newestMs, atMs)
+    for (const death of deaths) this.#note(death)
     this.#pruneAt = Math.max(PRUNE_FROM, this.#atMs.size * 2)
   }
 
@@ -24,9 +23,14 @@ export class DeathList {
     return this.#atMs.get(key)
   }
 
-  add({ key, atMs }: Death): void {
-    this.#atMs.set(key, atMs)
+  /** A client's tokens can be ended more than once, and rows come in no order: the last time counts. */
+  #note({ key, atMs }: Death): void {
+    this.#atMs.set(key, Math.max(this.#atMs.get(key) ?? atMs, atMs))
     this.#newestMs = Math.max(this.#newestMs, atMs)
+  }
+
+  add(death: Death): void {
+    this.#note(death)
     if (this.#atMs.size < this.#pruneAt) return
     for (const [old, at] of this.#atMs) if (at < this.#newestMs - DEATH_KEPT_MS) this.#atMs.delete(old)
     this.#pruneAt = Math.max(PRUNE_FROM, this.#atMs.size * 2)

@@ -88,6 +88,16 @@ describe('the token log', () => {
 })
 
 describe('a list of deaths', () => {
+  it('counts the last of several deaths by one key, in whatever order they come', () => {
+    const list = new DeathList([
+      { key: 'client x', atMs: 9 },
+      { key: 'client x', atMs: 5 },
+    ])
+    expect(list.at('client x')).toBe(9)
+    list.add({ key: 'client x', atMs: 7 })
+    expect(list.at('client x')).toBe(9)
+  })
+
   it('forgets what no token can be alive by, and nothing younger', () => {
     const list = new DeathList([])
     list.add({ key: 'jti old', atMs: 0 })
