@@ -32,6 +32,7 @@ import { appendLog } from './store/postgres-log.ts'
 import { appendEvents } from './store/postgres-outbox.ts'
 import { noSharedCache } from './store/shared-cache.ts'
 import { redisSharedCache } from './store/shared-cache-redis.ts'
+import { type RedisReplayMemory, redisReplayMemory } from './token/replay-redis.ts'
 
 export type RunningPdp = {
   readonly issuer: string
@@ -81,6 +82,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     masterKey: secrets.masterKey,
     clock: Date.now,
     log,
+    ...proofMemory(config, { log, shutdown }),
     embedEntitlements: config.embedEntitlements,
     onHookOutcome: hookOutcomes(registry),
   })
@@ -143,6 +145,18 @@ function entitlementParts(config: PdpConfig, deps: { store: Store; masterKey: Bu
       external === null ? storeEntitlements(store) : httpEntitlements({ ...external, store, fetch: globalThis.fetch }),
     sharedCache: url === null ? noSharedCache() : redisSharedCache({ url, masterKey, onError }),
   }
+}
+
+/** With a Redis, a proof that one node took is refused by the others too. */
+function proofMemory(
+  { redisUrl: url }: PdpConfig,
+  { log, shutdown }: { log: Log; shutdown: Shutdown },
+): { replay?: RedisReplayMemory } {
+  if (url === null) return {}
+  const onError = (err: Error): void => log.warn({ event: 'redis_failed', err })
+  const replay = redisReplayMemory({ url, clock: Date.now, onError })
+  shutdown.add('proof memory', async () => replay.close())
+  return { replay }
 }
 
 async function grpcGuards(

@@ -6,9 +6,9 @@ import { PdpError } from '../errors.ts'
 import type { Pdp } from '../pdp.ts'
 import type { Log } from '../process/log.ts'
 import type { Client, Directory, Sql, Store } from '../store/contracts.ts'
-import { createProofVerifier } from '../token/dpop.ts'
+import { createProofVerifier, type ProofVerifier } from '../token/dpop.ts'
 import type { Fetch } from '../token/remote-keys.ts'
-import { processReplayMemory } from '../token/replay.ts'
+import { processReplayMemory, type ReplayMemory } from '../token/replay.ts'
 import { createAdmin } from './admin.ts'
 import { createAttempts, createGate } from './attempts.ts'
 import { createBindings } from './bindings.ts'
@@ -22,11 +22,13 @@ import { createFacts, type EmbedEntitlements } from './facts.ts'
 import { createIntrospection, type Introspection } from './introspection.ts'
 import { KEYS_POLL_MS, keysVersion } from './key-rotation.ts'
 import { loadSigningKeys, type SigningKeys } from './keys.ts'
-import { createSignIn } from './password.ts'
 import { createResources } from './resources.ts'
 import { createHandler } from './routes.ts'
 import { deriveKey } from './sealing.ts'
+import { createSecondFactor, type SecondFactor } from './second-factor.ts'
 import { generateSecret, hashSecret } from './secrets.ts'
+import { createSignIn } from './sign-in.ts'
+import { createIsSignedIn } from './sign-ins.ts'
 import { createTokenEndpoints } from './token-endpoints.ts'
 import { createTokenHook, type HookFetch, type HookOutcome, type TokenHook } from './token-hook.ts'
 
@@ -55,6 +57,8 @@ export type IdentityDeps = {
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly log: Log
+  /** Of used DPoP proofs; default: this process's. */
+  readonly replay?: ReplayMemory
   /** Default `claims-mode`. */
   readonly embedEntitlements?: EmbedEntitlements
   /** For a counter. */
@@ -64,7 +68,10 @@ export type IdentityDeps = {
 export type Identity = Introspection & {
   /** True when it answered: the issuer's routes under `/oauth/` and `/.well-known/`. It needs the unread body. */
   handle(req: IncomingMessage, res: ServerResponse): Promise<boolean>
-  readonly sessions: Pick<Endings, 'revokeSession' | 'revokeUser'>
+  /** Of proofs for this issuer's own routes; each proof is good once for all of them. */
+  readonly verifyProof: ProofVerifier
+  readonly sessions: Pick<Endings, 'revokeSession' | 'revokeUser' | 'endUser'>
+  readonly secondFactor: Pick<SecondFactor, 'enroll' | 'remove'>
   readonly hook: Pick<TokenHook, 'configure'>
   readonly events: Pick<Events, 'after'>
   readonly issuers: Omit<ExternalIssuers, 'record'>
@@ -85,6 +92,8 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const resources = createResources(deps.store)
   const bindings = createBindings(deps)
   const endings = createEndings(deps)
+  const secondFactor = createSecondFactor({ ...deps, endings })
+  const isSignedIn = createIsSignedIn(sql)
   const readFacts = createFacts({ ...deps, embedEntitlements: deps.embedEntitlements ?? 'claims-mode' })
   const consent = createConsent({ ...deps, bindings })
   const hook = createTokenHook({ ...deps, onOutcome: deps.onHookOutcome ?? (() => undefined) })
@@ -104,6 +113,8 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       consent,
       hook,
       introspection,
+      secondFactor,
+      isSignedIn,
       secretGate,
     })
     tokenEndpoints.install(provider)
@@ -111,7 +122,8 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   })
   const attempts = createAttempts({ ...ATTEMPTS, clock })
   const decoyHash = await hashSecret(generateSecret())
-  const replay = processReplayMemory({ clock, entriesMax: PROOFS_MAX })
+  const replay = deps.replay ?? processReplayMemory({ clock, entriesMax: PROOFS_MAX })
+  const verifyProof = createProofVerifier({ clock, replay })
   const events = createEvents(deps)
   const handle = createHandler({
     issuer,
@@ -124,9 +136,14 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     log,
     engine: () => ring.current().provider,
     callback: (req, res) => ring.current().callback(req, res),
-    signIn: createSignIn({ directory, attempts, secretGate, decoyHash, clock, log }),
+    isSignedIn,
+    secondFactor,
+    signIn: createSignIn({
+      ...{ directory, secondFactor, attempts, secretGate, decoyHash, clock, log },
+      sealingKey: deriveKey(deps.masterKey, 'sign-in'),
+    }),
     formKey: deriveKey(deps.masterKey, 'form-signature'),
-    verifyProof: createProofVerifier({ clock, replay }),
+    verifyProof,
   })
   const collector = setInterval(() => {
     bindings.collect().catch((err: unknown) => log.warn({ event: 'identity_collection_failed', err }))
@@ -136,7 +153,9 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   return {
     ...introspection,
     handle,
+    verifyProof,
     sessions: endings,
+    secondFactor,
     hook,
     events,
     issuers: external,

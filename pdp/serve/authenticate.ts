@@ -1,64 +1,59 @@
-/** Who asks: the bearer token of a request, live, and what its holder may ask of us. */
-
+/** What the holder of an access token may ask of us, as of now. */
+import type { IncomingMessage } from 'node:http'
 import type { TokenState } from '../identity/token-state.ts'
 import type { Pdp } from '../pdp.ts'
 import type { Directory } from '../store/contracts.ts'
-import { parseAuthorization } from '../token/authorization.ts'
 import { challenge } from '../token/challenge.ts'
-import { TokenError } from '../token/errors.ts'
 import { scopesOf } from './client-registration.ts'
+import {
+  type ActiveToken,
+  type CredentialDeps,
+  invalidToken,
+  presentedToken,
+  provesKey,
+  unproven,
+} from './credentials.ts'
 import { Refusal } from './status.ts'
 
-export type ActiveToken = Extract<TokenState, { active: true }>
 /** The holder of a client_credentials token for us, and the organizations that it stays within; none: everywhere. */
 export type Manager = { readonly token: ActiveToken; readonly bounds: readonly string[] }
 
-const BEARER = challenge('Bearer', {})
-
 /**
- * `fields`: every Authorization field of the request. Throws Refusal `token_missing` with a challenge when there is none or
- * it is malformed. DPoP credentials are not accepted: this version does not verify proofs for its own URLs.
+ * Throws Refusal unless the token may name another subject, or ask for reasons, by scope `decisions:read`. `provenKey`:
+ * the sender proved to hold the key that the token is bound to.
  */
-export function bearerToken(fields: readonly string[] | undefined): string {
-  try {
-    const { scheme, token } = parseAuthorization(fields ?? [])
-    if (scheme === 'bearer') return token
-  } catch (err) {
-    if (!(err instanceof TokenError)) throw err
-  }
-  throw new Refusal('token_missing', 'send one access token as Authorization: Bearer', {
-    headers: { 'www-authenticate': BEARER },
-  })
-}
-
-/** Throws Refusal unless the token may name another subject, or ask for reasons, by scope `decisions:read`. */
-export function requireReader(token: ActiveToken): void {
+export function requireReader(token: ActiveToken, provenKey: boolean): void {
   if (token.subject.type !== 'service')
     throw new Refusal('permission_denied', 'only a client_credentials token may ask this')
   requireScope(token, 'decisions:read')
-  requireUnboundKey(token)
+  if (token.jkt !== null && !provenKey) {
+    throw unproven('a DPoP-bound token may ask this over HTTP only, as Authorization: DPoP with a proof')
+  }
 }
 
-export type ManagerDeps = {
+export type ManagerDeps = CredentialDeps & {
   readonly introspect: (token: string) => Promise<TokenState>
   readonly directory: Directory
-  readonly issuer: string
 }
-/** The manager behind a request, with `scope`. Throws Refusal. */
+/** The manager behind a request, with `scope`. `provenBefore`: this request's proof was checked, and so used up. Throws Refusal. */
 export async function authenticateManager(
   deps: ManagerDeps,
-  request: { readonly authorization: readonly string[] | undefined; readonly scope: string },
+  request: { readonly message: IncomingMessage; readonly scope: string; readonly provenBefore: boolean },
 ): Promise<Manager> {
-  const token = await deps.introspect(bearerToken(request.authorization))
-  if (!token.active) throw invalidToken('the token is not active')
-  if (!token.audiences.includes(deps.issuer)) throw invalidToken('the token is meant for another audience')
+  const { issuer } = deps
+  const presented = presentedToken(issuer, request.message)
+  const token = await deps.introspect(presented.token)
+  if (!token.active) throw invalidToken(issuer, presented.scheme, 'the token is not active')
+  if (!token.audiences.includes(issuer))
+    throw invalidToken(issuer, presented.scheme, 'the token is meant for another audience')
   if (token.subject.type !== 'service')
     throw new Refusal('permission_denied', 'only a client_credentials token may manage')
-  requireUnboundKey(token)
+  const isProven = request.provenBefore || (await provesKey(deps, request.message, { ...presented, state: token }))
+  if (token.jkt !== null && !isProven) throw unproven('send a DPoP-bound token as Authorization: DPoP with a proof')
   requireScope(token, request.scope)
   // The client's registration of now counts as well as the token, in scopes and organization: neither may widen the other.
   const client = await deps.directory.client(token.clientId)
-  if (client === null) throw invalidToken('the client is gone')
+  if (client === null) throw invalidToken(issuer, presented.scheme, 'the client is gone')
   const registered = scopesOf(client.metadata)
   const held = { ...token, scopes: new Set(registered.filter((scope) => token.scopes.has(scope))) }
   requireScope(held, request.scope)
@@ -83,21 +78,8 @@ export async function requireWithin(manager: Manager, organization: string, pdp:
 
 function requireScope(token: ActiveToken, scope: string): void {
   if (token.scopes.has(scope)) return
+  const scheme = token.jkt === null ? 'Bearer' : 'DPoP'
   throw new Refusal('scope_insufficient', `this needs the scope ${scope}`, {
-    headers: { 'www-authenticate': challenge('Bearer', { error: 'insufficient_scope', scope }) },
-  })
-}
-
-// A sender-constrained token shown as a plain Bearer token proves nothing about who sends it: it is some resource server.
-function requireUnboundKey(token: ActiveToken): void {
-  if (token.jkt === null) return
-  throw new Refusal('proof_missing', 'a DPoP-bound token may do this only with a proof', {
-    headers: { 'www-authenticate': challenge('DPoP', { error: 'invalid_token' }) },
-  })
-}
-
-function invalidToken(message: string): Refusal {
-  return new Refusal('token_invalid', message, {
-    headers: { 'www-authenticate': challenge('Bearer', { error: 'invalid_token' }) },
+    headers: { 'www-authenticate': challenge(scheme, { error: 'insufficient_scope', scope }) },
   })
 }

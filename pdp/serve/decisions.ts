@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { TokenState } from '../identity/token-state.ts'
 import type { PermissionResult, Subject } from '../pdp.ts'
-import { bearerToken } from './authenticate.ts'
+import { type CredentialDeps, presentedToken, provesKey } from './credentials.ts'
 import type { Answer, AnswerQuestion, Question } from './questions.ts'
 import { PROBLEM_RESPONSE } from './schemas.ts'
 import { SUCCESS } from './status.ts'
@@ -89,7 +89,10 @@ const ANSWER = {
 /** Adds the route. */
 export function addDecisions(
   app: FastifyInstance,
-  deps: { readonly recognize: (token: string) => Promise<TokenState>; readonly answer: AnswerQuestion },
+  deps: CredentialDeps & {
+    readonly recognize: (token: string) => Promise<TokenState>
+    readonly answer: AnswerQuestion
+  },
 ): void {
   app.post<{ Body: Body }>('/oauth/decisions', {
     schema: {
@@ -101,12 +104,15 @@ export function addDecisions(
       response: { [SUCCESS.ok]: ANSWER, default: PROBLEM_RESPONSE },
     },
     onRequest: async (request) => {
-      bearerToken(request.raw.headersDistinct.authorization)
+      presentedToken(deps.issuer, request.raw)
     },
     handler: async (request, reply) => {
-      const token = await deps.recognize(bearerToken(request.raw.headersDistinct.authorization))
+      const presented = presentedToken(deps.issuer, request.raw)
+      const token = await deps.recognize(presented.token)
+      // Whoever forwards a token cannot prove its key, and asks with it as a bearer token what its bearer may do.
+      const provenKey = token.active && (await provesKey(deps, request.raw, { ...presented, state: token }))
       const { permissions = [], entitlements = [], subject = null, explain = false } = request.body
-      const answer = await deps.answer(token, { permissions, entitlements, subject, explain })
+      const answer = await deps.answer(token, { permissions, entitlements, subject, explain, provenKey })
       reply.header('cache-control', 'no-store').header('portcullis-decision-id', answer.decisionId)
       if (answer.revision !== null) reply.header('portcullis-revision', answer.revision)
       return present(answer)

@@ -28,8 +28,12 @@ export function createCallers(deps: CallerDeps): AuthenticateCaller {
     if (deps.serviceAccounts !== null && (await isServiceAccount(deps.serviceAccounts, token))) return
     const state = await deps.introspect(token)
     if (!state.active) throw new Refusal('token_invalid', 'the caller’s token is not active')
-    if (!state.audiences.includes(deps.issuer) || state.jkt !== null)
-      throw new Refusal('token_invalid', 'the caller’s token is meant for another audience, or bound to a key')
+    if (!state.audiences.includes(deps.issuer))
+      throw new Refusal('token_invalid', 'the caller’s token is meant for another audience')
+    // RFC 9449 has no form of a proof for gRPC: it names an HTTP method and address, which a stream does not have.
+    if (state.jkt !== null) {
+      throw new Refusal('token_invalid', 'a token that is bound to a key (DPoP) cannot be used over gRPC')
+    }
     if (state.subject.type !== 'service') throw new Refusal('permission_denied', 'only a service may call')
     if (!state.scopes.has(SCOPE)) throw new Refusal('scope_insufficient', `this needs the scope ${SCOPE}`)
   }

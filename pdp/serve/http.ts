@@ -9,6 +9,7 @@ import type { Pdp } from '../pdp.ts'
 import { formatAddress, isLoopback, type ListenAddress, listenError } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
 import type { Client, Directory, EntitlementSource, Store } from '../store/contracts.ts'
+import type { ProofVerifier } from '../token/dpop.ts'
 import { addBodyParsers, addBodyTimeout } from './bodies.ts'
 import { addDecisions } from './decisions.ts'
 import { answerClientError, asHttpRefusal, sendRefusal } from './http-refusals.ts'
@@ -60,6 +61,7 @@ export type IdentityHandler = {
   handle(req: IncomingMessage, res: ServerResponse): Promise<boolean>
   introspect(token: string): Promise<TokenState>
   recognize(token: string): Promise<TokenState>
+  readonly verifyProof: ProofVerifier
   /** Throws PdpError `request_invalid` for a registration that could never be used. */
   validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
 }
@@ -199,9 +201,9 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
     for (const method of [route.method].flat()) known.add(method)
     methods.set(route.url, known)
   })
-  addDecisions(app, { recognize: deps.identity.recognize, answer: deps.answer })
-  const { introspect, validateClient, hook, issuers, sessions, events } = deps.identity
-  const management = { ...deps, introspect, validateClient, hook, issuers, sessions, events }
+  const { introspect, recognize, verifyProof, validateClient, hook, issuers, sessions, events } = deps.identity
+  addDecisions(app, { ...deps, recognize, verifyProof })
+  const management = { ...deps, introspect, verifyProof, validateClient, hook, issuers, sessions, events }
   for (const add of MANAGEMENT) add(app, management)
   for (const add of [addHooks, addSessions, addEvents]) add(app, management)
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())

@@ -79,8 +79,9 @@ export function addManagementRoute<S extends Shape>(
   const names = [...route.path.replaceAll('::', '').matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name)
   const authorize = async (request: FastifyRequest): Promise<Manager> => {
     const manager = await authenticateManager(deps, {
-      authorization: request.raw.headersDistinct.authorization,
+      message: request.raw,
       scope: route.scope,
+      provenBefore: managers.has(request),
     })
     if (route.bounds === 'environment') requireUnbound(manager)
     if (route.bounds === 'organization') await requireWithin(manager, organizationOf(request.params), deps.pdp)

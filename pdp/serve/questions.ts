@@ -3,7 +3,8 @@ import type { TokenState } from '../identity/token-state.ts'
 import type { EntitlementResult, Pdp, PermissionCheck, PermissionResult, Reason, Subject } from '../pdp.ts'
 import type { Log } from '../process/log.ts'
 import type { Directory } from '../store/contracts.ts'
-import { type ActiveToken, requireReader } from './authenticate.ts'
+import { requireReader } from './authenticate.ts'
+import type { ActiveToken } from './credentials.ts'
 
 export type Question = {
   readonly permissions: readonly PermissionCheck[]
@@ -11,6 +12,8 @@ export type Question = {
   /** Another subject of the token's organization. */
   readonly subject: Subject | null
   readonly explain: boolean
+  /** The asker proved to hold the key that the token is bound to. */
+  readonly provenKey?: boolean
 }
 export type Answer = {
   readonly active: boolean
@@ -68,7 +71,7 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
   const decisionId = deps.randomId()
   if (!token.active) return denied({ token: null, question, decisionId })
   const named = question.subject
-  if (named !== null || question.explain) requireReader(token)
+  if (named !== null || question.explain) requireReader(token, question.provenKey === true)
   if (token.organization === null) {
     return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
   }

@@ -9,6 +9,8 @@ export const STATUS = {
   token_missing: { http: 401, grpc: grpc.UNAUTHENTICATED },
   token_invalid: { http: 401, grpc: grpc.UNAUTHENTICATED },
   proof_missing: { http: 401, grpc: grpc.UNAUTHENTICATED },
+  proof_invalid: { http: 401, grpc: grpc.UNAUTHENTICATED },
+  proof_replayed: { http: 401, grpc: grpc.UNAUTHENTICATED },
   scope_insufficient: { http: 403, grpc: grpc.PERMISSION_DENIED },
   permission_denied: { http: 403, grpc: grpc.PERMISSION_DENIED },
   route_unknown: { http: 404, grpc: grpc.UNIMPLEMENTED },

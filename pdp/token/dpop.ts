@@ -113,7 +113,10 @@ function checkBinding({ payload }: Jws, request: ProofRequest, claims: Pick<Acce
 
 const HTTP_URL = /^(https?):\/\/([^/?#@]+)([^?#]*)/i
 
-/** RFC 9449 section 4.3: without query and fragment, scheme and host in lower case, no default port; paths are not normalised. */
+/**
+ * RFC 9449 section 4.3: without query and fragment, and normalised as far as RFC 3986 sections 6.2.2 and 6.2.3 say that
+ * the same resource is named: scheme, host, port and escapes. Dot segments are not resolved: no request of ours has any.
+ */
 function comparable(url: string): string | null {
   const match = HTTP_URL.exec(url)
   if (match === null) return null
@@ -121,7 +124,15 @@ function comparable(url: string): string | null {
   const lower = scheme.toLowerCase()
   const port = lower === 'https' ? ':443' : ':80'
   const host = authority.toLowerCase()
-  return `${lower}://${host.endsWith(port) ? host.slice(0, -port.length) : host}${path === '' ? '/' : path}`
+  return `${lower}://${host.endsWith(port) ? host.slice(0, -port.length) : host}${path === '' ? '/' : sameEscapes(path)}`
+}
+
+const UNRESERVED = /[A-Za-z0-9._~-]/
+function sameEscapes(path: string): string {
+  return path.replace(/%[0-9A-Fa-f]{2}/g, (triplet) => {
+    const character = String.fromCharCode(Number.parseInt(triplet.slice(1), 16))
+    return UNRESERVED.test(character) ? character : triplet.toUpperCase()
+  })
 }
 
 const invalid = (message: string): TokenError => new TokenError('proof_invalid', message)

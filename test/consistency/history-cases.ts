@@ -194,12 +194,11 @@ export const FAULTS: readonly HistoryCase[] = [
     edits: [
       {
         file: 'serve/decisions.ts',
-        find: 'const token = await deps.introspect(bearerToken(request.raw.headersDistinct.authorization))',
+        find: 'const token = await deps.recognize(presented.token)',
         replace: `const self = deps as unknown as { known?: Map<string, TokenState> }
       self.known ??= new Map()
-      const bearer = bearerToken(request.raw.headersDistinct.authorization)
-      const token = self.known.get(bearer) ?? (await deps.introspect(bearer))
-      if (token.active) self.known.set(bearer, token)`,
+      const token = self.known.get(presented.token) ?? (await deps.recognize(presented.token))
+      if (token.active) self.known.set(presented.token, token)`,
       },
     ],
   }),

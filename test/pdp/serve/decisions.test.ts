@@ -167,7 +167,7 @@ describe('POST /oauth/decisions refuses', () => {
   it.each([
     ['no Authorization', {}],
     ['another scheme', { authorization: 'Basic YTpi' }],
-    ['DPoP credentials', { authorization: 'DPoP token-0' }],
+    ['DPoP without a token', { authorization: 'DPoP' }],
     ['no token', { authorization: 'Bearer' }],
     ['a token of forbidden characters', { authorization: 'Bearer a"b' }],
     ['two tokens', { authorization: 'Bearer a b' }],

@@ -28,6 +28,8 @@ import { openPostgres } from '../../../pdp/store/postgres.ts'
 import { postgresDirectory } from '../../../pdp/store/postgres-directory.ts'
 import { appendLog } from '../../../pdp/store/postgres-log.ts'
 import { appendEvents } from '../../../pdp/store/postgres-outbox.ts'
+import { createProofVerifier } from '../../../pdp/token/dpop.ts'
+import { processReplayMemory } from '../../../pdp/token/replay.ts'
 import { openTestDatabase } from '../../support/database.ts'
 
 export const ISSUER = 'https://id.example.test'
@@ -84,6 +86,10 @@ export async function serve(
   const identity = {
     introspect,
     recognize: introspect,
+    verifyProof: createProofVerifier({
+      clock: Date.now,
+      replay: processReplayMemory({ clock: Date.now, entriesMax: 1_000 }),
+    }),
     handle: async () => false,
     validateClient: async () => undefined,
     sessions: createEndings({ sql, appendLog, appendEvents }),

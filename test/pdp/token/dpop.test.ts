@@ -49,7 +49,7 @@ test('accepts a proof of the key, the request and the token', async () => {
   await expect(verifier()(request(await make()), claims)).resolves.toBeUndefined()
 })
 
-test.each(['https://APP.test:443/invoices/1', 'HTTPS://app.test/invoices/1?x=1#f'])(
+test.each(['https://APP.test:443/invoices/1', 'HTTPS://app.test/invoices/1?x=1#f', 'https://app.test/%69nvoices/%31'])(
   'accepts htu %s, which names the same resource',
   async (htu) => {
     await expect(verifier()(request(await make({ claims: { htu } })), claims)).resolves.toBeUndefined()
@@ -66,6 +66,9 @@ describe('refuses a proof', () => {
     'for another scheme': { claims: () => ({ htu: 'http://app.test/invoices/1' }) },
     'for another port': { claims: () => ({ htu: 'https://app.test:8443/invoices/1' }) },
     'for a host with user information': { claims: () => ({ htu: 'https://app.test@evil.test/invoices/1' }) },
+    'for a path with an escaped slash': { claims: () => ({ htu: 'https://app.test/invoices%2F1' }) },
+    'for a path with escaped dots': { claims: () => ({ htu: 'https://app.test/invoices/2/%2E%2E/1' }) },
+    'for a path that is escaped twice': { claims: () => ({ htu: 'https://app.test/%2569nvoices/1' }) },
     'without htu': { claims: () => ({ htu: undefined }) },
     'without ath': { claims: () => ({ ath: undefined }) },
     'for another token': { claims: () => ({ ath: 'A'.repeat(43) }) },
