@@ -3,6 +3,7 @@
  * ids; and a type of its own called `organization` or `group` must not meet what those words mean here.
  */
 import type { Direct, Expression, Model } from '../decide/model.ts'
+import { directOf } from '../decide/restrictions.ts'
 import type { Tuple } from '../store/contracts.ts'
 
 /**
@@ -80,7 +81,7 @@ export class Coding {
       ['named', this.#named(expression, relation)],
       ['spared', this.#spared(expression, relation)],
     ]
-    if (direct !== null) aspects.push(['direct', this.#plain(direct, null)])
+    if (direct !== null) aspects.push(['direct', this.#plain({ kind: 'direct', allowed: direct }, null)])
     return aspects.map(([aspect, coded]) => [this.relation(relation, aspect), coded] as const)
   }
 
@@ -174,19 +175,4 @@ function anyNamed(
 ): Expression {
   const ways = parts.map((_, i) => parts.map((part, j) => (i === j ? named(part) : plain(part))))
   return { kind: 'union', parts: ways.map((way) => ({ kind: 'intersection', parts: way })) }
-}
-
-/** A relation has one list of subjects that its tuples may name, wherever it stands in the expression. */
-export function directOf(expression: Expression): Extract<Expression, { kind: 'direct' }> | null {
-  switch (expression.kind) {
-    case 'direct':
-      return expression
-    case 'computed':
-    case 'from':
-      return null
-    case 'exclusion':
-      return directOf(expression.base) ?? directOf(expression.subtract)
-    default:
-      return expression.parts.map(directOf).find((found) => found !== null) ?? null
-  }
 }

@@ -1,6 +1,6 @@
 /** What a model knows: is a tuple allowed, and is a question about something that exists? */
 import type { Model } from '../decide/model.ts'
-import { directOf } from './coding.ts'
+import { shapeMistake } from '../decide/restrictions.ts'
 import type { Assertion } from './store-file.ts'
 import type { FileTuple } from './tuple-file.ts'
 
@@ -51,21 +51,14 @@ export function tupleMistake(model: Model, { object, relation, user, condition }
   const subject = partsOf(user)
   if (mistake !== null || subject === null) return mistake
   const type = object.slice(0, object.indexOf(':'))
-  const expression = model.get(type)?.get(relation)
-  const allowed = expression === undefined ? undefined : directOf(expression)?.allowed
   const form =
     subject.relation !== null
       ? `${subject.type}#${subject.relation}`
       : subject.id === '*'
         ? `${subject.type}:*`
         : subject.type
-  const holds =
-    subject.relation !== null
-      ? allowed?.usersets.has(form)
-      : subject.id === '*'
-        ? allowed?.wildcards.has(subject.type)
-        : allowed?.types.has(subject.type)
-  return holds === true ? null : `relation "${relation}" of type "${type}" does not allow ${form}: ${user}`
+  const restriction = shapeMistake(model, { type, relation, subject: form })
+  return restriction === null ? null : `${restriction}: ${user}`
 }
 
 /** Why the question cannot be asked of the model, or null. */

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { parseDocument } from 'yaml'
 import type { Mistake } from '../errors.ts'
 import { sendRefusal } from './http-refusals.ts'
+import { parseJson, parseUtf8 } from './json.ts'
 import { Refusal } from './status.ts'
 
 /** `json` alone unless the route says so; `lines` reach the handler as a stream. */
@@ -22,16 +23,19 @@ const YAML_ALIASES_MAX = 100
 const JSON_DEFAULT: readonly BodyKind[] = ['json']
 export const BODY_TYPES = { json: ['application/json'], yaml: YAML_TYPES, lines: LINES_TYPES } as const
 
-/** Bodies other than JSON, and the refusal of those that a route does not take. */
+/** Strict parsers for each kind, and the refusal of what a route does not take. */
 export function addBodyParsers(app: FastifyInstance): void {
-  app.removeContentTypeParser('text/plain')
-  app.addContentTypeParser(YAML_TYPES, { parseAs: 'string' }, (_request, text, done) => {
-    try {
-      done(null, parseYaml(String(text)))
-    } catch (err) {
-      done(err instanceof Error ? err : new Error('not YAML'), undefined)
-    }
-  })
+  app.removeContentTypeParser(['text/plain', 'application/json'])
+  const parsers = [
+    [BODY_TYPES.json, parseJson],
+    [BODY_TYPES.yaml, parseYaml],
+  ] as const
+  for (const [types, parse] of parsers) {
+    app.addContentTypeParser([...types], { parseAs: 'buffer' }, async (_request: unknown, bytes: Buffer) => {
+      if (bytes.length === 0) throw new Refusal('request_invalid', 'the body is empty')
+      return parse(parseUtf8(bytes))
+    })
+  }
   app.addContentTypeParser(LINES_TYPES, (_request, payload, done) => done(null, payload))
   app.addHook('preParsing', async (request) => {
     if (request.method === 'GET' || request.method === 'HEAD') return

@@ -5,7 +5,7 @@ import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../identity/clients.ts'
 import { splitScope } from '../identity/scopes.ts'
 import { isLoopback } from '../process/listen.ts'
 import type { JsonObject } from '../store/contracts.ts'
-import { ID, type JsonSchema, LABEL, object, pointer } from './schemas.ts'
+import { ID, type JsonSchema, LABEL, object, pointer, SECRET, text } from './schemas.ts'
 
 export type ClientBody = {
   readonly app?: string
@@ -21,14 +21,16 @@ export type ClientBody = {
 }
 
 const URI = { type: 'string', maxLength: 2_048 }
-const WEB_URI = { ...URI, pattern: '^https?://[^\\s]+$' }
+const WEB_URI = { ...URI, ...text('^https?://[^\\s]+$', 'an http or https URL') }
 const METADATA: { readonly [name: string]: JsonSchema } = {
   client_name: LABEL,
   scope: {
-    type: 'string',
-    maxLength: 4_096,
     // RFC 6749 section 3.3
-    pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+( [\\x21\\x23-\\x5b\\x5d-\\x7e]+)*$',
+    ...text(
+      '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+( [\\x21\\x23-\\x5b\\x5d-\\x7e]+)*$',
+      'words with one space between each two',
+    ),
+    maxLength: 4_096,
     description: 'Scopes that the client may ask for, separated by spaces.',
   },
   grant_types: { type: 'array', maxItems: 10, uniqueItems: true, items: { type: 'string', enum: GRANT_TYPES } },
@@ -58,8 +60,7 @@ export const CLIENT_BODY = object({
     description: 'The organization that the client belongs to and acts in; none: the whole environment.',
   },
   client_secret: {
-    type: 'string',
-    pattern: '^[\\x21-\\x7e]{16,256}$',
+    ...SECRET,
     description: 'When absent, a confidential client keeps its secret, or is given one, which is returned this once.',
   },
 })

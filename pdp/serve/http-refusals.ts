@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Mistake } from '../errors.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../process/problems.ts'
-import { pointer } from './schemas.ts'
+import { FORM, pointer } from './schemas.ts'
 import { asRefusal, Refusal, type RefusalCode, STATUS } from './status.ts'
 
 const MISTAKES_MAX = 100
@@ -15,14 +15,15 @@ type SchemaError = {
   readonly keyword: string
   readonly params: { readonly [name: string]: unknown }
   readonly message?: string
+  /** The name that breaks a rule about names. */
+  readonly propertyName?: string
+  readonly parentSchema?: { readonly [keyword: string]: unknown }
 }
 
 const FRAMEWORK_CODES: { readonly [code: string]: readonly [RefusalCode, string] } = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['request_too_large', 'the body is larger than this server reads'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['media_type_unsupported', 'send the body as application/json'],
   FST_ERR_CTP_EMPTY_TYPE: ['media_type_unsupported', 'send the body as application/json'],
-  FST_ERR_CTP_EMPTY_JSON_BODY: ['request_invalid', 'the body is empty'],
-  FST_ERR_CTP_INVALID_JSON_BODY: ['request_invalid', 'the body is not JSON'],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['request_invalid', 'the body is not as long as Content-Length says'],
   FST_ERR_BAD_URL: ['request_invalid', 'the path is not correctly percent-encoded'],
   FST_ERR_MAX_PARAM_LENGTH: ['request_invalid', 'a path segment is too long'],
@@ -37,8 +38,6 @@ export function asHttpRefusal(err: unknown): Refusal {
   }
   const known = 'code' in err ? FRAMEWORK_CODES[String(err.code)] : undefined
   if (known !== undefined) return new Refusal(known[0], known[1], { cause: err })
-  if (err instanceof SyntaxError && 'statusCode' in err)
-    return new Refusal('request_invalid', 'the body is not JSON', { cause: err })
   return asRefusal(err)
 }
 
@@ -47,7 +46,7 @@ function invalid(errors: readonly SchemaError[], context: string): Refusal {
   for (const error of errors.slice(0, MISTAKES_MAX)) {
     const place = placeOf(error, context)
     // `["string", "object"]` reports each branch; the first word about a place is enough.
-    if (!places.has(place)) places.set(place, { place, message: messageOf(error) })
+    if (!places.has(place)) places.set(place, { place, message: messageOf(error, context) })
   }
   const mistakes = [...places.values()]
   return new Refusal(
@@ -58,24 +57,33 @@ function invalid(errors: readonly SchemaError[], context: string): Refusal {
 }
 
 /** A JSON pointer into the body; `?name` for the query, `:name` for the path. */
-function placeOf({ instancePath, keyword, params }: SchemaError, context: string): string {
-  const member =
-    keyword === 'additionalProperties'
-      ? params.additionalProperty
-      : keyword === 'required'
-        ? params.missingProperty
-        : undefined
+function placeOf({ instancePath, params, propertyName }: SchemaError, context: string): string {
+  const member = params.additionalProperty ?? params.missingProperty ?? params.propertyName ?? propertyName
   const place = typeof member === 'string' ? pointer(instancePath, member) : instancePath
   if (context === 'body') return place
   return `${context === 'params' ? ':' : '?'}${place.slice(1)}`
 }
 
-function messageOf({ keyword, params, message }: SchemaError): string {
-  if (keyword === 'additionalProperties') return 'is not a known member'
-  if (keyword === 'required') return 'is missing'
-  if (keyword === 'enum' && Array.isArray(params.allowedValues))
-    return `must be one of ${params.allowedValues.join(', ')}`
-  return message ?? 'is not valid'
+function messageOf({ keyword, params, message, parentSchema }: SchemaError, context: string): string {
+  switch (keyword) {
+    case 'additionalProperties':
+      return 'is not a known member'
+    case 'required':
+      return 'is missing'
+    case 'enum':
+      return `must be one of ${[params.allowedValues].flat().join(', ')}`
+    case 'pattern':
+      return `must be ${parentSchema?.[FORM] ?? 'as its description says'}`
+    case 'format':
+      return params.format === 'date-time'
+        ? 'must be an instant such as 2030-01-31T12:00:00Z'
+        : `must be a ${params.format}`
+    case 'type':
+      // In a query, what is not one string was given several times.
+      return context === 'querystring' ? 'must be given once' : `must be ${[params.type].flat().join(' or ')}`
+    default:
+      return message ?? 'is not valid'
+  }
 }
 
 function body(refusal: Refusal, requestId: string | null): string {

@@ -28,6 +28,7 @@ import { addRoles } from './management-roles.ts'
 import { addSessions, type SessionControl } from './management-sessions.ts'
 import { addUsers } from './management-users.ts'
 import type { AnswerQuestion } from './questions.ts'
+import { FORM } from './schemas.ts'
 import { isFault, Refusal } from './status.ts'
 
 const BODY_BYTES_MAX = 262_144
@@ -96,6 +97,9 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
         removeAdditional: false,
         useDefaults: false,
         strictTypes: false,
+        // Refusals say the form of a text in words, which stand in its schema.
+        keywords: [FORM],
+        verbose: true,
       },
     },
     genReqId: requestId,

@@ -27,7 +27,7 @@ const ITEMS_MAX = 1_000
 const keyed = (value: object) => ({
   type: 'object',
   maxProperties: ITEMS_MAX,
-  propertyNames: { pattern: PERMISSION_KEY.pattern },
+  propertyNames: PERMISSION_KEY,
   additionalProperties: value,
 })
 export const PERMISSION_KEYS = { type: 'array', maxItems: ITEMS_MAX, uniqueItems: true, items: PERMISSION_KEY }
@@ -96,11 +96,11 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
       const declared = await readDeclared(deps.store)
       const wanted = withManifest(declared, manifest)
       await requireHarmless(deps, { manifest, compiled, declared: wanted, current })
+      requireUnclaimed(declared, manifest, compiled)
       if (query.dry_run !== 'true') {
         await deps.store.write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context })
         return put(current !== null, await findManifest(deps, params.app))
       }
-      requireUnclaimed(declared, manifest, compiled)
       const [before, after] = [definitionsOf(declared), definitionsOf(wanted)]
       const effects = await grantEffects(deps, { app: params.app, before, after })
       return ok({ dry_run: true, version: (current?.version ?? 0) + 1, ...effects })
@@ -222,7 +222,7 @@ async function requireHarmless(
   if (mistakes.length > 0) throw new Refusal('conflict', 'nothing was written', { mistakes })
 }
 
-/** What a write would find out: an audience or a type that another app has now. Throws Refusal `conflict`. */
+/** An audience or a type that another app has now, or had, which the write itself finds out. Throws Refusal `conflict`. */
 function requireUnclaimed({ manifests }: Declared, manifest: Manifest, compiled: Model): void {
   const mistakes: Mistake[] = []
   for (const other of manifests) {
@@ -237,5 +237,5 @@ function requireUnclaimed({ manifests }: Declared, manifest: Manifest, compiled:
         mistakes.push({ place: '/model', message: `declares type ${type}, which belongs to app ${other.app}` })
     }
   }
-  if (mistakes.length > 0) throw new Refusal('conflict', 'it would not be written', { mistakes })
+  if (mistakes.length > 0) throw new Refusal('conflict', 'nothing was written', { mistakes })
 }

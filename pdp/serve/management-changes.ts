@@ -2,13 +2,12 @@
 import type { FastifyInstance } from 'fastify'
 import { type Change, DIRECTORY, ENVIRONMENT, type LogEntry, type LogId } from '../store/contracts.ts'
 import { addManagementRoute, type ManagementDeps, ok } from './management-route.ts'
-import { object } from './schemas.ts'
+import { object, POSITION } from './schemas.ts'
 
 type Query = { readonly after?: string }
 
 // A revision is never cut in two, so what holds the largest that this API writes is tried first.
 const ENTRIES_MAX = [1_002, 20_000, 200_000] as const
-const REVISION = { type: 'string', pattern: '^(0|[1-9][0-9]{0,14})$' }
 const ENTRY = object(
   {
     revision: { type: 'integer' },
@@ -35,7 +34,7 @@ const COMMON = {
   method: 'GET',
   answer: PAGE,
 } as const
-const AFTER = { ...REVISION, description: 'The revision after which to begin; 0 by default.' }
+const AFTER = { ...POSITION, description: 'The revision after which to begin; 0 by default.' }
 
 export function addChanges(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'org'; query: Query }>(app, deps, {

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { JsonObject } from '../store/contracts.ts'
 import type { Manager } from './authenticate.ts'
 import { addManagementRoute, type ManagementDeps, ok } from './management-route.ts'
-import { ID, object, TIMESTAMP } from './schemas.ts'
+import { ID, object, POSITION, TIMESTAMP, text } from './schemas.ts'
 
 type Row = {
   readonly seq: number
@@ -46,13 +46,11 @@ export function addEvents(app: FastifyInstance, deps: ManagementDeps & EventSour
       'Events after a position, at most 100; waits for the first one. A bound client sees its organizations alone.',
     query: {
       after: {
-        type: 'string',
-        pattern: '^[0-9]{1,15}$',
+        ...POSITION,
         description: '`next` of the former answer; absent: from the start.',
       },
       wait: {
-        type: 'string',
-        pattern: '^(0|1?[0-9]|20)$',
+        ...text('^(0|1?[0-9]|20)$', `a whole number from 0 to ${WAIT_SECONDS_MAX}`),
         description: `Seconds to wait, up to ${WAIT_SECONDS_MAX}; 0 by default.`,
       },
     },

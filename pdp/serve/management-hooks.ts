@@ -5,7 +5,7 @@ import { isLoopback } from '../process/listen.ts'
 import { ALGORITHM_NAMES } from '../token/algorithms.ts'
 import { isSafeKeyUrl } from '../token/remote-keys.ts'
 import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
-import { ID, type JsonSchema, object } from './schemas.ts'
+import { ID, type JsonSchema, object, SECRET, text } from './schemas.ts'
 import { Refusal } from './status.ts'
 
 /** What of the identity service these calls use. */
@@ -24,14 +24,13 @@ const HOOK_BODY = object(
   {
     url: { ...URL_TEXT, description: 'https, or http for a loopback host. Redirects are not followed.' },
     secret: {
-      type: 'string',
-      pattern: '^[\\x21-\\x7e]{16,256}$',
+      ...SECRET,
       description: 'Key of the HMAC-SHA-256 in Portcullis-Signature. Stored sealed and never shown.',
     },
   },
   ['url', 'secret'],
 )
-const CLAIM = { type: 'string', pattern: '^[\\x21-\\x7e]{1,128}$' }
+const CLAIM = text('^[\\x21-\\x7e]{1,128}$', '1 to 128 visible ASCII characters')
 const ISSUER_PARTS: { readonly [name: string]: JsonSchema } = {
   jwks: object({ keys: { type: 'array', minItems: 1, maxItems: 64, items: { type: 'object' } } }, ['keys']),
   jwks_uri: URL_TEXT,
@@ -45,8 +44,7 @@ const ISSUER_PARTS: { readonly [name: string]: JsonSchema } = {
   audience: { ...URL_TEXT, minLength: 1, description: 'One of the audiences of every token that is accepted.' },
   claims: object({ subject: CLAIM, organization: CLAIM }),
   subject_prefix: {
-    type: 'string',
-    pattern: '^[\\x21\\x22\\x24-\\x7e]{1,64}$',
+    ...text('^[\\x21\\x22\\x24-\\x7e]{1,64}$', '1 to 64 visible ASCII characters without #'),
     description: "Put before the issuer's subjects, so that none is taken for a user of ours.",
   },
   organizations: { type: 'array', minItems: 1, maxItems: 1_000, uniqueItems: true, items: ID },

@@ -6,17 +6,17 @@ import type { Store, Tuple } from '../store/contracts.ts'
 import { isStream, piecesOf } from './bodies.ts'
 import { problemOf } from './http-refusals.ts'
 import { addManagementRoute, type ManagementDeps, type Outcome } from './management-route.ts'
+import { createRestrictions } from './orphans.ts'
 import { importTuples, type Progress } from './relationship-import.ts'
-import { type JsonSchema, object } from './schemas.ts'
+import { type JsonSchema, object, POSITION } from './schemas.ts'
 import { asRefusal, isFault, Refusal } from './status.ts'
-import { formatTupleLine, PARTS, TUPLE } from './tuple-bodies.ts'
+import { formatTupleLine, PARTS, parseFilter, TUPLE, type TupleFilter } from './tuple-bodies.ts'
 
 const EXPORT_PAGE = 1_000
 const PIECE_TIMEOUT_MS = 30_000
 const NDJSON = 'application/x-ndjson'
 const TEXT = 'text/plain'
 
-type Filter = Parameters<Store['tuples']>[1]
 type ImportDeps = ManagementDeps & { readonly log: Log }
 
 const PROGRESS: JsonSchema = object(
@@ -33,6 +33,7 @@ const PROGRESS: JsonSchema = object(
 export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): void {
   const base = '/v1/organizations/:org/relationships'
   const common = { tag: 'Relationships', bounds: 'organization' } as const
+  const restriction = createRestrictions(deps.store)
   addManagementRoute<{ params: 'org'; body: unknown; query: { after_line?: string } }>(app, deps, {
     ...common,
     method: 'POST',
@@ -43,8 +44,7 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
     bodies: ['lines'],
     query: {
       after_line: {
-        type: 'string',
-        pattern: '^(0|[1-9][0-9]{0,14})$',
+        ...POSITION,
         description: 'Resumes: lines up to this one are skipped.',
       },
     },
@@ -57,6 +57,7 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
       const progress = importTuples({
         pieces: piecesOf(body, PIECE_TIMEOUT_MS),
         fromLine: Number(query.after_line ?? 0),
+        restriction,
         async write(changes) {
           await recheck()
           return deps.store.write(params.org, changes, { context })
@@ -65,7 +66,7 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
       return answerProgress(deps.log, progress, context.requestId)
     },
   })
-  addManagementRoute<{ params: 'org'; query: Filter }>(app, deps, {
+  addManagementRoute<{ params: 'org'; query: TupleFilter }>(app, deps, {
     ...common,
     method: 'GET',
     path: `${base}::export`,
@@ -77,8 +78,9 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
     streams: [NDJSON, TEXT],
     async handle({ params, query, accept, recheck }) {
       const format = wantsText(accept) ? 'text' : 'json'
-      const first = await readPage(deps.store, { organization: params.org, filter: query, after: null })
-      const pages = exportPages(deps.store, { organization: params.org, filter: query, first, format, recheck })
+      const asked = { organization: params.org, filter: parseFilter(query) }
+      const first = await readPage(deps.store, { ...asked, after: null })
+      const pages = exportPages(deps.store, { ...asked, first, format, recheck })
       return { status: 'ok', body: Readable.from(pages), type: format === 'text' ? `${TEXT}; charset=utf-8` : NDJSON }
     },
   })
@@ -119,7 +121,7 @@ function present({ line, tuplesCount, revision }: Progress): object {
   return { line, tuples: tuplesCount, revision }
 }
 
-type Page = { readonly organization: string; readonly filter: Filter; readonly after: Tuple | null }
+type Page = { readonly organization: string; readonly filter: TupleFilter; readonly after: Tuple | null }
 
 function readPage(store: Pick<Store, 'tuples'>, { organization, filter, after }: Page): Promise<readonly Tuple[]> {
   return store.tuples(organization, filter, { after, countMax: EXPORT_PAGE })

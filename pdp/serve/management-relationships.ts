@@ -3,10 +3,21 @@ import type { FastifyInstance } from 'fastify'
 import { type Mistake, PdpError } from '../errors.ts'
 import type { Change, Precondition, Tuple } from '../store/contracts.ts'
 import { addManagementRoute, type ManagementDeps, ok } from './management-route.ts'
-import { type PageQuery, readPage } from './pages.ts'
+import { createRestrictions, type Restriction } from './orphans.ts'
+import { type PageQuery, readPage, refuseParameter } from './pages.ts'
 import { object, pointer } from './schemas.ts'
 import { Refusal } from './status.ts'
-import { EXPIRY, PARTS, PARTS_REQUIRED, parseTupleBody, presentTuple, TUPLE, type TupleBody } from './tuple-bodies.ts'
+import {
+  EXPIRY,
+  PARTS,
+  PARTS_REQUIRED,
+  parseFilter,
+  parseTupleBody,
+  presentTuple,
+  TUPLE,
+  type TupleBody,
+  type TupleFilter,
+} from './tuple-bodies.ts'
 
 const CHANGES_MAX = 1_000
 const PRECONDITIONS_MAX = 100
@@ -16,7 +27,6 @@ type RelationshipsBody = {
   readonly delete?: readonly TupleBody[]
   readonly if?: readonly { readonly tuple: TupleBody; readonly exists: boolean }[]
 }
-type Filter = { readonly object?: string; readonly relation?: string; readonly subject?: string }
 
 const BODY = object({
   write: { type: 'array', maxItems: CHANGES_MAX, items: TUPLE },
@@ -32,6 +42,7 @@ const BODY = object({
 export function addRelationships(app: FastifyInstance, deps: ManagementDeps): void {
   const path = '/v1/organizations/:org/relationships'
   const common = { tag: 'Relationships', bounds: 'organization' } as const
+  const restriction = createRestrictions(deps.store)
   addManagementRoute<{ params: 'org'; body: RelationshipsBody }>(app, deps, {
     ...common,
     method: 'POST',
@@ -42,7 +53,7 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
     body: BODY,
     answer: object({ revision: { type: 'integer' } }, ['revision']),
     async handle({ params, body, context }) {
-      const { changes, places, preconditions } = parseBody(body)
+      const { changes, places, preconditions } = parseBody(body, await restriction())
       try {
         const { revision } = await deps.store.write(params.org, changes, { context, preconditions })
         return ok({ revision })
@@ -51,7 +62,7 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
       }
     },
   })
-  addManagementRoute<{ params: 'org'; query: PageQuery & Filter }>(app, deps, {
+  addManagementRoute<{ params: 'org'; query: PageQuery & TupleFilter }>(app, deps, {
     ...common,
     method: 'GET',
     path,
@@ -61,13 +72,9 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
     query: PARTS,
     answer: object({ ...PARTS, expires_at: EXPIRY }, [...PARTS_REQUIRED, 'expires_at']),
     list: true,
-    async handle({ params, query: { object, relation, subject, ...page } }) {
-      const filter = {
-        ...(object === undefined ? {} : { object }),
-        ...(relation === undefined ? {} : { relation }),
-        ...(subject === undefined ? {} : { subject }),
-      }
-      const found = await readPage(deps.store, page, {
+    async handle({ params, query }) {
+      const filter = parseFilter(query)
+      const found = await readPage(deps.store, query, {
         log: params.org,
         read: ({ after, countMax }) =>
           deps.store.tuples(params.org, filter, { after: after === null ? null : parseKey(after), countMax }),
@@ -80,8 +87,8 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
 
 type Parsed = { changes: readonly Change[]; places: readonly string[]; preconditions: readonly Precondition[] }
 
-/** Throws Refusal `request_invalid` with every mistake and its place. */
-function parseBody(body: RelationshipsBody): Parsed {
+/** Throws Refusal `request_invalid` with every mistake and its place. What could never count can still be deleted. */
+function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
   const mistakes: Mistake[] = []
   const seen = new Set<string>()
   const read = (tuple: TupleBody, place: string): Tuple => {
@@ -97,8 +104,10 @@ function parseBody(body: RelationshipsBody): Parsed {
       const place = pointer('', op, i)
       const tuple = read(item, place)
       const key = formatKey(tuple)
-      if (tuple.object !== '' && seen.has(key))
-        mistakes.push({ place, message: 'names a tuple that this request names already' })
+      if (tuple.object === '') continue
+      const restricted = op === 'write' ? restriction(tuple) : null
+      if (restricted !== null) mistakes.push({ place, message: restricted })
+      if (seen.has(key)) mistakes.push({ place, message: 'names a tuple that this request names already' })
       seen.add(key)
       changes.push({ kind: 'tuple', op, tuple })
       places.push(place)
@@ -135,5 +144,5 @@ function parseKey(text: string): Tuple {
   } catch {
     // refused below
   }
-  throw new Refusal('request_invalid', 'page_token is not one that this list gave')
+  throw refuseParameter('page_token', 'is not a token that this list gave')
 }

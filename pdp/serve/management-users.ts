@@ -4,7 +4,7 @@ import { hashSecret } from '../identity/secrets.ts'
 import { DIRECTORY, type User } from '../store/contracts.ts'
 import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
 import { type PageQuery, readPage } from './pages.ts'
-import { ID, LABEL, object } from './schemas.ts'
+import { ID, LABEL, object, text } from './schemas.ts'
 import { Refusal } from './status.ts'
 
 type UserBody = {
@@ -14,9 +14,8 @@ type UserBody = {
   readonly password?: string
 }
 const EMAIL = {
-  type: 'string',
+  ...text('^[^\\s@\\u0000-\\u001f\\u007f]+@[^\\s@\\u0000-\\u001f\\u007f]+$', 'an e-mail address'),
   maxLength: 254,
-  pattern: '^[^\\s@\\u0000-\\u001f\\u007f]+@[^\\s@\\u0000-\\u001f\\u007f]+$',
 }
 const BODY = object({
   email: EMAIL,

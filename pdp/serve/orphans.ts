@@ -1,6 +1,9 @@
-/** Which stored tuples a new model would leave without a meaning. */
-import type { Direct, Expression, Model } from '../decide/model.ts'
-import type { Store, TupleShape } from '../store/contracts.ts'
+/** Tuples without a meaning: those that a new model would leave behind, and those that nobody should write. */
+import type { Model } from '../decide/model.ts'
+import { createModelCompiler } from '../decide/models.ts'
+import { shapeMistake, shapeOf } from '../decide/restrictions.ts'
+import type { Store, Tuple, TupleShape } from '../store/contracts.ts'
+import { readDeclared } from './role-definitions.ts'
 
 /** Shapes of stored tuples that count under the model in force and would not count under the new one. */
 export async function orphansOf(
@@ -10,32 +13,18 @@ export async function orphansOf(
   const { current, wanted } = models
   if (wanted.size === 0) return []
   const shapes = await store.tupleShapes([...wanted.keys()])
-  return shapes.filter((shape) => counts(current, shape) && !counts(wanted, shape))
+  return shapes.filter((shape) => shapeMistake(current, shape) === null && shapeMistake(wanted, shape) !== null)
 }
 
-/** A type without a model takes every relation and subject. */
-function counts(model: Model, { type, relation, subject }: TupleShape): boolean {
-  const relations = model.get(type)
-  if (relations === undefined) return true
-  const expression = relations.get(relation)
-  return expression !== undefined && directsOf(expression).some((direct) => takes(direct, subject))
-}
+/** Why a tuple would not count under the models in force, or null. */
+export type Restriction = (tuple: Omit<Tuple, 'expiresAtMs'>) => string | null
+/** As things stand: under a model that comes later, what is written may still not count. */
+export type ReadRestriction = () => Promise<Restriction>
 
-function takes({ types, wildcards, usersets }: Direct, subject: string): boolean {
-  if (subject.endsWith(':*')) return wildcards.has(subject.slice(0, -2))
-  return types.has(subject) || usersets.has(subject)
-}
-
-function directsOf(expression: Expression): readonly Direct[] {
-  switch (expression.kind) {
-    case 'direct':
-      return [expression.allowed]
-    case 'union':
-    case 'intersection':
-      return expression.parts.flatMap(directsOf)
-    case 'exclusion':
-      return [...directsOf(expression.base), ...directsOf(expression.subtract)]
-    default:
-      return []
+export function createRestrictions(store: Pick<Store, 'rows'>): ReadRestriction {
+  const compile = createModelCompiler()
+  return async () => {
+    const model = compile((await readDeclared(store)).manifests)
+    return (tuple) => shapeMistake(model, shapeOf(tuple))
   }
 }

@@ -1,6 +1,6 @@
 /** Lists in pages: `?page_size=&page_token=` to `{items, next_page_token, revision, revision_unchanged}`. */
 import type { LogId, Store } from '../store/contracts.ts'
-import { type JsonSchema, object } from './schemas.ts'
+import { type JsonSchema, object, text } from './schemas.ts'
 import { Refusal } from './status.ts'
 
 const SIZE_DEFAULT = 100
@@ -10,8 +10,7 @@ const TRIES_MAX = 3
 export type PageQuery = { readonly page_size?: string; readonly page_token?: string }
 export const PAGE_PROPERTIES: { readonly [name: string]: JsonSchema } = {
   page_size: {
-    type: 'string',
-    pattern: '^[1-9][0-9]{0,3}$',
+    ...text('^[1-9][0-9]{0,3}$', `a whole number from 1 to ${SIZE_MAX}`),
     description: `1 to ${SIZE_MAX}; ${SIZE_DEFAULT} by default.`,
   },
   page_token: { type: 'string', minLength: 1, maxLength: 2_048, description: 'next_page_token of the page before.' },
@@ -101,7 +100,7 @@ async function keep<Item>(items: readonly Item[], visible: PageSource<Item>['vis
 /** Throws Refusal `request_invalid` for a size out of bounds. */
 export function pageSize(text: string | undefined): number {
   const size = text === undefined ? SIZE_DEFAULT : Number(text)
-  if (size > SIZE_MAX) throw refuse('page_size', `must be at most ${SIZE_MAX}`)
+  if (size > SIZE_MAX) throw refuseParameter('page_size', `must be a whole number from 1 to ${SIZE_MAX}`)
   return size
 }
 
@@ -120,9 +119,9 @@ function parseToken(text: string | undefined): Token | null {
   } catch {
     // refused below, as anything else that is not ours
   }
-  throw refuse('page_token', 'is not a token that a list gave')
+  throw refuseParameter('page_token', 'is not a token that a list gave')
 }
 
-function refuse(parameter: string, message: string): Refusal {
+export function refuseParameter(parameter: string, message: string): Refusal {
   return new Refusal('request_invalid', `${parameter} ${message}`, { mistakes: [{ place: `?${parameter}`, message }] })
 }

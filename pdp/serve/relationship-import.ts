@@ -2,6 +2,7 @@
 import { formatTuple } from '../decide/names.ts'
 import { type Mistake, PdpError } from '../errors.ts'
 import type { Change, Tuple } from '../store/contracts.ts'
+import type { ReadRestriction, Restriction } from './orphans.ts'
 import { Refusal } from './status.ts'
 import { parseTupleLine } from './tuple-bodies.ts'
 
@@ -25,16 +26,18 @@ type Line = { readonly number: number; readonly text: string }
 export async function* importTuples(source: {
   readonly pieces: AsyncIterable<Buffer>
   readonly fromLine: number
+  readonly restriction: ReadRestriction
   write(changes: readonly Change[]): Promise<{ revision: number }>
 }): AsyncGenerator<Progress> {
-  const { fromLine, write } = source
+  const { fromLine, restriction, write } = source
   let tuplesCount = 0
   let progress: Progress | null = null
   for await (const lines of batchesOf(source.pieces)) {
     const last = lines.at(-1)?.number ?? 0
-    const tuples = parseLines(lines.filter(({ number }) => number > fromLine))
-    tuplesCount += tuples.size
     if (last <= fromLine) continue
+    const later = lines.filter(({ number }) => number > fromLine)
+    const tuples = parseLines(later, await restriction())
+    tuplesCount += tuples.size
     const { revision } = await writeTuples(write, tuples)
     progress = { line: last, tuplesCount, revision }
     yield progress
@@ -73,14 +76,15 @@ function requireShort({ number, text }: Line): void {
 type Found = { readonly tuple: Tuple; readonly line: number }
 
 /** By name: of lines that name one tuple the last counts. Throws Refusal with every line that is wrong. */
-function parseLines(lines: readonly Line[]): ReadonlyMap<string, Found> {
+function parseLines(lines: readonly Line[], restriction: Restriction): ReadonlyMap<string, Found> {
   const tuples = new Map<string, Found>()
   const mistakes: Mistake[] = []
   for (const { number, text } of lines) {
     const tuple = parseTupleLine(text)
     if (tuple === null) continue
-    if (typeof tuple === 'string') mistakes.push({ place: String(number), message: tuple })
-    else tuples.set(formatTuple(tuple), { tuple, line: number })
+    const mistake = typeof tuple === 'string' ? tuple : restriction(tuple)
+    if (typeof tuple !== 'string' && mistake === null) tuples.set(formatTuple(tuple), { tuple, line: number })
+    else if (mistake !== null) mistakes.push({ place: String(number), message: mistake })
   }
   if (mistakes.length > 0) throw refusal(mistakes)
   return tuples

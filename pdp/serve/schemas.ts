@@ -3,16 +3,24 @@ import type { JsonValue } from '../store/contracts.ts'
 
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
+/** The keyword that says in words what a pattern says to machines; they continue "must be". */
+export const FORM = 'x-form'
+export const text = (pattern: string, form: string) => ({ type: 'string', pattern, [FORM]: form }) as const
+
 /** DESIGN section 3: 1-256 characters of visible ASCII, no `#`, not `*` alone. */
-export const ID = {
-  type: 'string',
-  pattern: '^(?!\\*$)[\\x21\\x22\\x24-\\x7e]{1,256}$',
-  description: '1 to 256 visible ASCII characters without #, and not * alone.',
-} as const
-export const ENTITLEMENT_KEY = { type: 'string', pattern: '^[a-z][a-z0-9_.:-]{0,127}$' } as const
-export const PERMISSION_KEY = { type: 'string', pattern: '^[a-z][a-z0-9_.:-]{0,127}$' } as const
+export const ID = text(
+  '^(?!\\*$)[\\x21\\x22\\x24-\\x7e]{1,256}$',
+  '1 to 256 visible ASCII characters without #, and not * alone',
+)
+const KEY = text('^[a-z][a-z0-9_.:-]{0,127}$', 'a key: a small letter, then up to 127 of a-z, 0-9, _ . : and -')
+export const ENTITLEMENT_KEY = KEY
+export const PERMISSION_KEY = KEY
 /** Text for people: no control characters, which neither logs nor PostgreSQL take well. */
-export const LABEL = { type: 'string', pattern: '^[^\\u0000-\\u001f\\u007f]{1,256}$' } as const
+export const LABEL = text('^[^\\u0000-\\u001f\\u007f]{1,256}$', '1 to 256 characters, none of them a control character')
+/** A secret that a caller chooses. */
+export const SECRET = text('^[\\x21-\\x7e]{16,256}$', '16 to 256 visible ASCII characters')
+/** A position in a log, in a query. */
+export const POSITION = text('^(0|[1-9][0-9]{0,14})$', 'a whole number of up to 15 digits')
 export const TIMESTAMP = { type: 'string', format: 'date-time' } as const
 const JSON_DEPTH_MAX = 32
 

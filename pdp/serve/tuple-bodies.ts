@@ -1,8 +1,11 @@
 /** A tuple as requests and answers write it: `type:id#relation@subject`, or in parts with an expiry. */
-import { formatTuple, parseTuple, tupleMistake } from '../decide/names.ts'
+import { formatTuple, isName, isObject, isSubject, parseTuple, quote, tupleMistake } from '../decide/names.ts'
 import { PdpError } from '../errors.ts'
 import type { Tuple } from '../store/contracts.ts'
+import { parseJson } from './json.ts'
+import { refuseParameter } from './pages.ts'
 import { type JsonSchema, object, TIMESTAMP } from './schemas.ts'
+import { Refusal } from './status.ts'
 
 export type TupleBody =
   | string
@@ -64,9 +67,10 @@ export function parseTupleLine(line: string): Tuple | string | null {
 function parseJsonLine(text: string): Tuple | string {
   let value: unknown
   try {
-    value = JSON.parse(text)
-  } catch {
-    return 'is not JSON'
+    value = parseJson(text)
+  } catch (err) {
+    if (err instanceof Refusal) return err.mistakes.length === 0 ? 'is not JSON' : err.message
+    throw err
   }
   if (typeof value === 'string') return parseTupleBody(value)
   if (typeof value !== 'object' || value === null) return 'is neither a tuple nor an object'
@@ -83,6 +87,22 @@ function parseJsonLine(text: string): Tuple | string {
 function withExpiry(tuple: Tuple, instant: string): Tuple | string {
   const expiresAtMs = INSTANT.test(instant) ? Date.parse(instant) : Number.NaN
   return Number.isNaN(expiresAtMs) ? 'expires_at is not an instant' : { ...tuple, expiresAtMs }
+}
+
+/** What a list or an export is narrowed to. */
+export type TupleFilter = Partial<Omit<Tuple, 'expiresAtMs'>>
+const FORMS = { object: isObject, relation: isName, subject: isSubject }
+
+/** Throws Refusal for what no tuple could match: a misspelt filter would pass for an empty list. */
+export function parseFilter({ object, relation, subject }: TupleFilter): TupleFilter {
+  const given = Object.entries({ object, relation, subject }).filter(([, value]) => value !== undefined)
+  const filter: TupleFilter = Object.fromEntries(given)
+  for (const name of ['object', 'relation', 'subject'] as const) {
+    const value = filter[name]
+    if (value !== undefined && !FORMS[name](value))
+      throw refuseParameter(name, `${quote(value)} is not the ${name} of a tuple`)
+  }
+  return filter
 }
 
 export function presentTuple({ expiresAtMs, ...tuple }: Tuple) {

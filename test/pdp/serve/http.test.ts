@@ -41,6 +41,14 @@ describe('the HTTP server answers with problem details', () => {
       400,
       'request_invalid',
     ],
+    [
+      'a body that names a member twice',
+      'POST',
+      '/oauth/decisions',
+      { token, raw: '{"explain":true,"explain":false}' },
+      400,
+      'request_invalid',
+    ],
     ['a poisoned body', 'POST', '/oauth/decisions', { token, raw: '{"__proto__":{"a":1}}' }, 400, 'request_invalid'],
     [
       'another content type',
@@ -182,6 +190,17 @@ describe('/openapi.json', () => {
       if (path === '/oauth/decisions') continue
       expect(description).toBe(`Needs scope \`${security[0].bearer[0]}\`.`)
     }
+  })
+
+  it('says in words what every pattern says', async () => {
+    const { body } = await served.send('GET', '/openapi.json')
+    const bare: unknown[] = []
+    JSON.stringify(body, (_, value) => {
+      if (typeof value?.pattern === 'string' && typeof value['x-form'] !== 'string') bare.push(value)
+      return value
+    })
+    expect(bare).toEqual([])
+    expect(JSON.stringify(body)).toContain('x-form')
   })
 
   it('describes only what is there: each call asks for a token, and for nothing else first', async () => {

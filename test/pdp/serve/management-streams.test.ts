@@ -90,6 +90,7 @@ describe('an import', () => {
     expect(found.lines).toEqual(['"doc:b#viewer@group:x#member"'])
     expect((await lines('GET', 'bulk/relationships:export?object=doc:nothing')).text).toBe('')
     expect((await lines('GET', 'bulk/relationships:export?objct=x')).status).toBe(400)
+    expect((await lines('GET', 'bulk/relationships:export?object=x')).status).toBe(400)
   })
 
   it('takes the last of lines that name one tuple', async () => {
@@ -108,6 +109,10 @@ describe('an import', () => {
     ['too many words', 'doc:1#viewer@user:alice 2030-01-01T00:00:00Z x'],
     ['a date without a time', 'doc:1#viewer@user:alice 2030-01-01'],
     ['an instant that is none', 'doc:1#viewer@user:alice 2030-13-01T00:00:00Z'],
+    [
+      'a member that is there twice',
+      '{"object": "doc:1", "object": "doc:2", "relation": "viewer", "subject": "user:a"}',
+    ],
     ['half of an object', '{"object": "doc:1"'],
     ['an unknown member', '{"object": "doc:1", "relation": "viewer", "subject": "user:a", "x": 1}'],
     ['a number', '{"object": 1, "relation": "viewer", "subject": "user:a"}'],

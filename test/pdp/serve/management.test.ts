@@ -66,6 +66,7 @@ describe('organizations', () => {
     ['no name and a member that it does not know', 'x', { nme: 'x' }, ['/name', '/nme']],
     ['a name with a control character', 'x', { name: 'a\u0000b' }, ['/name']],
     ['an empty name and a parent that is no id', 'x', { name: '', parent: '*' }, ['/name', '/parent']],
+    ['a list', 'x', [], ['']],
     ['a null parent', 'x', { name: 'x', parent: null }, ['/parent']],
   ])('refuse %s', async (_, id, body, pointers) => {
     expect(places(await send('PUT', `/v1/organizations/${id}`, body))).toEqual([400, ...pointers])
@@ -237,8 +238,14 @@ describe('relationships', () => {
     'page_token=',
     'pagesize=1',
     'page_size=1&page_size=2',
-  ])('refuse a list with ?%s', async (query) => {
-    expect((await send('GET', `${path}?${query}`))[0]).toBe(400)
+    'object=doc',
+    'object=doc:1%23viewer',
+    'relation=View',
+    'subject=ann',
+    'subject=user:a%23',
+    `page_token=${Buffer.from('["x",1]').toString('base64url')}`,
+  ])('refuse a list with ?%s, naming it', async (query) => {
+    expect(places(await send('GET', `${path}?${query}`))).toEqual([400, query.split('=')[0]])
   })
 })
 
@@ -378,4 +385,61 @@ describe('manifests', () => {
       '/roles/r/permissions/0',
     ])
   })
+
+  it('name the key that is no key, and what other apps own', async () => {
+    const named = { permissions: { 'Bad Key': 'x' }, roles: { R: { name: 'R', permissions: [] } } }
+    expect(places(await send('PUT', '/v1/apps/bad/manifest', named))).toEqual([400, '/permissions/Bad Key', '/roles/R'])
+    const taken = { audiences: ['https://free.example.test', ...manifest.audiences] }
+    expect(places(await send('PUT', '/v1/apps/bad/manifest', taken))).toEqual([409, '/audiences/1'])
+  })
+})
+
+describe('type restrictions', () => {
+  const path = '/v1/organizations/acme/relationships'
+  const text =
+    'model\n  schema 1.1\ntype file\n  relations\n    define owner: [user, user:*]\n    define reader: [group#member] or owner\n    define seen: owner\n'
+  beforeAll(async () => {
+    expect((await send('PUT', '/v1/apps/files/manifest', { model: text }))[0]).toBe(201)
+  })
+
+  it.each([
+    ['a relation that the model lacks', 'file:1#writer@user:ann', 'type "file" has no relation "writer"'],
+    ['a type of subject', 'file:1#owner@service:x', 'relation "owner" of type "file" does not allow service'],
+    ['a wildcard', 'file:1#reader@user:*', 'relation "reader" of type "file" does not allow user:*'],
+    ['a userset', 'file:1#owner@group:x#member', 'relation "owner" of type "file" does not allow group#member'],
+    [
+      'a userset’s relation',
+      'file:1#reader@group:x#admin',
+      'relation "reader" of type "file" does not allow group#admin',
+    ],
+    ['what is computed', 'file:1#seen@user:ann', 'relation "seen" of type "file" does not allow user'],
+  ])('refuse %s, in a request and in an import, and let it be deleted', async (_, tuple, detail) => {
+    const good = 'file:1#owner@user:ann'
+    const [status, body] = await send('POST', path, { write: [good, tuple] })
+    expect([status, body.errors]).toEqual([400, [{ pointer: '/write/1', detail }]])
+    const headers = { 'content-type': 'text/plain' }
+    const imported = await served.send('POST', `${path}:import`, { token, headers, raw: `${good}\n${tuple}\n` })
+    expect([imported.status, imported.body.errors]).toEqual([400, [{ line: 2, detail }]])
+    expect(await send('GET', `${path}?object=file:1`)).toMatchObject([200, { items: [] }])
+    expect((await send('POST', path, { delete: [tuple] }))[0]).toBe(200)
+  })
+
+  it('take what the model allows, and anything of a type without a model', async () => {
+    const write = ['file:2#owner@user:*', 'file:2#reader@group:x#member', 'free:1#any@file:2#reader']
+    expect((await send('POST', path, { write }))[0]).toBe(200)
+    expect((await send('POST', path, { delete: write }))[0]).toBe(200)
+  })
+})
+
+it('says what a text has to be in words, and names a member that is there twice', async () => {
+  const details = ([, body]: readonly [number, Json]) => body.errors.map((mistake: Json) => mistake.detail)
+  expect(details(await send('PUT', '/v1/organizations/x', { name: '' }))).toEqual([
+    'must be 1 to 256 characters, none of them a control character',
+  ])
+  expect(details(await send('PUT', '/v1/organizations/*', { name: 'x' }))).toEqual([
+    'must be 1 to 256 visible ASCII characters without #, and not * alone',
+  ])
+  expect(details(await send('GET', '/v1/organizations?page_size=0'))).toEqual(['must be a whole number from 1 to 1000'])
+  const twice = await served.send('PUT', '/v1/organizations/x', { token, raw: '{"name":"a","name":"b"}' })
+  expect([twice.status, twice.body.errors]).toEqual([400, [{ pointer: '/name', detail: 'is there more than once' }]])
 })
