@@ -1,4 +1,6 @@
 /** The command line of `portcullis-pdp`. */
+import { readFileSync } from 'node:fs'
+import { findPackageJSON } from 'node:module'
 import { Command } from 'commander'
 import { addDecisionCommands } from './cli/decisions.ts'
 import { CliError, EXIT } from './cli/errors.ts'
@@ -21,14 +23,14 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
       `\nEnvironment of serve, migrate and keys (secrets also as …_FILE, the name of a file that holds them):\n${table(SETTINGS)}`,
     )
     .addHelpText('after', `\nEnvironment of the commands that ask a running PDP:\n${table(CLIENT_SETTINGS)}`)
-    .showHelpAfterError('Try: portcullis-pdp --help')
+    .version(readVersion())
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void io.stderr.write(text),
     })
   program
-    .command('serve', { isDefault: true })
-    .description('Bring the schema up to date and serve until SIGINT or SIGTERM (the default).')
+    .command('serve')
+    .description('Bring the schema up to date and serve until SIGINT or SIGTERM (also without any command).')
     .action(() => runCommand(() => serve(io), io))
   program
     .command('migrate')
@@ -43,7 +45,21 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
   for (const command of program.commands) {
     if (!SERVER_COMMANDS.has(command.name())) exitWithFailure(command, io)
   }
-  await program.parseAsync(io.argv)
+  hintAtHelp(program, program.name())
+  const [node = '', script = '', ...words] = io.argv
+  await program.parseAsync(words.length === 0 ? [node, script, 'serve'] : io.argv)
+}
+
+/** Of the nearest package.json, which is this one's in the source, in dist and in the image. */
+function readVersion(): string {
+  const path = findPackageJSON(import.meta.url)
+  const found: unknown = path === undefined ? null : JSON.parse(readFileSync(path, 'utf8'))
+  return typeof found === 'object' && found !== null && 'version' in found ? String(found.version) : 'unknown'
+}
+
+function hintAtHelp(command: Command, name: string): void {
+  command.showHelpAfterError(`Try: ${name} --help`)
+  for (const inner of command.commands) hintAtHelp(inner, `${name} ${inner.name()}`)
 }
 
 const SERVER_COMMANDS: ReadonlySet<string> = new Set(['serve', 'migrate', 'keys'])

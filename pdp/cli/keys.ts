@@ -2,7 +2,6 @@
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { runCommand } from '../process/exit.ts'
-import { rotateSigningKeys } from '../start.ts'
 
 export function addKeyCommands(program: Command, io: NodeJS.Process): void {
   program
@@ -14,6 +13,7 @@ export function addKeyCommands(program: Command, io: NodeJS.Process): void {
 }
 
 async function rotate(io: NodeJS.Process): Promise<void> {
+  const { rotateSigningKeys } = await import('../start.ts')
   const { activeKid, nextKid } = await rotateSigningKeys(readConfig(io.env))
   io.stdout.write(`Signing with ${activeKid} within half a minute; published for the next time: ${nextKid}\n`)
 }

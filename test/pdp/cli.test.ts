@@ -61,9 +61,23 @@ describe('portcullis-pdp', () => {
     expect(err).toMatch(/^PORTCULLIS_TYPO is not a known setting$/m)
   })
 
-  it('exits 1 with help for an unknown command', async () => {
-    const { status, err } = await ended(start(['nonsense']))
-    expect([status, err]).toEqual([1, expect.stringMatching(/too many arguments|unknown command/)])
+  it.each([
+    [['nonsense'], "error: unknown command 'nonsense'\nTry: portcullis-pdp --help\n"],
+    [['srve'], "error: unknown command 'srve'\n(Did you mean serve?)\nTry: portcullis-pdp --help\n"],
+    [
+      ['serve', 'x'],
+      "error: too many arguments for 'serve'. Expected 0 arguments but got 1: x.\nTry: portcullis-pdp serve --help\n",
+    ],
+    [['migrate', '--dry'], "error: unknown option '--dry'\nTry: portcullis-pdp migrate --help\n"],
+    [['--verison'], "error: unknown option '--verison'\n(Did you mean --version?)\nTry: portcullis-pdp --help\n"],
+  ])('exits 1 and says what was meant for %j', async (args, said) => {
+    const { status, out, err } = await ended(start(args))
+    expect([status, out, err]).toEqual([1, '', said])
+  })
+
+  it('says its version', async () => {
+    const { version } = JSON.parse(await readFile('package.json', 'utf8'))
+    expect(await ended(start(['--version']))).toEqual({ status: 0, out: `${version}\n`, err: '' })
   })
 
   it('explains itself', async () => {
