@@ -19,7 +19,7 @@ import type {
   Subject,
 } from './pdp.ts'
 import { revisionText } from './revision.ts'
-import type { EntitlementSource, JsonObject, Store } from './store/contracts.ts'
+import type { JsonObject, Store } from './store/contracts.ts'
 import { EntitlementCache } from './store/entitlement-cache.ts'
 import { storeEntitlements } from './store/entitlement-source.ts'
 import { Freshness } from './store/freshness.ts'
@@ -34,7 +34,6 @@ const MOMENTS_MAX = 10
 type Parts = {
   readonly store: Store
   readonly moments: Moments
-  readonly source: EntitlementSource
   readonly entitlements: EntitlementCache
   readonly compile: ModelCompiler
 }
@@ -51,7 +50,6 @@ export function createPdp(options: PdpOptions): Pdp {
   const parts: Parts = {
     store,
     moments: isResident(store) ? residentMoments(store) : new Freshness(options),
-    source,
     entitlements: new EntitlementCache({ source, shared }),
     compile: createModelCompiler(),
   }
@@ -141,8 +139,11 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
       validUntilMs: fresh.validUntilMs,
     }
   }
-  throw new PdpError('store_unavailable', 'the entitlements changed faster than they could be read')
+  throw changesTooFast()
 }
+
+const changesTooFast = (): PdpError =>
+  new PdpError('store_unavailable', 'the entitlements changed faster than they could be read')
 
 const NO_ENTITLEMENTS: ReadonlyMap<string, EntitlementResult | null> = new Map()
 
@@ -238,10 +239,13 @@ async function held({ moments }: Parts, request: { organization: string; subject
   return { roles: value.roles, permissions: [...new Set(value.permissions.map((p) => p.key))].sort() }
 }
 
-async function claimsEntitlements({ source, moments }: Parts, organization: string) {
-  const { value } = await moments.ask({ organization, evaluate: (view) => lineage(view, organization) })
-  if (value.length === 0) return null
-  const { version, values } = await source.read(organization, 'all')
-  const claims = [...values].filter(([, e]) => e.enforcement === 'Claims').map(([key, e]) => [key, e.value] as const)
-  return { version, values: Object.fromEntries(claims) }
+async function claimsEntitlements({ entitlements, moments }: Parts, organization: string) {
+  for (let moment = 0; moment < MOMENTS_MAX; moment++) {
+    const { value, vector } = await moments.ask({ organization, evaluate: (view) => lineage(view, organization) })
+    const standing = vector.logs.get(organization)
+    if (value.length === 0 || standing === undefined) return null
+    const values = await entitlements.claims(organization, standing)
+    if (values !== undefined) return { version: standing.entitlementVersion, values }
+  }
+  throw changesTooFast()
 }

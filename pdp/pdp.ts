@@ -122,9 +122,7 @@ export interface Pdp {
   /** `app`: the app whose roles count, besides the organization-wide ones. */
   held(request: { organization: string; subject: Subject; app: string | null }): Promise<HeldRoles>
   /** Claims-mode entitlements and their version, for tokens; null for an unknown organization. */
-  claimsEntitlements(
-    organization: string,
-  ): Promise<{ version: number; values: { readonly [key: string]: JsonObject } } | null>
+  claimsEntitlements(organization: string): Promise<{ version: number; values: JsonObject } | null>
   /** The organization itself and its ancestors, nearest first; null for an unknown organization. */
   lineage(organization: string): Promise<readonly string[] | null>
   /** Throws PdpError `request_invalid` or `store_unavailable`. An unknown organization has nothing. */

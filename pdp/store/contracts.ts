@@ -159,7 +159,13 @@ export interface Snapshot {
    */
   names(log: LogId, source: NameSource, page: { after: string | null; countMax: number }): Promise<readonly string[]>
   rows(logs: readonly LogId[], keys: readonly RowKey[]): Promise<Reading>
-  entitlements(organization: string, keys: readonly string[] | 'claims'): Promise<ReadonlyMap<string, Entitlement>>
+}
+
+/** Values of one moment during the call, and the version that held then with the id of its write; 0 and '' for an unknown organization. */
+export type EntitlementReading = {
+  readonly version: number
+  readonly writeId: string
+  readonly values: ReadonlyMap<string, Entitlement>
 }
 
 export type LoggedGrant = { readonly log: LogId } & RoleGrant
@@ -227,11 +233,7 @@ export interface Store extends Survey {
     filter: { object?: string; relation?: string; subject?: string },
     page: { after: Tuple | null; countMax: number },
   ): Promise<readonly Tuple[]>
-  /** All entitlements of an organization with the version they were read at. */
-  entitlements(
-    organization: string,
-    keys: readonly string[] | 'all',
-  ): Promise<{ version: number; values: ReadonlyMap<string, Entitlement> }>
+  entitlements(organization: string, keys: readonly string[] | 'all'): Promise<EntitlementReading>
   /** The current version; null when there is none. */
   manifest(app: string): Promise<StoredManifest | null>
   organizations(page: { after: string | null; countMax: number }): Promise<readonly Organization[]>
@@ -248,11 +250,8 @@ export interface EntitlementSource {
   readonly name: 'store' | `external ${string}`
   /** Milliseconds for which a value may be kept while the version stays; null: every change makes a version. */
   readonly keptMsMax: number | null
-  /** Values of one moment during the call, and the version at it (0: unknown); `state` is another one after any change. */
-  read(
-    organization: string,
-    keys: readonly string[] | 'all',
-  ): Promise<{ readonly version: number; readonly state: string; readonly values: ReadonlyMap<string, Entitlement> }>
+  /** `state` is another one after any change, announced or not. */
+  read(organization: string, keys: readonly string[] | 'all'): Promise<EntitlementReading & { readonly state: string }>
   /** Current versions; an unknown organization is absent. */
   version(organizations: readonly string[]): Promise<ReadonlyMap<string, number>>
 }

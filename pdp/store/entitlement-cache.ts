@@ -2,24 +2,35 @@
  * Entitlement values by organization, version and write id: a new version is a new key, so nothing is ever flushed. Asked
  * in order: this process's memory, the shared cache, the source.
  */
-import type { Entitlement, EntitlementSource, Standing } from './contracts.ts'
+import type { Entitlement, EntitlementSource, JsonObject, Standing } from './contracts.ts'
 import type { SharedCache, Slot, StatedValue } from './shared-cache.ts'
 
 /** Organizations whose values are kept at most. */
 const ORGANIZATIONS_MAX = 10_000
 /** Keys of one organization that are kept at most, absent ones included. */
 const KEYS_MAX = 10_000
+/** Of names and values as JSON, in all organizations together. */
+const CHARACTERS_MAX = 64 * 1024 * 1024
+/** Holds all values of Claims mode under the name that no key can have. */
+const CLAIMS = '*'
 /** In the shared cache, where values of past versions are never deleted otherwise. */
 const SHARED_MS_MAX = 600_000
 
-type Known = { readonly name: string; readonly untilMs: number; readonly values: Map<string, StatedValue> }
+type Known = {
+  readonly name: string
+  readonly untilMs: number
+  readonly values: Map<string, StatedValue>
+  characters: number
+}
 type Values = ReadonlyMap<string, StatedValue>
 
 export class EntitlementCache {
   readonly #source: EntitlementSource
   readonly #shared: SharedCache
   readonly #clock: () => number
+  /** By organization, the one that was asked about longest ago first. */
   readonly #known = new Map<string, Known>()
+  #characters = 0
   /** Reads under way by what they read: who asks for the same waits for the same. */
   readonly #reads = new Map<string, Promise<Values | undefined>>()
 
@@ -54,7 +65,7 @@ export class EntitlementCache {
     if (missing.length > 0) {
       const slot = this.#slot(organization, standing)
       const shared = await this.#shared.read(slot, missing)
-      keep(known, shared)
+      this.#keep(organization, known, shared)
       missing = collect(shared)
       if (missing.length > 0) {
         const read = await this.#fetch(slot, standing, { keys: missing, known })
@@ -69,6 +80,12 @@ export class EntitlementCache {
       collect(whole)
     }
     return new Map(keys.map((key) => [key, found.get(key)?.entitlement ?? null]))
+  }
+
+  /** Those that tokens carry, as read; undefined for the same reason. */
+  async claims(organization: string, standing: Standing): Promise<JsonObject | undefined> {
+    const read = await this.read(organization, standing, [CLAIMS])
+    return read === undefined ? undefined : (read.get(CLAIMS)?.value ?? {})
   }
 
   #slot(organization: string, standing: Standing): Slot {
@@ -86,7 +103,7 @@ export class EntitlementCache {
     if (running !== undefined) return running
     const reading = this.#fromSource(slot, standing, keys)
       .then((values) => {
-        if (values !== undefined) keep(known, values)
+        if (values !== undefined) this.#keep(slot.organization, known, values)
         return values
       })
       .finally(() => this.#reads.delete(name))
@@ -95,10 +112,11 @@ export class EntitlementCache {
   }
 
   async #fromSource(slot: Slot, standing: Standing, keys: readonly string[]): Promise<Values | undefined> {
-    const read = await this.#source.read(slot.organization, keys)
-    if (read.version !== standing.entitlementVersion) return undefined
+    const read = await this.#source.read(slot.organization, keys.includes(CLAIMS) ? 'all' : keys)
+    if (read.version !== standing.entitlementVersion || read.writeId !== standing.entitlementWriteId) return undefined
     const { state } = read
-    const values = new Map(keys.map((key) => [key, { state, entitlement: read.values.get(key) ?? null }]))
+    const entitlementOf = (key: string) => (key === CLAIMS ? claimsOf(read.values) : (read.values.get(key) ?? null))
+    const values = new Map(keys.map((key) => [key, { state, entitlement: entitlementOf(key) }]))
     // Nobody waits for this: it ends by itself, and what did not get there is read again.
     void this.#shared.write(slot, values, Math.min(this.#source.keptMsMax ?? SHARED_MS_MAX, SHARED_MS_MAX))
     return values
@@ -111,20 +129,48 @@ export class EntitlementCache {
     const last = this.#known.get(organization)
     const known = last !== undefined && nowMs < last.untilMs ? last : undefined
     const untilMs = nowMs + (this.#source.keptMsMax ?? Number.POSITIVE_INFINITY)
-    this.#known.delete(organization)
-    const kept = known?.name === name ? known : { name, untilMs, values: new Map<string, StatedValue>() }
+    const kept = known?.name === name ? known : { name, untilMs, values: new Map<string, StatedValue>(), characters: 0 }
+    this.#forget(organization)
     this.#known.set(organization, kept)
-    if (this.#known.size > ORGANIZATIONS_MAX) {
-      const [oldest] = this.#known.keys()
-      if (oldest !== undefined) this.#known.delete(oldest)
-    }
+    this.#characters += kept.characters
+    if (this.#known.size > ORGANIZATIONS_MAX) this.#forgetOldest()
     return kept
+  }
+
+  /** `known` may have made room, or given way to another version, since it was asked for. */
+  #keep(organization: string, known: Known, values: Values): void {
+    if (this.#known.get(organization) !== known) return
+    const before = known.characters
+    if (known.values.size + values.size > KEYS_MAX) {
+      known.values.clear()
+      known.characters = 0
+    }
+    for (const [key, value] of values) {
+      known.characters += sizeOf(key, value) - sizeOf(key, known.values.get(key))
+      known.values.set(key, value)
+    }
+    this.#characters += known.characters - before
+    while (this.#characters > CHARACTERS_MAX) this.#forgetOldest()
+  }
+
+  #forgetOldest(): void {
+    const [oldest] = this.#known.keys()
+    if (oldest === undefined) throw new TypeError('there is nothing to forget')
+    this.#forget(oldest)
+  }
+
+  #forget(organization: string): void {
+    this.#characters -= this.#known.get(organization)?.characters ?? 0
+    this.#known.delete(organization)
   }
 }
 
-function keep({ values: kept }: Known, values: Values): void {
-  if (kept.size + values.size > KEYS_MAX) kept.clear()
-  for (const [key, value] of values) kept.set(key, value)
+const sizeOf = (key: string, value: StatedValue | undefined): number =>
+  value === undefined ? 0 : key.length + JSON.stringify(value).length
+
+function claimsOf(values: ReadonlyMap<string, Entitlement>): Entitlement {
+  const claims = [...values].filter(([, { enforcement }]) => enforcement === 'Claims')
+  return { value: Object.fromEntries(claims.map(([key, { value }]) => [key, value])), enforcement: 'Claims' }
 }
 
 function areMixed(values: Values): boolean {

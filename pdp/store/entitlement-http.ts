@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { isEntitlementKey, quote } from '../decide/names.ts'
 import { PdpError } from '../errors.ts'
+import { createCircuit } from './circuit.ts'
 import {
   ENFORCEMENTS,
   type Entitlement,
@@ -21,6 +22,10 @@ export const SOURCE_BYTES_MAX = 1_048_576
 const KEPT_MS_MAX = 30_000
 /** Requests under way. Readers of the same keys share one, so this many differ. */
 const RUNNING_MAX = 256
+/** A source that did not answer this often in a row is left alone for a while, twice as long each time. */
+const FAILURES_MAX = 3
+const REST_MS = 500
+const REST_MS_MAX = 5_000
 /** Reads begun anew because the version changed meanwhile. */
 const TRIES_MAX = 5
 const STATE_CHARACTERS_MAX = 256
@@ -46,16 +51,24 @@ export function httpEntitlements(options: {
   readonly fetch: SourceFetch
   /** Default 1 s. */
   readonly deadlineMs?: number
+  /** Monotonic milliseconds. */
+  readonly clock?: () => number
 }): EntitlementSource {
-  const { url, store } = options
+  const { url, store, clock = () => performance.now() } = options
+  const circuit = createCircuit({ failuresMax: FAILURES_MAX, restMs: REST_MS, restMsMax: REST_MS_MAX, clock })
   let running = 0
 
   async function ask(question: Question): Promise<Answer> {
     if (running >= RUNNING_MAX) throw unavailable('is asked too much at once')
+    const settle = circuit.begin()
+    if (settle === null) throw unavailable('did not answer, and is left alone for a moment')
     running += 1
     try {
-      return await request(options, question)
+      const answer = parseAnswer(await request(options, question), question)
+      settle(true)
+      return answer
     } catch (error) {
+      settle(error instanceof BadAnswer)
       throw unavailable('gave no usable answer', error)
     } finally {
       running -= 1
@@ -70,12 +83,13 @@ export function httpEntitlements(options: {
     async read(organization, keys) {
       let before = await standing(organization)
       for (let tries = 0; tries < TRIES_MAX; tries++) {
-        if (before === undefined) return { version: 0, state: '', values: new Map() }
-        if (keys.length === 0) return { version: before.entitlementVersion, state: '', values: new Map() }
+        if (before === undefined) return { version: 0, writeId: '', state: '', values: new Map() }
+        const { entitlementVersion: version, entitlementWriteId: writeId } = before
+        if (keys.length === 0) return { version, writeId, state: '', values: new Map() }
         const answer = await ask({ organization, keys })
         const after = await standing(organization)
         // The version held before and after, so it held when the values were read.
-        if (after !== undefined && sameVersion(before, after)) return { version: after.entitlementVersion, ...answer }
+        if (after !== undefined && sameVersion(before, after)) return { version, writeId, ...answer }
         before = after
       }
       throw unavailable('announces changes faster than it answers')
@@ -90,6 +104,10 @@ const sameVersion = (a: Standing, b: Standing): boolean =>
 const unavailable = (what: string, cause?: unknown): PdpError =>
   new PdpError('store_unavailable', `the entitlement source ${what}`, { cause })
 
+/** The source answers, though not as it should; anything else that fails is no answer. */
+class BadAnswer extends Error {}
+
+/** What it said, as JSON. */
 async function request(
   options: {
     readonly url: string
@@ -97,9 +115,8 @@ async function request(
     readonly fetch: SourceFetch
     readonly deadlineMs?: number
   },
-  question: Question,
-): Promise<Answer> {
-  const { organization, keys } = question
+  { organization, keys }: Question,
+): Promise<unknown> {
   const deadline = AbortSignal.timeout(options.deadlineMs ?? SOURCE_DEADLINE_MS)
   const work = options
     .fetch(options.url, {
@@ -115,7 +132,7 @@ async function request(
     })
     .then(readBody)
   // The signal ends the request; the race ends the wait even for a fetch that does not heed it.
-  return parseAnswer(await Promise.race([work, expired(deadline)]), question)
+  return Promise.race([work, expired(deadline)])
 }
 
 function expired(signal: AbortSignal): Promise<never> {
@@ -125,29 +142,34 @@ function expired(signal: AbortSignal): Promise<never> {
 }
 
 async function readBody(response: Pick<Response, 'status' | 'body'>): Promise<unknown> {
-  if (response.status !== 200) {
+  const { status } = response
+  if (status !== 200) {
     await response.body?.cancel()
-    throw new Error(`status ${response.status}`)
+    throw status >= 500 || status === 429 ? new Error(`status ${status}`) : new BadAnswer(`status ${status}`)
   }
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length
-    if (bytes > SOURCE_BYTES_MAX) throw new Error(`more than ${SOURCE_BYTES_MAX} bytes`)
+    if (bytes > SOURCE_BYTES_MAX) throw new BadAnswer(`more than ${SOURCE_BYTES_MAX} bytes`)
     chunks.push(chunk)
   }
-  return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)))
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)))
+  } catch (cause) {
+    throw new BadAnswer('it is not JSON', { cause })
+  }
 }
 
 function parseAnswer(answer: unknown, { organization, keys }: Question): Answer {
   const { state, values, ...rest } = members(answer, 'the answer')
-  if (rest.organization !== organization) throw new Error('the answer is about another organization')
+  if (rest.organization !== organization) throw new BadAnswer('the answer is about another organization')
   if (typeof state !== 'string' || state === '' || state.length > STATE_CHARACTERS_MAX)
-    throw new Error(`state is no text of 1 to ${STATE_CHARACTERS_MAX} characters`)
+    throw new BadAnswer(`state is no text of 1 to ${STATE_CHARACTERS_MAX} characters`)
   const parsed = new Map<string, Entitlement>()
   for (const [key, entitlement] of Object.entries(members(values, 'values'))) {
-    if (!isEntitlementKey(key)) throw new Error(`${quote(key)} is not an entitlement key`)
-    if (keys !== 'all' && !keys.includes(key)) throw new Error(`${key} was not asked for`)
+    if (!isEntitlementKey(key)) throw new BadAnswer(`${quote(key)} is not an entitlement key`)
+    if (keys !== 'all' && !keys.includes(key)) throw new BadAnswer(`${key} was not asked for`)
     parsed.set(key, parseEntitlement(key, entitlement))
   }
   return { state, values: parsed }
@@ -156,12 +178,13 @@ function parseAnswer(answer: unknown, { organization, keys }: Question): Answer 
 function parseEntitlement(key: string, given: unknown): Entitlement {
   const { value, enforcement: named = 'DecisionApi' } = members(given, key)
   const enforcement = ENFORCEMENTS.find((known) => known === named)
-  if (enforcement === undefined) throw new Error(`enforcement of ${key} is none of ${ENFORCEMENTS.join(', ')}`)
+  if (enforcement === undefined) throw new BadAnswer(`enforcement of ${key} is none of ${ENFORCEMENTS.join(', ')}`)
   return { value: typeof value === 'boolean' ? { enabled: value } : members(value, `value of ${key}`), enforcement }
 }
 
 /** Of what JSON.parse returned. */
 function members(value: unknown, what: string): JsonObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error(`${what} is not an object`)
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new BadAnswer(`${what} is not an object`)
   return Object.fromEntries(Object.entries(value))
 }

@@ -6,8 +6,8 @@ export function storeEntitlements(store: Pick<Store, 'entitlements' | 'vector'>)
     name: 'store',
     keptMsMax: null,
     async read(organization, keys) {
-      const { version, values } = await store.entitlements(organization, keys)
-      return { version, state: String(version), values }
+      const read = await store.entitlements(organization, keys)
+      return { ...read, state: `${read.version} ${read.writeId}` }
     },
     async version(organizations) {
       const { logs } = await store.vector(organizations)

@@ -86,18 +86,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     vector: vector(logs),
     rows: readRowSets(state.logs, keys),
   })
-  const entitlements = (organization: string): readonly [string, Entitlement][] => [
-    ...(state.logs.get(organization)?.entitlements ?? []),
-  ]
   const at: Snapshot = {
     names: async (log, source, page) => namesIn(state.logs.get(log), source, page),
     rows: async (logs, keys) => read(logs, keys),
-    entitlements: async (organization, keys) =>
-      new Map(
-        entitlements(organization).filter(([key, e]) =>
-          keys === 'claims' ? e.enforcement === 'Claims' : keys.includes(key),
-        ),
-      ),
   }
   return {
     ...surveyOf(state),
@@ -133,8 +124,10 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     },
     tuples: async (organization, filter, page) => tuplesOf(state.logs.get(organization), filter, page),
     async entitlements(organization, keys) {
-      const values = new Map(entitlements(organization).filter(([key]) => keys === 'all' || keys.includes(key)))
-      return { version: state.standings.get(organization)?.entitlementVersion ?? 0, values }
+      const all = state.logs.get(organization)?.entitlements ?? new Map<string, Entitlement>()
+      const { entitlementVersion: version = 0, entitlementWriteId: writeId = '' } =
+        state.standings.get(organization) ?? {}
+      return { version, writeId, values: new Map([...all].filter(([key]) => keys === 'all' || keys.includes(key))) }
     },
     manifest: async (app) => state.logs.get(ENVIRONMENT)?.manifests.get(app) ?? null,
     organizations: async (page) =>

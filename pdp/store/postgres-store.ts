@@ -5,6 +5,7 @@ import type {
   Change,
   Enforcement,
   Entitlement,
+  EntitlementReading,
   JsonObject,
   LogEntry,
   LogId,
@@ -32,8 +33,8 @@ const ENTRIES = `
     select * from change_log where organization_id = q.o and revision >= q.low and revision <= q.high and (revision > q.low or seq = 1) order by revision, seq offset 0) c
   limit $4`
 const ENTITLEMENTS = `
-  select r.revision, r.entitlement_version, e.key, e.value, e.enforcement from revision r
-  left join entitlement e on e.organization_id = r.organization_id and ($2::text[] is null or e.key = any($2)) and ($3::text is null or e.enforcement = $3)
+  select r.entitlement_version as version, r.entitlement_write_id::text as write_id, e.key, e.value, e.enforcement from revision r
+  left join entitlement e on e.organization_id = r.organization_id and ($2::text[] is null or e.key = any($2))
   where r.organization_id = $1`
 
 /** Rolls the transaction back when a write turned out to change nothing: the revision then stays where it was. */
@@ -58,13 +59,7 @@ export function storeOver(database: Database, close: () => Promise<void>): Store
       database.within('begin isolation level repeatable read read only', (connection) => use(snapshotOver(connection))),
     write: (log, changes, options) => write(database, { log, changes, ...options }),
     tuples: (organization, filter, page) => readTuples(database, { organization, filter, page }),
-    async entitlements(organization, keys) {
-      const { version, values } = await readEntitlements(database, organization, {
-        keys: keys === 'all' ? null : keys,
-        enforcement: null,
-      })
-      return { version, values }
-    },
+    entitlements: (organization, keys) => readEntitlements(database, organization, keys),
     async manifest(app) {
       const [row] = await database.query<{ document: Manifest; version: number }>(
         'select document, version from manifest where app = $1 and current',
@@ -159,23 +154,19 @@ function snapshotOver(connection: Connection): Snapshot {
   return {
     rows: (logs, keys) => readRows(connection, logs, keys),
     names: (log, source, page) => readNames(connection, { log, source, ...page }),
-    async entitlements(organization, keys) {
-      const filter = keys === 'claims' ? { keys: null, enforcement: 'Claims' as const } : { keys, enforcement: null }
-      return (await readEntitlements(connection, organization, filter)).values
-    },
   }
 }
 
 async function readEntitlements(
   connection: Pick<Connection, 'query'>,
   organization: string,
-  filter: { keys: readonly string[] | null; enforcement: Enforcement | null },
-): Promise<{ version: number; values: ReadonlyMap<string, Entitlement> }> {
-  type Row = { entitlement_version: number; key: string | null; value: JsonObject; enforcement: Enforcement }
-  const rows = await connection.query<Row>(ENTITLEMENTS, [organization, filter.keys, filter.enforcement])
+  keys: readonly string[] | 'all',
+): Promise<EntitlementReading> {
+  type Row = { version: number; write_id: string; key: string | null; value: JsonObject; enforcement: Enforcement }
+  const rows = await connection.query<Row>(ENTITLEMENTS, [organization, keys === 'all' ? null : keys])
   const values = new Map<string, Entitlement>()
   for (const { key, value, enforcement } of rows) if (key !== null) values.set(key, { value, enforcement })
-  return { version: rows[0]?.entitlement_version ?? 0, values }
+  return { version: rows[0]?.version ?? 0, writeId: rows[0]?.write_id ?? '', values }
 }
 
 async function readTuples(

@@ -171,7 +171,7 @@ export const FAULTS: readonly HistoryCase[] = [
     edits: [
       {
         file: ENTITLEMENTS,
-        find: 'if (read.version !== standing.entitlementVersion) return undefined',
+        find: 'if (read.version !== standing.entitlementVersion || read.writeId !== standing.entitlementWriteId) return undefined',
         replace: 'if (read.version < 0) return undefined',
       },
     ],

@@ -175,7 +175,6 @@ export class SimulatedStore {
               return { ...reading, vector: { ...reading.vector, clockMs: held.clockMs } }
             }),
           names: unused,
-          entitlements: unused,
         }
         return use(at)
       },

@@ -16,18 +16,18 @@ const level = (count: number): Entitlement => ({ value: { count }, enforcement: 
 function world(options: { keptMsMax?: number } = {}) {
   const values = new Map<string, Entitlement>([['a', level(1)]])
   const held = new Map<string, StatedValue>()
-  const reads: (readonly string[])[] = []
+  const reads: (readonly string[] | 'all')[] = []
   const sharedReads: (readonly string[])[] = []
-  const now = { version: 1, state: 's1', ms: 0, failing: false }
+  const now = { version: 1, writeId: 'w', state: 's1', ms: 0, failing: false }
   const source: EntitlementSource = {
     name: 'external test',
     keptMsMax: options.keptMsMax ?? null,
     async read(_, keys) {
-      if (keys === 'all') throw new TypeError('not asked here')
       reads.push(keys)
       if (now.failing) throw new PdpError('store_unavailable', 'down')
-      const { version, state } = now
-      return { version, state, values: new Map([...values].filter(([key]) => keys.includes(key))) }
+      const { version, writeId, state } = now
+      const found = [...values].filter(([key]) => keys === 'all' || keys.includes(key))
+      return { version, writeId, state, values: new Map(found) }
     },
     version: async () => new Map(),
   }
@@ -52,7 +52,7 @@ function world(options: { keptMsMax?: number } = {}) {
     const read = await of.read('acme', standing, keys)
     return read && keys.map((key) => read.get(key)?.value.count ?? null)
   }
-  return { values, held, reads, sharedReads, now, make, counts }
+  return { cache, values, held, reads, sharedReads, now, make, counts }
 }
 
 describe('EntitlementCache', () => {
@@ -80,6 +80,7 @@ describe('EntitlementCache', () => {
     await counts(at(1), ['a'])
     values.set('a', level(2))
     now.version = standing.entitlementVersion
+    now.writeId = standing.entitlementWriteId
     expect(await counts(standing, ['a'])).toEqual([2])
   })
 
@@ -90,6 +91,14 @@ describe('EntitlementCache', () => {
     expect(await counts(at(3), ['a'])).toBeUndefined()
     expect(held.size).toBe(0)
     expect(await counts(at(2), ['a'])).toEqual([1])
+  })
+
+  it('keeps nothing of the same version of another history', async () => {
+    const { counts, held, now } = world()
+    now.writeId = 'restored'
+    expect(await counts(at(1), ['a'])).toBeUndefined()
+    expect(held.size).toBe(0)
+    expect(await counts(at(1, 'restored'), ['a'])).toEqual([1])
   })
 
   it('lets everybody who asks for the same at once wait for one read', async () => {
@@ -153,5 +162,47 @@ describe('EntitlementCache', () => {
       const keys = Array.from({ length: 250 }, (_, i) => `k${from + i}`)
       expect((await counts(at(1), ['a', ...keys]))?.[0]).toBe(1)
     }
+  })
+
+  it('keeps no more than its memory holds, and forgets first who was asked about longest ago', async () => {
+    const { cache, values, reads, held } = world()
+    values.set('a', { value: { text: 'x'.repeat(2 ** 20) }, enforcement: 'DecisionApi' })
+    const ask = (organization: string) => cache.read(organization, at(1), ['a'])
+    for (let i = 0; i < 60; i++) await ask(`o${i}`)
+    await ask('o0')
+    expect(reads.length).toBe(60)
+    for (let i = 60; i < 70; i++) await ask(`o${i}`)
+    held.clear()
+    await ask('o0')
+    expect(reads.length).toBe(70)
+    await ask('o1')
+    expect(reads.length).toBe(71)
+  })
+
+  describe('for tokens', () => {
+    const claim = (count: number): Entitlement => ({ value: { count }, enforcement: 'Claims' })
+
+    it('has the values of Claims mode, read once for a version', async () => {
+      const { cache, make, values, reads, now } = world()
+      for (const key of ['b', 'c']) values.set(key, claim(2))
+      const both = { b: { count: 2 }, c: { count: 2 } }
+      expect(await cache.claims('acme', at(1))).toEqual(both)
+      expect(await cache.claims('acme', at(1))).toEqual(both)
+      expect(await make().claims('acme', at(1))).toEqual(both)
+      expect(reads).toEqual(['all'])
+      values.delete('b')
+      now.version = 2
+      expect(await cache.claims('acme', at(1))).toEqual(both)
+      expect(await cache.claims('acme', at(2))).toEqual({ c: { count: 2 } })
+    })
+
+    it('has none rather than those of another version, and asks again after a failure', async () => {
+      const { cache, now } = world()
+      expect(await cache.claims('acme', at(2))).toBeUndefined()
+      now.failing = true
+      await expect(cache.claims('acme', at(1))).rejects.toThrow('down')
+      now.failing = false
+      expect(await cache.claims('acme', at(1))).toEqual({})
+    })
   })
 })

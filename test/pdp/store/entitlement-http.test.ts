@@ -16,7 +16,7 @@ const UNAVAILABLE = expect.objectContaining({ code: 'store_unavailable' })
 describe('httpEntitlements', () => {
   let store: Store
   let gates: Gates
-  const make = (options: { fetch?: SourceFetch; secret?: string; url?: string } = {}) =>
+  const make = (options: { fetch?: SourceFetch; secret?: string; url?: string; clock?: () => number } = {}) =>
     httpEntitlements({ url: gates.url, secret: GATES_SECRET, store, fetch, deadlineMs: 300, ...options })
   const announce = () => store.write('acme', [{ kind: 'entitlements' }], { context })
   const ask = () => make().read('acme', ['feature.a'])
@@ -128,11 +128,66 @@ describe('httpEntitlements', () => {
       asked++
       return new Promise(() => undefined)
     }
-    const source = make({ fetch: hang })
+    let nowMs = 0
+    const source = make({ fetch: hang, clock: () => nowMs })
     const all = await Promise.allSettled(Array.from({ length: 257 }, () => source.read('acme', ['feature.a'])))
     expect([all.filter(({ status }) => status === 'rejected').length, asked]).toEqual([257, 256])
+    nowMs += 500
     await source.read('acme', ['feature.a']).catch(() => undefined)
     expect(asked).toBe(257)
+  })
+
+  describe('that does not answer', () => {
+    let nowMs = 0
+    const source = () =>
+      httpEntitlements({ url: gates.url, secret: GATES_SECRET, store, fetch, deadlineMs: 300, clock: () => nowMs })
+
+    it('is left alone after three failures in a row, and asked again by one after half a second', async () => {
+      const asked = source()
+      const read = () => asked.read('acme', ['feature.a'])
+      gates.misbehave(answering('{}', 500))
+      for (let i = 0; i < 10; i++) await expect(read()).rejects.toEqual(UNAVAILABLE)
+      expect(gates.requests.length).toBe(3)
+      nowMs += 500
+      const again = await Promise.allSettled(Array.from({ length: 5 }, read))
+      expect([again.every(({ status }) => status === 'rejected'), gates.requests.length]).toEqual([true, 4])
+      gates.misbehave(null)
+      await expect(read()).rejects.toEqual(UNAVAILABLE)
+      nowMs += 1_000
+      expect((await read()).values.get('feature.a')).toEqual(ON)
+      expect((await read()).values.size).toBe(1)
+    })
+
+    it('costs its deadline a few questions, not all', async () => {
+      gates.misbehave(() => undefined)
+      const asked = source()
+      const startedMs = performance.now()
+      for (let i = 0; i < 50; i++) await expect(asked.read('acme', ['feature.a'])).rejects.toEqual(UNAVAILABLE)
+      expect([gates.requests.length, performance.now() - startedMs < 2_000]).toEqual([3, true])
+    })
+
+    it.each([
+      ['a wrong answer', answering('{}')],
+      ['no JSON', answering('<html>')],
+      ['a refusal', answering('{}', 403)],
+    ])('is not taken for dead because of %s', async (_, listener) => {
+      gates.misbehave(listener)
+      const asked = source()
+      for (let i = 0; i < 10; i++) await expect(asked.read('acme', ['feature.a'])).rejects.toEqual(UNAVAILABLE)
+      expect(gates.requests.length).toBe(10)
+    })
+  })
+
+  it('mints tokens from what it keeps, and asks for the gates of a new version once', async () => {
+    gates.set('acme', 'feature.a', { value: { enabled: true }, enforcement: 'Claims' })
+    const pdp = createPdp({ store, entitlements: make() })
+    for (let i = 0; i < 5; i++)
+      expect(await pdp.claimsEntitlements('acme')).toEqual({ version: 0, values: { 'feature.a': { enabled: true } } })
+    expect(gates.requests.length).toBe(1)
+    gates.set('acme', 'feature.a', null)
+    await announce()
+    expect(await pdp.claimsEntitlements('acme')).toEqual({ version: 1, values: {} })
+    expect(gates.requests.length).toBe(2)
   })
 
   it('reads anew when a change is announced while it reads', async () => {

@@ -1,0 +1,42 @@
+/** Leaves alone for a while what has failed several times in a row, so that nobody waits for an answer that will not come. */
+
+export type Circuit = {
+  /** Null: leave it alone now. Otherwise to be called once, with whether there was an answer, good or bad. */
+  begin(): ((answered: boolean) => void) | null
+}
+
+/**
+ * After `failuresMax` failures in a row it rests `restMs`, then lets one attempt through, and rests twice as long after each
+ * that fails, at most `restMsMax`. `clock`: monotonic milliseconds.
+ */
+export function createCircuit(options: {
+  readonly failuresMax: number
+  readonly restMs: number
+  readonly restMsMax: number
+  readonly clock: () => number
+}): Circuit {
+  const { failuresMax, restMs, restMsMax, clock } = options
+  let failures = 0
+  let restUntilMs = Number.NEGATIVE_INFINITY
+  let trying = false
+
+  const rests = (): boolean => failures >= failuresMax
+  function note(answered: boolean, attempt: { readonly atRest: boolean }): void {
+    if (attempt.atRest) trying = false
+    if (answered) failures = 0
+    // Attempts that began before the rest say nothing new by failing.
+    else if (!rests() || attempt.atRest) {
+      failures += 1
+      if (rests()) restUntilMs = clock() + Math.min(restMsMax, restMs * 2 ** (failures - failuresMax))
+    }
+  }
+
+  return {
+    begin() {
+      const atRest = rests()
+      if (atRest && (trying || clock() < restUntilMs)) return null
+      trying = atRest
+      return (answered) => note(answered, { atRest })
+    },
+  }
+}
