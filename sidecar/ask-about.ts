@@ -1,5 +1,5 @@
 /** `explain --token`: judges a request with a real token as the sidecar would, and says what comes out and why. */
-import type { IncomingMessage } from 'node:http'
+import { type ClientRequest, imaginedRequest } from './client.ts'
 import { denialStatus } from './deny.ts'
 import { enforce } from './enforce.ts'
 import { createEngine, createEngineParts, type EngineDeps, type LoadedConfig } from './engine.ts'
@@ -27,7 +27,11 @@ export async function askAbout(
   const engine = createEngine(config, { ...deps, limits, parts: createEngineParts() })
   try {
     const { body } = request
-    const arrival = { req: toMessage(request, config), readBody: async () => Buffer.from(body ?? ''), upgrade: false }
+    const arrival = {
+      client: toRequest(request, config),
+      readBody: async () => Buffer.from(body ?? ''),
+      upgrade: false,
+    }
     const judged = await enforce(arrival, engine.enforcing)
     if (judged.kind === 'permit' && judged.shadowed === null)
       return { allowed: true, verdict: 'allowed', reason: 'every check holds' }
@@ -40,12 +44,10 @@ export async function askAbout(
   }
 }
 
-/** What Node's parser would have made of the request. */
-function toMessage({ method, url, token, headers, body }: AskedRequest, { file }: LoadedConfig): IncomingMessage {
+function toRequest({ method, url, token, headers, body }: AskedRequest, { file }: LoadedConfig): ClientRequest {
   const absolute = /^https?:\/\/([^/?#]+)/i.exec(url)?.[1]
   const fields = [['Host', absolute ?? file.hosts[0] ?? ''], ['Authorization', `Bearer ${token}`], ...headers]
   if (body !== null)
     fields.push(['Content-Length', String(Buffer.byteLength(body))], ['Content-Type', 'application/json'])
-  // The pipeline reads these members and no others.
-  return { method, url, httpVersion: '1.1', rawHeaders: fields.flat() } as unknown as IncomingMessage
+  return imaginedRequest({ method, target: url, raw: fields.flat() })
 }

@@ -1,12 +1,12 @@
 /** Reads bounded JSON bodies and takes single members out of them without believing either of two equal keys. */
-import type { IncomingMessage } from 'node:http'
 import type { Check } from './checks.ts'
+import type { ClientRequest } from './client.ts'
 import { malformed, RequestError } from './errors.ts'
 import type { InboundRequest } from './inbound.ts'
 
 /** Throws RequestError for another media type, coding or charset, for too many bytes, or when the client stops or goes away. */
 export async function readBody(
-  req: IncomingMessage,
+  client: ClientRequest,
   request: InboundRequest,
   { bytesMax, timeoutMs }: { readonly bytesMax: number; readonly timeoutMs: number },
 ): Promise<Buffer> {
@@ -21,20 +21,23 @@ export async function readBody(
   try {
     return await Promise.race([collect(), timeout])
   } catch (err) {
-    throw err instanceof RequestError ? err : malformed('The body did not arrive completely')
+    throw err instanceof RequestError ? err : incomplete()
   } finally {
     clearTimeout(timer)
   }
 
   async function collect(): Promise<Buffer> {
-    for await (const chunk of req.iterator({ destroyOnReturn: false })) {
+    for await (const chunk of client.body.iterator({ destroyOnReturn: false })) {
       size += chunk.length
       if (size > bytesMax) throw tooLarge(bytesMax)
       chunks.push(chunk)
     }
+    if (!client.complete()) throw incomplete()
     return Buffer.concat(chunks)
   }
 }
+
+const incomplete = (): RequestError => malformed('The body did not arrive completely')
 
 const tooLarge = (bytesMax: number): RequestError =>
   new RequestError('request_too_large', `This route reads the body, which may have ${bytesMax} bytes at most`)

@@ -1,9 +1,9 @@
 /** The only table of status numbers: what a client is told when its request is not forwarded, or the upstream fails. */
-import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { PROBLEM_MEDIA_TYPE, type ProblemCode, type ProblemMembers, problem } from '../pdp/process/problems.ts'
 import { type ChallengeError, type ChallengeScheme, challenge } from '../pdp/token/challenge.ts'
 import { PROOF_ALGORITHMS } from '../pdp/token/dpop.ts'
+import type { ClientAnswer } from './client.ts'
 import type { StepUp } from './step-up.ts'
 
 type Row = {
@@ -121,7 +121,7 @@ function describeStepUp(stepUp: StepUp | undefined): { acr_values?: string; max_
 }
 
 /** With `close`, the connection ends: what is left of the request's body is not read. */
-export function sendDenial(res: ServerResponse, answer: DenialAnswer, { close }: { close: boolean }): void {
+export function sendDenial(res: ClientAnswer, answer: DenialAnswer, { close }: { close: boolean }): void {
   if (res.headersSent || res.destroyed) return void res.destroy()
   res.writeHead(answer.status, close ? [...answer.fields, 'connection', 'close'] : [...answer.fields])
   res.end(answer.body)

@@ -1,5 +1,4 @@
 /** The path of a request, in order. Read this first: what is not permitted here does not reach the upstream. */
-import type { IncomingMessage } from 'node:http'
 import { type Credentials, parseAuthorization } from '../pdp/token/authorization.ts'
 import type { AccessClaims } from '../pdp/token/claims.ts'
 import type { ProofVerifier } from '../pdp/token/dpop.ts'
@@ -7,6 +6,7 @@ import { TokenError } from '../pdp/token/errors.ts'
 import type { TokenVerifier } from '../pdp/token/verify.ts'
 import { usesBody } from './body.ts'
 import { buildQuestions, type Questions } from './checks.ts'
+import type { ClientRequest } from './client.ts'
 import { type Denial, denialOf, denied, isShadowable, type Known, problemOf, refused, type Verdict } from './denial.ts'
 import { RequestError } from './errors.ts'
 import { checkHandshake } from './handshake.ts'
@@ -57,7 +57,7 @@ export type EnforceDeps = {
 }
 /** The request, and how to get its body when a check needs it. */
 export type Arrival = {
-  readonly req: IncomingMessage
+  readonly client: ClientRequest
   readonly readBody: (request: InboundRequest) => Promise<Buffer>
   /** The client asks for a WebSocket connection. */
   readonly upgrade: boolean
@@ -75,7 +75,7 @@ export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Perm
 }
 
 async function judge(arrival: Arrival, deps: EnforceDeps, known: Known): Promise<Permit | Denial | OwnAnswer> {
-  const request = readInbound(arrival.req) // RequestError
+  const request = readInbound(arrival.client) // RequestError
   if (!deps.hosts.has(request.host.hostname)) throw new RequestError('host_unknown', 'No route is for this host')
   const match = matchRequest(deps.routes, request) // RequestError
   if (match.kind !== 'route')

@@ -1,9 +1,8 @@
 /** One request from its arrival to its end: judged, recorded, then forwarded or refused, and cut when its permission ends. */
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Duplex } from 'node:stream'
 import type { ProblemCode } from '../pdp/process/problems.ts'
 import { readBody } from './body.ts'
+import type { ClientAnswer, ClientRequest, Upgrade } from './client.ts'
 import { createCut } from './cut.ts'
 import { decisionLine, type Judged } from './decision-log.ts'
 import { type DenialMembers, describeDenial, OWN_STATUS, sendDenial } from './deny.ts'
@@ -36,11 +35,9 @@ export type ExchangeDeps = {
   /** Ends with `end` when the sidecar drains; returns what to call when the connection has ended. */
   readonly holdTunnel: (end: () => void) => () => void
 }
-/** What arrived with a WebSocket handshake. */
-export type Upgrade = { readonly socket: Duplex; readonly head: Buffer }
 type Serving = {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
+  readonly client: ClientRequest
+  readonly res: ClientAnswer
   readonly upgrade: Upgrade | null
   readonly requestId: string
   /** The client waits for 100 (Continue), and was not told yet. */
@@ -49,22 +46,22 @@ type Serving = {
 
 /** Never rejects. */
 export async function serve(
-  req: IncomingMessage,
-  res: ServerResponse,
+  client: ClientRequest,
+  res: ClientAnswer,
   options: { readonly expectsContinue: boolean; readonly upgrade: Upgrade | null; readonly deps: ExchangeDeps },
 ): Promise<void> {
   const { deps, expectsContinue, upgrade } = options
   const startedMs = performance.now()
-  const serving: Serving = { req, res, upgrade, requestId: requestIdOf(req), awaitsContinue: expectsContinue }
+  const serving: Serving = { client, res, upgrade, requestId: requestIdOf(client), awaitsContinue: expectsContinue }
   try {
     const readJson = (request: InboundRequest): Promise<Buffer> => {
       sendContinue(serving)
-      return readBody(req, request, { bytesMax: deps.bodyBytesMax, timeoutMs: deps.limits.bodyReadMs })
+      return readBody(client, request, { bytesMax: deps.bodyBytesMax, timeoutMs: deps.limits.bodyReadMs })
     }
-    const judged = await enforce({ req, readBody: readJson, upgrade: upgrade !== null }, deps.enforcing)
+    const judged = await enforce({ client, readBody: readJson, upgrade: upgrade !== null }, deps.enforcing)
     record(serving, judged, { deps, durationMs: performance.now() - startedMs })
     // The parser may have refused the rest of the message meanwhile, or the client may be gone.
-    if (req.socket.destroyed || req.socket.writableEnded) return
+    if (client.gone()) return
     await act(serving, judged, deps)
   } catch (err) {
     deps.log.error({ event: 'request_failed', request_id: serving.requestId, err })
@@ -75,15 +72,13 @@ export async function serve(
 async function act(serving: Serving, judged: Judged, deps: ExchangeDeps): Promise<void> {
   if (judged.kind === 'denial') return refuse(serving, judged, deps)
   if (judged.kind !== 'permit') return answerAlone(serving, judged, deps)
-  const { req, res, requestId, upgrade } = serving
+  const { client, res, requestId, upgrade } = serving
   const forwarding: Forwarding = {
-    req,
+    client,
     res,
     requestId,
-    peerAddress: req.socket.remoteAddress ?? '',
-    scheme: 'encrypted' in req.socket ? 'https' : 'http',
     sendContinue: () => sendContinue(serving),
-    answerFields: ['x-request-id', requestId, ...closing(deps), ...nonceFor(judged, deps)],
+    answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(judged, deps)],
     cut: createCut(),
   }
   const over = beginLifetime(judged, { forwarding, route: judged.route.id }, deps)
@@ -98,7 +93,9 @@ async function act(serving: Serving, judged: Judged, deps: ExchangeDeps): Promis
   refuse(serving, { code: result.code, members: {} }, deps)
 }
 
-const closing = (deps: ExchangeDeps): string[] => (deps.draining() ? ['connection', 'close'] : [])
+/** HTTP/2 says it for the whole connection, by GOAWAY. */
+const closing = ({ version }: ClientRequest, deps: ExchangeDeps): string[] =>
+  version !== '2' && deps.draining() ? ['connection', 'close'] : []
 
 /** RFC 9449 section 8.2: a nonce that ages is replaced with the answer to a request that was good. */
 function nonceFor({ request, identity }: Permit, deps: ExchangeDeps): string[] {
@@ -137,7 +134,7 @@ async function tunnel(
     release()
     over()
   }
-  const result = await openTunnel(permit, { ...forwarding, ...upgrade, onEnd }, deps.forwarding)
+  const result = await openTunnel(permit, { ...forwarding, upgrade, onEnd }, deps.forwarding)
   if (result.kind !== 'opened') onEnd()
   return result
 }
@@ -150,20 +147,21 @@ function sendContinue(serving: Serving): void {
 }
 
 function refuse(
-  { req, res, requestId, upgrade }: Serving,
+  { client, res, requestId, upgrade }: Serving,
   { code, members }: { readonly code: ProblemCode; readonly members: DenialMembers },
   deps: ExchangeDeps,
 ): void {
   const context = { requestId, metadataUrl: deps.metadata?.url ?? null, nonce: deps.proofNonce() }
   // What is left of the body is not read, so nothing can follow it on this connection.
-  const close = deps.draining() || !req.complete || upgrade !== null
+  const close = client.version !== '2' && (deps.draining() || !client.complete() || upgrade !== null)
   sendDenial(res, describeDenial(code, members, context), { close })
 }
 
 function answerAlone({ res, requestId }: Serving, own: OwnAnswer, { metadata }: ExchangeDeps): void {
   const id = ['x-request-id', requestId]
-  if (own.kind === 'options') res.writeHead(OWN_STATUS.options, ['allow', own.allow.join(', '), ...id]).end()
-  else res.writeHead(OWN_STATUS.metadata, ['content-type', 'application/json', ...id]).end(metadata?.body)
+  if (own.kind === 'options') res.writeHead(OWN_STATUS.options, ['allow', own.allow.join(', '), ...id])
+  else res.writeHead(OWN_STATUS.metadata, ['content-type', 'application/json', ...id])
+  res.end(own.kind === 'options' ? undefined : metadata?.body)
 }
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
@@ -171,25 +169,24 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$/
 
 /** The client's own, when it can be told apart from text that would break a log; it reaches the upstream and the client. */
-function requestIdOf(req: IncomingMessage): string {
-  const value = firstField(req, 'x-request-id')
+function requestIdOf(client: ClientRequest): string {
+  const value = firstField(client, 'x-request-id')
   return value !== null && REQUEST_ID.test(value) ? value : randomUUID()
 }
 
-function firstField({ rawHeaders }: IncomingMessage, name: string): string | null {
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2)
-    if (rawHeaders[at]?.length === name.length && rawHeaders[at]?.toLowerCase() === name)
-      return rawHeaders[at + 1] ?? ''
+function firstField({ raw }: ClientRequest, name: string): string | null {
+  for (let at = 0; at + 1 < raw.length; at += 2)
+    if (raw[at]?.length === name.length && raw[at]?.toLowerCase() === name) return raw[at + 1] ?? ''
   return null
 }
 
 function record(
-  { req, requestId }: Serving,
+  { client, requestId }: Serving,
   judged: Judged,
   { deps, durationMs }: { readonly deps: ExchangeDeps; readonly durationMs: number },
 ): void {
-  const traceId = TRACEPARENT.exec(firstField(req, 'traceparent') ?? '')?.[1] ?? null
-  const about = { requestId, method: req.method ?? '', traceId, durationMs, subjects: deps.subjectsInLog }
+  const traceId = TRACEPARENT.exec(firstField(client, 'traceparent') ?? '')?.[1] ?? null
+  const about = { requestId, method: client.method, traceId, durationMs, subjects: deps.subjectsInLog }
   const line = decisionLine(judged, about)
   deps.metrics.judged(line.route ?? '', line)
   deps.log[line.reason === 'internal' ? 'error' : 'info'](line)

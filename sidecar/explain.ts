@@ -77,6 +77,7 @@ function toInbound({ method, target: text, headers = [] }: ExplainedRequest, fil
   const target = parseTarget(text)
   const hostField = target.authority ?? file.hosts[0] ?? ''
   return {
+    version: '1.1',
     method,
     target,
     hostField,

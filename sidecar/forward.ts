@@ -1,8 +1,8 @@
 /** Sends a permitted request to the upstream and its answer back, streaming both ways with back-pressure. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { ProblemCode } from '../pdp/process/problems.ts'
+import type { ClientAnswer, ClientRequest } from './client.ts'
 import type { Cut } from './cut.ts'
 import type { Permit } from './enforce.ts'
 import { RequestError } from './errors.ts'
@@ -11,11 +11,9 @@ import { announcedTrailers, passingTrailers, streamBody } from './request-body.t
 import type { TrailerSender } from './upstream-trailers.ts'
 
 export type Forwarding = {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
+  readonly client: ClientRequest
+  readonly res: ClientAnswer
   readonly requestId: string
-  readonly peerAddress: string
-  readonly scheme: 'http' | 'https'
   /** Tells a client that waits for it to send its body. */
   readonly sendContinue: () => void
   /** Fields to add to the answer, in turn. */
@@ -66,8 +64,9 @@ const wasClosed = (err: Error): boolean => CLOSED_CODES.has(codeOf(err))
 
 /** Names and values in turn for the upstream, without framing. */
 export function fieldsFor({ request, route, identity }: Permit, forwarding: Forwarding, rules: HeaderRules): string[] {
-  const { peerAddress, scheme, requestId } = forwarding
-  const own = { host: request.hostField, peerAddress, scheme, requestId, identity }
+  const { client, requestId } = forwarding
+  const { version, hostField: host } = request
+  const own = { version, host, peerAddress: client.peerAddress(), scheme: client.scheme, requestId, identity }
   return upstreamFields({ ...request, rules, forwardToken: route.forwardToken, own })
 }
 
@@ -86,7 +85,7 @@ function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Pr
       deps.upstream.dispatch(named({ method, path, headers, body }, deps), handler)
     else {
       const passing = { request, rules: deps.rules, announced }
-      const trailers = (): [string, string][] => passingTrailers(forwarding.req.rawTrailers, passing)
+      const trailers = (): [string, string][] => passingTrailers(forwarding.client.trailers(), passing)
       deps.trailerSender.send({ method, path, headers, body, announced, trailers }, handler)
     }
   } catch (err) {
@@ -114,6 +113,12 @@ export function createHandler(
     abort?.(new Error('the client is gone'))
     resolve({ kind: 'abandoned' })
   }
+  const fail = (cause: Error): void => {
+    res.off('close', gone)
+    over = true
+    abort?.(cause)
+    resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
+  }
   res.once('close', gone)
   cut.listen((code) => {
     over = true
@@ -134,7 +139,12 @@ export function createHandler(
       if (status < 200 || over) return
       const fields = downstreamFields(rawFields(controller.rawHeaders))
       ordered = isEventStream(fields)
-      res.writeHead(status, fields.concat(answerFields))
+      try {
+        res.writeHead(status, fields.concat(answerFields))
+      } catch (cause) {
+        // The upstream's fields cannot be sent on.
+        return fail(cause instanceof Error ? cause : new Error(String(cause)))
+      }
       // Whoever waits for the first event waits for the header section before.
       if (ordered) res.flushHeaders()
       resolve({ kind: 'answered', status })
@@ -160,7 +170,7 @@ export function createHandler(
 }
 
 /** A stream of events has no length, and half an event counts as none: it may end here, with the reason in a trailer. */
-function endInOrder(res: ServerResponse, code: ProblemCode): void {
+function endInOrder(res: ClientAnswer, code: ProblemCode): void {
   res.addTrailers([['portcullis-problem', code]])
   res.end()
 }
@@ -185,10 +195,10 @@ export function rawFields(raw: Dispatcher.DispatchController['rawHeaders']): str
 
 function bodyOf(
   permit: Permit,
-  { req, sendContinue }: Forwarding,
+  { client, sendContinue }: Forwarding,
   { bodyIdleMs }: ForwardDeps,
 ): Buffer | Readable | null {
   if (permit.body !== null) return permit.body
   if (permit.request.bodyBytes === 0) return null
-  return streamBody({ req, sendContinue, idleMs: bodyIdleMs })
+  return streamBody({ client, sendContinue, idleMs: bodyIdleMs })
 }

@@ -105,6 +105,8 @@ export function createHeaderRules(strip: readonly string[]): HeaderRules {
 
 /** What the sidecar itself says to the upstream, about a judged request. Null: that field is not sent. */
 export type OwnFields = {
+  /** Of HTTP, as the client speaks it. */
+  readonly version: string
   readonly host: string
   readonly peerAddress: string
   readonly scheme: 'http' | 'https'
@@ -134,7 +136,7 @@ export function upstreamFields(options: {
     const passes = !rules.strips(folded) || (forwardToken && CREDENTIAL_FIELDS.includes(folded)) || folded === 'via'
     if (passes && !connectionListed.has(folded)) fields.push(raw[2 * at] ?? '', raw[2 * at + 1] ?? '')
   }
-  fields.push('host', own.host, 'via', '1.1 portcullis', 'x-request-id', own.requestId)
+  fields.push('host', own.host, 'via', `${own.version} portcullis`, 'x-request-id', own.requestId)
   fields.push('x-forwarded-for', own.peerAddress, 'x-forwarded-host', own.host, 'x-forwarded-proto', own.scheme)
   if (own.identity !== null) pushIdentity(fields, own.identity)
   return fields

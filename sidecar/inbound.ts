@@ -1,10 +1,11 @@
 /** Reads one request off the wire into what the pipeline judges: framing (RFC 9112 sections 6 and 7), host, target, fields. */
-import type { IncomingMessage } from 'node:http'
+import type { ClientRequest } from './client.ts'
 import { malformed, RequestError } from './errors.ts'
 import { foldName, splitList } from './headers.ts'
 import { type Authority, parseAuthority, parseTarget, type RequestTarget } from './target.ts'
 
 export type InboundRequest = {
+  readonly version: ClientRequest['version']
   readonly method: string
   readonly target: RequestTarget
   readonly host: Authority
@@ -18,7 +19,7 @@ export type InboundRequest = {
   readonly connectionListed: ReadonlySet<string>
   readonly authorization: readonly string[]
   readonly proofs: readonly string[]
-  /** Null: the body is chunked. 0: there is none. */
+  /** Null: its end will show. 0: there is none. */
   readonly bodyBytes: number | null
 }
 
@@ -27,22 +28,25 @@ const FIELDS_MAX = 100
 const UNLISTABLE = new Set(['host', 'content-length', 'transfer-encoding'])
 const NONE: ReadonlySet<string> = new Set()
 
-/** Throws RequestError. `req` must come from a strict parser that keeps all fields. */
-export function readInbound(req: IncomingMessage): InboundRequest {
-  const raw = req.rawHeaders
+/** Throws RequestError. `client` must come from a strict parser that keeps all fields. */
+export function readInbound(client: ClientRequest): InboundRequest {
+  const { version, method, raw, fault } = client
+  if (fault !== null) throw malformed(fault)
+  if (method === 'CONNECT') throw new RequestError('method_unsupported', 'No tunnel is made')
   if (raw.length > 2 * FIELDS_MAX) throw new RequestError('headers_too_large', `More than ${FIELDS_MAX} header fields`)
   const names: string[] = []
   const found = collectFields(raw, names)
-  const bodyBytes = readFraming(req, found)
+  const bodyBytes = readFraming(client, found)
   const [hostField] = found.host
   if (hostField === undefined || found.host.length > 1) throw malformed('There must be exactly one Host field')
   const host = parseAuthority(hostField)
-  const target = parseTarget(req.url ?? '')
+  const target = parseTarget(client.target)
   // RFC 9112 section 3.2.2 lets the target win; two names for one request are refused instead.
   if (target.authority !== null && target.authority.toLowerCase() !== hostField.toLowerCase())
     throw malformed('The request target and the Host field name different hosts')
   return {
-    method: req.method ?? '',
+    version,
+    method,
     target,
     host,
     hostField,
@@ -87,20 +91,20 @@ function collectFields(raw: readonly string[], names: string[]): Found {
   return found
 }
 
-function readFraming(req: IncomingMessage, found: Found): number | null {
+function readFraming({ version, bodiless }: ClientRequest, found: Found): number | null {
   const encodings = found['transfer-encoding']
   const lengths = found['content-length']
   if (found.expect.some((value) => value.toLowerCase() !== '100-continue'))
     throw malformed('The only expectation that can be met is 100-continue')
   if (encodings.length > 0) {
-    if (req.httpVersion !== '1.1') throw malformed('Transfer-Encoding needs HTTP/1.1')
+    if (version !== '1.1') throw malformed('Transfer-Encoding needs HTTP/1.1')
     if (lengths.length > 0) throw malformed('Transfer-Encoding and Content-Length are both there')
     if (encodings.length > 1 || encodings[0]?.toLowerCase() !== 'chunked')
       throw malformed('The only transfer coding that is accepted is chunked')
     return null
   }
   const [length] = lengths
-  if (length === undefined) return 0
+  if (length === undefined) return version === '2' && !bodiless ? null : 0
   if (lengths.length > 1 || !/^\d{1,15}$/.test(length)) throw malformed('Content-Length is not one number')
   return Number(length)
 }

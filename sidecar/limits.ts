@@ -13,6 +13,10 @@ export const DEFAULT_LIMITS = {
   /** Between two requests of a connection; longer than load balancers keep theirs. */
   keepAliveMs: 65_000,
   connectionsMax: 10_000,
+  /** Requests under way on one HTTP/2 connection; over all of them it is `connectionsMax` too. */
+  http2StreamsMax: 100,
+  /** Frames without a request or a body (PING, RST_STREAM, SETTINGS…) that may come at once; a tenth of it each second. */
+  http2EmptyFramesMax: 1_000,
   upstreamConnectMs: 5_000,
   /** From the request to the header section of the upstream's answer. */
   upstreamHeadersMs: 60_000,

@@ -1,4 +1,4 @@
-/** The data port: a strict HTTP/1.1 parser whose every refusal is a problem document, and an end that loses no request. */
+/** The data port: strict parsers whose every refusal is a problem document, and an end that loses no request. */
 import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -6,17 +6,21 @@ import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import { type ListenAddress, listenError } from '../pdp/process/listen.ts'
 import type { ProblemCode } from '../pdp/process/problems.ts'
-import type { Upgrade } from './exchange.ts'
+import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from './client.ts'
+import { createHttp2Server, type Http2Server } from './http2-server.ts'
 import type { SidecarLimits } from './limits.ts'
 import { type Pem, secureOptions } from './material.ts'
+import { chooseProtocol } from './protocol-choice.ts'
 
 export type Listener = {
   /** Throws StartError when the address cannot be had. */
   listen(address: ListenAddress): Promise<ListenAddress>
   /** Takes another certificate for connections from now on. Throws when it is not usable. */
   replaceCertificate(certificate: Pem): void
-  /** True once `close` was called: answers then end their connection. */
+  /** True once `withdraw` or `close` was called: answers then end their connection. */
   draining(): boolean
+  /** Sends each client elsewhere with its next answer. Connections and requests are still taken. */
+  withdraw(): void
   /** Takes no further connections, waits for requests under way for at most `drainMs`, then cuts them. */
   close(): Promise<void>
 }
@@ -25,10 +29,10 @@ export type ListenerOptions = {
   /** Of the data port; null: plain text. */
   readonly certificate: Pem | null
   /** `expectsContinue`: the client waits for 100 (Continue) before it sends its body. */
-  readonly onRequest: (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void
+  readonly onRequest: (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void
   /** True for a WebSocket handshake on a route that takes them; any other upgrade is an ordinary request. */
   readonly mayUpgrade: (req: IncomingMessage) => boolean
-  readonly onUpgrade: (req: IncomingMessage, res: ServerResponse, upgrade: Upgrade) => void
+  readonly onUpgrade: (client: ClientRequest, res: ClientAnswer, upgrade: Upgrade) => void
   /** What never became a request. The answer is written to the connection, which then ends. */
   readonly onRefused: (connection: Duplex, code: ProblemCode) => void
 }
@@ -58,7 +62,7 @@ export function createListener(options: ListenerOptions): Listener {
 
   function accept(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
     current.set(req.socket, res)
-    onRequest(req, res, expectsContinue)
+    onRequest(http1Request(req), res, expectsContinue)
   }
   server.on('request', (req, res) => accept(req, res, false))
   server.on('checkContinue', (req, res) => accept(req, res, true))
@@ -67,7 +71,7 @@ export function createListener(options: ListenerOptions): Listener {
     const res = answerOver(req, socket)
     socket.on('error', () => socket.destroy())
     current.set(socket, res)
-    onUpgrade(req, res, { socket, head })
+    onUpgrade(http1Request(req), res, { socket, head, release: () => release(res, socket) })
   })
   server.on('connect', (_req, connection) => onRefused(connection, 'method_unsupported'))
   server.on('clientError', (err, connection) => {
@@ -75,22 +79,35 @@ export function createListener(options: ListenerOptions): Listener {
     if (code === null || current.get(connection)?.headersSent === true) connection.destroy()
     else onRefused(connection, code)
   })
+  const http2 = createHttp2Server({ limits, onRequest })
+  const choice = chooseProtocol(server, {
+    timeoutMs: limits.headersTimeoutMs,
+    onHttp2: http2.accept,
+    onLate: (connection) => onRefused(connection, 'request_timeout'),
+  })
 
   return {
     listen: (address) => listenOn(server, address),
     draining: () => draining,
+    withdraw() {
+      draining = true
+      http2.withdraw()
+    },
     replaceCertificate(next) {
       if (server instanceof TlsServer) server.setSecureContext(secureOptions(next))
     },
     async close() {
       draining = true
-      if (server.listening) await drain(server, limits.drainMs)
+      choice.close()
+      if (server.listening) await drain(server, http2, limits.drainMs)
     },
   }
 }
 
 function createHttpServer(certificate: Pem | null, options: ServerOptions): Server {
-  return certificate === null ? createServer(options) : createTlsServer({ ...options, ...secureOptions(certificate) })
+  return certificate === null
+    ? createServer(options)
+    : createTlsServer({ ...options, ...secureOptions(certificate), ALPNProtocols: ['h2', 'http/1.1'] })
 }
 
 /** Node lets go of a connection that is to be upgraded; until then it is answered like any other. */
@@ -103,6 +120,13 @@ function answerOver(req: IncomingMessage, socket: Duplex): ServerResponse {
     socket.end()
   })
   return res
+}
+
+/** The answer lets go of a connection that is no longer HTTP. */
+function release(res: ServerResponse, socket: Duplex): void {
+  res.removeAllListeners('close')
+  if (res.socket !== null) res.detachSocket(res.socket)
+  socket.removeAllListeners('error')
 }
 
 /** Null when there is nobody left to tell. */
@@ -128,10 +152,14 @@ async function listenOn(server: Server, address: ListenAddress): Promise<ListenA
 const portOf = (address: AddressInfo | string | null): number =>
   address === null || typeof address === 'string' ? 0 : address.port
 
-async function drain(server: Server, drainMs: number): Promise<void> {
+async function drain(server: Server, http2: Http2Server, drainMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
-  const timer = setTimeout(() => server.closeAllConnections(), drainMs)
+  http2.drain()
+  const timer = setTimeout(() => {
+    server.closeAllConnections()
+    http2.destroy()
+  }, drainMs)
   await closed
   clearTimeout(timer)
 }

@@ -1,32 +1,33 @@
 /** The body of a request as a stream of its own, with back-pressure, and what of its trailers may follow it. */
-import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
+import type { ClientRequest } from './client.ts'
 import { RequestError } from './errors.ts'
 import { foldName, type HeaderRules, splitList } from './headers.ts'
 import type { InboundRequest } from './inbound.ts'
 
 /** Whoever destroys it does not destroy the client's connection. */
 export function streamBody({
-  req,
+  client,
   sendContinue,
   idleMs,
 }: {
-  readonly req: IncomingMessage
+  readonly client: ClientRequest
   /** Tells a client that waits for it to send its body. */
   readonly sendContinue: () => void
   /** Between two pieces. */
   readonly idleMs: number
 }): Readable {
+  const source = client.body
   let idle: NodeJS.Timeout | undefined
   const body = new Readable({
     read() {
       sendContinue()
       idle ??= setTimeout(() => body.destroy(new RequestError('request_timeout', 'the body stopped')), idleMs)
-      req.resume()
+      source.resume()
     },
     destroy(err, done) {
       clearTimeout(idle)
-      req.off('data', onData).off('end', onEnd).off('close', onClose)
+      source.off('data', onData).off('end', onEnd).off('close', onClose)
       done(err)
     },
   })
@@ -35,14 +36,16 @@ export function streamBody({
     if (body.push(chunk)) return
     clearTimeout(idle)
     idle = undefined
-    req.pause()
+    source.pause()
   }
-  const onEnd = (): void => void body.push(null)
+  const onEnd = (): void => {
+    if (client.complete()) body.push(null)
+  }
   const onClose = (): void => {
-    if (!req.complete) body.destroy(new Error('the client did not send its whole body'))
+    if (!client.complete()) body.destroy(new Error('the client did not send its whole body'))
   }
-  req.pause()
-  req.on('data', onData).on('end', onEnd).on('close', onClose)
+  source.pause()
+  source.on('data', onData).on('end', onEnd).on('close', onClose)
   return body
 }
 

@@ -1,13 +1,14 @@
 /** Puts the parts of a sidecar together: one listener, and the engine of the configuration in force. */
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ConfigError } from '../pdp/process/exit.ts'
 import type { ListenAddress } from '../pdp/process/listen.ts'
 import type { ProblemCode } from '../pdp/process/problems.ts'
+import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from './client.ts'
 import { describeDenial, sendRawDenial } from './deny.ts'
 import { createEngine, createEngineParts, type Engine, type EngineDeps, type LoadedConfig } from './engine.ts'
-import { serve, type Upgrade } from './exchange.ts'
+import { serve } from './exchange.ts'
 import { asksForWebSocket } from './handshake.ts'
 import { readInbound } from './inbound.ts'
 import { createLifetimes } from './lifetimes.ts'
@@ -27,6 +28,8 @@ export type Sidecar = {
   apply(config: LoadedConfig): void
   /** Null when requests can be judged, else what is missing: the keys of an issuer were never loaded, or it is draining. */
   notReady(): string | null
+  /** Is not ready any more and sends its clients elsewhere, but serves all that come: before `close`, until others have heard. */
+  withdraw(): void
   /** Takes no further connections, lets requests finish for at most `drainMs`, and ends. */
   close(): Promise<void>
 }
@@ -38,6 +41,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const { unconfirmedMaxMs, expiryLeewayMs } = limits
   const lifetimes = createLifetimes({ clock, unconfirmedMaxMs, expiryLeewayMs })
   const tunnels = new Set<() => void>()
+  let closing = false
   let engine = start(given.config)
 
   function start(config: LoadedConfig): Engine {
@@ -52,13 +56,13 @@ export function createSidecar(given: SidecarOptions): Sidecar {
 
   function holdTunnel(end: () => void): () => void {
     tunnels.add(end)
-    if (listener.draining()) end()
+    if (closing) end()
     return () => tunnels.delete(end)
   }
 
   function accept(
-    req: IncomingMessage,
-    res: ServerResponse,
+    client: ClientRequest,
+    res: ClientAnswer,
     { expectsContinue = false, upgrade = null }: { expectsContinue?: boolean; upgrade?: Upgrade | null },
   ): void {
     const { config, enforcing, forwarding, metadata, proofNonce, enter } = engine
@@ -69,15 +73,15 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     // Of a WebSocket the connection ends it, not the answer.
     if (upgrade === null) res.once('close', leave)
     else upgrade.socket.once('close', leave)
-    void serve(req, res, { expectsContinue, upgrade, deps: { enforcing, forwarding, ...settings, ...operating } })
+    void serve(client, res, { expectsContinue, upgrade, deps: { enforcing, forwarding, ...settings, ...operating } })
   }
 
   const listener = createListener({
     limits,
     certificate: given.config.material.tls,
-    onRequest: (req, res, expectsContinue) => accept(req, res, { expectsContinue }),
+    onRequest: (client, res, expectsContinue) => accept(client, res, { expectsContinue }),
     mayUpgrade: (req) => asksForWebSocket(req) && takesWebSocket(req, engine),
-    onUpgrade: (req, res, upgrade) => accept(req, res, { upgrade }),
+    onUpgrade: (client, res, upgrade) => accept(client, res, { upgrade }),
     onRefused(connection, code) {
       metrics.judged('', { decision: 'deny', reason: code, duration_ms: 0 })
       refuseRaw(connection, code)
@@ -101,7 +105,9 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       const missing = engine.keyless()
       return missing.length === 0 ? null : `no keys yet of ${missing.join(', ')}`
     },
+    withdraw: listener.withdraw,
     async close() {
+      closing = true
       clearInterval(refreshing)
       const closed = listener.close()
       for (const end of tunnels) end()
@@ -115,7 +121,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
 /** Any doubt is settled by the pipeline, for an ordinary request. */
 function takesWebSocket(req: IncomingMessage, { enforcing }: Engine): boolean {
   try {
-    const match = matchRequest(enforcing.routes, readInbound(req))
+    const match = matchRequest(enforcing.routes, readInbound(http1Request(req)))
     return match.kind === 'route' && match.route.websocket
   } catch {
     return false

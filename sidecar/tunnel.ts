@@ -1,8 +1,8 @@
 /** Opens a WebSocket connection to the upstream for a permitted handshake, and relays it until either end or the permission ends. */
-import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { ProblemCode } from '../pdp/process/problems.ts'
+import type { Upgrade } from './client.ts'
 import type { Cut } from './cut.ts'
 import type { Permit } from './enforce.ts'
 import {
@@ -18,9 +18,7 @@ import { downstreamFields } from './headers.ts'
 import { closeFrame, createFrameFollower } from './websocket.ts'
 
 export type Tunneling = Forwarding & {
-  readonly socket: Duplex
-  /** What the client sent behind its handshake. */
-  readonly head: Buffer
+  readonly upgrade: Upgrade
   /** Called when the connection has ended. */
   readonly onEnd: () => void
 }
@@ -40,8 +38,9 @@ export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDe
       }
       resolve({ kind: 'opened' })
       switchProtocols(tunneling, fields)
-      relay({ client: tunneling.socket, upstream, cut: tunneling.cut, onEnd: tunneling.onEnd })
-      if (tunneling.head.length > 0) upstream.write(tunneling.head)
+      const { upgrade, cut, onEnd } = tunneling
+      relay({ client: upgrade.socket, upstream, cut, onEnd })
+      if (upgrade.head.length > 0) upstream.write(upgrade.head)
     },
   }
   const headers = fieldsFor(permit, tunneling, deps.rules)
@@ -62,21 +61,15 @@ const switchesToWebSocket = (fields: readonly string[]): boolean =>
     (name, at) => at % 2 === 0 && name.toLowerCase() === 'upgrade' && /^websocket$/i.test(fields[at + 1] ?? ''),
   )
 
-/** The response object lets go of its connection, which is no longer HTTP. */
-function switchProtocols({ res, socket, answerFields }: Tunneling, upstreamFields: readonly string[]): void {
-  release(res, socket)
+function switchProtocols({ upgrade, answerFields }: Tunneling, upstreamFields: readonly string[]): void {
+  const { socket } = upgrade
+  upgrade.release()
   const fields = downstreamFields(upstreamFields).concat(answerFields)
   const lines = [`HTTP/1.1 ${SWITCHING} Switching Protocols`, 'Connection: Upgrade', 'Upgrade: websocket']
   for (let at = 0; at + 1 < fields.length; at += 2) {
     if (fields[at]?.toLowerCase() !== 'connection') lines.push(`${fields[at]}: ${fields[at + 1]}`)
   }
   socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
-}
-
-function release(res: ServerResponse, socket: Duplex): void {
-  res.removeAllListeners('close')
-  if (res.socket !== null) res.detachSocket(res.socket)
-  socket.removeAllListeners('error')
 }
 
 /** For the other end to answer a close frame, and for the upstream to end the frame that is under way. */

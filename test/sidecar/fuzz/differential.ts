@@ -2,8 +2,8 @@
  * Looks for bypasses: a handler of a service that runs for a request which the sidecar took for another route's. The
  * sidecar's part is its own parser and route table; what they let through is sent to each service as it would be.
  */
-import type { IncomingMessage } from 'node:http'
 import { Pool } from 'undici'
+import { type ClientRequest, imaginedRequest } from '../../../sidecar/client.ts'
 import { readInbound } from '../../../sidecar/inbound.ts'
 import { matchRequest } from '../../../sidecar/match.ts'
 import { createRouteTable, type RouteTable } from '../../../sidecar/routes.ts'
@@ -62,9 +62,9 @@ export function gateOf(
 }
 
 /** What Node's parser makes of such a request; what it refuses is refused. */
-function message(url: string): IncomingMessage {
-  if (/[\0-\x20\x7f]/.test(url)) throw new Error('the parser refuses it')
-  return { method: 'GET', url, httpVersion: '1.1', rawHeaders: ['Host', 'app.test'] } as unknown as IncomingMessage
+function message(target: string): ClientRequest {
+  if (/[\0-\x20\x7f]/.test(target)) throw new Error('the parser refuses it')
+  return imaginedRequest({ method: 'GET', target, raw: ['Host', 'app.test'] })
 }
 
 export async function fuzz(options: {

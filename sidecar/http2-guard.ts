@@ -1,0 +1,174 @@
+/**
+ * Looks at the frames of a client before the HTTP/2 library does (RFC 9113 section 4), for what that does not tell: how
+ * many fields a header block has, since it drops an ill-formed one without a word, and how many frames carry nothing.
+ */
+
+export type FrameGuard = {
+  /** The next bytes of the connection, its preface included. False: the client floods, and the connection must end. */
+  inspect(chunk: Buffer): boolean
+  /** So many bytes were sent to the client: it may have to say something about them. */
+  sent(bytes: number): void
+  /** How many fields the next header block of this stream had; null: it has none, or it cannot be told. */
+  takeFieldCount(streamId: number): number | null
+}
+
+const PREFACE_BYTES = 24
+const HEADER_BYTES = 9
+/** What we let peers send, which is what they may send unasked (section 6.5.2). */
+const FRAME_BYTES_MAX = 16_384
+const BLOCK_BYTES_MAX = 65_536
+/** Header blocks that the library has not reported yet; more than it keeps streams. */
+const BLOCKS_MAX = 1_000
+
+const DATA = 0x0
+const HEADERS = 0x1
+const WINDOW_UPDATE = 0x8
+const CONTINUATION = 0x9
+const END_STREAM = 0x1
+const END_HEADERS = 0x4
+const PADDED = 0x8
+const PRIORITY = 0x20
+
+/** More than a frame without content has: what a client asked for was sent. */
+const CONTENT_BYTES_MIN = 64
+
+type Frame = { readonly type: number; readonly flags: number; readonly streamId: number; readonly payload: Buffer }
+
+/** `emptyFramesMax`: frames without a request or a body that may come at once; a tenth of it may come each second. */
+export function createFrameGuard(options: {
+  readonly emptyFramesMax: number
+  readonly nowMs: () => number
+}): FrameGuard {
+  const { emptyFramesMax, nowMs } = options
+  const blocks: { readonly streamId: number; readonly count: number | null }[] = []
+  let prefaceLeft = PREFACE_BYTES
+  /** The start of a frame whose end has not come. */
+  let rest: Buffer = Buffer.alloc(0)
+  /** Bytes of a DATA frame that are still to come: nobody here wants to see them. */
+  let skipped = 0
+  let block: Buffer[] = []
+  let blockBytes = 0
+  let budget = emptyFramesMax
+  let countedMs = nowMs()
+
+  function spend(): boolean {
+    if (budget < 1) {
+      const now = nowMs()
+      budget = Math.min(emptyFramesMax, budget + ((now - countedMs) / 1_000) * (emptyFramesMax / 10))
+      countedMs = now
+    }
+    budget -= 1
+    return budget >= 0
+  }
+
+  function take({ type, flags, streamId, payload }: Frame): boolean {
+    if (type !== HEADERS && type !== CONTINUATION) return type === WINDOW_UPDATE || spend()
+    // A block may come in many frames of which each is small: only the first of them is free.
+    if (type === CONTINUATION && !spend()) return false
+    block.push(type === HEADERS ? fragmentOf(payload, flags) : payload)
+    blockBytes += payload.length
+    if (blockBytes > BLOCK_BYTES_MAX) return false
+    if ((flags & END_HEADERS) === 0) return true
+    blocks.push({ streamId, count: countFields(Buffer.concat(block)) })
+    block = []
+    blockBytes = 0
+    return blocks.length <= BLOCKS_MAX
+  }
+
+  return {
+    inspect(chunk) {
+      let at = Math.min(prefaceLeft, chunk.length)
+      prefaceLeft -= at
+      if (rest.length > 0) {
+        chunk = Buffer.concat([rest, chunk])
+        rest = Buffer.alloc(0)
+      }
+      while (at < chunk.length) {
+        if (skipped > 0) {
+          const bytes = Math.min(skipped, chunk.length - at)
+          skipped -= bytes
+          at += bytes
+          continue
+        }
+        if (chunk.length - at < HEADER_BYTES) break
+        const length = chunk.readUIntBE(at, 3)
+        const type = chunk[at + 3] ?? 0
+        const flags = chunk[at + 4] ?? 0
+        if (length > FRAME_BYTES_MAX) return false
+        if (type === DATA) {
+          if (length === 0 && (flags & END_STREAM) === 0 && !spend()) return false
+          skipped = length
+          at += HEADER_BYTES
+          continue
+        }
+        const end = at + HEADER_BYTES + length
+        if (end > chunk.length) break
+        const streamId = chunk.readUInt32BE(at + 5) & 0x7fffffff
+        if (!take({ type, flags, streamId, payload: chunk.subarray(at + HEADER_BYTES, end) })) return false
+        at = end
+      }
+      if (at < chunk.length) rest = Buffer.from(chunk.subarray(at))
+      return true
+    },
+    sent(bytes) {
+      // gRPC clients measure the line with a PING for each message that they get.
+      if (bytes >= CONTENT_BYTES_MIN) budget = Math.min(emptyFramesMax, budget + 1)
+    },
+    takeFieldCount(streamId) {
+      // The library reports blocks in the order in which they came; those before this one it has refused.
+      for (let next = blocks.shift(); next !== undefined; next = blocks.shift())
+        if (next.streamId === streamId) return next.count
+      return null
+    },
+  }
+}
+
+/** The header block in a HEADERS frame, without padding and priority (section 6.2). */
+function fragmentOf(payload: Buffer, flags: number): Buffer {
+  const padding = flags & PADDED ? (payload[0] ?? 0) : 0
+  const start = (flags & PADDED ? 1 : 0) + (flags & PRIORITY ? 5 : 0)
+  return payload.subarray(start, Math.max(start, payload.length - padding))
+}
+
+/** Counts without decoding: only lengths matter (RFC 7541 section 6). Null: it is no header block. */
+export function countFields(block: Buffer): number | null {
+  let at = 0
+  let count = 0
+
+  /** An integer with a prefix of so many bits (section 5.1). One that does not end makes `at` NaN. */
+  function readInteger(bits: number): number {
+    const limit = 2 ** bits - 1
+    let value = (block[at] ?? 0) & limit
+    at += 1
+    if (value < limit) return value
+    for (let shift = 1; shift <= 2 ** 21; shift *= 128) {
+      const byte = block[at]
+      if (byte === undefined) break
+      at += 1
+      value += (byte & 0x7f) * shift
+      if ((byte & 0x80) === 0) return value
+    }
+    at = Number.NaN
+    return 0
+  }
+
+  function skipString(): void {
+    const length = readInteger(7)
+    at += length
+  }
+
+  while (at < block.length) {
+    const first = block[at] ?? 0
+    const isUpdate = (first & 0xe0) === 0x20
+    const isIndexed = (first & 0x80) !== 0
+    const index = readInteger(isIndexed ? 7 : isUpdate ? 5 : first & 0x40 ? 6 : 4)
+    if (!isIndexed && !isUpdate) {
+      if (index === 0) skipString()
+      skipString()
+    }
+    if (!isUpdate) count += 1
+    // Also when `at` is not a number.
+    if (!(at <= block.length)) return null
+  }
+  return count
+}

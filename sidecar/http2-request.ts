@@ -1,0 +1,142 @@
+/** One HTTP/2 stream as a client's request and the answer to it (RFC 9113 section 8). */
+import { METHODS } from 'node:http'
+import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import type { ClientAnswer, ClientRequest } from './client.ts'
+
+export type StreamHead = {
+  readonly stream: ServerHttp2Stream
+  /** Names and values in turn, pseudo-header fields first. */
+  readonly raw: readonly string[]
+  /** Nothing follows the header section. */
+  readonly ends: boolean
+  /** How many fields the client sent; null: it cannot be told. */
+  readonly fieldCount: () => number | null
+  readonly scheme: 'http' | 'https'
+  readonly peerAddress: string
+}
+
+export function http2Request({ stream, raw, ends, fieldCount, scheme, peerAddress }: StreamHead): ClientRequest {
+  const { pseudo, fields } = splitFields(raw)
+  const sentCount = fieldCount()
+  let trailers: readonly string[] = []
+  stream.on('trailers', (_headers, _flags, rawTrailers: string[]) => {
+    // What follows a permitted request is judged like it; there is nobody left to be told why.
+    if (fieldCount() === rawTrailers.length / 2) trailers = rawTrailers
+    else stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
+  })
+  return {
+    version: '2',
+    method: pseudo.get(':method') ?? '',
+    target: pseudo.get(':path') ?? '',
+    raw: fields,
+    fault: sentCount === raw.length / 2 ? faultOf(pseudo, { fields, scheme }) : 'A header field is ill-formed',
+    bodiless: ends,
+    body: stream,
+    // A stream that was reset ends as well, but not its message.
+    complete: () => stream.readableEnded && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR,
+    trailers: () => trailers,
+    peerAddress: () => peerAddress,
+    scheme,
+    gone: () => stream.destroyed || stream.closed,
+  }
+}
+
+/** The authority becomes the Host field when there is none, and the crumbs of a cookie one field (sections 8.3.1, 8.2.3). */
+function splitFields(raw: readonly string[]): { pseudo: Map<string, string>; fields: string[] } {
+  const pseudo = new Map<string, string>()
+  const fields: string[] = []
+  let cookieAt = -1
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const [name = '', value = ''] = [raw[at], raw[at + 1]]
+    if (name.startsWith(':')) pseudo.set(name, value)
+    else if (name === 'cookie' && cookieAt >= 0) fields[cookieAt] += `; ${value}`
+    else {
+      if (name === 'cookie') cookieAt = fields.length + 1
+      fields.push(name, value)
+    }
+  }
+  const authority = pseudo.get(':authority')
+  if (authority !== undefined && firstValue(fields, 'host') === null) fields.unshift('host', authority)
+  return { pseudo, fields }
+}
+
+const KNOWN_METHODS = new Set(METHODS)
+/** Section 8.2.2. The library refuses them too; here it is said what must never pass. */
+const OF_CONNECTIONS = new Set(['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
+
+function faultOf(
+  pseudo: ReadonlyMap<string, string>,
+  { fields, scheme }: { readonly fields: readonly string[]; readonly scheme: string },
+): string | null {
+  const method = pseudo.get(':method') ?? ''
+  // As the HTTP/1.1 parser: some servers read `post` as POST.
+  if (!KNOWN_METHODS.has(method)) return 'The method is not known'
+  // The pipeline refuses it; it has neither scheme nor path.
+  if (method === 'CONNECT') return null
+  if (pseudo.get(':scheme') !== scheme) return 'The scheme is not that of the connection'
+  if (!pseudo.get(':path')?.startsWith('/')) return 'The path does not start with a slash'
+  const authority = pseudo.get(':authority')?.toLowerCase()
+  if (authority !== undefined && authority !== firstValue(fields, 'host')?.toLowerCase())
+    return 'The authority and the Host field name different hosts'
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? ''
+    if (OF_CONNECTIONS.has(name) || (name === 'te' && fields[at + 1]?.toLowerCase() !== 'trailers'))
+      return 'A field of the connection is in the message'
+  }
+  return null
+}
+
+function firstValue(fields: readonly string[], name: string): string | null {
+  for (let at = 0; at + 1 < fields.length; at += 2) if (fields[at] === name) return fields[at + 1] ?? ''
+  return null
+}
+
+/** `bodiless`: the answer to HEAD has no body. */
+export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly bodiless: boolean }): ClientAnswer {
+  const trailers: OutgoingHttpHeaders = Object.create(null)
+  let ended = false
+  stream.on('wantTrailers', () => {
+    try {
+      // Without any, an empty DATA frame ends the stream.
+      stream.sendTrailers(trailers)
+    } catch {
+      // They hold what no field may hold, or the stream is over.
+      stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    }
+  })
+  return {
+    get headersSent() {
+      return stream.headersSent
+    },
+    get destroyed() {
+      return stream.destroyed
+    },
+    get writableFinished() {
+      // A reset ends it too.
+      return ended && stream.writableFinished
+    },
+    writeContinue() {
+      if (!stream.destroyed && !stream.closed) stream.additionalHeaders({ ':status': CONTINUE })
+    },
+    writeHead(status, fields) {
+      if (stream.destroyed || stream.closed) return
+      const lower = fields.map((part, at) => (at % 2 === 0 ? part.toLowerCase() : part))
+      stream.respond([':status', String(status), ...lower], { waitForTrailers: !bodiless, endStream: bodiless })
+    },
+    flushHeaders: () => undefined,
+    write: (chunk) => stream.destroyed || bodiless || stream.write(chunk),
+    addTrailers(list) {
+      for (const [name, value] of list) trailers[name.toLowerCase()] = value
+    },
+    end(body) {
+      ended = true
+      if (bodiless || body === undefined) stream.end()
+      else stream.end(body)
+    },
+    destroy: () => stream.close(constants.NGHTTP2_INTERNAL_ERROR),
+    once: (event, listener) => stream.once(event, listener),
+    off: (event, listener) => stream.off(event, listener),
+  }
+}
+
+const CONTINUE = 100

@@ -1,0 +1,70 @@
+/** Gives each connection to the version of HTTP that it speaks: by ALPN over TLS, by its first bytes in plain text. */
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import { TLSSocket, Server as TlsServer } from 'node:tls'
+
+export type ChoiceOptions = {
+  /** For the first bytes of a connection. */
+  readonly timeoutMs: number
+  readonly onHttp2: (socket: Socket) => void
+  /** Not enough came in time. */
+  readonly onLate: (socket: Socket) => void
+}
+export type Choice = {
+  /** Ends the connections that have not said yet what they speak: no request of theirs can be lost. */
+  close(): void
+}
+
+/** RFC 9113 section 3.4. It is made so that no HTTP/1.1 server takes it for a request. */
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+
+/** `Upgrade: h2c` is no such choice: RFC 9113 section 3.1 withdrew it, and it opened tunnels past proxies. */
+export function chooseProtocol(server: Server, { timeoutMs, onHttp2, onLate }: ChoiceOptions): Choice {
+  const undecided = new Set<Socket>()
+  const event = server instanceof TlsServer ? 'secureConnection' : 'connection'
+  const takers = server.listeners(event)
+  const toHttp1 = (socket: Socket): void => {
+    for (const taker of takers) taker.call(server, socket)
+  }
+
+  function decide(socket: Socket): void {
+    let first: Buffer = Buffer.alloc(0)
+    const late = setTimeout(() => {
+      settle()
+      onLate(socket)
+    }, timeoutMs)
+    const ignore = (): void => undefined
+    const drop = (): void => void socket.destroy()
+    function settle(): void {
+      clearTimeout(late)
+      undecided.delete(socket)
+      socket.off('data', onData).off('error', ignore).off('end', drop).off('close', settle)
+    }
+    function onData(chunk: Buffer): void {
+      first = first.length === 0 ? chunk : Buffer.concat([first, chunk])
+      const length = Math.min(first.length, PREFACE.length)
+      const isPreface = first.compare(PREFACE, 0, length, 0, length) === 0
+      if (isPreface && length < PREFACE.length) return
+      settle()
+      socket.pause()
+      socket.unshift(first)
+      if (isPreface) onHttp2(socket)
+      else toHttp1(socket)
+      socket.resume()
+    }
+    undecided.add(socket)
+    socket.on('data', onData).on('error', ignore).on('end', drop).on('close', settle)
+  }
+
+  server.removeAllListeners(event)
+  server.on(event, (socket: Socket) => {
+    if (!(socket instanceof TLSSocket)) decide(socket)
+    else if (socket.alpnProtocol === 'h2') onHttp2(socket)
+    else toHttp1(socket)
+  })
+  return {
+    close() {
+      for (const socket of undecided) socket.destroy()
+    },
+  }
+}
