@@ -21,7 +21,13 @@ export type AdapterDeps = {
   readonly endings: Endings
   readonly rotation: Rotation
 }
+const PUSHED = 'PushedAuthorizationRequest'
 const CONTEXT = { actor: 'identity', requestId: '' }
+
+/** A proof or an assertion that another request used in the meantime. */
+export class UsedBeforeError extends Error {
+  override readonly name = 'UsedBeforeError'
+}
 
 /** The engine's factory: one adapter per kind of record. */
 export function createAdapters(deps: AdapterDeps): (kind: string) => Adapter {
@@ -49,8 +55,9 @@ function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps): A
     async upsert(id, payload, expiresIn) {
       const record = pendingRecord({ kind, key: keyOf(id), payload, hashed, expiresIn })
       if (kind === REFRESH_TOKEN && rotation.store(record)) return
-      if (!(await upsert(sql, kind, { ...record, payload, text: record.payload })))
-        throw new errors.InvalidGrant('the proof was used before')
+      if (!(await upsert(sql, kind, { ...record, payload, text: record.payload }))) {
+        throw new UsedBeforeError('remembered already')
+      }
     },
     find: (id) => find('id', id),
     findByUid: (uid) => find('uid', uid),
@@ -62,7 +69,8 @@ function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps): A
         [kind, keyOf(id)],
       )
       // The engine looks first and consumes later; of those that looked at the same time, one gets here first.
-      if (rows.length === 0) throw new errors.InvalidGrant('used before')
+      if (rows.length > 0) return
+      throw kind === PUSHED ? new errors.InvalidRequestUri('used before') : new errors.InvalidGrant('used before')
     },
     async destroy(id) {
       if (kind === 'Grant') await endings.endGrant(id, CONTEXT)

@@ -17,7 +17,6 @@ const CORRECTED: { readonly [reason: string]: { readonly error: string; readonly
   'no client authentication mechanism provided': { error: 'invalid_client', status: STATUS.unauthenticated },
   'DPoP proof JWT not provided': { error: 'invalid_dpop_proof' },
   'DPoP proof JWT Replay detected': { error: 'invalid_dpop_proof' },
-  'the proof was used before': { error: 'invalid_dpop_proof' },
 }
 
 /** What a person is told while the store is away. */

@@ -4,6 +4,7 @@ import { isId } from '../decide/names.ts'
 import { CLIENT_AUTH_METHODS, OWN_MEMBERS } from './clients.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { type EnginePages, renderError } from './engine-pages.ts'
+import { requireAssertion } from './jwt-kinds.ts'
 import type { Mint } from './mint.ts'
 import { mountOf, PATHS, urlOf } from './paths.ts'
 import { IDENTITY_SCOPES, OFFLINE_ACCESS, refusedScope, SERVICE_SCOPES, scopesAt, splitScope } from './scopes.ts'
@@ -49,6 +50,7 @@ function protocol({ issuer, keys, masterKey }: EngineDeps): object {
       dPoPSigningAlgValues: SIGNING_ALGORITHMS,
     },
     clockTolerance: CLOCK_TOLERANCE_SECONDS,
+    assertJwtClientAuthClaimsAndHeader: requireAssertion,
     acrValues: [...ACR_VALUES],
     claims: {
       openid: ['sub', 'acr', 'amr', 'auth_time', 'at_hash', 'org', 'org_name', 'org_role'],

@@ -1,12 +1,13 @@
 /** oidc-provider, put together: settings, grants of our own, and the places where we reach into it. */
-import { Provider, type Session, type Token } from 'oidc-provider'
-import { createAdapters } from './adapter.ts'
+import { type Client, Provider, type Session, type Token } from 'oidc-provider'
+import { createAdapters, UsedBeforeError } from './adapter.ts'
 import { clientCredentialsGrant, PARAMETERS } from './client-credentials.ts'
 import { TOKEN_EXCHANGE } from './clients.ts'
 import { answerFailures } from './engine-answers.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { createEnginePages } from './engine-pages.ts'
 import { engineSettings } from './engine-settings.ts'
+import { requireIdToken } from './jwt-kinds.ts'
 import { createMint, type Mint } from './mint.ts'
 import { PATHS } from './paths.ts'
 import { installPolling } from './polling.ts'
@@ -41,7 +42,8 @@ export function createEngine(deps: EngineDeps): Provider {
   return provider
 }
 
-function reachInto({ AccessToken, Client, Session }: Provider, deps: EngineDeps, mint: Mint): void {
+function reachInto(provider: Provider, deps: EngineDeps, mint: Mint): void {
+  const { AccessToken, Client, IdToken, ReplayDetection, Session } = provider
   // 1. Since 9.0 ID tokens of the token endpoint have no at_hash: the claims get the token's text, which is then hashed.
   const { save } = AccessToken.prototype
   AccessToken.prototype.save = async function (this: Token) {
@@ -64,5 +66,21 @@ function reachInto({ AccessToken, Client, Session }: Provider, deps: EngineDeps,
       await deps.endings.endSession({ uid: this.uid, user }, context)
     }
     await destroy.call(this)
+  }
+  // 4. A hint is an ID token, not whatever our keys have signed.
+  const { validate } = IdToken
+  IdToken.validate = async function (jwt: string, client: Client) {
+    requireIdToken(jwt)
+    return validate.call(this, jwt, client)
+  }
+  // 5. The engine looks first and stores later; whoever is second then is told what it is told when it looks later.
+  const { unique } = ReplayDetection
+  ReplayDetection.unique = async function (issuer: string, jti: string, expiresAt: number) {
+    try {
+      return await unique.call(this, issuer, jti, expiresAt)
+    } catch (error) {
+      if (error instanceof UsedBeforeError) return false
+      throw error
+    }
   }
 }

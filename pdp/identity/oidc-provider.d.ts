@@ -200,6 +200,8 @@ declare module 'oidc-provider' {
       prototype: Token
     }
     readonly BackchannelAuthenticationRequest: { find(id: string): Promise<BackchannelRequest | undefined> }
+    readonly IdToken: { validate(jwt: string, client: Client): Promise<object> }
+    readonly ReplayDetection: { unique(issuer: string, jti: string, expiresAt: number): Promise<boolean> }
     readonly ClientCredentials: new (properties: {
       client: Client
       scope: string | undefined
@@ -237,6 +239,8 @@ declare module 'oidc-provider' {
     ) => Error & { readonly error: string; readonly error_description?: string }
     readonly InvalidGrant: ErrorClass
     readonly InvalidRequest: ErrorClass
+    readonly InvalidClientAuth: ErrorClass
+    readonly InvalidRequestUri: ErrorClass
     readonly InvalidTarget: ErrorClass
     readonly InvalidScope: new (description: string, scope: string) => Error
     readonly SessionNotFound: ErrorClass

@@ -28,8 +28,8 @@ export const RESERVED_CLAIMS = [
   'roles',
   'permissions',
 ] as const
-// RFC 8693 section 4.1: who acts for whom is ours to say as well.
-const IGNORED: ReadonlySet<string> = new Set([...RESERVED_CLAIMS, 'act', '__proto__'])
+// RFC 8693 sections 4.1 and 4.4: who acts for whom, and who may, is ours to say as well.
+const IGNORED: ReadonlySet<string> = new Set([...RESERVED_CLAIMS, 'act', 'may_act', '__proto__'])
 
 export const HOOK_DEADLINE_MS = 1_000
 export const HOOK_BYTES_MAX = 16_384
