@@ -1,15 +1,26 @@
 /** CIBA: the page on which a signed-in person approves or refuses what clients ask for without a browser. */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type BackchannelRequest, errors, type Provider, type Session } from 'oidc-provider'
+import { type BackchannelRequest, errors, type Session } from 'oidc-provider'
 import type { Directory, Sql } from '../store/contracts.ts'
+import {
+  type ApprovalSignInDeps,
+  askForCode,
+  askToSignIn,
+  type Step,
+  takeCode,
+  takePassword,
+  type Visit,
+} from './approval-sign-in.ts'
+import { meets } from './assurance.ts'
 import type { Choice, Consent } from './consent.ts'
-import { SESSION_SECONDS } from './engine-settings.ts'
 import { isCrossSite, readForm } from './forms.ts'
-import { errorPage, type LoginProblem, type Page } from './pages.ts'
-import { approvalLoginPage, approvalPage, type PendingRequest } from './pages-approval.ts'
-import type { SignedIn, SignIn } from './password.ts'
+import { errorPage, type Page } from './pages.ts'
+import { approvalPage, type PendingRequest } from './pages-approval.ts'
 import { splitScope } from './scopes.ts'
+import type { SecondFactor } from './second-factor.ts'
+import type { Waiting } from './sign-in.ts'
+import type { IsSignedIn } from './sign-ins.ts'
 import { type Outcome, STATUS } from './status.ts'
 
 const SHOWN_MAX = 20
@@ -18,17 +29,16 @@ const PENDING = `
     and payload ->> 'grantId' is null and payload ->> 'error' is null and consumed_at is null and expires_at > now()
   order by expires_at limit ${SHOWN_MAX}`
 
-export type ApprovalDeps = {
+export type ApprovalDeps = ApprovalSignInDeps & {
   readonly issuer: string
-  readonly engine: () => Provider
   readonly sql: Pick<Sql, 'query'>
   readonly directory: Pick<Directory, 'user'>
+  readonly isSignedIn: IsSignedIn
+  readonly secondFactor: Pick<SecondFactor, 'has'>
   readonly consent: Consent
-  readonly signIn: SignIn
   /** Signs the forms. */
   readonly formKey: Buffer
 }
-type Visit = { readonly req: IncomingMessage; readonly res: ServerResponse; readonly session: Session }
 type Done = Parameters<typeof approvalPage>[0]['done']
 
 /** Answers GET and POST. Throws PdpError `store_unavailable`. */
@@ -41,45 +51,34 @@ export async function answerApproval(deps: ApprovalDeps, req: IncomingMessage, r
   const form = await readForm(req)
   if (form === null)
     return send(res, 'tooLarge', errorPage({ code: 'invalid_request', detail: 'The form is too large.' }))
-  if (form.get('action') === 'login') return login(deps, visit, form)
-  if (session.accountId === undefined || !isOurForm(deps, session, form)) return refuse(res, 'The form has expired.')
+  if (form.get('action') === 'login') return show(deps, visit, await takePassword(deps, visit, form))
+  const isOurs = isOurForm(deps, session, form)
+  if (form.get('action') === 'code') {
+    const waiting = isOurs ? await signedIn(deps, session) : null
+    return show(deps, visit, await takeCode(deps, visit, { form, waiting }))
+  }
+  if (!isOurs) return refuse(res, 'The form has expired.')
   return decide(deps, visit, form)
 }
 
-async function login(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): Promise<void> {
-  const email = form.get('email') ?? ''
-  const outcome = await deps.signIn({ email, password: form.get('password') ?? '', client: 'approval' })
-  if ('problem' in outcome) return showLogin(visit, { email, problem: outcome.problem, isStale: false })
-  return list(deps, { ...visit, session: await startSession(deps.engine(), visit, outcome) }, null)
+/** The page to show, or what waits for who is signed in now. */
+async function show(deps: ApprovalDeps, visit: Visit, step: Step): Promise<void> {
+  if ('session' in step) return list(deps, { ...visit, session: step.session }, null)
+  return send(visit.res, step.outcome, step.page)
 }
 
-/** As the engine does it: the identifier changes with every sign-in, and another person's session ends first. */
-async function startSession(provider: Provider, visit: Visit, signedIn: SignedIn): Promise<Session> {
-  let { session } = visit
-  if (session.accountId !== undefined && session.accountId !== signedIn.accountId) {
-    await session.destroy()
-    session = new provider.Session()
-  } else session.resetIdentifier()
-  const { accountId, acr, amr, ts } = signedIn
-  session.loginAccount({ accountId, acr, amr, loginTs: ts })
-  await session.save(SESSION_SECONDS)
-  const context = provider.createContext(visit.req, visit.res)
-  context.cookies.secure = context.secure
-  context.cookies.set(provider.cookieName('session'), session.jti, {
-    httpOnly: true,
-    sameSite: 'lax',
-    maxAge: SESSION_SECONDS * 1_000,
-    overwrite: true,
-  })
-  return session
+/** Null when nobody is, or the sign-in is over. */
+async function signedIn({ isSignedIn }: ApprovalDeps, session: Session): Promise<Waiting | null> {
+  const { accountId } = session
+  const ts = session.authTime()
+  if (accountId === undefined || ts === undefined || !(await isSignedIn(accountId, ts))) return null
+  return { accountId, ts }
 }
 
 async function list(deps: ApprovalDeps, visit: Visit, done: Done): Promise<void> {
-  const { accountId } = visit.session
-  const user = accountId === undefined ? null : await deps.directory.user(accountId)
-  if (accountId === undefined || user === null) {
-    return showLogin(visit, { email: '', problem: null, isStale: false })
-  }
+  const { accountId } = (await signedIn(deps, visit.session)) ?? { accountId: null }
+  const user = accountId === null ? null : await deps.directory.user(accountId)
+  if (accountId === null || user === null) return show(deps, visit, askToSignIn('session'))
   const requests = await Promise.all((await pending(deps, accountId)).map((request) => presentRequest(deps, request)))
   const person = user.email ?? user.name ?? accountId
   send(visit.res, 'shown', approvalPage({ person, xsrf: signatureOf(deps, visit.session), requests, done }))
@@ -88,15 +87,21 @@ async function list(deps: ApprovalDeps, visit: Visit, done: Done): Promise<void>
 async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): Promise<void> {
   const { session } = visit
   const provider = deps.engine()
+  const { accountId } = (await signedIn(deps, session)) ?? { accountId: null }
+  if (accountId === null) return show(deps, visit, askToSignIn('session'))
   const name = form.get('request')
-  const request = (await pending(deps, session.accountId ?? '')).find(({ jti }) => nameOf(jti) === name)
+  const request = (await pending(deps, accountId)).find(({ jti }) => nameOf(jti) === name)
   if (request === undefined) return list(deps, visit, 'gone')
   if (form.get('action') !== 'approve') {
     await provider.backchannelResult(request, new errors.AccessDenied('the person refused'))
     return list(deps, visit, 'denied')
   }
-  if (isTooOld(session, request)) {
-    return showLogin(visit, { email: '', problem: null, isStale: true })
+  if (isTooOld(session, request)) return show(deps, visit, askToSignIn('fresh'))
+  if (!meets(session.acr, splitScope(request.params.acr_values))) {
+    if (await deps.secondFactor.has(accountId))
+      return show(deps, visit, askForCode({ xsrf: signatureOf(deps, session) }))
+    await provider.backchannelResult(request, new errors.AccessDenied('the person has no authenticator'))
+    return list(deps, visit, 'unmet')
   }
   const client = await provider.Client.find(request.clientId)
   const choice = client === undefined ? null : await choiceOf(deps, request)
@@ -168,11 +173,6 @@ function isOurForm(deps: ApprovalDeps, session: Session, form: URLSearchParams):
   const expected = Buffer.from(signatureOf(deps, session))
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
-
-function showLogin({ res }: Visit, view: { email: string; problem: LoginProblem | null; isStale: boolean }): void {
-  send(res, view.problem === null ? 'shown' : LOGIN_OUTCOMES[view.problem], approvalLoginPage(view))
-}
-const LOGIN_OUTCOMES = { wrong: 'invalid', tooMany: 'tooMany', busy: 'unavailable' } as const
 
 function refuse(res: ServerResponse, detail: string): void {
   send(res, 'invalid', errorPage({ code: 'invalid_request', detail }))

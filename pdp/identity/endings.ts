@@ -21,8 +21,10 @@ export type Endings = {
   endSession(session: { readonly uid: string; readonly user: string | null }, context: WriteContext): Promise<void>
   /** As endSession, with the session itself; false when there is none of that id. */
   revokeSession(uid: string, context: WriteContext): Promise<boolean>
-  /** All sessions and all grants of a person, offline ones too; the ids of the sessions. */
+  /** All sessions and all grants of a person, offline ones and unfinished sign-ins too; the ids of the sessions. */
   revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
+  /** As revokeUser, inside the caller's transaction. It stores events, so nothing else may follow. */
+  endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]>
 }
 
 const DELETE_GRANTS = `
@@ -36,13 +38,17 @@ export function createEndings(deps: {
   readonly sql: Sql
   readonly appendLog: AppendLog
   readonly appendEvents: AppendEvents
+  readonly clock: () => number
 }): Endings {
   const { appendLog, appendEvents } = deps
 
   /** Whoever waits for the token log's lock reads afterwards, and so sees what its former holder wrote. */
+  async function lock(sql: Queries): Promise<void> {
+    await sql.query('select 1 from revision where organization_id = $1 for update', [TOKENS])
+  }
   function locked<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
     return deps.sql.transaction(async (sql) => {
-      await sql.query('select 1 from revision where organization_id = $1 for update', [TOKENS])
+      await lock(sql)
       return work(sql)
     })
   }
@@ -63,6 +69,29 @@ export function createEndings(deps: {
     await appendEvents(sql, [sessionRevoked(session.uid, session.user)])
   }
 
+  async function endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]> {
+    // By the clock that dates sign-ins.
+    const now = new Date(deps.clock()).toISOString()
+    await sql.query('update user_account set signed_out_at = $2 where user_id = $1', [user, now])
+    await lock(sql)
+    const sessions = await sql.query<{ uid: string }>(
+      "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
+      [user],
+    )
+    const uids = sessions.map(({ uid }) => uid).sort()
+    const grants = await sql.query<{ id: string }>(
+      `select grant_id as id from grant_binding b where user_id = $1
+       and exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id)`,
+      [user],
+    )
+    await endGrants(sql, { sessions: uids, grants: grants.map(({ id }) => id) }, context)
+    await appendEvents(
+      sql,
+      uids.map((uid) => sessionRevoked(uid, user)),
+    )
+    return uids
+  }
+
   return {
     endToken: (jti, context) =>
       locked(async (sql) => {
@@ -81,25 +110,8 @@ export function createEndings(deps: {
         await endSession(sql, { uid, user: row.user }, context)
         return true
       }),
-    revokeUser: (user, context) =>
-      locked(async (sql) => {
-        const sessions = await sql.query<{ uid: string }>(
-          "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
-          [user],
-        )
-        const uids = sessions.map(({ uid }) => uid).sort()
-        const grants = await sql.query<{ id: string }>(
-          `select grant_id as id from grant_binding b where user_id = $1
-           and exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id)`,
-          [user],
-        )
-        await endGrants(sql, { sessions: uids, grants: grants.map(({ id }) => id) }, context)
-        await appendEvents(
-          sql,
-          uids.map((uid) => sessionRevoked(uid, user)),
-        )
-        return uids
-      }),
+    revokeUser: (user, context) => deps.sql.transaction((sql) => endUser(sql, user, context)),
+    endUser,
   }
 }
 

@@ -9,6 +9,8 @@ import type { ReadFacts } from './facts.ts'
 import type { Introspection } from './introspection.ts'
 import type { SigningKeys } from './keys.ts'
 import type { Resources } from './resources.ts'
+import type { SecondFactor } from './second-factor.ts'
+import type { IsSignedIn } from './sign-ins.ts'
 import type { TokenHook } from './token-hook.ts'
 
 export type EngineDeps = Omit<AdapterDeps, 'rotation'> & {
@@ -22,6 +24,8 @@ export type EngineDeps = Omit<AdapterDeps, 'rotation'> & {
   readonly consent: Consent
   readonly hook: Pick<TokenHook, 'claims'>
   readonly introspection: Pick<Introspection, 'record' | 'isDead'>
+  readonly secondFactor: Pick<SecondFactor, 'has'>
+  readonly isSignedIn: IsSignedIn
   readonly secretGate: Gate
   readonly clock: () => number
   readonly log: Log

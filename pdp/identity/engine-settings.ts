@@ -1,6 +1,7 @@
 /** Every setting of oidc-provider that differs from its default. */
-import { type Client, type Context, errors, interactionPolicy, type Token } from 'oidc-provider'
+import { type Client, type Context, errors, type Token, type TokenSource } from 'oidc-provider'
 import { isId } from '../decide/names.ts'
+import { ACR_VALUES, isAttainable } from './assurance.ts'
 import { CLIENT_AUTH_METHODS, OWN_MEMBERS } from './clients.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { type EnginePages, renderError } from './engine-pages.ts'
@@ -9,6 +10,7 @@ import type { Mint } from './mint.ts'
 import { mountOf, PATHS, urlOf } from './paths.ts'
 import { IDENTITY_SCOPES, OFFLINE_ACCESS, refusedScope, SERVICE_SCOPES, scopesAt, splitScope } from './scopes.ts'
 import { deriveKey } from './sealing.ts'
+import { signInPolicy } from './sign-in-policy.ts'
 
 const DAY_SECONDS = 86_400
 /** Seed section 8: about 15 minutes. */
@@ -24,9 +26,6 @@ const REFRESH_SECONDS = 30 * DAY_SECONDS
 const GRANT_SECONDS = DAY_SECONDS
 const OFFLINE_GRANT_SECONDS = 365 * DAY_SECONDS
 const CLOCK_TOLERANCE_SECONDS = 5
-/** Authentication context of a sign-in by password. */
-export const ACR_PASSWORD = 'pwd'
-export const ACR_VALUES = [ACR_PASSWORD] as const
 const SIGNING_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519']
 const BINDING_MESSAGE = /^[\x20-\x7e]{1,64}$/
 
@@ -36,7 +35,7 @@ export function engineSettings(deps: SettingsDeps, mint: Mint): object {
   return { ...protocol(deps), ...issuance(deps, mint), ...people(deps, mint) }
 }
 
-function protocol({ issuer, keys, masterKey }: EngineDeps): object {
+function protocol({ issuer, keys, masterKey, secondFactor }: EngineDeps): object {
   return {
     jwks: { keys: keys.privateJwks },
     scopes: [...IDENTITY_SCOPES, OFFLINE_ACCESS, ...SERVICE_SCOPES],
@@ -89,7 +88,7 @@ function protocol({ issuer, keys, masterKey }: EngineDeps): object {
       short: { httpOnly: true, sameSite: 'lax' },
     },
     interactions: {
-      policy: policy(),
+      policy: signInPolicy({ secondFactor }),
       url: (_ctx: Context, i: { uid: string }) => `${mountOf(issuer)}${PATHS.interaction}/${i.uid}`,
     },
     renderError,
@@ -186,8 +185,7 @@ function ciba({ directory }: EngineDeps): object {
     },
     verifyUserCode: () => undefined,
     validateRequestContext: (ctx: Context) => {
-      const wanted = splitScope(ctx.oidc.params.acr_values)
-      if (wanted.length > 0 && !ACR_VALUES.some((acr) => wanted.includes(acr))) {
+      if (!isAttainable(splitScope(ctx.oidc.params.acr_values))) {
         throw new errors.InvalidRequest('none of the acr_values can be had')
       }
     },
@@ -202,48 +200,11 @@ function ciba({ directory }: EngineDeps): object {
 
 function people({ consent }: EngineDeps, mint: Mint): object {
   return {
-    findAccount: (ctx: Context, id: string, source?: { readonly grantId?: string }) =>
-      mint.findAccount(ctx, id, source),
+    findAccount: (ctx: Context, id: string, source?: TokenSource) => mint.findAccount(ctx, id, source),
     loadExistingGrant: (ctx: Context) => consent.existing(ctx),
     // The engine's own binding knows one grant per client and session; ours is grant_binding.session_uid.
     expiresWithSession: () => false,
   }
-}
-
-/** The engine's questions plus two: acr_values binds, and whoever has no grant is asked even when no scope is missing. */
-function policy(): object {
-  const base = interactionPolicy.base()
-  const unsatisfied = ({ oidc }: Context): boolean => {
-    const wanted = splitScope(oidc.params.acr_values)
-    return wanted.length > 0 && !wanted.includes(oidc.acr ?? '')
-  }
-  // RFC 9470 section 5: when no sign-in here can give what was asked for, the client is told instead of asked again.
-  base.get('login').checks.add(
-    new interactionPolicy.Check(
-      'acr_values',
-      'the requested authentication is not to be had',
-      'unmet_authentication_requirements',
-      (ctx) => {
-        if (!unsatisfied(ctx)) return false
-        const wanted = splitScope(ctx.oidc.params.acr_values)
-        if (ctx.oidc.result?.login !== undefined || !ACR_VALUES.some((acr) => wanted.includes(acr))) {
-          throw new errors.UnmetAuthenticationRequirements('none of the acr_values can be had')
-        }
-        return true
-      },
-    ),
-  )
-  base
-    .get('consent')
-    .checks.add(
-      new interactionPolicy.Check(
-        'grant_missing',
-        'consent is required',
-        'consent_required',
-        ({ oidc }) => oidc.grant.jti === undefined,
-      ),
-    )
-  return base
 }
 
 /** RFC 6749 section 3.3: without a default, a request without scope fails. */

@@ -5,9 +5,10 @@ import type { Log } from '../process/log.ts'
 import type { Directory } from '../store/contracts.ts'
 import type { Choice, Consent } from './consent.ts'
 import { isCrossSite, readForm } from './forms.ts'
-import { consentPage, errorPage, type LoginProblem, loginPage, type Page } from './pages.ts'
-import { isEmail, type SignIn } from './password.ts'
+import { consentPage, errorPage, type Page } from './pages.ts'
+import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose } from './pages-sign-in.ts'
 import { splitScope } from './scopes.ts'
+import { isEmail, type SignIn, type Waiting } from './sign-in.ts'
 import { type Outcome, STATUS } from './status.ts'
 
 const RETRY_AFTER_SECONDS = 60
@@ -50,12 +51,14 @@ export async function answerInteraction(
     return show(res, 'tooLarge', errorPage({ code: 'invalid_request', detail: 'The form is too large.' }))
   }
   if (form.get('action') === 'cancel') return finish(deps, current, denied('the person did not continue'))
-  return interaction.prompt.name === 'login' ? login(deps, current, form) : consent(deps, current, form)
+  if (interaction.prompt.name !== 'login') return consent(deps, current, form)
+  return form.get('action') === 'code' ? code(deps, current, form) : password(deps, current, form)
 }
 
 async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
   const { res, interaction, client } = exchange
   if (interaction.prompt.name === 'login') {
+    if ((await steppingUp(deps, exchange)) !== null) return showCode(exchange, { sealed: null, problem: null })
     const hint = interaction.params.login_hint ?? ''
     return showLogin(exchange, { email: isEmail(hint) ? hint : '', problem: null })
   }
@@ -69,11 +72,42 @@ async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
   show(res, 'shown', consentPage({ clientName: nameOf(client), person, scopes, choice }))
 }
 
-async function login(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
+async function password(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
   const email = form.get('email') ?? ''
-  const outcome = await deps.signIn({ email, password: form.get('password') ?? '', client: exchange.client.clientId })
+  const client = exchange.client.clientId
+  const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client })
   if ('problem' in outcome) return showLogin(exchange, { email, problem: outcome.problem })
-  return finish(deps, exchange, { login: { ...outcome, amr: [...outcome.amr] } })
+  if ('waiting' in outcome) {
+    const sealed = deps.signIn.seal(outcome.waiting, exchange.interaction.uid)
+    return showCode(exchange, { sealed, problem: null })
+  }
+  return finish(deps, exchange, { login: outcome })
+}
+
+async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
+  const sealed = form.get('password_accepted')
+  const waiting =
+    sealed === null ? await steppingUp(deps, exchange) : deps.signIn.open(sealed, exchange.interaction.uid)
+  if (waiting === null) return showLogin(exchange, { email: '', problem: null })
+  const client = exchange.client.clientId
+  const outcome = await deps.signIn.code({ waiting, code: form.get('code') ?? '', client })
+  if ('problem' in outcome) return showCode(exchange, { sealed, problem: outcome.problem })
+  return finish(deps, exchange, { login: outcome })
+}
+
+/**
+ * Who is signed in by password and lacks nothing but the code. The time of the password stays that of the sign-in: whoever
+ * asks for a fresh one by max_age is given neither by a code alone.
+ */
+async function steppingUp(deps: InteractionDeps, { req, res, interaction }: Exchange): Promise<Waiting | null> {
+  const [reason, ...others] = interaction.prompt.reasons
+  if (reason !== 'acr_values' || others.length > 0 || interaction.session === undefined) return null
+  const provider = deps.engine()
+  const session = await provider.Session.get(provider.createContext(req, res))
+  const { accountId, uid } = session
+  const ts = session.authTime()
+  if (accountId === undefined || ts === undefined || uid !== interaction.session.uid) return null
+  return { accountId, ts }
 }
 
 async function consent(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
@@ -132,16 +166,25 @@ async function findInteraction(
 
 const nameOf = (client: Client): string => client.clientName ?? client.clientId
 
-const LOGIN_OUTCOMES: { readonly [problem in LoginProblem]: Outcome } = {
-  wrong: 'invalid',
-  tooMany: 'tooMany',
-  busy: 'unavailable',
+function purposeOf({ client }: Exchange): Purpose {
+  return { reason: 'to go on to', application: nameOf(client), cancel: true }
 }
 
-function showLogin({ res, client }: Exchange, view: { email: string; problem: LoginProblem | null }): void {
-  const outcome = view.problem === null ? 'shown' : LOGIN_OUTCOMES[view.problem]
+function showLogin(exchange: Exchange, view: { email: string; problem: LoginProblem | null }): void {
+  showStep(exchange, view.problem, loginPage({ purpose: purposeOf(exchange), ...view }))
+}
+
+/** `sealed`: null for who is signed in already. */
+function showCode(exchange: Exchange, view: { sealed: string | null; problem: LoginProblem | null }): void {
+  const { sealed, problem } = view
+  const hidden = sealed === null ? {} : { password_accepted: sealed }
+  showStep(exchange, problem, codePage({ purpose: purposeOf(exchange), hidden, problem }))
+}
+
+function showStep({ res }: Exchange, problem: LoginProblem | null, page: Page): void {
+  const outcome = outcomeOf(problem)
   if (outcome === 'tooMany' || outcome === 'unavailable') res.setHeader('retry-after', RETRY_AFTER_SECONDS)
-  show(res, outcome, loginPage({ clientName: nameOf(client), ...view }))
+  show(res, outcome, page)
 }
 
 function show(res: ServerResponse, outcome: Outcome, page: Page): void {

@@ -1,20 +1,21 @@
 /** What goes into a token while the engine mints it, and the record that keeps it revocable afterwards. */
-import { type Adapter, type Client, type Context, errors, type Token } from 'oidc-provider'
+import { type Adapter, type Client, type Context, errors, type Token, type TokenSource } from 'oidc-provider'
 import type { Pdp } from '../pdp.ts'
 import type { Log } from '../process/log.ts'
-import type { Directory, JsonObject } from '../store/contracts.ts'
+import type { JsonObject } from '../store/contracts.ts'
 import type { Binding, Bindings } from './bindings.ts'
 import { accessTokenClaims, type Facts, idTokenClaims } from './claims.ts'
 import { mayActIn } from './consent.ts'
 import type { ReadFacts } from './facts.ts'
 import type { Resources } from './resources.ts'
 import { splitScope } from './scopes.ts'
+import type { IsSignedIn } from './sign-ins.ts'
 import type { TokenHook } from './token-hook.ts'
 
 export type MintDeps = {
   readonly issuer: string
   readonly bindings: Bindings
-  readonly directory: Pick<Directory, 'user'>
+  readonly isSignedIn: IsSignedIn
   readonly pdp: Pick<Pdp, 'lineage'>
   readonly resources: Resources
   readonly readFacts: ReadFacts
@@ -40,8 +41,11 @@ export type Mint = {
   record(ctx: Context, token: Token, payload: { readonly iat: number; readonly exp: number }): Promise<void>
   /** Called with each access token's text, whose hash becomes the ID token's at_hash. */
   remember(token: Token, value: string): void
-  /** The engine's findAccount; undefined for a person who is gone, and for a grant that the client may no longer use. */
-  findAccount(ctx: Context, id: string, source?: { readonly grantId?: string }): Promise<object | undefined>
+  /**
+   * The engine's findAccount; undefined for a person who is gone or was signed out since, and for a grant that the client
+   * may no longer use. `source`: what is redeemed; without one, the browser's session counts.
+   */
+  findAccount(ctx: Context, id: string, source?: TokenSource): Promise<object | undefined>
 }
 
 export function createMint(deps: MintDeps): Mint {
@@ -97,7 +101,8 @@ export function createMint(deps: MintDeps): Mint {
     },
     remember: (token, value) => void values.set(token, value),
     async findAccount(ctx, id, source) {
-      if ((await deps.directory.user(id)) === null) return undefined
+      const since = source === undefined ? ctx.oidc.session?.authTime() : source.authTime
+      if (!(await deps.isSignedIn(id, since))) return undefined
       if (source?.grantId !== undefined && !(await mayStillUse(deps, source.grantId, ctx.oidc.client))) return undefined
       return {
         accountId: id,

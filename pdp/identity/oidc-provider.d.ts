@@ -250,7 +250,7 @@ declare module 'oidc-provider' {
   }
 
   export class Check {
-    constructor(reason: string, description: string, error: string, check: (ctx: Context) => boolean)
+    constructor(reason: string, description: string, error: string, check: (ctx: Context) => boolean | Promise<boolean>)
   }
   interface Prompt {
     readonly checks: { add(check: Check): void }

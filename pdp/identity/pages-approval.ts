@@ -1,15 +1,7 @@
 /** The page on which a person answers the requests of CIBA clients. */
 
 import type { Choice } from './consent.ts'
-import {
-  escapeHtml,
-  LOGIN_PROBLEMS,
-  type LoginProblem,
-  organizationField,
-  type Page,
-  page,
-  scopeList,
-} from './pages.ts'
+import { escapeHtml, organizationField, type Page, page, scopeList } from './pages.ts'
 
 export type PendingRequest = {
   /** Names the request in the form; no credential. */
@@ -20,27 +12,11 @@ export type PendingRequest = {
   readonly choice: Exclude<Choice, { kind: 'refused' }> | null
 }
 
-export function approvalLoginPage(view: { email: string; problem: LoginProblem | null; isStale: boolean }): Page {
-  const alert = view.problem === null ? '' : `<p role="alert" id="problem">${LOGIN_PROBLEMS[view.problem]}</p>`
-  const described = view.problem === null ? '' : ' aria-describedby="problem"'
-  return page(
-    'Sign in',
-    `<p>${view.isStale ? 'An application asks that you sign in again' : 'to see which applications wait for you'}</p>${alert}
-<form method="post" data-step="login">
-<label for="email">E-mail address</label>
-<input id="email" name="email" type="email" autocomplete="username" maxlength="254" required value="${escapeHtml(view.email)}"${described}>
-<label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required>
-<button type="submit" name="action" value="login">Sign in</button>
-</form>`,
-  )
-}
-
 export function approvalPage(view: {
   person: string
   xsrf: string
   requests: readonly PendingRequest[]
-  done: 'approved' | 'denied' | 'gone' | null
+  done: 'approved' | 'denied' | 'unmet' | 'gone' | null
 }): Page {
   const told = view.done === null ? '' : `<p role="status">${DONE[view.done]}</p>`
   const requests =
@@ -53,6 +29,7 @@ export function approvalPage(view: {
 const DONE = {
   approved: 'You approved the request.',
   denied: 'You refused the request.',
+  unmet: 'The request asks for an authenticator app, and you have none. It was refused.',
   gone: 'The request had expired or was answered already.',
 } as const
 

@@ -40,31 +40,6 @@ const SCOPE_TEXTS: { readonly [scope: string]: string } = {
   offline_access: 'go on doing this while you are away',
 }
 
-export const LOGIN_PROBLEMS = {
-  wrong: 'The e-mail address or the password is not right.',
-  tooMany: 'There were too many attempts. Try again in a few minutes.',
-  busy: 'Too many people are signing in right now. Try again in a moment.',
-} as const
-export type LoginProblem = keyof typeof LOGIN_PROBLEMS
-
-export function loginPage(view: { clientName: string; email: string; problem: LoginProblem | null }): Page {
-  const alert = view.problem === null ? '' : `<p role="alert" id="problem">${LOGIN_PROBLEMS[view.problem]}</p>`
-  const described = view.problem === null ? '' : ' aria-describedby="problem"'
-  const focus = (on: boolean) => (on ? ' autofocus' : '')
-  return page(
-    'Sign in',
-    `<p>to go on to <strong>${escapeHtml(view.clientName)}</strong></p>${alert}
-<form method="post" data-step="login">
-<label for="email">E-mail address</label>
-<input id="email" name="email" type="email" autocomplete="username" maxlength="254" required value="${escapeHtml(view.email)}"${described}${focus(view.email === '')}>
-<label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required${focus(view.email !== '')}>
-<button type="submit" name="action" value="continue">Sign in</button>
-<button type="submit" name="action" value="cancel" class="plain" formnovalidate>Cancel</button>
-</form>`,
-  )
-}
-
 export function consentPage(view: {
   clientName: string
   person: string

@@ -26,7 +26,7 @@ import { addRelationships } from './management-relationships.ts'
 import { addRoleGrants } from './management-role-grants.ts'
 import { addRoles } from './management-roles.ts'
 import { addSessions, type SessionControl } from './management-sessions.ts'
-import { addUsers } from './management-users.ts'
+import { addUsers, type UserControl } from './management-users.ts'
 import type { AnswerQuestion } from './questions.ts'
 import { FORM } from './schemas.ts'
 import { isFault, Refusal } from './status.ts'
@@ -44,7 +44,6 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/
 const MANAGEMENT = [
   addApps,
   addOrganizations,
-  addUsers,
   addMembers,
   addRoles,
   addRoleGrants,
@@ -67,7 +66,7 @@ export type IdentityHandler = {
   validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
 }
 export type HttpDeps = {
-  readonly identity: IdentityHandler & HookControl & SessionControl & EventSource
+  readonly identity: IdentityHandler & HookControl & SessionControl & UserControl & EventSource
   readonly pdp: Pdp
   readonly store: Store
   readonly entitlements: EntitlementSource
@@ -205,11 +204,11 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
     for (const method of [route.method].flat()) known.add(method)
     methods.set(route.url, known)
   })
-  const { introspect, recognize, verifyProof, validateClient, hook, issuers, sessions, events } = deps.identity
+  const { introspect, recognize, verifyProof, validateClient, ...controls } = deps.identity
   addDecisions(app, { ...deps, recognize, verifyProof })
-  const management = { ...deps, introspect, verifyProof, validateClient, hook, issuers, sessions, events }
+  const management = { ...deps, ...controls, introspect, verifyProof, validateClient }
   for (const add of MANAGEMENT) add(app, management)
-  for (const add of [addHooks, addSessions, addEvents]) add(app, management)
+  for (const add of [addUsers, addHooks, addSessions, addEvents]) add(app, management)
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
   for (const [url, known] of [...methods]) addMethodRefusal(app, url, known)
   for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps.identity)

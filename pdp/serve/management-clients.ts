@@ -1,9 +1,10 @@
 /** OAuth clients: registered, changed and removed by clients that hold what they give. */
 import type { FastifyInstance } from 'fastify'
-import { isIdentityScope, isPlatformScope } from '../identity/scopes.ts'
+import { requireRegistrar } from '../identity/registrars.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from '../identity/secrets.ts'
 import { type Client, DIRECTORY } from '../store/contracts.ts'
-import { type Manager, requireUnbound, requireWithin } from './authenticate.ts'
+import type { Manager } from './authenticate.ts'
+import { requireCharge } from './client-charge.ts'
 import {
   CLIENT,
   CLIENT_BODY,
@@ -12,7 +13,6 @@ import {
   isPublic,
   metadataOf,
   registrationMistakes,
-  scopesOf,
 } from './client-registration.ts'
 import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
 import { type PageQuery, readPage } from './pages.ts'
@@ -46,7 +46,7 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
       const secret = await chooseSecret(body, existing?.secretHash ?? null)
       const registered = { ...client, secretHash: secret.hash }
       await deps.validateClient(registered)
-      await directory.putClient(registered, context)
+      await directory.putClient(registered, context, requireRegistrar)
       return put(existing !== null, { ...present(client), ...secret.shown })
     },
   })
@@ -60,28 +60,11 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     async handle({ manager, params, context }) {
       const client = await findClient(deps, manager, params.client_id)
       await requireCharge(deps, manager, client)
-      await requireAnotherRegistrar(deps, client)
-      if (!(await directory.deleteClient(client.id, context))) throw unknownClient(client.id)
+      if (!(await directory.deleteClient(client.id, context, requireRegistrar))) throw unknownClient(client.id)
       return EMPTY
     },
   })
   addClientReads(app, deps)
-}
-
-const isRegistrar = (client: Client): boolean =>
-  client.organization === null && scopesOf(client.metadata).includes('clients:write')
-
-/** Without a client that registers others the environment could never be managed again: ids are not given out twice. */
-async function requireAnotherRegistrar({ directory }: ManagementDeps, client: Client): Promise<void> {
-  if (!isRegistrar(client)) return
-  const countMax = 500
-  for (let after: string | null = null; ; ) {
-    const page: readonly Client[] = await directory.clients({ after, countMax })
-    if (page.some((other) => other.id !== client.id && isRegistrar(other))) return
-    after = page.at(-1)?.id ?? null
-    if (page.length < countMax) break
-  }
-  throw new Refusal('conflict', `${client.id} is the last client that may register others for the environment`)
 }
 
 function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
@@ -113,20 +96,6 @@ function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
       return ok({ ...page, items: page.items.map(present) })
     },
   })
-}
-
-/**
- * The client must be within the manager's organizations, and may hold no service scope that the manager does not:
- * who may set a client's secret can act as that client.
- */
-async function requireCharge(deps: ManagementDeps, manager: Manager, client: Client): Promise<void> {
-  if (client.organization === null) requireUnbound(manager)
-  else await requireWithin(manager, client.organization, deps.pdp)
-  const lacking = scopesOf(client.metadata).filter(
-    (scope) => isPlatformScope(scope) && !isIdentityScope(scope) && !manager.token.scopes.has(scope),
-  )
-  if (lacking.length === 0) return
-  throw new Refusal('permission_denied', `nobody gives or takes a scope that they do not hold: ${lacking.join(', ')}`)
 }
 
 async function isVisible(deps: ManagementDeps, manager: Manager, { organization }: Client): Promise<boolean> {

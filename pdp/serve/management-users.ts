@@ -1,12 +1,23 @@
 /** People who can sign in. They belong to the environment, so only an unbound client manages them. */
 import type { FastifyInstance } from 'fastify'
-import { hashSecret } from '../identity/secrets.ts'
-import { DIRECTORY, type User } from '../store/contracts.ts'
+import { hashSecret, verifySecret } from '../identity/secrets.ts'
+import { DIRECTORY, type Directory, type Sql, type User, type WriteContext } from '../store/contracts.ts'
 import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import { ID, LABEL, object, text } from './schemas.ts'
 import { Refusal } from './status.ts'
 
+/** What of the identity service these calls use. */
+export type UserControl = {
+  readonly sessions: {
+    /** Ends all sign-ins of a person inside the caller's transaction; nothing may follow it there. */
+    endUser(sql: Pick<Sql, 'query'>, user: string, context: WriteContext): Promise<unknown>
+  }
+  readonly secondFactor: {
+    enroll(user: string, context: WriteContext): Promise<{ readonly secret: string; readonly uri: string }>
+    remove(user: string, context: WriteContext): Promise<boolean>
+  }
+}
 type UserBody = {
   readonly email?: string
   readonly email_verified?: boolean
@@ -25,7 +36,7 @@ const BODY = object({
     type: 'string',
     minLength: 8,
     maxLength: 256,
-    description: 'Stored hashed and never returned; when absent, the stored one stays.',
+    description: 'Stored hashed and never returned; when absent, the stored one stays. Another one ends all sessions.',
   },
 })
 const USER = object(
@@ -41,8 +52,8 @@ const USER = object(
 const PATH = '/v1/users/:user'
 const COMMON = { tag: 'Users', scope: 'directory:write', bounds: 'environment' } as const
 
-export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
-  const { directory } = deps
+export function addUsers(app: FastifyInstance, deps: ManagementDeps & UserControl): void {
+  const { directory, sessions } = deps
   addManagementRoute<{ params: 'user'; body: UserBody }>(app, deps, {
     ...COMMON,
     method: 'PUT',
@@ -57,16 +68,19 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
           mistakes: [{ place: '/email_verified', message: 'is true without an email' }],
         })
       }
-      const existed = (await directory.user(params.user)) !== null
+      const existing = await directory.user(params.user)
       const user: User = {
         id: params.user,
         email: body.email ?? null,
         emailVerified: body.email_verified ?? false,
         name: body.name ?? null,
       }
-      const password = body.password === undefined ? {} : { passwordHash: await hashSecret(body.password) }
-      await directory.putUser({ ...user, ...password }, context)
-      return put(existed, present(user))
+      const isNew = body.password !== undefined && !(await isPassword(directory, existing, body.password))
+      if (isNew) {
+        const passwordHash = await hashSecret(body.password ?? '')
+        await directory.putUser({ ...user, passwordHash }, context, (sql) => sessions.endUser(sql, user.id, context))
+      } else await directory.putUser(user, context)
+      return put(existing !== null, present(user))
     },
   })
   addManagementRoute<{ params: 'user' }>(app, deps, {
@@ -83,6 +97,48 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     },
   })
   addUserReads(app, deps)
+  addAuthenticators(app, deps)
+}
+
+/** Putting what is there already changes nothing, and signs nobody out. */
+async function isPassword(directory: Directory, user: User | null, password: string): Promise<boolean> {
+  const stored = user?.email == null ? null : await directory.userByEmail(user.email)
+  return stored?.passwordHash != null && stored.id === user?.id && verifySecret(password, stored.passwordHash)
+}
+
+function addAuthenticators(app: FastifyInstance, { secondFactor, ...deps }: ManagementDeps & UserControl): void {
+  const path = '/v1/users/:user/totp'
+  addManagementRoute<{ params: 'user' }>(app, deps, {
+    ...COMMON,
+    method: 'POST',
+    path,
+    operation: 'postAuthenticator',
+    summary:
+      'Gives the user an authenticator app, from now on asked for at every sign-in. Its secret is returned this once.',
+    answer: object(
+      {
+        secret: { type: 'string', description: 'Base32, to type in.' },
+        otpauth_uri: { type: 'string', description: 'The same, to show as a QR code.' },
+      },
+      ['secret', 'otpauth_uri'],
+    ),
+    async handle({ params, context }) {
+      const { secret, uri } = await secondFactor.enroll(params.user, context)
+      return ok({ secret, otpauth_uri: uri })
+    },
+  })
+  addManagementRoute<{ params: 'user' }>(app, deps, {
+    ...COMMON,
+    method: 'DELETE',
+    path,
+    operation: 'deleteAuthenticator',
+    summary: 'Takes the authenticator app away, and ends all sessions of the user.',
+    answer: null,
+    async handle({ params, context }) {
+      if (await secondFactor.remove(params.user, context)) return EMPTY
+      throw new Refusal('not_found', `there is no user ${params.user} with an authenticator`)
+    },
+  })
 }
 
 function addUserReads(app: FastifyInstance, deps: ManagementDeps): void {

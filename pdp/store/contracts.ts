@@ -50,6 +50,8 @@ export type Manifest = {
 export type StoredManifest = Manifest & { readonly version: number }
 export type Entitlement = { readonly value: JsonObject; readonly enforcement: Enforcement }
 
+/** `id`: of the user, client or issuer; of a token hook its URL; of an authenticator its user. */
+export type AdministeredKind = 'user' | 'client' | 'authenticator' | 'trusted_issuer' | 'token_hook'
 /** One thing that a write does, as it stands in the log. `null` deletes. */
 export type Change =
   | { readonly kind: 'tuple'; readonly op: 'write' | 'delete'; readonly tuple: Tuple }
@@ -61,8 +63,8 @@ export type Change =
   | { readonly kind: 'organization'; readonly id: string; readonly organization: Organization | null }
   | { readonly kind: 'manifest'; readonly manifest: Manifest }
   | { readonly kind: 'role'; readonly key: string; readonly role: OrganizationRole | null }
-  | { readonly kind: 'user'; readonly id: string; readonly op: 'write' | 'delete' }
-  | { readonly kind: 'client'; readonly id: string; readonly op: 'write' | 'delete' }
+  /** No decision reads these: in the directory's log the first three, in the environment's the others. */
+  | { readonly kind: AdministeredKind; readonly id: string; readonly op: 'write' | 'delete' }
   /** A token died before its `exp`: everything of the named jti, grant, session, user or client. */
   | { readonly kind: 'token'; readonly by: DeathCause; readonly id: string }
   /** Too much changed to be listed; whatever is cached of this log is void. */
@@ -275,17 +277,32 @@ export interface Directory {
   user(id: string): Promise<User | null>
   /** Case-insensitive; null when none or no password. `passwordHash` is in PHC string format. */
   userByEmail(email: string): Promise<(User & { readonly passwordHash: string | null }) | null>
-  /** Throws `conflict` when the id is a client's or was deleted, or the e-mail is another's. */
-  putUser(user: User & { readonly passwordHash?: string | null }, context: WriteContext): Promise<void>
+  /** Throws `conflict` when the id is a client's or was deleted, or the e-mail is another's. `also`: in the same transaction. */
+  putUser(
+    user: User & { readonly passwordHash?: string | null },
+    context: WriteContext,
+    also?: (sql: Pick<Sql, 'query'>) => Promise<unknown>,
+  ): Promise<void>
   /** Also ends memberships and tokens. False when there was none. */
   deleteUser(id: string, context: WriteContext): Promise<boolean>
   users(page: { after: string | null; countMax: number }): Promise<readonly User[]>
   /** Active memberships only, with the organization's name, in id order. */
   activeMemberships(user: string): Promise<readonly { readonly organization: Organization; readonly role: Tier }[]>
   client(id: string): Promise<(Client & { readonly secretHash: string | null }) | null>
-  /** Throws `conflict` when the id is a user's or was deleted, `organization_unknown`. */
-  putClient(client: Client & { readonly secretHash?: string | null }, context: WriteContext): Promise<void>
-  deleteClient(id: string, context: WriteContext): Promise<boolean>
+  /** Throws `conflict` when the id is a user's or was deleted, `organization_unknown`. `also` as for putUser. */
+  putClient(
+    client: Client & { readonly secretHash?: string | null },
+    context: WriteContext,
+    also?: (sql: Pick<Sql, 'query'>) => Promise<unknown>,
+  ): Promise<void>
+  /** Also ends its tokens. False when there was none; `also` then does not run. */
+  deleteClient(
+    id: string,
+    context: WriteContext,
+    also?: (sql: Pick<Sql, 'query'>) => Promise<unknown>,
+  ): Promise<boolean>
+  /** Tuples about the client as a service, in the organization and below it, as text; at most `countMax`. */
+  clientRelations(id: string, organization: string, countMax: number): Promise<readonly string[]>
   clients(page: { after: string | null; countMax: number }): Promise<readonly Client[]>
 }
 

@@ -22,6 +22,13 @@ type MembershipRow = { organization_id: string; name: string; parent_id: string 
 const USER_COLUMNS = 'user_id, email, email_verified, name'
 const CLIENT_COLUMNS = 'client_id, app, organization_id, metadata'
 
+const CLIENT_RELATIONS = `
+  with recursive place as (
+    select $1::text collate "C" as organization_id
+    union select o.organization_id from organization o join place p on o.parent_id = p.organization_id)
+  select object || '#' || relation || '@' || subject as tuple from place join relationship using (organization_id)
+  where subject = $2 limit $3`
+
 /** Errors are those of the contract. */
 export function postgresDirectory(sql: Sql): Directory {
   return { ...userPart(sql), ...clientPart(sql) }
@@ -42,7 +49,11 @@ function userPart(
       )
       return row === undefined ? null : { ...toUser(row), passwordHash: row.password_hash }
     },
-    putUser: (user, context) => sql.transaction((tx) => putUser(tx, user, context)),
+    putUser: (user, context, also) =>
+      sql.transaction(async (tx) => {
+        await putUser(tx, user, context)
+        await also?.(tx)
+      }),
     deleteUser: (id, context) => whenAny(sql, (tx) => deleteUser(tx, id, context)),
     async users({ after, countMax }) {
       const rows = await sql.query<UserRow>(
@@ -62,7 +73,9 @@ function userPart(
   }
 }
 
-function clientPart(sql: Sql): Pick<Directory, 'client' | 'putClient' | 'deleteClient' | 'clients'> {
+function clientPart(
+  sql: Sql,
+): Pick<Directory, 'client' | 'putClient' | 'deleteClient' | 'clients' | 'clientRelations'> {
   return {
     async client(id) {
       const [row] = await sql.query<ClientRow & { secret_hash: string | null }>(
@@ -71,8 +84,21 @@ function clientPart(sql: Sql): Pick<Directory, 'client' | 'putClient' | 'deleteC
       )
       return row === undefined ? null : { ...toClient(row), secretHash: row.secret_hash }
     },
-    putClient: (client, context) => sql.transaction((tx) => putClient(tx, client, context)),
-    deleteClient: (id, context) => whenAny(sql, (tx) => deleteClient(tx, id, context)),
+    putClient: (client, context, also) =>
+      sql.transaction(async (tx) => {
+        await putClient(tx, client, context)
+        await also?.(tx)
+      }),
+    deleteClient: (id, context, also) =>
+      whenAny(sql, async (tx) => {
+        if (!(await deleteClient(tx, id, context))) return false
+        await also?.(tx)
+        return true
+      }),
+    async clientRelations(id, organization, countMax) {
+      const rows = await sql.query<{ tuple: string }>(CLIENT_RELATIONS, [organization, `service:${id}`, countMax])
+      return rows.map(({ tuple }) => tuple)
+    },
     async clients({ after, countMax }) {
       const rows = await sql.query<ClientRow>(
         `select ${CLIENT_COLUMNS} from client where client_id > $1 order by client_id limit $2`,

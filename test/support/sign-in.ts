@@ -12,6 +12,8 @@ export type SignInRequest = ClientCredentials & {
   readonly redirectUri: string
   readonly email: string
   readonly password: string
+  /** What the person's authenticator app shows. */
+  readonly code?: string
   /** Default `openid`. */
   readonly scope?: string
   /** RFC 8707; default: the issuer itself. */
@@ -78,9 +80,10 @@ export async function signIn(request: SignInRequest): Promise<SignIn> {
 /** Fills in a sign-in page as the person of the request would. */
 export function answerPage(
   page: PageForm,
-  person: Pick<SignInRequest, 'email' | 'password' | 'chosenOrganization'>,
+  person: Pick<SignInRequest, 'email' | 'password' | 'code' | 'chosenOrganization'>,
 ): { readonly [field: string]: string } {
-  if (page.step === 'login') return { action: 'continue', email: person.email, password: person.password }
+  if (page.step === 'login') return { action: 'login', email: person.email, password: person.password }
+  if (page.step === 'totp') return { action: 'code', code: person.code ?? '' }
   return {
     action: 'continue',
     ...(person.chosenOrganization === undefined ? {} : { organization: person.chosenOrganization }),

@@ -12,7 +12,7 @@ let endings: Endings
 beforeAll(async () => {
   database = await openTestDatabase()
   opened = await openPostgres({ connectionString: database.connectionString })
-  endings = createEndings({ sql: opened.sql, appendLog, appendEvents })
+  endings = createEndings({ sql: opened.sql, appendLog, appendEvents, clock: Date.now })
 })
 afterAll(async () => {
   await opened.close()
@@ -83,6 +83,7 @@ it('an ending that cannot be logged deletes nothing', async () => {
   await openGrant('kept')
   const failing = createEndings({
     sql: opened.sql,
+    clock: Date.now,
     appendEvents,
     appendLog: async () => {
       throw new Error('the log is full')

@@ -164,7 +164,7 @@ describe('CIBA (poll)', () => {
       { login_hint: 'eve@x.example', binding_message: 'x'.repeat(65) },
       'invalid_binding_message',
     ],
-    ['an acr that is not to be had', { login_hint: 'eve@x.example', acr_values: 'mfa' }, 'invalid_request'],
+    ['an acr that is not to be had', { login_hint: 'eve@x.example', acr_values: 'phr' }, 'invalid_request'],
     ['no openid', { login_hint: 'eve@x.example', scope: 'email' }, 'invalid_request'],
   ])('is refused with %s', async (_, form, error) => {
     expect((await post('/oauth/bc-authorize', { scope: 'openid', ...form })).body.error).toBe(error)

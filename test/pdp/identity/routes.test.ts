@@ -59,7 +59,7 @@ describe('discovery', () => {
       'private_key_jwt',
       'none',
     ])
-    expect(document.acr_values_supported).toEqual(['pwd'])
+    expect(document.acr_values_supported).toEqual(['mfa', 'pwd'])
     expect(document.backchannel_token_delivery_modes_supported).toEqual(['poll'])
     expect(document).toMatchObject({
       userinfo_endpoint: `${world.issuer}/oauth/userinfo`,

@@ -6,6 +6,7 @@ import { createEndings } from '../../../pdp/identity/endings.ts'
 import { createEvents } from '../../../pdp/identity/events.ts'
 import { createExternalIssuers } from '../../../pdp/identity/external-issuers.ts'
 import { SERVICE_SCOPES } from '../../../pdp/identity/scopes.ts'
+import { createSecondFactor } from '../../../pdp/identity/second-factor.ts'
 import { createTokenHook } from '../../../pdp/identity/token-hook.ts'
 import type { TokenState } from '../../../pdp/identity/token-state.ts'
 import type { Pdp } from '../../../pdp/pdp.ts'
@@ -83,6 +84,7 @@ export async function serve(
     return tokens.get(token) ?? { active: false }
   }
   const parts = { issuer: ISSUER, sql, log, fetch, clock: Date.now, masterKey: Buffer.alloc(32, 1) }
+  const endings = createEndings({ sql, appendLog, appendEvents, clock: Date.now })
   const identity = {
     introspect,
     recognize: introspect,
@@ -92,7 +94,8 @@ export async function serve(
     }),
     handle: async () => false,
     validateClient: async () => undefined,
-    sessions: createEndings({ sql, appendLog, appendEvents }),
+    sessions: endings,
+    secondFactor: createSecondFactor({ ...parts, directory, appendLog, endings }),
     events: createEvents({ sql }),
     hook: createTokenHook({ ...parts, onOutcome: () => undefined }),
     issuers: createExternalIssuers(parts),
@@ -143,7 +146,7 @@ export async function serve(
     token,
     setState: (name, state) => void tokens.set(name, state),
     async manager({ client = 'admin', organization, scopes = SERVICE_SCOPES } = {}) {
-      const metadata = { scope: scopes.join(' ') }
+      const metadata = { scope: scopes.join(' '), grant_types: ['client_credentials'] }
       await directory.putClient({ id: client, app: null, organization: organization ?? null, metadata }, CONTEXT)
       const subject = { type: 'service', id: client } as const
       return token({

@@ -240,6 +240,8 @@ const CALLS = [
   'GET /v1/events',
   'DELETE /v1/sessions/{session}',
   'POST /v1/users/{user}/sessions:revoke',
+  'POST /v1/users/{user}/totp',
+  'DELETE /v1/users/{user}/totp',
   'PUT /v1/token-hook',
   'DELETE /v1/token-hook',
   'GET /v1/trusted-issuers',

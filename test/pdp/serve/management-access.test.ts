@@ -1,5 +1,6 @@
 /** Who may manage what: tokens, scopes, organizations. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { SERVICE_SCOPES } from '../../../pdp/identity/scopes.ts'
 import { ENVIRONMENT } from '../../../pdp/store/contracts.ts'
 import { CONTEXT, type Served, seedAcme, serve } from './harness.ts'
 
@@ -202,4 +203,115 @@ it('writes who did what, under which request, into the log', async () => {
   expect(entries.filter(({ revision }) => revision === to)).toMatchObject([
     { actor: 'service:admin', requestId: 'request-0001', change: { kind: 'entitlement', key: 'feature.audit' } },
   ])
+})
+
+describe('a client of a tenant that registers others', () => {
+  let registrar: string
+  const put = (id: string, scope = '', token = registrar) =>
+    call('PUT', `/v1/clients/${id}`, {
+      token,
+      body: {
+        grant_types: ['client_credentials'],
+        organization: 'acme',
+        client_secret: 'a-secret-from-outside',
+        ...(scope === '' ? {} : { scope }),
+      },
+    })
+  const write = (log: string, changes: Parameters<Served['store']['write']>[1]) =>
+    served.store.write(log, changes, { context: CONTEXT })
+  const grant = (log: string, id: string, subject: string, app: string | null = 'ledger') =>
+    write(log, [
+      { kind: 'role_grant', op: 'write', grant: { id, app, role: app === null ? 'auditor' : 'clerk', subject } },
+    ])
+  beforeAll(async () => {
+    const scopes = ['clients:write', 'ledger:read']
+    registrar = await served.manager({ client: 'registrar', organization: 'acme', scopes })
+    const roles = { clerk: { name: 'Clerk', permissions: ['ledger:book'] } }
+    const manifest = { app: 'ledger', audiences: [], permissions: { 'ledger:book': 'Book' }, roles, model: null }
+    await write(ENVIRONMENT, [
+      { kind: 'manifest', manifest },
+      { kind: 'role', key: 'auditor', role: { key: 'auditor', name: 'Auditor', permissions: ['logs:read'] } },
+    ])
+  })
+
+  it('gives the scopes of APIs that it is registered for itself, and no others', async () => {
+    expect(await put('reader', 'ledger:read openid offline_access')).toEqual([201, undefined])
+    expect(await put('writer', 'ledger:read ledger:write')).toEqual([403, 'permission_denied'])
+  })
+
+  it.each([
+    ['an app’s role in its organization', (id: string) => grant('acme', `a-${id}`, `service:${id}`)],
+    ['an organization-wide role', (id: string) => grant('acme', `b-${id}`, `service:${id}`, null)],
+    ['a role below', (id: string) => grant('acme-eu-fr', `c-${id}`, `service:${id}`)],
+    ['a role everywhere', (id: string) => grant(ENVIRONMENT, `d-${id}`, `service:${id}`)],
+    [
+      'a role by way of a group',
+      async (id: string) => {
+        await grant('acme', `e-${id}`, `group:${id}`)
+        const tuple = { object: `group:${id}`, relation: 'member', subject: `service:${id}`, expiresAtMs: null }
+        await write('acme', [{ kind: 'tuple', op: 'write', tuple }])
+      },
+    ],
+    [
+      'a relationship below',
+      (id: string) => {
+        const tuple = { object: 'invoice:1', relation: 'viewer', subject: `service:${id}`, expiresAtMs: null }
+        return write('acme-eu', [{ kind: 'tuple', op: 'write', tuple }])
+      },
+    ],
+  ])('does not take over a service that holds %s', async (what, give) => {
+    const id = `held-${what.length}`
+    expect(await put(id)).toEqual([201, undefined])
+    expect(await put(id)).toEqual([200, undefined])
+    await give(id)
+    expect(await put(id)).toEqual([403, 'permission_denied'])
+    expect(await call('DELETE', `/v1/clients/${id}`, { token: registrar })).toEqual([403, 'permission_denied'])
+    expect(await put(id, '', admin)).toEqual([200, undefined])
+  })
+
+  it('does not take an id that relationships wait for', async () => {
+    const tuple = { object: 'invoice:1', relation: 'viewer', subject: 'service:awaited', expiresAtMs: null }
+    await write('acme', [{ kind: 'tuple', op: 'write', tuple }])
+    expect(await put('awaited')).toEqual([403, 'permission_denied'])
+  })
+
+  it('may manage a service that holds what it holds itself', async () => {
+    const scopes = ['clients:write', 'relationships:write']
+    const peer = await served.manager({ client: 'peer', organization: 'acme', scopes })
+    expect(await put('colleague', '', peer)).toEqual([201, undefined])
+    await grant('acme', 'f1', 'service:colleague')
+    const tuple = { object: 'invoice:1', relation: 'viewer', subject: 'service:colleague', expiresAtMs: null }
+    await write('acme', [{ kind: 'tuple', op: 'write', tuple }])
+    expect(await put('colleague', '', peer)).toEqual([403, 'permission_denied'])
+    await grant('acme', 'f2', 'service:peer')
+    expect(await put('colleague', '', peer)).toEqual([200, undefined])
+  })
+})
+
+describe('the last client that may register others for the environment', () => {
+  const put = (body: object) => call('PUT', '/v1/clients/admin', { token: admin, body })
+  const whole = { grant_types: ['client_credentials'], scope: SERVICE_SCOPES.join(' ') }
+
+  it('is not deleted, and does not lose what makes it one', async () => {
+    const others = await served.sql.query<{ id: string }>(
+      `select client_id as id from client where client_id <> 'admin' and organization_id is null`,
+    )
+    for (const { id } of others) await served.directory.deleteClient(id, CONTEXT)
+    for (const body of [
+      { ...whole, scope: whole.scope.replace('clients:write', '').replaceAll('  ', ' ').trim() },
+      { ...whole, organization: 'acme' },
+      { grant_types: ['authorization_code'], redirect_uris: ['https://a.example/cb'], scope: whole.scope },
+    ]) {
+      expect(await put(body)).toEqual([409, 'conflict'])
+    }
+    expect(await call('DELETE', '/v1/clients/admin', { token: admin })).toEqual([409, 'conflict'])
+    expect(await put(whole)).toEqual([200, undefined])
+  })
+
+  it('is left when two of them give up their charge at the same time', async () => {
+    const second = await served.manager({ client: 'second' })
+    const less = { ...whole, scope: 'directory:write' }
+    const answers = await Promise.all([put(less), call('PUT', '/v1/clients/second', { token: second, body: less })])
+    expect(answers.map(([status]) => status).toSorted()).toEqual([200, 409])
+  })
 })

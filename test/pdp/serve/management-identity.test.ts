@@ -78,6 +78,75 @@ describe('sessions', () => {
   })
 })
 
+describe('/v1/users/{user}/totp', () => {
+  const path = '/v1/users/otto/totp'
+  beforeAll(() => send('PUT', '/v1/users/otto', { email: 'otto@x.example', password: 'password of otto' }))
+
+  it('gives one authenticator, whose secret is shown once, and another one only after it was deleted', async () => {
+    const made = await send('POST', path)
+    expect(made.status).toBe(200)
+    expect(made.body).toEqual({ secret: expect.stringMatching(/^[A-Z2-7]{32}$/), otpauth_uri: expect.any(String) })
+    expect(made.body.otpauth_uri).toContain(`secret=${made.body.secret}`)
+    expect(made.headers.get('cache-control')).toBe('no-store')
+    expect([(await send('POST', path)).status, (await send('POST', path)).body.code]).toEqual([409, 'conflict'])
+    expect(JSON.stringify((await send('GET', '/v1/users/otto')).body)).not.toContain(made.body.secret)
+    expect((await send('DELETE', path)).status).toBe(204)
+    expect((await send('DELETE', path)).status).toBe(404)
+    expect((await send('POST', path)).body.secret).not.toBe(made.body.secret)
+  })
+
+  it('is for users that there are, and needs its scope and a client of the environment', async () => {
+    for (const method of ['POST', 'DELETE']) {
+      expect((await send(method, '/v1/users/nobody/totp')).status).toBe(404)
+      const other = await served.manager({ client: 'other', scopes: ['clients:write'] })
+      const bound = await served.manager({ client: 'bound', organization: 'acme' })
+      for (const token of [other, bound]) expect((await send(method, path, undefined, token)).status).toBe(403)
+    }
+  })
+
+  it('goes with its user', async () => {
+    await send('PUT', '/v1/users/brief', {})
+    await send('POST', '/v1/users/brief/totp')
+    expect((await send('DELETE', '/v1/users/brief')).status).toBe(204)
+    expect(await served.sql.query("select 1 from authenticator where user_id = 'brief'")).toEqual([])
+  })
+})
+
+describe('a password that is put', () => {
+  const put = (password: string) => send('PUT', '/v1/users/pat', { email: 'pat@x.example', password })
+  const openSession = (uid: string) =>
+    served.sql.query(
+      `insert into oidc_record (kind, id, payload, uid) values ('Session', $1, '{"accountId": "pat"}', $1)`,
+      [uid],
+    )
+  const sessions = () => served.sql.query(`select uid from oidc_record where payload ->> 'accountId' = 'pat'`)
+
+  it('ends all sessions of its user when it is another one, in one transaction with what tells of it', async () => {
+    await put('the first password')
+    await openSession('pat-1')
+    expect((await put('the first password')).status).toBe(200)
+    expect(await sessions()).toEqual([{ uid: 'pat-1' }])
+    expect((await put('the second password')).status).toBe(200)
+    expect(await sessions()).toEqual([])
+    const [death] = await served.sql.query<{ change: object; actor: string }>(
+      "select change, actor from change_log where organization_id = '#tokens' order by revision desc limit 1",
+    )
+    expect(death).toEqual({ change: { kind: 'token', by: 'session', id: 'pat-1' }, actor: 'service:admin' })
+    const [event] = await served.sql.query('select type, payload from outbox order by seq desc limit 1')
+    expect(event).toEqual({ type: 'session.revoked', payload: { session: 'pat-1', user: 'pat' } })
+  })
+
+  it('changes nothing when its user cannot be signed out', async () => {
+    await openSession('pat-2')
+    await served.sql.query('alter table outbox add constraint full_disk check (false) not valid')
+    expect((await put('the third password')).status).toBe(500)
+    await served.sql.query('alter table outbox drop constraint full_disk')
+    expect(await sessions()).toEqual([{ uid: 'pat-2' }])
+    expect((await put('the second password')).status).toBe(200)
+    expect(await sessions()).toEqual([{ uid: 'pat-2' }])
+  })
+})
+
 describe('/v1/events', () => {
   const read = async (query: string, token = admin) => (await send('GET', `/v1/events${query}`, undefined, token)).body
   const gate = (organization: string, key: string) =>

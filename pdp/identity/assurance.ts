@@ -1,0 +1,17 @@
+/** How strongly a person signed in: authentication context classes (acr) and methods (amr, RFC 8176). */
+
+export type Assurance = { readonly acr: string; readonly amr: readonly string[] }
+export const BY_PASSWORD: Assurance = { acr: 'pwd', amr: ['pwd'] }
+export const BY_PASSWORD_AND_CODE: Assurance = { acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] }
+
+export const ACR_VALUES = [BY_PASSWORD_AND_CODE.acr, BY_PASSWORD.acr] as const
+
+/** `wanted`: the values of `acr_values`, of which one is enough; none: anything is. Who gave a code gave a password too. */
+export function meets(acr: string | undefined, wanted: readonly string[]): boolean {
+  if (wanted.length === 0 || (acr !== undefined && wanted.includes(acr))) return true
+  return acr === BY_PASSWORD_AND_CODE.acr && wanted.includes(BY_PASSWORD.acr)
+}
+
+/** False when no sign-in here can give any of them. */
+export const isAttainable = (wanted: readonly string[]): boolean =>
+  wanted.length === 0 || ACR_VALUES.some((acr) => wanted.includes(acr))
