@@ -10,6 +10,7 @@ import { addRelationshipCommands } from './cli/relationships.ts'
 import { CLIENT_SETTINGS, readConfig, SETTINGS } from './config.ts'
 import { runCommand } from './process/exit.ts'
 import { createLog } from './process/log.ts'
+import { openLogOutput } from './process/log-output.ts'
 import { createShutdown } from './process/shutdown.ts'
 
 const SHUTDOWN_TIMEOUT_MS = 20_000
@@ -105,7 +106,7 @@ function runClient(io: NodeJS.Process): (work: () => Promise<number>) => Promise
 async function serve(io: NodeJS.Process): Promise<void> {
   const { startPdp } = await import('./start.ts')
   const config = readConfig(io.env)
-  const log = createLog({ service: 'portcullis-pdp', level: config.logLevel })
+  const log = createLog({ service: 'portcullis-pdp', level: config.logLevel, destination: openLogOutput() })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
   shutdown.onSignals((status) => io.exit(status))
   await startPdp(config, { log, shutdown })

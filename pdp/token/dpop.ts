@@ -42,19 +42,30 @@ const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
 export function createProofVerifier(options: ProofVerifierOptions): ProofVerifier {
   const { clock, replay, nonces = null, ageMaxMs = 60_000, futureLeewayMs = 10_000 } = options
+  const keys = createKeyMemory()
 
   return async function verifyProof(request, claims): Promise<void> {
     const proof = parseProof(request.proofs)
-    const { jwk, thumbprint } = verifyKeyAndSignature(proof)
+    const key = keyOf(proof)
+    if (!verifySignature(key.algorithm, key.jwk.publicKey, proof.signed))
+      throw invalid('the signature is not by header jwk')
     checkBinding(proof, request, claims)
     // Section 4.3 (10).
     if (nonces !== null && nonces.judge(proof.payload.nonce) === 'bad')
       throw new TokenError('proof_nonce_required', 'the proof has no nonce of ours that is young enough')
     const untilMs = checkTime(proof)
     // RFC 9449 section 4.3 (12): the key of the proof is the one that the token is bound to.
-    if (thumbprint !== claims.jkt)
+    if (key.thumbprint !== claims.jkt)
       throw new TokenError('token_invalid', 'the proof is by another key than the token names')
-    await checkReplay(proof, jwk, untilMs)
+    keys.remember(key)
+    await checkReplay(proof, key.jwk, untilMs)
+  }
+
+  function keyOf({ header }: Jws): ProofKey {
+    const { alg } = header
+    if (!isAlgorithm(alg) || !PROOF_ALGORITHMS.includes(alg)) throw invalid('header alg is not accepted')
+    const text = JSON.stringify([alg, header.jwk])
+    return keys.known(text) ?? readKey(text, alg, header.jwk)
   }
 
   function checkTime({ payload }: Jws): number {
@@ -92,16 +103,38 @@ function parseProof(proofs: readonly string[]): Jws {
   return proof
 }
 
-function verifyKeyAndSignature({ header, signed }: Jws): { jwk: VerifyKey; thumbprint: string } {
-  const { alg } = header
-  if (!isAlgorithm(alg) || !PROOF_ALGORITHMS.includes(alg)) throw invalid('header alg is not accepted')
-  const parts = members(header.jwk)
+/** `text`: what it was read from. */
+type ProofKey = {
+  readonly text: string
+  readonly algorithm: AlgorithmName
+  readonly jwk: VerifyKey
+  readonly thumbprint: string
+}
+
+function readKey(text: string, algorithm: AlgorithmName, header: unknown): ProofKey {
+  const parts = members(header)
   if (parts === null || PRIVATE_MEMBERS.some((name) => name in parts)) throw invalid('header jwk is not a public key')
   const jwk = importKey(parts)
   const publicParts = publicMembers(parts)
   if (jwk === null || publicParts === null) throw invalid('header jwk is not a usable key')
-  if (!verifySignature(alg, jwk.publicKey, signed)) throw invalid('the signature is not by header jwk')
-  return { jwk, thumbprint: hash('sha256', JSON.stringify(publicParts), 'base64url') }
+  return { text, algorithm, jwk, thumbprint: hash('sha256', JSON.stringify(publicParts), 'base64url') }
+}
+
+const KEYS_MAX = 1_000
+const KEY_CHARS_MAX = 1_024
+
+/** Reading a key takes as long as verifying with it. Only keys that a good token names are kept: nobody else can fill this. */
+function createKeyMemory() {
+  const byText = new Map<string, ProofKey>()
+  return {
+    known: (text: string): ProofKey | undefined => byText.get(text),
+    remember(key: ProofKey): void {
+      if (byText.has(key.text) || key.text.length > KEY_CHARS_MAX) return
+      const [oldest] = byText.keys()
+      if (byText.size >= KEYS_MAX && oldest !== undefined) byText.delete(oldest)
+      byText.set(key.text, key)
+    },
+  }
 }
 
 function checkBinding({ payload }: Jws, request: ProofRequest, claims: Pick<AccessClaims, 'digest'>): void {

@@ -9,6 +9,7 @@ export type Jws = {
 }
 
 const BASE64URL = /^[A-Za-z0-9_-]+$/
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Null when the text is anything else, also an encrypted token (RFC 7516). `textMax` bounds it before any work. */
 export function parseJws(text: string, textMax: number): Jws | null {
@@ -33,7 +34,7 @@ function parseMembers(part: string): JsonMembers | null {
   const bytes = decode(part)
   if (bytes === null) return null
   try {
-    return members(JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)))
+    return members(JSON.parse(UTF8.decode(bytes)))
   } catch {
     return null
   }

@@ -1,42 +1,69 @@
-/** Loads a port: as fast as it takes with wrk, or at a fixed rate, with latencies. */
-import { execFileSync } from 'node:child_process'
-import { Pool } from 'undici'
+/** Loads a port with wrk, which takes little of the two cores: as fast as it goes, at a fixed rate, or with one proof each. */
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 
 export type Load = {
   readonly port: number
   readonly path: string
   readonly fields: { readonly [name: string]: string }
 }
+export type Measured = { readonly perSecond: number; readonly p50Ms: number; readonly p99Ms: number }
 
-/** Requests a second over 32 connections. Throws when one was not answered with 2xx. */
-export function fullSpeed({ port, path, fields }: Load, seconds: number): number {
+const CONNECTIONS = 32
+
+/** Over 32 connections. Rejects when a request was not answered with 2xx. */
+export const fullSpeed = (load: Load, seconds: number): Promise<Measured> => wrk(load, { seconds, script: null })
+
+/** Each connection waits for a random time after every answer, so that requests do not come in step. */
+export function atRate(load: Load, rate: number, seconds: number): Promise<Measured> {
+  const longestMs = Math.round((2_000 * CONNECTIONS) / rate)
+  return wrk(load, { seconds, script: `function delay() return math.random(0, ${longestMs}) end` })
+}
+
+/** Each request takes the next proof; ends when they are used up. Rejects as `fullSpeed`. */
+export async function withProofs(load: Load, proofs: readonly string[], seconds: number): Promise<Measured> {
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-proofs-'))
+  const path = join(folder, 'proofs')
+  writeFileSync(path, proofs.join('\n'))
+  const script = `local at = 0
+local proofs = {}
+for line in io.lines("${path}") do proofs[#proofs + 1] = line end
+function request()
+  at = at + 1
+  if at > #proofs then wrk.thread:stop() at = 1 end
+  wrk.headers["DPoP"] = proofs[at]
+  return wrk.format("GET")
+end`
+  try {
+    return await wrk(load, { seconds, script })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+async function wrk({ port, path, fields }: Load, how: { seconds: number; script: string | null }): Promise<Measured> {
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-wrk-'))
+  const script = join(folder, 'script.lua')
+  if (how.script !== null) writeFileSync(script, how.script)
   const headers = Object.entries(fields).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-  const words = ['-t1', '-c32', `-d${seconds}s`, ...headers, `http://127.0.0.1:${port}${path}`]
-  const text = execFileSync('wrk', words, { encoding: 'utf8' })
-  if (/Non-2xx/.test(text)) throw new Error(text)
-  return Number(/Requests\/sec:\s+([\d.]+)/.exec(text)?.[1] ?? 0)
+  const words = ['-t1', `-c${CONNECTIONS}`, `-d${how.seconds}s`, '--latency', ...headers]
+  if (how.script !== null) words.push('-s', script)
+  try {
+    const { stdout } = await promisify(execFile)('wrk', [...words, `http://127.0.0.1:${port}${path}`])
+    if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(stdout)
+    const share = (name: string): number => milliseconds(new RegExp(`${name}%\\s+([\\d.]+)(us|ms|s)\\b`).exec(stdout))
+    return {
+      perSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1] ?? 0),
+      p50Ms: share('50'),
+      p99Ms: share('99'),
+    }
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 }
 
-/** Milliseconds of a request that is sent every 1/rate seconds, whether others were answered or not. */
-export async function atRate({ port, path, fields }: Load, rate: number, seconds: number) {
-  const pool = new Pool(`http://127.0.0.1:${port}`, { connections: 32, pipelining: 1 })
-  const tookMs: number[] = []
-  const startedMs = performance.now()
-  const pending: Promise<void>[] = []
-  for (let at = 0; at < rate * seconds; at += 1) {
-    const dueMs = startedMs + (at * 1_000) / rate
-    while (performance.now() < dueMs) await new Promise((resolve) => setImmediate(resolve))
-    pending.push(one())
-  }
-  async function one(): Promise<void> {
-    const sentMs = performance.now()
-    const { body } = await pool.request({ method: 'GET', path, headers: { ...fields } })
-    await body.dump()
-    tookMs.push(performance.now() - sentMs)
-  }
-  await Promise.all(pending)
-  await pool.close()
-  tookMs.sort((a, b) => a - b)
-  const share = (part: number): number => tookMs[Math.floor(tookMs.length * part)] ?? 0
-  return { p50: share(0.5), p99: share(0.99) }
-}
+const UNITS: { readonly [unit: string]: number } = { us: 0.001, ms: 1, s: 1_000 }
+const milliseconds = (match: RegExpExecArray | null): number => Number(match?.[1] ?? 0) * (UNITS[match?.[2] ?? ''] ?? 0)

@@ -1,5 +1,107 @@
-/** The PDP beside the benchmarked sidecar: the engine over a memory store behind the real gRPC service. */
-import { startRealPdp } from '../attacks/real-pdp.ts'
+/** The PDP beside the benchmarked sidecar: a process of its own on its embedded PostgreSQL, and a client of it with tokens. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { choosePorts } from '../e2e/demo-stack.ts'
+import { type KeyPair, proof } from '../sidecar/support/issuer.ts'
+import { clientToken } from '../support/sign-in.ts'
 
-const { address } = await startRealPdp(['alice viewer invoice:1'], 'acme')
-console.log(`port ${address.split(':')[1]}`)
+export type BenchPdp = {
+  readonly issuer: string
+  readonly grpcAddress: string
+  readonly pid: number
+  /** For fifteen minutes. With keys: bound to them. */
+  token(keys?: KeyPair): Promise<string>
+  stop(): Promise<void>
+}
+
+export const RESOURCE = 'https://app.test'
+export const PATH = '/invoices/1'
+const MAIN = fileURLToPath(new URL('../../pdp/main.ts', import.meta.url))
+const ADMIN_SECRET = 'bench-secret-of-no-value-anywhere-else'
+const CLIENT = { clientId: 'bench', clientSecret: 'bench-client-secret-of-no-value-anywhere' }
+const SCOPES = 'directory:write manifest:write relationships:write clients:write'
+
+export async function startBenchPdp(): Promise<BenchPdp> {
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-bench-'))
+  const ports = await choosePorts({})
+  const issuer = `http://127.0.0.1:${ports.http}`
+  const grpcAddress = `127.0.0.1:${ports.grpc}`
+  const child = spawn(process.execPath, [MAIN, 'serve'], {
+    env: {
+      PATH: process.env.PATH,
+      PORTCULLIS_DATA_DIR: folder,
+      PORTCULLIS_ADMIN_SECRET: ADMIN_SECRET,
+      PORTCULLIS_HTTP_LISTEN: `127.0.0.1:${ports.http}`,
+      PORTCULLIS_GRPC_LISTEN: grpcAddress,
+      PORTCULLIS_METRICS_LISTEN: `127.0.0.1:${ports.metrics}`,
+    },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  try {
+    await ready(child, `http://127.0.0.1:${ports.metrics}/readyz`)
+    await setUp(issuer)
+  } catch (err) {
+    child.kill('SIGTERM')
+    throw err
+  }
+  return {
+    issuer,
+    grpcAddress,
+    pid: child.pid ?? 0,
+    token: (keys) => (keys === undefined ? bearerToken(issuer) : boundToken(issuer, keys)),
+    stop: () =>
+      new Promise((resolve) => {
+        child.once('exit', () => {
+          rmSync(folder, { recursive: true, force: true })
+          resolve()
+        })
+        child.kill('SIGTERM')
+      }),
+  }
+}
+
+/** The first start makes a database; that takes a while on a busy machine. */
+async function ready(child: ChildProcess, url: string): Promise<void> {
+  for (let tries = 0; tries < 600; tries += 1) {
+    if ((await fetch(url).catch(() => null))?.ok === true) return
+    if (child.exitCode !== null) throw new Error(`the PDP ended with ${child.exitCode}`)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  throw new Error('the PDP did not become ready')
+}
+
+/** One client of one organization may view one invoice. */
+async function setUp(issuer: string): Promise<void> {
+  const admin = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope: SCOPES })
+  const manage = async (method: string, path: string, body: object): Promise<void> => {
+    const headers = { authorization: `Bearer ${admin.access_token}`, 'content-type': 'application/json' }
+    const response = await fetch(`${issuer}${path}`, { method, headers, body: JSON.stringify(body) })
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+  }
+  await manage('PUT', '/v1/organizations/acme', { name: 'Acme' })
+  await manage('PUT', '/v1/apps/invoices/manifest', { audiences: [RESOURCE] })
+  await manage('PUT', `/v1/clients/${CLIENT.clientId}`, {
+    app: 'invoices',
+    organization: 'acme',
+    grant_types: ['client_credentials'],
+    client_secret: CLIENT.clientSecret,
+  })
+  const write = [`invoice:1#viewer@service:${CLIENT.clientId}`]
+  await manage('POST', '/v1/organizations/acme/relationships', { write })
+}
+
+const bearerToken = async (issuer: string): Promise<string> =>
+  (await clientToken({ issuer, ...CLIENT, resource: RESOURCE })).access_token
+
+async function boundToken(issuer: string, keys: KeyPair): Promise<string> {
+  const url = `${issuer}/oauth/token`
+  const dpop = await proof({ keys, method: 'POST', url, token: '', clock: Date.now, claims: { ath: undefined } })
+  const authorization = `Basic ${Buffer.from(`${CLIENT.clientId}:${CLIENT.clientSecret}`).toString('base64')}`
+  const body = new URLSearchParams({ grant_type: 'client_credentials', resource: RESOURCE })
+  const response = await fetch(url, { method: 'POST', headers: { authorization, dpop }, body })
+  if (!response.ok) throw new Error(`no bound token: ${response.status} ${await response.text()}`)
+  return ((await response.json()) as { access_token: string }).access_token
+}

@@ -1,116 +1,115 @@
-/** `npm run bench -- sidecar [SECONDS]`: the sidecar beside a bare proxy, same upstream, same run. Needs nginx and wrk. */
+/**
+ * `npm run bench -- sidecar [SECONDS] [--minutes N]`: the sidecar beside a bare proxy and nginx, one upstream, one run;
+ * `npm run bench -- sidecar body`: 1 GiB each way. Needs nginx and wrk.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { exportJWK } from 'jose'
-import { Pool } from 'undici'
-import { createProofVerifier } from '../../pdp/token/dpop.ts'
-import { startFrameworks } from '../sidecar/fuzz/frameworks.ts'
-import { createIssuer, ecKeys, proof, thumbprint } from '../sidecar/support/issuer.ts'
-import { startKeyServer, startProcess } from '../sidecar/support/process.ts'
+import { type SidecarProcess, startProcess } from '../sidecar/support/process.ts'
+import { benchBody } from './sidecar-body.ts'
 import { atRate, fullSpeed, type Load } from './sidecar-load.ts'
+import { startGate, startUpstream } from './sidecar-nginx.ts'
+import { type BenchPdp, PATH, RESOURCE, startBenchPdp } from './sidecar-pdp.ts'
+import { benchProofs } from './sidecar-proofs.ts'
 
-const RESOURCE = 'https://app.test'
-const ISSUER = 'https://as.test'
-const PROOFS = 4_000
+const RATE = 500
 
-export async function bench([words]: readonly string[]): Promise<void> {
-  const seconds = Number(words ?? 6)
-  const issuer = await createIssuer({ issuer: ISSUER, audience: RESOURCE, clock: Date.now })
-  const keyServer = await startKeyServer([{ keys: [{ ...(await exportJWK(issuer.keys.publicKey)), kid: 'k1' }] }])
-  const services = await startFrameworks(['/invoices/{id}', '/public'])
-  const nginx = services.find(({ name }) => name === 'nginx')
-  if (nginx === undefined) throw new Error('nginx is not installed (Debian: nginx-light)')
-  const pdp = await child('sidecar-pdp.ts')
-  const bare = await child('sidecar-bare-proxy.ts', nginx.origin)
+export async function bench(words: readonly string[]): Promise<void> {
+  if (words[0] === 'body') return benchBody()
+  const at = words.indexOf('--minutes')
+  const minutes = at < 0 ? 0 : Number(words[at + 1])
+  const seconds = at < 0 ? Number(words[0] ?? 5) : 0
+  const upstream = await startUpstream()
+  const pdp = await startBenchPdp()
+  const gate = await startGate(upstream.port, pdp.issuer)
+  const bare = await startBareProxy(upstream.port)
+  const sidecar = await startBenchSidecar(upstream.port, pdp)
+  const ports = { bare: bare.port, gate: gate.port, sidecar: sidecar.port }
+  try {
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    say(`ready after ${sidecar.readyMs.toFixed(0)} ms; RSS idle ${sidecar.memory().nowMb.toFixed(1)} MB`)
+    if (minutes > 0) await benchLong(sidecar, { pdp, minutes })
+    else await benchShort(sidecar, { pdp, ports, seconds })
+  } finally {
+    await sidecar.stop()
+    bare.process.kill('SIGKILL')
+    await gate.stop()
+    await pdp.stop()
+    await upstream.stop()
+  }
+}
+
+type Ports = { readonly bare: number; readonly gate: number; readonly sidecar: number }
+
+async function benchShort(
+  sidecar: SidecarProcess,
+  { pdp, ports, seconds }: { readonly pdp: BenchPdp; readonly ports: Ports; readonly seconds: number },
+): Promise<void> {
+  const fields = { Host: 'app.test', Authorization: `Bearer ${await pdp.token()}` }
+  const load = (port: number, path = PATH): Load => ({ port, path, fields })
+  for (const port of Object.values(ports)) await fullSpeed(load(port), 2)
+  const full = { bare: await fullSpeed(load(ports.bare), seconds), ours: await fullSpeed(load(ports.sidecar), seconds) }
+  const nginx = await fullSpeed(load(ports.gate), seconds)
+  const open = await fullSpeed(load(ports.sidecar, '/public'), seconds)
+  const { bare, ours } = full
+  const rate = (perSecond: number): string => `${perSecond.toFixed(0)}/s`
+  say(`32 connections: bare proxy ${rate(bare.perSecond)}, nginx auth_request ${rate(nginx.perSecond)}`)
+  say(`  full enforcement ${rate(ours.perSecond)}, public route ${rate(open.perSecond)}`)
+  say(`  full enforcement is ${(ours.perSecond / bare.perSecond).toFixed(2)} of the bare proxy`)
+  say(`  and ${(ours.perSecond / nginx.perSecond).toFixed(2)} of nginx auth_request, which verifies no token or proof,`)
+  say('  takes no question from the route, lets a denial through, since that is 200 as well, and strips no field')
+  say(`  RSS after load ${sidecar.memory().nowMb.toFixed(1)} MB, at most ${sidecar.memory().peakMb.toFixed(1)} MB`)
+  const slow = {
+    bare: await atRate(load(ports.bare), RATE, seconds),
+    ours: await atRate(load(ports.sidecar), RATE, seconds),
+  }
+  const figures = ({ p50Ms, p99Ms }: { p50Ms: number; p99Ms: number }): string =>
+    `p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`
+  say(`at ${RATE}/s: bare proxy ${figures(slow.bare)}; full enforcement ${figures(slow.ours)}`)
+  say(`  added p50 ${(slow.ours.p50Ms - slow.bare.p50Ms).toFixed(2)} ms`)
+  say(await benchProofs({ port: ports.sidecar, path: PATH, fields: { Host: 'app.test' } }, { pdp, seconds }))
+}
+
+/** Is memory flat? One line a minute under full load of 32 connections. */
+async function benchLong(
+  sidecar: SidecarProcess,
+  { pdp, minutes }: { readonly pdp: BenchPdp; readonly minutes: number },
+): Promise<void> {
+  for (let minute = 1; minute <= minutes; minute += 1) {
+    const fields = { Host: 'app.test', Authorization: `Bearer ${await pdp.token()}` }
+    const { perSecond, p99Ms } = await fullSpeed({ port: sidecar.port, path: PATH, fields }, 60)
+    const { nowMb, peakMb } = sidecar.memory()
+    say(
+      `minute ${minute}: ${perSecond.toFixed(0)}/s, p99 ${p99Ms.toFixed(1)} ms, RSS ${nowMb.toFixed(1)} MB, at most ${peakMb.toFixed(1)} MB`,
+    )
+  }
+}
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+
+/** `SIDECAR_MAIN` and `SIDECAR_FLAGS`: another build of it, or other flags of Node. */
+function startBenchSidecar(upstream: number, pdp: BenchPdp): Promise<SidecarProcess> {
   const routeFile = JSON.stringify({
     portcullis: 'v1',
     resource: RESOURCE,
-    issuers: [{ issuer: ISSUER, jwks_uri: keyServer.urls[0] }],
-    upstream: nginx.origin,
-    pdp: { address: `127.0.0.1:${pdp.port}`, insecure: true },
+    issuers: [{ issuer: pdp.issuer }],
+    upstream: `http://127.0.0.1:${upstream}`,
+    pdp: { address: pdp.grpcAddress, insecure: true },
     routes: { 'GET /invoices/{id}': 'viewer invoice:{id}', 'GET /public': 'public' },
   })
-  const command = process.env.SIDECAR_MAIN
-  const sidecar = await startProcess({
+  const { SIDECAR_MAIN: main, SIDECAR_FLAGS: flags = '--max-semi-space-size=4' } = process.env
+  return startProcess({
     routeFile,
-    ...(command !== undefined && {
-      command: [process.execPath, ...(process.env.SIDECAR_FLAGS ?? '--max-semi-space-size=4').split(' '), command],
-    }),
+    ...(main !== undefined && { command: [process.execPath, ...flags.split(' '), main] }),
   })
-  try {
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
-    console.log(`ready after ${sidecar.readyMs.toFixed(0)} ms, idle ${sidecar.memory().nowMb.toFixed(1)} MB`)
-    const token = await issuer.token()
-    const fields = { Host: 'app.test', Authorization: `Bearer ${token}` }
-    const direct: Load = { port: bare.port, path: '/invoices/1', fields }
-    const full: Load = { ...direct, port: sidecar.port }
-    for (const load of [direct, full]) fullSpeed(load, 2)
-    const speeds = { bare: fullSpeed(direct, seconds), full: fullSpeed(full, seconds) }
-    const open = fullSpeed({ ...full, path: '/public' }, seconds)
-    console.log(
-      `bare proxy ${speeds.bare.toFixed(0)}/s, full enforcement ${speeds.full.toFixed(0)}/s, public ${open.toFixed(0)}/s`,
-    )
-    console.log(`full enforcement is ${(speeds.full / speeds.bare).toFixed(2)} of the bare proxy`)
-    console.log(`under load ${sidecar.memory().peakMb.toFixed(1)} MB at most`)
-    const [base, ours] = [await atRate(direct, 500, seconds), await atRate(full, 500, seconds)]
-    console.log(
-      `at 500/s: bare p50 ${base.p50.toFixed(2)} ms, full p50 ${ours.p50.toFixed(2)} ms, p99 ${ours.p99.toFixed(2)} ms`,
-    )
-    await benchProofs(sidecar.port, issuer)
-  } finally {
-    await sidecar.stop()
-    for (const { process: one } of [pdp, bare]) one.kill('SIGKILL')
-    await Promise.all(services.map(({ close }) => close()))
-    keyServer.close()
-  }
 }
 
-/** Proofs are made before, since making them costs as much as verifying. */
-async function benchProofs(port: number, issuer: Awaited<ReturnType<typeof createIssuer>>): Promise<void> {
-  const keys = ecKeys()
-  const token = await issuer.token({ cnf: { jkt: await thumbprint(keys.publicKey) } })
-  const make = () => proof({ keys, method: 'GET', url: `${RESOURCE}/invoices/1`, token, clock: Date.now })
-  const proofs = await Promise.all(Array.from({ length: PROOFS }, make))
-  const pool = new Pool(`http://127.0.0.1:${port}`, { connections: 32, pipelining: 1 })
-  const queue = [...proofs]
-  const startedMs = performance.now()
-  const worker = async (): Promise<void> => {
-    for (let one = queue.pop(); one !== undefined; one = queue.pop()) {
-      const headers = { Host: 'app.test', Authorization: `DPoP ${token}`, DPoP: one }
-      const { statusCode, body } = await pool.request({ method: 'GET', path: '/invoices/1', headers })
-      if (statusCode >= 300) throw new Error(`a proof was answered with ${statusCode}`)
-      await body.dump()
-    }
-  }
-  await Promise.all(Array.from({ length: 32 }, worker))
-  const rate = PROOFS / ((performance.now() - startedMs) / 1_000)
-  await pool.close()
-  const alone = await verifyAlone(
-    await Promise.all(Array.from({ length: 1_000 }, make)),
-    token,
-    await thumbprint(keys.publicKey),
-  )
-  console.log(
-    `DPoP: ${rate.toFixed(0)}/s, ${(rate / alone).toFixed(2)} of verifying proofs alone (${alone.toFixed(0)}/s)`,
-  )
-}
-
-async function verifyAlone(proofs: readonly string[], token: string, jkt: string): Promise<number> {
-  const verify = createProofVerifier({ clock: Date.now, replay: { remember: () => true } })
-  const { createHash } = await import('node:crypto')
-  const digest = createHash('sha256').update(token).digest('base64url')
-  const startedMs = performance.now()
-  for (const one of proofs)
-    await verify({ proofs: [one], method: 'GET', url: `${RESOURCE}/invoices/1` }, { digest, jkt })
-  return proofs.length / ((performance.now() - startedMs) / 1_000)
-}
-
-async function child(file: string, ...words: string[]): Promise<{ process: ChildProcess; port: number }> {
-  const path = fileURLToPath(new URL(file, import.meta.url))
-  const started = spawn(process.execPath, [path, ...words], { stdio: ['ignore', 'pipe', 'inherit'] })
+async function startBareProxy(upstream: number): Promise<{ process: ChildProcess; port: number }> {
+  const path = fileURLToPath(new URL('sidecar-bare-proxy.ts', import.meta.url))
+  const words = [path, `http://127.0.0.1:${upstream}`]
+  const started = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] })
   const port = await new Promise<number>((resolve, reject) => {
-    started.once('exit', (code) => reject(new Error(`${file} ended with ${code}`)))
-    started.stdout?.on('data', (chunk) => {
+    started.once('exit', (code) => reject(new Error(`the bare proxy ended with ${code}`)))
+    started.stdout.on('data', (chunk) => {
       const match = /port (\d+)/.exec(String(chunk))
       if (match !== null) resolve(Number(match[1]))
     })

@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { create } from '@bufbuild/protobuf'
 import { Registry } from 'prom-client'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ConfigError, runCommand, StartError } from '../../../pdp/process/exit.ts'
 import { generatedSecret } from '../../../pdp/process/generated-secret.ts'
 import { serviceDefinition } from '../../../pdp/process/grpc.ts'
 import { createLog } from '../../../pdp/process/log.ts'
+import { collectLines } from '../../../pdp/process/log-output.ts'
 import { startOperations } from '../../../pdp/process/operations.ts'
 import { problem } from '../../../pdp/process/problems.ts'
 import { DecideRequestSchema, DecisionService } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
@@ -55,18 +56,64 @@ describe('serviceDefinition', () => {
 })
 
 describe('createLog', () => {
-  it('writes one JSON object a line and hides what is secret', () => {
+  function open() {
     const lines: string[] = []
-    const log = createLog({
-      service: 'test',
-      level: 'info',
-      destination: { write: (line: string) => void lines.push(line) },
-    })
+    const destination = { write: (line: string) => void lines.push(line) }
+    return { lines, log: createLog({ service: 'test', level: 'info', destination }) }
+  }
+
+  it('writes one JSON object a line and hides what is secret', () => {
+    const { lines, log } = open()
     log.info({ event: 'x', authorization: 'Bearer abc', headers: { cookie: 'abc' } })
     log.debug({ event: 'unseen' })
     expect(lines).toHaveLength(1)
     expect(lines[0]).not.toContain('abc')
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'info', service: 'test', event: 'x' })
+  })
+
+  it('hides what is secret in an error too, which stays an error and is not changed', () => {
+    const { lines, log } = open()
+    const err = Object.freeze(Object.assign(new Error('no'), { password: 'abc', code: 'X' }))
+    log.error({ event: 'x', err, token: undefined, list: [{ id: 1 }] })
+    const line = JSON.parse(lines[0] ?? '')
+    expect(line).toMatchObject({ err: { type: 'Error', message: 'no', code: 'X', password: '[redacted]' } })
+    expect(line.err.stack).toContain('process.test.ts')
+    expect(line).not.toHaveProperty('token')
+    expect(err.password).toBe('abc')
+  })
+})
+
+describe('collectLines', () => {
+  const line = `${'x'.repeat(99)}\n`
+  afterEach(() => vi.useRealTimers())
+
+  it('writes the lines of a moment at once, in order, within 20 ms', () => {
+    vi.useFakeTimers()
+    const writes: string[] = []
+    const lines = collectLines((text) => void writes.push(text))
+    for (const text of ['a\n', 'b\n', 'c\n']) lines.write(text)
+    vi.advanceTimersByTime(19)
+    expect(writes).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(writes).toEqual(['a\nb\nc\n'])
+    lines.write('d\n')
+    vi.advanceTimersByTime(20)
+    expect(writes).toEqual(['a\nb\nc\n', 'd\n'])
+  })
+
+  it('does not wait when there is much to write, nor when told to write', () => {
+    vi.useFakeTimers()
+    const writes: string[] = []
+    const lines = collectLines((text) => void writes.push(text))
+    for (let at = 0; at < 164; at += 1) lines.write(line)
+    expect(writes.map(({ length }) => length)).toEqual([16_400])
+    lines.flush()
+    expect(writes).toHaveLength(1)
+    lines.write(line)
+    lines.flush()
+    expect(writes).toHaveLength(2)
+    vi.advanceTimersByTime(1_000)
+    expect(writes).toHaveLength(2)
   })
 })
 

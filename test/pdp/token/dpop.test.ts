@@ -1,3 +1,4 @@
+import { exportJWK } from 'jose'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { AccessClaims } from '../../../pdp/token/claims.ts'
 import { createProofVerifier, type ProofRequest } from '../../../pdp/token/dpop.ts'
@@ -87,22 +88,46 @@ describe('refuses a proof', () => {
   test.each(Object.entries(cases))('%s', async (_why, { claims: over, header }) => {
     const text = await make({ ...(over && { claims: over() }), ...(header && { header }) })
     await expect(verifier()(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+    const afterGood = verifier()
+    await afterGood(request(await make()), claims)
+    await expect(afterGood(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+  })
+
+  test('of a key that was good before: another signature, key or algorithm, or more in its jwk', async () => {
+    const verify = verifier()
+    await verify(request(await make()), claims)
+    const jwk = await exportJWK(keys.publicKey)
+    const forged = (await make()).split('.').with(2, 'A'.repeat(86)).join('.')
+    const headers: Claims[] = [
+      { jwk: await exportJWK(ecKeys().publicKey) },
+      { jwk, alg: 'ES384' },
+      { jwk: { ...jwk, use: 'enc' } },
+      { jwk: await exportJWK(keys.privateKey) },
+    ]
+    const proofs = await Promise.all(headers.map((header) => make({ header })))
+    for (const text of [forged, ...proofs])
+      await expect(verify(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+    await expect(verify(request(await make()), claims)).resolves.toBeUndefined()
+  })
+
+  test('by a key that was good for another token', async () => {
+    const verify = verifier()
+    await verify(request(await make()), claims)
+    const other = { ...claims, jkt: await thumbprint(ecKeys().publicKey) }
+    await expect(verify(request(await make()), other)).rejects.toMatchObject({ code: 'token_invalid' })
   })
 
   test('with its private key in it', async () => {
-    const { exportJWK } = await import('jose')
     const text = await make({ header: { jwk: await exportJWK(keys.privateKey) } })
     await expect(verifier()(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
   })
 
   test('signed by another key than its own', async () => {
-    const { exportJWK } = await import('jose')
     const text = await make({ keys: ecKeys(), header: { jwk: await exportJWK(keys.publicKey) } })
     await expect(verifier()(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
   })
 
   test('with an alg that is not its key’s', async () => {
-    const { exportJWK } = await import('jose')
     const header = { alg: 'RS256', jwk: await exportJWK(keys.publicKey) }
     const text = await make({ keys: rsaKeys(), header })
     await expect(verifier()(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })

@@ -1,0 +1,56 @@
+import { generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { type AlgorithmName, verifySignature } from '../../../pdp/token/algorithms.ts'
+
+const CURVES = [
+  ['ES256', 'P-256', 'sha256', 64],
+  ['ES384', 'P-384', 'sha384', 96],
+  ['ES512', 'P-521', 'sha512', 132],
+] as const satisfies readonly (readonly [AlgorithmName, string, string, number])[]
+
+describe.each(CURVES)('verifySignature with %s', (name, namedCurve, digest, bytes) => {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve })
+  const input = Buffer.from('header.payload')
+  const make = (key: KeyObject = privateKey): Buffer => sign(digest, input, { key, dsaEncoding: 'ieee-p1363' })
+  const verifies = (signature: Buffer): boolean => verifySignature(name, publicKey, { input, signature })
+
+  it('takes what was signed, whatever zeros and high bits its two numbers begin with', { timeout: 60_000 }, () => {
+    const beginnings = new Set<string>()
+    const kind = (byte = 0): string => (byte === 0 ? 'zero' : byte >= 0x80 ? 'high' : 'low')
+    // The first byte of a P-521 number is 0 or 1.
+    const wanted = name === 'ES512' ? 2 : 6
+    for (let tries = 0; tries < 4_000 && beginnings.size < wanted; tries += 1) {
+      const signature = make()
+      beginnings.add(`r ${kind(signature[0])}`).add(`s ${kind(signature[bytes / 2])}`)
+      expect(verifies(signature)).toBe(true)
+    }
+    expect(beginnings.size).toBeGreaterThanOrEqual(wanted)
+  })
+
+  it.each([
+    ['only zeros', () => Buffer.alloc(bytes)],
+    ['only ones', () => Buffer.alloc(bytes, 0xff)],
+    ['r of zero', () => Buffer.concat([Buffer.alloc(bytes / 2), make().subarray(bytes / 2)])],
+    ['s of zero', () => Buffer.concat([make().subarray(0, bytes / 2), Buffer.alloc(bytes / 2)])],
+    [
+      'its numbers the other way round',
+      () => Buffer.concat([make().subarray(bytes / 2), make().subarray(0, bytes / 2)]),
+    ],
+    ['a byte less', () => make().subarray(1)],
+    ['a byte more', () => Buffer.concat([Buffer.alloc(1), make()])],
+    ['nothing', () => Buffer.alloc(0)],
+    ['the other encoding', () => sign(digest, input, privateKey)],
+    ['another key', () => make(generateKeyPairSync('ec', { namedCurve }).privateKey)],
+  ])('refuses a signature of %s', (_what, signature) => {
+    expect(verifies(signature())).toBe(false)
+  })
+
+  it('agrees with Node about signatures with one bit changed', () => {
+    for (let bit = 0; bit < bytes * 8; bit += 37) {
+      const signature = make()
+      signature[bit >> 3] = (signature[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+      const expected = verify(digest, input, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)
+      expect(verifies(signature)).toBe(expected)
+    }
+  })
+})
