@@ -1,39 +1,14 @@
 /** The statement that reads row sets and standings in one snapshot: one index probe per asked item, whatever the sizes. */
-import {
-  DEATH_KEPT_MS,
-  type Death,
-  type DeathCause,
-  deathKey,
-  ENVIRONMENT,
-  type LogId,
-  type Membership,
-  type MembershipStatus,
-  type Organization,
-  type OrganizationRole,
-  type Reading,
-  type RoleGrant,
-  type RowKey,
-  type RowSet,
-  SET_ROWS_MAX,
-  type Standing,
-  type StoredManifest,
-  type SubjectRow,
-  type Tier,
-  TOKENS,
-  type Vector,
-} from './contracts.ts'
-import { rowKeyName } from './row-keys.ts'
+import { DEATH_KEPT_MS, ENVIRONMENT, type LogId, type Reading, type RowKey, SET_ROWS_MAX, TOKENS } from './contracts.ts'
+import type { Connection } from './postgres-connection.ts'
+import { type Row, rowSetsOf } from './postgres-row-sets.ts'
+import { given, type KnownStandings, VECTOR_LINES } from './postgres-vector.ts'
 
 /** Usersets of one wide set that are read at most; the evaluator's own bound is reached long before. */
 const WIDE_USERSETS_MAX = 10_001
 const MILLISECONDS = (column: string): string => `(extract(epoch from ${column}) * 1000)::float8`
 
 // Every join is lateral with `offset 0`, which keeps the planner from hashing or scanning whole tables.
-export const VECTOR = `
-  select q.o, r.revision, r.write_id::text, r.entitlement_version, r.entitlement_write_id::text, ${MILLISECONDS('statement_timestamp()')}, current_setting('in_hot_standby')
-  from unnest(string_to_array($1, ' ')) q(o),
-    lateral (select revision, write_id, entitlement_version, entitlement_write_id from revision where organization_id = q.o offset 0) r`
-
 const CLOSURE = (start: string): string => `
   closure(o, subject, object, expires) as (
     select q.o collate "C", q.subject collate "C", r.object, r.expires_at from ${start} q(o, subject), lateral (
@@ -127,26 +102,43 @@ const KINDS = Object.keys(BRANCHES) as readonly Kind[]
 
 type Statement = { readonly name: string; readonly text: string; readonly values: readonly unknown[] }
 
-/** Only the branches that are asked for: each adds to the time it takes to start the statement. */
-export function rowsStatement(logs: readonly LogId[], keys: readonly RowKey[]): Statement {
+/** @throws PdpError `store_unavailable`. */
+export async function readRows(
+  connection: Pick<Connection, 'prepared'>,
+  standings: KnownStandings,
+  { logs, keys }: { readonly logs: readonly LogId[]; readonly keys: readonly RowKey[] },
+): Promise<Reading> {
+  const question = standings.ask(logs)
+  const { name, text, values } = rowsStatement(question.values, keys)
+  const rows = (await connection.prepared(name, text, values)) as readonly Row[]
+  const lines: string[] = []
+  const others: Row[] = []
+  for (const row of rows) {
+    if (row[0] === 'vector') lines.push(row[1])
+    else others.push(row)
+  }
+  return { vector: question.read(lines), rows: rowSetsOf(keys, others) }
+}
+
+/** `vector`: the values of `VECTOR_LINES`. Only the branches that are asked for: each adds to the time it takes to start. */
+export function rowsStatement(vector: readonly string[], keys: readonly RowKey[]): Statement {
   const asked = new Map<Kind, RowKey[]>()
   for (const key of keys) append(asked, key.kind, key)
   // The grants of a subject need the groups above it.
   for (const key of asked.get('grants') ?? []) {
     if (key.kind === 'grants') append(asked, 'groups', { log: key.log, kind: 'groups', subject: key.subject })
   }
-  const values: unknown[] = [logs.join(' ')]
+  const values: unknown[] = [...vector]
   const withs: string[] = []
   const selects: string[] = [
-    `select 'vector', o, revision::text, write_id, entitlement_version::text || ' ' || entitlement_write_id, hot, clock
-     from (${VECTOR}) v(o, revision, write_id, entitlement_version, entitlement_write_id, clock, hot)`,
+    `select 'vector', line, null, null, null, null, null::float8 from (${VECTOR_LINES}) v(line)`,
   ]
   for (const kind of KINDS) {
     const ofKind = asked.get(kind)
     if (ofKind === undefined) continue
     const branch = BRANCHES[kind]
     const columns = columnsOf(kind, ofKind)
-    const names = branch.values.map((type, i) => `$${values.push(columns[i])}::${type}`)
+    const names = branch.values.map((type, i) => given(values.push(columns[i]), type))
     const clause = branch.with(names)
     if (clause !== '') withs.push(clause)
     selects.push(branch.select(names))
@@ -176,171 +168,4 @@ function columnsOf(kind: Kind, keys: readonly RowKey[]): readonly (readonly stri
     deaths: [],
   }
   return fields[kind].map((field) => keys.map((key) => (key as unknown as Record<string, string>)[field] ?? ''))
-}
-
-type Cell = string | number | null
-/** branch, log, a, b, c, d, milliseconds */
-type Row = readonly [string, string, string, string, string, string, number | null]
-
-/** Turns the statement's answer into row sets: one for each key asked, empty when nothing was found, and what came along. */
-export function parseRows(
-  keys: readonly RowKey[],
-  answer: readonly (readonly unknown[])[],
-): Reading & { standby: boolean } {
-  const vector = new Map<LogId, Standing>()
-  let clockMs = 0
-  let standby = false
-  const found = new RowCollector()
-  for (const key of keys) found.expect(key)
-  for (const cells of answer as readonly (readonly Cell[])[]) {
-    const row = cells as unknown as Row
-    if (row[0] === 'vector') {
-      const [entitlementVersion, entitlementWriteId = ''] = row[4].split(' ')
-      vector.set(row[1], {
-        revision: Number(row[2]),
-        writeId: row[3],
-        entitlementVersion: Number(entitlementVersion),
-        entitlementWriteId,
-      })
-      clockMs = row[6] ?? 0
-      standby = row[5] === 'on'
-    } else found.add(row)
-  }
-  return { vector: { clockMs, logs: vector }, rows: found.rowSets(), standby }
-}
-
-type VectorRow = readonly [string, number, string, number, string, number, string]
-
-export function parseVector(answer: readonly (readonly unknown[])[]): Vector & { standby: boolean } {
-  const logs = new Map<LogId, Standing>()
-  let clockMs = 0
-  let standby = false
-  for (const cells of answer) {
-    const [log, revision, writeId, entitlementVersion, entitlementWriteId, clock, hot] = cells as VectorRow
-    logs.set(log, { revision, writeId, entitlementVersion, entitlementWriteId })
-    clockMs = clock
-    standby = hot === 'on'
-  }
-  return { clockMs, logs, standby }
-}
-
-/** Gathers rows under their keys. */
-class RowCollector {
-  readonly #sets = new Map<string, Gathered>()
-
-  expect(key: RowKey): void {
-    this.#at(key)
-    if (key.kind === 'grants') this.#at({ log: key.log, kind: 'groups', subject: key.subject })
-  }
-
-  #at(key: RowKey): Gathered {
-    const name = rowKeyName(key)
-    let set = this.#sets.get(name)
-    if (set === undefined) {
-      set = { key, rows: [], complete: true }
-      this.#sets.set(name, set)
-    }
-    return set
-  }
-
-  add([branch, log, a, b, c, d, expiresAtMs]: Row): void {
-    switch (branch) {
-      case 'set': {
-        const set = this.#at({ log, kind: 'set', object: a, relation: b })
-        if (set.complete) set.rows.push({ subject: c, expiresAtMs })
-        break
-      }
-      case 'wide': {
-        // The set's own rows were cut off: they are dropped, whichever came first.
-        const set = this.#at({ log, kind: 'set', object: a, relation: b })
-        if (set.complete) {
-          set.complete = false
-          set.rows = []
-        }
-        if (c !== null) set.rows.push({ subject: c, expiresAtMs })
-        break
-      }
-      case 'tuple':
-        this.#at({ log, kind: 'tuple', object: a, relation: b, subject: c }).rows.push({ subject: c, expiresAtMs })
-        break
-      case 'groups':
-        this.#at({ log, kind: 'groups', subject: a }).rows.push({ subject: `${b}#member`, expiresAtMs })
-        this.#at({ log, kind: 'groups', subject: `${b}#member` }) // every reached group was expanded: empty means none
-        break
-      case 'grants': {
-        // A group's grants come twice when they were asked for, and came along with those of one of its members.
-        const grants = this.#at({ log, kind: 'grants', subject: a }).rows as RoleGrant[]
-        if (!grants.some((grant) => grant.id === b)) grants.push({ id: b, app: c, role: d, subject: a })
-        break
-      }
-      case 'membership':
-        this.#at({ log, kind: 'membership', user: a }).rows.push({ role: b as Tier, status: c as MembershipStatus })
-        break
-      case 'organization':
-        this.#at({ log, kind: 'organization', id: a }).rows.push({ id: a, name: b, parent: c })
-        break
-      case 'manifests':
-        this.#at({ log, kind: 'manifests' }).rows.push({ ...JSON.parse(c), version: Number(b) })
-        break
-      case 'deaths':
-        this.#at({ log, kind: 'deaths' }).rows.push({ key: deathKey(a as DeathCause, b), atMs: expiresAtMs })
-        break
-      case 'roles':
-        this.#at({ log, kind: 'roles' }).rows.push({ key: a, name: b, permissions: JSON.parse(c) })
-        break
-      default:
-        throw new TypeError(`unknown branch ${branch}`)
-    }
-  }
-
-  rowSets(): readonly RowSet[] {
-    this.#completeGrants()
-    return [...this.#sets.values()].map(rowSetOf)
-  }
-
-  /** Where grants were asked, those of every group above the subject were read too: none found means none. */
-  #completeGrants(): void {
-    const sets = [...this.#sets.values()]
-    for (const { key } of sets) {
-      if (key.kind !== 'grants') continue
-      const todo = [key.subject]
-      const seen = new Set(todo)
-      for (let subject = todo.pop(); subject !== undefined; subject = todo.pop()) {
-        const above = this.#sets.get(rowKeyName({ log: key.log, kind: 'groups', subject }))?.rows as
-          | SubjectRow[]
-          | undefined
-        for (const { subject: userset } of above ?? []) {
-          if (seen.has(userset)) continue
-          seen.add(userset)
-          todo.push(userset)
-          this.#at({ log: key.log, kind: 'grants', subject: userset.slice(0, userset.indexOf('#')) })
-        }
-      }
-    }
-  }
-}
-
-type Gathered = { readonly key: RowKey; rows: unknown[]; complete: boolean }
-
-function rowSetOf({ key, rows, complete }: Gathered): RowSet {
-  switch (key.kind) {
-    case 'set':
-      return { key, subjects: rows as SubjectRow[], complete }
-    case 'tuple':
-      return { key, row: (rows[0] as SubjectRow | undefined) ?? null }
-    case 'groups':
-      return { key, groups: rows as SubjectRow[] }
-    case 'membership':
-      return { key, membership: (rows[0] as Membership | undefined) ?? null }
-    case 'grants':
-      return { key, grants: rows as RoleGrant[] }
-    case 'organization':
-      return { key, organization: (rows[0] as Organization | undefined) ?? null }
-    case 'manifests':
-      return { key, manifests: rows as StoredManifest[] }
-    case 'roles':
-      return { key, roles: rows as OrganizationRole[] }
-    case 'deaths':
-      return { key, deaths: rows as Death[] }
-  }
 }

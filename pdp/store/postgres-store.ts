@@ -1,5 +1,4 @@
 /** The Store on PostgreSQL: what the engine reads and writes. */
-import { PdpError } from '../errors.ts'
 import { assertChanges } from './changes.ts'
 import type {
   Change,
@@ -12,8 +11,6 @@ import type {
   Manifest,
   MembershipStatus,
   Organization,
-  Reading,
-  RowKey,
   Snapshot,
   Store,
   Tier,
@@ -23,15 +20,16 @@ import type { Connection, Database } from './postgres-connection.ts'
 import { raiseRevision, storeEntries } from './postgres-log.ts'
 import { readNames } from './postgres-names.ts'
 import { appendEvents, entitlementEvents } from './postgres-outbox.ts'
-import { parseRows, parseVector, rowsStatement, VECTOR } from './postgres-rows.ts'
+import { readRows } from './postgres-rows.ts'
 import { surveyOver } from './postgres-survey.ts'
+import { given, KnownStandings, readVector } from './postgres-vector.ts'
 import { applyChanges, assertPreconditions } from './postgres-write.ts'
 
 const ENTRIES = `
   select q.o, c.revision, c.write_id::text, c.change, c.actor, c.request_id, (extract(epoch from c.written_at) * 1000)::float8
-  from unnest($1::text[], $2::bigint[], $3::bigint[]) q(o, low, high), lateral (
+  from unnest(${given(1, 'text[]')}, ${given(2, 'bigint[]')}, ${given(3, 'bigint[]')}) q(o, low, high), lateral (
     select * from change_log where organization_id = q.o and revision >= q.low and revision <= q.high and (revision > q.low or seq = 1) order by revision, seq offset 0) c
-  limit $4`
+  limit ${given(4, 'bigint')}`
 const ENTITLEMENTS = `
   select r.entitlement_version as version, r.entitlement_write_id::text as write_id, e.key, e.value, e.enforcement from revision r
   left join entitlement e on e.organization_id = r.organization_id and ($2::text[] is null or e.key = any($2))
@@ -47,14 +45,16 @@ class NothingChanged extends Error {
 }
 
 export function storeOver(database: Database, close: () => Promise<void>): Store {
+  const standings = new KnownStandings()
+  const snapshotOver = (connection: Connection): Snapshot => ({
+    rows: (logs, keys) => readRows(connection, standings, { logs, keys }),
+    names: (log, source, page) => readNames(connection, { log, source, ...page }),
+  })
   return {
     ...surveyOver(database),
-    async vector(logs) {
-      const { standby, ...vector } = parseVector(await database.prepared('vector', VECTOR, [logs.join(' ')]))
-      return standby ? refuseStandby() : vector
-    },
+    vector: (logs) => readVector(database, standings, logs),
     entries: (ranges, entriesMax) => readEntries(database, ranges, entriesMax),
-    rows: (logs, keys) => readRows(database, logs, keys),
+    rows: (logs, keys) => readRows(database, standings, { logs, keys }),
     snapshot: (use) =>
       database.within('begin isolation level repeatable read read only', (connection) => use(snapshotOver(connection))),
     write: (log, changes, options) => write(database, { log, changes, ...options }),
@@ -107,21 +107,6 @@ async function write(
   }
 }
 
-async function readRows(
-  connection: Pick<Connection, 'prepared'>,
-  logs: readonly LogId[],
-  keys: readonly RowKey[],
-): Promise<Reading> {
-  const { name, text, values } = rowsStatement(logs, keys)
-  const { standby, ...reading } = parseRows(keys, await connection.prepared(name, text, values))
-  return standby ? refuseStandby() : reading
-}
-
-/** A standby lags behind its primary, so nothing that it says is fresh. */
-function refuseStandby(): never {
-  throw new PdpError('store_unavailable', 'the database is a standby in recovery')
-}
-
 async function readEntries(
   database: Database,
   ranges: Parameters<Store['entries']>[0],
@@ -148,13 +133,6 @@ async function readEntries(
   if (last === undefined) return entries
   // The limit may have cut the last revision in half, and half an atomic write must never be seen.
   return entries.filter((e) => e.log !== last.log || e.revision !== last.revision)
-}
-
-function snapshotOver(connection: Connection): Snapshot {
-  return {
-    rows: (logs, keys) => readRows(connection, logs, keys),
-    names: (log, source, page) => readNames(connection, { log, source, ...page }),
-  }
 }
 
 async function readEntitlements(
