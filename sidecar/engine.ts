@@ -1,11 +1,5 @@
 /** Everything that one configuration decides over. A reload makes another one, and this one ends with its last exchange. */
-import { Agent as HttpAgent } from 'node:http'
-import { Agent as HttpsAgent } from 'node:https'
-import { isIP } from 'node:net'
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
-import type { buildConnector as Connectors, Dispatcher } from 'undici'
-import buildConnector from 'undici/lib/core/connect.js'
-import Pool from 'undici/lib/dispatcher/pool.js'
 import { createProofVerifier } from '../pdp/token/dpop.ts'
 import type { KeySource } from '../pdp/token/keys.ts'
 import type { Nonces } from '../pdp/token/nonces.ts'
@@ -15,6 +9,8 @@ import { createTokenVerifier, type TrustedIssuer } from '../pdp/token/verify.ts'
 import type { EnforceDeps } from './enforce.ts'
 import type { ForwardDeps } from './forward.ts'
 import { createHeaderRules } from './headers.ts'
+import { createHttp1Upstream } from './http1-upstream.ts'
+import { createHttp2Upstream } from './http2-upstream.ts'
 import type { SidecarLimits } from './limits.ts'
 import type { SidecarLog } from './log.ts'
 import { type Material, type Pem, secureOptions } from './material.ts'
@@ -25,7 +21,7 @@ import { describeResource, type ResourceMetadata } from './resource-metadata.ts'
 import type { RouteFile } from './route-file.ts'
 import type { IssuerEntry } from './route-file-peers.ts'
 import { createRouteTable } from './routes.ts'
-import { createTrailerSender, type TrailerSender } from './upstream-trailers.ts'
+import type { Upstream } from './upstream.ts'
 
 export type LoadedConfig = {
   readonly file: RouteFile
@@ -47,7 +43,6 @@ export type EngineDeps = {
   readonly readToken: (path: string) => string
   readonly parts: EngineParts
 }
-type Upstream = { readonly dispatcher: Dispatcher; readonly trailerSender: TrailerSender; readonly name: string }
 export type EngineParts = {
   readonly keys: Parts<KeySource>
   readonly pdp: Parts<PdpClient>
@@ -110,9 +105,7 @@ export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
       clock,
     },
     forwarding: {
-      upstream: upstream.dispatcher,
-      trailerSender: upstream.trailerSender,
-      upstreamName: upstream.name,
+      upstream,
       rules: createHeaderRules(file.stripHeaders),
       bodyIdleMs: limits.bodyIdleMs,
     },
@@ -178,38 +171,15 @@ const pdpCredentials = ({ ca, cert, key }: Pem): ChannelCredentials => credentia
 
 function leaseUpstream({ file, material }: LoadedConfig, { parts, limits }: EngineDeps): Lease<Upstream> {
   const { origin, http2 } = file.upstream
-  const tls = secureOptions(material.upstream)
   return parts.upstream.lease(JSON.stringify([file.upstream, pemKey(material.upstream)]), () => {
-    const dispatcher = new Pool(origin, {
-      connections: limits.upstreamConnectionsMax,
-      pipelining: http2 ? HTTP2_STREAMS_MAX : 1,
-      allowH2: http2,
-      connect: connectorTo(origin, { ...tls, timeout: limits.upstreamConnectMs }),
-      headersTimeout: limits.upstreamHeadersMs,
-      // Streams may be silent for long; the client or the upstream ends them.
-      bodyTimeout: 0,
-      maxHeaderSize: limits.headerBytesMax,
+    const value = (http2 ? createHttp2Upstream : createHttp1Upstream)({
+      origin,
+      tls: secureOptions(material.upstream),
+      connectionsMax: limits.upstreamConnectionsMax,
+      connectMs: limits.upstreamConnectMs,
+      headersTimeoutMs: limits.upstreamHeadersMs,
+      headerBytesMax: limits.headerBytesMax,
     })
-    const agentOptions = { keepAlive: true, maxSockets: limits.upstreamConnectionsMax }
-    const agent = origin.startsWith('https:')
-      ? new HttpsAgent({ ...agentOptions, ...tls })
-      : new HttpAgent(agentOptions)
-    const timeouts = { headersTimeoutMs: limits.upstreamHeadersMs, headerBytesMax: limits.headerBytesMax }
-    const trailerSender = createTrailerSender({ origin, agent, ...timeouts })
-    const close = (): void => {
-      trailerSender.close()
-      void dispatcher.destroy()
-    }
-    return { value: { dispatcher, trailerSender, name: new URL(origin).hostname }, close }
+    return { value, close: () => value.close() }
   })
 }
-
-/** The certificate must be that of the origin: undici would take the name from the Host field, which is the client's. */
-function connectorTo(origin: string, options: Connectors.BuildOptions): Connectors.connector {
-  const connect = buildConnector(options)
-  const { hostname } = new URL(origin)
-  const servername = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? hostname : ''
-  return (target, done) => connect({ ...target, servername }, done)
-}
-
-const HTTP2_STREAMS_MAX = 100

@@ -8,7 +8,7 @@ import type { Permit } from './enforce.ts'
 import { RequestError } from './errors.ts'
 import { downstreamFields, type HeaderRules, upstreamFields } from './headers.ts'
 import { announcedTrailers, passingTrailers, streamBody } from './request-body.ts'
-import type { TrailerSender } from './upstream-trailers.ts'
+import { RefusedError, type Upstream, type UpstreamRequest } from './upstream.ts'
 
 export type Forwarding = {
   readonly client: ClientRequest
@@ -22,10 +22,7 @@ export type Forwarding = {
   readonly cut: Cut
 }
 export type ForwardDeps = {
-  readonly upstream: Dispatcher
-  readonly trailerSender: TrailerSender
-  /** One for all requests: undici makes new connections whenever it changes, and would take the Host field for it. */
-  readonly upstreamName: string
+  readonly upstream: Upstream
   readonly rules: HeaderRules
   readonly bodyIdleMs: number
 }
@@ -38,13 +35,12 @@ export type Forwarded =
 /** Never throws. Resolves when the answer has begun, or cannot. */
 export async function forward(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const first = await dispatch(permit, forwarding, deps)
-  // RFC 9110 section 9.2.2: the upstream may close an idle connection at the very moment that we use it again.
-  const repeatable = first.kind === 'failed' && isSafe(permit) && wasClosed(first.cause) && forwarding.cut.code === null
-  return repeatable ? dispatch(permit, forwarding, deps) : first
+  const again = first.kind === 'failed' && forwarding.cut.code === null && isRepeatable(permit, first.cause)
+  return again ? dispatch(permit, forwarding, deps) : first
 }
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
-const CLOSED_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
+const CLOSED_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET', 'ERR_HTTP2_STREAM_CANCEL'])
 const TIMEOUT_CODES = new Set([
   'UND_ERR_HEADERS_TIMEOUT',
   'UND_ERR_BODY_TIMEOUT',
@@ -58,12 +54,16 @@ export function failureOf(err: Error): ProblemCode {
   return TIMEOUT_CODES.has(codeOf(err)) ? 'upstream_timeout' : 'upstream_unavailable'
 }
 
-const isSafe = ({ request }: Permit): boolean => SAFE_METHODS.has(request.method) && request.bodyBytes === 0
+function isRepeatable({ request, body }: Permit, cause: Error): boolean {
+  if (body === null && request.bodyBytes !== 0) return false
+  // RFC 9110 section 9.2.2: the upstream may close an idle connection at the very moment that we use it again.
+  return cause instanceof RefusedError || (SAFE_METHODS.has(request.method) && CLOSED_CODES.has(codeOf(cause)))
+}
+
 const codeOf = (err: Error): string => ('code' in err && typeof err.code === 'string' ? err.code : '')
-const wasClosed = (err: Error): boolean => CLOSED_CODES.has(codeOf(err))
 
 /** Names and values in turn for the upstream, without framing. */
-export function fieldsFor({ request, route, identity }: Permit, forwarding: Forwarding, rules: HeaderRules): string[] {
+function fieldsFor({ request, route, identity }: Permit, forwarding: Forwarding, rules: HeaderRules): string[] {
   const { client, requestId } = forwarding
   const { version, hostField: host } = request
   const own = { version, host, peerAddress: client.peerAddress(), scheme: client.scheme, requestId, identity }
@@ -72,22 +72,9 @@ export function fieldsFor({ request, route, identity }: Permit, forwarding: Forw
 
 function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const { promise, resolve } = Promise.withResolvers<Forwarded>()
-  const handler = createHandler(forwarding, resolve)
-  const { request } = permit
-  const { method } = request
-  const path = request.target.raw
-  const headers = fieldsFor(permit, forwarding, deps.rules)
-  if (request.bodyBytes !== null && request.bodyBytes > 0) headers.push('content-length', String(request.bodyBytes))
+  const handler = createHandler(forwarding, { resolve, idleMs: deps.bodyIdleMs })
   try {
-    const announced = announcedTrailers({ request, rules: deps.rules })
-    const body = bodyOf(permit, forwarding, deps)
-    if (announced.length === 0 || body === null || Buffer.isBuffer(body))
-      deps.upstream.dispatch(named({ method, path, headers, body }, deps), handler)
-    else {
-      const passing = { request, rules: deps.rules, announced }
-      const trailers = (): [string, string][] => passingTrailers(forwarding.client.trailers(), passing)
-      deps.trailerSender.send({ method, path, headers, body, announced, trailers }, handler)
-    }
+    deps.upstream.send(requestTo(permit, forwarding, deps), handler)
   } catch (err) {
     const cause = err instanceof Error ? err : new Error(String(err))
     resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
@@ -95,20 +82,34 @@ function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Pr
   return promise
 }
 
-/** undici knows this option, its types do not. */
-export const named = (
-  options: Dispatcher.DispatchOptions,
-  { upstreamName: servername }: ForwardDeps,
-): Dispatcher.DispatchOptions & { readonly servername: string } => ({ ...options, servername })
+/** What the upstream gets of a permitted request. */
+export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): UpstreamRequest {
+  const { request } = permit
+  const { rules } = deps
+  const headers = fieldsFor(permit, forwarding, rules)
+  if (request.bodyBytes !== null && request.bodyBytes > 0) headers.push('content-length', String(request.bodyBytes))
+  const announced = announcedTrailers({ request, rules })
+  return {
+    method: request.method,
+    path: request.target.raw,
+    headers,
+    body: bodyOf(permit, forwarding, deps),
+    announced,
+    trailers: () => passingTrailers(forwarding.client.trailers(), { request, rules, announced }),
+    patient: false,
+  }
+}
 
 export function createHandler(
   { res, answerFields, cut }: Pick<Forwarding, 'res' | 'answerFields' | 'cut'>,
-  resolve: (forwarded: Forwarded) => void,
+  { resolve, idleMs }: { readonly resolve: (forwarded: Forwarded) => void; readonly idleMs: number },
 ): Dispatcher.DispatchHandler {
   let abort: ((reason: Error) => void) | undefined
   let over = false
   let ordered = false
+  let stalled: NodeJS.Timeout | undefined
   const gone = (): void => {
+    clearTimeout(stalled)
     if (res.writableFinished) return
     abort?.(new Error('the client is gone'))
     resolve({ kind: 'abandoned' })
@@ -152,7 +153,12 @@ export function createHandler(
     onResponseData(controller, chunk) {
       if (over || res.write(chunk)) return
       controller.pause()
-      res.once('drain', () => controller.resume())
+      // A client that takes nothing must not hold the upstream for ever.
+      stalled = setTimeout(() => res.destroy(), idleMs)
+      res.once('drain', () => {
+        clearTimeout(stalled)
+        controller.resume()
+      })
     },
     onResponseEnd(controller) {
       if (over) return

@@ -96,6 +96,8 @@ export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly 
   const trailers: OutgoingHttpHeaders = Object.create(null)
   let ended = false
   stream.on('wantTrailers', () => {
+    // An answer that is broken off has no end.
+    if (!ended) return
     try {
       // Without any, an empty DATA frame ends the stream.
       stream.sendTrailers(trailers)
@@ -133,7 +135,8 @@ export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly 
       if (bodiless || body === undefined) stream.end()
       else stream.end(body)
     },
-    destroy: () => stream.close(constants.NGHTTP2_INTERNAL_ERROR),
+    // `close` would end the body in order before it resets the stream.
+    destroy: () => stream.destroy(new Error('the answer is broken off')),
     once: (event, listener) => stream.once(event, listener),
     off: (event, listener) => stream.off(event, listener),
   }

@@ -24,6 +24,8 @@ export type Http2ServerOptions = {
 
 /** More than a request may have, so that the pipeline can say so; beyond it the stream is reset. */
 const FIELD_PAIRS_MAX = 256
+/** For the answers of 100 streams; beyond it the library refuses streams. */
+const SESSION_MB_MAX = 32
 const END_STREAM = 0x1
 
 export function createHttp2Server({ limits, onRequest }: Http2ServerOptions): Http2Server {
@@ -38,6 +40,7 @@ export function createHttp2Server({ limits, onRequest }: Http2ServerOptions): Ht
       guarded(socket, guard, () => end(constants.NGHTTP2_ENHANCE_YOUR_CALM)),
       {
         maxHeaderListPairs: FIELD_PAIRS_MAX,
+        maxSessionMemory: SESSION_MB_MAX,
         settings: {
           maxConcurrentStreams: limits.http2StreamsMax,
           maxHeaderListSize: limits.headerBytesMax,
@@ -53,6 +56,10 @@ export function createHttp2Server({ limits, onRequest }: Http2ServerOptions): Ht
     session.on('stream', (stream, _headers, flags, raw: string[]) => {
       // One that failed is closed, too; whoever cares hears that.
       stream.on('error', () => undefined)
+      // Also what is left of an answer whose upstream has done its part.
+      stream.setTimeout(limits.bodyIdleMs, () => {
+        if (stream.writableLength > 0) stream.destroy(new Error('the client takes nothing'))
+      })
       if (streamCount >= limits.connectionsMax) return stream.close(constants.NGHTTP2_REFUSED_STREAM)
       streamCount += 1
       idle.enter()

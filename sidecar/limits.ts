@@ -6,7 +6,7 @@ export const DEFAULT_LIMITS = {
   headerBytesMax: 32 * 1024,
   /** From the first byte of a request to the end of its header section. */
   headersTimeoutMs: 10_000,
-  /** Between two pieces of a body that is being forwarded. */
+  /** Between two pieces of a body that is being forwarded, and for a client to take the next piece of an answer. */
   bodyIdleMs: 60_000,
   /** For the whole of a body that a check reads. */
   bodyReadMs: 10_000,
@@ -18,7 +18,7 @@ export const DEFAULT_LIMITS = {
   /** Frames without a request or a body (PING, RST_STREAM, SETTINGS…) that may come at once; a tenth of it each second. */
   http2EmptyFramesMax: 1_000,
   upstreamConnectMs: 5_000,
-  /** From the request to the header section of the upstream's answer. */
+  /** From the last piece of the request to the header section of the upstream's answer. */
   upstreamHeadersMs: 60_000,
   upstreamConnectionsMax: 1_024,
   /** For one decision, with its retry. */

@@ -94,6 +94,8 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     shadow: members.mode !== null && readMode(reader, members.mode),
     origins: originsOf(publicUrl ?? resource),
   })
+  const socket = upstream?.http2 === true ? routes.find(({ websocket }) => websocket) : undefined
+  if (socket !== undefined) reader.mistake(members.upstream, `no WebSocket goes over http2, but ${socket.id} takes one`)
   const tests = parseTests(reader, members.tests, routes)
   const bounds = { min: 1, max: 8 * 1024 * 1024 }
   const bodyBytesMax =

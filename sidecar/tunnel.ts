@@ -5,15 +5,7 @@ import type { ProblemCode } from '../pdp/process/problems.ts'
 import type { Upgrade } from './client.ts'
 import type { Cut } from './cut.ts'
 import type { Permit } from './enforce.ts'
-import {
-  createHandler,
-  type ForwardDeps,
-  type Forwarded,
-  type Forwarding,
-  fieldsFor,
-  named,
-  rawFields,
-} from './forward.ts'
+import { createHandler, type ForwardDeps, type Forwarded, type Forwarding, rawFields, requestTo } from './forward.ts'
 import { downstreamFields } from './headers.ts'
 import { closeFrame, createFrameFollower } from './websocket.ts'
 
@@ -28,7 +20,7 @@ export type Tunneled = Forwarded | { readonly kind: 'opened' }
 export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDeps): Promise<Tunneled> {
   const { promise, resolve } = Promise.withResolvers<Tunneled>()
   const handler: Dispatcher.DispatchHandler = {
-    ...createHandler(tunneling, resolve),
+    ...createHandler(tunneling, { resolve, idleMs: deps.bodyIdleMs }),
     onRequestUpgrade(controller, status, _headers, upstream) {
       const fields = rawFields(controller.rawHeaders)
       if (status !== SWITCHING || !switchesToWebSocket(fields)) {
@@ -43,10 +35,10 @@ export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDe
       if (upgrade.head.length > 0) upstream.write(upgrade.head)
     },
   }
-  const headers = fieldsFor(permit, tunneling, deps.rules)
-  const path = permit.request.target.raw
+  const { upstream } = deps
   try {
-    deps.upstream.dispatch(named({ method: 'GET', path, headers, upgrade: 'websocket' }, deps), handler)
+    if (upstream.upgrade === null) throw new Error('no WebSocket goes over HTTP/2')
+    upstream.upgrade(requestTo(permit, tunneling, deps), handler)
   } catch (err) {
     const cause = err instanceof Error ? err : new Error(String(err))
     resolve({ kind: 'failed', code: 'upstream_unavailable', cause })

@@ -4,18 +4,9 @@ import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { type Controller, createController, headersTimeout, type UpstreamRequest } from './upstream.ts'
 
-export type TrailerRequest = {
-  readonly method: string
-  readonly path: string
-  /** Names and values in turn, without framing. */
-  readonly headers: readonly string[]
-  readonly body: Readable
-  /** Names that may follow. */
-  readonly announced: readonly string[]
-  /** Asked once the body has ended. */
-  readonly trailers: () => readonly [string, string][]
-}
+type TrailerRequest = UpstreamRequest & { readonly body: Readable }
 export type TrailerSender = {
   /** Calls the handler as undici would. */
   send(request: TrailerRequest, handler: Dispatcher.DispatchHandler): void
@@ -41,7 +32,7 @@ export function createTrailerSender(options: {
       const servername = isIP(host) === 0 ? host : ''
       const out = open({ agent, host, servername, port, method, path, headers: fields, maxHeaderSize: headerBytesMax })
       const controller = createController((reason) => out.destroy(reason))
-      const late = setTimeout(() => out.destroy(timeout()), headersTimeoutMs)
+      const late = setTimeout(() => out.destroy(headersTimeout()), headersTimeoutMs)
       handler.onRequestStart?.(controller, null)
       out.on('response', (res) => {
         clearTimeout(late)
@@ -53,7 +44,10 @@ export function createTrailerSender(options: {
         handler.onResponseError?.(controller, err)
       })
       body.on('error', (err) => out.destroy(err))
-      body.on('data', (chunk) => void (out.write(chunk) || body.pause()))
+      body.on('data', (chunk) => {
+        late.refresh()
+        if (!out.write(chunk)) body.pause()
+      })
       out.on('drain', () => body.resume())
       body.on('end', () => {
         out.addTrailers([...trailers()])
@@ -62,44 +56,6 @@ export function createTrailerSender(options: {
     },
     close: () => agent.destroy(),
   }
-}
-
-const timeout = (): Error => Object.assign(new Error('no answer in time'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
-
-type Controller = Dispatcher.DispatchController & { source: IncomingMessage | null }
-
-function createController(abort: (reason: Error) => void): Controller {
-  let paused = false
-  let aborted = false
-  let reason: Error | null = null
-  const controller: Controller = {
-    source: null,
-    get aborted() {
-      return aborted
-    },
-    get paused() {
-      return paused
-    },
-    get reason() {
-      return reason
-    },
-    rawHeaders: [],
-    rawTrailers: [],
-    abort(why) {
-      aborted = true
-      reason = why
-      abort(why)
-    },
-    pause() {
-      paused = true
-      controller.source?.pause()
-    },
-    resume() {
-      paused = false
-      controller.source?.resume()
-    },
-  }
-  return controller
 }
 
 function relay(res: IncomingMessage, controller: Controller, handler: Dispatcher.DispatchHandler): void {

@@ -163,6 +163,25 @@ describe('the end of a connection', () => {
     expect(performance.now() - startedMs).toBeGreaterThan(250)
   })
 
+  test('does not wait for a client that takes nothing of its answer', async () => {
+    await restart({ limits: { bodyIdleMs: 300 } })
+    let closedCount = 0
+    h.upstream.handle = (_req, res) => {
+      res.on('close', () => {
+        closedCount += 1
+      })
+      res.write(Buffer.alloc(32 * 1024 * 1024))
+    }
+    open({ settings: { initialWindowSize: 0 } })
+    const small = ask(session, 'GET /nothing')
+    const large = ask(session, 'GET /public/x')
+    const socket = connect(h.port, '127.0.0.1').pause()
+    closers.push(() => socket.destroy())
+    socket.write('GET /public/x HTTP/1.1\r\nHost: app.test\r\n\r\n')
+    expect([(await small).reset, (await large).reset]).toEqual([2, 2])
+    await until(() => closedCount === 2)
+  })
+
   test('does not come while a request is under way', async () => {
     await restart({ limits: { keepAliveMs: 100 } })
     h.upstream.handle = (_req, res) => void setTimeout(() => res.end('late'), 400)

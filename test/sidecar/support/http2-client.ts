@@ -26,7 +26,7 @@ export function openSession(
   options: ClientSessionOptions | SecureClientSessionOptions = {},
 ): ClientHttp2Session {
   const scheme = 'ca' in options ? 'https' : 'http'
-  const session = connect(`${scheme}://127.0.0.1:${port}`, options)
+  const session = connect(`${scheme}://127.0.0.1:${port}`, { maxSessionMemory: 64, ...options })
   session.on('error', () => undefined)
   return session
 }

@@ -1,0 +1,81 @@
+/** How a permitted request reaches the service behind, in whichever version of HTTP that speaks. */
+import type { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+
+export type UpstreamRequest = {
+  readonly method: string
+  readonly path: string
+  /** Names and values in turn, Host among them; of the framing only Content-Length, when it is known. */
+  readonly headers: string[]
+  readonly body: Readable | Buffer | null
+  /** Names of the trailers that may follow. */
+  readonly announced: readonly string[]
+  /** Asked once the body has ended. */
+  readonly trailers: () => readonly [string, string][]
+  /** The header section of the answer may take as long as the client waits. */
+  readonly patient: boolean
+}
+
+export type Upstream = {
+  /** Calls the handler as undici does. Throws only when nothing was sent. */
+  send(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void
+  /** As `send`, for a connection that becomes a WebSocket. Null: this version of HTTP makes none. */
+  readonly upgrade: ((request: UpstreamRequest, handler: Dispatcher.DispatchHandler) => void) | null
+  close(): void
+}
+export type UpstreamOptions = {
+  readonly origin: string
+  /** For https. */
+  readonly tls: object
+  readonly connectionsMax: number
+  readonly connectMs: number
+  readonly headersTimeoutMs: number
+  readonly headerBytesMax: number
+}
+
+/** What undici's handlers are told of an exchange that another library carries. */
+export type Controller = Dispatcher.DispatchController & {
+  /** Where the answer comes from, once it does. */
+  source: Readable | null
+}
+
+export function createController(abort: (reason: Error) => void): Controller {
+  let paused = false
+  let reason: Error | null = null
+  const controller: Controller = {
+    source: null,
+    get aborted() {
+      return reason !== null
+    },
+    get paused() {
+      return paused
+    },
+    get reason() {
+      return reason
+    },
+    rawHeaders: [],
+    rawTrailers: [],
+    abort(why) {
+      reason ??= why
+      abort(why)
+    },
+    pause() {
+      paused = true
+      controller.source?.pause()
+    },
+    resume() {
+      paused = false
+      controller.source?.resume()
+    },
+  }
+  return controller
+}
+
+/** The upstream said that it did nothing with the request, so that any may be sent again (RFC 9113 section 8.7). */
+export class RefusedError extends Error {
+  override readonly name = 'RefusedError'
+}
+
+/** The code tells it apart from a connection that failed, as undici's does. */
+export const headersTimeout = (): Error =>
+  Object.assign(new Error('no answer in time'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
