@@ -26,4 +26,4 @@ ENTRYPOINT ["node", "/app/pdp/bin.js"]
 FROM base AS sidecar
 COPY --from=build --chown=0:0 /out/sidecar /app
 EXPOSE 15080 15090
-ENTRYPOINT ["node", "/app/sidecar/bin.js"]
+ENTRYPOINT ["node", "--max-old-space-size-percentage=50", "--max-semi-space-size=4", "/app/sidecar/bin.js"]

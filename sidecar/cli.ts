@@ -1,8 +1,10 @@
 /** The command line of `portcullis-sidecar`. */
 import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Command, type CommanderError } from 'commander'
 import { ConfigError, EXIT_USAGE, runCommand } from '../pdp/process/exit.ts'
 import { createLog } from '../pdp/process/log.ts'
+import { openLogOutput } from '../pdp/process/log-output.ts'
 import { createShutdown } from '../pdp/process/shutdown.ts'
 import type { Asked, AskedRequest } from './ask-about.ts'
 import { loadConfig, loadRouteFile, readConfig, SETTINGS, type SidecarFlags } from './config.ts'
@@ -12,6 +14,7 @@ import type { Explanation } from './explain.ts'
 const SHUTDOWN_TIMEOUT_MS = 30_000
 
 type Io = NodeJS.Process
+type WithdrawOptions = { readonly control: string; readonly seconds: string }
 type ExplainOptions = {
   readonly file: string
   readonly claim: string[]
@@ -27,7 +30,7 @@ export async function runSidecarCli(io: Io): Promise<void> {
     .addHelpText('after', `\nEnvironment:\n${settings()}`)
     .showHelpAfterError('Try: portcullis-sidecar --help')
   addCommands(program, io)
-  addDrain(program, io)
+  addControls(program, io)
   if (mayBeInjector(io.argv[2])) {
     const { addInjectorCommands } = await import('./injector/commands.ts')
     addInjectorCommands(program, io)
@@ -37,7 +40,7 @@ export async function runSidecarCli(io: Io): Promise<void> {
   await program.parseAsync(io.argv)
 }
 
-const OWN = new Set(['run', 'check', 'routes', 'test', 'explain', 'drain'])
+const OWN = new Set(['run', 'check', 'routes', 'test', 'explain', 'drain', 'withdraw'])
 
 /** Those commands are not loaded into every pod. Help names them; without a word, or with an option of it, it is `run`. */
 const mayBeInjector = (word: string | undefined): boolean =>
@@ -76,14 +79,28 @@ function addCommands(program: Command, io: Io): void {
     )
 }
 
-function addDrain(program: Command, io: Io): void {
+function addControls(program: Command, io: Io): void {
+  const socket = ['--control <path>', 'its unix socket', io.env.PORTCULLIS_SIDECAR_CONTROL] as const
   program
     .command('drain')
     .description('Tell a running sidecar to finish what is under way and to end; return when it has.')
-    .requiredOption('--control <path>', 'its unix socket', io.env.PORTCULLIS_SIDECAR_CONTROL)
+    .requiredOption(...socket)
     .action(({ control }: { control: string }) =>
-      runCommand(async () => (await import('./control.ts')).sendDrain(control), io),
+      runCommand(async () => (await import('./control.ts')).sendCommand(control, 'drain'), io),
     )
+  program
+    .command('withdraw')
+    .description('Tell a running sidecar to send its clients elsewhere while it serves on; return after some seconds.')
+    .requiredOption(...socket)
+    .option('--seconds <count>', 'until others have heard that it is not ready', '5')
+    .action((options: WithdrawOptions) => runCommand(() => withdraw(options), io))
+}
+
+async function withdraw({ control, seconds }: WithdrawOptions): Promise<void> {
+  if (!/^\d{1,3}$/.test(seconds)) throw new ConfigError(['--seconds must be 0 to 999'])
+  const { sendCommand } = await import('./control.ts')
+  await sendCommand(control, 'withdraw')
+  await delay(Number(seconds) * 1_000)
 }
 
 const collect = (value: string, earlier: string[]): string[] => [...earlier, value]
@@ -95,7 +112,7 @@ function leave(err: CommanderError, io: Io): never {
 
 async function run(flags: SidecarFlags, io: Io): Promise<void> {
   const config = readConfig(io.env, flags)
-  const log = createLog({ service: 'portcullis-sidecar', level: config.logLevel })
+  const log = createLog({ service: 'portcullis-sidecar', level: config.logLevel, destination: openLogOutput() })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
   shutdown.onSignals((status) => io.exit(status))
   const { startSidecar } = await import('./start.ts')

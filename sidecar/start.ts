@@ -15,7 +15,7 @@ import { fetchKeys } from './key-fetch.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { createMetrics } from './metrics.ts'
 import { watchConfig } from './reload.ts'
-import { createSidecar } from './sidecar.ts'
+import { createSidecar, type Sidecar } from './sidecar.ts'
 
 const RELOAD_MS = 1_000
 const SECRET_BYTES = 32
@@ -50,7 +50,7 @@ export async function startSidecar(
   const watching = { path: filePath, started: loaded, load, apply, everyMs: RELOAD_MS }
   const reload = watchConfig({ ...watching, log, metrics, clock })
   shutdown.add('reload', () => reload.close())
-  await openControl(config.controlPath, shutdown)
+  await openControl(config.controlPath, { sidecar, shutdown })
   log.info({
     event: 'listening',
     data: formatAddress(address),
@@ -96,11 +96,17 @@ async function openReplayMemory(
 const messageOf = (err: unknown): string => (err instanceof Error ? err.message : 'unknown')
 
 /** `drain` is the same as SIGTERM, except that it answers when all is over. */
-async function openControl(path: string | null, shutdown: Shutdown): Promise<void> {
+async function openControl(
+  path: string | null,
+  { sidecar, shutdown }: { readonly sidecar: Sidecar; readonly shutdown: Shutdown },
+): Promise<void> {
   if (path === null) return
-  const control = await startControl(path, async () => {
-    process.kill(process.pid, 'SIGTERM')
-    await shutdown.run('drain')
+  const control = await startControl(path, {
+    withdraw: sidecar.withdraw,
+    async drain() {
+      process.kill(process.pid, 'SIGTERM')
+      await shutdown.run('drain')
+    },
   })
   shutdown.add('control socket', () => control.close())
 }

@@ -3,14 +3,15 @@ import type { Pod } from './pod.ts'
 
 export const PREFIX = 'portcullis.dev/'
 export const LABEL_INJECT = `${PREFIX}inject`
+/** Its value is the number of gates, so that network policies open no port that no gate has. */
 export const LABEL_INJECTED = `${PREFIX}injected`
 export const ANNOTATION_PORTS = `${PREFIX}ports`
 export const ANNOTATION_ROUTES = `${PREFIX}routes`
 export const ANNOTATION_UNPROTECTED = `${PREFIX}unprotected-ports`
 export const ANNOTATION_STATUS = `${PREFIX}status`
 
-/** As many as there are port numbers for gates (gate.ts). */
-export const PORTS_COUNT_MAX = 8
+/** As many as there are port numbers for gates (gate.ts) and network policies for them (gated-namespaces.yaml). */
+export const PORTS_COUNT_MAX = 4
 const NONE = 'none'
 const LABELS: readonly string[] = [LABEL_INJECT, LABEL_INJECTED]
 const ANNOTATIONS: readonly string[] = [ANNOTATION_PORTS, ANNOTATION_ROUTES, ANNOTATION_UNPROTECTED, ANNOTATION_STATUS]

@@ -18,6 +18,7 @@ const KINDS = [
   'namespaces',
   'pods',
   'services',
+  'endpointslices.discovery.k8s.io',
   'deployments.apps',
   'networkpolicies.networking.k8s.io',
   'mutatingwebhookconfigurations.admissionregistration.k8s.io',

@@ -17,6 +17,11 @@ export function findStrangers(
         `container ${container.name} has a gate's name and is not the gate of this Pod's annotations`,
       )
   }
+  const names = new Set(own.volumes.map(({ name }) => name))
+  const reader = pod.containers.find(
+    ({ name, mounts }) => !name.startsWith(RESERVED) && mounts.some((mount) => names.has(mount)),
+  )
+  if (reader !== undefined) return deny('name_taken', `container ${reader.name} mounts a volume of the gate`)
   for (const { name, raw } of pod.volumes) {
     const volume = own.volumes.find((candidate) => candidate.name === name)
     if (volume !== undefined && !equalJson(raw, volume))

@@ -1,5 +1,5 @@
 /** The gate as it stands in a Pod: its containers and volumes, with every default said so that they can be compared. */
-import { PREFIX } from './annotations.ts'
+import { PORTS_COUNT_MAX, PREFIX } from './annotations.ts'
 import type { InjectorConfig } from './injector-config.ts'
 import type { JsonObject } from './json.ts'
 
@@ -7,10 +7,19 @@ import type { JsonObject } from './json.ts'
 export const RESERVED = 'portcullis-'
 const DATA_PORT = 15_080
 const ADMIN_PORT = 15_090
-/** Where both images keep the program, see Dockerfile; not left to the image's own entry point. */
-export const COMMAND = ['node', '--max-old-space-size=128', '/app/sidecar/bin.js'] as const
+/**
+ * Where the image keeps the program, as its Dockerfile starts it; not left to the image's own entry point. Half of the
+ * container's memory limit is for lasting objects, the rest for buffers and code: below 512 MB Node itself would take more
+ * than there is. The other flag is explained in bin.ts.
+ */
+const PROGRAM = '/app/sidecar/bin.js'
+export const COMMAND = ['node', '--max-old-space-size-percentage=50', '--max-semi-space-size=4', PROGRAM] as const
 export const ROUTES_PATH = '/etc/portcullis/routes'
 export const AUTHORITIES_PATH = '/etc/portcullis/authorities'
+/** Of the sockets over which the kubelet tells a gate that its Pod ends: a volume that no other container mounts. */
+const CONTROL_PATH = '/run/portcullis'
+/** Until endpoints have lost the Pod: for so long the gate still takes connections, and ends each with its answer. */
+const WITHDRAW_SECONDS = 5
 /** What the gate shows to the PDP: `token_file` of a route file names `token` in it. */
 export const TOKEN_PATH = '/var/run/secrets/portcullis'
 // The PDP takes no other, and the API server not this one.
@@ -33,9 +42,9 @@ export function gateName(index: number): string {
   return index === 0 ? `${RESERVED}gate` : `${RESERVED}gate-${index + 1}`
 }
 
-/** Data ports 15080 to 15087 and admin ports 15090 to 15097, whether used or not. */
+/** Data ports 15080 to 15083 and admin ports 15090 to 15093, whether used or not. */
 export function isGatePort(port: number): boolean {
-  return (port >= DATA_PORT && port < DATA_PORT + 8) || (port >= ADMIN_PORT && port < ADMIN_PORT + 8)
+  return [DATA_PORT, ADMIN_PORT].some((first) => port >= first && port < first + PORTS_COUNT_MAX)
 }
 
 export function buildGates(ports: readonly string[], config: InjectorConfig): readonly Gate[] {
@@ -53,6 +62,7 @@ export function buildVolumes(routes: string, config: InjectorConfig): readonly J
     { name: `${RESERVED}routes`, configMap: { name: routes, defaultMode: 420 } },
     // The kubelet chooses the token's mode after the container's user, whatever the default says.
     { name: `${RESERVED}token`, projected: { sources: [{ serviceAccountToken: token }], defaultMode: 420 } },
+    { name: `${RESERVED}control`, emptyDir: { sizeLimit: '1Mi' } },
     ...(config.authorities === null
       ? []
       : [{ name: `${RESERVED}authorities`, configMap: { name: config.authorities, defaultMode: 420 } }]),
@@ -80,13 +90,19 @@ function containerOf(
       { name: gate.portName, containerPort: gate.dataPort, protocol: 'TCP' },
       { name: adminName, containerPort: gate.adminPort, protocol: 'TCP' },
     ],
-    ...(config.secret !== null && { env: secretSettings(config.secret) }),
+    env: [
+      { name: 'PORTCULLIS_LOG_LEVEL', value: config.logLevel },
+      { name: 'PORTCULLIS_SIDECAR_CONTROL', value: `${CONTROL_PATH}/${gate.name}.sock` },
+      // For issuers behind certificates of their own; what speaks to the PDP and the app is told in the route file.
+      ...(config.authorities === null ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: `${AUTHORITIES_PATH}/ca.crt` }]),
+      ...(config.secret === null ? [] : secretSettings(config.secret)),
+    ],
     startupProbe: probe('/startz', gate.adminPort, { periodSeconds: 1, failureThreshold: 60 }),
     readinessProbe: probe('/readyz', gate.adminPort, { periodSeconds: 5, failureThreshold: 2 }),
     // Only a dead event loop ends a gate: every connection through it is lost.
     livenessProbe: probe('/livez', gate.adminPort, { periodSeconds: 10, failureThreshold: 6 }),
-    // Endpoints lose the Pod before its gate stops to listen.
-    lifecycle: { preStop: { sleep: { seconds: 5 } } },
+    // Not `sleep`: clients with open connections would go on to use them until the app is gone.
+    lifecycle: { preStop: { exec: { command: ['node', PROGRAM, 'withdraw', `--seconds=${WITHDRAW_SECONDS}`] } } },
     resources: config.resources,
     securityContext: {
       allowPrivilegeEscalation: false,
@@ -103,6 +119,7 @@ function containerOf(
       { name: `${RESERVED}routes`, mountPath: ROUTES_PATH, readOnly: true },
       { name: `${RESERVED}token`, mountPath: TOKEN_PATH, readOnly: true },
       { name: `${RESERVED}token`, mountPath: API_TOKEN_PATH, readOnly: true },
+      { name: `${RESERVED}control`, mountPath: CONTROL_PATH },
       ...(config.authorities === null
         ? []
         : [{ name: `${RESERVED}authorities`, mountPath: AUTHORITIES_PATH, readOnly: true }]),

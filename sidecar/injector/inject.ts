@@ -34,6 +34,8 @@ function judge(pod: Pod, { config, mode }: { config: InjectorConfig; mode: Mode 
     return deny('opted_out', `this namespace requires the gate; label ${LABEL_INJECT}: disabled is not accepted`)
   if (pod.hostNetwork && (mode === 'required' || (wishes.ports !== null && !wishes.disabled)))
     return deny('host_network', 'a Pod on the network of its node cannot be gated')
+  if (pod.sharesProcesses && mode === 'required')
+    return deny('processes_shared', 'containers that share processes, or see those of the node, reach into the gate')
   const ports = wishes.disabled ? [] : (wishes.ports ?? [])
   if (ports.length === 0) return withoutGate(pod, wishes, mode)
   if (wishes.routes === null)
@@ -54,7 +56,8 @@ function withoutGate(pod: Pod, wishes: Wishes, mode: Mode): Injection {
     return deny('label_forged', `label ${LABEL_INJECTED} is set by the injector alone`)
   if (mode === 'required' && wishes.ports === null)
     return deny('ports_missing', `this namespace requires annotation ${ANNOTATION_PORTS}: port names, or none`)
-  const open = openPorts(pod, wishes)
+  // Unprotected is a word for ports beside a gate: a Pod that serves has one.
+  const open = openPorts(pod, mode === 'required' ? new Set() : wishes.unprotected)
   if (mode === 'required' && open.length > 0) return deny('port_ungated', sayOpen(open))
   const warnings = wishes.disabled || open.length === 0 ? [] : [sayOpen(open)]
   if (wishes.disabled) return { verdict: 'skip', code: 'opted_out', warnings }
@@ -80,10 +83,8 @@ function withGates(pod: Pod, plan: Plan): Injection | Denial {
   const present = gates.filter((gate) => standsIn(pod, gate))
   const taken = takeOver(apps, { gates, present })
   if ('verdict' in taken) return taken
-  const warnings = pod.shareProcessNamespace
-    ? ['shareProcessNamespace lets the containers of this Pod reach into the gate']
-    : []
-  const open = openPorts({ containers: apps }, wishes, gates)
+  const warnings = pod.sharesProcesses ? ['shared processes let the containers of this Pod reach into the gate'] : []
+  const open = openPorts({ containers: apps }, wishes.unprotected, gates)
   if (open.length > 0 && mode === 'required') return deny('port_ungated', sayOpen(open))
   if (open.length > 0) warnings.push(sayOpen(open))
   const missing = gates.filter((gate) => !present.includes(gate))
@@ -98,6 +99,11 @@ function withGates(pod: Pod, plan: Plan): Injection | Denial {
       ['spec', 'volumes'],
       volumes.filter(({ name }) => !pod.volumes.some((v) => v.name === name)),
       pod.missing.has('volumes'),
+    ),
+    ...append(
+      ['spec', 'imagePullSecrets'],
+      config.imagePullSecrets.filter((name) => !pod.imagePullSecrets.includes(name)).map((name) => ({ name })),
+      pod.missing.has('imagePullSecrets'),
     ),
     ...(pod.enableServiceLinks === false
       ? []
@@ -122,7 +128,8 @@ function marks(
   const annotations: [string, string][] = []
   if (appPorts.size > 0) annotations.push([ANNOTATION_STATUS, describeGates(gates, appPorts)])
   if (app !== undefined && !pod.annotations.has(DEFAULT_CONTAINER)) annotations.push([DEFAULT_CONTAINER, app.name])
-  const labels: [string, string][] = pod.labels.get(LABEL_INJECTED) === 'true' ? [] : [[LABEL_INJECTED, 'true']]
+  const count = String(gates.length)
+  const labels: [string, string][] = pod.labels.get(LABEL_INJECTED) === count ? [] : [[LABEL_INJECTED, count]]
   return [...mark(pod, 'annotations', annotations), ...mark(pod, 'labels', labels)]
 }
 
@@ -135,12 +142,15 @@ function mark(pod: Pod, kind: 'annotations' | 'labels', entries: [string, string
   return entries.map(([name, value]) => ({ op: 'add', path: pointer('metadata', kind, name), value }))
 }
 
+/** In one message: a Pod may declare a hundred thousand. */
+const NAMED_COUNT_MAX = 8
+
 type OpenPort = { readonly container: string; readonly port: Port }
 
 /** Ports that neither a gate takes nor the Pod calls unprotected. */
 function openPorts(
   pod: Pick<Pod, 'containers'>,
-  { unprotected }: Wishes,
+  unprotected: Wishes['unprotected'],
   gates: readonly Gate[] = [],
 ): readonly OpenPort[] {
   const behind = new Set(gates.flatMap(({ portName, hiddenName }) => [portName, hiddenName]))
@@ -151,6 +161,9 @@ function openPorts(
 }
 
 function sayOpen(open: readonly OpenPort[]): string {
-  const ports = open.map(({ container, port }) => `${port.name ?? port.number} of ${container}`)
-  return `not gated: ${ports.join(', ')}; name them in portcullis.dev/ports or portcullis.dev/unprotected-ports`
+  const named = open
+    .slice(0, NAMED_COUNT_MAX)
+    .map(({ container, port }) => `${port.name ?? port.number} of ${container}`)
+  const more = open.length > named.length ? ` and ${open.length - named.length} more` : ''
+  return `not gated: ${named.join(', ')}${more}; name them in portcullis.dev/ports or portcullis.dev/unprotected-ports`
 }

@@ -9,6 +9,7 @@ export const DENIALS = [
   'wish_invalid',
   'opted_out',
   'host_network',
+  'processes_shared',
   'ports_missing',
   'routes_missing',
   'label_forged',

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { ConfigError } from '../../pdp/process/exit.ts'
+import { LOG_LEVELS, type LogLevel } from '../../pdp/process/log.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
 export type InjectorConfig = {
@@ -17,12 +18,16 @@ export type InjectorConfig = {
   readonly authorities: string | null
   /** Secret of the Pod's namespace with what all replicas share: redis-url, dpop-nonce-secret; null: none. */
   readonly secret: string | null
+  /** Secrets of the Pod's namespace with which the gate's image is pulled. */
+  readonly imagePullSecrets: readonly string[]
+  readonly logLevel: LogLevel
 }
 
 const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'] as const
 // One name, with a tag or a digest: an image without either is whatever was pushed last.
 const IMAGE = /^[a-z0-9][a-z0-9._/:-]*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})$/
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
+const PULL_SECRETS_COUNT_MAX = 8
 const READERS = {
   image: (value) =>
     typeof value === 'string' && IMAGE.test(value) ? value : fail('must be an image with tag or digest'),
@@ -36,6 +41,9 @@ const READERS = {
   resources: (value) => (isObject(value) ? value : fail('must be an object')),
   authorities: (value) => readName(value, 'ConfigMap'),
   secret: (value) => readName(value, 'Secret'),
+  imagePullSecrets: (value) => readNames(value ?? []),
+  logLevel: (value) =>
+    LOG_LEVELS.find((level) => level === (value ?? 'info')) ?? fail(`must be ${LOG_LEVELS.join(', ')}`),
 } satisfies { readonly [name in keyof InjectorConfig]: (value: Json | undefined) => InjectorConfig[name] }
 
 /** Throws ConfigError with one line for each mistake. */
@@ -71,6 +79,8 @@ export function parseInjectorConfig(text: string, path: string): InjectorConfig 
     resources: read('resources') ?? {},
     authorities: read('authorities'),
     secret: read('secret'),
+    imagePullSecrets: read('imagePullSecrets') ?? [],
+    logLevel: read('logLevel') ?? 'info',
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return config
@@ -90,6 +100,14 @@ function parseYaml(text: string, path: string): JsonObject {
 function readName(value: Json | undefined, kind: string): string | null {
   if (value === null || value === undefined) return null
   return typeof value === 'string' && NAME.test(value) ? value : fail(`must be the name of a ${kind}, or null`)
+}
+
+function readNames(value: Json): readonly string[] {
+  const given: readonly Json[] = Array.isArray(value) ? value : [null]
+  const names = given.flatMap((name) => (typeof name === 'string' && NAME.test(name) ? [name] : []))
+  if (names.length !== given.length || names.length > PULL_SECRETS_COUNT_MAX)
+    return fail(`must be a list of at most ${PULL_SECRETS_COUNT_MAX} names of Secrets`)
+  return names
 }
 
 function fail(message: string): never {

@@ -17,6 +17,8 @@ export type Container = {
   readonly index: number
   readonly name: string
   readonly ports: readonly Port[]
+  /** Names of the volumes that it mounts. */
+  readonly mounts: readonly string[]
   readonly references: readonly PortReference[]
   readonly raw: JsonObject
 }
@@ -27,11 +29,14 @@ export type Pod = {
   readonly containers: readonly Container[]
   readonly volumes: readonly Volume[]
   readonly hostNetwork: boolean
-  readonly shareProcessNamespace: boolean
+  /** A container may reach the processes of others, by either way to say so. */
+  readonly sharesProcesses: boolean
+  /** Names of Secrets. */
+  readonly imagePullSecrets: readonly string[]
   readonly restartPolicy: string
   readonly enableServiceLinks: Json
   /** Parents that an `add` needs and that are not there. */
-  readonly missing: ReadonlySet<'annotations' | 'labels' | 'volumes' | ContainerList>
+  readonly missing: ReadonlySet<'annotations' | 'labels' | 'volumes' | 'imagePullSecrets' | ContainerList>
 }
 
 const HANDLERS = [
@@ -58,12 +63,16 @@ export function parsePod(document: JsonObject): Pod {
     containers,
     volumes: listAt(spec.volumes, 'spec.volumes').map(parseVolume),
     hostNetwork: flagAt(spec.hostNetwork, 'spec.hostNetwork'),
-    shareProcessNamespace: flagAt(spec.shareProcessNamespace, 'spec.shareProcessNamespace'),
+    sharesProcesses:
+      flagAt(spec.shareProcessNamespace, 'spec.shareProcessNamespace') || flagAt(spec.hostPID, 'spec.hostPID'),
+    imagePullSecrets: listAt(spec.imagePullSecrets, 'spec.imagePullSecrets').map((item, index) =>
+      nameAt(item, `spec.imagePullSecrets[${index}]`),
+    ),
     restartPolicy: textAt(spec.restartPolicy, 'spec.restartPolicy') ?? 'Always',
     enableServiceLinks: spec.enableServiceLinks ?? null,
     missing: new Set([
       ...(['labels', 'annotations'] as const).filter((name) => absent(metadata[name])),
-      ...(['volumes', ...LISTS] as const).filter((name) => absent(spec[name])),
+      ...(['volumes', 'imagePullSecrets', ...LISTS] as const).filter((name) => absent(spec[name])),
     ]),
   }
 }
@@ -74,7 +83,11 @@ function parseContainer(item: Json, { list, index }: { list: ContainerList; inde
   const name = textAt(raw.name, `${place}.name`)
   if (name === null) throw new ShapeError(`${place}.name is missing`)
   const ports = listAt(raw.ports, `${place}.ports`).map((port, at) => parsePort(port, `${place}.ports[${at}]`))
-  return { list, index, name, ports, references: HANDLERS.flatMap((path) => referencesAt(raw, path, place)), raw }
+  const mounts = listAt(raw.volumeMounts, `${place}.volumeMounts`).map((mount, at) =>
+    nameAt(mount, `${place}.volumeMounts[${at}]`),
+  )
+  const references = HANDLERS.flatMap((path) => referencesAt(raw, path, place))
+  return { list, index, name, ports, mounts, references, raw }
 }
 
 function parsePort(item: Json, place: string): Port {
@@ -100,6 +113,10 @@ function referencesAt(container: JsonObject, path: readonly string[], place: str
 }
 
 function parseVolume(item: Json, index: number): Volume {
-  const raw = objectAt(item, `spec.volumes[${index}]`)
-  return { name: textAt(raw.name, `spec.volumes[${index}].name`) ?? '', raw }
+  const place = `spec.volumes[${index}]`
+  return { name: nameAt(item, place), raw: objectAt(item, place) }
+}
+
+function nameAt(item: Json, place: string): string {
+  return textAt(objectAt(item, place).name, `${place}.name`) ?? ''
 }

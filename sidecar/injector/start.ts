@@ -40,11 +40,11 @@ export async function startInjector(
   const webhook = await startWebhook(listen, certificate.pair, {
     config,
     log,
-    onReview(mode, injection) {
-      const verdict = injection?.verdict ?? 'invalid'
-      const reason = injection !== null && 'code' in injection ? injection.code : ''
+    onReview(mode, reviewed) {
+      const verdict = reviewed?.injection.verdict ?? 'invalid'
+      const reason = reviewed !== null && 'code' in reviewed.injection ? reviewed.injection.code : ''
       reviews.inc({ mode, verdict, reason })
-      log.info({ event: 'review', mode, verdict, reason })
+      log.info({ event: 'review', mode, verdict, reason, pod: reviewed?.pod ?? null })
     },
   })
   shutdown.add('webhook', webhook.close)

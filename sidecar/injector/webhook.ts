@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net'
 import type { SecureContextOptions } from 'node:tls'
 import { type ListenAddress, listenError } from '../../pdp/process/listen.ts'
 import type { Log } from '../../pdp/process/log.ts'
-import type { Injection, Mode } from './injection.ts'
+import type { Mode } from './injection.ts'
 import type { InjectorConfig } from './injector-config.ts'
-import { answerReview, modeOf } from './review.ts'
+import { answerReview, modeOf, type Reviewed } from './review.ts'
 import { STATUS } from './status.ts'
 
 /** The API server itself takes objects of up to 1.5 MiB; a review may hold two. */
@@ -33,7 +33,7 @@ type Deps = {
   readonly config: InjectorConfig
   readonly log: Log
   /** Of each review; null: it was none. */
-  readonly onReview: (mode: Mode, injection: Injection | null) => void
+  readonly onReview: (mode: Mode, reviewed: Reviewed | null) => void
 }
 type Refusal = Exclude<keyof typeof STATUS, 'ok'>
 type Body = { readonly text: string } | { readonly refusal: Refusal }
@@ -86,7 +86,7 @@ async function serve(
   if ('refusal' in body) return refuse(res, body.refusal)
   try {
     const answered = answerReview(body.text, { config: deps.config, mode })
-    deps.onReview(mode, answered?.injection ?? null)
+    deps.onReview(mode, answered)
     if (answered === null) return refuse(res, 'bodyInvalid')
     res.writeHead(STATUS.ok, { 'content-type': 'application/json' }).end(JSON.stringify(answered.body))
   } catch (err) {

@@ -91,14 +91,19 @@ describe('a Pod that asks for a gate', () => {
     expect(gate?.ports[0]).toMatchObject({ name: 'http', number: 15_080 })
     expect(app?.ports[0]).toMatchObject({ name: 'app-http', number: 8080 })
     expect(app?.raw).toMatchObject({ readinessProbe: { httpGet: { port: 8080 } } })
-    expect(made.labels.get('portcullis.dev/injected')).toBe('true')
+    expect(made.labels.get('portcullis.dev/injected')).toBe('1')
     expect(made.enableServiceLinks).toBe(false)
   })
 
   test('has a gate that holds no token of the app for the API server (K8S-021)', async () => {
     const made = await stored('invoices', pod())
     const mounts = listAt(gateOf(made).volumeMounts, 'volumeMounts').filter(isObject)
-    expect(mounts.map(({ name }) => name)).toEqual(['portcullis-routes', 'portcullis-token', 'portcullis-token'])
+    expect(mounts.map(({ name }) => name)).toEqual([
+      'portcullis-routes',
+      'portcullis-token',
+      'portcullis-token',
+      'portcullis-control',
+    ])
     const volumes = listAt(objectAt(made.spec, 'spec').volumes, 'volumes').filter(isObject)
     expect(volumes.find(({ name }) => name === 'portcullis-token')).toMatchObject({
       projected: { sources: [{ serviceAccountToken: { audience: 'portcullis-pdp' } }] },
@@ -272,17 +277,4 @@ describe('a stored Pod', () => {
     ])
     expect(message(answer)).toContain("is the injector's")
   })
-})
-
-test('a Service that targets a number is warned of (K8S-002)', async () => {
-  const service = (name: string, targetPort: number | string): Promise<KubeAnswer> =>
-    cluster.kube.send('POST', '/api/v1/namespaces/invoices/services', {
-      metadata: { name },
-      spec: { selector: { app: 'invoices' }, ports: [{ port: 80, targetPort }] },
-    })
-  expect(await service('by-number', 8080)).toMatchObject({
-    status: 201,
-    warnings: [expect.stringContaining('use the name of the gated port')],
-  })
-  expect(await service('by-name', 'http')).toMatchObject({ status: 201, warnings: [] })
 })

@@ -148,6 +148,14 @@ async function publish({ kube }: ControlPlane): Promise<void> {
   if (answer.status !== 201 && answer.status !== 409) throw new Error(JSON.stringify(answer.body))
 }
 
+/** The API server takes up changes of its configuration after a moment. Throws after ten seconds. */
+export async function until(check: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await check()); tries += 1) {
+    if (tries > 100) throw new Error('it did not come true')
+    await delay(100)
+  }
+}
+
 /** What a user installs: the least values, with the certificate that `certify` made. */
 export function installWords(
   verb: 'install' | 'upgrade',

@@ -14,7 +14,7 @@ export type Assembly = { readonly files: readonly string[]; readonly packages: r
 const BESIDE: { readonly [part in Part]: readonly string[] } = { pdp: ['pdp'], sidecar: ['sidecar'] }
 /** Of a package: what no program reads when it runs. */
 const UNREAD =
-  /(?:\.(?:md|markdown|map|d\.[cm]?ts|tsbuildinfo)|(?:^|[\\/])(?:test|tests|docs|example|examples|benchmarks?|\.github))$/i
+  /(?:\.(?:md|markdown|map|[cm]?ts|tsbuildinfo|test\.[cm]?js)|(?:^|[\\/])(?:test|tests|docs|example|examples|benchmarks?|\.github))$/i
 
 /** `dist` is what `tsc -p tsconfig.build.json` emits. Throws when an import does not resolve. */
 export function assemble(part: Part, { dist, folder }: { dist: string; folder: string }): Assembly {

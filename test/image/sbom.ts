@@ -40,7 +40,7 @@ function component({ name, version, license }: Named, integrity: Json | undefine
 }
 
 /** Every folder of `node_modules` that is a package, with nested ones. */
-function packageFolders(folder: string): readonly string[] {
+export function packageFolders(folder: string): readonly string[] {
   const found: string[] = []
   const open = ['node_modules']
   for (const root of open) {

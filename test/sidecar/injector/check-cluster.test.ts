@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { checkCluster, type FindingCode } from '../../../sidecar/injector/check-cluster.ts'
+import { checkCluster } from '../../../sidecar/injector/check-cluster.ts'
 import { inject } from '../../../sidecar/injector/inject.ts'
 import { type JsonObject, objectAt } from '../../../sidecar/injector/json.ts'
 import { applyPatch } from '../../../sidecar/injector/patch.ts'
+import type { FindingCode } from '../../../sidecar/injector/watched.ts'
 import { CONFIG, podWith } from './pods.ts'
 
 const named = (kind: string, name: string, rest: JsonObject = {}, metadata: JsonObject = {}): JsonObject => ({
@@ -25,12 +26,12 @@ const service = (name: string, port: JsonObject, selector: JsonObject = { app: '
 const policy = (name: string, spec: JsonObject, metadata: JsonObject = {}): JsonObject =>
   named('NetworkPolicy', name, { spec }, metadata)
 const GATES_ONLY = policy('gates', {
-  podSelector: { matchLabels: { 'portcullis.dev/injected': 'true' } },
-  ingress: [{ ports: [{ port: 15_080, endPort: 15_087 }] }],
+  podSelector: { matchLabels: { 'portcullis.dev/injected': '1' } },
+  ingress: [{ ports: [{ port: 15_080, endPort: 15_080 }] }],
 })
 const GUARD: readonly JsonObject[] = [
   named('MutatingWebhookConfiguration', 'injector', { webhooks: [{ failurePolicy: 'Fail' }] }, part('injector')),
-  named('ValidatingAdmissionPolicyBinding', 'pods', {}, part('backstop')),
+  named('ValidatingAdmissionPolicyBinding', 'p-pods', { spec: { validationActions: ['Deny'] } }, part('backstop')),
   named(
     'Deployment',
     'injector',
@@ -68,6 +69,47 @@ describe('a Service', () => {
   })
 })
 
+describe('a Service beside Pods without a gate', () => {
+  const bare = applyPatch(gatedPod({ annotations: {} }), [{ op: 'replace', path: '/metadata/name', value: 'bare' }])
+  const byName = service('s', { port: 80, targetPort: 'http' })
+  test('is listed when it sends to gated ones as well', () => {
+    expect(checkCluster([...CLOSED, bare, byName])).toMatchObject([
+      { code: 'service_bypass', object: 'Service/s', message: expect.stringContaining('Pod bare, which has no gate') },
+    ])
+  })
+
+  test('is nothing of ours where none is gated, and listed where a gate is required', () => {
+    const worker = gatedPod({ annotations: {}, container: { ports: [] } })
+    const byNumber = service('s', { port: 80, targetPort: 8080 })
+    expect(codes(...GUARD, namespace('enabled'), worker, byNumber)).toEqual([])
+    const closed = policy('closed', { podSelector: {}, ingress: [] })
+    expect(codes(...GUARD, namespace('required'), worker, byNumber, closed)).toEqual(['service_bypass'])
+  })
+})
+
+describe('endpoints that somebody wrote', () => {
+  const pod = { ...gatedPod(), status: { podIPs: [{ ip: '10.0.0.7' }] } }
+  const slice = (ports: readonly JsonObject[], labels: JsonObject = {}, address = '10.0.0.7'): JsonObject =>
+    named('EndpointSlice', 'e', { endpoints: [{ addresses: [address] }], ports }, { labels })
+  const closed = [...GUARD, namespace('enabled'), pod, GATES_ONLY]
+  test.each([
+    ["with the app's number", slice([{ port: 15_080 }, { port: 8080 }])],
+    ['with every port', slice([])],
+  ])('%s lead past the gate', (_what, object) => {
+    expect(codes(...closed, object)).toEqual(['service_bypass'])
+  })
+  test.each([
+    ["with the gate's number", slice([{ port: 15_080 }])],
+    ['to other Pods', slice([{ port: 8080 }], {}, '10.0.0.8')],
+    [
+      'by the controller, which follows a Service',
+      slice([{ port: 8080 }], { 'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io' }),
+    ],
+  ])('%s do not', (_what, object) => {
+    expect(codes(...closed, object)).toEqual([])
+  })
+})
+
 describe('a network policy', () => {
   const selects = { podSelector: { matchExpressions: [{ key: 'app', operator: 'In', values: ['invoices'] }] } }
   test.each([
@@ -77,6 +119,11 @@ describe('a network policy', () => {
     ["that admits the app's port by name", { ...selects, ingress: [{ ports: [{ port: 'app-http' }] }] }],
     ['that admits every port of a protocol', { ...selects, ingress: [{ ports: [{ protocol: 'TCP' }] }] }],
     ['that takes every Pod', { podSelector: {}, ingress: [{}] }],
+    ['that admits a gate that the Pod does not have', { ...selects, ingress: [{ ports: [{ port: 15_081 }] }] }],
+    [
+      'that admits gates past those of the Pod',
+      { ...selects, ingress: [{ ports: [{ port: 15_080, endPort: 15_083 }] }] },
+    ],
   ])('%s opens the app', (_what, spec) => {
     expect(codes(...CLOSED, policy('p', spec))).toEqual(['policy_bypass'])
   })
@@ -106,9 +153,17 @@ describe('a Pod', () => {
   test('that serves without a gate where one is required is listed, and a worker is not', () => {
     const bare = gatedPod({ annotations: {} })
     const worker = gatedPod({ annotations: {}, container: { ports: [] } })
-    expect(codes(...GUARD, namespace('required'), bare)).toEqual(['pod_ungated'])
-    expect(codes(...GUARD, namespace('required'), worker)).toEqual([])
+    const closed = policy('closed', { podSelector: {}, ingress: [] })
+    expect(codes(...GUARD, namespace('required'), bare, closed)).toEqual(['pod_ungated'])
+    expect(codes(...GUARD, namespace('required'), worker, closed)).toEqual([])
     expect(codes(...GUARD, namespace('enabled'), bare)).toEqual([])
+  })
+
+  test('without a gate is closed to the network where a gate is required, whatever ports it declares', () => {
+    const worker = gatedPod({ annotations: {}, container: { ports: [] } })
+    expect(codes(...GUARD, namespace('required'), worker)).toEqual(['policy_missing'])
+    const open = policy('open', { podSelector: {}, ingress: [{ ports: [{ port: 15_080 }] }] })
+    expect(codes(...GUARD, namespace('required'), worker, open)).toEqual(['policy_bypass'])
   })
 
   test('with a port on its node is listed', () => {
@@ -131,4 +186,24 @@ test('a guard that is missing or open is listed', () => {
     part('injector'),
   )
   expect(codes(open, ...GUARD.slice(1))).toEqual(['webhook_open'])
+  const warns = named(
+    'ValidatingAdmissionPolicyBinding',
+    'p-pods',
+    { spec: { validationActions: ['Warn'] } },
+    part('backstop'),
+  )
+  expect(codes(warns, ...GUARD.filter(({ kind }) => kind !== 'ValidatingAdmissionPolicyBinding'))).toEqual([
+    'backstop_open',
+  ])
+})
+
+test('a namespace whose mode is misspelt is listed', () => {
+  expect(codes(...GUARD, namespace('require'))).toEqual(['namespace_unknown'])
+  expect(codes(...GUARD, namespace('disabled'))).toEqual([])
+})
+
+test('a policy that opens fifty Pods is listed once', () => {
+  const pods = Array.from({ length: 50 }, () => gatedPod())
+  const open = policy('open', { podSelector: {}, ingress: [{}] })
+  expect(codes(...GUARD, namespace('enabled'), ...pods, GATES_ONLY, open)).toEqual(['policy_bypass'])
 })

@@ -24,7 +24,7 @@ describe('an app with one named port', () => {
     expect(gate).toMatchObject({ list: 'initContainers', name: 'portcullis-gate' })
     expect(gate?.ports[0]).toMatchObject({ name: 'http', number: 15_080 })
     expect(gate?.raw.restartPolicy).toBe('Always')
-    expect(pod.labels.get('portcullis.dev/injected')).toBe('true')
+    expect(pod.labels.get('portcullis.dev/injected')).toBe('1')
     expect(pod.annotations.get('kubectl.kubernetes.io/default-container')).toBe('app')
     expect(pod.enableServiceLinks).toBe(false)
   })
@@ -71,7 +71,12 @@ describe('an app with one named port', () => {
     }
     const pod = parsePod(injected(podWith({ spec, labels: { app: 'invoices' } })))
     expect(pod.containers.map(({ name }) => name)).toEqual(['mesh', 'portcullis-gate', 'app'])
-    expect(pod.volumes.map(({ name }) => name)).toEqual(['data', 'portcullis-routes', 'portcullis-token'])
+    expect(pod.volumes.map(({ name }) => name)).toEqual([
+      'data',
+      'portcullis-routes',
+      'portcullis-token',
+      'portcullis-control',
+    ])
     expect(pod.labels.get('app')).toBe('invoices')
     expect(pod.annotations.get('portcullis.dev/routes')).toBe('invoices-routes')
   })
@@ -85,13 +90,16 @@ describe('an app with one named port', () => {
 })
 
 test('settings add the authorities and the secrets that all replicas share, and a Pod with them is recognised', () => {
-  const config = { ...CONFIG, authorities: 'pdp-ca', secret: 'gate-secrets' }
+  const config = { ...CONFIG, authorities: 'pdp-ca', secret: 'gate-secrets', logLevel: 'warn' as const }
   const pod = injected(podWith({}), 'enabled', config)
   expect(pod).toMatchObject({
     spec: {
       initContainers: [
         {
           env: [
+            { name: 'PORTCULLIS_LOG_LEVEL', value: 'warn' },
+            { name: 'PORTCULLIS_SIDECAR_CONTROL', value: '/run/portcullis/portcullis-gate.sock' },
+            { name: 'NODE_EXTRA_CA_CERTS', value: '/etc/portcullis/authorities/ca.crt' },
             {
               name: 'REDIS_URL',
               valueFrom: { secretKeyRef: { name: 'gate-secrets', key: 'redis-url', optional: true } },
@@ -107,14 +115,43 @@ test('settings add the authorities and the secrets that all replicas share, and 
   expect(judge(pod)).toMatchObject({ verdict: 'deny', code: 'name_taken' })
 })
 
+test('the Secrets for its image are added to those of the Pod, each once', () => {
+  const config = { ...CONFIG, imagePullSecrets: ['registry', 'mirror'] }
+  const pod = injected(
+    podWith({ spec: { imagePullSecrets: [{ name: 'registry' }, { name: 'own' }] } }),
+    'enabled',
+    config,
+  )
+  expect(parsePod(pod).imagePullSecrets).toEqual(['registry', 'own', 'mirror'])
+  expect(parsePod(injected(podWith({}), 'enabled', config)).imagePullSecrets).toEqual(['registry', 'mirror'])
+  expect(judge(pod, 'enabled', config)).toMatchObject({ verdict: 'inject', operations: [] })
+})
+
+test('shared processes are warned of where a gate is not required', () => {
+  expect(judge(podWith({ spec: { shareProcessNamespace: true } }))).toMatchObject({
+    warnings: [expect.stringContaining('shared processes')],
+  })
+})
+
+test('a hundred thousand ports that are not gated make a short message', () => {
+  const ports = Array.from({ length: 100_000 }, () => ({ containerPort: 9000 }))
+  const injection = judge(
+    podWith({ container: { ports: [{ name: 'http', containerPort: 8080 }, ...ports] } }),
+    'required',
+  )
+  expect(injection).toMatchObject({ code: 'port_ungated', message: expect.stringContaining('and 99992 more;') })
+  expect(injection.verdict === 'deny' && injection.message.length).toBeLessThan(400)
+})
+
 test('each of several ports gets its own gate, port pair and route file', () => {
   const annotations = { ...ASKING, 'portcullis.dev/ports': 'http, grpc' }
   const ports = [
     { name: 'grpc', containerPort: 9090 },
     { name: 'http', containerPort: 8080 },
   ]
-  const { containers } = parsePod(injected(podWith({ annotations, container: { ports } })))
+  const { containers, labels } = parsePod(injected(podWith({ annotations, container: { ports } })))
   const [first, second] = containers
+  expect(labels.get('portcullis.dev/injected')).toBe('2')
   expect(first?.ports.map((port) => [port.name, port.number])).toEqual([
     ['http', 15_080],
     ['gate-admin', 15_090],

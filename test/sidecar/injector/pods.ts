@@ -11,6 +11,8 @@ export const CONFIG: InjectorConfig = {
   resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { memory: '256Mi' } },
   authorities: null,
   secret: null,
+  imagePullSecrets: [],
+  logLevel: 'info',
 }
 export const ASKING = { 'portcullis.dev/ports': 'http', 'portcullis.dev/routes': 'invoices-routes' }
 
@@ -44,7 +46,7 @@ const name = mostly(
 const port = fc.record(
   {
     name: fc.option(name, { nil: undefined }),
-    containerPort: mostly(fc.integer({ min: 1, max: 15_079 }), fc.constantFrom(8080, 15_080, 15_090, 15_098)),
+    containerPort: mostly(fc.integer({ min: 1, max: 15_079 }), fc.constantFrom(8080, 15_083, 15_090, 15_094)),
     protocol: mostly(fc.constant('TCP'), fc.constant('UDP')),
     hostPort: mostly(fc.constant(0), fc.constant(8080)),
   },
@@ -68,6 +70,9 @@ const container = fc.record(
     livenessProbe: action,
     startupProbe: action,
     lifecycle: fc.record({ preStop: action, postStart: action }, { requiredKeys: [] }),
+    volumeMounts: fc.array(fc.record({ name: mostly(fc.constant('data'), fc.constant('portcullis-token')) }), {
+      maxLength: 1,
+    }),
   },
   { requiredKeys: ['name'] },
 )
@@ -119,6 +124,8 @@ export const anyPod: fc.Arbitrary<JsonObject> = fc.record({
         },
       ),
       hostNetwork: mostly(fc.constant(false), fc.constant(true)),
+      shareProcessNamespace: mostly(fc.constant(false), fc.constant(true)),
+      imagePullSecrets: fc.array(fc.record({ name: fc.constantFrom('own', 'registry') }), { maxLength: 2 }),
       restartPolicy: fc.constantFrom('Always', 'Never'),
       enableServiceLinks: fc.boolean(),
     },

@@ -12,18 +12,21 @@ import { createLog } from '../../../pdp/process/log.ts'
 import { createShutdown } from '../../../pdp/process/shutdown.ts'
 import { askInjector } from '../../../sidecar/injector/ask.ts'
 import { type MadeCertificate, makeCertificate } from '../../../sidecar/injector/certificate.ts'
-import { isObject, type Json, type JsonObject } from '../../../sidecar/injector/json.ts'
+import { isObject, type Json, type JsonObject, objectAt } from '../../../sidecar/injector/json.ts'
 import { startInjector } from '../../../sidecar/injector/start.ts'
 import { REVIEW_BYTES_MAX, REVIEW_TIMEOUT_MS, startWebhook } from '../../../sidecar/injector/webhook.ts'
 import { anyPod, CONFIG, podWith } from './pods.ts'
 
 const NAME = 'portcullis-injector.portcullis.svc'
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-injector-'))
-const log = createLog({
-  service: 'test',
-  level: 'silent',
-  destination: new Writable({ write: (_c, _e, done) => done() }),
+const lines: string[] = []
+const destination = new Writable({
+  write(chunk, _encoding, done) {
+    lines.push(String(chunk))
+    done()
+  },
 })
+const log = createLog({ service: 'test', level: 'info', destination })
 const shutdown = createShutdown({ log, timeoutMs: 5_000 })
 let port = 0
 let adminPort = 0
@@ -90,6 +93,16 @@ describe('a review', () => {
     )
   })
 
+  test('is logged with the Pod that it is of, cut short', async () => {
+    const said = (): unknown[] => lines.map((line) => JSON.parse(line)).map(({ event, pod }) => [event, pod])
+    const { metadata, ...rest } = podWith({})
+    const unnamed = { ...rest, metadata: { ...objectAt(metadata, ''), name: null, generateName: 'invoices-' } }
+    await send(review(unnamed, { namespace: 'shop' }))
+    expect(said()).toContainEqual(['review', 'shop/invoices-'])
+    await send(review(podWith({}), { namespace: 'x'.repeat(100_000) }))
+    expect(said()).toContainEqual(['review', `${'x'.repeat(253)}/invoices`])
+  })
+
   test('of a Pod that asks for nothing is allowed with a warning, and refused where a gate is required', async () => {
     const bare = review(podWith({ annotations: {} }))
     expect(responseOf(await send(bare))).toMatchObject({
@@ -144,7 +157,7 @@ describe('refuses', () => {
     expect(await send('', { method: 'PUT' })).toMatchObject({ status: 405 })
   })
 
-  test('a body past 3 MiB, said or chunked, and takes one of exactly 3 MiB', async () => {
+  test('a body past 3 MiB, said or chunked, and takes one of exactly 3 MiB (K8S-019)', async () => {
     const text = review(podWith({}))
     const full = Buffer.from(text + ' '.repeat(REVIEW_BYTES_MAX - text.length))
     expect(await send(full)).toMatchObject({ status: 200 })

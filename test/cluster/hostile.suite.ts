@@ -1,0 +1,274 @@
+/** Whoever may write Pods, against the API server alone: no injector runs, and the webhook fails open. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, inject as given, test } from 'vitest'
+import { inject } from '../../sidecar/injector/inject.ts'
+import { type InjectorConfig, parseInjectorConfig } from '../../sidecar/injector/injector-config.ts'
+import { type Json, type JsonObject, objectAt, textsAt } from '../../sidecar/injector/json.ts'
+import { applyPatch, type PatchOperation } from '../../sidecar/injector/patch.ts'
+import { podWith } from '../sidecar/injector/pods.ts'
+import { type Cluster, installWords, NAMESPACE, startCluster } from './cluster.ts'
+import type { KubeAnswer } from './kube-client.ts'
+
+let cluster: Cluster
+let config: InjectorConfig
+
+beforeAll(async () => {
+  cluster = await startCluster(given('binaries'))
+  await cluster.namespace(NAMESPACE)
+  const authority = await cluster.certify('first')
+  cluster.helm(...installWords('install', authority, ['--set', 'injector.webhook.failurePolicy=Ignore']))
+  const map = await cluster.kube.must('GET', `/api/v1/namespaces/${NAMESPACE}/configmaps/portcullis-injector`)
+  config = parseInjectorConfig(textsAt(map.data, 'data').get('injector.yaml') ?? '', 'injector.yaml')
+  await cluster.namespace('invoices', { 'portcullis.dev/inject': 'enabled' })
+  await cluster.namespace('payments', { 'portcullis.dev/inject': 'required' })
+  // The API server takes up policies after a moment.
+  while ((await send('payments', podWith({ annotations: {} }))).status === 201) await delay(100)
+})
+afterAll(() => cluster?.close())
+
+let count = 0
+function send(namespace: string, pod: JsonObject): Promise<KubeAnswer> {
+  count += 1
+  const metadata = { ...objectAt(pod.metadata, 'metadata'), name: `pod-${count}` }
+  const path = `/api/v1/namespaces/${namespace}/pods?fieldValidation=Strict`
+  return cluster.kube.send('POST', path, { ...pod, metadata })
+}
+const message = ({ body }: KubeAnswer): string => String(body.message)
+
+type Over = Parameters<typeof podWith>[0]
+/** A Pod as the injector would have made it, which its author writes down to the last member, and then changes. */
+function forged(over: Over = {}, changes: readonly PatchOperation[] = [], settings: Partial<InjectorConfig> = {}) {
+  const pod = podWith(over)
+  const injection = inject(pod, { config: { ...config, ...settings }, mode: 'enabled' })
+  if (injection.verdict !== 'inject') throw new Error(JSON.stringify(injection))
+  return applyPatch(applyPatch(pod, injection.operations), changes)
+}
+const GATE = '/spec/initContainers/0'
+const add = (path: string, value: Json): PatchOperation => ({ op: 'add', path, value })
+const put = (path: string, value: Json): PatchOperation => ({ op: 'replace', path, value })
+
+const ANNOTATION = '/metadata/annotations/portcullis.dev~1ports'
+const TWO = {
+  annotations: { 'portcullis.dev/ports': 'http,grpc', 'portcullis.dev/routes': 'invoices-routes' },
+  container: {
+    ports: [
+      { name: 'http', containerPort: 8080 },
+      { name: 'grpc', containerPort: 9090 },
+    ],
+  },
+}
+
+describe('what the injector makes passes', () => {
+  test.each([
+    ['one gate', {}, {}],
+    ['two gates', TWO, {}],
+    ['an ordinary container', {}, { nativeSidecars: false }],
+    ['an image by digest', {}, { image: `portcullis-sidecar@sha256:${'a'.repeat(64)}` }],
+  ])('%s', async (_what, over, settings) => {
+    for (const namespace of ['invoices', 'payments']) {
+      const answer = await send(namespace, forged(over, [], settings))
+      expect([answer.status, answer.body.message]).toEqual([201, undefined])
+    }
+  })
+
+  test('forty containers with twenty ports each beside it', async () => {
+    const beside = Array.from({ length: 40 }, (_, at) => ({
+      name: `c${at}`,
+      image: 'x',
+      ports: Array.from({ length: 20 }, (_port, n) => ({ containerPort: 1 + at * 20 + n })),
+    }))
+    const pod = forged(
+      {},
+      beside.map((container) => add('/spec/containers/-', container)),
+    )
+    expect(message(await send('invoices', pod))).toBe('undefined')
+  })
+})
+
+const FORGERIES: readonly (readonly [string, string, readonly PatchOperation[], Over?])[] = [
+  [
+    'take an image from a registry named like ours',
+    'image of a gate',
+    [put(`${GATE}/image`, 'portcullis-sidecar:5000/evil/gate')],
+  ],
+  [
+    'put the gate in front of another name, and keep the port',
+    'one gate for each port',
+    [
+      put(`${GATE}/ports/0/name`, 'other'),
+      put(`${GATE}/args/1`, '--file=/etc/portcullis/routes/other.yaml'),
+      put('/spec/containers/0/ports/0/name', 'http'),
+    ],
+  ],
+  [
+    'keep the gated name beside the gate',
+    'belongs to its gate alone',
+    [put('/spec/containers/0/ports/0/name', 'http')],
+  ],
+  [
+    'hide a name in a third port of the gate',
+    'as the injector makes it',
+    [add(`${GATE}/ports/-`, { name: 'web', containerPort: 8081 })],
+  ],
+  [
+    'let the gate listen elsewhere than it says',
+    'as the injector makes it',
+    [put(`${GATE}/args/2`, '--listen=:15081')],
+  ],
+  [
+    'give the gate the route file of another port',
+    'as the injector makes it',
+    [put(`${GATE}/args/1`, '--file=/etc/portcullis/routes/open.yaml')],
+  ],
+  [
+    'start the gate with more than numbers',
+    'as the injector makes it',
+    [put(`${GATE}/command/1`, '--require=/tmp/x.js')],
+  ],
+  [
+    'mount over the program of the gate',
+    'as the injector makes it',
+    [put(`${GATE}/volumeMounts/0/mountPath`, '/app/sidecar')],
+  ],
+  ['mount another file as the routes', 'as the injector makes it', [add(`${GATE}/volumeMounts/0/subPath`, 'x')]],
+  [
+    'run a program in the gate as a probe',
+    'as the injector makes it',
+    [put(`${GATE}/readinessProbe`, { exec: { command: ['node', '-e', '0'] } })],
+  ],
+  [
+    'run a program in the gate at its end',
+    'as the injector makes it',
+    [put(`${GATE}/lifecycle/preStop/exec/command`, ['node', '-e', '0'])],
+  ],
+  [
+    'choose the nonce secret of the gate',
+    'as the injector makes it',
+    [
+      add(`${GATE}/env/-`, {
+        name: 'PORTCULLIS_DPOP_NONCE_SECRET',
+        valueFrom: { fieldRef: { fieldPath: 'metadata.name' } },
+      }),
+    ],
+  ],
+  [
+    'choose the Redis of the gate',
+    'as the injector makes it',
+    [add(`${GATE}/env/-`, { name: 'REDIS_URL', value: 'redis://evil' })],
+  ],
+  [
+    'let the gate load code',
+    'as the injector makes it',
+    [add(`${GATE}/env/-`, { name: 'NODE_OPTIONS', value: '--require=/x' })],
+  ],
+  [
+    'bring a route file of its own',
+    'volumes of a gate',
+    [put('/spec/volumes/0', { name: 'portcullis-routes', emptyDir: {} })],
+  ],
+  [
+    'bring a route file of its own, and name none',
+    'volumes of a gate',
+    [
+      put('/spec/volumes/0', { name: 'portcullis-routes', emptyDir: {} }),
+      { op: 'remove', path: '/metadata/annotations/portcullis.dev~1routes' },
+    ],
+  ],
+  [
+    'take the routes of another ConfigMap than it says',
+    'volumes of a gate',
+    [put('/spec/volumes/0/configMap/name', 'open')],
+  ],
+  [
+    'give the gate a token for the API server',
+    'volumes of a gate',
+    [put('/spec/volumes/1/projected/sources/0/serviceAccountToken/audience', 'api')],
+  ],
+  [
+    "mount the gate's volumes",
+    'volumes of a gate',
+    [add('/spec/containers/0/volumeMounts', [{ name: 'portcullis-token', mountPath: '/token' }])],
+  ],
+  [
+    'have a gate for one port and serve another',
+    'a port is not gated',
+    [add('/spec/containers/0/ports/-', { name: 'web', containerPort: 8081 })],
+  ],
+  ['have a gate and say that it asks for none', 'one gate for each port', [put(ANNOTATION, 'none')]],
+  ['have fewer gates than it says', 'one gate for each port', [put(ANNOTATION, 'http,grpc')]],
+  [
+    'have two gates for one port',
+    'one gate for each port',
+    [
+      put('/spec/initContainers/1/ports/0/name', 'http'),
+      put('/spec/initContainers/1/args/1', '--file=/etc/portcullis/routes/http.yaml'),
+    ],
+    TWO,
+  ],
+  ['say that it has more gates', 'how many gates', [put('/metadata/labels/portcullis.dev~1injected', '4')]],
+  ['reach into the gate as a process', 'processes', [add('/spec/shareProcessNamespace', true)]],
+  ['see the processes of the node', 'processes', [add('/spec/hostPID', true)]],
+  ['open a port on the node', 'hostPort', [add('/spec/containers/0/ports/0/hostPort', 80)]],
+]
+describe('an author cannot', () => {
+  for (const [what, said, changes, over] of FORGERIES)
+    test(what, async () => {
+      const answer = await send('payments', forged(over, changes))
+      expect(message(answer)).toContain(said)
+      expect(answer.status).toBe(422)
+    })
+
+  test('call a port unprotected instead of having a gate', async () => {
+    const annotations = { 'portcullis.dev/ports': 'none', 'portcullis.dev/unprotected-ports': 'http' }
+    expect(message(await send('payments', podWith({ annotations })))).toContain('requires a gate')
+  })
+})
+
+describe('a Pod that is there', () => {
+  async function stored(): Promise<string> {
+    const answer = await send('payments', forged())
+    return `/api/v1/namespaces/payments/pods/${objectAt(answer.body.metadata, '').name}`
+  }
+  const MARK = '/metadata/labels/portcullis.dev~1injected'
+  test.each([
+    ['the Pod', '', [{ op: 'remove', path: MARK }]],
+    ['its status', '/status', [{ op: 'remove', path: MARK }]],
+    ['its status, in part', '/status', [{ op: 'replace', path: MARK, value: 'x' }]],
+  ] as const)(
+    'keeps the mark that network policies select, whoever writes to %s',
+    async (_what, subresource, change) => {
+      const path = await stored()
+      const answer = await cluster.kube.send('PATCH', `${path}${subresource}`, change)
+      const now = textsAt(objectAt((await cluster.kube.must('GET', path)).metadata, '').labels, '')
+      expect([answer.status, now.get('portcullis.dev/injected')]).toEqual([422, '1'])
+    },
+  )
+
+  test('keeps its mark when it is bound to a node', async () => {
+    const path = await stored()
+    const labels = { 'portcullis.dev/injected': '', 'topology.kubernetes.io/zone': 'a' }
+    const bind = (metadata: JsonObject): Promise<KubeAnswer> =>
+      cluster.kube.send('POST', `${path}/binding`, {
+        metadata: { name: path.split('/').at(-1) ?? '', ...metadata },
+        target: { apiVersion: 'v1', kind: 'Node', name: 'node-1' },
+      })
+    expect(message(await bind({ labels }))).toContain('no label of portcullis.dev')
+    expect(await bind({})).toMatchObject({ status: 201 })
+    const now = textsAt(objectAt((await cluster.kube.must('GET', path)).metadata, '').labels, '')
+    expect(now.get('portcullis.dev/injected')).toBe('1')
+  })
+
+  test('takes status from its kubelet', async () => {
+    const path = await stored()
+    const phase = [{ op: 'replace', path: '/status/phase', value: 'Running' }]
+    expect(await cluster.kube.send('PATCH', `${path}/status`, phase)).toMatchObject({ status: 200 })
+  })
+})
+
+test('a misspelt mode on a namespace is refused, since nothing would be gated there', async () => {
+  const name = { 'portcullis.dev/inject': 'require' }
+  const answer = await cluster.kube.send('POST', '/api/v1/namespaces', { metadata: { name: 'shop', labels: name } })
+  expect(message(answer)).toMatch(/enabled, required or disabled/)
+  const label = [{ op: 'add', path: '/metadata/labels/portcullis.dev~1inject', value: 'Required' }]
+  expect(message(await cluster.kube.send('PATCH', '/api/v1/namespaces/payments', label))).toMatch(/enabled, required/)
+})

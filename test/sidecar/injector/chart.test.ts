@@ -1,0 +1,123 @@
+/** What the chart's text must agree on with the programs that it runs. What Helm and the API server make of it: test/cluster. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { SETTINGS as PDP_SETTINGS } from '../../../pdp/config.ts'
+import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config.ts'
+import { PORTS_COUNT_MAX } from '../../../sidecar/injector/annotations.ts'
+import { buildGates, COMMAND } from '../../../sidecar/injector/gate.ts'
+import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/json.ts'
+import { INJECTION_ATTACKS } from '../../attacks/kubernetes.ts'
+import { CONFIG } from './pods.ts'
+
+const CHART = 'charts/portcullis'
+const read = (...path: readonly string[]): string => readFileSync(join(CHART, ...path), 'utf8')
+const templates = readdirSync(join(CHART, 'templates')).filter((name) => name.endsWith('.yaml'))
+const all = templates.map((name) => read('templates', name)).join('\n')
+const values: Json = parse(read('values.yaml'))
+const schema: Json = JSON.parse(read('values.schema.json'))
+
+describe('each setting of', () => {
+  const unset: { readonly [name: string]: string } = {
+    PORTCULLIS_DATA_DIR: 'holds what is generated and the embedded PostgreSQL: the chart has neither',
+  }
+  const deployment = read('templates', 'pdp-deployment.yaml')
+  test.each(PDP_SETTINGS)('the PDP is made by the chart, or has no place in a cluster: %s', (name) => {
+    const set = [name, `${name}_FILE`].some((variable) => deployment.includes(`name: ${variable}`))
+    expect([name, set]).toEqual([name, unset[name] === undefined])
+  })
+
+  const byArgument: { readonly [name: string]: string } = {
+    PORTCULLIS_ROUTE_FILE: '--file=',
+    PORTCULLIS_SIDECAR_LISTEN: '--listen=',
+    PORTCULLIS_SIDECAR_ADMIN_LISTEN: '--admin-listen=',
+  }
+  test.each(SIDECAR_SETTINGS)('the sidecar is made by the injector: %s', (name) => {
+    const [gate] = buildGates(['http'], { ...CONFIG, secret: 'shared', authorities: 'ca' })
+    const variables = listAt(gate?.container.env, 'env').map((item) => objectAt(item, 'env').name)
+    const args = listAt(gate?.container.args, 'args').map(String)
+    const flag = byArgument[name]
+    expect(flag === undefined ? variables.includes(name) : args.some((arg) => arg.startsWith(flag))).toBe(true)
+  })
+})
+
+describe('values', () => {
+  test('are closed at every level of the schema: a name that is misspelt is refused', () => {
+    const open = objectsIn(schema, 'schema').filter(
+      ([, object]) => isObject(object.properties) && object.additionalProperties !== false,
+    )
+    expect(open.map(([path]) => path)).toEqual([])
+  })
+
+  test('are each in the table of the operator’s guide', () => {
+    const rows = [...read('README.md').matchAll(/^\| `([\w.]+)`/gm)].map(([, path = '']) => path)
+    const missing = leavesOf(values).filter((leaf) => !rows.some((row) => leaf === row || leaf.startsWith(`${row}.`)))
+    expect(missing).toEqual([])
+    const gone = rows.filter(
+      (row) => row.includes('.') && !leavesOf(values).some((leaf) => `${leaf}.`.startsWith(`${row}.`)),
+    )
+    expect(gone).toEqual([])
+  })
+})
+
+describe('the backstop', () => {
+  const policy = read('templates', 'backstop-pods.yaml')
+  const patterns = [...policy.matchAll(/matches\(\s*'(\^[^']+\$)'\)/g)].map(([, text = '']) => new RegExp(text))
+  const words = (value: Json | undefined): string => listAt(value, 'words').join(' ')
+  test('accepts the command and the hook of a gate as they are made', () => {
+    const [gate] = buildGates(['http'], CONFIG)
+    const hook = objectAt(objectAt(gate?.container.lifecycle, '').preStop, '').exec
+    for (const line of [words(gate?.container.command), words(objectAt(hook, '').command)])
+      expect([line, patterns.some((pattern) => pattern.test(line))]).toEqual([line, true])
+  })
+  test('knows the numbers of as many gates as a Pod may have', () => {
+    const gates = buildGates(
+      Array.from({ length: PORTS_COUNT_MAX }, (_, at) => `p${at}`),
+      CONFIG,
+    )
+    expect(policy).toContain(`in [${gates.map(({ dataPort }) => dataPort).join(', ')}]`)
+    expect(read('templates', 'gated-namespaces.yaml')).toContain(
+      `$gate := list ${gates.map((_, at) => at + 1).join(' ')} }}`,
+    )
+    for (const { adminPort, dataPort } of gates) expect(adminPort - dataPort).toBe(10)
+  })
+})
+
+test('the flags of Node are the same for the command, the image and the gate', () => {
+  const [, flags = ''] = /^#!\/usr\/bin\/env -S node (.*)$/m.exec(readFileSync('sidecar/bin.ts', 'utf8')) ?? []
+  expect(flags.split(' ').filter((flag) => !COMMAND.some((word) => word === flag))).toEqual([])
+  expect(readFileSync('Dockerfile', 'utf8')).toContain(`ENTRYPOINT ${JSON.stringify(COMMAND).replaceAll(',', ', ')}`)
+})
+
+describe('each of the 21 attacks on injection is played by a test, and answered by the object that is named for it:', () => {
+  const ids = Array.from({ length: 21 }, (_, at) => `K8S-${String(at + 1).padStart(3, '0')}`)
+  test.each(ids)('%s', (id) => {
+    const { file, object } = INJECTION_ATTACKS[id] ?? {}
+    expect(readFileSync(file ?? '', 'utf8')).toMatch(new RegExp(`${id}\\b`))
+    if (object !== undefined) expect(read('templates', object[0])).toContain(object[1])
+  })
+  test('and no other', () => {
+    expect(Object.keys(INJECTION_ATTACKS)).toEqual(ids)
+  })
+})
+
+test('no template makes anything by chance, which would drift from one rendering to the next', () => {
+  expect(all.match(/\b(?:rand\w+|gen\w*Cert\w*|genCA\w*|genPrivateKey|uuidv4|now|lookup)\b/g)).toBeNull()
+})
+
+test('chart and program have one version', () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+  expect(parse(read('Chart.yaml'))).toMatchObject({ appVersion: version })
+})
+
+function objectsIn(value: Json | undefined, path: string): readonly (readonly [string, JsonObject])[] {
+  if (Array.isArray(value)) return value.flatMap((item, at) => objectsIn(item, `${path}[${at}]`))
+  if (!isObject(value)) return []
+  return [[path, value], ...Object.entries(value).flatMap(([name, member]) => objectsIn(member, `${path}.${name}`))]
+}
+
+function leavesOf(value: Json, path = ''): readonly string[] {
+  if (!isObject(value) || Object.keys(value).length === 0) return [path]
+  return Object.entries(value).flatMap(([name, member]) => leavesOf(member, path === '' ? name : `${path}.${name}`))
+}

@@ -1,0 +1,184 @@
+/** The end of a Pod under load, in the order in which a kubelet ends its containers: no request may be lost. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, createServer, request, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, describe, expect, test } from 'vitest'
+import { buildGates } from '../../../sidecar/injector/gate.ts'
+import { listAt, objectAt } from '../../../sidecar/injector/json.ts'
+import { routeFile, until } from '../support/harness.ts'
+import { CONFIG } from './pods.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-end-'))
+const running: ChildProcess[] = []
+afterAll(() => {
+  for (const child of running) child.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const CLIENTS = 12
+/** Until nobody is sent to a Pod any more that has begun to end. */
+const ENDPOINTS_MS = 1_500
+/** Of the app, as the operator's guide advises: longer than the gate's, which takes a moment to begin. */
+const APP_PRE_STOP_MS = 8_000
+/** Longer than its slowest answer. */
+const APP_DRAIN_MS = 4_000
+const [GATE] = buildGates(['http'], CONFIG)
+
+/** Every fifth answer takes a second and a half. */
+async function startApp(): Promise<{ server: Server; port: number }> {
+  let count = 0
+  const server = createServer((req, res) => {
+    count += 1
+    const ms = count % 5 === 0 ? 1_500 : 10
+    req.resume().on('end', () => setTimeout(() => res.end('done'), ms))
+  })
+  server.keepAliveTimeout = 60_000
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { server, port: (server.address() as AddressInfo).port }
+}
+
+/** As SIGTERM ends an app that ends well: what is under way is answered, and connections that go on are cut. */
+async function endApp(server: Server): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  const cut = setTimeout(() => server.closeAllConnections(), APP_DRAIN_MS)
+  await closed
+  clearTimeout(cut)
+}
+
+type GateProcess = {
+  readonly child: ChildProcess
+  readonly port: number
+  readonly preStop: readonly string[]
+  readonly env: NodeJS.ProcessEnv
+}
+
+/** The injected container: its arguments and environment, on a free port. */
+async function startGate(name: string, appPort: number): Promise<GateProcess> {
+  const path = join(folder, `${name}.yaml`)
+  const routes = routeFile('GET /**: public\nPOST /**: public')
+    .replace('UPSTREAM', `http://127.0.0.1:${appPort}`)
+    .replace('PDP', '127.0.0.1:9')
+  writeFileSync(path, routes)
+  const container = GATE?.container ?? {}
+  const env: NodeJS.ProcessEnv = { PATH: process.env.PATH }
+  for (const item of listAt(container.env, 'env')) {
+    const { name: variable, value } = objectAt(item, 'env')
+    env[String(variable)] = String(value).replace('/run/portcullis', join(folder, name))
+  }
+  env.PORTCULLIS_SIDECAR_CONTROL = join(folder, `${name}.sock`)
+  const words = ['sidecar/main.ts', 'run', `--file=${path}`, '--listen=127.0.0.1:0', '--admin-listen=127.0.0.1:0']
+  const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  running.push(child)
+  let output = ''
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    output += text
+  })
+  await until(() => output.includes('"listening"'))
+  const line = output.split('\n').find((text) => text.includes('"listening"')) ?? '{}'
+  const hook = objectAt(objectAt(objectAt(container.lifecycle, 'lifecycle').preStop, 'preStop').exec, 'exec')
+  const [, , ...preStop] = listAt(hook.command, 'command').map(String)
+  return { child, port: Number(JSON.parse(line).data.split(':').at(-1)), preStop, env }
+}
+
+type Load = { readonly failures: string[]; readonly counts: Map<number, number>; stop(): Promise<void> }
+
+/** Clients that keep their connection until an answer ends it, and then take any endpoint that there is. */
+function startLoad(endpoints: () => readonly number[]): Load {
+  const failures: string[] = []
+  const counts = new Map<number, number>()
+  let over = false
+  const client = async (at: number): Promise<void> => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    let turn = at
+    const pick = (): number => endpoints()[turn++ % endpoints().length] ?? 0
+    for (let port = pick(); !over; ) {
+      const { failure, closes } = await send(port, agent, turn % 2 === 0 ? 'POST' : 'GET')
+      counts.set(port, (counts.get(port) ?? 0) + 1)
+      if (failure !== null) failures.push(failure)
+      if (failure !== null || closes) port = pick()
+      await delay(5)
+    }
+    agent.destroy()
+  }
+  const clients = Array.from({ length: CLIENTS }, (_, at) => client(at))
+  return {
+    failures,
+    counts,
+    async stop() {
+      over = true
+      await Promise.all(clients)
+    },
+  }
+}
+
+function send(port: number, agent: Agent, method: string): Promise<{ failure: string | null; closes: boolean }> {
+  const { promise, resolve } = Promise.withResolvers<{ failure: string | null; closes: boolean }>()
+  const fail = (err: Error): void => resolve({ failure: `${method}: ${err.message}`, closes: true })
+  const req = request({ host: '127.0.0.1', port, agent, method, headers: { host: 'app.test' } }, (res) => {
+    const closes = res.headers.connection === 'close'
+    res.on('error', fail).resume()
+    res.on('end', () => resolve({ failure: res.statusCode === 200 ? null : `${method}: ${res.statusCode}`, closes }))
+  })
+  req.on('error', fail)
+  req.end(method === 'POST' ? 'body' : undefined)
+  return promise
+}
+
+const exitOf = async (child: ChildProcess): Promise<number | null> => {
+  if (child.exitCode === null) await once(child, 'exit')
+  return child.exitCode
+}
+
+/** `told`: false leaves out what the gate's hook says, and waits as long. */
+async function endPod(name: string, { native, told }: { native: boolean; told: boolean }) {
+  const [app, other] = await Promise.all([startApp(), startApp()])
+  const gate = await startGate(name, app.port)
+  let endpoints = [gate.port, other.port]
+  const load = startLoad(() => endpoints)
+  await until(() => (load.counts.get(gate.port) ?? 0) > 50)
+  const before = load.counts.get(gate.port) ?? 0
+
+  setTimeout(() => {
+    endpoints = [other.port]
+  }, ENDPOINTS_MS)
+  // Hooks of all containers run at once. SIGTERM follows, for a native sidecar when the other containers have ended.
+  const hook = told ? spawn(process.execPath, ['sidecar/main.ts', ...gate.preStop], { env: gate.env }) : null
+  const hooked = hook === null ? delay(APP_PRE_STOP_MS) : exitOf(hook)
+  const appEnded = delay(APP_PRE_STOP_MS).then(() => endApp(app.server))
+  await (native ? Promise.all([hooked, appEnded]) : hooked)
+  gate.child.kill('SIGTERM')
+  const status = await exitOf(gate.child)
+  await appEnded
+  await load.stop()
+  other.server.close()
+  return { status, hook: await hooked, failures: load.failures, during: (load.counts.get(gate.port) ?? 0) - before }
+}
+
+describe.concurrent('a Pod that ends under load', () => {
+  test.each([
+    ['a native sidecar', true],
+    ['an ordinary container', false],
+  ])(
+    'with its gate as %s loses no request',
+    async (_what, native) => {
+      const { status, hook, failures, during } = await endPod(native ? 'native' : 'ordinary', { native, told: true })
+      expect(failures).toEqual([])
+      expect([status, hook]).toEqual([0, 0])
+      // While it ended it did serve.
+      expect(during).toBeGreaterThan(5)
+    },
+    60_000,
+  )
+
+  test('loses some when nobody tells its gate: what this test would not miss', async () => {
+    const { failures } = await endPod('untold', { native: true, told: false })
+    expect(failures.length).toBeGreaterThan(0)
+  }, 60_000)
+})
