@@ -79,7 +79,7 @@ function addModelCommands(program: Command, io: NodeJS.Process): void {
     .description(
       'Run the tests of store files (.fga.yaml) on this engine, without a server: one line for each failure.',
     )
-    .argument('<file...>', 'store files')
+    .argument('<file...>', 'store files, or patterns of their names')
     .addHelpText('after', '\nExit status: 0 all passed, 1 a test failed, 2 a file could not be used.')
     .action(async (files: readonly string[]) => {
       const { runModelTests } = await import('./model-test/model-test.ts')

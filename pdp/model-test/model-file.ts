@@ -30,9 +30,19 @@ export async function readModel(
       : await compileFile(source.file, text, read)
   } catch (error) {
     if (!(error instanceof PdpError) || error.code !== 'request_invalid') throw error
-    for (const mistake of error.mistakes) note(mistakes, source, mistake)
+    for (const mistake of dynamicCondition(text) ?? error.mistakes) note(mistakes, source, mistake)
     return null
   }
+}
+
+/** `with $expression`: a condition that comes with each tuple, which the parser does not know. */
+function dynamicCondition(text: string): readonly Mistake[] | null {
+  const lines = text.split('\n')
+  const line = lines.findIndex((candidate) => /^[^#]*\bwith\s+\$/.test(candidate))
+  const [, name = ''] = /\bwith\s+(\$\w*)/.exec(lines[line] ?? '') ?? []
+  if (name === '') return null
+  const place = `${line + 1}:${(lines[line]?.indexOf(name) ?? 0) + 1}`
+  return [{ place, message: `the model uses condition "${name}"; conditions are not supported yet` }]
 }
 
 async function compileFile(file: string, text: string, read: ReadText): Promise<Model> {

@@ -1,6 +1,7 @@
 /** `portcullis-pdp model test FILE…`: runs the tests of the ecosystem's own store files on our engine. */
+import { existsSync, globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { relative } from 'node:path'
+import { relative, resolve } from 'node:path'
 import type { Model } from '../decide/model.ts'
 import { PdpError } from '../errors.ts'
 import { Mistakes } from './located.ts'
@@ -20,13 +21,21 @@ type Count = { passed: number; failed: number; unusable: number }
  * One line for each assertion that fails and for each mistake in a file, then a summary.
  * @returns the exit status: 0, 1 if an assertion failed, 2 if a file could not be used.
  */
-export async function runModelTests(files: readonly string[], io: ModelTestIo): Promise<number> {
+export async function runModelTests(named: readonly string[], io: ModelTestIo): Promise<number> {
+  const files = named.flatMap((name) => matching(name, io))
   const count: Count = { passed: 0, failed: 0, unusable: 0 }
   for (const file of files) await runFile(file, io, count)
   const { passed, failed, unusable } = count
   const refused = unusable === 0 ? '' : `, ${unusable} of ${files.length} files could not be used`
   io.write(`${passed} passed, ${failed} failed${refused}\n`)
   return unusable > 0 ? EXIT_UNUSABLE : failed > 0 ? EXIT_FAILED : 0
+}
+
+/** A pattern that the shell left as it is, as the ecosystem's own tool takes it. Without a match it passes for a name. */
+function matching(name: string, { directory }: ModelTestIo): readonly string[] {
+  if (!name.includes('*') || existsSync(resolve(directory, name))) return [name]
+  const found = globSync(name, { cwd: directory }).toSorted()
+  return found.length === 0 ? [name] : found.map((file) => resolve(directory, file))
 }
 
 async function runFile(file: string, io: ModelTestIo, count: Count): Promise<void> {

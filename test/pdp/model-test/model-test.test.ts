@@ -80,6 +80,9 @@ describe('model test', () => {
         1,
         'FAIL bad.fga.yaml:14: one: check user:anne viewer doc:1: expected true, got false\n1 passed, 1 failed\n',
       ])
+      // A pattern in quotes, which no shell has replaced by the names that it means.
+      expect(await run('g*.fga.yaml')).toEqual([0, '1 passed, 0 failed\n'])
+      expect((await run('x*.fga.yaml'))[0]).toBe(2)
       expect(await run('gone.fga.yaml')).toEqual([
         2,
         'gone.fga.yaml:1: it cannot be read (ENOENT)\n0 passed, 0 failed, 1 of 1 files could not be used\n',
@@ -206,6 +209,11 @@ ${chain.join('')}tests:
       'a condition of a tuple',
       `${MODEL}tuples:\n  - {user: user:anne, relation: viewer, object: doc:1, condition: {name: on_duty}}\n`,
       'a.fga.yaml:10: the tuple has condition "on_duty"',
+    ],
+    [
+      'a condition that comes with each tuple',
+      `${MODEL.replace('[user] or', '[user with $expression] or')}${CHECK}`,
+      'a.fga.yaml:8:33: the model uses condition "$expression"; conditions are not supported yet',
     ],
     ['no model', CHECK, 'there is neither a model nor a model_file'],
     ['a model file that is not there', `model_file: gone.fga\n${CHECK}`, 'gone.fga cannot be read'],
