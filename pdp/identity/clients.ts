@@ -17,6 +17,8 @@ export const GRANT_TYPES = [
 // RFC 6749 section 4.4, CIBA section 4, RFC 8693 section 5: whoever uses these must be who they say they are.
 const CONFIDENTIAL_GRANTS: ReadonlySet<string> = new Set(['client_credentials', CIBA, TOKEN_EXCHANGE])
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
+/** Of client assertions and of DPoP proofs at the engine's endpoints. */
+export const CLIENT_SIGNING_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const
 /** Members of the engine's client that are ours. */
 export const OWN_MEMBERS = ['portcullis_app', 'portcullis_organization', 'portcullis_scope'] as const
 

@@ -1,5 +1,6 @@
 /** Every way a token dies before it expires: in the token log and in the tables, in one transaction, so no node can miss it. */
 import { type Change, type JsonObject, type LogId, type Sql, TOKENS, type WriteContext } from '../store/contracts.ts'
+import { lockLog } from './log-lock.ts'
 
 type Queries = Pick<Sql, 'query'>
 /** Locks and raises a log and stores entries inside the caller's transaction. */
@@ -42,13 +43,9 @@ export function createEndings(deps: {
 }): Endings {
   const { appendLog, appendEvents } = deps
 
-  /** Whoever waits for the token log's lock reads afterwards, and so sees what its former holder wrote. */
-  async function lock(sql: Queries): Promise<void> {
-    await sql.query('select 1 from revision where organization_id = $1 for update', [TOKENS])
-  }
   function locked<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
     return deps.sql.transaction(async (sql) => {
-      await lock(sql)
+      await lockLog(sql, TOKENS)
       return work(sql)
     })
   }
@@ -73,7 +70,7 @@ export function createEndings(deps: {
     // By the clock that dates sign-ins.
     const now = new Date(deps.clock()).toISOString()
     await sql.query('update user_account set signed_out_at = $2 where user_id = $1', [user, now])
-    await lock(sql)
+    await lockLog(sql, TOKENS)
     const sessions = await sql.query<{ uid: string }>(
       "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
       [user],

@@ -4,6 +4,7 @@ import type { Log } from '../process/log.ts'
 import type { AdapterDeps } from './adapter.ts'
 import type { Gate } from './attempts.ts'
 import type { Bindings } from './bindings.ts'
+import type { DecoyHashes } from './client-decoy.ts'
 import type { Consent } from './consent.ts'
 import type { ReadFacts } from './facts.ts'
 import type { Introspection } from './introspection.ts'
@@ -27,6 +28,7 @@ export type EngineDeps = Omit<AdapterDeps, 'rotation'> & {
   readonly secondFactor: Pick<SecondFactor, 'has'>
   readonly isSignedIn: IsSignedIn
   readonly secretGate: Gate
+  readonly decoys: DecoyHashes
   readonly clock: () => number
   readonly log: Log
 }

@@ -2,13 +2,22 @@
 import type { Client, Context, Provider } from 'oidc-provider'
 import { createAttempts } from './attempts.ts'
 import { errorPage, type Page } from './pages.ts'
-import { deviceCodePage, deviceConfirmPage, deviceDonePage, logoutPage, signedOutPage } from './pages-device.ts'
+import {
+  deviceCodePage,
+  deviceConfirmPage,
+  deviceDonePage,
+  handOverPage,
+  logoutPage,
+  signedOutPage,
+} from './pages-device.ts'
 import { PATHS, urlOf } from './paths.ts'
 import { STATUS } from './status.ts'
 
 // There are 20^8 codes and few of them live; at this rate nobody finds one by guessing (RFC 8628 section 5.1).
 const WRONG_CODES = { triesMax: 100, windowMs: 60_000, keysMax: 1 }
 const ANYBODY = 'anybody'
+// The engine's form that sends itself by a script: at a sign-out of nobody, and when somebody else signs in.
+const SELF_SENDING = '<title>Submitting Callback</title>'
 
 export type EnginePages = {
   /** Features `deviceFlow` and `rpInitiatedLogout`. */
@@ -53,18 +62,51 @@ export function createEnginePages({ issuer, clock }: { issuer: string; clock: ()
       postLogoutSuccessSource: (ctx: Context) => send(ctx, signedOutPage()),
     },
   }
+  function refuseGuess(ctx: Context): void {
+    ctx.status = STATUS.tooMany
+    ctx.set('retry-after', String(WRONG_CODES.windowMs / 1_000))
+    send(ctx, deviceCodePage({ action, xsrf: '', problem: 'tooMany' }))
+  }
+
+  /** Confirms the code that came with the address (RFC 8628 section 3.3.1); the engine would send it on by a script. */
+  async function confirmAtOnce(provider: Provider, ctx: Context, userCode: string): Promise<void> {
+    const xsrf = ctx.oidc.session.state?.secret ?? ''
+    const normalized = userCode.toUpperCase().replace(/\W/g, '')
+    const code = await provider.DeviceCode.findByUserCode(normalized, { ignoreExpiration: true })
+    const client = code === undefined ? undefined : await provider.Client.find(code.clientId)
+    if (code === undefined || client === undefined) {
+      wrongCodes.take(ANYBODY)
+      return send(ctx, deviceCodePage({ action, xsrf, problem: 'wrong' }))
+    }
+    const isUsed = code.error !== undefined || code.accountId !== undefined || code.inFlight === true
+    if (code.isExpired || isUsed) {
+      return send(ctx, deviceCodePage({ action, xsrf, problem: code.isExpired ? 'expired' : 'used' }))
+    }
+    const shown = `${normalized.slice(0, 4)}-${normalized.slice(4)}`
+    const clientName = client.clientName ?? client.clientId
+    send(ctx, deviceConfirmPage({ action, xsrf, userCode: shown, clientName }))
+  }
+
   return {
     features,
     install(provider) {
       provider.use(async (ctx, next) => {
-        if (ctx.path !== PATHS.device || ctx.method !== 'POST') return next()
-        if (!wrongCodes.take(ANYBODY)) {
-          ctx.status = STATUS.tooMany
-          ctx.set('retry-after', String(WRONG_CODES.windowMs / 1_000))
-          return send(ctx, deviceCodePage({ action, xsrf: '', problem: 'tooMany' }))
-        }
+        if (ctx.path !== PATHS.device) return next()
+        const given = ctx.method === 'POST' ? null : ctx.query.user_code
+        if (given === undefined) return next()
+        if (!wrongCodes.take(ANYBODY)) return refuseGuess(ctx)
         wrongCodes.giveBack(ANYBODY)
-        return next()
+        if (given === null) return next()
+        ctx.query = {}
+        await next()
+        if (ctx.status === STATUS.shown) await confirmAtOnce(provider, ctx, String(given))
+      })
+      provider.use(async (ctx, next) => {
+        await next()
+        if (typeof ctx.body !== 'string' || !ctx.body.includes(SELF_SENDING)) return
+        const xsrf = ctx.oidc.session.state?.secret ?? ''
+        const isHandOver = ctx.path !== PATHS.logout
+        send(ctx, handOverPage({ action: urlOf(issuer, PATHS.logoutConfirm), xsrf, isHandOver }))
       })
     },
   }

@@ -2,7 +2,7 @@
 import { type Client, type Context, errors, type Token, type TokenSource } from 'oidc-provider'
 import { isId } from '../decide/names.ts'
 import { ACR_VALUES, isAttainable } from './assurance.ts'
-import { CLIENT_AUTH_METHODS, OWN_MEMBERS } from './clients.ts'
+import { CLIENT_AUTH_METHODS, CLIENT_SIGNING_ALGORITHMS, OWN_MEMBERS } from './clients.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { type EnginePages, renderError } from './engine-pages.ts'
 import { requireAssertion } from './jwt-kinds.ts'
@@ -26,7 +26,6 @@ const REFRESH_SECONDS = 30 * DAY_SECONDS
 const GRANT_SECONDS = DAY_SECONDS
 const OFFLINE_GRANT_SECONDS = 365 * DAY_SECONDS
 const CLOCK_TOLERANCE_SECONDS = 5
-const SIGNING_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519']
 const BINDING_MESSAGE = /^[\x20-\x7e]{1,64}$/
 
 export type SettingsDeps = EngineDeps & { readonly pages: Pick<EnginePages, 'features'> }
@@ -45,8 +44,8 @@ function protocol({ issuer, keys, masterKey, secondFactor }: EngineDeps): object
     clientAuthMethods: [...CLIENT_AUTH_METHODS],
     enabledJWA: {
       idTokenSigningAlgValues: ['RS256'],
-      clientAuthSigningAlgValues: SIGNING_ALGORITHMS,
-      dPoPSigningAlgValues: SIGNING_ALGORITHMS,
+      clientAuthSigningAlgValues: [...CLIENT_SIGNING_ALGORITHMS],
+      dPoPSigningAlgValues: [...CLIENT_SIGNING_ALGORITHMS],
     },
     clockTolerance: CLOCK_TOLERANCE_SECONDS,
     assertJwtClientAuthClaimsAndHeader: requireAssertion,

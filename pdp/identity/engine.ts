@@ -2,6 +2,7 @@
 import { type Client, Provider, type Session, type Token } from 'oidc-provider'
 import { createAdapters, UsedBeforeError } from './adapter.ts'
 import { clientCredentialsGrant, PARAMETERS } from './client-credentials.ts'
+import { installClientDecoy } from './client-decoy.ts'
 import { TOKEN_EXCHANGE } from './clients.ts'
 import { answerFailures } from './engine-answers.ts'
 import type { EngineDeps } from './engine-deps.ts'
@@ -38,6 +39,7 @@ export function createEngine(deps: EngineDeps): Provider {
   answerFailures(provider, deps.log)
   pages.install(provider)
   installPolling(provider, deps.clock)
+  installClientDecoy(provider, deps)
   rotation.install(provider)
   return provider
 }

@@ -1,13 +1,15 @@
 /** Access tokens of other issuers: verified by that issuer's keys, mapped to our subjects, and good for decisions only. */
 import { PdpError } from '../errors.ts'
 import type { Log } from '../process/log.ts'
-import type { Sql } from '../store/contracts.ts'
+import { ENVIRONMENT, type Sql, type WriteContext } from '../store/contracts.ts'
 import type { AlgorithmName } from '../token/algorithms.ts'
 import type { AccessClaims } from '../token/claims.ts'
 import { parseJws } from '../token/jws.ts'
 import { createKeySource, type KeySource } from '../token/keys.ts'
 import { type Fetch, remoteKeys } from '../token/remote-keys.ts'
 import { createTokenVerifier, type TokenVerifier } from '../token/verify.ts'
+import type { AppendLog } from './endings.ts'
+import { lockLog } from './log-lock.ts'
 import { isServiceScope } from './scopes.ts'
 import { type ReadRecord, verified } from './token-record.ts'
 import type { TokenRecord } from './token-state.ts'
@@ -34,13 +36,14 @@ export type ExternalIssuers = {
   readonly record: ReadRecord
   list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
   /** False when it is new. */
-  put(issuer: string, document: TrustedIssuerDocument): Promise<boolean>
-  remove(issuer: string): Promise<boolean>
+  put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
+  remove(issuer: string, context: WriteContext): Promise<boolean>
 }
 
 export function createExternalIssuers(deps: {
   readonly issuer: string
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Sql
+  readonly appendLog: AppendLog
   readonly fetch: Fetch
   readonly clock: () => number
   readonly log: Log
@@ -96,19 +99,26 @@ export function createExternalIssuers(deps: {
       )
       return rows.map(({ issuer, document }) => ({ issuer, ...document }))
     },
-    async put(issuer, document) {
+    async put(issuer, document, context) {
       if (issuer === deps.issuer) throw new PdpError('conflict', 'this is our own issuer')
-      const [row] = await sql.query<{ created: boolean }>(
-        `insert into trusted_issuer as t (issuer, document) values ($1, $2::jsonb)
-         on conflict (issuer) do update set document = excluded.document returning xmax = 0 as created`,
-        [issuer, JSON.stringify(document)],
-      )
-      return row?.created !== true
+      return sql.transaction(async (tx) => {
+        await deps.appendLog(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'write' }], context)
+        const [row] = await tx.query<{ created: boolean }>(
+          `insert into trusted_issuer as t (issuer, document) values ($1, $2::jsonb)
+           on conflict (issuer) do update set document = excluded.document returning xmax = 0 as created`,
+          [issuer, JSON.stringify(document)],
+        )
+        return row?.created !== true
+      })
     },
-    async remove(issuer) {
-      const rows = await sql.query('delete from trusted_issuer where issuer = $1 returning 1', [issuer])
-      return rows.length > 0
-    },
+    remove: (issuer, context) =>
+      sql.transaction(async (tx) => {
+        await lockLog(tx, ENVIRONMENT)
+        const rows = await tx.query('delete from trusted_issuer where issuer = $1 returning 1', [issuer])
+        if (rows.length === 0) return false
+        await deps.appendLog(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'delete' }], context)
+        return true
+      }),
   }
 }
 

@@ -26,7 +26,7 @@ import { createResources } from './resources.ts'
 import { createHandler } from './routes.ts'
 import { deriveKey } from './sealing.ts'
 import { createSecondFactor, type SecondFactor } from './second-factor.ts'
-import { generateSecret, hashSecret } from './secrets.ts'
+import { generateSecret, hashGeneratedSecret, hashSecret } from './secrets.ts'
 import { createSignIn } from './sign-in.ts'
 import { createIsSignedIn } from './sign-ins.ts'
 import { createTokenEndpoints } from './token-endpoints.ts'
@@ -99,6 +99,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const hook = createTokenHook({ ...deps, onOutcome: deps.onHookOutcome ?? (() => undefined) })
   const external = createExternalIssuers(deps)
   const secretGate = createGate(SECRET_CHECKS)
+  const decoys = { generated: hashGeneratedSecret(generateSecret()), chosen: await hashSecret(generateSecret()) }
   const publicJwks = (): readonly JWK[] => ring.current().keys.publicJwks
   const introspection = createIntrospection({ ...deps, publicJwks, resources, external: external.record })
   const tokenEndpoints = createTokenEndpoints({ ...deps, introspection })
@@ -116,12 +117,12 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       secondFactor,
       isSignedIn,
       secretGate,
+      decoys,
     })
     tokenEndpoints.install(provider)
     return provider
   })
   const attempts = createAttempts({ ...ATTEMPTS, clock })
-  const decoyHash = await hashSecret(generateSecret())
   const replay = deps.replay ?? processReplayMemory({ clock, entriesMax: PROOFS_MAX })
   const verifyProof = createProofVerifier({ clock, replay })
   const events = createEvents(deps)
@@ -139,7 +140,8 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     isSignedIn,
     secondFactor,
     signIn: createSignIn({
-      ...{ directory, secondFactor, attempts, secretGate, decoyHash, clock, log },
+      ...{ directory, secondFactor, attempts, secretGate, clock, log },
+      decoyHash: decoys.chosen,
       sealingKey: deriveKey(deps.masterKey, 'sign-in'),
     }),
     formKey: deriveKey(deps.masterKey, 'form-signature'),

@@ -7,6 +7,7 @@ declare module 'oidc-provider' {
   /** Request parameters after the library's own checks: single strings, except `resource`. */
   export type Params = {
     readonly client_id?: string
+    readonly client_secret?: string
     readonly scope?: string
     readonly resource?: string | readonly string[]
     readonly organization?: string
@@ -109,6 +110,15 @@ declare module 'oidc-provider' {
     readonly resource?: string | readonly string[]
   }
 
+  /** `accountId`, `error` and `inFlight` are there once somebody answered. */
+  export interface DeviceCode {
+    readonly clientId: string
+    readonly isExpired: boolean
+    readonly accountId?: string
+    readonly error?: string
+    readonly inFlight?: boolean
+  }
+
   /** Where a token comes from; carries the authentication context. */
   export interface TokenSource {
     readonly grantId?: string
@@ -144,6 +154,7 @@ declare module 'oidc-provider' {
     readonly req: IncomingMessage
     readonly path: string
     readonly method: string
+    query: { readonly [name: string]: string | readonly string[] | undefined }
     readonly state: { failure?: unknown }
     status: number
     body: unknown
@@ -198,6 +209,13 @@ declare module 'oidc-provider' {
     readonly AccessToken: {
       new (properties: { accountId: string; client: Client; grantId: string; gty: string }): Token
       prototype: Token
+    }
+    readonly DeviceCode: {
+      /** Undefined for a code that was never there, or is long gone. */
+      findByUserCode(
+        normalized: string,
+        options: { readonly ignoreExpiration: boolean },
+      ): Promise<DeviceCode | undefined>
     }
     readonly BackchannelAuthenticationRequest: { find(id: string): Promise<BackchannelRequest | undefined> }
     readonly IdToken: { validate(jwt: string, client: Client): Promise<object> }

@@ -55,6 +55,21 @@ export function logoutPage(view: { action: string; xsrf: string }): Page {
   )
 }
 
+/** `isHandOver`: somebody else has just signed in; otherwise nobody was signed in. */
+export function handOverPage(view: { action: string; xsrf: string; isHandOver: boolean }): Page {
+  const text = view.isHandOver
+    ? 'Somebody else was signed in in this browser. That sign-in ends first.'
+    : 'Nobody is signed in in this browser.'
+  return page(
+    view.isHandOver ? 'Change the person' : 'Sign out',
+    `<p>${text}</p>
+<form method="post" data-step="logout" action="${escapeHtml(view.action)}">
+<input type="hidden" name="xsrf" value="${escapeHtml(view.xsrf)}">
+<button type="submit" name="logout" value="yes" autofocus>Continue</button>
+</form>`,
+  )
+}
+
 export function signedOutPage(): Page {
   return page('You are signed out', '<p>You can close this page.</p>')
 }

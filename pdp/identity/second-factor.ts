@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { PdpError } from '../errors.ts'
 import { DIRECTORY, type Directory, type Sql, type WriteContext } from '../store/contracts.ts'
 import type { AppendLog, Endings } from './endings.ts'
+import { lockLog } from './log-lock.ts'
 import { deriveKey, open, seal } from './sealing.ts'
 import { base32, otpauthUri, stepOf, TOTP_SECRET_BYTES } from './totp.ts'
 
@@ -69,8 +70,7 @@ export function createSecondFactor(deps: {
     },
     remove: (user, context) =>
       sql.transaction(async (tx) => {
-        // Writers of the directory wait for each other, so what is seen here stays until the end.
-        await tx.query('select 1 from revision where organization_id = $1 for update', [DIRECTORY])
+        await lockLog(tx, DIRECTORY)
         const removed = await tx.query('delete from authenticator where user_id = $1 returning 1', [user])
         if (removed.length === 0) return false
         await appendLog(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'delete' }], context)

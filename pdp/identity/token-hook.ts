@@ -4,7 +4,9 @@
  */
 import { createHmac } from 'node:crypto'
 import type { Log } from '../process/log.ts'
-import type { JsonObject, Sql } from '../store/contracts.ts'
+import { ENVIRONMENT, type JsonObject, type Sql, type WriteContext } from '../store/contracts.ts'
+import type { AppendLog } from './endings.ts'
+import { lockLog } from './log-lock.ts'
 import { deriveKey, open, seal } from './sealing.ts'
 
 /** Seed section 2.3: set by us alone. */
@@ -61,12 +63,13 @@ export type TokenHook = {
   /** Claims to add, without the reserved ones; none when there is no hook or it failed. Never throws, never stalls. */
   claims(event: HookEvent): Promise<JsonObject>
   /** Throws PdpError `store_unavailable`. Null removes the hook. */
-  configure(hook: { readonly url: string; readonly secret: string } | null): Promise<void>
+  configure(hook: { readonly url: string; readonly secret: string } | null, context: WriteContext): Promise<void>
 }
 type Settings = { readonly url: string; readonly secret: string } | null
 
 export function createTokenHook(deps: {
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Sql
+  readonly appendLog: AppendLog
   readonly masterKey: Buffer
   readonly fetch: HookFetch
   readonly clock: () => number
@@ -121,15 +124,22 @@ export function createTokenHook(deps: {
         running -= 1
       }
     },
-    async configure(hook) {
-      if (hook === null) await sql.query('delete from token_hook')
-      else {
-        await sql.query(
-          `insert into token_hook (url, secret_sealed) values ($1, $2)
-           on conflict (singleton) do update set url = excluded.url, secret_sealed = excluded.secret_sealed`,
-          [hook.url, seal(key, SEALED_AS, hook.secret)],
-        )
-      }
+    async configure(hook, context) {
+      await sql.transaction(async (tx) => {
+        await lockLog(tx, ENVIRONMENT)
+        const [former] = await tx.query<{ url: string }>('select url from token_hook')
+        if (hook === null && former === undefined) return
+        const change = {
+          kind: 'token_hook',
+          id: (hook ?? former)?.url ?? '',
+          op: hook === null ? 'delete' : 'write',
+        } as const
+        await deps.appendLog(tx, ENVIRONMENT, [change], context)
+        await tx.query('delete from token_hook')
+        if (hook === null) return
+        const sealed = seal(key, SEALED_AS, hook.secret)
+        await tx.query('insert into token_hook (url, secret_sealed) values ($1, $2)', [hook.url, sealed])
+      })
       held = null
       failures = 0
       restUntilMs = 0

@@ -5,6 +5,7 @@ import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../identity/clients.ts'
 import { splitScope } from '../identity/scopes.ts'
 import { isLoopback } from '../process/listen.ts'
 import type { JsonObject } from '../store/contracts.ts'
+import { keySetMistakes } from './client-keys.ts'
 import { ID, type JsonSchema, LABEL, object, pointer, SECRET, text } from './schemas.ts'
 
 export type ClientBody = {
@@ -18,6 +19,7 @@ export type ClientBody = {
   readonly redirect_uris?: readonly string[]
   readonly post_logout_redirect_uris?: readonly string[]
   readonly jwks?: { readonly keys: readonly JsonObject[] }
+  readonly jwks_uri?: string
 }
 
 const URI = { type: 'string', maxLength: 2_048 }
@@ -41,6 +43,7 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
     ...object({ keys: { type: 'array', minItems: 1, maxItems: 20, items: { type: 'object' } } }, ['keys']),
     description: 'Public keys for private_key_jwt.',
   },
+  jwks_uri: { ...URI, description: 'Refused: keys are sent as jwks.' },
   application_type: { type: 'string', enum: ['web', 'native'] },
   contacts: { type: 'array', maxItems: 10, items: LABEL },
   client_uri: WEB_URI,
@@ -116,17 +119,19 @@ export function registrationMistakes(body: ClientBody): readonly Mistake[] {
 }
 
 function keyMistakes(body: ClientBody): readonly Mistake[] {
+  if (body.jwks_uri !== undefined) {
+    // Else whoever may register a client could make this server fetch from inside its network.
+    return [
+      { place: '/jwks_uri', message: 'is not supported: this server fetches no keys of clients; send them as jwks' },
+    ]
+  }
   if (!hasKey(body)) return body.jwks === undefined ? [] : [{ place: '/jwks', message: 'is for private_key_jwt only' }]
   const mistakes: Mistake[] = []
   if (body.jwks === undefined) mistakes.push({ place: '/jwks', message: 'is needed for private_key_jwt' })
   if (body.client_secret !== undefined) {
     mistakes.push({ place: '/client_secret', message: 'is given for a client that authenticates by its key' })
   }
-  for (const [i, key] of (body.jwks?.keys ?? []).entries()) {
-    if ('d' in key || 'k' in key) {
-      mistakes.push({ place: pointer('/jwks', 'keys', i), message: 'holds a private or symmetric key' })
-    }
-  }
+  mistakes.push(...keySetMistakes(body.jwks?.keys ?? []))
   return mistakes
 }
 

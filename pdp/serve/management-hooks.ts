@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { TrustedIssuerDocument } from '../identity/external-issuers.ts'
 import { isLoopback } from '../process/listen.ts'
+import type { WriteContext } from '../store/contracts.ts'
 import { ALGORITHM_NAMES } from '../token/algorithms.ts'
 import { isSafeKeyUrl } from '../token/remote-keys.ts'
 import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
@@ -10,11 +11,13 @@ import { Refusal } from './status.ts'
 
 /** What of the identity service these calls use. */
 export type HookControl = {
-  readonly hook: { configure(hook: { readonly url: string; readonly secret: string } | null): Promise<void> }
+  readonly hook: {
+    configure(hook: { readonly url: string; readonly secret: string } | null, context: WriteContext): Promise<void>
+  }
   readonly issuers: {
     list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
-    put(issuer: string, document: TrustedIssuerDocument): Promise<boolean>
-    remove(issuer: string): Promise<boolean>
+    put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
+    remove(issuer: string, context: WriteContext): Promise<boolean>
   }
 }
 type HookBody = { readonly url: string; readonly secret: string }
@@ -61,12 +64,12 @@ export function addHooks(app: FastifyInstance, deps: ManagementDeps & HookContro
     summary: 'Names the service that may add claims to tokens, or another one in its place.',
     body: HOOK_BODY,
     answer: null,
-    async handle({ body }) {
+    async handle({ body, context }) {
       if (!isHookUrl(body.url)) {
         const message = 'must use https, unless its host is a loopback address, and hold no password'
         throw new Refusal('request_invalid', `url ${message}`, { mistakes: [{ place: '/url', message }] })
       }
-      await deps.hook.configure(body)
+      await deps.hook.configure(body, context)
       return EMPTY
     },
   })
@@ -76,8 +79,8 @@ export function addHooks(app: FastifyInstance, deps: ManagementDeps & HookContro
     operation: 'deleteTokenHook',
     summary: 'From now on no service adds claims.',
     answer: null,
-    async handle() {
-      await deps.hook.configure(null)
+    async handle({ context }) {
+      await deps.hook.configure(null, context)
       return EMPTY
     },
   })
@@ -95,12 +98,12 @@ function addIssuers(app: FastifyInstance, deps: ManagementDeps & HookControl): v
     summary: 'Accepts the access tokens of another issuer for decisions in some organizations.',
     body: ISSUER_BODY,
     answer: ISSUER,
-    async handle({ params, body }) {
+    async handle({ params, body, context }) {
       const message = issuerMistake(body)
       if (message !== null) {
         throw new Refusal('request_invalid', message, { mistakes: [{ place: '/jwks_uri', message }] })
       }
-      return put(await deps.issuers.put(params.issuer, body), { issuer: params.issuer, ...body })
+      return put(await deps.issuers.put(params.issuer, body, context), { issuer: params.issuer, ...body })
     },
   })
   addManagementRoute<{ params: 'issuer' }>(app, deps, {
@@ -110,8 +113,8 @@ function addIssuers(app: FastifyInstance, deps: ManagementDeps & HookControl): v
     operation: 'deleteTrustedIssuer',
     summary: "Refuses the issuer's tokens from the next decision on.",
     answer: null,
-    async handle({ params }) {
-      if (!(await deps.issuers.remove(params.issuer))) {
+    async handle({ params, context }) {
+      if (!(await deps.issuers.remove(params.issuer, context))) {
         throw new Refusal('not_found', `there is no trusted issuer ${params.issuer}`)
       }
       return EMPTY

@@ -1,7 +1,7 @@
 import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { TrustedIssuerDocument } from '../../../pdp/identity/external-issuers.ts'
-import { openWorld, postToken, type World } from './harness.ts'
+import { CONTEXT, openWorld, postToken, type World } from './harness.ts'
 
 const ISSUER = 'https://idp.example'
 const AUDIENCE = 'https://invoices.example/'
@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 beforeEach(async () => {
-  await world.identity.issuers.put(ISSUER, document)
+  await world.identity.issuers.put(ISSUER, document, CONTEXT)
 })
 
 const token = (claims: object = {}, header: object = {}) =>
@@ -63,9 +63,9 @@ describe('a token of a trusted issuer', () => {
   it('speaks for no organization that it was not allowed', async () => {
     expect(await introspect(token({ tenant: 'beta' }))).toMatchObject({ active: true, organization: null })
     expect(await introspect(token({ tenant: undefined }))).toMatchObject({ organization: null })
-    await world.identity.issuers.put(ISSUER, { ...document, claims: {} })
+    await world.identity.issuers.put(ISSUER, { ...document, claims: {} }, CONTEXT)
     expect(await introspect(token({ tenant: 'beta' }))).toMatchObject({ organization: 'acme' })
-    await world.identity.issuers.put(ISSUER, { ...document, claims: {}, organizations: ['acme', 'beta'] })
+    await world.identity.issuers.put(ISSUER, { ...document, claims: {}, organizations: ['acme', 'beta'] }, CONTEXT)
     expect(await introspect(token())).toMatchObject({ organization: null })
   })
 
@@ -84,15 +84,15 @@ describe('a token of a trusted issuer', () => {
   it('is inactive by another algorithm than the registered ones, and once the issuer is removed', async () => {
     const known = token()
     expect((await introspect(known)).active).toBe(true)
-    await world.identity.issuers.put(ISSUER, { ...document, algorithms: ['RS256'] })
+    await world.identity.issuers.put(ISSUER, { ...document, algorithms: ['RS256'] }, CONTEXT)
     expect((await introspect(known)).active).toBe(false)
-    await world.identity.issuers.remove(ISSUER)
+    await world.identity.issuers.remove(ISSUER, CONTEXT)
     expect((await introspect(known)).active).toBe(false)
   })
 
   it('is verified by keys that the issuer publishes', async () => {
     const { jwks: _, ...rest } = document
-    await world.identity.issuers.put(ISSUER, { ...rest, jwks_uri: 'https://idp.example/jwks' })
+    await world.identity.issuers.put(ISSUER, { ...rest, jwks_uri: 'https://idp.example/jwks' }, CONTEXT)
     expect((await introspect(token())).active).toBe(true)
   })
 

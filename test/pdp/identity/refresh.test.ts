@@ -105,13 +105,13 @@ describe('a refresh that fails does not cost the client its token', () => {
   })
 
   it('by a token hook that fails: the token comes without its claims', async () => {
-    await world.identity.hook.configure({ url: 'https://hook.example/', secret: 'a-secret-of-the-hook' })
+    await world.identity.hook.configure({ url: 'https://hook.example/', secret: 'a-secret-of-the-hook' }, CONTEXT)
     const first = await flows.code(eve)
     hook.answer = async () => {
       throw new Error('no network')
     }
     expect((await post(refreshTokenOf(first))).status).toBe(200)
-    await world.identity.hook.configure(null)
+    await world.identity.hook.configure(null, CONTEXT)
   })
 })
 

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { HOOK_BYTES_MAX, RESERVED_CLAIMS } from '../../../pdp/identity/token-hook.ts'
 import { createFlows } from './flows.ts'
-import { decode, openWorld, parseObject, postToken, type World } from './harness.ts'
+import { CONTEXT, decode, openWorld, parseObject, postToken, type World } from './harness.ts'
 
 type Call = { url: string; headers: { [name: string]: string }; body: string; redirect: string }
 const calls: Call[] = []
@@ -22,7 +22,7 @@ beforeAll(async () => {
       return respond()
     },
   })
-  await world.identity.hook.configure({ url: 'https://hook.example/claims', secret: SECRET })
+  await world.identity.hook.configure({ url: 'https://hook.example/claims', secret: SECRET }, CONTEXT)
 })
 afterAll(() => world.close())
 
@@ -130,7 +130,7 @@ describe('the token hook', () => {
     const rows = await world.sql.query('select 1 from token_hook h where strpos(h::text, $1) > 0', [SECRET])
     expect(rows).toEqual([])
     calls.length = 0
-    await world.identity.hook.configure(null)
+    await world.identity.hook.configure(null, CONTEXT)
     await mint()
     expect(calls).toEqual([])
   })

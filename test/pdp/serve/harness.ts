@@ -83,7 +83,7 @@ export async function serve(
     asked.push(token)
     return tokens.get(token) ?? { active: false }
   }
-  const parts = { issuer: ISSUER, sql, log, fetch, clock: Date.now, masterKey: Buffer.alloc(32, 1) }
+  const parts = { issuer: ISSUER, sql, appendLog, log, fetch, clock: Date.now, masterKey: Buffer.alloc(32, 1) }
   const endings = createEndings({ sql, appendLog, appendEvents, clock: Date.now })
   const identity = {
     introspect,
@@ -95,7 +95,7 @@ export async function serve(
     handle: async () => false,
     validateClient: async () => undefined,
     sessions: endings,
-    secondFactor: createSecondFactor({ ...parts, directory, appendLog, endings }),
+    secondFactor: createSecondFactor({ ...parts, directory, endings }),
     events: createEvents({ sql }),
     hook: createTokenHook({ ...parts, onOutcome: () => undefined }),
     issuers: createExternalIssuers(parts),

@@ -78,6 +78,59 @@ describe('sessions', () => {
   })
 })
 
+describe('the audit trail of the environment', () => {
+  const changes = async () => {
+    const { logs } = await served.store.vector([ENVIRONMENT])
+    const after = (logs.get(ENVIRONMENT)?.revision ?? 0) - 1
+    return (await send('GET', `/v1/changes?after=${after}`)).body.items
+  }
+  const entry = (change: object) => ({
+    revision: expect.any(Number),
+    change,
+    actor: 'service:admin',
+    request_id: 'request-0007',
+    at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+  })
+  const as7 = (method: string, path: string, body?: unknown) =>
+    served.send(method, path, {
+      token: admin,
+      headers: { 'x-request-id': 'request-0007' },
+      ...(body === undefined ? {} : { body }),
+    })
+
+  it('names who set or removed the token hook, when, and under which request', async () => {
+    const url = 'https://hook.example/audit'
+    await as7('PUT', '/v1/token-hook', { url, secret: 'a-secret-of-the-hook' })
+    expect(await changes()).toEqual([entry({ kind: 'token_hook', id: url, op: 'write' })])
+    await as7('DELETE', '/v1/token-hook')
+    const removed = [entry({ kind: 'token_hook', id: url, op: 'delete' })]
+    expect(await changes()).toEqual(removed)
+    await as7('DELETE', '/v1/token-hook')
+    expect(await changes()).toEqual(removed)
+  })
+
+  it('names who began or ceased to trust an issuer', async () => {
+    const id = 'https://audited.example'
+    const path = `/v1/trusted-issuers/${encodeURIComponent(id)}`
+    const document = {
+      jwks_uri: `${id}/jwks`,
+      algorithms: ['ES256'],
+      audience: 'https://api.example/',
+      subject_prefix: 'audited:',
+      organizations: ['acme'],
+    }
+    for (const status of [201, 200]) {
+      expect((await as7('PUT', path, document)).status).toBe(status)
+      expect(await changes()).toEqual([entry({ kind: 'trusted_issuer', id, op: 'write' })])
+    }
+    await as7('DELETE', path)
+    const removed = [entry({ kind: 'trusted_issuer', id, op: 'delete' })]
+    expect(await changes()).toEqual(removed)
+    expect((await as7('DELETE', path)).status).toBe(404)
+    expect(await changes()).toEqual(removed)
+  })
+})
+
 describe('/v1/users/{user}/totp', () => {
   const path = '/v1/users/otto/totp'
   beforeAll(() => send('PUT', '/v1/users/otto', { email: 'otto@x.example', password: 'password of otto' }))

@@ -1,0 +1,51 @@
+/** The keys of a private_key_jwt client, judged when they are registered: an unusable one would fail at every token request. */
+import type { Mistake } from '../errors.ts'
+import { CLIENT_SIGNING_ALGORITHMS } from '../identity/clients.ts'
+import type { JsonObject } from '../store/contracts.ts'
+import { importKey } from '../token/keys.ts'
+import { pointer } from './schemas.ts'
+
+// RFC 7518 section 6: what makes a key private, or is one.
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+const KEY_TYPES = ['RSA', 'EC', 'OKP']
+const RSA_BITS_MIN = 2_048
+const ALGORITHMS: ReadonlySet<string> = new Set(CLIENT_SIGNING_ALGORITHMS)
+
+/** `member`: where in the key; null for the key as a whole. */
+type KeyMistake = { readonly member: string | null; readonly message: string }
+
+export function keySetMistakes(keys: readonly JsonObject[]): readonly Mistake[] {
+  return keys.flatMap((key, i) => {
+    const mistake = keyMistake(key)
+    if (mistake === null) return []
+    const steps = mistake.member === null ? [] : [mistake.member]
+    return [{ place: pointer('/jwks', 'keys', i, ...steps), message: mistake.message }]
+  })
+}
+
+function keyMistake(key: JsonObject): KeyMistake | null {
+  const secret = PRIVATE_MEMBERS.find((member) => Object.hasOwn(key, member))
+  if (secret !== undefined) return { member: secret, message: 'belongs to a private or symmetric key' }
+  const { kty, alg, use, key_ops: operations } = key
+  if (typeof kty !== 'string' || !KEY_TYPES.includes(kty)) {
+    return { member: 'kty', message: `is not one of ${KEY_TYPES.join(', ')}` }
+  }
+  if (alg !== undefined && (typeof alg !== 'string' || !ALGORITHMS.has(alg))) {
+    return { member: 'alg', message: `is not one of ${CLIENT_SIGNING_ALGORITHMS.join(', ')}` }
+  }
+  if (use !== undefined && use !== 'sig') return { member: 'use', message: 'is not sig' }
+  if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) {
+    return { member: 'key_ops', message: 'does not hold verify' }
+  }
+  if (kty === 'RSA' && typeof key.n === 'string' && bitsOf(key.n) < RSA_BITS_MIN) {
+    return { member: 'n', message: `has ${bitsOf(key.n)} bits; ${RSA_BITS_MIN} are needed` }
+  }
+  const usable = [...(importKey(key)?.algorithms ?? [])].some((algorithm) => ALGORITHMS.has(algorithm))
+  if (usable) return null
+  return { member: null, message: `is not a public key for one of ${CLIENT_SIGNING_ALGORITHMS.join(', ')}` }
+}
+
+function bitsOf(encoded: string): number {
+  const hex = Buffer.from(encoded, 'base64url').toString('hex').replace(/^0+/, '')
+  return hex === '' ? 0 : (hex.length - 1) * 4 + Number.parseInt(hex[0] ?? '0', 16).toString(2).length
+}
