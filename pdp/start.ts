@@ -91,11 +91,11 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
 
   const answer = counted(createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID }), registry)
   const { introspect, recognize } = identity
-  const operations = await startOperations({
-    listen: config.metrics,
-    registry,
-    probes: { '/livez': () => null, '/readyz': () => storeProbe(store) },
-  })
+  const probes = { '/livez': () => null, '/readyz': () => storeProbe(store) }
+  const operations = await under(
+    'PORTCULLIS_METRICS_LISTEN',
+    startOperations({ listen: config.metrics, registry, probes }),
+  )
   shutdown.add('metrics', () => operations.close())
   const app = await createHttpServer({
     identity,
@@ -108,19 +108,14 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     log,
     observe: requestMetrics(registry),
   })
-  const http = await listenHttp(app, config.http)
+  const http = await under('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
   shutdown.add('http', () => http.close())
-  const standing = createStanding({
-    store,
-    pdp,
-    recognize,
-    answer: createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID }),
-    clock: Date.now,
-    log,
-  })
-  const grpc = await startGrpcServer(
-    { recognize, answer, standing, log, ...(await grpcGuards(config, { introspect, log })) },
-    config.grpc,
+  const askAgain = createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID })
+  const standing = createStanding({ store, pdp, recognize, answer: askAgain, clock: Date.now, log })
+  const guards = await grpcGuards(config, { introspect, log })
+  const grpc = await under(
+    'PORTCULLIS_GRPC_LISTEN',
+    startGrpcServer({ recognize, answer, standing, log, ...guards }, config.grpc),
   )
   shutdown.add('grpc', () => grpc.close())
 
@@ -133,6 +128,15 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     metricsUrl,
     adminSecret: secrets.adminSecret,
     close: async () => void (await shutdown.run('close')),
+  }
+}
+
+/** Names the setting that an operator changes when a listener cannot have its address. */
+async function under<T>(setting: string, listener: Promise<T>): Promise<T> {
+  try {
+    return await listener
+  } catch (err) {
+    throw err instanceof StartError ? new StartError(`${setting}: ${err.message}`) : err
   }
 }
 
