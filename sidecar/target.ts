@@ -106,9 +106,12 @@ export type Authority = { readonly hostname: string; readonly port: string | nul
 // RFC 3986 section 3.2.2 without user information; names in the characters that DNS and service names have.
 const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?)(?::(\d{1,5}))?$/
 
+const PORT_MAX = 65_535
+
 /** The host name in lower case and the port of a Host field. Throws RequestError. */
 export function parseAuthority(text: string): Authority {
   const match = AUTHORITY.exec(text)
-  if (match?.[1] === undefined) throw malformed('The host is not a host name with an optional port')
+  if (match?.[1] === undefined || Number(match[2] ?? 0) > PORT_MAX)
+    throw malformed('The host is not a host name with an optional port')
   return { hostname: match[1].toLowerCase(), port: match[2] ?? null }
 }

@@ -1,5 +1,6 @@
 /** The format of attack files: one request with its expected outcome on each line, over the fixture beside them. */
 import { readFileSync } from 'node:fs'
+import { type ReadCase, readCase } from './shape.ts'
 
 export type TokenDelta = {
   readonly base?: string
@@ -12,6 +13,15 @@ export type TokenDelta = {
   readonly mutate?: string
   readonly jwe?: string
 }
+/** Prose, or a request that is sent before. */
+export type Step =
+  | string
+  | {
+      readonly method: string
+      readonly target: string
+      readonly headers: readonly (readonly [string, string])[]
+      readonly body?: unknown
+    }
 export type AttackCase = {
   readonly id: string
   readonly class: string
@@ -21,7 +31,7 @@ export type AttackCase = {
     readonly headers: readonly (readonly [string, string])[]
     readonly body?: unknown
     readonly raw?: string
-    readonly steps?: readonly string[]
+    readonly steps?: readonly Step[]
   }
   readonly setup: {
     readonly note?: string
@@ -34,9 +44,10 @@ export type AttackCase = {
 export type Expectation = {
   readonly status?: readonly number[]
   readonly upstream?: string
-  readonly www_authenticate?: string
+  readonly www_authenticate?: string | readonly string[]
   readonly upstream_headers_absent?: readonly string[]
-  readonly upstream_headers_present?: readonly string[]
+  readonly upstream_headers_present?: readonly string[] | { readonly [name: string]: string }
+  readonly note2?: string
   readonly upstream_headers_absent_or_pep_value?: readonly string[]
   readonly upstream_target?: string
   readonly response_headers_absent?: readonly string[]
@@ -58,7 +69,7 @@ export type FixtureRoute = {
   readonly require?: string
   readonly upgrade?: readonly string[]
   readonly encodedSlash?: string
-  readonly only_in?: string
+  readonly only_in?: string | readonly string[]
 }
 export type Fixture = {
   readonly pep: { readonly hosts: readonly string[]; readonly public_origin: string }
@@ -75,14 +86,17 @@ export type Fixture = {
   readonly proofs: { readonly [name: string]: TokenDelta }
 }
 
-/** The files are this project's own; a line that does not fit shows as a failed case. */
-export const readCases = (path: string): AttackCase[] =>
+/** One for each line that is not empty; a line that cannot be played says so. */
+export const readCases = (path: string): ReadCase[] =>
   readFileSync(path, 'utf8')
     .split('\n')
-    .filter((line) => line.trim() !== '')
-    .map((line): AttackCase => JSON.parse(line))
+    .flatMap((line, at) => (line.trim() === '' ? [] : [readCase(line, at + 1)]))
 
-export const readFixture = (path: string): Fixture => JSON.parse(readFileSync(path, 'utf8'))
+/** Throws when it is not JSON; parts that it may leave out are empty. */
+export function readFixture(path: string): Fixture {
+  const { routes = [], tuples = [], tokens = {}, proofs = {}, ...others } = JSON.parse(readFileSync(path, 'utf8'))
+  return { ...others, routes, tuples, tokens, proofs }
+}
 
 /** A case that cannot be run here, and why. */
 export class Skip extends Error {

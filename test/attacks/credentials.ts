@@ -17,9 +17,14 @@ export function createKeyring(): Keyring {
   }
 }
 
-export type MintOptions = {
-  readonly delta: TokenDelta
+type Bases = {
+  /** The fixture's, with those of the case over them. */
   readonly definitions: { readonly [name: string]: TokenDelta }
+  /** The fixture's. */
+  readonly given: { readonly [name: string]: TokenDelta }
+}
+export type MintOptions = Bases & {
+  readonly delta: TokenDelta
   readonly keyring: Keyring
   readonly nowSeconds: number
   /** Replaces `<…>` values and `{{…}}` placeholders in claims. */
@@ -30,7 +35,7 @@ const TIMES = new Set(['iat', 'exp', 'nbf', 'auth_time'])
 const base64url = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 export async function mint(options: MintOptions): Promise<string> {
-  const delta = flatten(options.delta, options.definitions)
+  const delta = flatten(options.delta, options)
   if (delta.jwe !== undefined) return `${base64url({ alg: 'dir', enc: 'A256GCM', zip: 'DEF' })}..AAAA.AAAA.AAAA`
   const header = await resolveMembers(delta.header ?? {}, options)
   const claims = await resolveMembers(delta.claims ?? {}, options)
@@ -44,10 +49,13 @@ export async function mint(options: MintOptions): Promise<string> {
   return `${input}.${await signature(input, { delta, keyName, header, keyring: options.keyring })}`
 }
 
-function flatten(delta: TokenDelta, definitions: { readonly [name: string]: TokenDelta }): TokenDelta {
-  const parent = delta.base === undefined ? undefined : definitions[delta.base]
-  if (delta.base !== undefined && parent === undefined) throw new Skip(`the token ${delta.base} is not defined`)
-  const base = parent === undefined ? {} : flatten(parent, definitions)
+/** A case's own token may be based on the fixture's of the same name. */
+function flatten(delta: TokenDelta, options: Bases, seen: readonly string[] = []): TokenDelta {
+  const { base: name } = delta
+  const times = seen.filter((one) => one === name).length
+  const parent = name === undefined ? {} : [options.definitions[name], options.given[name]][times]
+  if (parent === undefined) throw new Skip(`the token ${name} is not defined${times > 0 ? ', but by itself' : ''}`)
+  const base = name === undefined ? {} : flatten(parent, options, [...seen, name])
   const merged = {
     ...base,
     ...delta,

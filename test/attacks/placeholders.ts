@@ -9,6 +9,8 @@ export type Placeholders = {
   readonly token: (name: string) => Promise<string>
   readonly proof: (name: string) => Promise<string>
   readonly nowSeconds: () => number
+  /** One of the sidecar's. */
+  readonly nonce: () => string
 }
 
 const PLACEHOLDER = /\{\{(\w+)(?::((?:[^{}]|\{[^{}]*\})*))?\}\}/g
@@ -49,12 +51,15 @@ async function textOf(name: string, argument: string, context: Placeholders): Pr
       return gzipBomb(argument)
     case 'utf16':
       return Buffer.from(argument, 'utf16le').toString('latin1')
+    case 'nonce':
+      // All replicas know each other's.
+      return context.nonce()
     case 'now':
       return String(context.nowSeconds())
     case 'rand':
       return Math.random().toString(36).slice(2)
     default:
-      throw new Skip(name === 'h2' ? 'HTTP/2 is not built yet' : `the placeholder ${name} is not known`)
+      throw new Skip(`the placeholder ${name} is not known`)
   }
 }
 

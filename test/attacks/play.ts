@@ -1,14 +1,14 @@
 /** Plays one attack case: its world, its steps, its request, and the judgement. */
-
 import { spawnSync } from 'node:child_process'
-import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { exportJWK } from 'jose'
-import { parseAnswer, type RawAnswer, sendRaw } from '../sidecar/support/raw-http.ts'
-import { type AttackCase, type Fixture, Skip, type TokenDelta } from './cases.ts'
-import { createKeyring, digestOf, type Keyring, mint } from './credentials.ts'
+import { type AttackCase, type Fixture, Skip } from './cases.ts'
+import { createKeyring, type Keyring } from './credentials.ts'
+import { floodOf, judgeFlood } from './http2.ts'
 import { judge } from './judge.ts'
-import { expand, type Placeholders } from './placeholders.ts'
+import { INJECTION_ATTACKS } from './kubernetes.ts'
+import type { ReadCase } from './shape.ts'
+import { type Playing, takeLastStep, takeStep } from './steps.ts'
+import { prepare } from './wire.ts'
 import { openWorld, type World } from './world.ts'
 
 export type Outcome =
@@ -16,29 +16,23 @@ export type Outcome =
   | { readonly kind: 'failed'; readonly why: string }
   | { readonly kind: 'skipped'; readonly why: string }
 
-type Playing = {
-  readonly attack: AttackCase
-  readonly fixture: Fixture
-  readonly world: World
-  readonly keyring: Keyring
-  readonly time: { offsetMs: number }
-}
-
 /** `keyring` is shared by all cases, since keys are slow to make. */
-export async function play(attack: AttackCase, fixture: Fixture, keyring: Keyring = createKeyring()): Promise<Outcome> {
+export async function play(read: ReadCase, fixture: Fixture, keyring: Keyring = createKeyring()): Promise<Outcome> {
+  if (read.kind === 'broken') return { kind: 'failed', why: read.why }
   try {
-    skipUnbuilt(attack)
-    const why = await run(attack, fixture, keyring)
-    return why.length === 0 ? { kind: 'passed' } : { kind: 'failed', why: why.join('; ') }
+    skipInjection(read.attack)
+    const why = await run(read.attack, fixture, keyring)
+    if (why.length > 0) return { kind: 'failed', why: why.join('; ') }
+    const { unknown } = read
+    return unknown.length === 0 ? { kind: 'passed' } : { kind: 'skipped', why: `not known here: ${unknown.join(', ')}` }
   } catch (err) {
     if (err instanceof Skip) return { kind: 'skipped', why: err.message }
     return { kind: 'failed', why: err instanceof Error ? (err.stack ?? err.message) : String(err) }
   }
 }
 
-function skipUnbuilt({ class: kind, setup }: AttackCase): void {
-  if (kind === 'injection-bypass') throw new Skip('belongs to the Kubernetes injector')
-  if (/RST_STREAM|CONTINUATION frames/.test(setup.note ?? '')) throw new Skip('HTTP/2 is not built yet')
+function skipInjection({ id, class: kind }: AttackCase): void {
+  if (kind === 'injection-bypass') throw new Skip(`is played by ${INJECTION_ATTACKS[id]?.file ?? 'nobody'}`)
 }
 
 async function run(attack: AttackCase, fixture: Fixture, keyring: Keyring): Promise<string[]> {
@@ -90,168 +84,55 @@ function prepareUpstream(note: string, { upstream }: World): void {
     }
 }
 
-async function request(playing: Playing): Promise<string[]> {
-  const { attack, world } = playing
+async function request({ attack, fixture, world, keyring, time }: Omit<Playing, 'send'>): Promise<string[]> {
   const { steps = [] } = attack.request
+  const nowMs = (): number => Date.now() + time.offsetMs
+  const ready = (wanted: AttackCase['request']) =>
+    prepare({ attack: { ...attack, request: wanted }, fixture, keyring, nowMs, nonce: world.nonce })
+  const send: Playing['send'] = async (wanted) => void (await (await ready(wanted))(world.port))
+  const playing = { attack, fixture, world, keyring, time, send }
   for (const step of steps.slice(0, -1)) await takeStep(step, playing)
-  await lastStep(steps.at(-1) ?? 'send', playing)
-  const keepReached = attack.expect.upstream === 'first_only'
-  if (!keepReached) world.upstream.reached.length = 0
-  if (/(\d+) concurrent/.test(steps.at(-1) ?? ''))
-    return sendMany(playing, Number(/(\d+) concurrent/.exec(steps.at(-1) ?? '')?.[1]))
-  // Once before, so that a time limit measures the request and not the first use of each part.
-  const drip = /^([\s\S]*)\{\{drip:/.exec(attack.request.raw ?? '')?.[1]
-  const bytes = drip === undefined ? await wireBytes(playing) : Buffer.alloc(0)
-  // The first use of each part is not what the case is about.
-  if (world.peakMb !== null)
-    await send(world.port, await wireBytes(playing), { ...attack, request: { ...attack.request, body: '' } })
+  const last = steps.at(-1) ?? 'send'
+  const words = typeof last === 'string' ? last : ''
+  const judged = typeof last === 'string' ? attack.request : { ...last, steps }
+  await takeLastStep(words, playing)
+  if (attack.expect.upstream !== 'first_only') world.upstream.reached.length = 0
+  const flood = floodOf(attack.setup.note ?? '')
+  if (flood !== null) return judgeFlood(flood, world)
+  const count = /(\d+) concurrent/.exec(words)?.[1]
+  const sender = await ready(judged)
+  if (count !== undefined) return sendMany(playing, { sender, count: Number(count) })
+  // The first use of each part is not what a limit of memory is about.
+  if (world.peakMb !== null) await send({ ...judged, body: '' })
   const peakBefore = world.peakMb?.() ?? 0
+  const replica = /send to replica/.test(words) ? await world.replicaPort?.() : undefined
   const startedMs = performance.now()
-  const replica = /send to replica/.test(steps.at(-1) ?? '') ? await world.replicaPort?.() : undefined
-  const port = replica ?? world.port
-  const answer = drip === undefined ? await send(port, bytes, attack) : await sendSlowly(port, drip)
+  const answer = await sender(replica ?? world.port)
   return judge(attack.expect, {
     answer,
     reached: world.upstream.reached,
     fetched: world.fetched,
     tookMs: Math.round(performance.now() - startedMs),
     rssGrowthMb: Math.round((world.peakMb?.() ?? 0) - peakBefore),
-    target: attack.request.target,
+    target: judged.target,
   })
 }
 
-const send = (port: number, bytes: Buffer, { request }: AttackCase): Promise<RawAnswer> =>
-  sendRaw(port, bytes, { timeoutMs: 10_000, head: request.method === 'HEAD', streamBytes: streamedBytes(request) })
+type Many = { readonly sender: Awaited<ReturnType<typeof prepare>>; readonly count: number }
 
-/** `{{stream:n}}` as a whole body is sent in pieces, so that it does not count as memory of the sidecar. */
-const streamedBytes = ({ body }: AttackCase['request']): number =>
-  Number(typeof body === 'string' ? (/^\{\{stream:(\d+)\}\}$/.exec(body)?.[1] ?? 0) : 0)
-
-/** What happens before the request that is judged. */
-async function takeStep(step: string, playing: Playing): Promise<void> {
-  const { world, time, keyring, fixture, attack } = playing
-  const issuer = fixture.issuers[0]
-  const other = /^(GET|POST|PUT|DELETE) (\S+) as (\w+)$/.exec(step)
-  if (step === 'send' || step.startsWith('send at t0'))
-    return void (await send(world.port, await wireBytes(playing), attack))
-  if (step.startsWith('rotate key') && issuer !== undefined) {
-    const jwk = { ...(await exportJWK(keyring('rotated').publicKey)), kid: 'k2' }
-    return void world.jwks.get(issuer.iss)?.keys.push(jwk)
-  }
-  if (step === 'remove k1' && issuer !== undefined) {
-    await send(world.port, await wireBytes(playing), attack)
-    return void world.jwks.set(issuer.iss, { keys: [] })
-  }
-  if (step === 'wait max_age') {
-    time.offsetMs += 700_000
-    return
-  }
-  if (step === 'hang PDP') {
-    if (world.pdp !== null) world.pdp.script = () => null
-    return
-  }
-  if (step.startsWith('send to replica')) return void (await send(world.port, await wireBytes(playing), attack))
-  if (other !== null) {
-    const [, method = '', target = ''] = other
-    const earlier = { ...attack, request: { ...attack.request, method, target } }
-    return void (await send(world.port, await wireBytes({ ...playing, attack: earlier }), earlier))
-  }
-  throw new Skip(`a step is prose that this runner does not know: ${step}`)
-}
-
-/** The last step is the request itself; some of its words change the time or the amount. */
-async function lastStep(step: string, { time, world }: Playing): Promise<void> {
-  const later = /^send at t0\+(\d+)s$/.exec(step)
-  if (later !== null) time.offsetMs += Number(later[1]) * 1_000
-  if (!/different paths; \/metrics stays/.test(step)) return
-  for (let at = 0; at < 1_000; at += 1)
-    await sendRaw(world.port, `GET /invoices/${at} HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n`)
-  const { length } = await world.registry.metrics()
-  if (length > 100_000) throw new Error(`/metrics has ${length} characters after 1,000 paths`)
-}
-
-async function sendMany(playing: Playing, count: number): Promise<string[]> {
-  const bytes = await wireBytes(playing)
+async function sendMany({ attack, world }: Playing, { sender, count }: Many): Promise<string[]> {
   const complaints = new Set<string>()
   await Promise.all(
-    Array.from({ length: count }, async () => {
+    Array.from({ length: Math.min(count, CONCURRENT_MAX) }, async () => {
       const startedMs = performance.now()
-      const answer = await send(playing.world.port, bytes, playing.attack)
+      const answer = await sender(world.port)
       const tookMs = Math.round(performance.now() - startedMs)
-      const { reached } = playing.world.upstream
-      const found = judge(playing.attack.expect, { answer, reached, fetched: [], tookMs, rssGrowthMb: 0, target: '' })
+      const { reached } = world.upstream
+      const found = judge(attack.expect, { answer, reached, fetched: [], tookMs, rssGrowthMb: 0, target: '' })
       for (const complaint of found) complaints.add(complaint)
     }),
   )
   return [...complaints]
 }
 
-/** The start at once, then a byte each second, until the other end has had enough. */
-function sendSlowly(port: number, start: string): Promise<RawAnswer> {
-  return new Promise((resolve) => {
-    let text = ''
-    const socket = connect(port, '127.0.0.1', () => socket.write(start))
-    const timer = setInterval(() => socket.write('a'), 1_000)
-    socket.on('data', (chunk) => {
-      text += chunk.toString('latin1')
-    })
-    socket.on('error', () => undefined)
-    socket.on('close', () => {
-      clearInterval(timer)
-      resolve(parseAnswer(text))
-    })
-  })
-}
-
-async function wireBytes(playing: Playing): Promise<Buffer> {
-  const { attack, fixture, keyring, time } = playing
-  const { request: wanted, setup } = attack
-  const nowSeconds = (): number => Math.floor((Date.now() + time.offsetMs) / 1_000)
-  const tokens = new Map<string, string>()
-  const definitions = { ...fixture.tokens, ...setup.tokens }
-  const placeholders: Placeholders = { keyring, token, proof, nowSeconds }
-  const fill = (value: string): Promise<string> => expand(value, placeholders)
-  const publicUrl = String(setup.config?.public_origin ?? fixture.pep.public_origin)
-
-  async function token(name: string): Promise<string> {
-    const known = tokens.get(name)
-    if (known !== undefined) return known
-    const delta = rotated(definitions[name], wanted.steps)
-    if (delta === undefined) throw new Skip(`the token ${name} is not defined`)
-    const minted = await mint({ delta, definitions, keyring, nowSeconds: nowSeconds() - lateness(wanted.steps), fill })
-    tokens.set(name, minted)
-    return minted
-  }
-
-  async function proof(name: string): Promise<string> {
-    const delta = setup.proofs?.[name] ?? fixture.proofs[name]
-    if (delta === undefined) throw new Skip(`the proof ${name} is not defined`)
-    const bearer = wanted.headers
-      .map(([, value]) => /\{\{tok:(\w+)\}\}/.exec(value)?.[1])
-      .find((found) => found !== undefined)
-    const texts: { readonly [text: string]: string } = {
-      '<method>': wanted.method,
-      '<public_origin + path>': `${publicUrl}${wanted.target.split('?')[0]}`,
-      '<sha256 of the token>': bearer === undefined ? '' : digestOf(await token(bearer)),
-    }
-    const fillProof = async (value: string): Promise<string> => texts[value] ?? fill(value)
-    return mint({ delta, definitions: fixture.proofs, keyring, nowSeconds: nowSeconds(), fill: fillProof })
-  }
-
-  if (wanted.raw !== undefined) return Buffer.from(await fill(wanted.raw), 'latin1')
-  const lines = [`${wanted.method} ${await fill(Buffer.from(wanted.target).toString('latin1'))} HTTP/1.1`]
-  for (const [name, value] of wanted.headers) lines.push(`${name}: ${await fill(value)}`)
-  const streamed = streamedBytes(wanted)
-  const body = typeof wanted.body === 'string' && streamed === 0 ? await fill(wanted.body) : ''
-  if (body !== '' || streamed > 0) lines.push(`Content-Length: ${body.length + streamed}`)
-  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`, 'latin1')
-}
-
-/** A token that was used before time went on was made before it did. */
-const lateness = (steps: readonly string[] = []): number =>
-  Number(/^send at t0\+(\d+)s$/.exec(steps.at(-1) ?? '')?.[1] ?? 0)
-
-function rotated(delta: TokenDelta | undefined, steps: readonly string[] = []): TokenDelta | undefined {
-  if (delta === undefined || !/new kid/.test(steps.at(-1) ?? '')) return delta
-  return { ...delta, header: { ...delta.header, kid: 'k2' }, key: 'rotated' }
-}
+const CONCURRENT_MAX = 2_000

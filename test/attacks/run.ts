@@ -1,5 +1,5 @@
 /** Runs attack files against a real sidecar: `node test/attacks/run.ts [FILE…] [--fixture FILE] [--only ID]`. */
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -7,23 +7,26 @@ import { readCases, readFixture } from './cases.ts'
 import { createKeyring } from './credentials.ts'
 import { play } from './play.ts'
 
+/** Without any file, all that is known: the given ones beside the project, and our own. */
 const SHARED = fileURLToPath(new URL('../../../shared/attacks', import.meta.url))
+const OWN = fileURLToPath(new URL('.', import.meta.url))
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: { fixture: { type: 'string' }, only: { type: 'string' } },
   })
-  const files = positionals.length > 0 ? positionals : filesIn(SHARED)
+  const files = positionals.length > 0 ? positionals : [SHARED, OWN].flatMap(filesIn)
   const keyring = createKeyring()
   const counts = { passed: 0, failed: 0, skipped: 0 }
   for (const file of files) {
     const fixture = readFixture(values.fixture ?? fixtureBeside(file))
-    for (const attack of readCases(file)) {
-      if (values.only !== undefined && !attack.id.startsWith(values.only)) continue
-      const outcome = await play(attack, fixture, keyring)
+    for (const read of readCases(file)) {
+      const id = read.kind === 'case' ? read.attack.id : read.id
+      if (values.only !== undefined && !id.startsWith(values.only)) continue
+      const outcome = await play(read, fixture, keyring)
       counts[outcome.kind] += 1
-      if (outcome.kind !== 'passed') process.stdout.write(`${outcome.kind} ${attack.id} ${outcome.why}\n`)
+      if (outcome.kind !== 'passed') process.stdout.write(`${outcome.kind} ${id} ${outcome.why}\n`)
     }
   }
   process.stdout.write(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`)
@@ -31,13 +34,16 @@ async function main(): Promise<void> {
 }
 
 const filesIn = (folder: string): string[] =>
-  readdirSync(folder)
-    .filter((name) => name.endsWith('.jsonl'))
-    .map((name) => join(folder, name))
+  existsSync(folder)
+    ? readdirSync(folder)
+        .filter((name) => name.endsWith('.jsonl'))
+        .map((name) => join(folder, name))
+    : []
 
+/** A file elsewhere is about the fixture that we have. */
 function fixtureBeside(file: string): string {
-  const folder = dirname(file)
-  return readdirSync(folder).includes('fixture.json') ? join(folder, 'fixture.json') : join(SHARED, 'fixture.json')
+  const places = [dirname(file), SHARED, OWN].map((folder) => join(folder, 'fixture.json'))
+  return places.find((place) => existsSync(place)) ?? join(OWN, 'fixture.json')
 }
 
 await main()

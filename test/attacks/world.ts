@@ -19,10 +19,11 @@ import { type ScriptedPdp, startScriptedPdp } from '../sidecar/support/pdp.ts'
 import { type SidecarProcess, startKeyServer, startProcess } from '../sidecar/support/process.ts'
 import { hasRedis, startRedis } from '../sidecar/support/redis.ts'
 import { startUpstream, type Upstream } from '../sidecar/support/upstream.ts'
-import { type AttackCase, type Fixture, type FixtureRoute, Skip } from './cases.ts'
+import { type AttackCase, type Fixture, Skip } from './cases.ts'
 import type { Keyring } from './credentials.ts'
-import { type Config, fetchFor, keySets, scriptFor } from './faults.ts'
+import { fetchFor, keySets, scriptFor } from './faults.ts'
 import { startRealPdp } from './real-pdp.ts'
+import { grantsOf, routeFileText } from './route-text.ts'
 
 export type World = {
   readonly port: number
@@ -38,6 +39,11 @@ export type World = {
   readonly fetched: readonly string[]
   /** The key set of each issuer. */
   readonly jwks: Map<string, { keys: unknown[] }>
+  /** One that a proof may hold now. */
+  readonly nonce: () => string
+  /** Deletes tuples of the fixture. */
+  revoke(tuples: readonly string[]): Promise<void>
+  stopPdp(): Promise<void>
   close(): Promise<void>
 }
 export type WorldOptions = {
@@ -52,14 +58,16 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
   const { fixture, keyring, clock } = options
   const config = options.case.setup.config ?? {}
   const script = scriptFor(config, tuplesOf(options))
-  const source = routeFileText(options)
+  const source = routeFileText(fixture, options.case)
   const { file: parsed, mistakes } = parseRouteFile(source)
   if (parsed === null)
     return mistakes.map(({ line, message }) => `${source.split('\n')[line - 1]?.trim()}: ${message}`).join('; ')
   const upstream = await startUpstream()
   upstream.onUpgrade = echo()
   const scripted = needsScript(options.case) ? await startScriptedPdp(script) : null
-  const pdp = scripted ?? (await startRealPdp(tuplesOf(options), 'acme'))
+  const real = scripted === null ? await startRealPdp(tuplesOf(options), 'acme') : null
+  const pdp = scripted ?? real
+  if (pdp === null) throw new TypeError('there is one or the other')
   const file = {
     ...parsed,
     upstream: { ...parsed.upstream, origin: upstream.origin },
@@ -71,7 +79,10 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
   const write = (): void => {
     if (config.fault === 'logger throws') throw new Error('the log is full')
   }
-  const closers: (() => Promise<void> | void)[] = [() => upstream.close(), () => pdp.stop()]
+  let stopped: Promise<void> | null = null
+  const stopPdp = (): Promise<void> => (stopped ??= pdp.stop())
+  const closers: (() => Promise<void> | void)[] = [() => upstream.close(), stopPdp]
+  const nonces = createNonces({ secret: Buffer.alloc(32, 'n'), clock })
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-attack-'))
   closers.push(() => rmSync(folder, { recursive: true }))
   const redis = sharesReplay(options.case) ? await openRedis(closers) : null
@@ -94,14 +105,14 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
       clock,
       random: () => 0.5,
       replay,
-      nonces: createNonces({ secret: Buffer.alloc(32, 'n'), clock }),
+      nonces,
       readToken: () => '',
       limits: { keyCooldownMs: 0, keyAgeMaxMs: 600_000, bodyIdleMs: 2_000 },
     })
     closers.unshift(() => sidecar.close())
     const { port } = await sidecar.listen({ host: '127.0.0.1', port: 0 })
     await until(() => connected)
-    if (config.jwks !== 'unreachable' && config.jwks !== 'slow+huge') await until(() => sidecar.notReady() === null)
+    if (config.jwks === undefined || LOADED.has(config.jwks)) await until(() => sidecar.notReady() === null)
     if (config.config === 'unlink')
       unlinkUnder(sidecar, join(folder, 'routes.yaml'), JSON.stringify(toText(source, file)))
     return port
@@ -132,8 +143,17 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
   async function close(): Promise<void> {
     for (const closer of closers) await closer()
   }
-  return { port, upstream, pdp: scripted, replicaPort, peakMb, registry, fetched, jwks, close }
+  async function revoke(tuples: readonly string[]): Promise<void> {
+    if (real === null) throw new Skip('tuples cannot be revoked of a PDP that misbehaves')
+    await real.revoke(tuples)
+  }
+  const nonce = (): string => nonces.current()
+  const parties = { upstream, pdp: scripted, replicaPort, peakMb, registry, fetched, jwks }
+  return { port, ...parties, nonce, revoke, stopPdp, close }
 }
+
+/** Faults with which there is a key set all the same. */
+const LOADED = new Set<unknown>(['oct', 'use=enc', 'dupkid', 'rsa1024', 'empty'])
 
 const tuplesOf = ({ fixture, case: attack }: WorldOptions): string[] => [
   ...fixture.tuples,
@@ -142,10 +162,10 @@ const tuplesOf = ({ fixture, case: attack }: WorldOptions): string[] => [
 
 /** Faults of the PDP, and its hanging, are what the real one cannot be made to do. */
 const needsScript = ({ request, setup }: AttackCase): boolean =>
-  setup.config?.pdp !== undefined || (request.steps ?? []).some((step) => /hang PDP/.test(step))
+  setup.config?.pdp !== undefined || (request.steps ?? []).some((step) => step === 'hang PDP')
 
 const sharesReplay = ({ request }: AttackCase): boolean =>
-  (request.steps ?? []).some((step) => step.startsWith('send to replica'))
+  (request.steps ?? []).some((step) => typeof step === 'string' && step.startsWith('send to replica'))
 
 async function openRedis(closers: (() => Promise<void> | void)[]): Promise<ReplayMemory> {
   if (!hasRedis()) throw new Skip('redis-server is not installed (Debian: redis-server)')
@@ -181,75 +201,4 @@ function echo(): Upstream['onUpgrade'] {
     server.handleUpgrade(req, socket, head, (opened) => {
       opened.on('message', (data, binary) => opened.send(data, { binary }))
     })
-}
-
-function routeFileText({ fixture, case: attack }: WorldOptions): string {
-  const config = attack.setup.config ?? {}
-  const issuers = fixture.issuers.map(({ iss, alg }) => ({ issuer: iss, algorithms: alg }))
-  const routes = config.config === 'empty' ? {} : routesOf(fixture.routes, { id: attack.id, config })
-  const document = {
-    portcullis: 'v1',
-    resource: fixture.issuers[0]?.aud,
-    public_url: config.public_origin ?? fixture.pep.public_origin,
-    hosts: fixture.pep.hosts,
-    issuers,
-    upstream: 'http://127.0.0.1:1',
-    pdp: { address: '127.0.0.1:1', insecure: true },
-    routes,
-    ...(config.config === 'unknown key' && { relaton: 'viewer' }),
-  }
-  // JSON is YAML.
-  return JSON.stringify(document, null, 2)
-}
-
-function routesOf(routes: readonly FixtureRoute[], { id, config }: { id: string; config: Config }): object {
-  const listed = routes.filter(
-    ({ only_in: only }) => only === undefined || only === id || config.encodedSlash !== undefined,
-  )
-  return Object.fromEntries(
-    listed.map((route) => {
-      const path = route.p.replaceAll(/:(\w+)/g, '{$1}')
-      const configured = config.route === route.p ? config : {}
-      return [
-        `${route.m} ${route.host ?? ''}${path}`,
-        routeValue(route, { ...configured, route_checks: config.route_checks }),
-      ]
-    }),
-  )
-}
-
-function routeValue(route: FixtureRoute, config: Config): unknown {
-  if (route.public === true) return 'public'
-  const required = /^header\.([\w-]+) == '(.*)'$/.exec(route.require ?? '')
-  const check = required === null ? checksOf(route, config) : { equals: { [`header.${required[1]}`]: required[2] } }
-  const { acr, max_age: maxAge } = config
-  const stepUp = {
-    ...(acr !== undefined && { acr_values: [acr].flat() }),
-    ...(maxAge !== undefined && { max_age: maxAge }),
-  }
-  const options = {
-    ...(route.encodedSlash === 'keep' && { encoded_slash: 'keep' }),
-    ...(route.upgrade !== undefined && { upgrade: route.upgrade }),
-    ...(Object.keys(stepUp).length > 0 && { step_up: stepUp }),
-  }
-  return Object.keys(options).length === 0 ? check : { check, ...options }
-}
-
-/** Asked beside a route's own check in cases that need two questions. */
-const ALTERNATIVE = 'alternative invoice:any'
-
-function checksOf(route: FixtureRoute, config: Config): unknown {
-  if (config.route_checks === 'all:[]') return { all: [] }
-  const check = route.check ?? ''
-  const all = [...(route.all ?? [check])]
-  if (typeof config.resource === 'string') all.splice(0, 1, `${check.split(' ')[0]} ${config.resource}`)
-  if (typeof config.scope === 'string') all.push(`scope ${config.scope}`)
-  if (config.alternative === true) return { any: [...all, ALTERNATIVE] }
-  return all.length === 1 ? all[0] : { all }
-}
-
-/** Routes that are there for one case are a control of it; the fixture has no tuples for them. */
-function grantsOf({ routes }: Fixture, id: string): string[] {
-  const target = routes.find(({ only_in: only }) => only === id)?.check
-  return target === undefined ? [] : [`alice ${target.replace(/\{\w+\}/, '@scope/pkg')}`]
 }

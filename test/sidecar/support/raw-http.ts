@@ -23,22 +23,25 @@ export function sendRaw(
   port: number,
   bytes: Buffer | string,
   options: { readonly timeoutMs?: number; readonly head?: boolean; readonly streamBytes?: number } = {},
-): Promise<RawAnswer> {
+): Promise<RawAnswer & { readonly firstByteMs: number }> {
   const { timeoutMs = 5_000, head = false, streamBytes = 0 } = options
   return new Promise((resolve) => {
     let received = Buffer.alloc(0)
+    let firstByteMs = 0
+    const startedMs = performance.now()
     const socket: Socket = connect(port, '127.0.0.1')
     const timer = setTimeout(finish, timeoutMs)
     function finish(): void {
       clearTimeout(timer)
       socket.destroy()
-      resolve(parseAnswer(received.toString('latin1')))
+      resolve({ ...parseAnswer(received.toString('latin1')), firstByteMs })
     }
     socket.on('connect', () => {
       socket.write(bytes)
       if (streamBytes > 0) Readable.from(pieces(streamBytes)).pipe(socket, { end: false })
     })
     socket.on('data', (chunk) => {
+      firstByteMs ||= performance.now() - startedMs
       received = Buffer.concat([received, chunk])
       if (isComplete(received.toString('latin1'), head)) finish()
     })

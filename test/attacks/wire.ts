@@ -1,0 +1,158 @@
+/** The bytes of an attack case: placeholders filled in, names and order kept, nothing made right. */
+
+import { connect } from 'node:net'
+import type { RawAnswer } from '../sidecar/support/raw-http.ts'
+import { parseAnswer, sendRaw } from '../sidecar/support/raw-http.ts'
+import { type AttackCase, type Fixture, Skip, type Step, type TokenDelta } from './cases.ts'
+import { digestOf, type Keyring, mint } from './credentials.ts'
+import { sendHttp2 } from './http2.ts'
+import { expand, type Placeholders } from './placeholders.ts'
+
+export type WireOptions = {
+  readonly attack: AttackCase
+  readonly fixture: Fixture
+  readonly keyring: Keyring
+  readonly nowMs: () => number
+  /** One that a proof may hold. */
+  readonly nonce: () => string
+}
+export type Sent = RawAnswer & { readonly firstByteMs: number }
+
+const TIMEOUT_MS = 10_000
+const HTTP2 = /^\s*\{\{h2\}\}/
+const DRIP = /\{\{drip:(\d+)?[^}]*\}\}/
+
+/** Prepared first, since making tokens takes time that is not the sidecar's. */
+export async function prepare(options: WireOptions): Promise<(port: number) => Promise<Sent>> {
+  const { attack } = options
+  const { raw, method, body } = attack.request
+  const values = fillerOf(options)
+  if (raw !== undefined && HTTP2.test(raw)) {
+    const text = await values.fill(raw.replace(HTTP2, ''))
+    return (port) => sendHttp2(port, text, attack.request)
+  }
+  const slow = DRIP.exec(raw ?? (typeof body === 'string' ? body : ''))
+  const streamBytes = streamedBytes(attack.request)
+  const bytes = Buffer.from(await messageOf(attack.request, values.fill, slow === null ? null : slow.index), 'latin1')
+  if (slow !== null) return (port) => sendSlowly(port, { start: bytes, perSecond: Number(slow[1] ?? 1) })
+  return (port) => sendRaw(port, bytes, { timeoutMs: TIMEOUT_MS, head: method === 'HEAD', streamBytes })
+}
+
+/** `{{stream:n}}` as a whole body is sent in pieces, so that it does not count as memory of the sidecar. */
+const streamedBytes = ({ body }: AttackCase['request']): number =>
+  Number(typeof body === 'string' ? (/^\{\{stream:(\d+)\}\}$/.exec(body)?.[1] ?? 0) : 0)
+
+type Fill = (value: string) => Promise<string>
+
+/** `cutAt`: where in raw or body the slow part begins. */
+async function messageOf(request: AttackCase['request'], fill: Fill, cutAt: number | null): Promise<string> {
+  if (request.raw !== undefined) return fill(request.raw.slice(0, cutAt ?? undefined))
+  const streamed = streamedBytes(request)
+  const whole = bodyText(request.body)
+  const body = streamed > 0 ? '' : latin1(await fill(whole.slice(0, cutAt ?? undefined)))
+  const lines = [`${request.method} ${latin1(await fill(request.target))} HTTP/1.1`]
+  for (const [name, value] of request.headers) lines.push(...(await linesOf(name, value, fill)))
+  const framed = request.headers.some(([name]) => /^(?:content-length|transfer-encoding)$/i.test(name))
+  const length = cutAt === null ? body.length + streamed : SLOW_LENGTH
+  if (!framed && length > 0) lines.push(`Content-Length: ${length}`)
+  if (typeof request.body === 'object' && !request.headers.some(([name]) => /^content-type$/i.test(name)))
+    lines.push('Content-Type: application/json')
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
+}
+
+/** What a slow body promises; it never comes to its end. */
+const SLOW_LENGTH = 10_000
+
+const bodyText = (body: unknown): string => {
+  if (body === undefined) return ''
+  return typeof body === 'string' ? body : JSON.stringify(body)
+}
+
+/** `{{repeatheader:h}}` with a number stands for so many fields of that name. */
+async function linesOf(name: string, value: string, fill: Fill): Promise<string[]> {
+  const repeated = /^\{\{repeatheader:(.+)\}\}$/.exec(name)?.[1]
+  if (repeated === undefined) return [`${latin1(name)}: ${latin1(await fill(value))}`]
+  const count = Number(value)
+  if (!Number.isInteger(count)) throw new Skip(`the header ${repeated} is repeated ${value} times`)
+  return Array.from({ length: count }, (_, at) => `${repeated}: ${at}`)
+}
+
+/** What is no single byte goes out as UTF-8; what is, as it is. */
+const latin1 = (text: string): string =>
+  [...text].some((one) => one.charCodeAt(0) > 0xff) ? Buffer.from(text).toString('latin1') : text
+
+/** Tokens and proofs of one case; each token is made once, each proof whenever it is named. */
+function fillerOf({ attack, fixture, keyring, nowMs, nonce }: WireOptions): { readonly fill: Fill } {
+  const { request: wanted, setup } = attack
+  const nowSeconds = (): number => Math.floor(nowMs() / 1_000)
+  const tokens = new Map<string, string>()
+  const bases = { definitions: { ...fixture.tokens, ...setup.tokens }, given: fixture.tokens }
+  const placeholders: Placeholders = { keyring, token, proof, nowSeconds, nonce }
+  const fill: Fill = (value) => expand(value, placeholders)
+  const publicUrl = String(setup.config?.public_origin ?? fixture.pep.public_origin)
+
+  async function token(name: string): Promise<string> {
+    const known = tokens.get(name)
+    if (known !== undefined) return known
+    const delta = rotated(bases.definitions[name], wanted.steps)
+    if (delta === undefined) throw new Skip(`the token ${name} is not defined`)
+    const minted = await mint({ delta, ...bases, keyring, nowSeconds: nowSeconds() - lateness(wanted.steps), fill })
+    tokens.set(name, minted)
+    return minted
+  }
+
+  async function proof(name: string): Promise<string> {
+    const delta = setup.proofs?.[name] ?? fixture.proofs[name]
+    if (delta === undefined) throw new Skip(`the proof ${name} is not defined`)
+    const bearer = wanted.headers
+      .map(([, value]) => /\{\{tok:(\w+)\}\}/.exec(value)?.[1])
+      .find((found) => found !== undefined)
+    const texts: { readonly [text: string]: string } = {
+      '<method>': wanted.method,
+      '<public_origin + path>': `${publicUrl}${wanted.target.split('?')[0]}`,
+      '<sha256 of the token>': bearer === undefined ? '' : digestOf(await token(bearer)),
+    }
+    const fillProof: Fill = async (value) => texts[value] ?? fill(value)
+    const bases = { definitions: { ...fixture.proofs, ...setup.proofs }, given: fixture.proofs }
+    return mint({ delta, ...bases, keyring, nowSeconds: nowSeconds(), fill: fillProof })
+  }
+
+  return { fill }
+}
+
+/** A token that was used before time went on was made before it did. */
+const lateness = (steps: readonly Step[] = []): number => Number(/^send at t0\+(\d+)s$/.exec(lastText(steps))?.[1] ?? 0)
+
+const lastText = (steps: readonly Step[]): string => {
+  const last = steps.at(-1)
+  return typeof last === 'string' ? last : ''
+}
+
+function rotated(delta: TokenDelta | undefined, steps: readonly Step[] = []): TokenDelta | undefined {
+  if (delta === undefined || !/new kid/.test(lastText(steps))) return delta
+  return { ...delta, header: { ...delta.header, kid: 'k2' }, key: 'rotated' }
+}
+
+const SLOW_MAX_MS = 90_000
+
+/** The start at once, then byte by byte, until the other end has had enough. */
+function sendSlowly(port: number, { start, perSecond }: { start: Buffer; perSecond: number }): Promise<Sent> {
+  return new Promise((resolve) => {
+    let text = ''
+    let firstByteMs = 0
+    const startedMs = performance.now()
+    const socket = connect(port, '127.0.0.1', () => socket.write(start))
+    const timer = setInterval(() => socket.write('a'), 1_000 / Math.max(1, perSecond))
+    const late = setTimeout(() => socket.destroy(), SLOW_MAX_MS)
+    socket.on('data', (chunk) => {
+      firstByteMs ||= performance.now() - startedMs
+      text += chunk.toString('latin1')
+    })
+    socket.on('error', () => undefined)
+    socket.on('close', () => {
+      clearInterval(timer)
+      clearTimeout(late)
+      resolve({ ...parseAnswer(text), firstByteMs })
+    })
+  })
+}
