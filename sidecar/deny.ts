@@ -1,9 +1,16 @@
 /** The only table of status numbers: what a client is told when its request is not forwarded, or the upstream fails. */
 import type { Duplex } from 'node:stream'
-import { PROBLEM_MEDIA_TYPE, type ProblemCode, type ProblemMembers, problem } from '../pdp/process/problems.ts'
+import {
+  PROBLEM_MEDIA_TYPE,
+  PROBLEM_TITLES,
+  type ProblemCode,
+  type ProblemMembers,
+  problem,
+} from '../pdp/process/problems.ts'
 import { type ChallengeError, type ChallengeScheme, challenge } from '../pdp/token/challenge.ts'
 import { PROOF_ALGORITHMS } from '../pdp/token/dpop.ts'
 import type { ClientAnswer } from './client.ts'
+import { grpcEnd } from './grpc.ts'
 import type { StepUp } from './step-up.ts'
 
 type Row = {
@@ -49,6 +56,24 @@ export const OWN_STATUS = { options: 204, metadata: 200 } as const
 export const SHADOWED_STATUSES: readonly number[] = [401, 403, 503]
 const INTERNAL: Row = { status: 500 }
 const RETRY_AFTER_SECONDS = '1'
+/** Of a gRPC call, whose HTTP status is always 200: the protocol's own mapping where it says what is meant here. */
+const GRPC_STATUSES: { readonly [status: number]: number } = {
+  400: 3, // INVALID_ARGUMENT
+  401: 16, // UNAUTHENTICATED
+  403: 7, // PERMISSION_DENIED
+  404: 12, // UNIMPLEMENTED
+  405: 12,
+  408: 4, // DEADLINE_EXCEEDED
+  413: 8, // RESOURCE_EXHAUSTED
+  415: 3,
+  421: 14, // UNAVAILABLE
+  431: 8,
+  502: 14,
+  503: 14,
+  504: 4,
+}
+const GRPC_INTERNAL = 13
+const GRPC_HTTP_STATUS = 200
 
 export type DenialMembers = {
   /** How the client authenticated, if it did. */
@@ -80,7 +105,7 @@ export const denialStatus = (code: ProblemCode): number => (ROWS[code] ?? INTERN
 /** The whole answer to a request that is not forwarded. */
 export function describeDenial(code: ProblemCode, members: DenialMembers, context: DenialContext): DenialAnswer {
   const row = ROWS[code] ?? INTERNAL
-  const { detail, entitlement, scope, allow } = members
+  const { detail, entitlement, scope } = members
   const extra: ProblemMembers = {
     ...(detail !== undefined && { detail }),
     ...(entitlement !== undefined && { entitlement }),
@@ -88,13 +113,31 @@ export function describeDenial(code: ProblemCode, members: DenialMembers, contex
     instance: `urn:portcullis:request:${context.requestId}`,
   }
   const body = JSON.stringify({ ...problem(code, extra), status: row.status })
-  const fields = ['content-type', PROBLEM_MEDIA_TYPE, 'content-length', String(Buffer.byteLength(body))]
-  fields.push('cache-control', 'no-store', 'x-request-id', context.requestId)
+  const content = ['content-type', PROBLEM_MEDIA_TYPE, 'content-length', String(Buffer.byteLength(body))]
+  return { status: row.status, fields: [...content, ...denialFields(row, members, context)], body }
+}
+
+/** The same for a gRPC call: a header section that is all there is, with the status that the call ends with. */
+export function describeGrpcDenial(code: ProblemCode, members: DenialMembers, context: DenialContext): DenialAnswer {
+  const about = members.detail ?? members.entitlement ?? members.scope
+  const end = grpcDenialEnd(code, about === undefined ? '' : `: ${about}`).flat()
+  const fields = denialFields(ROWS[code] ?? INTERNAL, members, context)
+  return { status: GRPC_HTTP_STATUS, fields: ['content-type', 'application/grpc', ...end, ...fields], body: '' }
+}
+
+/** The trailers of a gRPC call that is not permitted, or not any more. */
+export const grpcDenialEnd = (code: ProblemCode, about = ''): [string, string][] => [
+  ...grpcEnd(GRPC_STATUSES[denialStatus(code)] ?? GRPC_INTERNAL, `${PROBLEM_TITLES[code]}${about}`),
+  ['portcullis-problem', code],
+]
+
+function denialFields(row: Row, members: DenialMembers, context: DenialContext): string[] {
+  const fields = ['cache-control', 'no-store', 'x-request-id', context.requestId]
   for (const value of challenges(row, members, context)) fields.push('www-authenticate', value)
-  if (allow !== undefined) fields.push('allow', allow.join(', '))
+  if (members.allow !== undefined) fields.push('allow', members.allow.join(', '))
   if (row.challenged === true && context.nonce) fields.push('dpop-nonce', context.nonce)
   if (row.retry === true) fields.push('retry-after', RETRY_AFTER_SECONDS)
-  return { status: row.status, fields, body }
+  return fields
 }
 
 const ALGS = PROOF_ALGORITHMS.join(' ')

@@ -5,9 +5,10 @@ import { readBody } from './body.ts'
 import type { ClientAnswer, ClientRequest, Upgrade } from './client.ts'
 import { createCut } from './cut.ts'
 import { decisionLine, type Judged } from './decision-log.ts'
-import { type DenialMembers, describeDenial, OWN_STATUS, sendDenial } from './deny.ts'
+import { type DenialMembers, describeDenial, describeGrpcDenial, OWN_STATUS, sendDenial } from './deny.ts'
 import { type EnforceDeps, enforce, type OwnAnswer, type Permit } from './enforce.ts'
 import { type ForwardDeps, type Forwarded, type Forwarding, forward } from './forward.ts'
+import { isGrpc } from './grpc.ts'
 import type { InboundRequest } from './inbound.ts'
 import type { Lifetimes } from './lifetimes.ts'
 import type { SidecarLimits } from './limits.ts'
@@ -154,7 +155,8 @@ function refuse(
   const context = { requestId, metadataUrl: deps.metadata?.url ?? null, nonce: deps.proofNonce() }
   // What is left of the body is not read, so nothing can follow it on this connection.
   const close = client.version !== '2' && (deps.draining() || !client.complete() || upgrade !== null)
-  sendDenial(res, describeDenial(code, members, context), { close })
+  const describe = client.version === '2' && isGrpc(client.raw) ? describeGrpcDenial : describeDenial
+  sendDenial(res, describe(code, members, context), { close })
 }
 
 function answerAlone({ res, requestId }: Serving, own: OwnAnswer, { metadata }: ExchangeDeps): void {

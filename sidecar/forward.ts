@@ -4,8 +4,10 @@ import type { Dispatcher } from 'undici'
 import type { ProblemCode } from '../pdp/process/problems.ts'
 import type { ClientAnswer, ClientRequest } from './client.ts'
 import type { Cut } from './cut.ts'
+import { grpcDenialEnd } from './deny.ts'
 import type { Permit } from './enforce.ts'
 import { RequestError } from './errors.ts'
+import { isGrpc } from './grpc.ts'
 import { downstreamFields, type HeaderRules, upstreamFields } from './headers.ts'
 import { announcedTrailers, passingTrailers, streamBody } from './request-body.ts'
 import { RefusedError, type Upstream, type UpstreamRequest } from './upstream.ts'
@@ -96,17 +98,18 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
     body: bodyOf(permit, forwarding, deps),
     announced,
     trailers: () => passingTrailers(forwarding.client.trailers(), { request, rules, announced }),
-    patient: false,
+    patient: isGrpcCall(permit),
   }
 }
 
 export function createHandler(
-  { res, answerFields, cut }: Pick<Forwarding, 'res' | 'answerFields' | 'cut'>,
+  { client, res, answerFields, cut }: Pick<Forwarding, 'client' | 'res' | 'answerFields' | 'cut'>,
   { resolve, idleMs }: { readonly resolve: (forwarded: Forwarded) => void; readonly idleMs: number },
 ): Dispatcher.DispatchHandler {
   let abort: ((reason: Error) => void) | undefined
   let over = false
-  let ordered = false
+  /** What ends the answer in order before its time. */
+  let ending: ((code: ProblemCode) => [string, string][]) | null = null
   let stalled: NodeJS.Timeout | undefined
   const gone = (): void => {
     clearTimeout(stalled)
@@ -126,8 +129,11 @@ export function createHandler(
     res.off('close', gone)
     abort?.(new Error(`cut: ${code}`))
     if (!res.headersSent) resolve({ kind: 'failed', code, cause: new Error(`cut: ${code}`) })
-    else if (ordered) endInOrder(res, code)
-    else res.destroy()
+    else if (ending === null) res.destroy()
+    else {
+      res.addTrailers(ending(code))
+      res.end()
+    }
   })
 
   return {
@@ -139,7 +145,7 @@ export function createHandler(
       // 103 and its like are for nobody here; the answer comes after them.
       if (status < 200 || over) return
       const fields = downstreamFields(rawFields(controller.rawHeaders))
-      ordered = isEventStream(fields)
+      ending = endingOf(fields, client.version)
       try {
         res.writeHead(status, fields.concat(answerFields))
       } catch (cause) {
@@ -147,7 +153,7 @@ export function createHandler(
         return fail(cause instanceof Error ? cause : new Error(String(cause)))
       }
       // Whoever waits for the first event waits for the header section before.
-      if (ordered) res.flushHeaders()
+      if (ending !== null) res.flushHeaders()
       resolve({ kind: 'answered', status })
     },
     onResponseData(controller, chunk) {
@@ -175,10 +181,10 @@ export function createHandler(
   }
 }
 
-/** A stream of events has no length, and half an event counts as none: it may end here, with the reason in a trailer. */
-function endInOrder(res: ClientAnswer, code: ProblemCode): void {
-  res.addTrailers([['portcullis-problem', code]])
-  res.end()
+/** Half an event counts as none, and a call has its status last: these may end anywhere, with the reason in a trailer. */
+function endingOf(fields: readonly string[], version: string): ((code: ProblemCode) => [string, string][]) | null {
+  if (version === '2' && isGrpc(fields)) return (code) => grpcDenialEnd(code)
+  return isEventStream(fields) ? (code) => [['portcullis-problem', code]] : null
 }
 
 function isEventStream(fields: readonly string[]): boolean {
@@ -206,5 +212,8 @@ function bodyOf(
 ): Buffer | Readable | null {
   if (permit.body !== null) return permit.body
   if (permit.request.bodyBytes === 0) return null
-  return streamBody({ client, sendContinue, idleMs: bodyIdleMs })
+  return streamBody({ client, sendContinue, idleMs: isGrpcCall(permit) ? null : bodyIdleMs })
 }
+
+/** Either side of a call may be silent for as long as the call is permitted. */
+const isGrpcCall = ({ request }: Permit): boolean => request.version === '2' && isGrpc(request.raw)

@@ -95,6 +95,19 @@ function firstValue(fields: readonly string[], name: string): string | null {
 export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly bodiless: boolean }): ClientAnswer {
   const trailers: OutgoingHttpHeaders = Object.create(null)
   let ended = false
+  let head: string[] | null = null
+
+  /** Names and values are sent in one frame with the end when that comes at once, as gRPC clients need it. */
+  function sendHead(endStream: boolean): void {
+    if (head === null || stream.headersSent || stream.destroyed || stream.closed) return
+    try {
+      stream.respond(head, { endStream, waitForTrailers: !endStream })
+    } catch (err) {
+      // The upstream's fields cannot be sent on.
+      stream.destroy(err instanceof Error ? err : new Error(String(err)))
+    }
+  }
+
   stream.on('wantTrailers', () => {
     // An answer that is broken off has no end.
     if (!ended) return
@@ -108,7 +121,7 @@ export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly 
   })
   return {
     get headersSent() {
-      return stream.headersSent
+      return head !== null
     },
     get destroyed() {
       return stream.destroyed
@@ -121,18 +134,22 @@ export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly 
       if (!stream.destroyed && !stream.closed) stream.additionalHeaders({ ':status': CONTINUE })
     },
     writeHead(status, fields) {
-      if (stream.destroyed || stream.closed) return
-      const lower = fields.map((part, at) => (at % 2 === 0 ? part.toLowerCase() : part))
-      stream.respond([':status', String(status), ...lower], { waitForTrailers: !bodiless, endStream: bodiless })
+      head = [':status', String(status), ...fields.map((part, at) => (at % 2 === 0 ? part.toLowerCase() : part))]
+      queueMicrotask(() => sendHead(bodiless))
     },
     flushHeaders: () => undefined,
-    write: (chunk) => stream.destroyed || bodiless || stream.write(chunk),
+    write(chunk) {
+      sendHead(bodiless)
+      return stream.destroyed || bodiless || stream.write(chunk)
+    },
     addTrailers(list) {
       for (const [name, value] of list) trailers[name.toLowerCase()] = value
     },
     end(body) {
       ended = true
-      if (bodiless || body === undefined) stream.end()
+      const isEmpty = bodiless || body === undefined || body === ''
+      sendHead(isEmpty && Object.keys(trailers).length === 0)
+      if (isEmpty) stream.end()
       else stream.end(body)
     },
     // `close` would end the body in order before it resets the stream.

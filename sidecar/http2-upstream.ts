@@ -17,6 +17,7 @@ import {
 /** One connection, with what is under way on it. */
 type Line = { readonly session: ClientHttp2Session; streams: number; streamsMax: number }
 
+const END_STREAM = 0x1
 /** On one connection, if the upstream does not want fewer: what it may lose with that connection. */
 const STREAMS_MAX = 100
 /** For the bodies of so many streams; beyond it the library refuses streams. */
@@ -158,10 +159,12 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   }
 
   handler.onRequestStart?.(controller, null)
-  stream.on('response', (headers, _flags, raw: string[]) => {
+  stream.on('response', (headers, flags, raw: string[]) => {
     clearTimeout(late)
     controller.rawHeaders = raw.filter((_, at) => !raw[at - (at % 2)]?.startsWith(':'))
     handler.onResponseStart?.(controller, headers[':status'] ?? 0, {}, '')
+    // At once, so that it can be one frame on the other side, too.
+    if (flags & END_STREAM) finish(null)
   })
   stream.on('data', (chunk) => void (over || handler.onResponseData?.(controller, chunk)))
   stream.on('trailers', (_trailers, _flags, raw: string[]) => {

@@ -14,15 +14,16 @@ export function streamBody({
   readonly client: ClientRequest
   /** Tells a client that waits for it to send its body. */
   readonly sendContinue: () => void
-  /** Between two pieces. */
-  readonly idleMs: number
+  /** Between two pieces; null: for as long as there is somebody at the other end. */
+  readonly idleMs: number | null
 }): Readable {
   const source = client.body
   let idle: NodeJS.Timeout | undefined
   const body = new Readable({
     read() {
       sendContinue()
-      idle ??= setTimeout(() => body.destroy(new RequestError('request_timeout', 'the body stopped')), idleMs)
+      if (idleMs !== null)
+        idle ??= setTimeout(() => body.destroy(new RequestError('request_timeout', 'the body stopped')), idleMs)
       source.resume()
     },
     destroy(err, done) {

@@ -87,7 +87,7 @@ export function sendFrames(
   port: number,
   bytes: Buffer | readonly Buffer[],
   {
-    quietMs = 150,
+    quietMs = 1_500,
     settledMs = 40,
     preface = Buffer.concat([PREFACE, settings()]),
   }: { quietMs?: number; preface?: Buffer; settledMs?: number } = {},
