@@ -43,15 +43,17 @@ export class LogCache {
    */
   compare(target: Target, tick: number): 'at' | 'behind' | 'ahead' | 'late' {
     const { standing } = target
+    if (standing === this.standing) return 'at' // most often nothing has moved
+    const same = this.standing.revision === standing.revision && this.standing.writeId === standing.writeId
+    if (same) return 'at'
     const { sentTick } = target.moment
     const newer = standing.revision > this.standing.revision || sentTick > this.confirmedTick
     if (newer && this.rows.empty && this.loads.size === 0) {
       this.rows.clear() // nothing is held that would have to be brought forward, but what was derived may still be here
       this.#stand(target, tick)
+      return 'at'
     }
     if (this.standing.revision < standing.revision) return 'behind'
-    const same = this.standing.revision === standing.revision && this.standing.writeId === standing.writeId
-    if (same) return 'at'
     if (sentTick > this.confirmedTick) {
       this.empty(target, tick)
       return 'at'

@@ -1,30 +1,9 @@
 /** Row sets of one log, held in memory and moved forward by its changes: what a view shows of that log. */
 import { affectedKeys } from './affected-keys.ts'
-import {
-  type Change,
-  deathKey,
-  type LogId,
-  type Membership,
-  type Organization,
-  type OrganizationRole,
-  type RoleGrant,
-  type RowKey,
-  type RowSet,
-  type StoredManifest,
-} from './contracts.ts'
-import { DeathList } from './death-list.ts'
+import type { Change, LogId, RowKey, RowSet } from './contracts.ts'
 import type { Evictable, RowBudget } from './row-budget.ts'
-import { SubjectSet } from './subject-set.ts'
-
-type Content =
-  | SubjectSet
-  | DeathList
-  | Membership
-  | Organization
-  | readonly RoleGrant[]
-  | readonly StoredManifest[]
-  | readonly OrganizationRole[]
-  | null
+import { bytesOf, type Content, contentAfter, contentOf } from './row-content.ts'
+import type { SubjectSet } from './subject-set.ts'
 
 /** One row set in its place. */
 export class HeldRows implements Evictable {
@@ -235,72 +214,12 @@ export class LogRows {
       if (key.kind === 'groups') this.above.clear()
       if (held === undefined) continue
       this.version++
-      patch(held, change, atMs)
+      held.content = contentAfter(held, { change, atMs })
       this.#resize(held)
     }
   }
 
   #resize(held: HeldRows | undefined): void {
     if (held !== undefined) this.#budget?.resize(held, bytesOf(held))
-  }
-}
-
-/** Heap bytes, roughly: the row set, its key, its place in a map, and what it holds. */
-function bytesOf({ key, content }: HeldRows): number {
-  const name = key.kind === 'set' ? key.object : key.kind === 'groups' || key.kind === 'grants' ? key.subject : ''
-  const measured = content instanceof SubjectSet || content instanceof DeathList
-  const held = measured ? content.bytes : Array.isArray(content) ? 40 + content.length * 200 : 100
-  return 230 + name.length + held
-}
-
-function contentOf(rows: RowSet): Content {
-  if ('subjects' in rows) return SubjectSet.of(rows.subjects, rows.complete)
-  if ('groups' in rows) return SubjectSet.of(rows.groups, true)
-  if ('membership' in rows) return rows.membership
-  if ('grants' in rows) return rows.grants
-  if ('organization' in rows) return rows.organization
-  if ('manifests' in rows) return rows.manifests
-  if ('roles' in rows) return rows.roles
-  if ('deaths' in rows) return new DeathList(rows.deaths)
-  return null
-}
-
-function patch(held: HeldRows, change: Change, atMs: number): void {
-  switch (change.kind) {
-    case 'token':
-      ;(held.content as DeathList).add({ key: deathKey(change.by, change.id), atMs })
-      break
-    case 'tuple': {
-      const set = held.content as SubjectSet
-      const { subject, object, expiresAtMs } = change.tuple
-      const member = held.key.kind === 'groups' ? `${object}#member` : subject
-      if (change.op === 'write') set.put(member, expiresAtMs)
-      else set.remove(member)
-      break
-    }
-    case 'membership':
-      held.content = change.membership
-      break
-    case 'role_grant': {
-      const others = (held.content as readonly RoleGrant[]).filter((g) => g.id !== change.grant.id)
-      held.content = change.op === 'write' ? [...others, change.grant] : others
-      break
-    }
-    case 'organization':
-      held.content = change.organization
-      break
-    case 'manifest': {
-      const manifests = held.content as readonly StoredManifest[]
-      const version = (manifests.find((m) => m.app === change.manifest.app)?.version ?? 0) + 1
-      held.content = [...manifests.filter((m) => m.app !== change.manifest.app), { ...change.manifest, version }]
-      break
-    }
-    case 'role':
-      held.content = (held.content as readonly OrganizationRole[])
-        .filter((r) => r.key !== change.key)
-        .concat(change.role === null ? [] : [change.role])
-      break
-    default:
-      break
   }
 }

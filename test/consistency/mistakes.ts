@@ -8,6 +8,7 @@ export type Edit = { readonly file: string; readonly find: string; readonly repl
 export type Mistake = { readonly name: string; readonly edits: readonly Edit[]; readonly setup: Setup }
 
 const FRESHNESS = 'store/freshness.ts'
+const CACHES = 'store/log-caches.ts'
 const CACHE = 'store/log-cache.ts'
 const ROWS = 'store/log-rows.ts'
 const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace })
@@ -37,7 +38,7 @@ export const MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'rows of a load are installed without what was applied meanwhile',
-    setup: SMALL,
+    setup: { ...SMALL, cacheBytesMax: 10_000, focus: 'groups' },
     edits: [edit(CACHE, 'for (const { change, atMs } of later) aside.apply(change, atMs)', '')],
   },
   {
@@ -45,8 +46,8 @@ export const MISTAKES: readonly Mistake[] = [
     setup: { ...SMALL, cacheBytesMax: 4_500, focus: 'groups', focusShare: 0.35, steps: 500 },
     edits: [
       edit(
-        FRESHNESS,
-        "if (target === null || cache.compare(target, this.#tick) !== 'behind') finish()",
+        CACHES,
+        "if (target === null || cache.compare(target, this.tick) !== 'behind') finish()",
         'if (true) finish()',
       ),
       edit(CACHE, '||\n      readAt.revision > this.standing.revision', ''),
@@ -74,7 +75,7 @@ export const MISTAKES: readonly Mistake[] = [
     setup: { focus: 'groups' },
     edits: [
       edit(
-        FRESHNESS,
+        CACHES,
         'if (cache.await({ target, run })) this.#deltas.add(cache)',
         'cache.await({ target, run }); this.#deltas.add(cache)',
       ),
@@ -95,7 +96,7 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'a delta goes past its target',
     setup: {},
     edits: [
-      edit(FRESHNESS, 'to: target.standing.revision,', 'to: target.standing.revision + 9,'),
+      edit(CACHES, 'to: target.standing.revision,', 'to: target.standing.revision + 9,'),
       edit(
         CACHE,
         'return known && at === to.revision && writeId === to.writeId',
@@ -115,7 +116,7 @@ export const MISTAKES: readonly Mistake[] = [
       edit(
         FRESHNESS,
         'this.#waves.add({\n        question,',
-        'const { last } = this as unknown as { last?: Moment }; const add = (pending: Pending) => last === undefined || this.#tick % 2 === 0 ? this.#waves.add(pending) : this.#settle([pending], last); add({\n        question,',
+        'const { last } = this as unknown as { last?: Moment }; const add = (pending: Pending) => last === undefined || this.#caches.tick % 2 === 0 ? this.#waves.add(pending) : this.#settle([pending], last); add({\n        question,',
       ),
     ],
   },
