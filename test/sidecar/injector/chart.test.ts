@@ -1,6 +1,7 @@
 /** What the chart's text must agree on with the programs that it runs. What Helm and the API server make of it: test/cluster. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Registry } from 'prom-client'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { SETTINGS as PDP_SETTINGS } from '../../../pdp/config.ts'
@@ -8,6 +9,8 @@ import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config.ts'
 import { PORTS_COUNT_MAX } from '../../../sidecar/injector/annotations.ts'
 import { buildGates, COMMAND } from '../../../sidecar/injector/gate.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/json.ts'
+import { createMetrics } from '../../../sidecar/metrics.ts'
+import { parseRouteFile } from '../../../sidecar/route-file.ts'
 import { INJECTION_ATTACKS } from '../../attacks/kubernetes.ts'
 import { CONFIG } from './pods.ts'
 
@@ -59,6 +62,24 @@ describe('values', () => {
     )
     expect(gone).toEqual([])
   })
+})
+
+test('the route files of the operator’s guide have no mistake, that for gRPC among them', () => {
+  const [http = '', grpc = ''] = [
+    ...read('README.md').matchAll(/^```yaml\n((?:portcullis|upstream):[^`]+)^```$/gm),
+  ].map(([, text = '']) => text)
+  const upstream = http.replace(/^upstream:.*\n/m, '').replace(/^routes:[^`]*/m, '')
+  for (const source of [http, `${upstream}${grpc}`]) expect(parseRouteFile(source)).toMatchObject({ mistakes: [] })
+})
+
+test('the dashboard shows metrics that there are', () => {
+  const named = new Set(read('dashboards', 'portcullis.json').match(/portcullis_\w+?(?=_bucket|_sum|_count|\b)/g))
+  const registry = new Registry()
+  createMetrics(registry)
+  const ofGates = registry.getMetricsAsArray().map(({ name }) => name)
+  const code = ['pdp/start.ts', 'sidecar/injector/start.ts'].map((path) => readFileSync(path, 'utf8')).join('\n')
+  expect(named.size).toBeGreaterThan(5)
+  expect([...named].filter((name) => !ofGates.includes(name) && !code.includes(`'${name}'`))).toEqual([])
 })
 
 describe('the backstop', () => {

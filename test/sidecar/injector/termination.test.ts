@@ -3,11 +3,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, createServer, request, type Server } from 'node:http'
+import { connect, constants } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildGates } from '../../../sidecar/injector/gate.ts'
 import { listAt, objectAt } from '../../../sidecar/injector/json.ts'
 import { routeFile, until } from '../support/harness.ts'
@@ -15,8 +16,15 @@ import { CONFIG } from './pods.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-end-'))
 const running: ChildProcess[] = []
+/** Another Pod of the same Service, which stays. */
+let other: { readonly app: Server; readonly port: number }
+beforeAll(async () => {
+  const app = await startApp()
+  other = { app: app.server, port: (await startGate('other', app.port)).port }
+})
 afterAll(() => {
   for (const child of running) child.kill('SIGKILL')
+  other.app.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -89,23 +97,34 @@ async function startGate(name: string, appPort: number): Promise<GateProcess> {
 
 type Load = { readonly failures: string[]; readonly counts: Map<number, number>; stop(): Promise<void> }
 
-/** Clients that keep their connection until an answer ends it, and then take any endpoint that there is. */
+type Sent = { readonly failure: string | null; readonly closes: boolean }
+/** A connection that is kept until an answer ends it. */
+type Connection = { send(method: string): Promise<Sent>; close(): void }
+
+/** Clients, every third over HTTP/2, that keep their connection as long as they may, and then take any endpoint that there is. */
 function startLoad(endpoints: () => readonly number[]): Load {
   const failures: string[] = []
   const counts = new Map<number, number>()
   let over = false
   const client = async (at: number): Promise<void> => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     let turn = at
-    const pick = (): number => endpoints()[turn++ % endpoints().length] ?? 0
-    for (let port = pick(); !over; ) {
-      const { failure, closes } = await send(port, agent, turn % 2 === 0 ? 'POST' : 'GET')
+    const connect = at % 3 === 2 ? openHttp2 : openHttp1
+    const pick = (): { port: number; connection: Connection } => {
+      const port = endpoints()[turn++ % endpoints().length] ?? 0
+      return { port, connection: connect(port) }
+    }
+    let { port, connection } = pick()
+    while (!over) {
+      const { failure, closes } = await connection.send(turn % 2 === 0 ? 'POST' : 'GET')
       counts.set(port, (counts.get(port) ?? 0) + 1)
       if (failure !== null) failures.push(failure)
-      if (failure !== null || closes) port = pick()
+      if (failure !== null || closes) {
+        connection.close()
+        ;({ port, connection } = pick())
+      }
       await delay(5)
     }
-    agent.destroy()
+    connection.close()
   }
   const clients = Array.from({ length: CLIENTS }, (_, at) => client(at))
   return {
@@ -118,18 +137,55 @@ function startLoad(endpoints: () => readonly number[]): Load {
   }
 }
 
-function send(port: number, agent: Agent, method: string): Promise<{ failure: string | null; closes: boolean }> {
-  const { promise, resolve } = Promise.withResolvers<{ failure: string | null; closes: boolean }>()
-  const fail = (err: Error): void => resolve({ failure: `${method}: ${err.message}`, closes: true })
-  const req = request({ host: '127.0.0.1', port, agent, method, headers: { host: 'app.test' } }, (res) => {
-    const closes = res.headers.connection === 'close'
-    res.on('error', fail).resume()
-    res.on('end', () => resolve({ failure: res.statusCode === 200 ? null : `${method}: ${res.statusCode}`, closes }))
-  })
-  req.on('error', fail)
-  req.end(method === 'POST' ? 'body' : undefined)
-  return promise
+function openHttp1(port: number): Connection {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  return {
+    close: () => agent.destroy(),
+    send(method) {
+      const { promise, resolve } = Promise.withResolvers<Sent>()
+      const fail = (err: Error): void => resolve({ failure: `${method}: ${err.message}`, closes: true })
+      const req = request({ host: '127.0.0.1', port, agent, method, headers: { host: 'app.test' } }, (res) => {
+        const closes = res.headers.connection === 'close'
+        res.on('error', fail).resume()
+        res.on('end', () => resolve({ failure: failureOf(method, res.statusCode), closes }))
+      })
+      req.on('error', fail)
+      req.end(method === 'POST' ? 'body' : undefined)
+      return promise
+    },
+  }
 }
+
+function openHttp2(port: number): Connection {
+  const session = connect(`http://127.0.0.1:${port}`)
+  session.on('error', () => undefined)
+  return {
+    close: () => session.close(),
+    send(method) {
+      const { promise, resolve } = Promise.withResolvers<Sent>()
+      if (session.closed || session.destroyed) return Promise.resolve({ failure: null, closes: true })
+      const stream = session.request({ ':method': method, ':path': '/x', ':authority': 'app.test' })
+      let status: number | undefined
+      stream.on('response', (fields) => {
+        status = fields[':status']
+      })
+      // RFC 9113 section 8.7: a stream past GOAWAY was not looked at, and is sent again elsewhere.
+      stream.on('error', (err) =>
+        resolve({
+          failure: stream.rstCode === NGHTTP2_REFUSED_STREAM ? null : `${method}: ${err.message}`,
+          closes: true,
+        }),
+      )
+      stream.resume().on('end', () => resolve({ failure: failureOf(method, status), closes: session.closed }))
+      stream.end(method === 'POST' ? 'body' : undefined)
+      return promise
+    },
+  }
+}
+
+const { NGHTTP2_REFUSED_STREAM } = constants
+const failureOf = (method: string, status: number | undefined): string | null =>
+  status === 200 ? null : `${method}: ${status}`
 
 const exitOf = async (child: ChildProcess): Promise<number | null> => {
   if (child.exitCode === null) await once(child, 'exit')
@@ -138,7 +194,7 @@ const exitOf = async (child: ChildProcess): Promise<number | null> => {
 
 /** `told`: false leaves out what the gate's hook says, and waits as long. */
 async function endPod(name: string, { native, told }: { native: boolean; told: boolean }) {
-  const [app, other] = await Promise.all([startApp(), startApp()])
+  const app = await startApp()
   const gate = await startGate(name, app.port)
   let endpoints = [gate.port, other.port]
   const load = startLoad(() => endpoints)
@@ -157,7 +213,6 @@ async function endPod(name: string, { native, told }: { native: boolean; told: b
   const status = await exitOf(gate.child)
   await appEnded
   await load.stop()
-  other.server.close()
   return { status, hook: await hooked, failures: load.failures, during: (load.counts.get(gate.port) ?? 0) - before }
 }
 
