@@ -118,7 +118,11 @@ export function createMint(deps: MintDeps): Mint {
   }
 }
 
-/** The organization of the grant still exists and is still one that the client acts in. */
+/**
+ * The organization of the grant still exists and is still one that the client acts in. A person who is no longer a member
+ * keeps it as a guest: `org` says what the grant is bound to, `org_role` needs a membership, and what
+ * members may is decided live; only an active member is bound anew.
+ */
 async function mayStillUse(deps: MintDeps, grantId: string, client: Client): Promise<boolean> {
   const binding = await deps.bindings.find(grantId)
   return binding !== null && (await mayActIn(deps.pdp, client.portcullis_organization, binding.organization))

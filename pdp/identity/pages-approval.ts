@@ -37,7 +37,7 @@ function requestForm(request: PendingRequest, xsrf: string): string {
   const message =
     request.bindingMessage === null
       ? ''
-      : `<p>It must show you this: <strong class="code">${escapeHtml(request.bindingMessage)}</strong></p>`
+      : `<p>It must show you this:</p><p class="code">${escapeHtml(request.bindingMessage)}</p>`
   const approve =
     request.choice === null
       ? '<p>You are not a member of the organization that it asks for.</p>'

@@ -10,7 +10,8 @@ main{box-sizing:border-box;max-width:26rem;margin:8vh auto;padding:2rem;backgrou
 h1{margin:0 0 1rem;font-size:1.4rem}
 label{display:block;margin:1rem 0 .25rem;font-weight:600}
 input[type=email],input[type=password],input[type=text]{box-sizing:border-box;width:100%;padding:.6rem;font:inherit;border:1px solid #6e7781;border-radius:4px}
-.code{font:700 1.6rem/1.2 ui-monospace,monospace;letter-spacing:.1em;text-align:center}
+.code{font:700 1.6rem/1.2 ui-monospace,monospace;letter-spacing:.1em;text-align:center;overflow-wrap:anywhere}
+form+form{margin-top:2rem;border-top:1px solid #d0d7de}
 fieldset{margin:1rem 0;padding:.5rem 1rem;border:1px solid #d0d7de;border-radius:4px}
 fieldset label{margin:.5rem 0;font-weight:400}
 button{margin:1.25rem .5rem 0 0;padding:.6rem 1.2rem;font:inherit;border:1px solid #0b57d0;border-radius:4px;color:#fff;background:#0b57d0;cursor:pointer}

@@ -129,11 +129,8 @@ export function createTokenHook(deps: {
         await lockLog(tx, ENVIRONMENT)
         const [former] = await tx.query<{ url: string }>('select url from token_hook')
         if (hook === null && former === undefined) return
-        const change = {
-          kind: 'token_hook',
-          id: (hook ?? former)?.url ?? '',
-          op: hook === null ? 'delete' : 'write',
-        } as const
+        const op = hook === null ? 'delete' : 'write'
+        const change = { kind: 'token_hook', id: placeOf((hook ?? former)?.url ?? ''), op } as const
         await deps.appendLog(tx, ENVIRONMENT, [change], context)
         await tx.query('delete from token_hook')
         if (hook === null) return
@@ -145,6 +142,12 @@ export function createTokenHook(deps: {
       restUntilMs = 0
     },
   }
+}
+
+/** For the log: a query may hold a secret. */
+function placeOf(text: string): string {
+  const url = URL.parse(text)
+  return url === null ? '' : url.origin + url.pathname
 }
 
 async function ask(

@@ -50,7 +50,7 @@ export type Manifest = {
 export type StoredManifest = Manifest & { readonly version: number }
 export type Entitlement = { readonly value: JsonObject; readonly enforcement: Enforcement }
 
-/** `id`: of the user, client or issuer; of a token hook its URL; of an authenticator its user. */
+/** `id`: of the user, client or issuer; of a token hook its URL without query; of an authenticator its user. */
 export type AdministeredKind = 'user' | 'client' | 'authenticator' | 'trusted_issuer' | 'token_hook'
 /** One thing that a write does, as it stands in the log. `null` deletes. */
 export type Change =

@@ -1,5 +1,6 @@
 import * as oauth from 'openid-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createPdp } from '../../../pdp/create-pdp.ts'
 import { createFlows, type Obtained } from './flows.ts'
 import { API, CONTEXT, decode, GRANTS, openWorld, postToken, REDIRECT, type World } from './harness.ts'
 
@@ -81,6 +82,52 @@ describe('a refresh', () => {
       status: 400,
       body: { error: 'invalid_scope' },
     })
+  })
+})
+
+describe('a refresh by who is no longer a member', () => {
+  const decide = async (token: string, relation: string) => {
+    const state = await world.identity.introspect(token)
+    if (!state.active) throw new Error('inactive')
+    const { subject, organization } = state
+    const permissions = [{ relation, resource: 'organization:acme' }]
+    const decision = await createPdp({ store: world.store }).decide({
+      organization: organization ?? '',
+      subject,
+      permissions,
+    })
+    return decision.permissions[0]?.allowed
+  }
+
+  it('keeps the organization of the grant as a guest of it: without a tier, without what members may', async () => {
+    const first = await flows.code(eve)
+    expect(await decide(first.tokens.access_token, 'active_member')).toBe(true)
+    await world.store.write('acme', [{ kind: 'membership', user: 'eve', membership: null }], { context: CONTEXT })
+    try {
+      const second = await flows.refreshed(first)
+      for (const token of [second.tokens.access_token, second.tokens.id_token ?? '']) {
+        expect(decode(token).payload).toMatchObject({ org: 'acme', org_name: 'Acme & Co' })
+        expect(decode(token).payload).not.toHaveProperty('org_role')
+      }
+      expect(await decide(second.tokens.access_token, 'active_member')).toBe(false)
+      // Nobody is bound anew to an organization that they are not a member of.
+      await expect(flows.code(eve)).rejects.toMatchObject({ error: 'access_denied' })
+    } finally {
+      await setTier('developer')
+    }
+  })
+
+  it('is refused when the organization is gone, or no longer one that the client acts in', async () => {
+    const [first, again] = [await flows.code(eve), await flows.code(eve)]
+    const client = await world.directory.client('flows')
+    if (client === null) throw new Error('no client')
+    await world.putClient({ ...client, organization: 'beta' })
+    expect(await post(refreshTokenOf(first))).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    await world.putClient(client)
+    await world.sql.query("update grant_binding set organization_id = 'gone'")
+    expect(await post(refreshTokenOf(again))).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    await world.sql.query("update grant_binding set organization_id = 'acme'")
+    expect((await post(refreshTokenOf(again))).status).toBe(200)
   })
 })
 

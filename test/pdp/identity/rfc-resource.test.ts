@@ -207,10 +207,10 @@ describe('token exchange (RFC 8693)', () => {
   })
 
   it('knows nobody who may act but whoever shows a token: no hook can say so', async () => {
-    await world.identity.hook.configure({ url: 'https://hook.example/', secret: 'a-secret-of-the-hook' })
+    await world.identity.hook.configure({ url: 'https://hook.example/', secret: 'a-secret-of-the-hook' }, CONTEXT)
     hookClaims = { may_act: { sub: 'robot' }, act: { sub: 'robot' }, added: true }
     const { access_token: subject } = (await flows.code(eve)).tokens
-    await world.identity.hook.configure(null)
+    await world.identity.hook.configure(null, CONTEXT)
     expect(decode(subject).payload).toMatchObject({ added: true })
     for (const claim of ['may_act', 'act']) expect(decode(subject).payload).not.toHaveProperty(claim)
   })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createBrowser, hiddenFields } from '../../support/browser.ts'
 import { createFlow } from './flow.ts'
 import { createFlows } from './flows.ts'
-import { CONTEXT, decode, openWorld, REDIRECT, type World } from './harness.ts'
+import { CONTEXT, decode, openWorld, PASSWORD, REDIRECT, type World } from './harness.ts'
 
 let world: World
 let flows: ReturnType<typeof createFlows>
@@ -84,6 +84,25 @@ describe('sessions ended from outside', () => {
     expect(await isActive(ann.tokens.access_token)).toBe(true)
     // She can sign in again: what was logged is about the old grants only.
     expect(await isActive((await signedIn('openid')).tokens.access_token)).toBe(true)
+  })
+})
+
+describe('the browser of a person who is gone', () => {
+  it('is asked to sign in, and anybody else can', async () => {
+    const passwordHash = (await world.directory.userByEmail('eve@x.example'))?.passwordHash ?? null
+    const gone = { id: 'gone', email: 'gone@x.example', emailVerified: true, name: null, passwordHash }
+    await world.directory.putUser(gone, CONTEXT)
+    const browser = createBrowser(world.issuer)
+    await flows.code({ person: 'gone', scope: 'openid', browser })
+    await world.directory.deleteUser('gone', CONTEXT)
+    const pages: string[] = []
+    const end = await browser.follow(createFlow(world).authorizeUrl({}), ({ step }) => {
+      pages.push(step)
+      return step === 'logout' ? { logout: 'yes' } : { action: 'login', email: 'eve@x.example', password: PASSWORD }
+    })
+    expect(pages).toEqual(['login', 'logout'])
+    expect(end.searchParams.get('code')).not.toBeNull()
+    expect(await (await browser.send('/oauth/approve')).text()).toContain('eve@x.example')
   })
 })
 

@@ -100,7 +100,7 @@ describe('the audit trail of the environment', () => {
 
   it('names who set or removed the token hook, when, and under which request', async () => {
     const url = 'https://hook.example/audit'
-    await as7('PUT', '/v1/token-hook', { url, secret: 'a-secret-of-the-hook' })
+    await as7('PUT', '/v1/token-hook', { url: `${url}?key=hidden`, secret: 'a-secret-of-the-hook' })
     expect(await changes()).toEqual([entry({ kind: 'token_hook', id: url, op: 'write' })])
     await as7('DELETE', '/v1/token-hook')
     const removed = [entry({ kind: 'token_hook', id: url, op: 'delete' })]
