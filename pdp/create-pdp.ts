@@ -18,7 +18,7 @@ import type {
   PermissionResult,
   Subject,
 } from './pdp.ts'
-import { revisionText } from './revision.ts'
+import { createRevisionTexts } from './revision.ts'
 import type { JsonObject, Store } from './store/contracts.ts'
 import { EntitlementCache } from './store/entitlement-cache.ts'
 import { storeEntitlements } from './store/entitlement-source.ts'
@@ -36,6 +36,7 @@ type Parts = {
   readonly moments: Moments
   readonly entitlements: EntitlementCache
   readonly compile: ModelCompiler
+  readonly revision: ReturnType<typeof createRevisionTexts>
 }
 
 /** @throws TypeError when `app` is not an id. */
@@ -47,16 +48,25 @@ export function createPdp(options: PdpOptions): Pdp {
     sharedCache: shared = noSharedCache(),
   } = options
   if (app !== null && !isId(app)) throw new TypeError(`app ${quote(app)} is not an id`)
+  const compile = createModelCompiler()
   const parts: Parts = {
     store,
     moments: isResident(store) ? residentMoments(store) : new Freshness(options),
     entitlements: new EntitlementCache({ source, shared }),
-    compile: createModelCompiler(),
+    compile,
+    revision: createRevisionTexts(),
   }
   return {
     decide: (request) => decideAt(parts, { app, ...request }),
-    can: (organization, subject, relation, resource) =>
-      canAt(parts, { organization, subject, app, check: { relation, resource } }),
+    /** The path that applications take on every request of theirs: no reasons, no revision, and little to allocate. */
+    async can(organization, subject, relation, resource) {
+      const { moments } = parts
+      const check = { relation, resource }
+      assertCheck(organization, subject, check)
+      const asked = { organization, subject: subjectName(subject), app }
+      if (moments.look !== undefined) return isAllowed(moments.look(), compile, { asked, check }) === true
+      return (await moments.ask({ organization, evaluate: (view) => isAllowed(view, compile, { asked, check }) })).value
+    },
     async entitlement(organization, key) {
       // Entitlements are the organization's; the subject plays no part in them.
       const { entitlements } = await decideAt(parts, {
@@ -82,23 +92,17 @@ export function createPdp(options: PdpOptions): Pdp {
   }
 }
 
-const subjectName = (subject: Subject): string => `${subject.type}:${subject.id}`
+const subjectName = ({ type, id }: Subject): string => `${type}:${id}`
 
-/** One check without reasons: the path that applications take on every request of theirs. */
-async function canAt(
-  { moments, compile }: Parts,
-  request: { organization: string; subject: Subject; app: string | null; check: PermissionCheck },
-): Promise<boolean> {
-  const { organization, subject, app, check } = request
-  assertCheck(organization, subject, check)
-  const asked = { organization, subject: subjectName(subject), app }
-  const evaluate = (view: View): boolean | undefined => {
-    const manifests = view.manifests()
-    if (manifests === undefined) return foresee(view, asked, check)
-    return answerCheck(view, compile(manifests), asked, check)?.allowed
-  }
-  if (moments.look !== undefined) return evaluate(moments.look()) === true
-  return (await moments.ask({ organization, evaluate })).value
+/** Undefined while rows are missing. */
+function isAllowed(
+  view: View,
+  compile: ModelCompiler,
+  { asked, check }: { asked: Asked; check: PermissionCheck },
+): boolean | undefined {
+  const manifests = view.manifests()
+  if (manifests === undefined) return foresee(view, asked, check)
+  return answerCheck(view, compile(manifests), asked, check)?.allowed
 }
 
 /** Without the model an evaluation only finds out what else has to be loaded; what it comes to does not matter. */
@@ -127,15 +131,16 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
         return dead === undefined || answers === undefined ? undefined : { dead, answers }
       },
     })
-    const values = await entitlementValues(parts, { organization, keys: entitlements, fresh })
+    const values =
+      entitlements.length === 0
+        ? NO_ENTITLEMENTS
+        : await entitlementValues(parts, { organization, keys: entitlements, fresh })
     if (values === undefined) continue // written meanwhile: everything is answered anew at one moment
     return {
       permissions: permissions.map((check, i) => resultOf(check, fresh.value.answers[i])),
       entitlements: values,
       tokenDead: fresh.value.dead,
-      get revision() {
-        return revisionText(fresh)
-      },
+      revision: parts.revision(fresh),
       validUntilMs: fresh.validUntilMs,
     }
   }
@@ -152,7 +157,6 @@ async function entitlementValues(
   asked: { organization: string; keys: readonly string[]; fresh: Fresh<unknown> },
 ): Promise<ReadonlyMap<string, EntitlementResult | null> | undefined> {
   const { organization, keys, fresh } = asked
-  if (keys.length === 0) return NO_ENTITLEMENTS
   const standing = fresh.vector.logs.get(organization)
   if (standing === undefined) return new Map(keys.map((key) => [key, null]))
   const values = await entitlements.read(organization, standing, keys)
@@ -226,7 +230,8 @@ function resultOf(check: PermissionCheck, outcome: Outcome | undefined): Permiss
     return { relation, resource, allowed: false, reasonCode: 'evaluation_limit', error: 'evaluation_limit' }
   }
   const { allowed, code, reason } = outcome
-  return { relation, resource, allowed, reasonCode: code, ...(reason === undefined ? {} : { reason }) }
+  if (reason === undefined) return { relation, resource, allowed, reasonCode: code }
+  return { relation, resource, allowed, reasonCode: code, reason }
 }
 
 /** Opaque to callers: what was read where. */

@@ -1,19 +1,13 @@
 /** What is on its way to the caller of a stream: all answers of a tick in one message, and no more than the caller reads. */
-import { create } from '@bufbuild/protobuf'
 import type { ServerDuplexStream } from '@grpc/grpc-js'
-import {
-  type DecideStreamRequest,
-  type DecideStreamResponse,
-  DecideStreamResponseSchema,
-  type StreamAnswer,
-  StreamAnswerSchema,
-} from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { DecideStreamRequest } from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { Outcome, StreamAnswer } from './grpc-answers.ts'
 
 // Above this the stream is not read until answers have left: the caller feels it as flow control.
 const OPEN_QUESTIONS_MAX = 2_048
 
-export type StreamCall = ServerDuplexStream<DecideStreamRequest, DecideStreamResponse>
-export type Outcome = StreamAnswer['outcome']
+/** What is written becomes one message. */
+export type StreamCall = ServerDuplexStream<DecideStreamRequest, readonly StreamAnswer[]>
 export type Outbox = {
   /** So many more questions wait for a `reply`. */
   expect(count: number): void
@@ -30,7 +24,7 @@ export type Outbox = {
 
 export function createOutbox(call: StreamCall): Outbox {
   let ready: StreamAnswer[] = []
-  let updates = new Map<number, Outcome>()
+  const updates = new Map<number, Outcome>()
   let openCount = 0
   let ending = false
   let flushing = false
@@ -38,11 +32,12 @@ export function createOutbox(call: StreamCall): Outbox {
   function flush(): void {
     flushing = false
     if (call.writableNeedDrain) return // goes on at 'drain'
-    const answers = [...ready, ...[...updates].map(([id, outcome]) => create(StreamAnswerSchema, { id, outcome }))]
+    const answers = ready
     openCount -= ready.length
     ready = []
-    updates = new Map()
-    if (answers.length > 0 && call.writable) call.write(create(DecideStreamResponseSchema, { answers }))
+    for (const [id, outcome] of updates) answers.push({ id, outcome })
+    updates.clear()
+    if (answers.length > 0 && call.writable) call.write(answers)
     if (ending && openCount === 0) call.end()
     else if (openCount < OPEN_QUESTIONS_MAX) call.resume()
   }
@@ -60,7 +55,7 @@ export function createOutbox(call: StreamCall): Outbox {
       if (openCount >= OPEN_QUESTIONS_MAX) call.pause()
     },
     reply(id, outcome) {
-      ready.push(create(StreamAnswerSchema, { id, outcome }))
+      ready.push({ id, outcome })
       flushSoon()
     },
     forget() {

@@ -1,10 +1,11 @@
 /** One `DecideStream`: many questions over one connection, answered in any order, and again where they stand. */
 import type { DecideStreamRequest, StreamQuestion } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { TokenState } from '../identity/token-state.ts'
+import type { Outcome } from './grpc-answers.ts'
 import { createHandles } from './grpc-handles.ts'
-import { readStreamQuestion, writeAnswer } from './grpc-messages.ts'
-import { createOutbox, type Outbox, type Outcome, type StreamCall } from './grpc-outbox.ts'
-import type { Answer, AnswerQuestion } from './questions.ts'
+import { readStreamQuestion } from './grpc-messages.ts'
+import { createOutbox, type Outbox, type StreamCall } from './grpc-outbox.ts'
+import type { AnswerQuestion } from './questions.ts'
 import type { StandingQuestions } from './standing.ts'
 import { Refusal } from './status.ts'
 
@@ -29,18 +30,26 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   const standing = createStandingTable(outbox, deps)
 
   function take(question: StreamQuestion, stateOf: (token: string) => Promise<TokenState>): void {
-    const fail = (err: unknown): void => outbox.reply(question.id, { case: 'error', value: deps.refusalCode(err) })
+    const { id, handle } = question
+    const token = handles.find(handle)
+    if (token === undefined) outbox.reply(id, { error: 'handle_unknown' })
+    else if (question.standing) stand(question, token)
+    else void reply(question, stateOf(token))
+  }
+
+  function stand(question: StreamQuestion, token: string): void {
     try {
-      const token = handles.find(question.handle)
-      if (token === undefined) throw new Refusal('handle_unknown', 'send the token again')
-      if (question.standing) {
-        standing.add(question, token)
-        return
-      }
-      const answered = stateOf(token).then((state) => deps.answer(state, readStreamQuestion(question)))
-      answered.then((answer) => outbox.reply(question.id, decision(answer))).catch(fail)
+      standing.add(question, token)
     } catch (err) {
-      fail(err)
+      outbox.reply(question.id, { error: deps.refusalCode(err) })
+    }
+  }
+
+  async function reply(question: StreamQuestion, state: Promise<TokenState>): Promise<void> {
+    try {
+      outbox.reply(question.id, { answer: await deps.answer(await state, readStreamQuestion(question)) })
+    } catch (err) {
+      outbox.reply(question.id, { error: deps.refusalCode(err) })
     }
   }
 
@@ -60,9 +69,9 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
     }
     for (const id of message.cancel) standing.remove(id)
     outbox.expect(message.questions.length)
-    for (const [i, question] of message.questions.entries()) {
-      if (i < QUESTIONS_PER_MESSAGE_MAX) take(question, stateOf)
-      else outbox.reply(question.id, { case: 'error', value: 'request_too_large' })
+    for (const question of message.questions.slice(0, QUESTIONS_PER_MESSAGE_MAX)) take(question, stateOf)
+    for (const { id } of message.questions.slice(QUESTIONS_PER_MESSAGE_MAX)) {
+      outbox.reply(id, { error: 'request_too_large' })
     }
   })
   call.on('end', drain)
@@ -70,8 +79,6 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   for (const event of ['cancelled', 'close', 'error']) call.on(event, () => standing.clear())
   return { drain }
 }
-
-const decision = (answer: Answer): Outcome => ({ case: 'decision', value: writeAnswer(answer) })
 
 /** The standing questions of one stream, by the ids that its caller chose. */
 function createStandingTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' | 'refusalCode'>) {
@@ -101,8 +108,8 @@ function createStandingTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' |
       const cancel = deps.standing.ask({
         token,
         question: readStreamQuestion(question),
-        onAnswer: (answer) => say(decision(answer)),
-        onError: (err) => say({ case: 'error', value: deps.refusalCode(err) }),
+        onAnswer: (answer) => say({ answer }),
+        onError: (err) => say({ error: deps.refusalCode(err) }),
       })
       endings.set(id, () => {
         cancel()

@@ -2,21 +2,11 @@
 import { createServer } from 'node:net'
 import { toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
-import {
-  Metadata,
-  Server,
-  ServerCredentials,
-  type ServerDuplexStream,
-  type ServerUnaryCall,
-  type sendUnaryData,
-} from '@grpc/grpc-js'
+import { Metadata, Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js'
 import { ReflectionService } from '@grpc/reflection'
 import { HealthImplementation } from 'grpc-health-check'
 import {
   type DecideRequest,
-  type DecideResponse,
-  type DecideStreamRequest,
-  type DecideStreamResponse,
   DecisionService,
   file_portcullis_v1_decision,
 } from '../../proto/gen/portcullis/v1/decision_pb.ts'
@@ -25,11 +15,13 @@ import { StartError } from '../process/exit.ts'
 import { serviceDefinition } from '../process/grpc.ts'
 import { formatAddress, isLoopback, type ListenAddress, listenError } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
+import { createAnswerEncoder } from './grpc-answers.ts'
 import type { AuthenticateCaller } from './grpc-callers.ts'
-import { readRequest, writeAnswer } from './grpc-messages.ts'
+import { readRequest } from './grpc-messages.ts'
+import type { StreamCall } from './grpc-outbox.ts'
 import { type OpenStream, serveStream } from './grpc-stream.ts'
 import type { ReloadedTls } from './grpc-tls.ts'
-import type { AnswerQuestion } from './questions.ts'
+import type { Answer, AnswerQuestion } from './questions.ts'
 import type { StandingQuestions } from './standing.ts'
 import { asRefusal, isFault, Refusal, STATUS } from './status.ts'
 
@@ -37,8 +29,6 @@ const MESSAGE_BYTES_MAX = 1_048_576
 const DRAIN_TIMEOUT_MS = 5_000
 const STREAMS_MAX = 10_000
 const RECHECK_INTERVAL_MS = 30_000
-
-type DecideStreamCall = ServerDuplexStream<DecideStreamRequest, DecideStreamResponse>
 
 export type GrpcDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
@@ -96,7 +86,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
     if (isFault(refusal.code)) deps.log.error({ event: 'request_failed', code: refusal.code, err: refusal.cause })
     return refusal
   }
-  function open(call: DecideStreamCall): void {
+  function open(call: StreamCall): void {
     if (streams.size >= STREAMS_MAX) throw new Refusal('request_too_large', 'too many streams are open')
     const stream = serveStream(call, { ...deps, refusalCode: (err) => refusalOf(err).code })
     streams.add(stream)
@@ -108,15 +98,21 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
       })
     }
   }
-  const refuse = (call: DecideStreamCall, err: unknown): void => void call.emit('error', grpcError(refusalOf(err)))
-  server.addService(serviceDefinition(DecisionService), {
-    decide(call: ServerUnaryCall<DecideRequest, DecideResponse>, done: sendUnaryData<DecideResponse>) {
+  const refuse = (call: StreamCall, err: unknown): void => void call.emit('error', grpcError(refusalOf(err)))
+  const definition = serviceDefinition(DecisionService)
+  const encode = createAnswerEncoder()
+  const service = {
+    decide: { ...definition.decide, responseSerialize: encode.one },
+    decideStream: { ...definition.decideStream, responseSerialize: encode.all },
+  }
+  server.addService(service, {
+    decide(call: ServerUnaryCall<DecideRequest, Answer>, done: sendUnaryData<Answer>) {
       decide(call, deps).then(
-        (response) => done(null, response),
+        (answer) => done(null, answer),
         (err: unknown) => done(grpcError(refusalOf(err))),
       )
     },
-    decideStream(call: DecideStreamCall) {
+    decideStream(call: StreamCall) {
       const admitted = deps.authenticate === null ? Promise.resolve() : deps.authenticate(call)
       admitted.then(() => open(call)).catch((err: unknown) => refuse(call, err))
     },
@@ -125,7 +121,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
 }
 
 /** Ends a stream whose caller may no longer call: it can open another with a newer token. */
-function recheck(call: DecideStreamCall, stream: OpenStream, deps: ServiceDeps): () => void {
+function recheck(call: StreamCall, stream: OpenStream, deps: ServiceDeps): () => void {
   const timer = setInterval(() => {
     deps.authenticate?.(call).catch((err: unknown) => {
       if (!isFault(asRefusal(err).code)) stream.drain()
@@ -135,15 +131,12 @@ function recheck(call: DecideStreamCall, stream: OpenStream, deps: ServiceDeps):
   return () => clearInterval(timer)
 }
 
-async function decide(
-  call: ServerUnaryCall<DecideRequest, DecideResponse>,
-  deps: ServiceDeps,
-): Promise<DecideResponse> {
+async function decide(call: ServerUnaryCall<DecideRequest, Answer>, deps: ServiceDeps): Promise<Answer> {
   await deps.authenticate?.(call)
   const { request } = call
   if (request.token === '') throw new Refusal('request_invalid', 'token is empty')
   const question = readRequest(request)
-  return writeAnswer(await deps.answer(await deps.recognize(request.token), question))
+  return deps.answer(await deps.recognize(request.token), question)
 }
 
 /** The problem code travels in the trailer `portcullis-problem`. */
