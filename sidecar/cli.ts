@@ -6,12 +6,16 @@ import { ConfigError, EXIT_USAGE, runCommand } from '../pdp/process/exit.ts'
 import { createLog } from '../pdp/process/log.ts'
 import { openLogOutput } from '../pdp/process/log-output.ts'
 import { createShutdown } from '../pdp/process/shutdown.ts'
+import { parseJws } from '../pdp/token/jws.ts'
 import type { Asked, AskedRequest } from './ask-about.ts'
 import { loadConfig, loadRouteFile, readConfig, SETTINGS, type SidecarFlags } from './config.ts'
 import type { Explanation } from './explain.ts'
 
 /** Above the time that requests under way are given (limits.ts). */
 const SHUTDOWN_TIMEOUT_MS = 30_000
+
+/** As the verifier bounds it. */
+const TOKEN_CHARS_MAX = 16_384
 
 type Io = NodeJS.Process
 type WithdrawOptions = { readonly control: string; readonly seconds: string }
@@ -69,6 +73,10 @@ function addCommands(program: Command, io: Io): void {
   program
     .command('explain <method> <url>')
     .description('Say which route a request takes and what is asked about it, and with a token what comes out.')
+    .addHelpText(
+      'after',
+      '\nEnds with 0 when the request could go on, 1 when it is refused, 64 for a mistake in the file or the options.',
+    )
     .option('-f, --file <path>', 'the route file', 'portcullis.yaml')
     .option('--claim <name=value>', 'a claim of the token; without any, there is no token', collect, [])
     .option('--header <name: value>', 'a header field of the request', collect, [])
@@ -155,20 +163,26 @@ async function explain(
     ...(options.body !== undefined && { body: options.body }),
   })
   io.stdout.write(`${describeExplanation(explanation).join('\n')}\n`)
+  if (explanation.refusal !== null) io.exitCode = 1
   if (token === null) return
   const asked = await ask({ method: method.toUpperCase(), url, token, headers, body: options.body ?? null }, options)
   io.stdout.write(`verdict     ${asked.verdict}\nreason      ${asked.reason}\n`)
-  if (!asked.allowed) io.exitCode = 1
+  io.exitCode = asked.allowed ? 0 : 1
 }
 
 /** A token on the command line would be there for every process to read. */
-const readToken = (path: string): string => readFileSync(path === '-' ? 0 : path, 'utf8').trim()
+function readToken(path: string): string {
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8').trim()
+  } catch (err) {
+    throw new ConfigError([`The token cannot be read: ${err instanceof Error ? err.message : path}`])
+  }
+}
 
-/** For the questions alone; whether they are true is the verdict's. */
+/** For the questions alone; whether they are true, and this a token at all, is the verdict's. */
 function claimsOf(token: string): [string, string][] {
-  const payload: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString() || '{}')
-  if (typeof payload !== 'object' || payload === null) return []
-  return Object.entries(payload).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+  const claims = parseJws(token, TOKEN_CHARS_MAX)?.payload ?? {}
+  return Object.entries(claims).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
 }
 
 async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<Asked> {

@@ -103,17 +103,30 @@ describe('explain', () => {
       'route       GET /invoices/{id}\nparameter   id = 7\nasks        viewer invoice:7\n',
     ],
     [['GET', '/public/x'], 'route       GET /public/**\npublic      forwarded without a question\n'],
-    [['GET', '/nothing'], 'route       none\nrefused     404 route_unknown: no route has this path\n'],
-    [
-      ['get', 'http://other.test/public/x'],
-      'route       none\nrefused     421 host_unknown: other.test is not served\n',
-    ],
     [
       ['POST', '/invoices', '--claim', 'sub=a', '--body', '{"org":"acme"}'],
       'route       POST /invoices\nasks        creator organization:acme\n',
     ],
   ])('%j', (args, stdout) => {
     expect(cli(['explain', ...args, '--file', good])).toMatchObject({ status: 0, stdout })
+  })
+
+  test.each([
+    [['GET', '/nothing'], 'route       none\nrefused     404 route_unknown: no route has this path\n'],
+    [
+      ['get', 'http://other.test/public/x'],
+      'route       none\nrefused     421 host_unknown: other.test is not served\n',
+    ],
+    [
+      ['GET', '/invoices/7'],
+      'route       GET /invoices/{id}\nparameter   id = 7\nrefused     401 token_missing: this route needs an access token\n',
+    ],
+    [
+      ['POST', '/invoices', '--claim', 'sub=a', '--body', '{}'],
+      'route       POST /invoices\nrefused     400 request_invalid: body.org must be there exactly once\n',
+    ],
+  ])('%j is refused, and ends with 1', (args, stdout) => {
+    expect(cli(['explain', ...args, '--file', good])).toMatchObject({ status: 1, stdout })
   })
 })
 
