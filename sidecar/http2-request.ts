@@ -102,10 +102,19 @@ export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly 
     if (head === null || stream.headersSent || stream.destroyed || stream.closed) return
     try {
       stream.respond(head, { endStream, waitForTrailers: !endStream })
+      if (endStream) setImmediate(letGo)
     } catch (err) {
       // The upstream's fields cannot be sent on.
       stream.destroy(err instanceof Error ? err : new Error(String(err)))
     }
+  }
+
+  /** RFC 9113 section 8.1: the answer is whole, and what is left of the request is not wanted. */
+  function letGo(): void {
+    if (stream.destroyed) return
+    if (stream.state.remoteClose === 0) stream.close(constants.NGHTTP2_NO_ERROR)
+    // What came already must be read, or the stream is never over.
+    stream.resume()
   }
 
   stream.on('wantTrailers', () => {
@@ -114,6 +123,8 @@ export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly 
     try {
       // Without any, an empty DATA frame ends the stream.
       stream.sendTrailers(trailers)
+      // They are sent from an immediate of the library's, which comes before this one.
+      setImmediate(letGo)
     } catch {
       // They hold what no field may hold, or the stream is over.
       stream.close(constants.NGHTTP2_INTERNAL_ERROR)

@@ -176,7 +176,13 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   })
   stream.on('error', (err) => finish(causeOf(err, stream)))
   stream.on('close', () => finish(new Error('the upstream ended the exchange')))
-  stream.on('wantTrailers', () => stream.sendTrailers(Object.fromEntries(trailers())))
+  stream.on('wantTrailers', () => {
+    try {
+      stream.sendTrailers(Object.fromEntries(trailers()))
+    } catch (err) {
+      finish(err instanceof Error ? err : new Error(String(err)))
+    }
+  })
   if (body === null) return
   // An upload may take long; what it is waited for comes after.
   if (!Buffer.isBuffer(body)) body.on('data', () => void (over || late?.refresh()))

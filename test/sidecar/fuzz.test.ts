@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fuzz, gateOf, WITH_REST, WITHOUT_REST } from './fuzz/differential.ts'
+import { openHttp2Gate } from './fuzz/over-http2.ts'
 import { pick, seeded } from './fuzz/targets.ts'
 import { type Harness, startHarness } from './support/harness.ts'
 import { tuples } from './support/pdp.ts'
+import { headers, type Pair, pseudo, sendFrames } from './support/raw-http2.ts'
 
 describe('differential fuzz (short; npm run fuzz is the long one)', () => {
   test.each([
@@ -10,6 +12,14 @@ describe('differential fuzz (short; npm run fuzz is the long one)', () => {
     ['without', WITHOUT_REST],
   ])('finds no handler that ran for another route, %s **', async (_name, paths) => {
     const { bypasses, sent } = await fuzz({ paths, gate: gateOf(paths), count: 2_000, seed: 11 })
+    expect(bypasses).toEqual([])
+    expect(sent).toBeGreaterThan(100)
+  })
+
+  test('finds none of requests over HTTP/2 either', async () => {
+    const over2 = await openHttp2Gate(WITH_REST)
+    const { bypasses, sent } = await fuzz({ paths: WITH_REST, gate: over2.gate, count: 400, seed: 13 })
+    await over2.close()
     expect(bypasses).toEqual([])
     expect(sent).toBeGreaterThan(100)
   })
@@ -55,6 +65,22 @@ describe('header fuzz', () => {
       const fields = Array.from({ length: 12 }, () => `${mutate(pick(random, [...NAMES, ...MORE]))}: evil-${round}`)
       const listed = random() < 0.3 ? [`Connection: ${mutate(pick(random, NAMES))}`] : []
       expect((await h.send('GET /a', { token, fields: [...fields, ...listed] })).status).toBe(200)
+      expect(JSON.stringify(h.upstream.reached[0]?.rawHeaders)).not.toContain('evil')
+    }
+  })
+
+  test('the same holds over HTTP/2', async () => {
+    const random = seeded(6)
+    const mutate = (name: string): string =>
+      [...name].map((one) => (one === '-' ? pick(random, ['_', '.', '-', '!']) : one)).join('')
+    const own: Pair[] = [...pseudo('GET', '/a'), ['authorization', `Bearer ${token}`]]
+    for (let round = 0; round < 60; round += 1) {
+      h.upstream.reached.length = 0
+      const fields = Array.from(
+        { length: 12 },
+        (): Pair => [mutate(pick(random, [...NAMES, ...MORE])), `evil-${round}`],
+      )
+      expect((await sendFrames(h.port, headers(1, [...own, ...fields]))).status).toBe(200)
       expect(JSON.stringify(h.upstream.reached[0]?.rawHeaders)).not.toContain('evil')
     }
   })

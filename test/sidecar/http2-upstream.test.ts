@@ -123,6 +123,28 @@ describe('an upstream that speaks HTTP/2', () => {
     expect(up.sessions.size).toBe(1)
   })
 
+  test('may answer before the request has ended, and the rest of that is neither taken nor kept', async () => {
+    await h.close()
+    h = await startHarness({ routes: ROUTES, limits: { connectionsMax: 3 } })
+    use(`http://127.0.0.1:${up.port}`)
+    session.destroy()
+    session = openSession(h.port)
+    up.handle = (stream) => {
+      stream.respond({ ':status': 200 })
+      stream.end('early')
+    }
+    for (let at = 0; at < 10; at += 1) {
+      const stream = session.request({ ':method': 'POST', ':path': '/public/x', ':authority': 'app.test' })
+      stream.write(Buffer.alloc(300_000))
+      let body = ''
+      stream.on('data', (chunk) => {
+        body += chunk
+      })
+      await once(stream, 'close')
+      expect([body, stream.rstCode]).toEqual(['early', 0])
+    }
+  })
+
   test('is told when the client gives up', async () => {
     let code = 0
     up.handle = (stream) => {

@@ -85,6 +85,19 @@ describe('a request over HTTP/2', () => {
     expect(h.upstream.reached.map(({ body }) => body)).toEqual(['{"org":"acme"}'])
   })
 
+  test.each([0, 1])('whose JSON body is too large is 413, and leaves nothing behind: %#', async (declared) => {
+    const body = JSON.stringify({ org: 'x'.repeat(200_000) })
+    const length = declared === 1 ? { 'content-length': String(body.length) } : {}
+    const headers = { ...(await bearer()), 'content-type': 'application/json', ...length }
+    for (let at = 0; at < 5; at += 1)
+      expect(await ask(session, 'POST /invoices', { headers, body })).toMatchObject({ status: 413, reset: 0 })
+  })
+
+  test.each([204, 205, 304])('may be answered with %i, which has no body', async (status) => {
+    h.upstream.handle = (_req, res) => void setTimeout(() => res.writeHead(status, { etag: '"a"' }).end(), 10)
+    expect(await ask(session, 'GET /public/x')).toMatchObject({ status, body: '', reset: 0 })
+  })
+
   test('with trailers passes on those that it announced, without anybody’s word for who asks', async () => {
     let seen: readonly string[] = []
     h.upstream.handle = (req, res) => {

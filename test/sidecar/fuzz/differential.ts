@@ -12,7 +12,8 @@ import { type Framework, HANDLER, startFrameworks } from './frameworks.ts'
 import { type Random, randomTarget, seeded } from './targets.ts'
 
 /** The path of the route that the request takes, and the bytes that are forwarded; null: nothing is. */
-export type Gate = (target: string) => { readonly path: string; readonly forwarded: string } | null
+type Passed = { readonly path: string; readonly forwarded: string }
+export type Gate = (target: string) => Passed | null | Promise<Passed | null>
 export type FuzzReport = {
   readonly targets: number
   readonly forwarded: number
@@ -82,7 +83,7 @@ export async function fuzz(options: {
 
   async function attempt(random: Random): Promise<void> {
     const target = randomTarget(random)
-    const passed = options.gate(target)
+    const passed = await options.gate(target)
     if (passed === null) return
     forwarded += 1
     // The same bytes get the same answer.
