@@ -1,6 +1,6 @@
 /** The gate as it stands in a Pod: its containers and volumes, with every default said so that they can be compared. */
 import { PORTS_COUNT_MAX, PREFIX } from './annotations.ts'
-import type { InjectorConfig } from './injector-config.ts'
+import type { InjectorConfig, SecretKey } from './injector-config.ts'
 import type { JsonObject } from './json.ts'
 
 /** Container and volume names with this prefix are ours. */
@@ -26,7 +26,6 @@ export const TOKEN_PATH = '/var/run/secrets/portcullis'
 const TOKEN_AUDIENCE = 'portcullis-pdp'
 // Where admission would mount the app's own API token: a place that is taken stays free of it.
 const API_TOKEN_PATH = '/var/run/secrets/kubernetes.io/serviceaccount'
-const SECRET_SETTINGS = { REDIS_URL: 'redis-url', PORTCULLIS_DPOP_NONCE_SECRET: 'dpop-nonce-secret' } as const
 
 export type Gate = {
   readonly name: string
@@ -95,7 +94,8 @@ function containerOf(
       { name: 'PORTCULLIS_SIDECAR_CONTROL', value: `${CONTROL_PATH}/${gate.name}.sock` },
       // For issuers behind certificates of their own; what speaks to the PDP and the app is told in the route file.
       ...(config.authorities === null ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: `${AUTHORITIES_PATH}/ca.crt` }]),
-      ...(config.secret === null ? [] : secretSettings(config.secret)),
+      ...fromSecret('REDIS_URL', config.redis),
+      ...fromSecret('PORTCULLIS_DPOP_NONCE_SECRET', config.dpopNonces),
     ],
     startupProbe: probe('/startz', gate.adminPort, { periodSeconds: 1, failureThreshold: 60 }),
     readinessProbe: probe('/readyz', gate.adminPort, { periodSeconds: 5, failureThreshold: 2 }),
@@ -127,12 +127,9 @@ function containerOf(
   }
 }
 
-function secretSettings(secret: string): readonly JsonObject[] {
-  return Object.entries(SECRET_SETTINGS).map(([name, key]) => ({
-    name,
-    valueFrom: { secretKeyRef: { name: secret, key, optional: true } },
-  }))
-}
+/** Not optional: without what all replicas share, each would take a proof once more. */
+const fromSecret = (name: string, secret: SecretKey | null): readonly JsonObject[] =>
+  secret === null ? [] : [{ name, valueFrom: { secretKeyRef: { name: secret.name, key: secret.key } } }]
 
 function probe(path: string, port: number, every: { periodSeconds: number; failureThreshold: number }): JsonObject {
   return { httpGet: { path, port, scheme: 'HTTP' }, timeoutSeconds: 1, successThreshold: 1, ...every }

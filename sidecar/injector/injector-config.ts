@@ -5,6 +5,8 @@ import { ConfigError } from '../../pdp/process/exit.ts'
 import { LOG_LEVELS, type LogLevel } from '../../pdp/process/log.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
+/** In a Secret of the Pod's namespace, without which the gate does not start. */
+export type SecretKey = { readonly name: string; readonly key: string }
 export type InjectorConfig = {
   /** Of the gate's container. */
   readonly image: string
@@ -16,8 +18,10 @@ export type InjectorConfig = {
   readonly resources: JsonObject
   /** ConfigMap of the Pod's namespace with the PDP's authorities; null: the system's. */
   readonly authorities: string | null
-  /** Secret of the Pod's namespace with what all replicas share: redis-url, dpop-nonce-secret; null: none. */
-  readonly secret: string | null
+  /** URL of the Redis that remembers DPoP proofs for all replicas; null: each gate remembers its own. */
+  readonly redis: SecretKey | null
+  /** What seals DPoP nonces, the same for all replicas; null: each gate makes its own. */
+  readonly dpopNonces: SecretKey | null
   /** Secrets of the Pod's namespace with which the gate's image is pulled. */
   readonly imagePullSecrets: readonly string[]
   readonly logLevel: LogLevel
@@ -27,6 +31,7 @@ const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'] as const
 // One name, with a tag or a digest: an image without either is whatever was pushed last.
 const IMAGE = /^[a-z0-9][a-z0-9._/:-]*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})$/
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
+const KEY = /^[-._A-Za-z0-9]{1,253}$/
 const PULL_SECRETS_COUNT_MAX = 8
 const READERS = {
   image: (value) =>
@@ -40,7 +45,8 @@ const READERS = {
       : fail('must be a user id above 0, or null'),
   resources: (value) => (isObject(value) ? value : fail('must be an object')),
   authorities: (value) => readName(value, 'ConfigMap'),
-  secret: (value) => readName(value, 'Secret'),
+  redis: readSecretKey,
+  dpopNonces: readSecretKey,
   imagePullSecrets: (value) => readNames(value ?? []),
   logLevel: (value) =>
     LOG_LEVELS.find((level) => level === (value ?? 'info')) ?? fail(`must be ${LOG_LEVELS.join(', ')}`),
@@ -78,7 +84,8 @@ export function parseInjectorConfig(text: string, path: string): InjectorConfig 
     runAsUser: read('runAsUser'),
     resources: read('resources') ?? {},
     authorities: read('authorities'),
-    secret: read('secret'),
+    redis: read('redis'),
+    dpopNonces: read('dpopNonces'),
     imagePullSecrets: read('imagePullSecrets') ?? [],
     logLevel: read('logLevel') ?? 'info',
   }
@@ -100,6 +107,14 @@ function parseYaml(text: string, path: string): JsonObject {
 function readName(value: Json | undefined, kind: string): string | null {
   if (value === null || value === undefined) return null
   return typeof value === 'string' && NAME.test(value) ? value : fail(`must be the name of a ${kind}, or null`)
+}
+
+function readSecretKey(value: Json | undefined): SecretKey | null {
+  if (value === null || value === undefined) return null
+  const { name, key, ...rest } = isObject(value) ? value : {}
+  if (typeof name !== 'string' || typeof key !== 'string' || Object.keys(rest).length > 0)
+    return fail('must be an object with name and key of a Secret, or null')
+  return NAME.test(name) && KEY.test(key) ? { name, key } : fail('must name a Secret and a key in it, or be null')
 }
 
 function readNames(value: Json): readonly string[] {

@@ -98,6 +98,13 @@ describe('values that are refused', () => {
     ['an issuer without https', 'pdp.issuer=http://id.example.com'],
     ['an issuer with a path', 'pdp.issuer=https://id.example.com/x'],
     ['a caBundle that is no PEM', 'injector.certificates.caBundle=abc'],
+    ['a misspelt name of a reference', 'pdp.redis.secret=redis'],
+    ['a reference without a key', 'pdp.database.key='],
+    ['a source of entitlements without https', 'pdp.entitlementSource.url=http://billing.example.com'],
+    ['a source of entitlements with a user', 'pdp.entitlementSource.url=https://a:b@billing.example.com'],
+    ['a misspelt setting of the gate', 'injector.gate.dpopNonce.secretName=x'],
+    ['a log level that is none', 'injector.gate.logLevel=loud'],
+    ['a pull secret that is an object', 'injector.gate.imagePullSecrets[0].name=registry'],
     ['no replica', 'pdp.replicas=0'],
     ['a gate as root', 'injector.gate.runAsUser=0'],
     ['a webhook that waits for a minute', 'injector.webhook.timeoutSeconds=60'],
@@ -114,6 +121,11 @@ describe('values that are refused', () => {
     ['no issuer', 'pdp.issuer=', 'pdp.issuer'],
     ['no Secret for the PDP', 'pdp.secretName=', 'pdp.secretName'],
     ['no authority', 'injector.certificates.caBundle=', 'injector.certificates.caBundle'],
+    [
+      'no token for the source of entitlements',
+      'pdp.entitlementSource.url=https://billing.example.com',
+      'pdp.entitlementSource.secretName',
+    ],
   ])('%s', (_what, set, name) => {
     expect(() => render(`${CHART}/ci/minimal-values.yaml`, '--set', set)).toThrow(name)
   })

@@ -14,6 +14,7 @@ import { parseRouteFile } from '../../../sidecar/route-file.ts'
 import { INJECTION_ATTACKS } from '../../attacks/kubernetes.ts'
 import { CONFIG } from './pods.ts'
 
+const SECRET = { name: 'shared', key: 'key' }
 const CHART = 'charts/portcullis'
 const read = (...path: readonly string[]): string => readFileSync(join(CHART, ...path), 'utf8')
 const templates = readdirSync(join(CHART, 'templates')).filter((name) => name.endsWith('.yaml'))
@@ -37,7 +38,7 @@ describe('each setting of', () => {
     PORTCULLIS_SIDECAR_ADMIN_LISTEN: '--admin-listen=',
   }
   test.each(SIDECAR_SETTINGS)('the sidecar is made by the injector: %s', (name) => {
-    const [gate] = buildGates(['http'], { ...CONFIG, secret: 'shared', authorities: 'ca' })
+    const [gate] = buildGates(['http'], { ...CONFIG, redis: SECRET, dpopNonces: SECRET })
     const variables = listAt(gate?.container.env, 'env').map((item) => objectAt(item, 'env').name)
     const args = listAt(gate?.container.args, 'args').map(String)
     const flag = byArgument[name]

@@ -74,7 +74,7 @@ describe('inject', () => {
   test('says every mistake of the settings at once', () => {
     const wrong = file(
       'wrong.yaml',
-      'image: gate\nnativeSidecars: maybe\nrunAsUser: 0\nresources: 7\nauthorities: A_B\nsecret: A_B\nimagePullSecrets: [A_B]\nlogLevel: loud\nimagePullPolicy: Once\nextra: 1\n',
+      'image: gate\nnativeSidecars: maybe\nrunAsUser: 0\nresources: 7\nauthorities: A_B\nredis: {name: A_B, key: x}\ndpopNonces: {name: a}\nimagePullSecrets: [A_B]\nlogLevel: loud\nimagePullPolicy: Once\nextra: 1\n',
     )
     const { status, stderr } = sidecar(['inject', '-', '--config', wrong], DEPLOYMENT)
     expect(status).toBe(64)
@@ -84,7 +84,8 @@ describe('inject', () => {
       'runAsUser',
       'resources',
       'authorities',
-      'secret',
+      'redis',
+      'dpopNonces',
       'imagePullSecrets',
       'logLevel',
       'imagePullPolicy',

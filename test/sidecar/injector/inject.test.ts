@@ -90,7 +90,13 @@ describe('an app with one named port', () => {
 })
 
 test('settings add the authorities and the secrets that all replicas share, and a Pod with them is recognised', () => {
-  const config = { ...CONFIG, authorities: 'pdp-ca', secret: 'gate-secrets', logLevel: 'warn' as const }
+  const config = {
+    ...CONFIG,
+    authorities: 'pdp-ca',
+    redis: { name: 'redis', key: 'url' },
+    dpopNonces: { name: 'gates', key: 'nonces' },
+    logLevel: 'warn' as const,
+  }
   const pod = injected(podWith({}), 'enabled', config)
   expect(pod).toMatchObject({
     spec: {
@@ -100,11 +106,11 @@ test('settings add the authorities and the secrets that all replicas share, and 
             { name: 'PORTCULLIS_LOG_LEVEL', value: 'warn' },
             { name: 'PORTCULLIS_SIDECAR_CONTROL', value: '/run/portcullis/portcullis-gate.sock' },
             { name: 'NODE_EXTRA_CA_CERTS', value: '/etc/portcullis/authorities/ca.crt' },
+            { name: 'REDIS_URL', valueFrom: { secretKeyRef: { name: 'redis', key: 'url' } } },
             {
-              name: 'REDIS_URL',
-              valueFrom: { secretKeyRef: { name: 'gate-secrets', key: 'redis-url', optional: true } },
+              name: 'PORTCULLIS_DPOP_NONCE_SECRET',
+              valueFrom: { secretKeyRef: { name: 'gates', key: 'nonces' } },
             },
-            { name: 'PORTCULLIS_DPOP_NONCE_SECRET', valueFrom: { secretKeyRef: { key: 'dpop-nonce-secret' } } },
           ],
         },
       ],

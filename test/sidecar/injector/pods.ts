@@ -10,7 +10,8 @@ export const CONFIG: InjectorConfig = {
   runAsUser: 65_532,
   resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { memory: '256Mi' } },
   authorities: null,
-  secret: null,
+  redis: null,
+  dpopNonces: null,
   imagePullSecrets: [],
   logLevel: 'info',
 }
