@@ -1,11 +1,12 @@
 /** One permission check: relationships and memberships, or a permission key of a role. Everything else is a denial. */
 import { PdpError } from '../errors.ts'
 import type { PermissionCheck, Reason, ReasonCode } from '../pdp.ts'
-import type { LogId, Membership } from '../store/contracts.ts'
+import type { LogId } from '../store/contracts.ts'
+import { Explanation, groupSteps } from './explanation.ts'
 import { MEMBERSHIP_RELATIONS } from './membership.ts'
 import type { Model } from './model.ts'
 import { isName, typeOf } from './names.ts'
-import { groupSteps, RelationCheck } from './relations.ts'
+import { RelationCheck, type Way } from './relations.ts'
 import { type HeldGrant, heldPermissions } from './roles.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
@@ -29,6 +30,12 @@ export type Answer = {
 const NOTHING_HELD = denied('none')
 const SUSPENDED = denied('membership_suspended')
 const UNKNOWN_RELATION = denied('unknown_relation')
+const ALLOWED: { readonly [W in Way]: Answer } = {
+  tuple: { allowed: true, code: 'tuple' },
+  membership: { allowed: true, code: 'membership' },
+  group: { allowed: true, code: 'group' },
+  model: { allowed: true, code: 'model' },
+}
 
 function denied(code: ReasonCode): Answer {
   return { allowed: false, code }
@@ -43,7 +50,7 @@ export function answerCheck(view: View, model: Model, asked: Asked, check: Permi
 
 function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck): Answer | undefined {
   const node = view.organization(asked.organization)
-  const membership = membershipOf(view, asked)
+  const membership = view.membership(asked.organization, asked.subject)
   const { resource } = check
   const app = resource.startsWith('app:')
   const own = resource.startsWith('organization:') && resource === `organization:${asked.organization}`
@@ -53,7 +60,7 @@ function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck
   const byTuple = !app && (tier || isRelation(model, check))
   // Everything is looked at before giving up for want of rows, so that one load brings it all.
   const relation = byTuple
-    ? new RelationCheck({ view, log: asked.organization, model, subject: asked.subject, explain: false })
+    ? new RelationCheck({ view, log: asked.organization, model, subject: asked.subject, notes: null })
     : null
   const related: Truth = relation === null ? FALSE : visit(relation, asked, check)
   const role = byRole ? roleAnswer(view, asked, check) : NOTHING_HELD
@@ -62,7 +69,7 @@ function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck
   if (node === undefined || membership === undefined) return undefined
   // What is held here does not count, but what an ancestor or the environment grants does.
   if (membership !== null && membership.status !== 'active') return role?.allowed === false ? SUSPENDED : role
-  if (relation !== null && related === TRUE) return { allowed: true, code: relation.way }
+  if (relation !== null && related === TRUE) return ALLOWED[relation.way]
   if (role?.allowed === true) return role
   if (related === UNKNOWN || role === undefined) return undefined
   if (relation !== null && isName(check.relation)) return NOTHING_HELD
@@ -76,11 +83,6 @@ function visit(walk: RelationCheck, { meter }: Asked, { resource, relation }: Pe
   } finally {
     meter.tuplesCount += walk.tuplesCount
   }
-}
-
-/** Null for services and for people who are not members. */
-function membershipOf(view: View, { organization, subject }: Asked): Membership | null | undefined {
-  return subject.startsWith('user:') ? view.membership(organization, subject.slice('user:'.length)) : null
 }
 
 function isPermissionQuestion(model: Model, relation: string): boolean {
@@ -129,10 +131,11 @@ function relationReason(
   const nothing = { path: [], missing: [] }
   if (answer.code === 'membership_suspended' || answer.code === 'unknown_relation') return nothing
   if (!isName(check.relation) || typeOf(check.resource) === 'app') return nothing
-  const walk = new RelationCheck({ view, log: asked.organization, model, subject: asked.subject, explain: true })
+  const notes = new Explanation()
+  const walk = new RelationCheck({ view, log: asked.organization, model, subject: asked.subject, notes })
   try {
     walk.holds(check.resource, check.relation)
-    const { path, missing } = walk.explanation
+    const { path, missing } = notes.found
     return answer.allowed ? { path, missing: [] } : { path: [], missing }
   } catch (error) {
     // A denial is explained by more than it takes to decide it, which may be too much.

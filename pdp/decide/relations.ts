@@ -2,9 +2,11 @@
 import { PdpError } from '../errors.ts'
 import type { ReasonStep } from '../pdp.ts'
 import type { LogId } from '../store/contracts.ts'
+import { type Explanation, groupSteps } from './explanation.ts'
 import { MEMBERSHIP_RELATIONS } from './membership.ts'
 import type { Direct, Expression, Model } from './model.ts'
 import { typeOf } from './names.ts'
+import { Userset } from './usersets.ts'
 import { DEPTH_MAX, FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
 export const TUPLES_PER_CHECK_MAX = 10_000
@@ -13,15 +15,13 @@ export const TUPLES_PER_CHECK_MAX = 10_000
 export type Way = 'tuple' | 'membership' | 'group' | 'model'
 /** The relations being evaluated, innermost first: what makes cycles visible. */
 type Frame = { readonly object: string; readonly relation: string; readonly up: Frame | null; readonly depth: number }
-/** How an allow came about, innermost step first; and tuples, any one of which would turn the denial into an allow. */
-type Notes = { readonly path: ReasonStep[]; readonly missing: string[] }
 type Known = { readonly truth: Truth; readonly path: readonly ReasonStep[] }
 
-/** Missing tuples that are named at most. */
-const MISSING_MAX = 20
 const NO_STEPS: readonly ReasonStep[] = []
+/** Deeper than any frame. */
+const NOWHERE = DEPTH_MAX + 1
 
-/** One check. `way`, `tuplesCount` and what `explanation` says are read afterwards. */
+/** One check. `way` and `tuplesCount` are read afterwards. */
 export class RelationCheck {
   way: Way = 'tuple'
   /** Tuples looked at so far. */
@@ -30,29 +30,21 @@ export class RelationCheck {
   readonly #log: LogId
   readonly #model: Model
   readonly #subject: string
-  readonly #subjectType: string
   /** Results of this check that do not depend on a relation still being evaluated. */
   #known: Map<string, Known> | null = null
   /** The outermost frame that a cycle was cut at, as its depth; results below it depend on it. */
-  #cutAt = Number.POSITIVE_INFINITY
-  readonly #notes: Notes | null
+  #cutAt = NOWHERE
+  readonly #notes: Explanation | null
   /** Rows were missing somewhere. */
   #missing = false
 
-  constructor(options: { view: View; log: LogId; model: Model; subject: string; explain: boolean }) {
+  /** `notes`: where to note how the answer comes about, if that is asked for. */
+  constructor(options: { view: View; log: LogId; model: Model; subject: string; notes: Explanation | null }) {
     this.#view = options.view
     this.#log = options.log
     this.#model = options.model
     this.#subject = options.subject
-    this.#notes = options.explain ? { path: [], missing: [] } : null
-    // A userset asked about is only ever found by name: it is a subject of no type.
-    this.#subjectType = options.subject.includes('#') ? '' : typeOf(options.subject)
-  }
-
-  /** The chain from the resource to the subject, or what is missing; empty unless asked for. */
-  get explanation(): { readonly path: readonly ReasonStep[]; readonly missing: readonly string[] } {
-    const { path = [], missing = [] } = this.#notes ?? {}
-    return { path: path.toReversed(), missing: [...new Set(missing)].slice(0, MISSING_MAX) }
+    this.#notes = options.notes
   }
 
   /** @throws PdpError `evaluation_limit` past 25 levels or 10,000 tuples. */
@@ -75,8 +67,7 @@ export class RelationCheck {
     const relations = this.#model.size === 0 ? undefined : this.#model.get(typeOf(object))
     const expression = relations?.get(relation)
     if (relations !== undefined && expression === undefined && !this.#isTier(object, relation)) return FALSE
-    // A userset holds itself, whatever its relation says.
-    if (this.#subjectType === '' && this.#subject === `${object}#${relation}`) return TRUE
+    if (this.#isSubject(object, relation)) return TRUE
     for (let frame = up; frame !== null; frame = frame.up) {
       if (frame.object === object && frame.relation === relation) {
         this.#cutAt = Math.min(this.#cutAt, frame.depth)
@@ -88,20 +79,20 @@ export class RelationCheck {
     const name = up === null ? '' : `${object}#${relation}`
     const known = up === null ? undefined : this.#known?.get(name)
     if (known !== undefined) {
-      this.#notes?.path.push(...known.path)
+      this.#notes?.step(...known.path)
       return known.truth
     }
     const frame: Frame = { object, relation, up, depth }
     const outer = this.#cutAt
-    const mark = this.#notes?.path.length ?? 0
-    this.#cutAt = Number.POSITIVE_INFINITY
+    const mark = this.#notes?.stepsCount ?? 0
+    this.#cutAt = NOWHERE
     const result = expression === undefined ? this.#direct(frame, null) : this.#expression(frame, expression)
     // A result that leaned on a cycle cut further out may differ when asked from elsewhere.
     if (up !== null && result !== UNKNOWN && this.#cutAt >= depth) {
       this.#known ??= new Map()
-      this.#known.set(name, { truth: result, path: this.#notes?.path.slice(mark) ?? NO_STEPS })
+      this.#known.set(name, { truth: result, path: this.#notes?.stepsFrom(mark) ?? NO_STEPS })
     }
-    this.#cutAt = Math.min(outer, this.#cutAt >= depth ? Number.POSITIVE_INFINITY : this.#cutAt)
+    this.#cutAt = Math.min(outer, this.#cutAt >= depth ? NOWHERE : this.#cutAt)
     return result
   }
 
@@ -125,7 +116,7 @@ export class RelationCheck {
   #byRule(frame: Frame, rule: string, result: Truth): Truth {
     if (result !== TRUE) return result
     this.way = 'model'
-    this.#notes?.path.push({ rule: `${frame.object}#${frame.relation}: ${rule}` })
+    this.#notes?.step({ rule: `${frame.object}#${frame.relation}: ${rule}` })
     return TRUE
   }
 
@@ -141,8 +132,8 @@ export class RelationCheck {
   }
 
   #intersection(frame: Frame, parts: readonly Expression[]): Truth {
-    const steps = this.#notes?.path.length ?? 0
-    const missing = this.#notes?.missing.length ?? 0
+    const steps = this.#notes?.stepsCount ?? 0
+    const missing = this.#notes?.missingCount ?? 0
     let result: Truth = TRUE
     let deniedCount = 0
     for (const part of parts) {
@@ -155,30 +146,24 @@ export class RelationCheck {
     }
     if (deniedCount === 0) return result
     // One tuple can make good for one part only.
-    this.#forget(steps, deniedCount > 1 ? missing : null)
+    this.#notes?.forget(steps, deniedCount > 1 ? missing : null)
     return FALSE
   }
 
   #exclusion(frame: Frame, { base, subtract }: Extract<Expression, { kind: 'exclusion' }>): Truth {
-    const steps = this.#notes?.path.length ?? 0
-    const before = this.#notes?.missing.length ?? 0
+    const steps = this.#notes?.stepsCount ?? 0
+    const before = this.#notes?.missingCount ?? 0
     const held = this.#expression(frame, base)
     if (held === FALSE && this.#notes === null) return FALSE
-    const after = this.#notes?.missing.length ?? 0
-    const mark = this.#notes?.path.length ?? 0
+    const after = this.#notes?.missingCount ?? 0
+    const mark = this.#notes?.stepsCount ?? 0
     const excluded = this.#expression(frame, subtract)
     // What would make the exclusion true does not help, and what makes it true cannot be made good by a tuple.
-    this.#forget(mark, excluded === TRUE ? before : after)
+    this.#notes?.forget(mark, excluded === TRUE ? before : after)
     if (held === FALSE) return FALSE
-    if (excluded !== FALSE) this.#forget(steps, null)
+    if (excluded !== FALSE) this.#notes?.forget(steps, null)
     if (excluded === TRUE) return FALSE
     return held === UNKNOWN || excluded === UNKNOWN ? UNKNOWN : TRUE
-  }
-
-  #forget(steps: number, missing: number | null): void {
-    if (this.#notes === null) return
-    this.#notes.path.length = Math.min(this.#notes.path.length, steps)
-    if (missing !== null) this.#notes.missing.length = Math.min(this.#notes.missing.length, missing)
   }
 
   #from(frame: Frame, rule: Extract<Expression, { kind: 'from' }>): Truth {
@@ -190,7 +175,7 @@ export class RelationCheck {
       if (!rule.parents.types.has(typeOf(parent))) continue
       const truth = this.#relation(parent, rule.relation, frame)
       if (truth === TRUE) {
-        this.#notes?.path.push({ tuple: `${frame.object}#${rule.tupleset}@${parent}` })
+        this.#notes?.step({ tuple: `${frame.object}#${rule.tupleset}@${parent}` })
         return TRUE
       }
       if (truth === UNKNOWN) result = UNKNOWN
@@ -208,11 +193,11 @@ export class RelationCheck {
       const named = this.#view.has(this.#log, object, relation, this.#subject)
       if (named === TRUE) {
         this.way = 'tuple'
-        this.#notes?.path.push({ tuple: `${object}#${relation}@${this.#subject}` })
+        this.#notes?.step({ tuple: `${object}#${relation}@${this.#subject}` })
         return TRUE
       }
       result = named === UNKNOWN ? this.#unknown() : named
-      this.#notes?.missing.push(`${object}#${relation}@${this.#subject}`)
+      this.#notes?.miss(`${object}#${relation}@${this.#subject}`)
     }
     const usersets = this.#view.usersets(this.#log, object, relation)
     if (usersets === undefined) {
@@ -228,6 +213,12 @@ export class RelationCheck {
     return result
   }
 
+  /** A userset holds itself, whatever its relation says. */
+  #isSubject(object: string, relation: string): boolean {
+    const subject = this.#subject
+    return subject.length === object.length + 1 + relation.length && subject === `${object}#${relation}`
+  }
+
   #isTier(object: string, relation: string): boolean {
     if (!object.startsWith('organization:') || !MEMBERSHIP_RELATIONS.has(relation)) return false
     return object.length === 'organization:'.length + this.#log.length && object.endsWith(this.#log)
@@ -235,47 +226,52 @@ export class RelationCheck {
 
   /** Tiers come from memberships only; no tier implies another unless the model says so. */
   #tier(relation: string, allowed: Direct | null): Truth {
-    if (this.#subjectType !== 'user' || !this.#mayName(allowed)) return FALSE
-    const membership = this.#view.membership(this.#log, this.#subject.slice('user:'.length))
+    if (!this.#mayName(allowed)) return FALSE
+    const membership = this.#view.membership(this.#log, this.#subject)
     if (membership === undefined) return this.#unknown()
     if (membership?.status !== 'active' || (relation !== 'active_member' && relation !== membership.role)) return FALSE
     this.way = 'membership'
-    this.#notes?.path.push({ member: `organization:${this.#log}#${relation}@${this.#subject}` })
+    this.#notes?.step({ member: `organization:${this.#log}#${relation}@${this.#subject}` })
     return TRUE
   }
 
   #mayName(allowed: Direct | null): boolean {
     if (allowed === null) return true
-    if (this.#subjectType !== '') return allowed.types.has(this.#subjectType)
-    return allowed.usersets.has(usersetType(this.#subject))
+    if (!this.#subject.includes('#')) return allowed.types.has(typeOf(this.#subject))
+    return allowed.usersets.has(new Userset(this.#subject).type)
   }
 
-  #userset(frame: Frame, userset: string, allowed: Direct | null): Truth {
-    const hash = userset.indexOf('#')
-    if (hash < 0) {
-      const type = typeOf(userset)
-      if (allowed === null || type !== this.#subjectType || !allowed.wildcards.has(type)) return FALSE
+  #userset(frame: Frame, userset: Userset, allowed: Direct | null): Truth {
+    if (userset.isWildcard) {
+      if (allowed?.wildcards.has(userset.type) !== true || !this.#isOf(userset.type)) return FALSE
       this.way = 'tuple'
-      this.#notes?.path.push({ tuple: `${frame.object}#${frame.relation}@${userset}` })
+      this.#notes?.step({ tuple: `${frame.object}#${frame.relation}@${userset.text}` })
       return TRUE
     }
-    if (allowed !== null && !allowed.usersets.has(usersetType(userset))) return FALSE
-    const group = userset.startsWith('group:') && userset.endsWith('#member') && !this.#model.has('group')
-    const truth = group ? this.#group(userset) : this.#relation(userset.slice(0, hash), userset.slice(hash + 1), frame)
+    if (allowed !== null && !allowed.usersets.has(userset.type)) return FALSE
+    const truth =
+      userset.isGroup && !this.#model.has('group')
+        ? this.#group(userset)
+        : this.#relation(userset.object, userset.relation, frame)
     if (truth !== TRUE) return truth
     if (this.way === 'tuple') this.way = 'group'
-    this.#notes?.path.push({ tuple: `${frame.object}#${frame.relation}@${userset}` })
+    this.#notes?.step({ tuple: `${frame.object}#${frame.relation}@${userset.text}` })
     return TRUE
   }
 
+  /** A userset asked about is only ever found by name: it is a subject of no type. */
+  #isOf(type: string): boolean {
+    return this.#subject.startsWith(`${type}:`) && !this.#subject.includes('#')
+  }
+
   /** From the subject's side, so that a large group costs nothing. */
-  #group(userset: string): Truth {
+  #group(userset: Userset): Truth {
     const truth = this.#view.inGroup(this.#log, this.#subject, userset)
-    if (truth === FALSE) this.#notes?.missing.push(`${userset}@${this.#subject}`)
+    if (truth === FALSE) this.#notes?.miss(`${userset.text}@${this.#subject}`)
     if (truth !== TRUE) return truth === UNKNOWN ? this.#unknown() : truth
     this.way = 'group'
-    this.#notes?.path.push(
-      ...groupSteps(this.#view, this.#log, { subject: this.#subject, group: userset }).toReversed(),
+    this.#notes?.step(
+      ...groupSteps(this.#view, this.#log, { subject: this.#subject, group: userset.text }).toReversed(),
     )
     return TRUE
   }
@@ -284,36 +280,6 @@ export class RelationCheck {
     this.tuplesCount += tuples
     if (this.tuplesCount > TUPLES_PER_CHECK_MAX) throw limit(`more than ${TUPLES_PER_CHECK_MAX} tuples were visited`)
   }
-}
-
-/** The memberships that lead from a group down to the subject, nearest to the group first; the shortest chain there is. */
-export function groupSteps(
-  view: View,
-  log: LogId,
-  of: { readonly subject: string; readonly group: string },
-): readonly ReasonStep[] {
-  const below = new Map<string, string>()
-  const todo = [of.subject]
-  for (let at = todo.shift(); at !== undefined && !below.has(of.group); at = todo.shift()) {
-    for (const group of view.groups(log, at) ?? []) {
-      if (below.has(group)) continue
-      below.set(group, at)
-      todo.push(group)
-    }
-  }
-  const steps: ReasonStep[] = []
-  for (let at = of.group; at !== of.subject && steps.length <= DEPTH_MAX; ) {
-    const member = below.get(at)
-    if (member === undefined) break
-    steps.push({ tuple: `${at}@${member}` })
-    at = member
-  }
-  return steps
-}
-
-/** `group#member` of `group:x#member`. */
-function usersetType(userset: string): string {
-  return `${typeOf(userset)}${userset.slice(userset.indexOf('#'))}`
 }
 
 function limit(message: string): PdpError {

@@ -45,14 +45,12 @@ export function heldGrants(view: View, organization: string, subject: string): r
 
 /** Grants held in one organization, directly or through its own groups; none while the membership there is not active. */
 function grantsIn(view: View, log: LogId, subject: string): readonly RoleGrant[] | undefined {
-  if (subject.startsWith('user:')) {
-    const membership = view.membership(log, subject.slice('user:'.length))
-    if (membership === undefined) {
-      view.grants(log, subject)
-      return undefined
-    }
-    if (membership !== null && membership.status !== 'active') return []
+  const membership = view.membership(log, subject)
+  if (membership === undefined) {
+    view.grants(log, subject)
+    return undefined
   }
+  if (membership !== null && membership.status !== 'active') return []
   const direct = view.grants(log, subject)
   const above = view.closure(log, subject)
   if (direct === undefined || above === undefined) return undefined

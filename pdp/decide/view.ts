@@ -7,6 +7,7 @@ import type {
   RoleGrant,
   StoredManifest,
 } from '../store/contracts.ts'
+import type { Userset } from './usersets.ts'
 
 export const FALSE = 0
 export const TRUE = 1
@@ -28,16 +29,17 @@ export interface View {
   /** Is there a tuple object#relation@subject, with exactly this subject? */
   has(log: LogId, object: string, relation: string, subject: string): Truth
   /** Usersets (`type:id#relation`) and wildcards (`type:*`) of object#relation. */
-  usersets(log: LogId, object: string, relation: string): readonly string[] | undefined
+  usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined
   /** Plain objects of object#relation: the parents of `x from y`. Throws `evaluation_limit` when there are too many. */
   objects(log: LogId, object: string, relation: string): readonly string[] | undefined
   /** Groups (as `group:x#member`) that name the subject directly. */
   groups(log: LogId, subject: string): readonly string[] | undefined
-  /** Is the subject in the group (`group:x#member`), through any nesting? Throws `evaluation_limit` past DEPTH_MAX levels. */
-  inGroup(log: LogId, subject: string, group: string): Truth
+  /** Is the subject in a group that `usersets` showed, through any nesting? Throws `evaluation_limit` past DEPTH_MAX levels. */
+  inGroup(log: LogId, subject: string, group: Userset): Truth
   /** Groups that hold the subject, through any nesting. */
   closure(log: LogId, subject: string): Closure | undefined
-  membership(log: LogId, user: string): Membership | null | undefined
+  /** Null for a person who is not a member, and for every subject that is not `user:id`. */
+  membership(log: LogId, subject: string): Membership | null | undefined
   grants(log: LogId, subject: string): readonly RoleGrant[] | undefined
   organization(id: string): Organization | null | undefined
   manifests(): readonly StoredManifest[] | undefined

@@ -1,13 +1,16 @@
 /** What the memory store holds of one organization or of the environment. */
 import type {
+  Change,
   Entitlement,
   LogEntry,
+  LogId,
   Membership,
   Organization,
   OrganizationRole,
   RoleGrant,
   Standing,
   StoredManifest,
+  WriteContext,
 } from './contracts.ts'
 import { TupleIndex } from './tuple-index.ts'
 
@@ -36,10 +39,25 @@ export const emptyLog = (): MemoryLog => ({
 /** Where a new log stands. */
 export const START: Standing = { revision: 0, writeId: '0', entitlementVersion: 0, entitlementWriteId: '0' }
 
+/** One write as the log keeps it, which is smaller than its entries. */
+export type LogWrite = WriteContext & {
+  readonly revision: number
+  readonly writeId: string
+  readonly changes: readonly Change[]
+  /** Changes of the log before this write. */
+  readonly changesBefore: number
+  readonly atMs: number
+}
+
+export const entriesOf = (log: LogId, write: LogWrite): readonly LogEntry[] => {
+  const { changes, changesBefore: _, ...common } = write
+  return changes.map((change) => ({ log, ...common, change }))
+}
+
 export type MemoryState = {
   readonly standings: Map<string, Standing>
   readonly logs: Map<string, MemoryLog>
-  readonly entries: Map<string, LogEntry[]>
+  readonly writes: Map<string, LogWrite[]>
   /** `audience <uri>` or `type <name>` -> the app that first declared it */
   readonly claims: Map<string, string>
 }

@@ -2,23 +2,41 @@
 import type { NameSource } from './contracts.ts'
 import type { MemoryLog } from './memory-log.ts'
 
-/** Looks at the whole log: lists are asked seldom enough in a store of this kind. */
+/** Of tuples, as many names are looked at as the page holds; of memberships and grants, which are fewer, all. */
 export function namesIn(
   log: MemoryLog | undefined,
   source: NameSource,
   page: { readonly after: string | null; readonly countMax: number },
 ): readonly string[] {
-  const names = new Set<string>()
+  if (log === undefined) return []
   const prefix = source.kind === 'members' ? 'user:' : `${source.type}:`
-  for (const name of log === undefined ? [] : namesOf(log, source)) {
-    if (name.startsWith(prefix) && (page.after === null || name > page.after)) names.add(name)
+  const start = page.after === null || page.after < prefix ? prefix : page.after
+  const names: string[] = []
+  for (const name of namesFrom(log, source, start)) {
+    if (!name.startsWith(prefix) || names.length === page.countMax) break
+    if (name !== page.after) names.push(name)
   }
-  return [...names].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)).slice(0, page.countMax)
+  return names
 }
 
-function* namesOf(log: MemoryLog, { kind }: NameSource): Iterable<string> {
-  if (kind === 'members') for (const user of log.memberships.keys()) yield `user:${user}`
-  if (kind === 'grantees') for (const grant of log.grants.values()) yield grant.subject
-  if (kind === 'objects') for (const tuple of log.tuples.all()) yield tuple.object
-  if (kind === 'subjects') for (const tuple of log.tuples.all()) yield tuple.subject
+/** In key order, from `start` (inclusive) on. */
+function namesFrom(log: MemoryLog, { kind }: NameSource, start: string): Iterable<string> {
+  switch (kind) {
+    case 'objects':
+    case 'subjects':
+      return log.tuples.names(kind, start)
+    case 'members':
+      return sorted(
+        [...log.memberships.keys()].map((user) => `user:${user}`),
+        start,
+      )
+    case 'grantees':
+      return sorted(
+        [...log.grants.values()].map((grant) => grant.subject),
+        start,
+      )
+  }
 }
+
+const sorted = (names: readonly string[], start: string): readonly string[] =>
+  [...new Set(names.filter((name) => name >= start))].sort()

@@ -20,7 +20,11 @@ function addRowSets(log: MemoryLog, key: RowKey, found: Map<string, RowSet>): vo
     case 'set': {
       const subjects = log.tuples.subjects(key.object, key.relation)
       const complete = subjects.length <= SET_ROWS_MAX
-      found.set(name, { key, subjects: complete ? subjects : log.tuples.usersets(key.object, key.relation), complete })
+      found.set(name, {
+        key,
+        subjects: complete ? subjects : log.tuples.usersetRows(key.object, key.relation),
+        complete,
+      })
       break
     }
     case 'tuple': {

@@ -1,28 +1,40 @@
 /** What management asks across all organizations, in memory. */
-import type { HeldRole, LoggedGrant, Survey, TupleShape } from './contracts.ts'
+import type { GrantFilter, HeldRole, LoggedGrant, LogId, Survey, TupleShape } from './contracts.ts'
 import type { MemoryState } from './memory-log.ts'
 
 export function surveyOf(state: MemoryState): Survey {
   return {
     async roleGrants(filter, { after, countMax }) {
-      const { log, id, apps, role, subject } = filter
-      return grantsOf(state)
-        .filter((g) => after === null || g.log > after.log || (g.log === after.log && g.id > after.id))
-        .filter((g) => (log === undefined || g.log === log) && (id === undefined || g.id === id))
-        .filter((g) => apps === undefined || apps.includes(g.app))
-        .filter((g) => (role === undefined || g.role === role) && (subject === undefined || g.subject === subject))
-        .slice(0, countMax)
+      const found: LoggedGrant[] = []
+      for (const log of logsFrom(state, filter.log ?? after?.log ?? '')) {
+        if (found.length === countMax || (filter.log !== undefined && log !== filter.log)) break
+        const left = grantsOf(state, log).filter(
+          (g) => after === null || log > after.log || (log === after.log && g.id > after.id),
+        )
+        found.push(...left.filter((grant) => isAsked(filter, grant)).slice(0, countMax - found.length))
+      }
+      return found
     },
-    roleSets: async (app) => roleSets(grantsOf(state).filter((g) => g.app === app || g.app === null)),
+    async roleSets(app) {
+      const grants = logsFrom(state, '').flatMap((log) => grantsOf(state, log))
+      return roleSets(grants.filter((g) => g.app === app || g.app === null))
+    },
     tupleShapes: async (types) => shapesOf(state, new Set(types)),
   }
 }
 
-function grantsOf({ logs }: MemoryState): readonly LoggedGrant[] {
-  return [...logs]
-    .flatMap(([log, { grants }]) => [...grants.values()].map((grant) => ({ log, ...grant })))
-    .sort((a, b) => (a.log === b.log ? (a.id < b.id ? -1 : 1) : a.log < b.log ? -1 : 1))
-}
+/** In key order, from `start` (inclusive) on. */
+const logsFrom = ({ logs }: MemoryState, start: string): readonly LogId[] =>
+  [...logs.keys()].filter((log) => log >= start).sort()
+
+const grantsOf = ({ logs }: MemoryState, log: LogId): readonly LoggedGrant[] =>
+  [...(logs.get(log)?.grants.values() ?? [])].map((grant) => ({ log, ...grant })).sort((a, b) => (a.id < b.id ? -1 : 1))
+
+const isAsked = ({ id, apps, role, subject }: GrantFilter, grant: LoggedGrant): boolean =>
+  (id === undefined || grant.id === id) &&
+  (apps === undefined || apps.includes(grant.app)) &&
+  (role === undefined || grant.role === role) &&
+  (subject === undefined || grant.subject === subject)
 
 function roleSets(grants: readonly LoggedGrant[]): readonly (readonly HeldRole[])[] {
   const held = new Map<string, Set<string>>()

@@ -1,8 +1,8 @@
 /** The view of a store that holds everything in this process: nothing is ever unknown, and nothing is copied. */
+import { isUserset, type Userset } from '../decide/usersets.ts'
 import { type Closure, DEPTH_MAX, FALSE, TRUE, type Truth, type View } from '../decide/view.ts'
 import { PdpError } from '../errors.ts'
 import {
-  ENVIRONMENT,
   type LogId,
   type Membership,
   type Organization,
@@ -20,7 +20,8 @@ const NONE: readonly never[] = []
 const NO_DEATHS = new DeathList([])
 
 /** The same lists as long as nothing in them changes, so that what is derived from them can be kept. */
-export type EnvironmentLists = {
+export type Environment = {
+  readonly organizations: ReadonlyMap<string, Organization>
   readonly manifests: readonly StoredManifest[]
   readonly roles: readonly OrganizationRole[]
 }
@@ -29,15 +30,18 @@ export class MemoryView implements View {
   /** The earliest expiry among the rows shown; null for none. */
   validUntilMs: number | null = null
   readonly #logs: ReadonlyMap<string, MemoryLog>
-  readonly #nowMs: number
-  readonly #lists: EnvironmentLists
+  readonly #environment: Environment
+  readonly #clock: () => number
+  /** Read once something expires, which few things do; the same from then on. */
+  #nowMs: number | null = null
   #lastLog: LogId | null = null
   #last: MemoryLog | undefined
 
-  constructor(logs: ReadonlyMap<string, MemoryLog>, lists: EnvironmentLists, nowMs: number) {
+  /** `clock`: milliseconds since the epoch. */
+  constructor(logs: ReadonlyMap<string, MemoryLog>, environment: Environment, clock: () => number) {
     this.#logs = logs
-    this.#lists = lists
-    this.#nowMs = nowMs
+    this.#environment = environment
+    this.#clock = clock
   }
 
   /** Nearly every look is at the same log as the one before. */
@@ -49,52 +53,54 @@ export class MemoryView implements View {
     return this.#last
   }
 
-  #live = ({ expiresAtMs }: { expiresAtMs: number | null }): boolean => {
+  #live(expiresAtMs: number | null): boolean {
     if (expiresAtMs === null) return true
+    this.#nowMs ??= this.#clock()
     if (this.#nowMs >= expiresAtMs) return false
     this.validUntilMs = Math.min(this.validUntilMs ?? expiresAtMs, expiresAtMs)
     return true
   }
 
-  #names(rows: readonly SubjectRow[]): readonly string[] {
-    return rows.length === 0 ? NONE : rows.filter(this.#live).map((row) => row.subject)
+  #liveNames(rows: readonly SubjectRow[]): readonly string[] {
+    return rows.length === 0 ? NONE : rows.filter((row) => this.#live(row.expiresAtMs)).map((row) => row.subject)
   }
 
   has(log: LogId, object: string, relation: string, subject: string): Truth {
     const tuples = this.#of(log)?.tuples
-    if (tuples === undefined) return FALSE
-    if (!tuples.expires) return tuples.has(object, relation, subject) ? TRUE : FALSE
-    const expiresAtMs = tuples.expiryOf({ object, relation, subject })
-    return expiresAtMs !== undefined && this.#live({ expiresAtMs }) ? TRUE : FALSE
+    if (tuples === undefined || !tuples.has(object, relation, subject)) return FALSE
+    if (!tuples.expires) return TRUE
+    return this.#live(tuples.expiryOf({ object, relation, subject }) ?? null) ? TRUE : FALSE
   }
 
-  usersets(log: LogId, object: string, relation: string): readonly string[] {
+  usersets(log: LogId, object: string, relation: string): readonly Userset[] {
     const tuples = this.#of(log)?.tuples
     if (tuples === undefined) return NONE
-    return tuples.expires ? this.#names(tuples.usersets(object, relation)) : tuples.usersetNames(object, relation)
+    const usersets = tuples.usersets(object, relation)
+    if (!tuples.expires) return usersets
+    return usersets.filter(({ text }) => this.#live(tuples.expiryOf({ object, relation, subject: text }) ?? null))
   }
 
   objects(log: LogId, object: string, relation: string): readonly string[] {
     const rows = this.#of(log)?.tuples.subjects(object, relation) ?? NONE
     if (rows.length > SET_ROWS_MAX)
       throw new PdpError('evaluation_limit', `${object}#${relation} has more than ${SET_ROWS_MAX} parents`)
-    return this.#names(rows).filter((subject) => !subject.includes('#') && !subject.endsWith(':*'))
+    return this.#liveNames(rows).filter((subject) => !isUserset(subject))
   }
 
   groups(log: LogId, subject: string): readonly string[] {
-    return this.#names(this.#of(log)?.tuples.groupsOf(subject) ?? NONE)
+    return this.#liveNames(this.#of(log)?.tuples.groupsOf(subject) ?? NONE)
   }
 
-  inGroup(log: LogId, subject: string, group: string): Truth {
+  inGroup(log: LogId, subject: string, group: Userset): Truth {
     const tuples = this.#of(log)?.tuples
     if (tuples === undefined) return FALSE
-    if (!tuples.expires) {
+    if (!tuples.groupsExpire) {
       const found = tuples.inGroup(subject, group, DEPTH_MAX)
       if (found === null) throw tooDeep(subject)
       return found ? TRUE : FALSE
     }
     const { groups, truncated } = this.closure(log, subject)
-    if (groups.has(group)) return TRUE
+    if (groups.has(group.text)) return TRUE
     if (truncated) throw tooDeep(subject)
     return FALSE
   }
@@ -108,16 +114,17 @@ export class MemoryView implements View {
         if (groups.has(group)) continue
         if (depth > DEPTH_MAX) return { groups, truncated: true }
         groups.add(group)
-        next.push(...this.groups(log, group))
+        for (const above of this.groups(log, group)) next.push(above)
       }
       level = next
     }
     return { groups, truncated: false }
   }
 
-  membership(log: LogId, user: string): Membership | null {
+  membership(log: LogId, subject: string): Membership | null {
     const memberships = this.#of(log)?.memberships
-    return memberships === undefined || memberships.size === 0 ? null : (memberships.get(user) ?? null)
+    if (memberships === undefined || memberships.size === 0 || !subject.startsWith('user:')) return null
+    return memberships.get(subject.slice('user:'.length)) ?? null
   }
 
   grants(log: LogId, subject: string): readonly RoleGrant[] {
@@ -126,11 +133,11 @@ export class MemoryView implements View {
   }
 
   organization(id: string): Organization | null {
-    return this.#logs.get(ENVIRONMENT)?.organizations.get(id) ?? null
+    return this.#environment.organizations.get(id) ?? null
   }
 
   manifests(): readonly StoredManifest[] {
-    return this.#lists.manifests
+    return this.#environment.manifests
   }
 
   /** Tokens are the identity service's, and that needs a database. */
@@ -139,6 +146,6 @@ export class MemoryView implements View {
   }
 
   roles(): readonly OrganizationRole[] {
-    return this.#lists.roles
+    return this.#environment.roles
   }
 }

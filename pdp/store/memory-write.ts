@@ -12,7 +12,7 @@ import {
   type Standing,
   type WriteContext,
 } from './contracts.ts'
-import { emptyLog, type MemoryLog, type MemoryState, START } from './memory-log.ts'
+import { emptyLog, type LogWrite, type MemoryLog, type MemoryState, START } from './memory-log.ts'
 
 type Write = {
   readonly log: LogId
@@ -25,8 +25,8 @@ type Write = {
 /** How to take a change back; null when it found what it asks for already there. */
 type Undo = (() => void) | null
 
-/** Log entries that are kept of each log; half of them go when there are more. */
-const ENTRIES_KEPT_MAX = 10_000
+/** Changes that are kept of each log; half of them go when there are more. */
+const CHANGES_KEPT_MAX = 10_000
 /** Levels of the organization tree, root included. */
 const ORGANIZATION_DEPTH_MAX = 25
 
@@ -73,12 +73,19 @@ function raise(
     entitlementWriteId: raisesEntitlements ? writeId : before.entitlementWriteId,
   }
   state.standings.set(log, standing)
-  const entries = state.entries.get(log) ?? []
-  if (entries.length > ENTRIES_KEPT_MAX) entries.splice(0, entries.length - ENTRIES_KEPT_MAX / 2)
-  state.entries.set(log, entries)
-  for (const change of changes)
-    entries.push({ log, revision: standing.revision, writeId: standing.writeId, change, ...context, atMs: nowMs })
+  const writes = state.writes.get(log) ?? []
+  const last = writes.at(-1)
+  const changesBefore = last === undefined ? 0 : last.changesBefore + last.changes.length
+  writes.push({ revision: standing.revision, writeId, changes, changesBefore, ...context, atMs: nowMs })
+  state.writes.set(log, kept(writes, changesBefore + changes.length))
   return standing.revision
+}
+
+/** `changesCount`: of the log since it began. */
+function kept(writes: LogWrite[], changesCount: number): LogWrite[] {
+  const [first] = writes
+  if (first === undefined || changesCount - first.changesBefore <= CHANGES_KEPT_MAX) return writes
+  return writes.filter((write) => changesCount - write.changesBefore <= CHANGES_KEPT_MAX / 2)
 }
 
 function assertPreconditions(content: MemoryLog, { preconditions, nowMs }: Write): void {
@@ -199,7 +206,7 @@ function deleteOrganization(state: MemoryState, write: Write, id: string): Undo 
     environment.organizations.set(id, before)
     state.logs.set(id, content)
     state.standings.set(id, standing)
-    state.entries.get(id)?.pop()
+    state.writes.get(id)?.pop()
   }
 }
 

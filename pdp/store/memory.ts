@@ -7,21 +7,19 @@ import {
   type Entitlement,
   type LogEntry,
   type LogId,
-  type OrganizationRole,
   type Reading,
   type RowKey,
   type Snapshot,
   type Store,
-  type StoredManifest,
   TOKENS,
   type Tuple,
   type Vector,
 } from './contracts.ts'
-import { emptyLog, type MemoryLog, type MemoryState, START } from './memory-log.ts'
+import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './memory-log.ts'
 import { namesIn } from './memory-names.ts'
 import { readRowSets } from './memory-rows.ts'
 import { surveyOf } from './memory-survey.ts'
-import { MemoryView } from './memory-view.ts'
+import { type Environment, MemoryView } from './memory-view.ts'
 import { applyToMemory } from './memory-write.ts'
 import type { Moments } from './moments.ts'
 
@@ -73,15 +71,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
       }),
     ),
   })
-  let lists = { revision: -1, manifests: [] as readonly StoredManifest[], roles: [] as readonly OrganizationRole[] }
-  const look = (): MemoryView => {
-    const environment = state.logs.get(ENVIRONMENT)
-    const { revision } = state.standings.get(ENVIRONMENT) ?? START
-    if (lists.revision !== revision && environment !== undefined) {
-      lists = { revision, manifests: [...environment.manifests.values()], roles: [...environment.roles.values()] }
-    }
-    return new MemoryView(state.logs, lists, clock())
-  }
+  let environment = environmentIn(state)
+  const look = (): MemoryView => new MemoryView(state.logs, environment, clock)
   const read = (logs: readonly LogId[], keys: readonly RowKey[]): Reading => ({
     vector: vector(logs),
     rows: readRowSets(state.logs, keys),
@@ -95,7 +86,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     look,
     standings: vector,
     vector: async (logs) => vector(logs),
-    entries: async (ranges, entriesMax) => entriesIn(state.entries, ranges, entriesMax),
+    entries: async (ranges, entriesMax) => entriesIn(state, ranges, entriesMax),
     rows: async (logs, keys) => read(logs, keys),
     async snapshot(use) {
       snapshotsOpen++
@@ -113,7 +104,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     async write(log, changes, { context, preconditions = [] }) {
       assertChanges(log, changes)
       while (snapshotsOpen > 0) await new Promise<void>((resolve) => waiting.push(resolve))
-      return applyToMemory(state, {
+      const written = applyToMemory(state, {
         log,
         changes,
         context,
@@ -121,6 +112,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
         nowMs: clock(),
         writeId: options.randomWriteId ?? randomWriteId,
       })
+      if (log === ENVIRONMENT) environment = environmentIn(state)
+      return written
     },
     tuples: async (organization, filter, page) => tuplesOf(state.logs.get(organization), filter, page),
     async entitlements(organization, keys) {
@@ -147,9 +140,14 @@ function emptyState(): MemoryState {
   return {
     standings: new Map([ENVIRONMENT, TOKENS, DIRECTORY].map((log) => [log, START])),
     logs: new Map([[ENVIRONMENT, emptyLog()]]),
-    entries: new Map(),
+    writes: new Map(),
     claims: new Map(),
   }
+}
+
+function environmentIn({ logs }: MemoryState): Environment {
+  const { organizations, manifests, roles } = logs.get(ENVIRONMENT) ?? emptyLog()
+  return { organizations, manifests: [...manifests.values()], roles: [...roles.values()] }
 }
 
 function pageOf<T>(
@@ -165,32 +163,37 @@ function pageOf<T>(
 }
 
 function entriesIn(
-  entries: ReadonlyMap<LogId, readonly LogEntry[]>,
+  { writes }: MemoryState,
   ranges: Parameters<Store['entries']>[0],
   entriesMax: number,
 ): readonly LogEntry[] {
-  const found = ranges.flatMap(({ log, from, to }) => {
-    const all = entries.get(log) ?? []
-    const base = all.find((e) => e.revision === from)
-    return [...(base === undefined ? [] : [base]), ...all.filter((e) => e.revision > from && e.revision <= to)]
-  })
+  const found = ranges.flatMap(({ log, from, to }) =>
+    (writes.get(log) ?? [])
+      .filter(({ revision }) => revision >= from && revision <= to)
+      .flatMap((write) => entriesOf(log, write).slice(0, write.revision === from ? 1 : undefined)),
+  )
   const last = found[entriesMax]
   if (last === undefined) return found
   return found.slice(0, entriesMax).filter((e) => e.log !== last.log || e.revision !== last.revision)
 }
 
+/** From the object that the filter names or the page before ended with: what lies before it is not looked at. */
 function tuplesOf(
   log: MemoryLog | undefined,
   filter: { object?: string; relation?: string; subject?: string },
   page: { after: Tuple | null; countMax: number },
 ): readonly Tuple[] {
-  const { after } = page
-  const matches = (tuple: Tuple): boolean =>
-    (filter.object === undefined || filter.object === tuple.object) &&
-    (filter.relation === undefined || filter.relation === tuple.relation) &&
-    (filter.subject === undefined || filter.subject === tuple.subject) &&
-    (after === null || compareTuples(tuple, after) > 0)
-  return [...(log?.tuples.all() ?? [])].filter(matches).sort(compareTuples).slice(0, page.countMax)
+  const { object, relation, subject } = filter
+  const { after, countMax } = page
+  const found: Tuple[] = []
+  const from = object === undefined ? log?.tuples.tuplesFrom(after?.object ?? '') : log?.tuples.tuplesOf(object)
+  for (const tuple of from ?? []) {
+    if (found.length === countMax) break
+    if (after !== null && compareTuples(tuple, after) <= 0) continue
+    if (relation !== undefined && tuple.relation !== relation) continue
+    if (subject === undefined || tuple.subject === subject) found.push(tuple)
+  }
+  return found
 }
 
 function compareTuples(a: Tuple, b: Tuple): number {

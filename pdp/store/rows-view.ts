@@ -1,4 +1,5 @@
 /** A view over row sets in memory, which notes every row set that it was asked for and does not hold. */
+import { isUserset, type Userset } from '../decide/usersets.ts'
 import { type Closure, DEPTH_MAX, FALSE, TRUE, type Truth, UNKNOWN, type View } from '../decide/view.ts'
 import { PdpError } from '../errors.ts'
 import {
@@ -108,10 +109,10 @@ export class RowsView implements View {
     return probed !== null && this.#live(probed.expiresAtMs) ? TRUE : FALSE
   }
 
-  usersets(log: LogId, object: string, relation: string): readonly string[] | undefined {
+  usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined {
     const set = this.#set(log, object, relation)
     if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
-    return set.hasExpiries ? this.#liveSubjects(set, set.usersets) : set.usersets
+    return set.hasExpiries ? set.usersets.filter(({ text }) => this.#live(set.expiryOf(text))) : set.usersets
   }
 
   objects(log: LogId, object: string, relation: string): readonly string[] | undefined {
@@ -120,7 +121,7 @@ export class RowsView implements View {
     if (!set.complete || set.size > SET_ROWS_MAX) {
       throw new PdpError('evaluation_limit', `${object}#${relation} has more than ${SET_ROWS_MAX} parents`)
     }
-    return this.#liveSubjects(set, set.members()).filter((subject) => !set.usersets.includes(subject))
+    return this.#liveSubjects(set, set.members()).filter((subject) => !isUserset(subject))
   }
 
   groups(log: LogId, subject: string): readonly string[] | undefined {
@@ -139,7 +140,7 @@ export class RowsView implements View {
     return (held.content as SubjectSet).only
   }
 
-  inGroup(log: LogId, subject: string, group: string): Truth {
+  inGroup(log: LogId, subject: string, { text: group }: Userset): Truth {
     const only = this.#onlyGroup(log, subject)
     const own = only === null ? this.groups(log, subject) : [only]
     if (own === undefined) return UNKNOWN
@@ -217,7 +218,9 @@ export class RowsView implements View {
     return held.content
   }
 
-  membership(log: LogId, user: string): Membership | null | undefined {
+  membership(log: LogId, subject: string): Membership | null | undefined {
+    if (!subject.startsWith('user:')) return null
+    const user = subject.slice('user:'.length)
     const rows = this.#rows(log)
     const membership = this.#content(rows.memberships.get(user))
     if (membership !== undefined) return membership as Membership | null

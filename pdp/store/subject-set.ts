@@ -1,18 +1,17 @@
 /** The subjects of one object#relation, or the groups of one subject, in as little memory as their number allows. */
+import { isUserset, Userset } from '../decide/usersets.ts'
 import type { SubjectRow } from './contracts.ts'
 
-const NONE: readonly string[] = []
+const NONE: readonly never[] = []
 /** Up to here a list is searched faster than a Set, and is a fraction of its size. */
 const LIST_MAX = 8
-
-export const isUserset = (subject: string): boolean => subject.includes('#') || subject.endsWith(':*')
 
 export class SubjectSet {
   /** One member is kept as itself: most sets have one. */
   #members: string | readonly string[] | Set<string> = NONE
   /** Members that expire, with the instant (milliseconds). */
   #expiries: Map<string, number> | null = null
-  #usersets: readonly string[] = NONE
+  #usersets: readonly Userset[] = NONE
   /** False: too wide to hold. The members are then its usersets, and what was probed stands in `#probed`. */
   #complete = true
   #probed: Map<string, SubjectRow | null> | null = null
@@ -36,10 +35,16 @@ export class SubjectSet {
 
   /** Bytes on the heap, roughly: measured per layout, and adjusted by the owner after each change. */
   get bytes(): number {
-    return 120 + this.size * 50 + (this.#expiries?.size ?? 0) * 60 + (this.#probed?.size ?? 0) * 90
+    return (
+      120 +
+      this.size * 50 +
+      this.#usersets.length * 70 +
+      (this.#expiries?.size ?? 0) * 60 +
+      (this.#probed?.size ?? 0) * 90
+    )
   }
 
-  get usersets(): readonly string[] {
+  get usersets(): readonly Userset[] {
     return this.#usersets
   }
 
@@ -89,7 +94,7 @@ export class SubjectSet {
     } else if (this.#expiries?.delete(subject) === true && this.#expiries.size === 0) this.#expiries = null
     if (this.has(subject)) return
     this.#add(subject)
-    if (userset) this.#usersets = [...this.#usersets, subject]
+    if (userset) this.#usersets = [...this.#usersets, new Userset(subject)]
   }
 
   #add(subject: string): void {
@@ -110,6 +115,6 @@ export class SubjectSet {
     else if (typeof members === 'string') this.#members = members === subject ? NONE : members
     else this.#members = members.filter((member) => member !== subject)
     if (this.#expiries?.delete(subject) === true && this.#expiries.size === 0) this.#expiries = null
-    if (this.#usersets.includes(subject)) this.#usersets = this.#usersets.filter((member) => member !== subject)
+    if (isUserset(subject)) this.#usersets = this.#usersets.filter((userset) => userset.text !== subject)
   }
 }

@@ -6,7 +6,7 @@
 import { PdpError } from '../../pdp/errors.ts'
 import type { LogId, Reading, RowKey, Snapshot, Store, Vector } from '../../pdp/store/contracts.ts'
 import { type Change, DIRECTORY, ENVIRONMENT, TOKENS } from '../../pdp/store/contracts.ts'
-import { emptyLog, type MemoryLog, type MemoryState, START } from '../../pdp/store/memory-log.ts'
+import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from '../../pdp/store/memory-log.ts'
 import type { readRowSets } from '../../pdp/store/memory-rows.ts'
 import { applyToMemory } from '../../pdp/store/memory-write.ts'
 
@@ -38,7 +38,7 @@ export class SimulatedStore {
     this.#publish({
       standings: new Map([ENVIRONMENT, TOKENS, DIRECTORY].map((log) => [log, START])),
       logs: new Map([[ENVIRONMENT, emptyLog()]]),
-      entries: new Map(),
+      writes: new Map(),
       claims: new Map(),
     })
   }
@@ -152,12 +152,14 @@ export class SimulatedStore {
       entries: (ranges, entriesMax) =>
         this.#statement((state) => {
           const all = ranges.flatMap(({ log, from, to }) =>
-            (state.entries.get(log) ?? []).filter(
-              (e, i, entries) =>
-                e.revision >= Math.max(from, this.#trimmed.get(log) ?? 0) &&
-                e.revision <= to &&
-                (e.revision > from || entries[i - 1]?.revision !== e.revision),
-            ),
+            (state.writes.get(log) ?? [])
+              .flatMap((write) => entriesOf(log, write))
+              .filter(
+                (e, i, entries) =>
+                  e.revision >= Math.max(from, this.#trimmed.get(log) ?? 0) &&
+                  e.revision <= to &&
+                  (e.revision > from || entries[i - 1]?.revision !== e.revision),
+              ),
           )
           const max = Math.min(entriesMax, this.#faults.entriesMax ?? entriesMax)
           const last = all[max]
@@ -200,7 +202,7 @@ function cloneState(state: MemoryState, log: LogId): MemoryState {
   return {
     standings: new Map(state.standings),
     logs,
-    entries: new Map([...state.entries].map(([id, entries]) => [id, id === log ? [...entries] : entries])),
+    writes: new Map([...state.writes].map(([id, writes]) => [id, id === log ? [...writes] : writes])),
     claims: new Map(state.claims),
   }
 }

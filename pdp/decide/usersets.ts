@@ -1,0 +1,37 @@
+/** Usersets (`type:id#relation`) and wildcards (`type:*`) as tuples name them, taken apart once. */
+import { typeOf } from './names.ts'
+
+export const isUserset = (subject: string): boolean => subject.includes('#') || subject.endsWith(':*')
+
+export class Userset {
+  readonly text: string
+  /** Of the index that made it, which finds it again by this number. */
+  readonly number: number
+  /** `group:x#member`, which is followed from the subject's side unless a model says what a group is. */
+  readonly isGroup: boolean
+  readonly #hash: number
+
+  constructor(text: string, number = 0) {
+    this.text = text
+    this.number = number
+    this.isGroup = text.startsWith('group:') && text.endsWith('#member')
+    this.#hash = text.indexOf('#')
+  }
+
+  get isWildcard(): boolean {
+    return this.#hash < 0
+  }
+
+  get object(): string {
+    return this.text.slice(0, this.#hash)
+  }
+
+  get relation(): string {
+    return this.text.slice(this.#hash + 1)
+  }
+
+  /** As models name it: `group#member`, and `user` for `user:*`. */
+  get type(): string {
+    return this.isWildcard ? typeOf(this.text) : `${typeOf(this.text)}${this.text.slice(this.#hash)}`
+  }
+}

@@ -1,0 +1,69 @@
+/** Keys that occur any number of times, each once in order: pages of them cost what is in the page. */
+
+/** Keys of one block at most; a block that is full becomes two. */
+const BLOCK_MAX = 512
+
+export class KeyOrder {
+  readonly #counts = new Map<string, number>()
+  /** In order, as are the keys in each; none is empty but the only one. */
+  readonly #blocks: string[][] = []
+
+  constructor(keys: Iterable<string>) {
+    for (const key of keys) this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
+    const sorted = [...this.#counts.keys()].sort() // by code units
+    for (let i = 0; i < sorted.length; i += BLOCK_MAX / 2) this.#blocks.push(sorted.slice(i, i + BLOCK_MAX / 2))
+    if (this.#blocks.length === 0) this.#blocks.push([])
+  }
+
+  add(key: string): void {
+    const count = this.#counts.get(key) ?? 0
+    this.#counts.set(key, count + 1)
+    if (count > 0) return
+    const at = this.#blockOf(key)
+    const block = this.#blocks[at] ?? []
+    block.splice(lowerBound(block, key), 0, key)
+    if (block.length > BLOCK_MAX) this.#blocks.splice(at + 1, 0, block.splice(BLOCK_MAX / 2))
+  }
+
+  delete(key: string): void {
+    const count = this.#counts.get(key) ?? 0
+    if (count > 1) this.#counts.set(key, count - 1)
+    if (count !== 1) return
+    this.#counts.delete(key)
+    const at = this.#blockOf(key)
+    const block = this.#blocks[at] ?? []
+    block.splice(lowerBound(block, key), 1)
+    if (block.length === 0 && this.#blocks.length > 1) this.#blocks.splice(at, 1)
+  }
+
+  /** Keys from `start` (inclusive) on. */
+  *from(start: string): Iterable<string> {
+    const first = this.#blockOf(start)
+    for (let at = first; at < this.#blocks.length; at++) {
+      const block = this.#blocks[at] ?? []
+      for (let i = at === first ? lowerBound(block, start) : 0; i < block.length; i++) yield block[i] ?? ''
+    }
+  }
+
+  /** The last block that begins at the key or before it, or the first. */
+  #blockOf(key: string): number {
+    let [low, high] = [0, this.#blocks.length - 1]
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2)
+      if ((this.#blocks[middle]?.[0] ?? '') <= key) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
+}
+
+/** Where the key is, or would be. */
+function lowerBound(keys: readonly string[], key: string): number {
+  let [low, high] = [0, keys.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((keys[middle] ?? '') < key) low = middle + 1
+    else high = middle
+  }
+  return low
+}

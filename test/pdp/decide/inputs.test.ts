@@ -1,0 +1,282 @@
+/** Every input counts: no answer is remembered under a key that lacks something that can change it. */
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createPdp } from '../../../pdp/create-pdp.ts'
+import { formatCursor, parseListRequest } from '../../../pdp/decide/list-request.ts'
+import type { ListQuestion } from '../../../pdp/decide/lists.ts'
+import type {
+  DecideRequest,
+  Decision,
+  ListResourcesRequest,
+  ListSubjectsRequest,
+  Pdp,
+  PermissionCheck,
+  Subject,
+} from '../../../pdp/pdp.ts'
+import { type Change, deathKey, ENVIRONMENT, type Manifest, type Store, TOKENS } from '../../../pdp/store/contracts.ts'
+import { memoryStore } from '../../../pdp/store/memory.ts'
+import { openPostgres } from '../../../pdp/store/postgres.ts'
+import { appendLog } from '../../../pdp/store/postgres-log.ts'
+import { service, user } from '../../../pdp/subjects.ts'
+import { type Edit, plantSource } from '../../consistency/mistakes.ts'
+import { remoteMemoryStore } from '../../support/cached.ts'
+import { openTestDatabase } from '../../support/database.ts'
+import { context, gate, given, grant, organization, put } from '../../support/tuples.ts'
+
+/** Whatever a request is made of: one that is new has no case below, which does not compile. */
+type Field =
+  | Exclude<keyof DecideRequest, 'subject' | 'permissions'>
+  | `subject.${keyof Subject}`
+  | `permissions.${keyof PermissionCheck}`
+
+const LATER_MS = Date.now() + 86_400_000
+const VIEWS = { relation: 'viewer', resource: 'doc:1' }
+const READS = { relation: 'reports:read', resource: 'organization:acme' }
+const BASE = {
+  organization: 'acme',
+  subject: user('ann'),
+  permissions: [VIEWS, READS],
+  entitlements: ['seats'],
+  app: 'one',
+  explain: false,
+  audiences: [],
+  deathKeys: [deathKey('client', 'ended')],
+  issuedAtMs: LATER_MS,
+} satisfies DecideRequest
+/** Requests that differ from the base in one input, and are answered otherwise for it. */
+const OTHERS: { readonly [F in Field]: DecideRequest } = {
+  organization: { ...BASE, organization: 'other' },
+  'subject.type': { ...BASE, subject: service('ann') },
+  'subject.id': { ...BASE, subject: user('bob') },
+  'permissions.relation': { ...BASE, permissions: [{ ...VIEWS, relation: 'editor' }, READS] },
+  'permissions.resource': { ...BASE, permissions: [{ ...VIEWS, resource: 'doc:2' }, READS] },
+  entitlements: { ...BASE, entitlements: ['sso'] },
+  app: { ...BASE, app: 'two' },
+  explain: { ...BASE, explain: true },
+  audiences: { ...BASE, audiences: ['https://two.example'] },
+  deathKeys: { ...BASE, deathKeys: [deathKey('jti', 'ended')] },
+  issuedAtMs: { ...BASE, issuedAtMs: 0 },
+}
+const FIELDS = Object.keys(OTHERS) as readonly Field[]
+/** Only a database has a token log. */
+const OF_TOKENS: readonly Field[] = ['deathKeys', 'issuedAtMs']
+const ALL_AT_ONCE: DecideRequest = {
+  ...BASE,
+  permissions: [
+    { ...VIEWS, relation: 'editor' },
+    VIEWS,
+    ...['doc:2', 'memo:1'].map((resource) => ({ ...VIEWS, resource })),
+    READS,
+  ],
+  entitlements: ['seats', 'sso'],
+}
+const REQUESTS: readonly DecideRequest[] = [BASE, ...Object.values(OTHERS), ALL_AT_ONCE]
+
+const app = (name: string, model: string): Manifest => ({
+  app: name,
+  audiences: [`https://${name}.example`],
+  permissions: { 'reports:read': 'Read reports' },
+  roles: { reader: { name: 'Reader', permissions: name === 'one' ? ['reports:read'] : [] } },
+  model: `model\n  schema 1.1\n${model}`,
+})
+const DOCS = app('one', 'type doc\n  relations\n    define viewer: [user]\n    define editor: [user]')
+const MEMOS = app('two', 'type memo\n  relations\n    define owner: [user]\n    define viewer: [service] or owner')
+
+async function fill(store: Store): Promise<void> {
+  const manifests = [DOCS, MEMOS].map((manifest): Change => ({ kind: 'manifest', manifest }))
+  await given(store, ENVIRONMENT, ...manifests, organization('acme'), organization('other'))
+  const tuples = [put('doc:1#viewer@user:ann'), put('doc:1#editor@user:bob'), put('memo:1#viewer@user:ann')]
+  await given(store, 'acme', ...tuples, grant('1', 'reader', 'user:ann', 'one'), gate('seats', true))
+}
+
+/** Everything that was answered, without when. */
+const shown = ({ permissions, entitlements, tokenDead, validUntilMs }: Decision): string =>
+  JSON.stringify([permissions, [...entitlements], tokenDead, validUntilMs])
+
+type Decide = Pick<Pdp, 'decide'>
+type Answers = ReadonlyMap<DecideRequest, string>
+
+/** What PDPs answer that were never asked anything else. */
+async function answersOf(store: Store): Promise<Answers> {
+  const right = new Map<DecideRequest, string>()
+  for (const request of REQUESTS) right.set(request, shown(await createPdp({ store }).decide(request)))
+  return right
+}
+
+/** Requests that are answered otherwise, when asked in this order or all at once. */
+async function mistaken(pdp: Decide, right: Answers, order: readonly DecideRequest[]) {
+  const answers: Decision[] = []
+  for (const request of order) answers.push(await pdp.decide(request))
+  answers.push(...(await Promise.all(order.map((request) => pdp.decide(request)))))
+  return [...order, ...order].filter(
+    (request, i) => answers[i] === undefined || shown(answers[i]) !== right.get(request),
+  )
+}
+
+/** Answers like the PDP, but what it was asked before from memory: under all of a request but one field. */
+function remembering(pdp: Decide, without: Field | null): Decide {
+  const known = new Map<string, Promise<Decision>>()
+  return {
+    decide(request) {
+      const [part, field] = without?.split('.') ?? []
+      const key = JSON.stringify(request, (name, value) =>
+        (field === undefined && name === part) || name === field ? undefined : value,
+      )
+      const answer = known.get(key) ?? pdp.decide(request)
+      known.set(key, answer)
+      return answer
+    },
+  }
+}
+
+type Opened = { readonly store: Store; close(): Promise<unknown> }
+const opened = (store: Store): Opened => ({ store, close: async () => undefined })
+const stores: Record<string, () => Promise<Opened>> = {
+  memory: async () => opened(memoryStore()),
+  'far memory': async () => opened(remoteMemoryStore()),
+  postgres: async () => {
+    const database = await openTestDatabase()
+    const { store, sql, close } = await openPostgres({ connectionString: database.connectionString, poolCountMax: 4 })
+    const ended = (['client', 'jti'] as const).map((by) => ({ kind: 'token', by, id: 'ended' }) as const)
+    await sql.transaction((transaction) => appendLog(transaction, TOKENS, ended, context))
+    return { store, close: () => close().then(database.drop) }
+  },
+}
+
+describe.each(Object.keys(stores))('on %s', (name) => {
+  let store: Store
+  let close: () => Promise<unknown>
+  let right: Answers
+  beforeAll(async () => {
+    ;({ store, close } = await (stores[name] ?? Promise.reject)())
+    await fill(store)
+    right = await answersOf(store)
+  })
+  afterAll(() => close())
+
+  const fields = FIELDS.filter((field) => name === 'postgres' || !OF_TOKENS.includes(field))
+  it.each(fields)('%s changes the answer', (field) => {
+    expect(right.get(OTHERS[field])).not.toBe(right.get(BASE))
+  })
+
+  it('whatever was asked before or at the same time changes nothing', async () => {
+    const orders = fc.shuffledSubarray([...REQUESTS, ...REQUESTS], { minLength: 2 })
+    await fc.assert(
+      fc.asyncProperty(orders, async (order) => {
+        expect(await mistaken(createPdp({ store }), right, order)).toEqual([])
+      }),
+      { numRuns: 20 },
+    )
+  })
+
+  it.each(fields)('an answer remembered under everything but %s is found out', async (field) => {
+    const pdp = remembering(createPdp({ store }), field)
+    expect(await mistaken(pdp, right, [BASE, OTHERS[field]])).not.toEqual([])
+  })
+
+  it('an answer remembered under everything is not', async () => {
+    expect(await mistaken(remembering(createPdp({ store }), null), right, REQUESTS)).toEqual([])
+  })
+})
+
+describe('a copy of the source', () => {
+  const plantedIn = (file: string, ...edits: readonly (readonly [string, string])[]): readonly Edit[] =>
+    edits.map(([find, replace]) => ({ file, find, replace }))
+  it.each<[string, 'near' | 'far', readonly Edit[]]>([
+    [
+      'a row set under its object alone',
+      'far',
+      plantedIn('store/rows-view.ts', [' && relation === this.#lastRelation', '']),
+    ],
+    [
+      'the number of an object for any other',
+      'near',
+      plantedIn('store/tuple-index.ts', ['if (text !== this.#lastObject)', 'if (this.#lastObject === null)']),
+    ],
+    [
+      'the number of a subject for any other',
+      'near',
+      plantedIn('store/tuple-index.ts', ['if (text !== this.#lastSubject)', 'if (this.#lastSubject === null)']),
+    ],
+    [
+      'one model for all texts',
+      'near',
+      plantedIn('decide/models.ts', ['byText.get(text)', "byText.get('')"], ['byText.set(text, ', "byText.set('', "]),
+    ],
+    [
+      'the value of one entitlement for all',
+      'far',
+      plantedIn('store/entitlement-cache.ts', [
+        'value = known.values.get(key)',
+        'value = [...known.values.values()][0]',
+      ]),
+    ],
+  ])('is found out that remembers %s', async (mistake, where, edits) => {
+    const root = pathToFileURL(`${join(plantSource(`inputs ${mistake}`, edits), 'pdp')}/`).href
+    const planted: { createPdp: typeof createPdp } = await import(`${root}create-pdp.ts`)
+    const memory: { memoryStore: typeof memoryStore } = await import(`${root}store/memory.ts`)
+    const { look, standings, ...far } = memory.memoryStore()
+    const store = where === 'near' ? { ...far, look, standings } : far
+    await fill(store)
+    const sound = remoteMemoryStore()
+    await fill(sound)
+    expect(await mistaken(planted.createPdp({ store }), await answersOf(sound), REQUESTS)).not.toEqual([])
+  })
+})
+
+describe('a page token', () => {
+  const resources = {
+    organization: 'acme',
+    subject: user('ann'),
+    relation: 'viewer',
+    type: 'doc',
+    app: 'one',
+    pageSize: 5,
+  } satisfies ListResourcesRequest
+  const subjects = {
+    organization: 'acme',
+    resource: 'doc:1',
+    relation: 'viewer',
+    type: 'user',
+    subjectRelation: 'member',
+    app: 'one',
+    pageSize: 5,
+  } satisfies ListSubjectsRequest
+  const otherResources: { readonly [F in Exclude<keyof ListResourcesRequest, 'pageSize' | 'pageToken'>]: object } = {
+    organization: { organization: 'other' },
+    subject: { subject: service('ann') },
+    relation: { relation: 'editor' },
+    type: { type: 'docs' },
+    app: { app: null },
+  }
+  const otherSubjects: { readonly [F in Exclude<keyof ListSubjectsRequest, 'pageSize' | 'pageToken'>]: object } = {
+    organization: { organization: 'other' },
+    resource: { resource: 'doc:2' },
+    relation: { relation: 'editor' },
+    type: { type: 'users' },
+    subjectRelation: { subjectRelation: undefined },
+    app: { app: null },
+  }
+  const accepted = (from: ListQuestion, by: ListQuestion): boolean => {
+    const pageToken = formatCursor(from, { after: `${by.type}:1`, revision: null })
+    try {
+      return parseListRequest({ ...by, pageToken }).from !== null
+    } catch {
+      return false
+    }
+  }
+
+  it.each(Object.entries(otherResources))('of resources is no token for another %s', (_, other) => {
+    const question: ListQuestion = { kind: 'resources', ...resources }
+    expect(accepted(question, { ...question, pageSize: 6 })).toBe(true)
+    expect(accepted(question, { ...question, ...other })).toBe(false)
+  })
+
+  it.each(Object.entries(otherSubjects))('of subjects is no token for another %s', (_, other) => {
+    const question: ListQuestion = { kind: 'subjects', ...subjects }
+    expect(accepted(question, { ...question, pageSize: 6 })).toBe(true)
+    expect(accepted(question, { ...question, ...other })).toBe(false)
+  })
+})
