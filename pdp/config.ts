@@ -31,6 +31,8 @@ export type PdpConfig = {
   /** The external system that owns the entitlements; null: the store does. */
   readonly entitlementSource: { readonly url: string; readonly secret: string } | null
   readonly embedEntitlements: (typeof EMBED_ENTITLEMENTS)[number]
+  /** Older entries of the log of changes are deleted; null: never. */
+  readonly changesKeptDays: number | null
   /** Absolute. */
   readonly dataDirectory: string
   readonly logLevel: LogLevel
@@ -52,6 +54,7 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_EMBED_ENTITLEMENTS', 'off, or claims-mode: Claims entitlements go into tokens (claims-mode)'],
   ['PORTCULLIS_ENTITLEMENT_SOURCE_URL', 'external system that owns the entitlements (they are in the database)'],
   ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token that it is asked with, also as …_FILE'],
+  ['PORTCULLIS_CHANGES_KEPT_DAYS', 'days after which entries of the log of changes are deleted (never)'],
   ['PORTCULLIS_DATA_DIR', 'where what is generated and the embedded PostgreSQL are kept (.data)'],
   ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (info)`],
   ['DATABASE_URL', 'PostgreSQL; without it an embedded one runs in the data directory'],
@@ -85,6 +88,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
       entitlementSource: readEntitlementSource(reader),
       embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
+      changesKeptDays: reader.parsed('PORTCULLIS_CHANGES_KEPT_DAYS', parseDays),
       dataDirectory: resolve(reader.text('PORTCULLIS_DATA_DIR') ?? '.data'),
       logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
     }
@@ -158,6 +162,11 @@ function requireExplicit(reader: EnvironmentReader, given: Secrets & { readonly 
   for (const [name, value] of needed) {
     if (value === null) reader.mistake(`${name} is required when PORTCULLIS_HTTP_LISTEN is not a loopback address`)
   }
+}
+
+function parseDays(text: string): number {
+  if (!/^[1-9]\d{0,4}$/.test(text)) throw new Error('is not a number of days from 1 to 99999')
+  return Number(text)
 }
 
 function parseIssuer(text: string): string {

@@ -15,6 +15,7 @@ import { formatAddress } from './process/listen.ts'
 import type { Log } from './process/log.ts'
 import { createRegistry, startOperations } from './process/operations.ts'
 import type { Shutdown } from './process/shutdown.ts'
+import { startRetention } from './retention.ts'
 import { type GrpcDeps, startGrpcServer } from './serve/grpc.ts'
 import { createCallers } from './serve/grpc-callers.ts'
 import { loadTls } from './serve/grpc-tls.ts'
@@ -118,6 +119,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     startGrpcServer({ recognize, answer, standing, log, ...guards }, config.grpc),
   )
   shutdown.add('grpc', () => grpc.close())
+  shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
 
   const metricsUrl = `http://${formatAddress(operations.address)}`
   log.info({ event: 'listening', issuer: config.issuer, http: http.url, grpc: grpc.address, metrics: metricsUrl })

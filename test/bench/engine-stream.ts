@@ -34,6 +34,7 @@ export async function benchStream(): Promise<void> {
       redisUrl: null,
       entitlementSource: null,
       embedEntitlements: 'claims-mode',
+      changesKeptDays: null,
       dataDirectory,
       logLevel: 'silent',
     },

@@ -76,6 +76,7 @@ export async function startStack(options: {
     redisUrl: null,
     entitlementSource: null,
     embedEntitlements: 'claims-mode',
+    changesKeptDays: null,
     dataDirectory,
     logLevel: 'info',
   }

@@ -52,6 +52,7 @@ beforeAll(async () => {
       redisUrl: null,
       entitlementSource: null,
       embedEntitlements: 'off',
+      changesKeptDays: null,
       dataDirectory,
       logLevel: 'info',
     },

@@ -28,6 +28,7 @@ describe('readConfig', () => {
       redisUrl: null,
       entitlementSource: null,
       embedEntitlements: 'claims-mode',
+      changesKeptDays: null,
       dataDirectory: `${process.cwd()}/.data`,
       logLevel: 'info',
     })
@@ -42,6 +43,7 @@ describe('readConfig', () => {
       PORTCULLIS_GRPC_LISTEN: '[::1]:1',
       PORTCULLIS_METRICS_LISTEN: '0.0.0.0:2',
       PORTCULLIS_EMBED_ENTITLEMENTS: 'off',
+      PORTCULLIS_CHANGES_KEPT_DAYS: '90',
       PORTCULLIS_DATA_DIR: '/var/lib/portcullis',
       PORTCULLIS_LOG_LEVEL: 'warn',
       DATABASE_URL: 'postgresql://a:b@db/portcullis',
@@ -50,6 +52,7 @@ describe('readConfig', () => {
       issuer: 'https://id.example.com',
       http: { host: '0.0.0.0', port: 80 },
       embedEntitlements: 'off',
+      changesKeptDays: 90,
     })
     expect(config.masterKey).toEqual(Buffer.alloc(32, 7))
   })
@@ -102,6 +105,7 @@ describe('readConfig', () => {
       ],
     ],
     ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', ['']],
+    ['PORTCULLIS_CHANGES_KEPT_DAYS', ['', '0', '-1', '1.5', '100000', '30d', '٣']],
     ['PORTCULLIS_DATA_DIR', ['']],
   ])('refuses a bad %s', (name, values) => {
     for (const value of values) {
