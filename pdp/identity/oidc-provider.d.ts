@@ -152,6 +152,8 @@ declare module 'oidc-provider' {
 
   export interface Context {
     readonly req: IncomingMessage
+    readonly res: ServerResponse
+    readonly response: { get(header: string): string | undefined }
     readonly path: string
     readonly method: string
     query: { readonly [name: string]: string | readonly string[] | undefined }
@@ -254,7 +256,7 @@ declare module 'oidc-provider' {
     readonly OIDCProviderError: new (
       status: number,
       code: string,
-    ) => Error & { readonly error: string; readonly error_description?: string }
+    ) => Error & { readonly error: string; readonly error_description?: string; readonly statusCode: number }
     readonly InvalidGrant: ErrorClass
     readonly InvalidRequest: ErrorClass
     readonly InvalidClientAuth: ErrorClass
@@ -277,30 +279,4 @@ declare module 'oidc-provider' {
     readonly Check: typeof Check
     base(): { get(name: 'login' | 'consent'): Prompt }
   }
-}
-
-/** Typed by the library, but outside its promise of stability: another reason why its version is pinned. */
-declare module 'oidc-provider/lib/helpers/grants.js' {
-  import type { Context, Provider, ResourceServer } from 'oidc-provider'
-
-  type Proof = { readonly thumbprint: string; readonly jti: string }
-  export function validateDpop(provider: Provider, ctx: Context): Promise<Proof | undefined>
-  export function checkDpopReplay(
-    provider: Provider,
-    ctx: Context,
-    proof: Proof | undefined,
-    clientId: string,
-  ): Promise<void>
-  export function checkDpopRequired(provider: Provider, ctx: Context, proof: Proof | undefined): void
-  export function resolveRequestedResources(provider: Provider, ctx: Context): Promise<readonly ResourceServer[]>
-  export function buildTokenResponse(
-    provider: Provider,
-    token: {
-      accessToken: string
-      expiresIn: number
-      scope: string | undefined
-      tokenType: string
-      issuedTokenType?: string
-    },
-  ): object
 }
