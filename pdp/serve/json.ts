@@ -4,8 +4,6 @@ import { pointer } from './schemas.ts'
 import { Refusal } from './status.ts'
 
 const MISTAKES_MAX = 100
-/** Strings and marks of valid JSON; what else there is, numbers and words, is passed over. */
-const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/gs
 const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
 /** An object has the names that it had so far, and the last of them; an array has none, and its current index. */
@@ -34,29 +32,45 @@ export function parseJson(text: string): unknown {
   throw new Refusal('request_invalid', message, { mistakes })
 }
 
-/** Of a text that is known to be JSON. */
+/** Of a text that is known to be JSON, so that every mark outside of strings is where it belongs. */
 function nameMistakes(text: string): readonly Mistake[] {
   const mistakes: Mistake[] = []
   const levels: Level[] = []
-  let last = ''
+  let level: Level | undefined
+  let [from, to] = [0, 0]
   const note = (message: string): void => {
-    if (mistakes.length < MISTAKES_MAX)
-      mistakes.push({ place: pointer('', ...levels.map((level) => level.at)), message })
+    if (mistakes.length < MISTAKES_MAX) mistakes.push({ place: pointer('', ...levels.map(({ at }) => at)), message })
   }
-  for (const [token] of text.matchAll(TOKENS)) {
-    const level = levels.at(-1)
-    if (token === '{') levels.push({ names: new Set(), at: '' })
-    else if (token === '[') levels.push({ names: null, at: 0 })
-    else if (token === '}' || token === ']') levels.pop()
-    else if (token === ',' && typeof level?.at === 'number') level.at += 1
-    else if (token === ':' && level?.names != null) {
-      const name = last.includes('\\') ? String(JSON.parse(last)) : last.slice(1, -1)
+  for (let i = 0; i < text.length; i++) {
+    const mark = text[i]
+    if (mark === '"') {
+      from = i
+      i = to = endOfString(text, i)
+    } else if (mark === '{' || mark === '[') {
+      level = mark === '{' ? { names: new Set(), at: '' } : { names: null, at: 0 }
+      levels.push(level)
+    } else if (mark === '}' || mark === ']') {
+      levels.pop()
+      level = levels.at(-1)
+    } else if (mark === ',' && typeof level?.at === 'number') level.at += 1
+    else if (mark === ':' && level?.names != null) {
+      const written = text.slice(from + 1, to)
+      const name = written.includes('\\') ? String(JSON.parse(`"${written}"`)) : written
       level.at = name
       if (level.names.has(name)) note('is there more than once')
       // Assigned to an object instead of defined on it, it would become what the object inherits from.
       if (name === '__proto__') note('is not a name that a member may have')
       level.names.add(name)
-    } else last = token
+    }
   }
   return mistakes
+}
+
+/** Where the string that begins at `at` has its closing quote. */
+function endOfString(text: string, at: number): number {
+  for (let end = text.indexOf('"', at + 1); ; end = text.indexOf('"', end + 1)) {
+    let escapes = 0
+    while (text[end - 1 - escapes] === '\\') escapes++
+    if (escapes % 2 === 0) return end
+  }
 }

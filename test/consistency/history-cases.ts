@@ -13,7 +13,7 @@ export type HistorySetup = {
   /** Milliseconds that a writer rests between two writes, at most. Default 10. */
   readonly restMs?: number
   readonly focus?: Focus
-  /** Part of the questions goes through tokens, `POST /oauth/decisions` and gRPC, part of the writes through the management API. */
+  /** Part of the questions goes with tokens through `POST /oauth/decisions`, gRPC and its stream, and some stand. */
   readonly served?: boolean
   /** PostgreSQL crashes and recovers, every so many milliseconds. */
   readonly crashMs?: number
@@ -31,7 +31,7 @@ export type HistoryCase = {
 /** Makes the caches of a node visible to its audit, and its rows liable to be lost. */
 export const HOOKS: readonly Edit[] = [
   {
-    file: 'store/freshness.ts',
+    file: 'store/log-caches.ts',
     find: 'readonly #caches = new Map<LogId, LogCache>()',
     replace:
       'readonly #caches = new Map<LogId, LogCache>()\n  protected readonly history = ((globalThis as unknown as { historyCaches?: unknown[] }).historyCaches ??= []).push(() => this.#caches)',
@@ -63,7 +63,7 @@ export const RIGHT: readonly HistoryCase[] = [
   right('a cache of a few rows, the log trimmed all the time', { cacheBytesMax: FEW_ROWS, trimMs: 8 }),
   right('a cache of a few rows, answers from snapshots', { cacheBytesMax: 1_500, triesMax: 1 }),
   right('PostgreSQL crashing and recovering', { cacheBytesMax: 20_000, trimMs: 50, crashMs: 1_500 }),
-  right('over HTTP and gRPC with tokens', { served: true, trimMs: 40 }),
+  right('with tokens over HTTP, gRPC and streams, and standing questions', { served: true, trimMs: 40 }),
 ]
 
 /** Of the simulation's mistakes those that three processes come by within seconds. */
@@ -79,6 +79,7 @@ const planted = (
 
 const FRESHNESS = 'store/freshness.ts'
 const STORE = 'store/postgres-store.ts'
+const STANDING = 'serve/standing.ts'
 const ENTITLEMENTS = 'store/entitlement-cache.ts'
 const RAISE = 'const standing = await raiseRevision(sql, log, {'
 
@@ -189,16 +190,55 @@ export const FAULTS: readonly HistoryCase[] = [
       },
     ],
   }),
-  planted('a token that was active once is taken for active', {
+  planted('a token that was alive once is taken for alive', {
     setup: { served: true },
     edits: [
       {
-        file: 'serve/decisions.ts',
-        find: 'const token = await deps.recognize(presented.token)',
-        replace: `const self = deps as unknown as { known?: Map<string, TokenState> }
-      self.known ??= new Map()
-      const token = self.known.get(presented.token) ?? (await deps.recognize(presented.token))
-      if (token.active) self.known.set(presented.token, token)`,
+        file: 'serve/questions.ts',
+        find: 'if (decision.tokenDead) return denied({ token: null, question, decisionId })',
+        replace: `const known = ((globalThis as unknown as { seenAlive?: Set<string> }).seenAlive ??= new Set())
+  if (!decision.tokenDead) known.add(token.jti)
+  else if (!known.has(token.jti)) return denied({ token: null, question, decisionId })`,
+      },
+    ],
+  }),
+  planted('answers on a stream may be 250 ms old', {
+    setup: { served: true, focus: 'groups' },
+    edits: [
+      {
+        file: 'serve/grpc-stream.ts',
+        find: 'answer: await deps.answer(await state, readStreamQuestion(question))',
+        replace: `answer: await (async () => {
+        const self = deps as unknown as { kept?: Map<string, { at: number; answer: unknown }> }
+        self.kept ??= new Map()
+        const name = JSON.stringify([await state, question.permissions, question.entitlements])
+        const kept = self.kept.get(name)
+        if (kept !== undefined && Date.now() - kept.at < 250) return kept.answer
+        const answer = await deps.answer(await state, readStreamQuestion(question))
+        self.kept.set(name, { at: Date.now(), answer })
+        return answer
+      })() as never`,
+      },
+    ],
+  }),
+  planted('a standing question is asked again only when it expires', {
+    setup: { served: true },
+    short: true,
+    edits: [
+      {
+        file: STANDING,
+        find: 'anyMoved || isDue(item, moved, deps.clock())',
+        replace: 'item.dueAtMs !== null && item.dueAtMs <= deps.clock()',
+      },
+    ],
+  }),
+  planted('what was told of a standing question is compared without its permissions', {
+    setup: { served: true },
+    edits: [
+      {
+        file: STANDING,
+        find: 'return JSON.stringify([active, subject, organization, results, values, acr, authTime])',
+        replace: 'return JSON.stringify([active, subject, organization, values, acr, authTime])',
       },
     ],
   }),

@@ -4,18 +4,12 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { type Change, ENVIRONMENT, type LogId, TOKENS } from '../../pdp/store/contracts.ts'
-import { referenceAnswer } from '../support/reference.ts'
+import { Answers, type Asked, CLOCK_SLACK_MS, type Logs, type Revision, stateOf } from './history-answers.ts'
 import type { Committed } from './history-archive.ts'
 import type { Question } from './history-mix.ts'
-import { describe, lineageIn, NOTHING, replay, type State, worldOf } from './history-state.ts'
+import { judgeStandings, STANDING, type StandingRecord } from './history-standing.ts'
+import { describe, lineageIn, NOTHING, replay, type State } from './history-state.ts'
 
-/** Times are the checker's: `At` monotonic, `Ms` the wall clock, which the database on the same machine shares. */
-export type Asked = {
-  readonly startAt: number
-  readonly startMs: number
-  readonly endAt: number
-  readonly endMs: number
-}
 export type DecisionRecord = Asked & {
   readonly question: Question
   readonly allowed: readonly boolean[]
@@ -32,25 +26,24 @@ export type WriteRecord = Asked & {
   readonly requestId: string
   readonly outcome: { readonly revision: number; readonly changed: boolean } | 'refused' | null
 }
-export const RULES = ['write', 'vector', 'stale', 'future', 'answer', 'validity', 'table', 'cache'] as const
+export const RULES = ['write', 'vector', 'stale', 'future', 'answer', 'validity', 'late', 'table', 'cache'] as const
 export type Rule = (typeof RULES)[number]
 export type Violation = { readonly rule: Rule; readonly message: string }
-
-type Revision = Committed & { readonly state: State }
-type Logs = ReadonlyMap<LogId, readonly Revision[]>
-/** Milliseconds by which the two clocks' readings may be rounded apart. */
-const CLOCK_SLACK_MS = 1
 
 export function judge(history: {
   readonly archive: readonly Committed[]
   readonly writes: readonly WriteRecord[]
   readonly decisions: readonly DecisionRecord[]
+  readonly standings: readonly StandingRecord[]
   readonly tables: ReadonlyMap<LogId, readonly string[]> | null
 }): readonly Violation[] {
   const violations: Violation[] = []
   const report = (rule: Rule, message: string): void => void violations.push({ rule, message })
   const logs = replayArchive(history, report)
   judgeDecisions(logs, history, report)
+  // Those of standing questions say nothing of how long one takes.
+  const asked = history.decisions.filter(({ from }) => from !== STANDING)
+  judgeStandings(logs, { standings: history.standings, decisions: asked }, (message) => report('late', message))
   for (const [log, items] of history.tables ?? []) {
     const expected = describe(logs.get(log)?.at(-1)?.state ?? NOTHING)
     if (!isDeepStrictEqual(items, expected)) report('table', `the tables of ${log} are not what its log makes`)
@@ -106,10 +99,6 @@ const textOf = (change: Change): string =>
       : value,
   )
 
-function stateOf(logs: Logs, log: LogId, revision: number): State | undefined {
-  return revision === 0 ? NOTHING : logs.get(log)?.[revision - 1]?.state
-}
-
 function judgeDecisions(
   logs: Logs,
   { writes, decisions }: { writes: readonly WriteRecord[]; decisions: readonly DecisionRecord[] },
@@ -143,7 +132,7 @@ function judgeDecisions(
 }
 
 const textOfQuestion = ({ question, allowed, vector }: DecisionRecord): string =>
-  `user:${question.user} in ${question.organization} ${question.permissions
+  `${question.subject} in ${question.organization} ${question.permissions
     .map((c, i) => `${c.resource}#${c.relation}=${allowed[i]}`)
     .join(' ')} at ${vector.map(([log, revision]) => `${log}:${revision}`).join(' ')}`
 
@@ -212,50 +201,5 @@ function judgeGates(
     const right = state === undefined || enabled === undefined ? null : { enabled, version: state.entitlementVersion }
     if (!isDeepStrictEqual(decision.gates[key] ?? null, right))
       report('answer', `${where}: ${key} is ${JSON.stringify(right)}, not ${JSON.stringify(decision.gates[key])}`)
-  }
-}
-
-const ANSWERS_MAX = 300_000
-
-/** The reference's answers, kept by vector, question and the expiries that have passed. */
-class Answers {
-  readonly #known = new Map<string, readonly boolean[]>()
-  readonly #expiries = new WeakMap<State, readonly number[]>()
-
-  #expiriesOf(states: ReadonlyMap<LogId, State>): readonly number[] {
-    return [...states.values()].flatMap((state) => {
-      const known = this.#expiries.get(state)
-      if (known !== undefined) return known
-      const found = [...state.tuples.values()].flatMap((t) => (t.expiresAtMs === null ? [] : [t.expiresAtMs]))
-      this.#expiries.set(state, found)
-      return found
-    })
-  }
-
-  /** An instant of every kind that the request's duration offers: its begin, and each expiry in it. */
-  instants(states: ReadonlyMap<LogId, State>, { startMs, endMs }: Asked): readonly number[] {
-    const begin = startMs - CLOCK_SLACK_MS
-    const within = this.#expiriesOf(states).filter((e) => e > begin && e <= endMs + CLOCK_SLACK_MS)
-    return [begin, ...new Set(within)]
-  }
-
-  at(
-    states: ReadonlyMap<LogId, State>,
-    vector: DecisionRecord['vector'],
-    asked: { question: Question; clockMs: number },
-  ): readonly boolean[] {
-    const { question, clockMs } = asked
-    const epoch = Math.max(0, ...this.#expiriesOf(states).filter((e) => e <= clockMs))
-    const checks = question.permissions.map((c) => `${c.resource}#${c.relation}`)
-    const name = `${question.organization} ${question.user} ${checks} ${vector.map(([l, r]) => `${l}:${r}`)} ${epoch}`
-    const known = this.#known.get(name)
-    if (known !== undefined) return known
-    const world = worldOf(states, epoch)
-    const answers = question.permissions.map((check) =>
-      referenceAnswer(world, { ...question, ...check, subject: `user:${question.user}`, app: null }),
-    )
-    if (this.#known.size >= ANSWERS_MAX) this.#known.clear()
-    this.#known.set(name, answers)
-    return answers
   }
 }

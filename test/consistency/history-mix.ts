@@ -14,8 +14,8 @@ export type Write = { readonly log: LogId; readonly changes: readonly Change[] }
 export type Check = { readonly relation: string; readonly resource: string }
 export type Question = {
   readonly organization: string
-  /** Id of a user. */
-  readonly user: string
+  /** `user:<id>`, or the reader of the organization. */
+  readonly subject: string
   readonly permissions: readonly Check[]
   readonly entitlements: readonly string[]
 }
@@ -24,6 +24,8 @@ export type Focus = 'groups' | 'tree' | 'gates' | 'expiry' | 'memberships' | 'gr
 
 export const ORGANIZATIONS = ['o0', 'o1', 'p'] as const
 export const USERS = ['u0', 'u1', 'u2'] as const
+/** The client whose tokens ask in the organization, and are asked about on streams. */
+export const readerOf = (organization: string): string => `reader-${organization}`
 export const GATES = ['feature.a', 'feature.b'] as const
 export const APP = 'a'
 
@@ -74,6 +76,11 @@ export const SEED: readonly Write[] = [
   },
 ]
 
+export const aboutReader = (question: Question): Question => ({
+  ...question,
+  subject: `service:${readerOf(question.organization)}`,
+})
+
 const GROUPS = ['g0', 'g1', 'g2'] as const
 const DOCS = ['doc:0', 'doc:1'] as const
 const EXPIRY_MS_MAX = 150
@@ -93,13 +100,16 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
 
   const user = (): string => `user:${pick(USERS)}`
   const group = (): string => `group:${pick(GROUPS)}`
-  const someTuple = (): string =>
+  /** Somebody whom questions are about. */
+  const holder = (log: LogId): string => (random() < 0.25 ? `service:${readerOf(log)}` : user())
+  const someTuple = (log: LogId): string =>
     pick([
       () => `${pick(DOCS)}#${pick(['viewer', 'editor', 'banned'])}@${user()}`,
       () => `${pick(DOCS)}#viewer@${group()}#member`,
       () => 'doc:0#parent@doc:1',
       () => 'doc:0#viewer@user:*',
-      () => `${group()}#member@${user()}`,
+      () => `${group()}#member@${holder(log)}`,
+      () => `thing:0#r@${holder(log)}`,
       () => `${group()}#member@${group()}#member`,
       () => `thing:0#r@organization:${pick(['o0', 'o1'])}#member`,
       // Two hot rows, which the hot question needs both of.
@@ -111,12 +121,13 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     return put(text, random() < 0.12 ? nowMs() + 1 + Math.floor(random() * EXPIRY_MS_MAX) : null)
   }
   const tuples = (): Write => {
+    const log = pick(ORGANIZATIONS)
     const changes = new Map<string, Change>()
     for (let i = Math.floor(random() * 3); i >= 0; i--) {
-      const text = someTuple()
+      const text = someTuple(log)
       changes.set(text, tupleChange(text))
     }
-    return { log: pick(ORGANIZATIONS), changes: [...changes.values()] }
+    return { log, changes: [...changes.values()] }
   }
   /** Never allowed by it: the group loses the document when the user gets the group. */
   const crossMove = (): Write => ({
@@ -135,15 +146,16 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     return { log: pick(ORGANIZATIONS), changes: [change] }
   }
   const roleGrant = (): Write => {
-    const subject = pick(['user:u0', 'user:u1', 'group:g0', 'group:g1'])
-    const wide = random() < 0.25 && subject.startsWith('user:')
+    const log = pick(['p', ...ORGANIZATIONS])
+    const subject = pick(['user:u0', 'user:u1', 'group:g0', 'group:g1', `service:${readerOf(log)}`])
+    const wide = random() < 0.25 && !subject.startsWith('group:')
     const app = pick([null, APP])
     const id = `${subject.replace(':', '-')}-${app ?? 'wide'}`
     const given = grant(id, app === null ? 'r' : 'clerk', subject, app) as Change & { grant: RoleGrant }
     // Now and then one that says something else of the grant, which is refused.
     const told = random() < 0.1 ? { ...given.grant, subject: user() } : given.grant
     const change: Change = { kind: 'role_grant', op: pick(['write', 'delete'] as const), grant: told }
-    return { log: wide ? ENVIRONMENT : pick(['p', ...ORGANIZATIONS]), changes: [change] }
+    return { log: wide ? ENVIRONMENT : log, changes: [change] }
   }
   const tree = (): Write => ({ log: ENVIRONMENT, changes: [organization('o0', pick([null, 'p', 'o1']))] })
   const role = (): Write => ({
@@ -231,7 +243,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     return tuples()
   }
 
-  const focusedQuestion = (on: Focus): { organization: string; user: string; checks: readonly Check[] } => {
+  const focusedQuestion = (on: Focus): { organization: string; subject: string; checks: readonly Check[] } => {
     const checks = {
       groups: { relation: 'r', resource: 'thing:0' },
       expiry: { relation: 'r', resource: 'thing:0' },
@@ -240,7 +252,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
       grants: { relation: 'x:read', resource: 'organization:o0' },
       memberships: { relation: 'member', resource: 'organization:o0' },
     }
-    return { organization: 'o0', user: pick(['u0', 'u0', 'u1']), checks: [checks[on]] }
+    return { organization: 'o0', subject: pick(['user:u0', 'user:u0', 'user:u1']), checks: [checks[on]] }
   }
   const someCheck = (id: string): Check => {
     const [relation, resource] = pick([
@@ -264,7 +276,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     const count = random() < 0.75 ? 1 : 3
     const permissions = asked?.checks ?? Array.from({ length: count }, () => someCheck(id))
     const gates = random() < (focus === 'gates' ? 0.9 : 0.1)
-    return { organization: id, user: asked?.user ?? pick(USERS), permissions, entitlements: gates ? GATES : [] }
+    return { organization: id, subject: asked?.subject ?? user(), permissions, entitlements: gates ? GATES : [] }
   }
   return { write, question }
 }

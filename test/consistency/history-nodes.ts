@@ -1,17 +1,10 @@
 /** The three PDP processes of the history checker, and what can be asked of each. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { join } from 'node:path'
-import { create } from '@bufbuild/protobuf'
-import { credentials, makeClientConstructor } from '@grpc/grpc-js'
 import { Pool } from 'undici'
-import { serviceDefinition } from '../../pdp/process/grpc.ts'
-import {
-  type DecideRequest,
-  DecideRequestSchema,
-  type DecideResponse,
-  DecisionService,
-} from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { DecideResponse } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { DecisionRecord } from './history-check.ts'
+import { grpcClient, Unavailable } from './history-grpc.ts'
 import type { Question } from './history-mix.ts'
 import type { NodeCase, NodeWrite, Opened } from './node.ts'
 import type { Audit } from './node-audit.ts'
@@ -29,14 +22,15 @@ export type OpenNode = {
   /** `POST /oauth/decisions`. */
   decideByHttp(question: Question, token: string): Promise<Answered>
   decideByGrpc(question: Question, token: string): Promise<Answered>
+  /** On the node's one stream, about the token's own subject. */
+  decideOnStream(question: Question, token: string): Promise<Answered>
+  /** `onAnswer` is called with every answer, and with null while nobody can say. Returns what ends it. */
+  stand(question: Question, token: string, onAnswer: (answered: Answered | null) => void): () => void
   write(write: NodeWrite): Promise<Written>
   audit(): Promise<Audit>
   close(): Promise<void>
 }
 export type Node = { open(options: NodeCase): Promise<OpenNode>; stop(): Promise<void> }
-
-/** What the node could not answer; the run goes on. */
-export class Unavailable extends Error {}
 
 const SOCKETS_MAX = 48
 type Message = { ready?: true; opened?: Opened; closed?: true; failed?: string }
@@ -93,37 +87,34 @@ function connect(opened: Opened, close: () => Promise<void>): OpenNode {
     return { status: statusCode, revision: String(received['portcullis-revision'] ?? ''), body: await body.json() }
   }
   const grpc = opened.served === null ? null : grpcClient(opened.served.grpc)
+  const served = () => {
+    if (grpc === null) throw new TypeError('this case has no gRPC')
+    return grpc
+  }
   return {
     served: opened.served,
     async decide(question) {
       const { organization, permissions, entitlements } = question
-      const subject = { type: 'user', id: question.user }
       return fromNode(
         expectOk(
-          await post(opened.url, { path: '/decide', body: { organization, subject, permissions, entitlements } }),
+          await post(opened.url, {
+            path: '/decide',
+            body: { organization, subject: subjectOf(question), permissions, entitlements },
+          }),
         ),
       )
     },
     async decideByHttp(question, token) {
       const { permissions, entitlements } = question
-      const body = { permissions, entitlements, subject: { type: 'user', id: question.user } }
+      const body = { permissions, entitlements, subject: subjectOf(question) }
       const reply = expectOk(await post(opened.served?.http ?? '', { path: '/oauth/decisions', body, token }))
       const active = (reply.body as { organization: string | null }).organization !== null
       return { ...fromNode(reply), active, vector: parseVector(reply.revision), validUntilMs: undefined }
     },
-    async decideByGrpc(question, token) {
-      if (grpc === null) throw new TypeError('this case has no gRPC')
-      const { permissions, entitlements } = question
-      const answer = await grpc.decide(
-        create(DecideRequestSchema, {
-          token,
-          permissions: [...permissions],
-          entitlements: [...entitlements],
-          subject: { type: 'user', id: question.user },
-        }),
-      )
-      return fromMessage(answer)
-    },
+    decideByGrpc: async (question, token) => fromMessage(await served().decide(question, token)),
+    decideOnStream: async (question, token) => fromMessage(await served().ask(question, token)),
+    stand: (question, token, onAnswer) =>
+      served().stand(question, token, (answer) => onAnswer(answer === null ? null : fromMessage(answer))),
     async write(write) {
       const reply = await post(opened.url, { path: '/write', body: write })
       return reply.status === 409 ? 'refused' : (expectOk(reply).body as Exclude<Written, 'refused'>)
@@ -135,6 +126,11 @@ function connect(opened: Opened, close: () => Promise<void>): OpenNode {
       await close()
     },
   }
+}
+
+function subjectOf({ subject }: Question): { readonly type: string; readonly id: string } {
+  const [type = '', id = ''] = subject.split(':')
+  return { type, id }
 }
 
 type Reply = { readonly status: number; readonly revision: string; readonly body: unknown }
@@ -185,26 +181,3 @@ function fromMessage(answer: DecideResponse): Answered {
 
 const parseVector = (text: string): DecisionRecord['vector'] =>
   text === '' ? [] : JSON.parse(Buffer.from(text, 'base64url').toString())
-
-function grpcClient(address: string) {
-  const definition = serviceDefinition(DecisionService)
-  const Client = makeClientConstructor(definition, 'DecisionService')
-  const client = new Client(address, credentials.createInsecure())
-  const { path, requestSerialize, responseDeserialize } = definition.decide
-  return {
-    decide: (request: DecideRequest): Promise<DecideResponse> =>
-      new Promise((resolve, reject) => {
-        client.makeUnaryRequest<DecideRequest, DecideResponse>(
-          path,
-          requestSerialize,
-          responseDeserialize,
-          request,
-          (error, value) => {
-            if (error === null && value !== undefined) resolve(value)
-            else reject(error?.code === 14 ? new Unavailable() : error)
-          },
-        )
-      }),
-    close: () => client.close(),
-  }
-}

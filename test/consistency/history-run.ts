@@ -6,12 +6,17 @@ import { openPostgres } from '../../pdp/store/postgres.ts'
 import { ARCHIVE, readArchive, readTables, TRIM } from './history-archive.ts'
 import type { HistoryCase } from './history-cases.ts'
 import { type DecisionRecord, judge, type Violation, type WriteRecord } from './history-check.ts'
-import { createMix, ORGANIZATIONS, type Question, SEED, USERS, type Write } from './history-mix.ts'
-import { type Node, type OpenNode, Unavailable } from './history-nodes.ts'
+import { Unavailable } from './history-grpc.ts'
+import { aboutReader, createMix, ORGANIZATIONS, type Question, SEED, USERS, type Write } from './history-mix.ts'
+import type { Node, OpenNode } from './history-nodes.ts'
 import { createReaderTokens, judgeTokens, type ReaderTokens, type Served, type TokenUse } from './history-served.ts'
+import { decisionsOf, type StandingRecord, watchStanding } from './history-standing.ts'
 
 export type Outcome = {
   readonly decisions: number
+  /** Standing questions that were watched, and the answers that were told of them. */
+  readonly standings: number
+  readonly pushes: number
   readonly writes: number
   readonly unanswered: number
   readonly rowSetsCompared: number
@@ -31,6 +36,7 @@ export type RunOptions = {
 
 const READERS = 36
 const WRITERS = 6
+const WATCHERS = 8
 const CHAOS_MS = 8
 const JUDGE_EVERY_MS = 700
 const REVOKE_EVERY_MS = 200
@@ -102,6 +108,7 @@ class Run {
   #stopping = false
   #tokens: ReaderTokens | null = null
   readonly #tokenUses: TokenUse[] = []
+  readonly #standings: StandingRecord[] = []
 
   constructor(database: pg.Pool, nodes: readonly OpenNode[], setup: HistoryCase['setup']) {
     this.#database = database
@@ -128,6 +135,9 @@ class Run {
       this.#loop(() => this.#trim()),
       this.#loop(() => this.#crash()),
       this.#loop(() => this.#revoke()),
+      ...(this.#tokens === null
+        ? []
+        : Array.from({ length: WATCHERS }, () => this.#loop(() => this.#watch(mix.question())))),
     ]
     let violations: readonly Violation[] = []
     let failed = false
@@ -150,7 +160,7 @@ class Run {
     for (const node of this.#nodes) {
       for (const organization of ORGANIZATIONS) {
         const permissions = [{ relation: 'r', resource: 'thing:0' }]
-        await this.#ask({ organization, user: 'u0', permissions, entitlements: [] }, node)
+        await this.#ask({ organization, subject: 'user:u0', permissions, entitlements: [] }, node)
       }
     }
     const audits = await Promise.all(this.#nodes.map((node) => node.audit()))
@@ -158,6 +168,8 @@ class Run {
     const judged = found.length > 0 ? found : await this.#judge(await readTables(this.#database))
     return {
       decisions: this.#decisions.length,
+      standings: this.#standings.length,
+      pushes: this.#standings.reduce((n, { pushes }) => n + pushes.length, 0),
       writes: this.#writes.length,
       unanswered: this.#unanswered,
       rowSetsCompared: audits.reduce((n, a) => n + a.compared, 0),
@@ -170,7 +182,8 @@ class Run {
     // What is judged was answered before the archive is read, so the archive has all of it.
     const writes = [...this.#writes]
     const decisions = [...this.#decisions]
-    const judged = judge({ archive: await readArchive(this.#database), writes, decisions, tables })
+    const standings = [...this.#standings]
+    const judged = judge({ archive: await readArchive(this.#database), writes, decisions, standings, tables })
     return [...judged, ...judgeTokens(this.#tokenUses)]
   }
 
@@ -204,18 +217,33 @@ class Run {
     this.#writes.push({ log, changes, requestId, outcome, ...times })
   }
 
-  async #ask(question: Question, node = this.#node()): Promise<void> {
-    const token = this.#tokens?.pick(question.organization)
+  async #ask(given: Question, node = this.#node()): Promise<void> {
+    const token = this.#tokens?.pick(given.organization)
     const roll = token === undefined ? 0 : Math.random()
-    const from = roll < 0.3 ? 'the decision point' : roll < 0.7 ? 'HTTP' : 'gRPC'
+    const from = roll < 0.25 ? 'the decision point' : roll < 0.5 ? 'HTTP' : roll < 0.7 ? 'gRPC' : 'a stream'
+    const question = from === 'a stream' ? aboutReader(given) : given
     const { value, ...times } = await this.#timed(() => {
       if (token === undefined || from === 'the decision point') return node.decide(question)
+      if (from === 'a stream') return node.decideOnStream(question, token.value)
       return from === 'HTTP' ? node.decideByHttp(question, token.value) : node.decideByGrpc(question, token.value)
     })
     if (value === null) return
     const { active, ...answered } = value
     if (active) this.#decisions.push({ question, ...answered, ...times, from })
     if (token !== undefined && from !== 'the decision point') this.#tokenUses.push({ token, active, ...times })
+  }
+
+  async #watch(given: Question): Promise<void> {
+    const [tokens, node] = [this.#tokens, this.#node()]
+    const origin = node.served?.http
+    const { organization } = given
+    if (tokens === null || origin === undefined || tokens.pick(organization) === undefined) return
+    const question = aboutReader(given)
+    const token = await tokens.mint(origin, organization)
+    const revoke = (): Promise<void> => tokens.revoke(origin, organization, token)
+    const watched = await watchStanding({ node, question, token, revoke, isOver: () => this.#stopping })
+    this.#standings.push(watched)
+    this.#decisions.push(...decisionsOf(watched))
   }
 
   async #revoke(): Promise<void> {

@@ -1,5 +1,7 @@
 /** Tokens for the part of the questions that goes through the whole process: made, and revoked, as their owners do it. */
-import type { Asked, Violation } from './history-check.ts'
+import type { Asked } from './history-answers.ts'
+import type { Violation } from './history-check.ts'
+import { readerOf } from './history-mix.ts'
 
 export type Served = { readonly issuer: string; readonly adminSecret: string; readonly masterKey: string }
 /** Times are performance.now()'s: when the revocation was sent, and when it was acknowledged. */
@@ -10,6 +12,9 @@ export type ReaderTokens = {
   pick(organization: string): ReaderToken | undefined
   /** Replaces an organization's token by a new one, and revokes it. */
   revokeOne(origin: string): Promise<void>
+  /** One that is revoked only by who asked for it. */
+  mint(origin: string, organization: string): Promise<ReaderToken>
+  revoke(origin: string, organization: string, token: ReaderToken): Promise<void>
 }
 type Client = { readonly id: string; readonly secret: string; readonly scope: string }
 
@@ -31,7 +36,7 @@ export async function createReaderTokens(
   for (const id of world.USERS) await put(`/v1/users/${id}`, {})
   const tokens = new Map<string, ReaderToken[]>()
   const clientOf = (organization: string): Client => ({
-    id: `reader-${organization}`,
+    id: readerOf(organization),
     secret: `secret-of-the-reader-${organization}`,
     scope: 'decisions:read',
   })
@@ -47,6 +52,13 @@ export async function createReaderTokens(
     tokens.set(organization, [await mint(origin, client)])
   }
   const random = <T>(items: readonly T[]): T | undefined => items[Math.floor(Math.random() * items.length)]
+  const revoke = async (at: string, organization: string, token: ReaderToken): Promise<void> => {
+    token.revokingAt = performance.now()
+    const form = { token: token.value }
+    const response = await asClient(at, { client: clientOf(organization), path: '/oauth/revoke', form })
+    if (!response.ok) throw new Error(`revocation: ${response.status} ${await response.text()}`)
+    token.revokedAt = performance.now()
+  }
   return {
     pick: (organization) => random(tokens.get(organization) ?? []),
     async revokeOne(at) {
@@ -54,13 +66,11 @@ export async function createReaderTokens(
       const own = tokens.get(organization) ?? []
       const token = own.at(-1)
       if (token === undefined) return
-      const client = clientOf(organization)
-      tokens.set(organization, [...own, await mint(at, client)].slice(-KEPT_MAX))
-      token.revokingAt = performance.now()
-      const response = await asClient(at, { client, path: '/oauth/revoke', form: { token: token.value } })
-      if (!response.ok) throw new Error(`revocation: ${response.status} ${await response.text()}`)
-      token.revokedAt = performance.now()
+      tokens.set(organization, [...own, await mint(at, clientOf(organization))].slice(-KEPT_MAX))
+      await revoke(at, organization, token)
     },
+    mint: (at, organization) => mint(at, clientOf(organization)),
+    revoke,
   }
 }
 
