@@ -12,9 +12,11 @@ export class CliError extends Error {
 export function problemError(status: number, problem: unknown): CliError {
   if (typeof problem !== 'object' || problem === null) return new CliError(`the PDP answered with status ${status}`)
   const { title, detail, errors }: { [member: string]: unknown } = { ...problem }
-  const head = [title, detail].filter((text) => typeof text === 'string').join(': ')
-  const mistakes = Array.isArray(errors) ? errors.map((mistake) => `\n  ${mistakeLine(mistake)}`) : []
-  return new CliError(`${head || `the PDP answered with status ${status}`}${mistakes.join('')}`)
+  const lines = Array.isArray(errors) ? errors.map(mistakeLine) : []
+  // A detail that only repeats the mistakes is left out.
+  const isRepeated = lines.length > 0 && lines.every((line) => String(detail).includes(line.replace(': ', ' ')))
+  const head = [title, isRepeated ? null : detail].filter((text) => typeof text === 'string').join(': ')
+  return new CliError([head || `the PDP answered with status ${status}`, ...lines].join('\n  '))
 }
 
 function mistakeLine(mistake: unknown): string {

@@ -92,7 +92,8 @@ function parseLines(lines: readonly Line[], restriction: Restriction): ReadonlyM
 
 function refusal(mistakes: readonly Mistake[], cause?: unknown): Refusal {
   const said = mistakes.slice(0, MISTAKES_MAX)
-  return new Refusal('request_invalid', `${mistakes.length} of these lines are wrong`, { mistakes: said, cause })
+  const what = mistakes.length === 1 ? 'one of these lines is wrong' : `${mistakes.length} of these lines are wrong`
+  return new Refusal('request_invalid', what, { mistakes: said, cause })
 }
 
 async function writeTuples(

@@ -26,7 +26,7 @@ const DECISIONS_MIN = 100_000
 const ROUNDS_MAX = 20
 /** Of the seconds given; the rest goes to the faults, and to opening and closing. */
 const SHORT_RIGHT_SHARE = 0.3
-const FAULT_RUNS_MAX = 4
+const FAULT_RUNS_MAX = 6
 /** Most are caught within a second. */
 const FAULT_MS_MAX = 20_000
 

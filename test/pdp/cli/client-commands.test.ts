@@ -261,6 +261,12 @@ describe('manifest', () => {
       status: 2,
       err: expect.stringMatching(/line \d, column \d/),
     })
+    await writeFile(file, 'permisions: {}\n')
+    expect(await run(['manifest', 'apply', 'billing', file])).toEqual({
+      status: 2,
+      out: '',
+      err: 'The request is malformed\n  /permisions: is not a known member\n',
+    })
     expect((await run(['manifest', 'get', 'nothing'])).status).toBe(2)
   })
 })
