@@ -3,10 +3,11 @@ import { PdpError } from '../errors.ts'
 import type { ReasonStep } from '../pdp.ts'
 import type { LogId } from '../store/contracts.ts'
 import { type Explanation, groupSteps } from './explanation.ts'
+import { KnownResults } from './known-results.ts'
 import { MEMBERSHIP_RELATIONS } from './membership.ts'
 import type { Direct, Expression, Model } from './model.ts'
 import { typeOf } from './names.ts'
-import { Userset } from './usersets.ts'
+import { subjectType, type Userset } from './usersets.ts'
 import { DEPTH_MAX, FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
 export const TUPLES_PER_CHECK_MAX = 10_000
@@ -14,8 +15,14 @@ export const TUPLES_PER_CHECK_MAX = 10_000
 /** How the allow came about, for the reason code: a tuple, a membership, a group above the subject, a rule of a model. */
 export type Way = 'tuple' | 'membership' | 'group' | 'model'
 /** The relations being evaluated, innermost first: what makes cycles visible. */
-type Frame = { readonly object: string; readonly relation: string; readonly up: Frame | null; readonly depth: number }
-type Known = { readonly truth: Truth; readonly path: readonly ReasonStep[] }
+type Frame = {
+  readonly object: string
+  /** Of the object; '' where there is no model. */
+  readonly type: string
+  readonly relation: string
+  readonly up: Frame | null
+  readonly depth: number
+}
 
 const NO_STEPS: readonly ReasonStep[] = []
 /** Deeper than any frame. */
@@ -30,8 +37,10 @@ export class RelationCheck {
   readonly #log: LogId
   readonly #model: Model
   readonly #subject: string
+  /** As models name it: `user`, or `group#member` for a userset. Known once it is needed. */
+  #subjectType: string | null = null
   /** Results of this check that do not depend on a relation still being evaluated. */
-  #known: Map<string, Known> | null = null
+  #known: KnownResults | null = null
   /** The outermost frame that a cycle was cut at, as its depth; results below it depend on it. */
   #cutAt = NOWHERE
   readonly #notes: Explanation | null
@@ -64,7 +73,8 @@ export class RelationCheck {
   }
 
   #relation(object: string, relation: string, up: Frame | null): Truth {
-    const relations = this.#model.size === 0 ? undefined : this.#model.get(typeOf(object))
+    const type = up?.object === object ? up.type : this.#model.size === 0 ? '' : typeOf(object)
+    const relations = type === '' ? undefined : this.#model.get(type)
     const expression = relations?.get(relation)
     if (relations !== undefined && expression === undefined && !this.#isTier(object, relation)) return FALSE
     if (this.#isSubject(object, relation)) return TRUE
@@ -76,21 +86,20 @@ export class RelationCheck {
     }
     const depth = up === null ? 1 : up.depth + 1
     if (depth > DEPTH_MAX) throw limit(`${object}#${relation} is more than ${DEPTH_MAX} levels deep`)
-    const name = up === null ? '' : `${object}#${relation}`
-    const known = up === null ? undefined : this.#known?.get(name)
+    const known = this.#known?.find(object, relation)
     if (known !== undefined) {
       this.#notes?.step(...known.path)
       return known.truth
     }
-    const frame: Frame = { object, relation, up, depth }
+    const frame: Frame = { object, type, relation, up, depth }
     const outer = this.#cutAt
     const mark = this.#notes?.stepsCount ?? 0
     this.#cutAt = NOWHERE
     const result = expression === undefined ? this.#direct(frame, null) : this.#expression(frame, expression)
     // A result that leaned on a cycle cut further out may differ when asked from elsewhere.
     if (up !== null && result !== UNKNOWN && this.#cutAt >= depth) {
-      this.#known ??= new Map()
-      this.#known.set(name, { truth: result, path: this.#notes?.stepsFrom(mark) ?? NO_STEPS })
+      this.#known ??= new KnownResults()
+      this.#known.add({ object, relation, truth: result, path: this.#notes?.stepsFrom(mark) ?? NO_STEPS })
     }
     this.#cutAt = Math.min(outer, this.#cutAt >= depth ? NOWHERE : this.#cutAt)
     return result
@@ -237,8 +246,8 @@ export class RelationCheck {
 
   #mayName(allowed: Direct | null): boolean {
     if (allowed === null) return true
-    if (!this.#subject.includes('#')) return allowed.types.has(typeOf(this.#subject))
-    return allowed.usersets.has(new Userset(this.#subject).type)
+    this.#subjectType ??= subjectType(this.#subject)
+    return allowed.types.has(this.#subjectType) || allowed.usersets.has(this.#subjectType)
   }
 
   #userset(frame: Frame, userset: Userset, allowed: Direct | null): Truth {
@@ -250,7 +259,7 @@ export class RelationCheck {
     }
     if (allowed !== null && !allowed.usersets.has(userset.type)) return FALSE
     const truth =
-      userset.isGroup && !this.#model.has('group')
+      userset.isGroup && (this.#model.size === 0 || !this.#model.has('group'))
         ? this.#group(userset)
         : this.#relation(userset.object, userset.relation, frame)
     if (truth !== TRUE) return truth

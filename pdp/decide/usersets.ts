@@ -3,6 +3,12 @@ import { typeOf } from './names.ts'
 
 export const isUserset = (subject: string): boolean => subject.includes('#') || subject.endsWith(':*')
 
+/** As models name it: `group#member` for a userset, `user` for `user:*` and `user:a`. */
+export function subjectType(subject: string): string {
+  const hash = subject.indexOf('#')
+  return hash < 0 ? typeOf(subject) : `${typeOf(subject)}${subject.slice(hash)}`
+}
+
 export class Userset {
   readonly text: string
   /** Of the index that made it, which finds it again by this number. */
@@ -30,8 +36,7 @@ export class Userset {
     return this.text.slice(this.#hash + 1)
   }
 
-  /** As models name it: `group#member`, and `user` for `user:*`. */
   get type(): string {
-    return this.isWildcard ? typeOf(this.text) : `${typeOf(this.text)}${this.text.slice(this.#hash)}`
+    return subjectType(this.text)
   }
 }

@@ -7,19 +7,18 @@ import type {
   Membership,
   Organization,
   OrganizationRole,
-  RoleGrant,
   Standing,
   StoredManifest,
   WriteContext,
 } from './contracts.ts'
+import { GrantIndex } from './grant-index.ts'
 import { TupleIndex } from './tuple-index.ts'
 
 /** One log's content; the environment uses the last three and `grants`. */
 export type MemoryLog = {
   readonly tuples: TupleIndex
   readonly memberships: Map<string, Membership>
-  /** By grant id. */
-  readonly grants: Map<string, RoleGrant>
+  readonly grants: GrantIndex
   readonly entitlements: Map<string, Entitlement>
   readonly organizations: Map<string, Organization>
   readonly manifests: Map<string, StoredManifest>
@@ -29,7 +28,7 @@ export type MemoryLog = {
 export const emptyLog = (): MemoryLog => ({
   tuples: new TupleIndex(),
   memberships: new Map(),
-  grants: new Map(),
+  grants: new GrantIndex(),
   entitlements: new Map(),
   organizations: new Map(),
   manifests: new Map(),

@@ -1,5 +1,5 @@
 /** Row sets out of a log that is held whole, with the same sets coming along as a database's statement brings. */
-import { type RoleGrant, type RowKey, type RowSet, SET_ROWS_MAX } from './contracts.ts'
+import { type RowKey, type RowSet, SET_ROWS_MAX } from './contracts.ts'
 import { emptyLog, type MemoryLog } from './memory-log.ts'
 import { rowKeyName } from './row-keys.ts'
 
@@ -9,9 +9,6 @@ export function readRowSets(logs: ReadonlyMap<string, MemoryLog>, keys: readonly
   for (const key of keys) addRowSets(logs.get(key.log) ?? emptyLog(), key, found)
   return [...found.values()]
 }
-
-const grantsTo = (log: MemoryLog, subject: string): readonly RoleGrant[] =>
-  [...log.grants.values()].filter((g) => g.subject === subject)
 
 function addRowSets(log: MemoryLog, key: RowKey, found: Map<string, RowSet>): void {
   const name = rowKeyName(key)
@@ -39,11 +36,11 @@ function addRowSets(log: MemoryLog, key: RowKey, found: Map<string, RowSet>): vo
       break
     }
     case 'grants':
-      found.set(name, { key, grants: grantsTo(log, key.subject) })
+      found.set(name, { key, grants: log.grants.to(key.subject) })
       addRowSets(log, { log: key.log, kind: 'groups', subject: key.subject }, found)
       for (const group of groupsAbove(log, key.subject)) {
         const above = { log: key.log, kind: 'grants', subject: group } as const
-        found.set(rowKeyName(above), { key: above, grants: grantsTo(log, group) })
+        found.set(rowKeyName(above), { key: above, grants: log.grants.to(group) })
       }
       break
     case 'membership':

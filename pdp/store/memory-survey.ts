@@ -8,7 +8,7 @@ export function surveyOf(state: MemoryState): Survey {
       const found: LoggedGrant[] = []
       for (const log of logsFrom(state, filter.log ?? after?.log ?? '')) {
         if (found.length === countMax || (filter.log !== undefined && log !== filter.log)) break
-        const left = grantsOf(state, log).filter(
+        const left = grantsOf(state, log, filter.subject).filter(
           (g) => after === null || log > after.log || (log === after.log && g.id > after.id),
         )
         found.push(...left.filter((grant) => isAsked(filter, grant)).slice(0, countMax - found.length))
@@ -27,14 +27,17 @@ export function surveyOf(state: MemoryState): Survey {
 const logsFrom = ({ logs }: MemoryState, start: string): readonly LogId[] =>
   [...logs.keys()].filter((log) => log >= start).sort()
 
-const grantsOf = ({ logs }: MemoryState, log: LogId): readonly LoggedGrant[] =>
-  [...(logs.get(log)?.grants.values() ?? [])].map((grant) => ({ log, ...grant })).sort((a, b) => (a.id < b.id ? -1 : 1))
+/** All, or those to one subject. */
+function grantsOf({ logs }: MemoryState, log: LogId, subject?: string): readonly LoggedGrant[] {
+  const grants = logs.get(log)?.grants
+  const found = subject === undefined ? grants?.values() : grants?.to(subject)
+  return [...(found ?? [])].map((grant) => ({ log, ...grant })).sort((a, b) => (a.id < b.id ? -1 : 1))
+}
 
-const isAsked = ({ id, apps, role, subject }: GrantFilter, grant: LoggedGrant): boolean =>
+const isAsked = ({ id, apps, role }: GrantFilter, grant: LoggedGrant): boolean =>
   (id === undefined || grant.id === id) &&
   (apps === undefined || apps.includes(grant.app)) &&
-  (role === undefined || grant.role === role) &&
-  (subject === undefined || grant.subject === subject)
+  (role === undefined || grant.role === role)
 
 function roleSets(grants: readonly LoggedGrant[]): readonly (readonly HeldRole[])[] {
   const held = new Map<string, Set<string>>()

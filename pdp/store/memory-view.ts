@@ -1,5 +1,5 @@
 /** The view of a store that holds everything in this process: nothing is ever unknown, and nothing is copied. */
-import { isUserset, type Userset } from '../decide/usersets.ts'
+import type { Userset } from '../decide/usersets.ts'
 import { type Closure, DEPTH_MAX, FALSE, TRUE, type Truth, type View } from '../decide/view.ts'
 import { PdpError } from '../errors.ts'
 import {
@@ -81,10 +81,13 @@ export class MemoryView implements View {
   }
 
   objects(log: LogId, object: string, relation: string): readonly string[] {
-    const rows = this.#of(log)?.tuples.subjects(object, relation) ?? NONE
-    if (rows.length > SET_ROWS_MAX)
+    const tuples = this.#of(log)?.tuples
+    if (tuples === undefined) return NONE
+    if (tuples.count(object, relation) > SET_ROWS_MAX)
       throw new PdpError('evaluation_limit', `${object}#${relation} has more than ${SET_ROWS_MAX} parents`)
-    return this.#liveNames(rows).filter((subject) => !isUserset(subject))
+    const objects = tuples.objects(object, relation)
+    if (!tuples.expires) return objects
+    return objects.filter((subject) => this.#live(tuples.expiryOf({ object, relation, subject }) ?? null))
   }
 
   groups(log: LogId, subject: string): readonly string[] {
@@ -128,8 +131,7 @@ export class MemoryView implements View {
   }
 
   grants(log: LogId, subject: string): readonly RoleGrant[] {
-    const grants = this.#of(log)?.grants
-    return grants === undefined || grants.size === 0 ? NONE : [...grants.values()].filter((g) => g.subject === subject)
+    return this.#of(log)?.grants.to(subject) ?? NONE
   }
 
   organization(id: string): Organization | null {

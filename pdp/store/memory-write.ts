@@ -22,6 +22,8 @@ type Write = {
   readonly nowMs: number
   readonly writeId: () => string
 }
+/** A map, or whatever else is kept by key. */
+type Entries<V> = { get(key: string): V | undefined; set(key: string, value: V): unknown; delete(key: string): unknown }
 /** How to take a change back; null when it found what it asks for already there. */
 type Undo = (() => void) | null
 
@@ -135,7 +137,7 @@ function applyChange(
   }
 }
 
-function putIn<V>(map: Map<string, V>, key: string, value: V | null): Undo {
+function putIn<V>(map: Entries<V>, key: string, value: V | null): Undo {
   const before = map.get(key)
   if (isDeepStrictEqual(before ?? null, value)) return null
   if (value === null) map.delete(key)
@@ -152,7 +154,7 @@ function applyGrant({ grants }: MemoryLog, { op, grant }: Extract<Change, { kind
   if (same !== undefined && !alike(same))
     throw new PdpError('conflict', `role grant ${grant.id} exists and says something else`)
   if (op === 'delete') return same === undefined ? null : putIn(grants, grant.id, null)
-  return [...grants.values()].some(alike) ? null : putIn(grants, grant.id, grant)
+  return grants.to(grant.subject).some(alike) ? null : putIn(grants, grant.id, grant)
 }
 
 function writeOrganization(state: MemoryState, { organizations }: MemoryLog, organization: Organization): Undo {

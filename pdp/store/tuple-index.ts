@@ -3,13 +3,14 @@
  * question a few look-ups, whatever the number of tuples.
  */
 import type { Userset } from '../decide/usersets.ts'
-import { Column, holds, type Many } from './column.ts'
+import { Column, holds, type Many, sizeOf } from './column.ts'
 import type { SubjectRow, Tuple } from './contracts.ts'
 import { GroupIndex } from './group-index.ts'
 import { KeyOrder } from './key-order.ts'
 import { isUsersetNumber, NumberedNames, rowOf } from './numbered-names.ts'
 
 const NO_ROWS: readonly SubjectRow[] = []
+const NO_NAMES: readonly string[] = []
 const NO_USERSETS: readonly Userset[] = []
 
 /** One relation's tuples by object. */
@@ -33,8 +34,10 @@ export class TupleIndex {
   #lastObjectNumber: number | undefined
   #lastSubject: string | null = null
   #lastSubjectNumber: number | undefined
+  #lastRelation: string | null = null
+  #lastColumns: Relation | undefined
 
-  /** One question asks about one object and one subject several times over, in the same strings. */
+  /** One question asks about one object, subject and relation several times over, in the same strings. */
   #objectNumber(text: string): number | undefined {
     if (text !== this.#lastObject) {
       this.#lastObject = text
@@ -51,9 +54,18 @@ export class TupleIndex {
     return this.#lastSubjectNumber
   }
 
+  #columns(relation: string): Relation | undefined {
+    if (relation !== this.#lastRelation) {
+      this.#lastRelation = relation
+      this.#lastColumns = this.#relations.get(relation)
+    }
+    return this.#lastColumns
+  }
+
   #forgetLast(): void {
     this.#lastObject = null
     this.#lastSubject = null
+    this.#lastRelation = null
   }
 
   /** Undefined when there is no such tuple; null when it never expires. */
@@ -86,7 +98,7 @@ export class TupleIndex {
   }
 
   has(object: string, relation: string, subject: string): boolean {
-    const held = this.#held(this.#relations.get(relation)?.subjects, object)
+    const held = this.#held(this.#columns(relation)?.subjects, object)
     if (held === null) return false
     const s = this.#subjectNumber(subject)
     if (s === undefined) return false
@@ -99,13 +111,27 @@ export class TupleIndex {
     return o === undefined ? null : column.get(rowOf(o))
   }
 
+  /** Subjects of object#relation, of every kind. */
+  count(object: string, relation: string): number {
+    const held = this.#held(this.#columns(relation)?.subjects, object)
+    return held === null ? 0 : typeof held === 'number' ? 1 : sizeOf(held)
+  }
+
   subjects(object: string, relation: string): readonly SubjectRow[] {
-    return this.#rowsOf(this.#relations.get(relation)?.subjects, object, relation)
+    return this.#rowsOf(this.#columns(relation)?.subjects, object, relation)
+  }
+
+  /** Plain objects among them, expired ones too. */
+  objects(object: string, relation: string): readonly string[] {
+    const held = this.#held(this.#columns(relation)?.subjects, object)
+    if (held === null) return NO_NAMES
+    if (typeof held === 'number') return isUsersetNumber(held) ? NO_NAMES : [this.#names.text(held)]
+    return valuesOf(held).flatMap((value) => (isUsersetNumber(value) ? [] : this.#names.text(value)))
   }
 
   /** Those that are usersets or wildcards. */
   usersetRows(object: string, relation: string): readonly SubjectRow[] {
-    return this.#rowsOf(this.#relations.get(relation)?.usersets, object, relation)
+    return this.#rowsOf(this.#columns(relation)?.usersets, object, relation)
   }
 
   #rowsOf(column: Column | undefined, object: string, relation: string): readonly SubjectRow[] {
@@ -119,7 +145,7 @@ export class TupleIndex {
 
   /** As usersetRows, expired ones too. */
   usersets(object: string, relation: string): readonly Userset[] {
-    const columns = this.#relations.get(relation)
+    const columns = this.#columns(relation)
     const held = this.#held(columns?.subjects, object)
     if (held === null) return NO_USERSETS
     if (typeof held === 'number') return isUsersetNumber(held) ? [this.#names.userset(held)] : NO_USERSETS

@@ -12,6 +12,8 @@ import { type Grants, grants, median, perSecond, questions } from './engine-data
 const SIZES = [1_000, 100_000, 1_000_000]
 const ROUND_MS = 400
 const ROUNDS = 5
+/** Checks between two looks at the clock of the process, which is slow to answer. */
+const BATCH = 20_000
 
 type Prepared = {
   readonly asked: { readonly organization: string; readonly subject: string; readonly app: null }
@@ -79,7 +81,7 @@ function evaluationsPerSecond(store: ResidentStore, asked: readonly Prepared[]):
   const begin = cpuMs()
   let done = 0
   while (cpuMs() - begin < ROUND_MS) {
-    for (let i = 0; i < 1_000; i++) {
+    for (let i = 0; i < BATCH; i++) {
       const q = asked[done++ % asked.length]!
       answerCheck(view, NO_MODEL, q.asked, q.check)
     }
@@ -90,7 +92,7 @@ function evaluationsPerSecond(store: ResidentStore, asked: readonly Prepared[]):
 async function callsPerSecond(call: (q: Prepared) => Promise<boolean>, asked: readonly Prepared[]): Promise<number> {
   const begin = cpuMs()
   let done = 0
-  while (cpuMs() - begin < ROUND_MS) for (let i = 0; i < 1_000; i++) await call(asked[done++ % asked.length]!)
+  while (cpuMs() - begin < ROUND_MS) for (let i = 0; i < BATCH; i++) await call(asked[done++ % asked.length]!)
   return (done / (cpuMs() - begin)) * 1_000
 }
 

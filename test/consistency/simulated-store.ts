@@ -6,6 +6,7 @@
 import { PdpError } from '../../pdp/errors.ts'
 import type { LogId, Reading, RowKey, Snapshot, Store, Vector } from '../../pdp/store/contracts.ts'
 import { type Change, DIRECTORY, ENVIRONMENT, TOKENS } from '../../pdp/store/contracts.ts'
+import { GrantIndex } from '../../pdp/store/grant-index.ts'
 import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from '../../pdp/store/memory-log.ts'
 import type { readRowSets } from '../../pdp/store/memory-rows.ts'
 import { applyToMemory } from '../../pdp/store/memory-write.ts'
@@ -213,7 +214,7 @@ function cloneLog(content: MemoryLog): MemoryLog {
   return {
     tuples: copy.tuples,
     memberships: new Map(content.memberships),
-    grants: new Map(content.grants),
+    grants: new GrantIndex(content.grants.values()),
     entitlements: new Map(content.entitlements),
     organizations: new Map(content.organizations),
     manifests: new Map(content.manifests),
