@@ -21,7 +21,11 @@ export type Model = ReadonlyMap<string, ReadonlyMap<string, Expression>>
 
 export const NO_MODEL: Model = new Map()
 
-/** The models of all apps as one: a type is declared by one app only. */
+/** Models name these without saying anything about them; an app that does say something, as about its groups, owns them. */
+export const SUBJECT_TYPES: ReadonlySet<string> = new Set(['user', 'service', 'group', 'organization'])
+
+/** The models of all apps as one: a type is declared by one app only, and merely naming a type of subjects declares nothing. */
 export function mergeModels(models: readonly Model[]): Model {
-  return new Map(models.flatMap((model) => [...model]))
+  const declared = models.flatMap((model) => [...model])
+  return new Map(declared.filter(([type, relations]) => relations.size > 0 || !SUBJECT_TYPES.has(type)))
 }

@@ -1,5 +1,5 @@
 /** Tuples without a meaning: those that a new model would leave behind, and those that nobody should write. */
-import type { Model } from '../decide/model.ts'
+import { type Model, mergeModels } from '../decide/model.ts'
 import { createModelCompiler } from '../decide/models.ts'
 import { shapeMistake, shapeOf } from '../decide/restrictions.ts'
 import type { Store, Tuple, TupleShape } from '../store/contracts.ts'
@@ -10,7 +10,7 @@ export async function orphansOf(
   store: Pick<Store, 'tupleShapes'>,
   models: { readonly current: Model; readonly wanted: Model },
 ): Promise<readonly TupleShape[]> {
-  const { current, wanted } = models
+  const [current, wanted] = [mergeModels([models.current]), mergeModels([models.wanted])]
   if (wanted.size === 0) return []
   const shapes = await store.tupleShapes([...wanted.keys()])
   return shapes.filter((shape) => shapeMistake(current, shape) === null && shapeMistake(wanted, shape) !== null)

@@ -1,5 +1,6 @@
 /** Which changes a log accepts, and what is wrong with those it does not: one rule book for every store. */
 import { MEMBERSHIP_RELATIONS } from '../decide/membership.ts'
+import { SUBJECT_TYPES } from '../decide/model.ts'
 import { compileModel } from '../decide/model-language.ts'
 import { formatTuple, isEntitlementKey, isId, isPermissionKey, quote, tupleMistake, typeOf } from '../decide/names.ts'
 import { type Mistake, PdpError } from '../errors.ts'
@@ -25,8 +26,6 @@ const ORGANIZATION_KINDS: ReadonlySet<Change['kind']> = new Set([
   'entitlement',
   'entitlements',
 ])
-/** Models name these without saying anything about them; an app that does say something, as about its groups, owns them. */
-const SUBJECT_TYPES: ReadonlySet<string> = new Set(['user', 'service', 'group', 'organization'])
 
 /**
  * Refuses a write as a whole, with every mistake and its place (`/0`, `/1`, …: the change's index).

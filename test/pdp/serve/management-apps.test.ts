@@ -251,6 +251,13 @@ describe('a manifest is refused', () => {
     expect(mistakes(await put('docs', { model: DOC }))).toEqual([409, '/model'])
   })
 
+  it('not for the members of groups, when it only names the type', async () => {
+    const stored = await served.store.tuples('acme', { object: 'group:accounting' }, { after: null, countMax: 1 })
+    expect(stored).toHaveLength(1)
+    const named = model('type group', 'type cage', '  relations', '    define keeper: [user, group]')
+    expect((await put('zoo', { model: named }))[0]).toBe(201)
+  })
+
   it('when somebody’s token would grow too large', async () => {
     const keys = Object.keys(MANY(200))
     const roles = { first: role(...keys.slice(0, 100)), second: role(...keys.slice(100, 150)) }
