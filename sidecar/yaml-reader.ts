@@ -67,14 +67,18 @@ export class YamlReader {
     if (found === null) return null
     const known: { [key: string]: Node | null } = {}
     for (const name of Object.keys(keys)) known[name] = null
+    const missing = new Set(Object.keys(keys).filter((name) => !found.some(({ key }) => key === name)))
     for (const { key, keyNode, value } of found) {
-      if (!Object.hasOwn(keys, key)) this.mistake(keyNode, unknownKey(what, key, Object.keys(keys)))
+      const name = Object.hasOwn(keys, key) ? key : (nearest(key, [...missing]) ?? null)
+      if (name !== key) this.mistake(keyNode, unknownKey(what, key, name ?? nearest(key, Object.keys(keys))))
       else if (value === null || isNull(value)) this.mistake(keyNode, `${key} is empty`)
-      else known[key] = value
+      // A misspelt one is read as what it must have been: that it is missing as well would be a second word about one mistake.
+      if (name === null) continue
+      missing.delete(name)
+      if (value !== null && !isNull(value)) known[name] = value
     }
-    for (const [name, need] of Object.entries(keys)) {
-      if (need === 'required' && !found.some(({ key }) => key === name)) this.mistake(node, `${what} lacks ${name}`)
-    }
+    for (const [name, need] of Object.entries(keys))
+      if (need === 'required' && missing.has(name)) this.mistake(node, `${what} lacks ${name}`)
     // Every name of `keys` was set above, to null at least.
     return known as { [key in Name]: Node | null }
   }
@@ -126,8 +130,10 @@ const isText = (value: unknown): value is string => typeof value === 'string'
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
 const isNull = (node: Node): node is Scalar<null> => isScalar(node) && node.value === null
 
-function unknownKey(what: string, key: string, known: readonly string[]): string {
-  const near = known.find((name) => distance(key, name) <= 2)
+const nearest = (key: string, names: readonly string[]): string | undefined =>
+  names.find((name) => distance(key, name) <= 2)
+
+function unknownKey(what: string, key: string, near: string | undefined): string {
   return `${what} has the unknown key ${JSON.stringify(key)}${near === undefined ? '' : `; did you mean ${near}?`}`
 }
 

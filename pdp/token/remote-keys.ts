@@ -40,7 +40,8 @@ export function remoteKeys(options: RemoteKeysOptions): KeySource {
     const uri = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
     const metadata = await fetchMembers(uri, signal)
     // OpenID Connect Discovery section 4.3: else one tenant's metadata could name another's keys.
-    if (metadata.issuer !== issuer) throw new Error(`${uri} is the metadata of another issuer`)
+    if (metadata.issuer !== issuer)
+      throw new Error(`${uri} is the metadata of another issuer${describeSlash(issuer, metadata.issuer)}`)
     if (typeof metadata.jwks_uri !== 'string') throw new Error(`${uri} has no jwks_uri`)
     if (!isSafeKeyUrl(metadata.jwks_uri)) throw new Error(`${uri} names a jwks_uri without TLS`)
     return metadata.jwks_uri
@@ -65,6 +66,12 @@ export function remoteKeys(options: RemoteKeysOptions): KeySource {
     cooldownMs: options.cooldownMs ?? 10_000,
     ...(options.onError && { onError: options.onError }),
   })
+}
+
+/** The mistake that is hard to see: issuers are compared as texts (RFC 8414 section 3.3). */
+export function describeSlash(configured: string, found: unknown): string {
+  if (found === `${configured}/`) return `: it has a slash at its end, which ${configured} lacks`
+  return configured === `${found}/` ? `: it has no slash at its end, which ${configured} has` : ''
 }
 
 /** Keys fetched without TLS are anybody's keys, except over the loopback interface. */

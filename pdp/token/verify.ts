@@ -5,6 +5,7 @@ import { type AccessClaims, optionalInstant, parseClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
 import { hasType, type Jws, parseJws } from './jws.ts'
 import type { KeySource, VerifyKey } from './keys.ts'
+import { describeSlash } from './remote-keys.ts'
 
 /** Keys are bound to their issuer: another issuer's key never verifies this one's tokens. */
 export type TrustedIssuer = {
@@ -55,13 +56,18 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
     // RFC 9068 section 4: another kind of JWT, such as an ID token, is not an access token.
     if (!hasType(jws.header, 'at+jwt')) throw invalid('header typ is not at+jwt')
     const issuer = typeof jws.payload.iss === 'string' ? issuers.get(jws.payload.iss) : undefined
-    if (issuer === undefined) throw invalid('iss is not a trusted issuer')
+    if (issuer === undefined) throw invalid(`iss is not a trusted issuer${slashOf(jws.payload.iss)}`)
     const key = await verifyBy(issuer, jws)
     const claims = parseClaims(jws.payload, hash('sha256', token, 'base64url'))
     checkAudience(claims)
     checkTimes(claims)
     cache.set(claims.digest, { claims, key, source: issuer.keys })
     return claims
+  }
+
+  function slashOf(iss: unknown): string {
+    for (const known of issuers.keys()) if (describeSlash(known, iss) !== '') return describeSlash(known, iss)
+    return ''
   }
 
   function checkAudience(claims: AccessClaims): void {

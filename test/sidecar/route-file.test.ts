@@ -68,6 +68,40 @@ routes:
   ])
 })
 
+test('says one thing about one misspelt key', () => {
+  const source = `portcullis: v1
+resource: https://app.test
+isuers: [{issuer: https://id.test}]
+upstraem: http://127.0.0.1:1
+pdp: {adress: "127.0.0.1:3", insecure: true}
+routes:
+  GET /b/{id}: {chek: "viewer a:{nope}"}
+`
+  expect(mistakes(source)).toEqual([
+    '3:1 the route file has the unknown key "isuers"; did you mean issuers?',
+    '4:1 the route file has the unknown key "upstraem"; did you mean upstream?',
+    '5:7 pdp has the unknown key "adress"; did you mean address?',
+    '7:17 a route has the unknown key "chek"; did you mean check?',
+    '7:23 {nope} is not a parameter of the path',
+  ])
+})
+
+test('names what is missing beside a key that is no misspelling of it', () => {
+  const source = `portcullis: v1
+resource: https://app.test
+issuers: [{issuer: https://id.test}]
+weather: fine
+pdp: {colour: red}
+routes: {GET /a: public}
+`
+  expect(mistakes(source)).toEqual([
+    '1:1 the route file lacks upstream',
+    '4:1 the route file has the unknown key "weather"',
+    '5:6 pdp needs either address or addresses',
+    '5:7 pdp has the unknown key "colour"',
+  ])
+})
+
 describe('a mistake is', () => {
   test.each([
     ['', 'the route file must be a map'],

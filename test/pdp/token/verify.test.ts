@@ -347,6 +347,22 @@ describe('keys over the network', () => {
     })
   })
 
+  test('of an issuer that differs by a slash alone: the refusal says so', async () => {
+    const token = await issuer.token({ iss: `${ISSUER}/` })
+    await expect(verifier().verify(token)).rejects.toThrow(`it has a slash at its end, which ${ISSUER} lacks`)
+  })
+
+  test.each([
+    [`${ISSUER}/`, `it has a slash at its end, which ${ISSUER} lacks`],
+    ['https://evil.test', 'is the metadata of another issuer'],
+  ])('of issuer %s: the error says what differs', async (said, message) => {
+    const errors: string[] = []
+    const fetch = async (): Promise<Response> => Response.json({ issuer: said, jwks_uri: `${ISSUER}/jwks` })
+    const onError = (err: unknown): void => void errors.push(err instanceof Error ? err.message : '')
+    await expect(remoteKeys({ issuer: ISSUER, fetch, clock, onError }).find(wanted)).rejects.toMatchObject({ code: 'keys_unavailable' })
+    expect(errors.at(0)).toContain(message)
+  })
+
   test('are not waited for longer than the time limit', async () => {
     const fetch = (_url: string, { signal }: { signal: AbortSignal }): Promise<Response> =>
       new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))

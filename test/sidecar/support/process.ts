@@ -21,6 +21,9 @@ export type SidecarProcess = {
 
 const MAIN = fileURLToPath(new URL('../../../sidecar/main.ts', import.meta.url))
 
+/** As the installed command has them. */
+const FLAGS = ['--max-semi-space-size=4', '--max-old-space-size=256']
+
 /** Returns when it is ready. `command`: what runs it; the arguments of `run` follow. */
 export async function startProcess(options: {
   readonly routeFile: string
@@ -30,7 +33,7 @@ export async function startProcess(options: {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-process-'))
   const path = join(folder, 'routes.yaml')
   writeFileSync(path, options.routeFile)
-  const [program = process.execPath, ...words] = options.command ?? [process.execPath, '--max-semi-space-size=4', MAIN]
+  const [program = process.execPath, ...words] = options.command ?? [process.execPath, ...FLAGS, MAIN]
   const args = [...words, 'run', '-f', path, '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0']
   // A file, since a pipe would make the reader part of what is measured.
   const logPath = join(folder, 'log')
