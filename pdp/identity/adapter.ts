@@ -39,6 +39,8 @@ function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps): A
   const keyOf = (id: string): string => (hashed ? createHash('sha256').update(id).digest('base64url') : id)
 
   async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<object | undefined> {
+    // No text column holds U+0000, and PostgreSQL fails when it is asked for one.
+    if (value.includes('\0')) return undefined
     const [row] = await sql.query<RecordRow>(
       `select payload, extract(epoch from consumed_at)::int as consumed from oidc_record where kind = $1 and ${column} = $2`,
       [kind, column === 'id' ? keyOf(value) : value],

@@ -29,6 +29,9 @@ export type EnginePages = {
 export function createEnginePages({ issuer, clock }: { issuer: string; clock: () => number }): EnginePages {
   const wrongCodes = createAttempts({ ...WRONG_CODES, clock })
   const action = urlOf(issuer, PATHS.device)
+  const confirm = urlOf(issuer, PATHS.logoutConfirm)
+  // What it sends to a client is an authorization response by form_post, which stays as it is.
+  const toOurselves = `action="${confirm}"`
   const features = {
     deviceFlow: {
       enabled: true,
@@ -68,6 +71,17 @@ export function createEnginePages({ issuer, clock }: { issuer: string; clock: ()
     send(ctx, deviceCodePage({ action, xsrf: '', problem: 'tooMany' }))
   }
 
+  /** False when the session that the form was shown in is over. */
+  async function hasForm(provider: Provider, { req, res }: Context): Promise<boolean> {
+    return (await provider.Session.get(provider.createContext(req, res))).state !== undefined
+  }
+
+  function startAnew(ctx: Context): void {
+    ctx.status = STATUS.seeOther
+    ctx.set('location', action)
+    ctx.set('cache-control', 'no-store')
+  }
+
   /** Confirms the code that came with the address (RFC 8628 section 3.3.1); the engine would send it on by a script. */
   async function confirmAtOnce(provider: Provider, ctx: Context, userCode: string): Promise<void> {
     const xsrf = ctx.oidc.session.state?.secret ?? ''
@@ -96,17 +110,17 @@ export function createEnginePages({ issuer, clock }: { issuer: string; clock: ()
         if (given === undefined) return next()
         if (!wrongCodes.take(ANYBODY)) return refuseGuess(ctx)
         wrongCodes.giveBack(ANYBODY)
-        if (given === null) return next()
+        if (given === null) return (await hasForm(provider, ctx)) ? next() : startAnew(ctx)
         ctx.query = {}
         await next()
         if (ctx.status === STATUS.shown) await confirmAtOnce(provider, ctx, String(given))
       })
       provider.use(async (ctx, next) => {
         await next()
-        if (typeof ctx.body !== 'string' || !ctx.body.includes(SELF_SENDING)) return
+        if (typeof ctx.body !== 'string' || !ctx.body.includes(SELF_SENDING) || !ctx.body.includes(toOurselves)) return
         const xsrf = ctx.oidc.session.state?.secret ?? ''
         const isHandOver = ctx.path !== PATHS.logout
-        send(ctx, handOverPage({ action: urlOf(issuer, PATHS.logoutConfirm), xsrf, isHandOver }))
+        send(ctx, handOverPage({ action: confirm, xsrf, isHandOver }))
       })
     },
   }

@@ -10,6 +10,7 @@ import type { Mint } from './mint.ts'
 import { mountOf, PATHS, urlOf } from './paths.ts'
 import { IDENTITY_SCOPES, OFFLINE_ACCESS, refusedScope, SERVICE_SCOPES, scopesAt, splitScope } from './scopes.ts'
 import { deriveKey } from './sealing.ts'
+import { isEmail } from './sign-in.ts'
 import { signInPolicy } from './sign-in-policy.ts'
 
 const DAY_SECONDS = 86_400
@@ -178,7 +179,8 @@ function ciba({ directory }: EngineDeps): object {
   return {
     enabled: true,
     deliveryModes: ['poll'],
-    processLoginHint: async (_ctx: Context, hint: string) => (await directory.userByEmail(hint))?.id,
+    processLoginHint: async (_ctx: Context, hint: string) =>
+      isEmail(hint) ? (await directory.userByEmail(hint))?.id : undefined,
     processLoginHintToken: () => {
       throw new errors.InvalidRequest('login_hint_token is not supported')
     },

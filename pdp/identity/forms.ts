@@ -13,11 +13,16 @@ export function isCrossSite(req: IncomingMessage, issuer: string): boolean {
 export async function readForm(req: IncomingMessage, bytesMax = FORM_BYTES_MAX): Promise<URLSearchParams | null> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of req) {
+  // Left open, so that whoever sends too much is still told so; the rest is thrown away.
+  for await (const chunk of req.iterator({ destroyOnReturn: false })) {
     const part = Buffer.from(chunk)
     bytes += part.length
-    if (bytes > bytesMax) return null
+    if (bytes > bytesMax) break
     chunks.push(part)
+  }
+  if (bytes > bytesMax) {
+    req.resume()
+    return null
   }
   return new URLSearchParams(Buffer.concat(chunks).toString('utf8'))
 }

@@ -31,10 +31,12 @@ export const RESERVED_CLAIMS = [
   'permissions',
 ] as const
 // RFC 8693 sections 4.1 and 4.4: who acts for whom, and who may, is ours to say as well.
-const IGNORED: ReadonlySet<string> = new Set([...RESERVED_CLAIMS, 'act', 'may_act', '__proto__'])
+const IGNORED: ReadonlySet<string> = new Set([...RESERVED_CLAIMS, 'act', 'may_act'])
 
 export const HOOK_DEADLINE_MS = 1_000
 export const HOOK_BYTES_MAX = 16_384
+/** Resource servers parse what we sign, and not all of them bound how deep they go. */
+export const HOOK_DEPTH_MAX = 16
 const RUNNING_MAX = 64
 const FAILURES_MAX = 5
 const REST_MS = 10_000
@@ -202,5 +204,14 @@ function parseClaims(answer: unknown): JsonObject {
   if (typeof claims !== 'object' || claims === null || Array.isArray(claims)) {
     throw new Error('the token hook answered no object of claims')
   }
-  return Object.fromEntries(Object.entries(claims).filter(([name]) => !IGNORED.has(name)))
+  if (isDeeper(claims, HOOK_DEPTH_MAX)) throw new Error(`the token hook answered more than ${HOOK_DEPTH_MAX} levels`)
+  return Object.fromEntries(
+    Object.entries(claims).filter(([name]) => !IGNORED.has(name) && !(name in Object.prototype)),
+  )
+}
+
+/** Goes no deeper than it has to. */
+function isDeeper(value: unknown, levelsMax: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levelsMax === 0 || Object.values(value).some((member) => isDeeper(member, levelsMax - 1))
 }

@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { AccessClaims } from '../../../pdp/token/claims.ts'
 import { createProofVerifier, type ProofRequest } from '../../../pdp/token/dpop.ts'
 import { localKeys } from '../../../pdp/token/keys.ts'
+import { createNonces } from '../../../pdp/token/nonces.ts'
 import { processReplayMemory } from '../../../pdp/token/replay.ts'
 import { createTokenVerifier } from '../../../pdp/token/verify.ts'
 import {
@@ -144,6 +145,18 @@ describe('refuses a proof', () => {
     await expect(verifier()(request(text, text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
     await expect(verifier()(request('x'), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
   })
+})
+
+test('with a nonce of ours is bound to its iat all the same', async () => {
+  const nonces = createNonces({ secret: Buffer.alloc(32, 's'), clock })
+  const verify = createProofVerifier({ clock, replay: processReplayMemory({ clock, entriesMax: 10 }), nonces })
+  const nonce = nonces.current()
+  for (const iat of [1, seconds() - 60, seconds() + 11]) {
+    const text = await make({ claims: { nonce, iat } })
+    await expect(verify(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+  }
+  await expect(verify(request(await make()), claims)).rejects.toMatchObject({ code: 'proof_nonce_required' })
+  await expect(verify(request(await make({ claims: { nonce } })), claims)).resolves.toBeUndefined()
 })
 
 describe('a proof is used once', () => {
