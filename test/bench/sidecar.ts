@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type SidecarProcess, startProcess } from '../sidecar/support/process.ts'
 import { benchBody } from './sidecar-body.ts'
-import { atRate, fullSpeed, type Load } from './sidecar-load.ts'
+import { atRate, fullSpeed, type Load, sustained } from './sidecar-load.ts'
 import { startGate, startUpstream } from './sidecar-nginx.ts'
 import { type BenchPdp, PATH, RESOURCE, startBenchPdp } from './sidecar-pdp.ts'
 import { benchProofs } from './sidecar-proofs.ts'
@@ -76,10 +76,10 @@ async function benchLong(
 ): Promise<void> {
   for (let minute = 1; minute <= minutes; minute += 1) {
     const fields = { Host: 'app.test', Authorization: `Bearer ${await pdp.token()}` }
-    const { perSecond, p99Ms } = await fullSpeed({ port: sidecar.port, path: PATH, fields }, 60)
+    const { perSecond, p99Ms, refused } = await sustained({ port: sidecar.port, path: PATH, fields }, 60)
     const { nowMb, peakMb } = sidecar.memory()
     say(
-      `minute ${minute}: ${perSecond.toFixed(0)}/s, p99 ${p99Ms.toFixed(1)} ms, RSS ${nowMb.toFixed(1)} MB, at most ${peakMb.toFixed(1)} MB`,
+      `minute ${minute}: ${perSecond.toFixed(0)}/s, ${refused} not served, p99 ${p99Ms.toFixed(1)} ms, RSS ${nowMb.toFixed(1)} MB, at most ${peakMb.toFixed(1)} MB`,
     )
   }
 }

@@ -359,7 +359,9 @@ describe('keys over the network', () => {
     const errors: string[] = []
     const fetch = async (): Promise<Response> => Response.json({ issuer: said, jwks_uri: `${ISSUER}/jwks` })
     const onError = (err: unknown): void => void errors.push(err instanceof Error ? err.message : '')
-    await expect(remoteKeys({ issuer: ISSUER, fetch, clock, onError }).find(wanted)).rejects.toMatchObject({ code: 'keys_unavailable' })
+    await expect(remoteKeys({ issuer: ISSUER, fetch, clock, onError }).find(wanted)).rejects.toMatchObject({
+      code: 'keys_unavailable',
+    })
     expect(errors.at(0)).toContain(message)
   })
 
