@@ -1,5 +1,6 @@
 /** The one log line of each judged request; its schema is decision-log.schema.json. No header, query, body or token is in it. */
 import { hash } from 'node:crypto'
+import type { ClientRequest } from './client.ts'
 import type { Denial } from './denial.ts'
 import { denialStatus } from './deny.ts'
 import type { OwnAnswer, Permit } from './enforce.ts'
@@ -11,6 +12,8 @@ export type DecisionLine = {
   readonly request_id: string
   /** RFC 9110 section 9.1 names; anything else is `other`. */
   readonly method: string
+  /** Between the client and us. */
+  readonly http_version: ClientRequest['version']
   readonly route: string | null
   readonly subject: string | null
   /** `shadow`: forwarded although `reason` would have refused it. `answer`: by the sidecar itself. */
@@ -33,6 +36,7 @@ export function decisionLine(
   request: {
     readonly requestId: string
     readonly method: string
+    readonly version: ClientRequest['version']
     readonly traceId: string | null
     readonly durationMs: number
     readonly subjects: SubjectsInLog
@@ -45,6 +49,7 @@ export function decisionLine(
     event: 'decision',
     request_id: request.requestId,
     method: METHODS.has(request.method) ? request.method : 'other',
+    http_version: request.version,
     route,
     subject: named(permit?.identity?.subject ?? denial?.subject ?? null, request.subjects),
     decision: decisionOf(judged),

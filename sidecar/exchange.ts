@@ -188,7 +188,8 @@ function record(
   { deps, durationMs }: { readonly deps: ExchangeDeps; readonly durationMs: number },
 ): void {
   const traceId = TRACEPARENT.exec(firstField(client, 'traceparent') ?? '')?.[1] ?? null
-  const about = { requestId, method: client.method, traceId, durationMs, subjects: deps.subjectsInLog }
+  const { method, version } = client
+  const about = { requestId, method, version, traceId, durationMs, subjects: deps.subjectsInLog }
   const line = decisionLine(judged, about)
   deps.metrics.judged(line.route ?? '', line)
   deps.log[line.reason === 'internal' ? 'error' : 'info'](line)

@@ -38,6 +38,7 @@ describe('a request over HTTP/2', () => {
     expect(fieldOf(reached, 'via')).toBe('2 portcullis')
     expect(fieldOf(reached, 'x-auth-subject')).toBe('alice')
     expect([fieldOf(reached, 'x_auth_subject'), fieldOf(reached, 'authorization')]).toEqual([null, null])
+    expect(h.log.at(-1)).toMatchObject({ event: 'decision', http_version: '2', decision: 'allow' })
   })
 
   test.each([
