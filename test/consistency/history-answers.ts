@@ -3,15 +3,8 @@ import type { LogId } from '../../pdp/store/contracts.ts'
 import { referenceAnswer } from '../support/reference.ts'
 import type { Committed } from './history-archive.ts'
 import type { Question } from './history-mix.ts'
+import type { Asked } from './history-records.ts'
 import { NOTHING, type State, worldOf } from './history-state.ts'
-
-/** Times are the checker's: `At` monotonic, `Ms` the wall clock, which the database on the same machine shares. */
-export type Asked = {
-  readonly startAt: number
-  readonly startMs: number
-  readonly endAt: number
-  readonly endMs: number
-}
 
 export type Revision = Committed & { readonly state: State }
 export type Logs = ReadonlyMap<LogId, readonly Revision[]>

@@ -4,31 +4,18 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { type Change, ENVIRONMENT, type LogId, TOKENS } from '../../pdp/store/contracts.ts'
-import { Answers, type Asked, CLOCK_SLACK_MS, type Logs, type Revision, stateOf } from './history-answers.ts'
+import { Answers, CLOCK_SLACK_MS, type Logs, type Revision, stateOf } from './history-answers.ts'
 import type { Committed } from './history-archive.ts'
-import type { Question } from './history-mix.ts'
-import { judgeStandings, STANDING, type StandingRecord } from './history-standing.ts'
+import {
+  type DecisionRecord,
+  type Rule,
+  STANDING,
+  type StandingRecord,
+  type Violation,
+  type WriteRecord,
+} from './history-records.ts'
+import { judgeStandings } from './history-standing.ts'
 import { describe, lineageIn, NOTHING, replay, type State } from './history-state.ts'
-
-export type DecisionRecord = Asked & {
-  readonly question: Question
-  readonly allowed: readonly boolean[]
-  readonly gates: Readonly<Record<string, { readonly enabled: boolean; readonly version: number } | null>>
-  readonly vector: readonly (readonly [log: LogId, revision: number, writeId: string])[]
-  /** Undefined where the transport does not tell it. */
-  readonly validUntilMs: number | null | undefined
-  readonly from: string
-}
-/** `outcome` null: the answer was lost, so that only the archive knows whether it was committed. */
-export type WriteRecord = Asked & {
-  readonly log: LogId
-  readonly changes: readonly Change[]
-  readonly requestId: string
-  readonly outcome: { readonly revision: number; readonly changed: boolean } | 'refused' | null
-}
-export const RULES = ['write', 'vector', 'stale', 'future', 'answer', 'validity', 'late', 'table', 'cache'] as const
-export type Rule = (typeof RULES)[number]
-export type Violation = { readonly rule: Rule; readonly message: string }
 
 export function judge(history: {
   readonly archive: readonly Committed[]

@@ -3,17 +3,12 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { join } from 'node:path'
 import { Pool } from 'undici'
 import type { DecideResponse } from '../../proto/gen/portcullis/v1/decision_pb.ts'
-import type { DecisionRecord } from './history-check.ts'
 import { grpcClient, Unavailable } from './history-grpc.ts'
 import type { Question } from './history-mix.ts'
+import type { Answered, DecisionRecord } from './history-records.ts'
 import type { NodeCase, NodeWrite, Opened } from './node.ts'
 import type { Audit } from './node-audit.ts'
 
-/** What a decision says, however it was asked for. */
-export type Answered = Pick<DecisionRecord, 'allowed' | 'gates' | 'vector' | 'validUntilMs'> & {
-  /** False: the token was taken for dead, and so nothing was decided. */
-  readonly active: boolean
-}
 export type Written = { readonly revision: number; readonly changed: boolean } | 'refused'
 
 export type OpenNode = {

@@ -5,12 +5,13 @@ import pg from 'pg'
 import { openPostgres } from '../../pdp/store/postgres.ts'
 import { ARCHIVE, readArchive, readTables, TRIM } from './history-archive.ts'
 import type { HistoryCase } from './history-cases.ts'
-import { type DecisionRecord, judge, type Violation, type WriteRecord } from './history-check.ts'
+import { judge } from './history-check.ts'
 import { Unavailable } from './history-grpc.ts'
 import { aboutReader, createMix, ORGANIZATIONS, type Question, SEED, USERS, type Write } from './history-mix.ts'
 import type { Node, OpenNode } from './history-nodes.ts'
-import { createReaderTokens, judgeTokens, type ReaderTokens, type Served, type TokenUse } from './history-served.ts'
-import { decisionsOf, type StandingRecord, watchStanding } from './history-standing.ts'
+import type { DecisionRecord, StandingRecord, TokenUse, Violation, WriteRecord } from './history-records.ts'
+import { createReaderTokens, judgeTokens, type ReaderTokens, type Served } from './history-served.ts'
+import { decisionsOf, watchStanding } from './history-standing.ts'
 
 export type Outcome = {
   readonly decisions: number

@@ -1,12 +1,8 @@
 /** Tokens for the part of the questions that goes through the whole process: made, and revoked, as their owners do it. */
-import type { Asked } from './history-answers.ts'
-import type { Violation } from './history-check.ts'
 import { readerOf } from './history-mix.ts'
+import type { ReaderToken, TokenUse, Violation } from './history-records.ts'
 
 export type Served = { readonly issuer: string; readonly adminSecret: string; readonly masterKey: string }
-/** Times are performance.now()'s: when the revocation was sent, and when it was acknowledged. */
-export type ReaderToken = { readonly value: string; revokingAt: number | null; revokedAt: number | null }
-export type TokenUse = Asked & { readonly token: ReaderToken; readonly active: boolean }
 export type ReaderTokens = {
   /** Any of the organization's last tokens, of which all but the newest are revoked; undefined for an unknown organization. */
   pick(organization: string): ReaderToken | undefined

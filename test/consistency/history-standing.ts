@@ -1,24 +1,21 @@
 /** Standing questions of a run: watched, and judged. What was told last must have been right within the promised second. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { ENVIRONMENT, type LogId, TOKENS } from '../../pdp/store/contracts.ts'
-import { Answers, type Asked, type Logs, type Revision, stateOf } from './history-answers.ts'
-import type { DecisionRecord } from './history-check.ts'
+import { Answers, type Logs, type Revision, stateOf } from './history-answers.ts'
 import type { Question } from './history-mix.ts'
-import type { Answered, OpenNode } from './history-nodes.ts'
-import type { ReaderToken } from './history-served.ts'
+import type { OpenNode } from './history-nodes.ts'
+import {
+  type Answered,
+  type Asked,
+  type DecisionRecord,
+  type Push,
+  type ReaderToken,
+  STANDING,
+  type StandingRecord,
+} from './history-records.ts'
 import { lineageIn, NOTHING, type State } from './history-state.ts'
 
 type Held = Pick<Answered, 'active' | 'allowed' | 'gates'>
-/** `answered` null: the node said that nobody can say. */
-export type Push = { readonly at: number; readonly answered: Answered | null }
-export type StandingRecord = Asked & {
-  readonly question: Question
-  readonly token: ReaderToken
-  readonly pushes: readonly Push[]
-}
-
-/** How records of their answers are marked. */
-export const STANDING = 'a standing question'
 /** The bound that is promised, to which comes what a plain question takes at the same time: to look, and to ask. */
 const LATE_MS = 1_000
 const SLOWNESS_SHARE = 2
