@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { NO_MATERIAL } from '../../sidecar/material.ts'
 import { type Harness, startHarness } from './support/harness.ts'
+import { ecKeys, proof, thumbprint } from './support/issuer.ts'
 import { tuples } from './support/pdp.ts'
 import { field } from './support/raw-http.ts'
 import { fieldOf } from './support/upstream.ts'
@@ -40,6 +41,24 @@ describe('step-up (RFC 9470)', () => {
       expect(field(answer, 'www-authenticate')).toMatch(
         /^Bearer error="insufficient_user_authentication", acr_values="mfa hw", max_age="300", resource_metadata=/,
       )
+  })
+
+  test('is asked for under the DPoP scheme too, and only once token and proof were good', async () => {
+    const { send, issuer } = await start({ routes, script: signedIn('pwd', nowSeconds) })
+    const keys = ecKeys()
+    const token = await issuer.token({ cnf: { jkt: await thumbprint(keys.publicKey) } })
+    const options = { keys, method: 'GET', token, clock: Date.now }
+    const attempt = async (url: string, presented = token) => {
+      const fields = [`Authorization: DPoP ${presented}`, `DPoP: ${await proof({ ...options, url })}`]
+      return field(await send('GET /a', { token: null, fields }), 'www-authenticate')
+    }
+    expect(await attempt('https://app.test/a')).toMatch(
+      /^DPoP error="insufficient_user_authentication", acr_values="mfa hw", max_age="300"/,
+    )
+    expect(await attempt('https://app.test/b')).toMatch(/^DPoP error="invalid_dpop_proof"/)
+    expect(await attempt('https://app.test/a', 'a.b.c')).toMatch(/^DPoP error="invalid_token"/)
+    const bearer = await send('GET /a', { token: 'a.b.c' })
+    expect(field(bearer, 'www-authenticate')).toMatch(/^Bearer error="invalid_token"/)
   })
 
   test('believes the token of an external issuer, and of no other', async () => {

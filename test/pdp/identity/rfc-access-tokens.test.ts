@@ -1,8 +1,9 @@
 /** RFC 9068 and RFC 8725: what is in every access token that we mint, and which texts are never taken for one. */
-import { createPublicKey } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { CompactEncrypt, type JWTPayload, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { deriveKey, open } from '../../../pdp/identity/sealing.ts'
+import { importKey } from '../../../pdp/token/keys.ts'
 import { createFlows, USER_GRANTS } from './flows.ts'
 import { type Members, signAsUs } from './forge.ts'
 import { API, decode, MASTER_KEY, openWorld, parseObject, postToken, type World } from './harness.ts'
@@ -56,6 +57,29 @@ describe('every access token', () => {
       const { modulusLength } = createPublicKey({ key: { ...jwk }, format: 'jwk' }).asymmetricKeyDetails ?? {}
       expect(modulusLength).toBeGreaterThanOrEqual(2_048)
     }
+  })
+})
+
+describe('a key', () => {
+  const jwkOf = (bits: number) => ({
+    ...generateKeyPairSync('rsa', { modulusLength: bits }).publicKey.export({ format: 'jwk' }),
+    kid: 'k',
+  })
+  it.each([
+    [1_024, false],
+    [2_040, false],
+    [2_048, true],
+  ])('of %i bits verifies: %s (RFC 7518 section 3.3)', (bits, good) => {
+    expect(importKey(jwkOf(bits)) !== null).toBe(good)
+  })
+
+  it.each([
+    { kty: 'oct', k: 'AAAA' },
+    { kty: 'RSA' },
+    { kty: 'EC', crv: 'secp256k1', x: 'AA', y: 'AA' },
+    { use: 'enc' },
+  ])('such as %j does not', (jwk) => {
+    expect(importKey('use' in jwk ? { ...jwkOf(2_048), ...jwk } : jwk)).toBeNull()
   })
 })
 
