@@ -29,8 +29,10 @@ export function readMaterial({ upstream, pdp, tls }: RouteFile): Material {
   const pem = ([ca, cert, key]: (string | null)[]): Pem => {
     const before = problems.length
     const found = { ca: read(ca ?? null), cert: read(cert ?? null), key: read(key ?? null) }
+    // A context of nothing would hold all authorities that Node knows, in megabytes.
+    const isEmpty = found.ca === null && found.cert === null && found.key === null
     try {
-      if (problems.length === before) createSecureContext(secureOptions(found))
+      if (problems.length === before && !isEmpty) createSecureContext(secureOptions(found))
     } catch (err) {
       problems.push(`${cert ?? ca} is not usable: ${err instanceof Error ? err.message : 'unknown'}`)
     }
