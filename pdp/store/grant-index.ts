@@ -20,6 +20,11 @@ export class GrantIndex {
     return this.#bySubject.get(subject) ?? NONE
   }
 
+  /** Each once. */
+  subjects(): Iterable<string> {
+    return this.#bySubject.keys()
+  }
+
   values(): Iterable<RoleGrant> {
     return this.#byId.values()
   }

@@ -58,7 +58,7 @@ export class KeyOrder {
 }
 
 /** Where the key is, or would be. */
-function lowerBound(keys: readonly string[], key: string): number {
+export function lowerBound(keys: readonly string[], key: string): number {
   let [low, high] = [0, keys.length]
   while (low < high) {
     const middle = (low + high) >> 1

@@ -1,42 +1,70 @@
-/** Distinct names in key order out of a log in memory. */
-import type { NameSource } from './contracts.ts'
-import type { MemoryLog } from './memory-log.ts'
+/** Keys of a log in memory, distinct and in order, page by page. */
+import type { LogId, NameSource } from './contracts.ts'
+import { lowerBound } from './key-order.ts'
+import { type MemoryLog, type MemoryState, START } from './memory-log.ts'
 
-/** Of tuples, as many names are looked at as the page holds; of memberships and grants, which are fewer, all. */
-export function namesIn(
-  log: MemoryLog | undefined,
-  source: NameSource,
-  page: { readonly after: string | null; readonly countMax: number },
-): readonly string[] {
-  if (log === undefined) return []
-  const prefix = source.kind === 'members' ? 'user:' : `${source.type}:`
-  const start = page.after === null || page.after < prefix ? prefix : page.after
-  const names: string[] = []
-  for (const name of namesFrom(log, source, start)) {
-    if (!name.startsWith(prefix) || names.length === page.countMax) break
-    if (name !== page.after) names.push(name)
+type Page = { readonly after: string | null; readonly countMax: number }
+/** Tuples keep the order of their names themselves, since they are more than all the rest. */
+type Kind = 'members' | 'grantees' | 'organizations'
+type Sorted = { readonly revision: number; readonly keys: { [K in Kind]?: readonly string[] } }
+
+export class MemoryNames {
+  readonly #state: MemoryState
+  /** Sorted once for each revision that pages are asked of. */
+  readonly #sorted = new WeakMap<MemoryLog, Sorted>()
+
+  constructor(state: MemoryState) {
+    this.#state = state
   }
-  return names
+
+  /** As Snapshot.names. */
+  names(log: LogId, source: NameSource, { after, countMax }: Page): readonly string[] {
+    if (source.kind === 'members') {
+      const page = { after: after?.slice('user:'.length) ?? null, countMax }
+      return this.keys(log, 'members', page).map((user) => `user:${user}`)
+    }
+    const prefix = `${source.type}:`
+    const page = { after: after ?? prefix, countMax }
+    const names = source.kind === 'grantees' ? this.keys(log, 'grantees', page) : this.#ofTuples(log, source.kind, page)
+    return names.filter((name) => name.startsWith(prefix))
+  }
+
+  #ofTuples(log: LogId, kind: 'objects' | 'subjects', { after, countMax }: Page): readonly string[] {
+    const names: string[] = []
+    for (const name of this.#state.logs.get(log)?.tuples.names(kind, after ?? '') ?? []) {
+      if (names.length === countMax) break
+      if (name !== after) names.push(name)
+    }
+    return names
+  }
+
+  /** Users, subjects of role grants, or organizations, greater than `after`. */
+  keys(log: LogId, kind: Kind, { after, countMax }: Page): readonly string[] {
+    const keys = this.#all(log, kind)
+    const at = after === null ? 0 : lowerBound(keys, after)
+    const from = keys[at] === after ? at + 1 : at
+    return keys.slice(from, from + countMax)
+  }
+
+  #all(log: LogId, kind: Kind): readonly string[] {
+    const content = this.#state.logs.get(log)
+    if (content === undefined) return []
+    const { revision } = this.#state.standings.get(log) ?? START
+    const last = this.#sorted.get(content)
+    const { keys } = last?.revision === revision ? last : { keys: {} as Sorted['keys'] }
+    this.#sorted.set(content, { revision, keys })
+    keys[kind] ??= sorted(content, kind)
+    return keys[kind]
+  }
 }
 
-/** In key order, from `start` (inclusive) on. */
-function namesFrom(log: MemoryLog, { kind }: NameSource, start: string): Iterable<string> {
+function sorted({ memberships, grants, organizations }: MemoryLog, kind: Kind): readonly string[] {
   switch (kind) {
-    case 'objects':
-    case 'subjects':
-      return log.tuples.names(kind, start)
     case 'members':
-      return sorted(
-        [...log.memberships.keys()].map((user) => `user:${user}`),
-        start,
-      )
+      return [...memberships.keys()].sort()
     case 'grantees':
-      return sorted(
-        [...log.grants.values()].map((grant) => grant.subject),
-        start,
-      )
+      return [...grants.subjects()].sort()
+    case 'organizations':
+      return [...organizations.keys()].sort()
   }
 }
-
-const sorted = (names: readonly string[], start: string): readonly string[] =>
-  [...new Set(names.filter((name) => name >= start))].sort()

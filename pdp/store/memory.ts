@@ -16,7 +16,7 @@ import {
   type Vector,
 } from './contracts.ts'
 import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './memory-log.ts'
-import { namesIn } from './memory-names.ts'
+import { MemoryNames } from './memory-names.ts'
 import { readRowSets } from './memory-rows.ts'
 import { surveyOf } from './memory-survey.ts'
 import { type Environment, MemoryView } from './memory-view.ts'
@@ -72,13 +72,14 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     ),
   })
   let environment = environmentIn(state)
+  const names = new MemoryNames(state)
   const look = (): MemoryView => new MemoryView(state.logs, environment, clock)
   const read = (logs: readonly LogId[], keys: readonly RowKey[]): Reading => ({
     vector: vector(logs),
     rows: readRowSets(state.logs, keys),
   })
   const at: Snapshot = {
-    names: async (log, source, page) => namesIn(state.logs.get(log), source, page),
+    names: async (log, source, page) => names.names(log, source, page),
     rows: async (logs, keys) => read(logs, keys),
   }
   return {
@@ -124,13 +125,13 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     },
     manifest: async (app) => state.logs.get(ENVIRONMENT)?.manifests.get(app) ?? null,
     organizations: async (page) =>
-      pageOf([...(state.logs.get(ENVIRONMENT)?.organizations.values() ?? [])], (o) => o.id, page),
+      names.keys(ENVIRONMENT, 'organizations', page).flatMap((id) => environment.organizations.get(id) ?? []),
     members: async (organization, page) => {
-      const members = [...(state.logs.get(organization)?.memberships ?? [])].map(([user, membership]) => ({
-        user,
-        ...membership,
-      }))
-      return pageOf(members, (m) => m.user, page)
+      const memberships = state.logs.get(organization)?.memberships
+      return names.keys(organization, 'members', page).flatMap((user) => {
+        const membership = memberships?.get(user)
+        return membership === undefined ? [] : [{ user, ...membership }]
+      })
     },
     close: async () => {},
   }
@@ -148,18 +149,6 @@ function emptyState(): MemoryState {
 function environmentIn({ logs }: MemoryState): Environment {
   const { organizations, manifests, roles } = logs.get(ENVIRONMENT) ?? emptyLog()
   return { organizations, manifests: [...manifests.values()], roles: [...roles.values()] }
-}
-
-function pageOf<T>(
-  items: readonly T[],
-  id: (item: T) => string,
-  page: { after: string | null; countMax: number },
-): readonly T[] {
-  const { after, countMax } = page
-  return items
-    .filter((item) => after === null || id(item) > after)
-    .sort((a, b) => (id(a) < id(b) ? -1 : 1))
-    .slice(0, countMax)
 }
 
 function entriesIn(

@@ -98,10 +98,10 @@ export class TupleIndex {
   }
 
   has(object: string, relation: string, subject: string): boolean {
-    const held = this.#held(this.#columns(relation)?.subjects, object)
-    if (held === null) return false
+    // Neither look-up waits for the other, so that a processor waits for the memory of both at once.
     const s = this.#subjectNumber(subject)
-    if (s === undefined) return false
+    const held = this.#held(this.#columns(relation)?.subjects, object)
+    if (held === null || s === undefined) return false
     return typeof held === 'number' ? held === s : holds(held, s)
   }
 

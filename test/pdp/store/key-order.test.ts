@@ -5,7 +5,7 @@ import { type Change, ENVIRONMENT, type Tuple } from '../../../pdp/store/contrac
 import { KeyOrder } from '../../../pdp/store/key-order.ts'
 import { memoryStore } from '../../../pdp/store/memory.ts'
 import { TupleIndex } from '../../../pdp/store/tuple-index.ts'
-import { context, drop, organization, put } from '../../support/tuples.ts'
+import { context, drop, grant, member, organization, put } from '../../support/tuples.ts'
 
 const key = fc.integer({ min: 0, max: 3_000 }).map((n) => `k${n}`)
 
@@ -90,6 +90,37 @@ describe('pages of the memory store', () => {
     const texts = seen.map((t) => `${t.object} ${t.relation} ${t.subject}`)
     expect(texts).toHaveLength(302)
     expect(texts).toEqual([...new Set(texts)].sort())
+  })
+
+  it('of members, grantees and organizations show what was written between them', async () => {
+    const store = await loaded(1)
+    const page = { after: 'b', countMax: 2 }
+    const ids = async () => [
+      (await store.members('acme', page)).map((m) => m.user),
+      await store.snapshot((at) => at.names('acme', { kind: 'members' }, { ...page, after: 'user:b' })),
+      await store.snapshot((at) => at.names('acme', { kind: 'grantees', type: 'user' }, { ...page, after: 'user:b' })),
+      (await store.organizations(page)).map((o) => o.id),
+    ]
+    expect(await ids()).toEqual([[], [], [], []])
+    for (const id of ['e', 'b', 'd', 'a', 'c']) {
+      await store.write('acme', [member(id, 'member'), grant(id, 'reader', `user:${id}`)], { context })
+      await store.write(ENVIRONMENT, [organization(id)], { context })
+    }
+    expect(await ids()).toEqual([
+      ['c', 'd'],
+      ['user:c', 'user:d'],
+      ['user:c', 'user:d'],
+      ['c', 'd'],
+    ])
+    await store.write('acme', [{ kind: 'membership', user: 'c', membership: null }], { context })
+    await store.write('acme', [{ ...grant('c', 'reader', 'user:c'), op: 'delete' } as Change], { context })
+    await store.write(ENVIRONMENT, [{ kind: 'organization', id: 'c', organization: null }], { context })
+    expect(await ids()).toEqual([
+      ['d', 'e'],
+      ['user:d', 'user:e'],
+      ['user:d', 'user:e'],
+      ['d', 'e'],
+    ])
   })
 
   it.each([
