@@ -2,6 +2,7 @@
 import { benchCasbin } from './engine-casbin.ts'
 import { benchLarge } from './engine-large.ts'
 import { benchMemory } from './engine-memory.ts'
+import { benchPeers } from './engine-peers.ts'
 import { benchPostgres } from './engine-postgres.ts'
 import { benchStream } from './engine-stream.ts'
 
@@ -11,6 +12,7 @@ const PARTS: Record<string, () => Promise<void>> = {
   postgres: benchPostgres,
   large: benchLarge,
   stream: benchStream,
+  peers: benchPeers,
 }
 
 /** `words`: parts to run; all when none is named. */
