@@ -1,0 +1,95 @@
+/** A client whose tokens are bound to its key manages and asks for reasons, as openid-client sends proofs. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as oauth from 'openid-client'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createLog } from '../../pdp/process/log.ts'
+import { createShutdown } from '../../pdp/process/shutdown.ts'
+import { startPdp } from '../../pdp/start.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { clientToken, discover } from '../support/sign-in.ts'
+import { choosePorts } from './demo-stack.ts'
+
+const HOST = '127.0.0.1'
+const ADMIN_SECRET = 'the-secret-of-the-administrator'
+let issuer: string
+let secret: string
+const log = createLog({ service: 'test', level: 'silent' })
+const shutdown = createShutdown({ log, timeoutMs: 20_000 })
+const closing: (() => Promise<unknown>)[] = []
+
+beforeAll(async () => {
+  const ports = await choosePorts({})
+  const database = await openTestDatabase()
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-bound-'))
+  closing.push(() => rm(dataDirectory, { recursive: true }), database.drop)
+  issuer = `http://${HOST}:${ports.http}`
+  await startPdp(
+    {
+      issuer,
+      adminSecret: ADMIN_SECRET,
+      masterKey: Buffer.alloc(32, 3),
+      http: { host: HOST, port: ports.http },
+      grpc: { host: HOST, port: ports.grpc },
+      grpcTls: null,
+      serviceAccounts: null,
+      metrics: { host: HOST, port: ports.metrics },
+      databaseUrl: database.connectionString,
+      redisUrl: null,
+      entitlementSource: null,
+      embedEntitlements: 'off',
+      changesKeptDays: null,
+      dataDirectory,
+      logLevel: 'info',
+    },
+    { log, shutdown },
+  )
+  const scope = 'directory:write relationships:write relationships:read decisions:read clients:write'
+  const { access_token: admin } = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope })
+  const put = async (path: string, body: object) => {
+    const headers = { authorization: `Bearer ${admin}`, 'content-type': 'application/json' }
+    const answer = await fetch(issuer + path, { method: 'PUT', headers, body: JSON.stringify(body) })
+    return JSON.parse(await answer.text())
+  }
+  await put('/v1/organizations/acme', { name: 'Acme' })
+  await put('/v1/users/ann', {})
+  const grants = { grant_types: ['client_credentials'], organization: 'acme', dpop_bound_access_tokens: true }
+  secret = (await put('/v1/clients/bound', { ...grants, scope: scope.replace(' clients:write', '') })).client_secret
+})
+afterAll(async () => {
+  await shutdown.run('test')
+  for (const close of closing.reverse()) await close()
+})
+
+it('writes, reads and explains with its proofs, and gets nowhere without them', async () => {
+  const config = await discover({ issuer, clientId: 'bound', clientSecret: secret })
+  const DPoP = oauth.getDPoPHandle(config, await oauth.randomDPoPKeyPair('ES256'))
+  const scope = 'relationships:write relationships:read decisions:read'
+  await expect(oauth.clientCredentialsGrant(config, { scope })).rejects.toMatchObject({ error: 'invalid_dpop_proof' })
+  const { access_token: token } = await oauth.clientCredentialsGrant(config, { scope }, { DPoP })
+
+  const call = async (method: string, path: string, body: object | null) => {
+    const headers = new Headers(body === null ? {} : { 'content-type': 'application/json' })
+    const text = body === null ? null : JSON.stringify(body)
+    const url = new URL(path, issuer)
+    const answer = await oauth.fetchProtectedResource(config, token, url, method, text, headers, { DPoP })
+    return { status: answer.status, body: JSON.parse(await answer.text()) }
+  }
+  const relationships = '/v1/organizations/acme/relationships'
+  expect((await call('POST', relationships, { write: ['invoice:1#viewer@user:ann'] })).status).toBe(200)
+  expect((await call('GET', `${relationships}?object=invoice:1`, null)).body.items).toHaveLength(1)
+  const question = {
+    subject: { type: 'user', id: 'ann' },
+    permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
+    explain: true,
+  }
+  expect(await call('POST', '/oauth/decisions', question)).toMatchObject({
+    status: 200,
+    body: { organization: 'acme', permissions: [{ allowed: true, reason: expect.any(Object) }] },
+  })
+
+  const stolen = async (authorization: string) =>
+    (await fetch(issuer + relationships, { headers: { authorization } })).status
+  expect([await stolen(`Bearer ${token}`), await stolen(`DPoP ${token}`)]).toEqual([401, 401])
+})
