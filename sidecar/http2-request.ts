@@ -2,6 +2,7 @@
 import { METHODS } from 'node:http'
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { ClientAnswer, ClientRequest } from './client.ts'
+import { http2Fields, http2Trailers } from './http2-fields.ts'
 
 export type StreamHead = {
   readonly stream: ServerHttp2Stream
@@ -93,7 +94,7 @@ function firstValue(fields: readonly string[], name: string): string | null {
 
 /** `bodiless`: the answer to HEAD has no body. */
 export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly bodiless: boolean }): ClientAnswer {
-  const trailers: OutgoingHttpHeaders = Object.create(null)
+  let trailers: OutgoingHttpHeaders = {}
   let ended = false
   let head: string[] | null = null
 
@@ -145,7 +146,7 @@ export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly 
       if (!stream.destroyed && !stream.closed) stream.additionalHeaders({ ':status': CONTINUE })
     },
     writeHead(status, fields) {
-      head = [':status', String(status), ...fields.map((part, at) => (at % 2 === 0 ? part.toLowerCase() : part))]
+      head = [':status', String(status), ...http2Fields(fields)]
       queueMicrotask(() => sendHead(bodiless))
     },
     flushHeaders: () => undefined,
@@ -154,7 +155,7 @@ export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly 
       return stream.destroyed || bodiless || stream.write(chunk)
     },
     addTrailers(list) {
-      for (const [name, value] of list) trailers[name.toLowerCase()] = value
+      trailers = http2Trailers(list)
     },
     end(body) {
       ended = true

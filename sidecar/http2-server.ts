@@ -3,6 +3,7 @@ import { constants, performServerHandshake, type ServerHttp2Session, type Server
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import type { ClientAnswer, ClientRequest } from './client.ts'
+import { FIELD_OPTIONS } from './http2-fields.ts'
 import { createFrameGuard, type FrameGuard } from './http2-guard.ts'
 import { http2Answer, http2Request } from './http2-request.ts'
 import type { SidecarLimits } from './limits.ts'
@@ -39,6 +40,7 @@ export function createHttp2Server({ limits, onRequest }: Http2ServerOptions): Ht
     const session = performServerHandshake(
       guarded(socket, guard, () => end(constants.NGHTTP2_ENHANCE_YOUR_CALM)),
       {
+        ...FIELD_OPTIONS,
         maxHeaderListPairs: FIELD_PAIRS_MAX,
         maxSessionMemory: SESSION_MB_MAX,
         settings: {

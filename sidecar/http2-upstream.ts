@@ -4,7 +4,7 @@ import { isIP, connect as openSocket, type Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { type ConnectionOptions, connect as openTls } from 'node:tls'
 import type { Dispatcher } from 'undici'
-import { foldName } from './headers.ts'
+import { FIELD_OPTIONS, http2Fields, http2Trailers } from './http2-fields.ts'
 import {
   createController,
   headersTimeout,
@@ -34,6 +34,7 @@ export function createHttp2Upstream(options: UpstreamOptions): Upstream {
   function openLine(): Line {
     const session = connect(origin, {
       createConnection: () => dial(options),
+      ...FIELD_OPTIONS,
       maxSessionMemory: SESSION_MB_MAX,
       settings: { enablePush: false, maxHeaderListSize: headerBytesMax },
     })
@@ -118,15 +119,11 @@ function probe(session: ClientHttp2Session, isBusy: () => boolean): void {
   session.once('close', () => clearInterval(timer))
 }
 
-/** Host becomes the authority (section 8.3.1); names are lower case. */
+/** Host, which is there once, becomes the authority (section 8.3.1). */
 function splitHost(headers: readonly string[]): { authority: string; fields: string[] } {
-  let authority = ''
-  const fields: string[] = []
-  for (let at = 0; at + 1 < headers.length; at += 2) {
-    const name = (headers[at] ?? '').toLowerCase()
-    if (foldName(name) === 'host') authority = headers[at + 1] ?? ''
-    else fields.push(name, headers[at + 1] ?? '')
-  }
+  const fields = http2Fields(headers)
+  const at = fields.findIndex((name, index) => index % 2 === 0 && name === 'host')
+  const [, authority = ''] = at < 0 ? [] : fields.splice(at, 2)
   return { authority, fields }
 }
 
@@ -178,7 +175,7 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   stream.on('close', () => finish(new Error('the upstream ended the exchange')))
   stream.on('wantTrailers', () => {
     try {
-      stream.sendTrailers(Object.fromEntries(trailers()))
+      stream.sendTrailers(http2Trailers(trailers()))
     } catch (err) {
       finish(err instanceof Error ? err : new Error(String(err)))
     }

@@ -111,6 +111,15 @@ describe('an upstream that speaks HTTP/2', () => {
     expect(await ask(session, 'HEAD /public/x')).toMatchObject({ status: 200, body: '', reset: 0 })
   })
 
+  test('gets fields that came twice, and the bytes of values that are not ASCII', async () => {
+    const text = 'GET /public/x HTTP/1.1\r\nHost: app.test\r\nReferer: a\r\nReferer: b\r\nX-Name: é\r\n\r\n'
+    for (const encoding of ['utf8', 'latin1'] as const) {
+      expect((await sendRaw(h.port, Buffer.from(text, encoding))).status).toBe(200)
+      const bytes = Buffer.from('é', encoding).toString('latin1')
+      expect(up.reached.at(-1)?.raw.slice(8, 14)).toEqual(['referer', 'a', 'referer', 'b', 'x-name', bytes])
+    }
+  })
+
   test('serves many requests at once over one connection, and bodies of any size', async () => {
     const body = Buffer.alloc(100_000, 'x')
     const answers = await Promise.all(

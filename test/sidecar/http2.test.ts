@@ -123,6 +123,15 @@ describe('a request over HTTP/2', () => {
     expect(answer.headers).toMatchObject({ 'set-cookie': ['a=1', 'b=2'], 'x-mixed': 'CaSe' })
   })
 
+  test('gets the bytes of fields that are not ASCII, and those that came twice', async () => {
+    h.upstream.handle = (_req, res) => {
+      res.writeHead(200, ['X-Name', Buffer.from('é').toString('latin1'), 'ETag', '"a"', 'ETag', '"b"'])
+      res.end()
+    }
+    const { status, headers } = await ask(session, 'GET /public/x')
+    expect([status, Buffer.from(String(headers['x-name']), 'latin1').toString()]).toEqual([200, 'é'])
+  })
+
   test('has the crumbs of its cookie joined', async () => {
     await ask(session, 'GET /public/x', { headers: { cookie: ['a=1', 'b=2'] } })
     expect(fieldOf(h.upstream.reached[0], 'cookie')).toBe('a=1; b=2')

@@ -1,0 +1,18 @@
+/** Header fields as the HTTP/2 library wants them. Their values are bytes to it as well: a character each. */
+
+/** It keeps fields that may come once, but came twice; what they mean is for their reader to say. */
+export const FIELD_OPTIONS = { strictSingleValueFields: false } as const
+
+/** Names are lower case (RFC 9113 section 8.2). Names and values in turn. */
+export const http2Fields = (fields: readonly string[]): string[] =>
+  fields.map((part, at) => (at % 2 === 0 ? part.toLowerCase() : part))
+
+/** Repeated names become lists. */
+export function http2Trailers(pairs: readonly (readonly [string, string])[]): { [name: string]: string[] } {
+  const trailers: { [name: string]: string[] } = Object.create(null)
+  for (const [name, value] of pairs) {
+    const lower = name.toLowerCase()
+    trailers[lower] = [...(trailers[lower] ?? []), value]
+  }
+  return trailers
+}
