@@ -1,5 +1,5 @@
 /** The protocol's questions as ours. */
-import type { DecideRequest, StreamQuestion } from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { DecideRequest } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { Subject } from '../pdp.ts'
 import type { Question } from './questions.ts'
 import { Refusal } from './status.ts'
@@ -8,7 +8,7 @@ import { Refusal } from './status.ts'
 export function readStreamQuestion({
   permissions,
   entitlements,
-}: Pick<DecideRequest | StreamQuestion, 'permissions' | 'entitlements'>): Question {
+}: Pick<Question, 'permissions' | 'entitlements'>): Question {
   return { permissions, entitlements, subject: null, explain: false }
 }
 

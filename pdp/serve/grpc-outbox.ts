@@ -1,13 +1,13 @@
 /** What is on its way to the caller of a stream: all answers of a tick in one message, and no more than the caller reads. */
 import type { ServerDuplexStream } from '@grpc/grpc-js'
-import type { DecideStreamRequest } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { Outcome, StreamAnswer } from './grpc-answers.ts'
+import type { StreamRequest } from './grpc-questions.ts'
 
 // Above this the stream is not read until answers have left: the caller feels it as flow control.
 const OPEN_QUESTIONS_MAX = 2_048
 
 /** What is written becomes one message. */
-export type StreamCall = ServerDuplexStream<DecideStreamRequest, readonly StreamAnswer[]>
+export type StreamCall = ServerDuplexStream<StreamRequest, readonly StreamAnswer[]>
 export type Outbox = {
   /** So many more questions wait for a `reply`. */
   expect(count: number): void

@@ -1,10 +1,10 @@
 /** One `DecideStream`: many questions over one connection, answered in any order, and again where they stand. */
-import type { DecideStreamRequest, StreamQuestion } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { TokenState } from '../identity/token-state.ts'
 import type { Outcome } from './grpc-answers.ts'
 import { createHandles } from './grpc-handles.ts'
 import { readStreamQuestion } from './grpc-messages.ts'
 import { createOutbox, type Outbox, type StreamCall } from './grpc-outbox.ts'
+import type { StreamQuestion, StreamRequest } from './grpc-questions.ts'
 import type { AnswerQuestion } from './questions.ts'
 import type { StandingQuestions } from './standing.ts'
 import { Refusal } from './status.ts'
@@ -58,7 +58,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
     outbox.endWhenAnswered()
   }
 
-  call.on('data', (message: DecideStreamRequest) => {
+  call.on('data', (message: StreamRequest) => {
     for (const { handle, token } of message.tokens) handles.define(handle, token)
     // Questions of one message share one look at each token's state, made after the message arrived.
     const states = new Map<string, Promise<TokenState>>()

@@ -19,6 +19,7 @@ import { createAnswerEncoder } from './grpc-answers.ts'
 import type { AuthenticateCaller } from './grpc-callers.ts'
 import { readRequest } from './grpc-messages.ts'
 import type { StreamCall } from './grpc-outbox.ts'
+import { decodeStreamRequest } from './grpc-questions.ts'
 import { type OpenStream, serveStream } from './grpc-stream.ts'
 import type { ReloadedTls } from './grpc-tls.ts'
 import type { Answer, AnswerQuestion } from './questions.ts'
@@ -103,7 +104,11 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
   const encode = createAnswerEncoder()
   const service = {
     decide: { ...definition.decide, responseSerialize: encode.one },
-    decideStream: { ...definition.decideStream, responseSerialize: encode.all },
+    decideStream: {
+      ...definition.decideStream,
+      requestDeserialize: decodeStreamRequest,
+      responseSerialize: encode.all,
+    },
   }
   server.addService(service, {
     decide(call: ServerUnaryCall<DecideRequest, Answer>, done: sendUnaryData<Answer>) {

@@ -1,0 +1,136 @@
+/**
+ * Questions of a stream as they are read from bytes. The generated code would make messages of them, and since it has made
+ * many that live for ever, V8 takes these for such too: each would wait for a full garbage collection.
+ */
+import type { DescField } from '@bufbuild/protobuf'
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import {
+  DecideStreamRequestSchema,
+  PermissionCheckSchema,
+  StreamQuestionSchema,
+  TokenHandleSchema,
+} from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { PermissionCheck } from '../pdp.ts'
+
+export type TokenHandle = { readonly handle: number; readonly token: string }
+export type StreamQuestion = {
+  readonly id: number
+  readonly handle: number
+  readonly permissions: readonly PermissionCheck[]
+  readonly entitlements: readonly string[]
+  readonly standing: boolean
+}
+export type StreamRequest = {
+  readonly tokens: readonly TokenHandle[]
+  readonly questions: readonly StreamQuestion[]
+  /** Ids of standing questions. */
+  readonly cancel: readonly number[]
+}
+
+const tag = ({ number }: DescField, type: WireType): number => ((number << 3) | type) >>> 0
+const long = (field: DescField): number => tag(field, WireType.LengthDelimited)
+const short = (field: DescField): number => tag(field, WireType.Varint)
+const { field: ofRequest } = DecideStreamRequestSchema
+const { field: ofToken } = TokenHandleSchema
+const { field: ofQuestion } = StreamQuestionSchema
+const { field: ofCheck } = PermissionCheckSchema
+const REQUEST = {
+  tokens: long(ofRequest.tokens),
+  questions: long(ofRequest.questions),
+  cancel: short(ofRequest.cancel),
+  cancelPacked: long(ofRequest.cancel),
+}
+const TOKEN = { handle: short(ofToken.handle), token: long(ofToken.token) }
+const QUESTION = {
+  id: short(ofQuestion.id),
+  handle: short(ofQuestion.handle),
+  permissions: long(ofQuestion.permissions),
+  entitlements: long(ofQuestion.entitlements),
+  standing: short(ofQuestion.standing),
+}
+const CHECK = { relation: long(ofCheck.relation), resource: long(ofCheck.resource) }
+
+/** A DecideStreamRequest. Throws Error for what is none. */
+export function decodeStreamRequest(bytes: Uint8Array): StreamRequest {
+  const from = new BinaryReader(bytes)
+  const tokens: TokenHandle[] = []
+  const questions: StreamQuestion[] = []
+  const cancel: number[] = []
+  readFields(from, bytes.length, (field) => {
+    if (field === REQUEST.questions) questions.push(readQuestion(from))
+    else if (field === REQUEST.tokens) tokens.push(readToken(from))
+    else if (field === REQUEST.cancel) cancel.push(from.uint32())
+    else if (field === REQUEST.cancelPacked) {
+      const end = endOf(from, from.uint32())
+      while (from.pos < end) cancel.push(from.uint32())
+      requireAt(from, end)
+    } else return false
+    return true
+  })
+  return { tokens, questions, cancel }
+}
+
+function readToken(from: BinaryReader): TokenHandle {
+  let handle = 0
+  let token = ''
+  readFields(from, from.uint32(), (field) => {
+    if (field === TOKEN.handle) handle = from.uint32()
+    else if (field === TOKEN.token) token = from.string(true)
+    else return false
+    return true
+  })
+  return { handle, token }
+}
+
+function readQuestion(from: BinaryReader): StreamQuestion {
+  const permissions: PermissionCheck[] = []
+  const entitlements: string[] = []
+  let id = 0
+  let handle = 0
+  let standing = false
+  readFields(from, from.uint32(), (field) => {
+    if (field === QUESTION.permissions) permissions.push(readCheck(from))
+    else if (field === QUESTION.id) id = from.uint32()
+    else if (field === QUESTION.handle) handle = from.uint32()
+    else if (field === QUESTION.entitlements) entitlements.push(from.string(true))
+    else if (field === QUESTION.standing) standing = from.bool()
+    else return false
+    return true
+  })
+  return { id, handle, permissions, entitlements, standing }
+}
+
+function readCheck(from: BinaryReader): PermissionCheck {
+  let relation = ''
+  let resource = ''
+  readFields(from, from.uint32(), (field) => {
+    if (field === CHECK.relation) relation = from.string(true)
+    else if (field === CHECK.resource) resource = from.string(true)
+    else return false
+    return true
+  })
+  return { relation, resource }
+}
+
+/** `read` returns false for a field that it does not know, which is skipped: a later version of the protocol may have more. */
+function readFields(from: BinaryReader, length: number, read: (field: number) => boolean): void {
+  const end = endOf(from, length)
+  while (from.pos < end) {
+    const start = from.pos
+    if (read(from.uint32())) continue
+    from.pos = start
+    const [number, type] = from.tag()
+    from.skip(type, number)
+  }
+  requireAt(from, end)
+}
+
+function endOf(from: BinaryReader, length: number): number {
+  const end = from.pos + length
+  if (end > from.len) throw new RangeError('a message is cut off')
+  return end
+}
+
+function requireAt(from: BinaryReader, end: number): void {
+  if (from.pos !== end) throw new RangeError('a field is longer than its message')
+}
