@@ -1,6 +1,6 @@
 /** Tokens per second by grant, introspections per second, and how much of a request is RSA signing. */
 
-import { generateKeyPairSync, sign } from 'node:crypto'
+import { createHash, generateKeyPairSync, sign } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -15,6 +15,7 @@ import { postgresDirectory } from '../../pdp/store/postgres-directory.ts'
 import { startEmbeddedPostgres } from '../../pdp/store/postgres-embedded.ts'
 import { appendLog } from '../../pdp/store/postgres-log.ts'
 import { appendEvents } from '../../pdp/store/postgres-outbox.ts'
+import { type Browser, hiddenFields } from '../support/browser.ts'
 import { signIn } from '../support/sign-in.ts'
 
 const CALLERS = 16
@@ -25,9 +26,21 @@ const REDIRECT = 'https://app.example/cb'
 const PASSWORD = 'correct horse battery staple'
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
+const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
+const CIBA = 'urn:openid:params:grant-type:ciba'
+const VERIFIER = 'v'.repeat(43)
+/** Of what is used up by a call: for all callers together, and for one alone. */
+const PREPARED_COUNT = 240
+const PREPARED_SERIAL_COUNT = 40
 
 /** `signatures`: RSA signatures that one call makes. */
-type Subject = { readonly name: string; readonly signatures: number; readonly call: (caller: number) => Promise<void> }
+type Subject = {
+  readonly name: string
+  readonly signatures: number
+  readonly call: (caller: number) => Promise<void>
+  /** What calls use up, made beforehand and not measured; null when they can go on for as long as one likes. */
+  readonly prepare: ((count: number) => Promise<void>) | null
+}
 
 export async function bench(): Promise<void> {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-bench-'))
@@ -75,24 +88,29 @@ async function seed(store: Store, directory: Directory): Promise<string> {
   const secret = generateSecret()
   const metadata = {
     redirect_uris: [REDIRECT],
+    client_name: 'Bench',
     scope: 'openid offline_access',
-    grant_types: ['authorization_code', 'refresh_token', 'client_credentials', EXCHANGE],
+    grant_types: ['authorization_code', 'refresh_token', 'client_credentials', EXCHANGE, DEVICE_CODE, CIBA],
   }
   const client = { id: 'bench', app: null, organization: 'acme', metadata, secretHash: hashGeneratedSecret(secret) }
   await directory.putClient(client, CONTEXT)
   return secret
 }
 
-async function subjects(world: { issuer: string; secret: string; identity: Identity }): Promise<readonly Subject[]> {
+type World = { readonly issuer: string; readonly secret: string; readonly identity: Identity }
+type Answer = { readonly access_token: string; readonly refresh_token?: string; readonly [member: string]: unknown }
+
+async function subjects(world: World): Promise<readonly Subject[]> {
   const { issuer, secret, identity } = world
   const authorization = `Basic ${Buffer.from(`bench:${secret}`).toString('base64')}`
-  async function post(form: Record<string, string>): Promise<{ access_token: string; refresh_token?: string }> {
+  async function send(path: string, form: Record<string, string>): Promise<Answer> {
     const body = new URLSearchParams(form)
-    const response = await fetch(`${issuer}/oauth/token`, { method: 'POST', headers: { authorization }, body })
+    const response = await fetch(issuer + path, { method: 'POST', headers: { authorization }, body })
     const text = await response.text()
     if (response.status !== 200) throw new Error(text)
     return JSON.parse(text)
   }
+  const post = (form: Record<string, string>) => send('/oauth/token', form)
   const person = { redirectUri: REDIRECT, email: 'ann@x.example', password: PASSWORD }
   const request = { issuer, clientId: 'bench', clientSecret: secret, ...person }
   const refreshTokens: string[] = []
@@ -100,17 +118,25 @@ async function subjects(world: { issuer: string; secret: string; identity: Ident
     const { tokens } = await signIn({ ...request, scope: 'openid offline_access', parameters: { prompt: 'consent' } })
     refreshTokens.push(tokens.refresh_token ?? '')
   }
-  const { tokens } = await signIn(request)
+  const { tokens, browser } = await signIn(request)
   const subject = { subject_token: tokens.access_token, subject_token_type: ACCESS_TOKEN }
+  const agreed = agreements(browser, send)
   return [
     {
       name: 'client_credentials',
       signatures: 1,
+      prepare: null,
       call: async () => void (await post({ grant_type: 'client_credentials' })),
     },
+    usedUp('authorization_code with ID token', agreed.code, (code) =>
+      post({ grant_type: 'authorization_code', code, redirect_uri: REDIRECT, code_verifier: VERIFIER }),
+    ),
+    usedUp('device_code with ID token', agreed.device, (code) => post({ grant_type: DEVICE_CODE, device_code: code })),
+    usedUp('CIBA with ID token', agreed.ciba, (id) => post({ grant_type: CIBA, auth_req_id: id })),
     {
       name: 'refresh_token with ID token',
       signatures: 2,
+      prepare: null,
       async call(caller) {
         const answer = await post({ grant_type: 'refresh_token', refresh_token: refreshTokens[caller] ?? '' })
         refreshTokens[caller] = answer.refresh_token ?? ''
@@ -119,14 +145,72 @@ async function subjects(world: { issuer: string; secret: string; identity: Ident
     {
       name: 'token exchange',
       signatures: 1,
+      prepare: null,
       call: async () => void (await post({ grant_type: EXCHANGE, ...subject })),
     },
     {
       name: 'introspection in process',
       signatures: 0,
+      prepare: null,
       call: async () => void (await identity.introspect(tokens.access_token)),
     },
   ]
+}
+
+/** Redeems what a person agreed to, once each. */
+function usedUp(name: string, make: () => Promise<string>, redeem: (text: string) => Promise<unknown>): Subject {
+  const ready: string[] = []
+  return {
+    name,
+    signatures: 2,
+    async prepare(count) {
+      while (ready.length < count) ready.push(await make())
+    },
+    async call() {
+      const text = ready.pop()
+      if (text === undefined) throw new Error(`${name}: nothing is left to redeem`)
+      await redeem(text)
+    },
+  }
+}
+
+/** What a signed-in person agrees to in the browser, up to what the client redeems. */
+function agreements(browser: Browser, send: (path: string, form: Record<string, string>) => Promise<Answer>) {
+  const challenge = createHash('sha256').update(VERIFIER).digest('base64url')
+  const query = new URLSearchParams({
+    ...{ client_id: 'bench', response_type: 'code', redirect_uri: REDIRECT, scope: 'openid' },
+    ...{ code_challenge: challenge, code_challenge_method: 'S256' },
+  })
+  return {
+    async code(): Promise<string> {
+      const location = (await browser.send(`/oauth/authorize?${query}`)).headers.get('location') ?? ''
+      const code = URL.parse(location)?.searchParams.get('code')
+      if (code == null) throw new Error(`no code: ${location}`)
+      return code
+    },
+    async device(): Promise<string> {
+      const started = await send('/oauth/device_authorization', { scope: 'openid' })
+      const answers: { readonly [step: string]: { readonly [field: string]: string } } = {
+        code: { user_code: String(started.user_code) },
+        confirm: { confirm: 'yes' },
+      }
+      // The last page has no form, which ends the walk with its text.
+      const end = await browser
+        .follow('/oauth/device', ({ step }) => answers[step] ?? { action: 'continue' })
+        .catch((error: unknown) => error)
+      if (!String(end).includes('is connected')) throw new Error(`not connected: ${end}`)
+      return String(started.device_code)
+    },
+    async ciba(): Promise<string> {
+      const started = await send('/oauth/bc-authorize', { scope: 'openid', login_hint: 'ann@x.example' })
+      const page = await (await browser.send('/oauth/approve')).text()
+      const form = { ...hiddenFields(page), action: 'approve' }
+      if (!(await (await browser.send('/oauth/approve', { form })).text()).includes('You approved')) {
+        throw new Error('not approved')
+      }
+      return String(started.auth_req_id)
+    },
+  }
 }
 
 async function report(all: readonly Subject[]): Promise<void> {
@@ -134,28 +218,33 @@ async function report(all: readonly Subject[]): Promise<void> {
   console.log(`one RS256 signature: ${signMs.toFixed(3)} ms; ${CALLERS} callers, then one alone`)
   for (const subject of all) {
     const perSecond = await throughput(subject)
+    const serialCount = subject.prepare === null ? SERIAL_COUNT : PREPARED_SERIAL_COUNT
+    await subject.prepare?.(serialCount)
     const started = performance.now()
-    for (let i = 0; i < SERIAL_COUNT; i += 1) await subject.call(0)
-    const aloneMs = (performance.now() - started) / SERIAL_COUNT
+    for (let i = 0; i < serialCount; i += 1) await subject.call(0)
+    const aloneMs = (performance.now() - started) / serialCount
     const share = (100 * subject.signatures * signMs) / aloneMs
     console.log(
-      `${subject.name.padEnd(28)} ${perSecond.toFixed(0).padStart(6)}/s   alone ${aloneMs.toFixed(2)} ms, of which RSA signing ${share.toFixed(0)} %`,
+      `${subject.name.padEnd(32)} ${perSecond.toFixed(0).padStart(6)}/s   alone ${aloneMs.toFixed(2)} ms, of which RSA signing ${share.toFixed(0)} %`,
     )
   }
 }
 
+/** Calls per second by all callers at once: for a while, or until what was prepared is used up. */
 async function throughput(subject: Subject): Promise<number> {
-  const untilMs = performance.now() + RUN_MS
-  let count = 0
+  await subject.prepare?.(PREPARED_COUNT)
+  const startedMs = performance.now()
+  const countMax = subject.prepare === null ? Number.POSITIVE_INFINITY : PREPARED_COUNT
+  let begun = 0
   await Promise.all(
     Array.from({ length: CALLERS }, async (_, caller) => {
-      while (performance.now() < untilMs) {
+      while (begun < countMax && performance.now() - startedMs < RUN_MS) {
+        begun += 1
         await subject.call(caller)
-        count += 1
       }
     }),
   )
-  return (1_000 * count) / RUN_MS
+  return (1_000 * begun) / (performance.now() - startedMs)
 }
 
 function signingMs(): number {
