@@ -22,7 +22,7 @@ export const isName = (text: string): boolean => text.length > 0 && nameEnd(text
 export const isPermissionKey = (text: string): boolean =>
   text.length <= KEY_CHARACTERS_MAX && beginsWithLetter(text) && runEnd(text, IN_KEY, 1) === text.length
 /** An entitlement key: a plain name or `feature.<name>`. */
-export const isEntitlementKey = isPermissionKey
+export const isEntitlementKey = (text: string): boolean => isPermissionKey(text)
 
 /** True for `type:id`. */
 export function isObject(text: string): boolean {
