@@ -21,6 +21,8 @@ export type Http2Server = {
 export type Http2ServerOptions = {
   readonly limits: SidecarLimits
   readonly onRequest: (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void
+  /** A connection was ended for frames that no request needs. */
+  readonly onFlood: () => void
 }
 
 /** More than a request may have, so that the pipeline can say so; beyond it the stream is reset. */
@@ -29,27 +31,27 @@ const FIELD_PAIRS_MAX = 256
 const SESSION_MB_MAX = 32
 const END_STREAM = 0x1
 
-export function createHttp2Server({ limits, onRequest }: Http2ServerOptions): Http2Server {
+export function createHttp2Server({ limits, onRequest, onFlood }: Http2ServerOptions): Http2Server {
   const sessions = new Set<ServerHttp2Session>()
   let streamCount = 0
   let draining = false
 
   function accept(socket: Socket): void {
     const guard = createFrameGuard({ emptyFramesMax: limits.http2EmptyFramesMax, nowMs: () => performance.now() })
-    const end = (code: number): void => session.destroy(undefined, code)
-    const session = performServerHandshake(
-      guarded(socket, guard, () => end(constants.NGHTTP2_ENHANCE_YOUR_CALM)),
-      {
-        ...FIELD_OPTIONS,
-        maxHeaderListPairs: FIELD_PAIRS_MAX,
-        maxSessionMemory: SESSION_MB_MAX,
-        settings: {
-          maxConcurrentStreams: limits.http2StreamsMax,
-          maxHeaderListSize: limits.headerBytesMax,
-          enablePush: false,
-        },
+    const end = (): void => {
+      onFlood()
+      session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    }
+    const session = performServerHandshake(guarded(socket, guard, end), {
+      ...FIELD_OPTIONS,
+      maxHeaderListPairs: FIELD_PAIRS_MAX,
+      maxSessionMemory: SESSION_MB_MAX,
+      settings: {
+        maxConcurrentStreams: limits.http2StreamsMax,
+        maxHeaderListSize: limits.headerBytesMax,
+        enablePush: false,
       },
-    )
+    })
     const peer = { peerAddress: socket.remoteAddress ?? '', scheme: 'encrypted' in socket ? 'https' : 'http' } as const
     sessions.add(session)
     const idle = closeWhenIdle(session, limits.keepAliveMs)

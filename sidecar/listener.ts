@@ -35,6 +35,8 @@ export type ListenerOptions = {
   readonly onUpgrade: (client: ClientRequest, res: ClientAnswer, upgrade: Upgrade) => void
   /** What never became a request. The answer is written to the connection, which then ends. */
   readonly onRefused: (connection: Duplex, code: ProblemCode) => void
+  /** An HTTP/2 connection that was ended for frames that no request needs. */
+  readonly onFlood: () => void
 }
 
 const CHECK_MS = 1_000
@@ -79,7 +81,7 @@ export function createListener(options: ListenerOptions): Listener {
     if (code === null || current.get(connection)?.headersSent === true) connection.destroy()
     else onRefused(connection, code)
   })
-  const http2 = createHttp2Server({ limits, onRequest })
+  const http2 = createHttp2Server({ limits, onRequest, onFlood: options.onFlood })
   const choice = chooseProtocol(server, {
     timeoutMs: limits.headersTimeoutMs,
     onHttp2: http2.accept,

@@ -86,6 +86,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       metrics.judged('', { decision: 'deny', reason: code, duration_ms: 0 })
       refuseRaw(connection, code)
     },
+    onFlood: () => metrics.judged('', { decision: 'deny', reason: 'request_invalid', duration_ms: 0 }),
   })
   const refreshing = setInterval(() => engine.refreshKeys(), limits.keyRefreshMs).unref()
 

@@ -48,10 +48,16 @@ describe('frames that no request needs', () => {
     ],
   ]
 
+  async function refusals(): Promise<number> {
+    const line = /^portcullis_sidecar_requests_total\{route="",decision="deny",outcome="request_invalid"\} (\d+)$/m
+    return Number(line.exec(await h.registry.metrics())?.[1] ?? 0)
+  }
+
   test.each(FLOODS)('%s: a flood ends the connection, and no other', async (_name, bytes) => {
     const session = openSession(h.port)
+    const before = await refusals()
     const answer = await sendFrames(h.port, bytes, { quietMs: 2_000 })
-    expect(answer.closed).toBe(true)
+    expect([answer.closed, await refusals()]).toEqual([true, before + 1])
     expect(h.upstream.reached.length).toBeLessThan(200)
     expect((await ask(session, 'GET /public/y')).status).toBe(200)
     session.destroy()
