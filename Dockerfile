@@ -1,4 +1,5 @@
 # Two images: `docker build --target pdp .` and `docker build --target sidecar .`
+# Without an engine, `node test/image/build.ts FOLDER` carries out the same steps and says how large they are.
 # Each holds the code that its program can reach and the packages that this code imports (test/image/assemble.ts).
 FROM node:24-bookworm-slim AS build
 WORKDIR /src

@@ -4,7 +4,7 @@ import { ConfigError } from '../../pdp/process/exit.ts'
 import { inject } from './inject.ts'
 import type { Injection, Mode } from './injection.ts'
 import type { InjectorConfig } from './injector-config.ts'
-import { isObject, type Json, type JsonObject, objectAt } from './json.ts'
+import { isObject, type Json, type JsonObject, listAt, objectAt } from './json.ts'
 import { applyPatch } from './patch.ts'
 
 /** Where each kind keeps its Pod; the kinds that are not here pass through. */
@@ -27,7 +27,7 @@ export type FileReport = {
   readonly deniedCount: number
 }
 
-/** Throws ConfigError when the text is not YAML of objects. */
+/** Throws ConfigError when the text is not YAML of objects, ShapeError when one is not as Kubernetes has it. */
 export function injectFile(text: string, options: { config: InjectorConfig; mode: Mode }): FileReport {
   const lines: string[] = []
   let deniedCount = 0
@@ -54,7 +54,8 @@ function parseObjects(text: string): readonly JsonObject[] {
     const value: unknown = document.toJS()
     if (value === null) return []
     if (!isObject(value)) throw new ConfigError(['each document must be an object'])
-    return [value]
+    // What kubectl prints of several objects.
+    return value.kind === 'List' ? listAt(value.items, 'items').filter(isObject) : [value]
   })
 }
 

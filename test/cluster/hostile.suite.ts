@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject as given, test } from 'vitest'
 import { inject } from '../../sidecar/injector/inject.ts'
 import { type InjectorConfig, parseInjectorConfig } from '../../sidecar/injector/injector-config.ts'
-import { type Json, type JsonObject, objectAt, textsAt } from '../../sidecar/injector/json.ts'
+import { type Json, type JsonObject, listAt, objectAt, textsAt } from '../../sidecar/injector/json.ts'
 import { applyPatch, type PatchOperation } from '../../sidecar/injector/patch.ts'
 import { podWith } from '../sidecar/injector/pods.ts'
 import { type Cluster, installWords, NAMESPACE, startCluster } from './cluster.ts'
@@ -16,7 +16,12 @@ beforeAll(async () => {
   cluster = await startCluster(given('binaries'))
   await cluster.namespace(NAMESPACE)
   const authority = await cluster.certify('first')
-  cluster.helm(...installWords('install', authority, ['--set', 'injector.webhook.failurePolicy=Ignore']))
+  cluster.helm(
+    ...installWords('install', authority, [
+      '--set',
+      'injector.webhook.failurePolicy=Ignore,injector.gate.nativeSidecars=true',
+    ]),
+  )
   const map = await cluster.kube.must('GET', `/api/v1/namespaces/${NAMESPACE}/configmaps/portcullis-injector`)
   config = parseInjectorConfig(textsAt(map.data, 'data').get('injector.yaml') ?? '', 'injector.yaml')
   await cluster.namespace('invoices', { 'portcullis.dev/inject': 'enabled' })
@@ -256,6 +261,19 @@ describe('a Pod that is there', () => {
     expect(await bind({})).toMatchObject({ status: 201 })
     const now = textsAt(objectAt((await cluster.kube.must('GET', path)).metadata, '').labels, '')
     expect(now.get('portcullis.dev/injected')).toBe('1')
+  })
+
+  test('keeps its gate when it is resized, or given a container to debug it with', async () => {
+    const path = await stored()
+    const change = [{ op: 'add', path: '/spec/initContainers/0/image', value: 'evil/gate:1' }]
+    await cluster.kube.send('PATCH', `${path}/resize`, change)
+    await cluster.kube.send('PATCH', `${path}/ephemeralcontainers`, [
+      ...change,
+      { op: 'add', path: '/spec/ephemeralContainers', value: [{ name: 'shell', image: 'example/shell:1' }] },
+    ])
+    const { spec } = await cluster.kube.must('GET', path)
+    const images = listAt(objectAt(spec, 'spec').initContainers, '').map((item) => objectAt(item, '').image)
+    expect(images).toEqual([config.image])
   })
 
   test('takes status from its kubelet', async () => {

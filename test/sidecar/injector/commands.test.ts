@@ -51,6 +51,15 @@ describe('inject', () => {
     expect(twice).toMatchObject({ status: 0, stdout: once.stdout, stderr: expect.stringContaining('gated already') })
   })
 
+  test('takes the objects of a list one by one', () => {
+    const indented = DEPLOYMENT.trimEnd().replaceAll('\n', '\n    ')
+    const list = `apiVersion: v1\nkind: List\nitems:\n  - ${indented}\n  - ${indented.replace('invoices}', 'orders}')}\n`
+    const { status, stdout, stderr } = sidecar(['inject', '-', ...config], list)
+    expect(status).toBe(0)
+    expect(stderr.match(/^Deployment\/(?:invoices|orders): gated/gm)).toHaveLength(2)
+    expect(stdout.match(/^kind: Deployment$/gm)).toHaveLength(2)
+  })
+
   test('ends with 1 when a manifest is refused, and says why', () => {
     const text = DEPLOYMENT.replace('name: http,', 'name: web,')
     expect(sidecar(['inject', '-', ...config], text)).toMatchObject({
