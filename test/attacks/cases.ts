@@ -1,6 +1,5 @@
 /** The format of attack files: one request with its expected outcome on each line, over the fixture beside them. */
 import { readFileSync } from 'node:fs'
-import { type ReadCase, readCase } from './shape.ts'
 
 export type TokenDelta = {
   readonly base?: string
@@ -85,12 +84,6 @@ export type Fixture = {
   readonly tokens: { readonly [name: string]: TokenDelta }
   readonly proofs: { readonly [name: string]: TokenDelta }
 }
-
-/** One for each line that is not empty; a line that cannot be played says so. */
-export const readCases = (path: string): ReadCase[] =>
-  readFileSync(path, 'utf8')
-    .split('\n')
-    .flatMap((line, at) => (line.trim() === '' ? [] : [readCase(line, at + 1)]))
 
 /** Throws when it is not JSON; parts that it may leave out are empty. */
 export function readFixture(path: string): Fixture {

@@ -1,4 +1,5 @@
 /** Reads a line of an attack file: what this runner can play of it, and what it does not know, in words. */
+import { readFileSync } from 'node:fs'
 import type { AttackCase, Expectation, Step } from './cases.ts'
 
 export type ReadCase =
@@ -21,6 +22,12 @@ const EXPECT = new Set([
 const UPSTREAM =
   /^(?:not_reached|not_reached_or_clean|reached|reached_(?:if|only|as)_\w+|reached_without_upgrade|first_only|refuses_to_start|any|documented|bounded|warned|stable|fixed_target_only|denied|admitted|injected|ignored_or_denied)$/
 const isNote = (name: string): boolean => /^note\d*$/.test(name)
+
+/** One for each line that is not empty; a line that cannot be played says so. */
+export const readCases = (path: string): ReadCase[] =>
+  readFileSync(path, 'utf8')
+    .split('\n')
+    .flatMap((line, at) => (line.trim() === '' ? [] : [readCase(line, at + 1)]))
 
 /** `at`: the line's number. Never throws. */
 export function readCase(line: string, at: number): ReadCase {

@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { readCases, readFixture } from '../attacks/cases.ts'
+import { readFixture } from '../attacks/cases.ts'
 import { createKeyring } from '../attacks/credentials.ts'
 import { type Outcome, play } from '../attacks/play.ts'
-import { readCase } from '../attacks/shape.ts'
+import { readCase, readCases } from '../attacks/shape.ts'
 
 const fileOf = (name: string): string => fileURLToPath(new URL(`../attacks/${name}`, import.meta.url))
 const fixture = readFixture(fileOf('fixture.json'))
