@@ -1,18 +1,11 @@
 /** Speed and memory of the engine: in process, on PostgreSQL, and against what others would do for the same questions. */
-import { benchCasbin } from './engine-casbin.ts'
-import { benchLarge } from './engine-large.ts'
-import { benchMemory } from './engine-memory.ts'
-import { benchPeers } from './engine-peers.ts'
-import { benchPostgres } from './engine-postgres.ts'
-import { benchStream } from './engine-stream.ts'
-
+/** Imported one by one: what one part loads (a Redis client, a server) can slow down another. */
 const PARTS: Record<string, () => Promise<void>> = {
-  memory: benchMemory,
-  casbin: benchCasbin,
-  postgres: benchPostgres,
-  large: benchLarge,
-  stream: benchStream,
-  peers: benchPeers,
+  memory: async () => (await import('./engine-memory.ts')).benchMemory(),
+  casbin: async () => (await import('./engine-casbin.ts')).benchCasbin(),
+  postgres: async () => (await import('./engine-postgres.ts')).benchPostgres(),
+  large: async () => (await import('./engine-large.ts')).benchLarge(),
+  stream: async () => (await import('./engine-stream.ts')).benchStream(),
 }
 
 /** `words`: parts to run; all when none is named. */
