@@ -67,7 +67,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const secrets = await loadSecrets(config)
   const { sql, store } = await openStore(config, shutdown)
   const directory = postgresDirectory(sql)
-  const { entitlements, sharedCache } = entitlementParts(config, { store, masterKey: secrets.masterKey, log })
+  const { entitlements, sharedCache } = await entitlementParts(config, { store, masterKey: secrets.masterKey, log })
   shutdown.add('shared cache', async () => sharedCache.close())
   const pdp = createPdp({ store, entitlements, sharedCache })
   const registry = createRegistry()
@@ -83,7 +83,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     masterKey: secrets.masterKey,
     clock: Date.now,
     log,
-    ...proofMemory(config, { log, shutdown }),
+    ...(await proofMemory(config, { log, shutdown })),
     embedEntitlements: config.embedEntitlements,
     onHookOutcome: hookOutcomes(registry),
   })
@@ -142,25 +142,25 @@ async function under<T>(setting: string, listener: Promise<T>): Promise<T> {
   }
 }
 
-function entitlementParts(config: PdpConfig, deps: { store: Store; masterKey: Buffer; log: Log }) {
+async function entitlementParts(config: PdpConfig, deps: { store: Store; masterKey: Buffer; log: Log }) {
   const { store, masterKey, log } = deps
   const { entitlementSource: external, redisUrl: url } = config
   const onError = (err: Error): void => log.warn({ event: 'redis_failed', err })
   return {
     entitlements:
       external === null ? storeEntitlements(store) : httpEntitlements({ ...external, store, fetch: globalThis.fetch }),
-    sharedCache: url === null ? noSharedCache() : redisSharedCache({ url, masterKey, onError }),
+    sharedCache: url === null ? noSharedCache() : await redisSharedCache({ url, masterKey, onError }),
   }
 }
 
 /** With a Redis, a proof that one node took is refused by the others too. */
-function proofMemory(
+async function proofMemory(
   { redisUrl: url }: PdpConfig,
   { log, shutdown }: { log: Log; shutdown: Shutdown },
-): { replay?: RedisReplayMemory } {
+): Promise<{ replay?: RedisReplayMemory }> {
   if (url === null) return {}
   const onError = (err: Error): void => log.warn({ event: 'redis_failed', err })
-  const replay = redisReplayMemory({ url, clock: Date.now, onError })
+  const replay = await redisReplayMemory({ url, clock: Date.now, onError })
   shutdown.add('proof memory', async () => replay.close())
   return { replay }
 }

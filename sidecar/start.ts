@@ -8,6 +8,7 @@ import { createRegistry, startOperations } from '../pdp/process/operations.ts'
 import type { Shutdown } from '../pdp/process/shutdown.ts'
 import { createNonces } from '../pdp/token/nonces.ts'
 import { processReplayMemory, type ReplayMemory } from '../pdp/token/replay.ts'
+import { redisReplayMemory } from '../pdp/token/replay-redis.ts'
 import { loadConfig, type SidecarConfig } from './config.ts'
 import { startControl } from './control.ts'
 import type { EngineDeps } from './engine.ts'
@@ -81,9 +82,7 @@ async function openReplayMemory(
 ): Promise<ReplayMemory> {
   const clock = Date.now
   if (url === null) return processReplayMemory({ clock, entriesMax: DEFAULT_LIMITS.proofsMax })
-  // Loaded only where it is used: memory counts once per pod.
-  const { redisReplayMemory } = await import('../pdp/token/replay-redis.ts')
-  const memory = redisReplayMemory({
+  const memory = await redisReplayMemory({
     url,
     clock,
     onError: (err) => log.warn({ event: 'redis_failed', reason: messageOf(err) }),

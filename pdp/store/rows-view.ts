@@ -205,7 +205,8 @@ export class RowsView implements View {
         groups.add(at)
         const above = this.groups(log, at)
         if (above === undefined) missing = true
-        else next.push(...above)
+        // Spread into one call, very many would overflow the stack.
+        else for (const one of above) next.push(one)
       }
       level = next
     }

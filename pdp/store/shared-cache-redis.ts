@@ -1,5 +1,4 @@
 /** Shares entitlement values through Redis, which is trusted with nothing but their absence. */
-import { Redis } from 'ioredis'
 import { deriveKey } from '../identity/sealing.ts'
 import { openValue, type SharedCache, type StatedValue, sealValue, slotName } from './shared-cache.ts'
 
@@ -11,7 +10,7 @@ const SEALED_CHARACTERS_MAX = 65_536
 const PREFIX = 'portcullis:entitlement:'
 
 /** `url` as in REDIS_URL. Connects beside its use, and again whenever the connection ends. */
-export function redisSharedCache(options: {
+export async function redisSharedCache(options: {
   readonly url: string
   /** All replicas have the same one. */
   readonly masterKey: Buffer
@@ -19,11 +18,13 @@ export function redisSharedCache(options: {
   readonly onError: (error: Error) => void
   /** Monotonic milliseconds. */
   readonly clock?: () => number
-}): SharedCache {
+}): Promise<SharedCache> {
   const { clock = () => performance.now() } = options
   // The driver's own errors carry the command that failed, which may be the one with the password.
   const report = (error: unknown): void => options.onError(new Error(error instanceof Error ? error.message : 'failed'))
   const secret = deriveKey(options.masterKey, 'shared entitlements')
+  // Loaded only where it is used: decisions are slower in a process that has loaded the driver.
+  const { Redis } = await import('ioredis')
   const redis = new Redis(options.url, {
     enableOfflineQueue: false,
     connectTimeout: 2_000,

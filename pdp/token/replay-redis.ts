@@ -1,5 +1,4 @@
 /** Remembers used DPoP proofs in Redis, for all replicas together. */
-import { Redis } from 'ioredis'
 import type { ReplayMemory } from './replay.ts'
 
 export type RedisReplayMemory = ReplayMemory & { close(): void }
@@ -9,11 +8,13 @@ const TIMEOUT_MS = 250
 const PREFIX = 'portcullis:proof:'
 
 /** `url` as in REDIS_URL. Connects beside its use, and again whenever the connection ends. */
-export function redisReplayMemory(options: {
+export async function redisReplayMemory(options: {
   readonly url: string
   readonly clock: () => number
   readonly onError: (error: Error) => void
-}): RedisReplayMemory {
+}): Promise<RedisReplayMemory> {
+  // Loaded only where it is used: memory counts once per pod.
+  const { Redis } = await import('ioredis')
   const redis = new Redis(options.url, {
     enableOfflineQueue: true,
     connectTimeout: 2_000,

@@ -173,7 +173,7 @@ const sharesReplay = ({ request }: AttackCase): boolean =>
 async function openRedis(closers: (() => Promise<void> | void)[]): Promise<ReplayMemory> {
   if (!hasRedis()) throw new Skip('redis-server is not installed (Debian: redis-server)')
   const redis = await startRedis()
-  const memory = redisReplayMemory({ url: redis.url, clock: Date.now, onError: () => undefined })
+  const memory = await redisReplayMemory({ url: redis.url, clock: Date.now, onError: () => undefined })
   closers.push(
     () => memory.close(),
     () => redis.kill(),

@@ -31,14 +31,14 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     await write(cache)
     return (await read(cache)).size === 1
   }
-  function make(options: { url?: string; masterKey?: Buffer } = {}): SharedCache {
+  async function make(options: { url?: string; masterKey?: Buffer } = {}): Promise<SharedCache> {
     const onError = (error: Error): void => void errors.push(error)
-    const cache = redisSharedCache({ url: server.url, masterKey: MASTER_KEY, onError, ...options })
+    const cache = await redisSharedCache({ url: server.url, masterKey: MASTER_KEY, onError, ...options })
     caches.push(cache)
     return cache
   }
   async function opened(options: { masterKey?: Buffer } = {}): Promise<SharedCache> {
-    const cache = make(options)
+    const cache = await make(options)
     await expect.poll(() => works(cache), { timeout: 5_000 }).toBe(true)
     await raw.flushall()
     return cache
@@ -133,7 +133,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     })
     await new Promise<void>((resolve) => void proxy.listen(0, '127.0.0.1', resolve))
     const address = proxy.address()
-    const cache = make({ url: `redis://127.0.0.1:${typeof address === 'object' ? address?.port : ''}` })
+    const cache = await make({ url: `redis://127.0.0.1:${typeof address === 'object' ? address?.port : ''}` })
     const failures = () => errors.filter(({ message }) => message.includes('in time')).length
     const before = failures()
     await expect.poll(() => read(cache).then(failures), { timeout: 5_000 }).toBe(before + 1)
@@ -172,7 +172,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
       },
     }
     const replica = async () => {
-      const sharedCache = make()
+      const sharedCache = await make()
       await expect.poll(() => works(sharedCache), { timeout: 5_000 }).toBe(true)
       return createPdp({ store, entitlements, sharedCache })
     }
@@ -202,7 +202,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
 
   it('has nothing where nobody listens or nobody answers as Redis does', async () => {
     for (const url of ['redis://127.0.0.1:1', server.url.replace('redis://', 'redis://user:hunter2@')]) {
-      const cache = make({ url })
+      const cache = await make({ url })
       await write(cache)
       expect(await read(cache)).toEqual(new Map())
     }

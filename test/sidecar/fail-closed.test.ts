@@ -116,7 +116,7 @@ describe.skipIf(!hasRedis())('Redis (skipped where Debian’s redis-server is no
 
   test('is dead while it remembers proofs: bound tokens are 503, bearer tokens go on, and all is well when it is back', async () => {
     const redis = await startRedis()
-    const replay = redisReplayMemory({ url: redis.url, clock: Date.now, onError: () => undefined })
+    const replay = await redisReplayMemory({ url: redis.url, clock: Date.now, onError: () => undefined })
     closers.push(
       () => replay.close(),
       () => void redis.kill(),

@@ -5,7 +5,7 @@ import { createPdp } from '../../../pdp/create-pdp.ts'
 import { createIdentity, type Identity } from '../../../pdp/identity/identity.ts'
 import { appendLog } from '../../../pdp/store/postgres-log.ts'
 import { appendEvents } from '../../../pdp/store/postgres-outbox.ts'
-import { redisReplayMemory } from '../../../pdp/token/replay-redis.ts'
+import { type RedisReplayMemory, redisReplayMemory } from '../../../pdp/token/replay-redis.ts'
 import { hasRedis, startRedis } from '../../sidecar/support/redis.ts'
 import { createBrowser } from '../../support/browser.ts'
 import { createFlow, VERIFIER } from './flow.ts'
@@ -28,7 +28,7 @@ afterAll(async () => {
 
 type Node = { readonly url: string; close(): Promise<void> }
 /** Another process's worth of identity service for the same issuer and database. */
-async function openNode(replay?: ReturnType<typeof redisReplayMemory>): Promise<Node> {
+async function openNode(replay?: RedisReplayMemory): Promise<Node> {
   const { issuer, sql, store, directory } = world
   const parts = { appendLog, appendEvents, fetch: globalThis.fetch, masterKey: MASTER_KEY, clock: Date.now }
   const identity: Identity = await createIdentity({
@@ -175,7 +175,7 @@ describe('a proof at UserInfo', () => {
   it.skipIf(!hasRedis())('is good once on all nodes that share a Redis, and never while that is gone', async () => {
     const redis = await startRedis()
     const memory = () => redisReplayMemory({ url: redis.url, clock: Date.now, onError: () => undefined })
-    const memories = [memory(), memory()]
+    const memories = [await memory(), await memory()]
     const shared = await Promise.all(memories.map(openNode))
     expect(await countAccepted(shared)).toBe(1)
     await redis.kill()

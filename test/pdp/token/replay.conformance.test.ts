@@ -52,8 +52,8 @@ replaySuite('of the process', async () => {
 describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-server)', () => {
   let redis: TestRedis
   const memories: RedisReplayMemory[] = []
-  const open = (): RedisReplayMemory => {
-    const memory = redisReplayMemory({ url: redis.url, clock: Date.now, onError: () => undefined })
+  const open = async (): Promise<RedisReplayMemory> => {
+    const memory = await redisReplayMemory({ url: redis.url, clock: Date.now, onError: () => undefined })
     memories.push(memory)
     return memory
   }
@@ -66,12 +66,12 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
   })
 
   replaySuite('in Redis', async () => ({
-    memory: open(),
+    memory: await open(),
     pass: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   }))
 
   test('replicas share what they remember', async () => {
-    const [a, b] = [open(), open()]
+    const [a, b] = [await open(), await open()]
     expect([await a.remember('shared', Date.now() + 5_000), await b.remember('shared', Date.now() + 5_000)]).toEqual([
       true,
       false,
@@ -79,7 +79,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
   })
 
   test('a Redis that is gone is an error within half a second, never an answer, and back when it is', async () => {
-    const memory = open()
+    const memory = await open()
     expect(await memory.remember('before', Date.now() + 60_000)).toBe(true)
     await redis.kill()
     const startedMs = performance.now()
