@@ -37,12 +37,12 @@ module.exports = {
     rule(
       'serve-knows-no-store-implementation',
       { path: tree('pdp/serve') },
-      { path: '^pdp/store/', pathNot: '^pdp/store/contracts\\.ts$' },
+      { path: '^pdp/store/', pathNot: '^pdp/store/(contracts|directory)\\.ts$' },
     ),
     rule(
       'identity-knows-no-store-implementation',
       { path: tree('pdp/identity') },
-      { path: '^pdp/store/', pathNot: '^pdp/store/contracts\\.ts$' },
+      { path: '^pdp/store/', pathNot: '^pdp/store/(contracts|directory)\\.ts$' },
     ),
     rule(
       'only-the-postgres-store-imports-pg',

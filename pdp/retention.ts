@@ -1,6 +1,6 @@
 /** Trims the log of changes now and then, as long as the PDP runs. */
 import type { Log } from './process/log.ts'
-import type { Sql } from './store/contracts.ts'
+import type { Sql } from './store/directory.ts'
 import { createRetention } from './store/postgres-retention.ts'
 
 const INTERVAL_MS = 60_000

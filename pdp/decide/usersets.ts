@@ -1,7 +1,7 @@
 /** Usersets (`type:id#relation`) and wildcards (`type:*`) as tuples name them, taken apart once. */
-import { typeOf } from './names.ts'
+import { isWildcard, typeOf } from './names.ts'
 
-export const isUserset = (subject: string): boolean => subject.includes('#') || subject.endsWith(':*')
+export const isUserset = (subject: string): boolean => subject.includes('#') || isWildcard(subject)
 
 /** As models name it: `group#member` for a userset, `user` for `user:*` and `user:a`. */
 export function subjectType(subject: string): string {

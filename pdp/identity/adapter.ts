@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { type Adapter, errors } from 'oidc-provider'
 import { isId } from '../decide/names.ts'
-import type { Directory, Sql } from '../store/contracts.ts'
+import type { Directory, Sql } from '../store/directory.ts'
 import { engineMetadata } from './clients.ts'
 import type { Endings } from './endings.ts'
 import type { PendingRecord, Rotation } from './rotation.ts'

@@ -1,7 +1,8 @@
 /** The first client, with which everything else is set up. */
 import { PdpError } from '../errors.ts'
 import type { Log } from '../process/log.ts'
-import type { Directory, JsonObject } from '../store/contracts.ts'
+import type { JsonObject } from '../store/contracts.ts'
+import type { Directory } from '../store/directory.ts'
 import { SERVICE_SCOPES } from './scopes.ts'
 import { hashSecret, verifySecret } from './secrets.ts'
 

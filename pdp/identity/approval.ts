@@ -2,7 +2,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type BackchannelRequest, errors, type Session } from 'oidc-provider'
-import type { Directory, Sql } from '../store/contracts.ts'
+import type { Directory, Sql } from '../store/directory.ts'
 import {
   type ApprovalSignInDeps,
   askForCode,

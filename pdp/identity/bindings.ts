@@ -1,5 +1,5 @@
 /** What each grant is bound to: an organization, a person, a client, a browser session, and the grant it came from. */
-import type { Sql } from '../store/contracts.ts'
+import type { Sql } from '../store/directory.ts'
 
 /** `sessionUid`: the browser session that it ends with, unless `offline`. `parentGrantId`: the exchanged token's. */
 export type Binding = {

@@ -1,5 +1,6 @@
 /** OAuth clients of the directory, as the engine wants them: RFC 7591 metadata that this version supports, and ours. */
-import type { Client, JsonValue } from '../store/contracts.ts'
+import type { JsonValue } from '../store/contracts.ts'
+import type { Client } from '../store/directory.ts'
 import { isOpenidScope, isPlatformScope, splitScope } from './scopes.ts'
 
 export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'

@@ -1,7 +1,8 @@
 /** Which organization a sign-in is bound to, whether the person must be asked, and the grant that results. */
 import type { Client, Context, Grant, Params, Provider } from 'oidc-provider'
 import type { Pdp } from '../pdp.ts'
-import type { Directory, Organization } from '../store/contracts.ts'
+import type { Organization } from '../store/contracts.ts'
+import type { Directory } from '../store/directory.ts'
 import type { Binding, Bindings } from './bindings.ts'
 import { isOpenidScope, OFFLINE_ACCESS, scopesAt, splitScope } from './scopes.ts'
 

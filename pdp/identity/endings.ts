@@ -1,5 +1,6 @@
 /** Every way a token dies before it expires: in the token log and in the tables, in one transaction, so no node can miss it. */
-import { type Change, type JsonObject, type LogId, type Sql, TOKENS, type WriteContext } from '../store/contracts.ts'
+import { type Change, type JsonObject, type LogId, TOKENS, type WriteContext } from '../store/contracts.ts'
+import type { Sql } from '../store/directory.ts'
 import { lockLog } from './log-lock.ts'
 
 type Queries = Pick<Sql, 'query'>

@@ -1,5 +1,6 @@
 /** The outbox, for those who wait: events in the order in which they were committed, none left out. */
-import type { JsonObject, Sql } from '../store/contracts.ts'
+import type { JsonObject } from '../store/contracts.ts'
+import type { Sql } from '../store/directory.ts'
 
 const POLL_MS = 250
 const PAGE_MAX = 100

@@ -1,7 +1,8 @@
 /** Access tokens of other issuers: verified by that issuer's keys, mapped to our subjects, and good for decisions only. */
 import { PdpError } from '../errors.ts'
 import type { Log } from '../process/log.ts'
-import { ENVIRONMENT, type Sql, type WriteContext } from '../store/contracts.ts'
+import { ENVIRONMENT, type WriteContext } from '../store/contracts.ts'
+import type { Sql } from '../store/directory.ts'
 import type { AlgorithmName } from '../token/algorithms.ts'
 import type { AccessClaims } from '../token/claims.ts'
 import { parseJws } from '../token/jws.ts'

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Client, errors, type Interaction, type Provider } from 'oidc-provider'
 import type { Log } from '../process/log.ts'
-import type { Directory } from '../store/contracts.ts'
+import type { Directory } from '../store/directory.ts'
 import type { Choice, Consent } from './consent.ts'
 import { isCrossSite, readForm } from './forms.ts'
 import { consentPage, errorPage, type Page } from './pages.ts'

@@ -1,6 +1,7 @@
 /** Is this token alive: what never changes is read once (token-record.ts), everything else anew on every call. */
 import type { JWK } from 'jose'
-import { type Directory, deathKey, type Sql } from '../store/contracts.ts'
+import { deathKey } from '../store/contracts.ts'
+import type { Directory, Sql } from '../store/directory.ts'
 import { createKeySource } from '../token/keys.ts'
 import { createTokenVerifier } from '../token/verify.ts'
 import type { Resources } from './resources.ts'

@@ -1,6 +1,6 @@
 /** Changing the signing key: the next key has been published before it signs, the former one verifies until its tokens are dead. */
 import { PdpError } from '../errors.ts'
-import type { Sql } from '../store/contracts.ts'
+import type { Sql } from '../store/directory.ts'
 import { PUBLIC_CACHE_SECONDS } from './engine-answers.ts'
 import { ACCESS_TOKEN_SECONDS } from './engine-settings.ts'
 import { KEYS_LOCK, makeKey, storeKey } from './keys.ts'

@@ -2,7 +2,7 @@
 import { generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
 import { calculateJwkThumbprint, type JWK } from 'jose'
-import type { Sql } from '../store/contracts.ts'
+import type { Sql } from '../store/directory.ts'
 import { deriveKey, open, seal } from './sealing.ts'
 
 const RSA_BITS = 2_048

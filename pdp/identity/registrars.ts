@@ -1,6 +1,6 @@
 /** The clients that can register others for the environment: without one it could never be managed again. */
 import { PdpError } from '../errors.ts'
-import type { Sql } from '../store/contracts.ts'
+import type { Sql } from '../store/directory.ts'
 
 const REGISTRAR = `
   select 1 from client where organization_id is null and metadata -> 'grant_types' @> '"client_credentials"'

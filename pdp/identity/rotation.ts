@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Context, errors, type Provider } from 'oidc-provider'
-import type { Sql } from '../store/contracts.ts'
+import type { Sql } from '../store/directory.ts'
 import { STATUS } from './status.ts'
 
 /** A row of oidc_record that is about to be written. */

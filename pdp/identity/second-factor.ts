@@ -1,7 +1,8 @@
 /** A person's authenticator app: its secret is stored sealed, and each of its codes is good for one sign-in. */
 import { randomBytes } from 'node:crypto'
 import { PdpError } from '../errors.ts'
-import { DIRECTORY, type Directory, type Sql, type WriteContext } from '../store/contracts.ts'
+import { DIRECTORY, type WriteContext } from '../store/contracts.ts'
+import type { Directory, Sql } from '../store/directory.ts'
 import type { AppendLog, Endings } from './endings.ts'
 import { lockLog } from './log-lock.ts'
 import { deriveKey, open, seal } from './sealing.ts'

@@ -1,6 +1,6 @@
 /** Signing in by password, and by a code for who has an authenticator: bounded tries, the same answer for whom there is not. */
 import type { Log } from '../process/log.ts'
-import type { Directory } from '../store/contracts.ts'
+import type { Directory } from '../store/directory.ts'
 import { type Assurance, BY_PASSWORD, BY_PASSWORD_AND_CODE } from './assurance.ts'
 import { type Attempts, BusyError, type Gate } from './attempts.ts'
 import type { LoginProblem } from './pages-sign-in.ts'

@@ -4,7 +4,8 @@
  */
 import { createHmac } from 'node:crypto'
 import type { Log } from '../process/log.ts'
-import { ENVIRONMENT, type JsonObject, type Sql, type WriteContext } from '../store/contracts.ts'
+import { ENVIRONMENT, type JsonObject, type WriteContext } from '../store/contracts.ts'
+import type { Sql } from '../store/directory.ts'
 import type { AppendLog } from './endings.ts'
 import { lockLog } from './log-lock.ts'
 import { deriveKey, open, seal } from './sealing.ts'

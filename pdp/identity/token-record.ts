@@ -1,5 +1,5 @@
 /** The immutable part of a token: verified claims, and what was recorded when it was minted. Read once per token. */
-import type { Sql } from '../store/contracts.ts'
+import type { Sql } from '../store/directory.ts'
 import type { AccessClaims } from '../token/claims.ts'
 import { TokenError } from '../token/errors.ts'
 import type { TokenVerifier } from '../token/verify.ts'

@@ -1,7 +1,7 @@
 /** UserInfo (OpenID Connect Core section 5.3): what is true of the person right now, for a token of ours with `openid`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PROBLEM_MEDIA_TYPE, type ProblemCode, problem } from '../process/problems.ts'
-import type { Directory } from '../store/contracts.ts'
+import type { Directory } from '../store/directory.ts'
 import { parseAuthorization } from '../token/authorization.ts'
 import { type ChallengeError, challenge } from '../token/challenge.ts'
 import { PROOF_ALGORITHMS, type ProofVerifier } from '../token/dpop.ts'

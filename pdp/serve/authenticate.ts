@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { TokenState } from '../identity/token-state.ts'
 import type { Pdp } from '../pdp.ts'
-import type { Directory } from '../store/contracts.ts'
+import type { Directory } from '../store/directory.ts'
 import { challenge } from '../token/challenge.ts'
 import { scopesOf } from './client-registration.ts'
 import {

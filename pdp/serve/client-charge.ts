@@ -1,7 +1,8 @@
 /** Who may set a client's secret can act as that client, so nobody has charge of one that holds more than they do. */
 import { isIdentityScope, isServiceScope } from '../identity/scopes.ts'
 import type { Subject } from '../pdp.ts'
-import { type Client, ENVIRONMENT } from '../store/contracts.ts'
+import { ENVIRONMENT } from '../store/contracts.ts'
+import type { Client } from '../store/directory.ts'
 import { type Manager, requireUnbound, requireWithin } from './authenticate.ts'
 import { scopesOf } from './client-registration.ts'
 import type { ManagementDeps } from './management-route.ts'

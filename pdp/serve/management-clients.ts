@@ -2,7 +2,8 @@
 import type { FastifyInstance } from 'fastify'
 import { requireRegistrar } from '../identity/registrars.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from '../identity/secrets.ts'
-import { type Client, DIRECTORY } from '../store/contracts.ts'
+import { DIRECTORY } from '../store/contracts.ts'
+import type { Client } from '../store/directory.ts'
 import type { Manager } from './authenticate.ts'
 import { requireCharge } from './client-charge.ts'
 import {

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { PdpError } from '../errors.ts'
 import type { ListPage, Subject } from '../pdp.ts'
-import type { Directory } from '../store/contracts.ts'
+import type { Directory } from '../store/directory.ts'
 import { addManagementRoute, type ManagementDeps, type Outcome, ok } from './management-route.ts'
 import { PAGE_PROPERTIES, type PageQuery, pageSize } from './pages.ts'
 import { ID, type JsonSchema, object } from './schemas.ts'

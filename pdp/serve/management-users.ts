@@ -1,7 +1,8 @@
 /** People who can sign in. They belong to the environment, so only an unbound client manages them. */
 import type { FastifyInstance } from 'fastify'
 import { hashSecret, verifySecret } from '../identity/secrets.ts'
-import { DIRECTORY, type Directory, type Sql, type User, type WriteContext } from '../store/contracts.ts'
+import { DIRECTORY, type WriteContext } from '../store/contracts.ts'
+import type { Directory, Sql, User } from '../store/directory.ts'
 import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import { ID, LABEL, object, text } from './schemas.ts'

@@ -2,7 +2,7 @@
 import type { TokenState } from '../identity/token-state.ts'
 import type { EntitlementResult, Pdp, PermissionCheck, PermissionResult, Reason, Subject } from '../pdp.ts'
 import type { Log } from '../process/log.ts'
-import type { Directory } from '../store/contracts.ts'
+import type { Directory } from '../store/directory.ts'
 import { requireReader } from './authenticate.ts'
 import type { ActiveToken } from './credentials.ts'
 

@@ -1,4 +1,5 @@
 /** What management asks across all organizations, in memory. */
+import { isWildcard } from '../decide/names.ts'
 import type { GrantFilter, HeldRole, LoggedGrant, LogId, Survey, TupleShape } from './contracts.ts'
 import type { MemoryState } from './memory-log.ts'
 
@@ -74,5 +75,5 @@ function shapeOf(subject: string): string {
   const type = subject.slice(0, subject.indexOf(':'))
   const hash = subject.indexOf('#')
   if (hash >= 0) return `${type}${subject.slice(hash)}`
-  return subject.endsWith(':*') ? subject : type
+  return isWildcard(subject) ? subject : type
 }

@@ -1,7 +1,7 @@
 /** Connections to PostgreSQL as the store and the identity service use them, with errors that say who is to blame. */
 import pg from 'pg'
 import { PdpError } from '../errors.ts'
-import type { Sql } from './contracts.ts'
+import type { Sql } from './directory.ts'
 
 /** One connection's view: rows as objects (`query`) or as arrays through a named, prepared statement (`prepared`). */
 export type Connection = Pick<Sql, 'query'> & {

@@ -1,17 +1,7 @@
 /** People and OAuth clients in PostgreSQL. Every write is logged in `#directory`, whose lock also serializes them. */
 import { PdpError } from '../errors.ts'
-import {
-  type Client,
-  DIRECTORY,
-  type Directory,
-  type JsonObject,
-  type Organization,
-  type Sql,
-  type Tier,
-  TOKENS,
-  type User,
-  type WriteContext,
-} from './contracts.ts'
+import { DIRECTORY, type JsonObject, type Organization, type Tier, TOKENS, type WriteContext } from './contracts.ts'
+import type { Client, Directory, Sql, User } from './directory.ts'
 import { appendLog } from './postgres-log.ts'
 
 type Queries = Pick<Sql, 'query'>

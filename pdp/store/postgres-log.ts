@@ -1,7 +1,8 @@
 /** Raising a log's revision and storing its entries: the first statement of every writing transaction. */
 import { randomBytes } from 'node:crypto'
 import { PdpError } from '../errors.ts'
-import type { Change, LogId, Sql, Standing, WriteContext } from './contracts.ts'
+import type { Change, LogId, Standing, WriteContext } from './contracts.ts'
+import type { Sql } from './directory.ts'
 
 type Queries = Pick<Sql, 'query'>
 type StandingRow = { revision: number; write_id: string; entitlement_version: number; entitlement_write_id: string }

@@ -1,6 +1,7 @@
 /** Events that others wait for, written in the transaction of the change that they report. */
 import { randomUUID } from 'node:crypto'
-import type { Change, JsonObject, LogId, Sql, Standing } from './contracts.ts'
+import type { Change, JsonObject, LogId, Standing } from './contracts.ts'
+import type { Sql } from './directory.ts'
 
 /** Row of the table `revision` whose lock numbers events in the order in which their transactions commit. */
 const EVENTS = '#events'

@@ -1,5 +1,6 @@
 /** What management asks across all organizations, on PostgreSQL: full looks that no decision waits for. */
-import type { HeldRole, LoggedGrant, Sql, Survey, TupleShape } from './contracts.ts'
+import type { HeldRole, LoggedGrant, Survey, TupleShape } from './contracts.ts'
+import type { Sql } from './directory.ts'
 
 const GRANTS = `
   select organization_id as log, grant_id as id, app, role, subject from role_grant
@@ -21,7 +22,7 @@ const SHAPES = `
   from (
     select organization_id, object, relation, subject, split_part(object, ':', 1) as type,
       case when strpos(subject, '#') > 0 then split_part(subject, ':', 1) || '#' || split_part(subject, '#', 2)
-        when right(subject, 2) = ':*' then subject
+        when right(subject, 2) = ':*' and strpos(subject, ':') = length(subject) - 1 then subject
         else split_part(subject, ':', 1) end as shape
     from relationship where split_part(object, ':', 1) = any($1)) tuple
   group by type, relation, shape order by type, relation, shape`

@@ -8,9 +8,9 @@ import {
   type Manifest,
   type Precondition,
   type RoleGrant,
-  type Sql,
   type WriteContext,
 } from './contracts.ts'
+import type { Sql } from './directory.ts'
 import { raiseRevision, storeEntries } from './postgres-log.ts'
 
 type Queries = Pick<Sql, 'query'>

@@ -1,6 +1,7 @@
 /** PostgreSQL: connections, migrations, and the two views of it that the rest of the PDP sees (Store and Sql). */
 import pg from 'pg'
-import type { Sql, Store } from './contracts.ts'
+import type { Store } from './contracts.ts'
+import type { Sql } from './directory.ts'
 import { asPdpError, databaseOver } from './postgres-connection.ts'
 import { migrate } from './postgres-migrate.ts'
 import { storeOver } from './postgres-store.ts'

@@ -6,7 +6,8 @@ import { createLog } from '../../pdp/process/log.ts'
 import { startGrpcServer } from '../../pdp/serve/grpc.ts'
 import { createAnswerQuestion, createAskAgain } from '../../pdp/serve/questions.ts'
 import { createStanding } from '../../pdp/serve/standing.ts'
-import type { Change, Directory } from '../../pdp/store/contracts.ts'
+import type { Change } from '../../pdp/store/contracts.ts'
+import type { Directory } from '../../pdp/store/directory.ts'
 import { memoryStore } from '../../pdp/store/memory.ts'
 
 export type RealPdp = {

@@ -9,7 +9,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
 import type { DecideRequest, Pdp, PdpOptions } from '../../pdp/pdp.ts'
-import type { Change, LogId, Sql, Store } from '../../pdp/store/contracts.ts'
+import type { Change, LogId, Store } from '../../pdp/store/contracts.ts'
+import type { Sql } from '../../pdp/store/directory.ts'
 import { auditCaches, type Hooks } from './node-audit.ts'
 
 export type NodeCase = {

@@ -56,6 +56,28 @@ describe.each([
     }
   })
 
+  describe('take no id that ends like a wildcard for one', () => {
+    beforeEach(() => model({ viewer: 'user, user:*', parent: 'folder' }))
+
+    it.each(['x:*', '*:*', ':*'])('of the subject user:%s', async (id) => {
+      await given(store, 'acme', put(`doc:1#viewer@user:${id}`))
+      expect(await can('viewer')).toBe(false)
+      expect(await pdp.can('acme', user(id), 'viewer', 'doc:1')).toBe(true)
+    })
+
+    it('of the object or of its parent', async () => {
+      await given(store, 'acme', put('doc:1#viewer@user:bob'), put('doc:2#viewer@user:bob'))
+      await given(store, 'acme', put('doc:x:*#viewer@user:ann'), put('doc:1:*#viewer@user:ann'))
+      expect(await Promise.all(['doc:1', 'doc:2', 'doc:x:*'].map((doc) => can('viewer', doc)))).toEqual([
+        false,
+        false,
+        true,
+      ])
+      await given(store, 'acme', put('doc:3#parent@folder:f:*'), put('folder:f:*#viewer@user:ann'))
+      expect(await can('reader', 'doc:3')).toBe(true)
+    })
+  })
+
   it('let a parent count as long as the model names its type', async () => {
     await given(store, 'acme', put('doc:1#parent@folder:f'), put('folder:f#viewer@user:ann'))
     await model({ viewer: 'user', parent: 'doc, folder' })

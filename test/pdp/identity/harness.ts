@@ -5,14 +5,8 @@ import type { EmbedEntitlements } from '../../../pdp/identity/facts.ts'
 import { createIdentity, type Identity, type IdentityDeps } from '../../../pdp/identity/identity.ts'
 import { hashGeneratedSecret, hashSecret } from '../../../pdp/identity/secrets.ts'
 import { createLog, type Log } from '../../../pdp/process/log.ts'
-import {
-  type Change,
-  type Directory,
-  ENVIRONMENT,
-  type JsonObject,
-  type Sql,
-  type Store,
-} from '../../../pdp/store/contracts.ts'
+import { type Change, ENVIRONMENT, type JsonObject, type Store } from '../../../pdp/store/contracts.ts'
+import type { Directory, Sql } from '../../../pdp/store/directory.ts'
 import { openPostgres } from '../../../pdp/store/postgres.ts'
 import { postgresDirectory } from '../../../pdp/store/postgres-directory.ts'
 import { appendLog } from '../../../pdp/store/postgres-log.ts'

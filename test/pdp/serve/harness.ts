@@ -17,13 +17,8 @@ import { createHttpServer, listenHttp } from '../../../pdp/serve/http.ts'
 import { createAnswerQuestion, createAskAgain } from '../../../pdp/serve/questions.ts'
 import type { VerifyServiceAccount } from '../../../pdp/serve/service-account.ts'
 import { createStanding } from '../../../pdp/serve/standing.ts'
-import {
-  type Directory,
-  ENVIRONMENT,
-  type EntitlementSource,
-  type Sql,
-  type Store,
-} from '../../../pdp/store/contracts.ts'
+import { ENVIRONMENT, type EntitlementSource, type Store } from '../../../pdp/store/contracts.ts'
+import type { Directory, Sql } from '../../../pdp/store/directory.ts'
 import { storeEntitlements } from '../../../pdp/store/entitlement-source.ts'
 import { openPostgres } from '../../../pdp/store/postgres.ts'
 import { postgresDirectory } from '../../../pdp/store/postgres-directory.ts'

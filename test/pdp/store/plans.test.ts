@@ -1,6 +1,7 @@
 /** Every reading statement probes the index that it was written for, whatever the tables' size and the planner's statistics. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ENVIRONMENT, type RowKey, type Sql, type Store } from '../../../pdp/store/contracts.ts'
+import { ENVIRONMENT, type RowKey, type Store } from '../../../pdp/store/contracts.ts'
+import type { Sql } from '../../../pdp/store/directory.ts'
 import { openPostgres } from '../../../pdp/store/postgres.ts'
 import type { Connection, Database } from '../../../pdp/store/postgres-connection.ts'
 import { storeOver } from '../../../pdp/store/postgres-store.ts'

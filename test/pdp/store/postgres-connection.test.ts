@@ -1,7 +1,8 @@
 /** What a connection that breaks does to the process and to the work on it. */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Sql, type Store, TOKENS } from '../../../pdp/store/contracts.ts'
+import { type Store, TOKENS } from '../../../pdp/store/contracts.ts'
+import type { Sql } from '../../../pdp/store/directory.ts'
 import { openPostgres } from '../../../pdp/store/postgres.ts'
 import { openTestDatabase } from '../../support/database.ts'
 

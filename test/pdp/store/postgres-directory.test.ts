@@ -1,13 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  type Change,
-  DIRECTORY,
-  type Directory,
-  ENVIRONMENT,
-  type Store,
-  TOKENS,
-  type User,
-} from '../../../pdp/store/contracts.ts'
+import { type Change, DIRECTORY, ENVIRONMENT, type Store, TOKENS } from '../../../pdp/store/contracts.ts'
+import type { Directory, User } from '../../../pdp/store/directory.ts'
 import { openPostgres } from '../../../pdp/store/postgres.ts'
 import { postgresDirectory } from '../../../pdp/store/postgres-directory.ts'
 import { openTestDatabase } from '../../support/database.ts'
