@@ -31,7 +31,7 @@ export type Answer = {
 
 export type QuestionDeps = {
   readonly pdp: Pdp
-  readonly directory: Directory
+  readonly directory: Pick<Directory, 'exists'>
   readonly log: Log
   readonly clock: () => number
   readonly randomId: () => string
@@ -78,11 +78,11 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
   }
   const subject = named ?? token.subject
   // Wildcard grants are for subjects that exist; a token's own subject does, or the token is dead.
-  const exists = named === null || (await subjectExists(deps.directory, named))
-  const decision = await deps.pdp.decide({
+  const existing = named === null || deps.directory.exists(named)
+  const deciding = deps.pdp.decide({
     organization: token.organization,
     subject,
-    permissions: exists ? question.permissions : [],
+    permissions: question.permissions,
     entitlements: question.entitlements,
     app: token.app,
     audiences: token.audiences,
@@ -90,6 +90,7 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     issuedAtMs: token.issuedAtMs,
     explain: question.explain,
   })
+  const [exists, decision] = await Promise.all([existing, deciding])
   if (decision.tokenDead) return denied({ token: null, question, decisionId })
   const permissions = exists
     ? decision.permissions
@@ -115,10 +116,6 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
 async function isAlive(pdp: Pdp, token: ActiveToken): Promise<boolean> {
   const { deathKeys, issuedAtMs, subject } = token
   return !(await pdp.decide({ organization: 'none', subject, deathKeys, issuedAtMs })).tokenDead
-}
-
-async function subjectExists(directory: Directory, { type, id }: Subject): Promise<boolean> {
-  return (await (type === 'user' ? directory.user(id) : directory.client(id))) !== null
 }
 
 function denied(input: { token: ActiveToken | null; question: Question; decisionId: string }): Answer {

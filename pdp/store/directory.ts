@@ -17,6 +17,8 @@ export type Client = {
 
 /** People and OAuth clients. User and client ids share one namespace, and a deleted id is never given out again. */
 export interface Directory {
+  /** Whether there is such a user, or such a client, of a moment after the call. */
+  exists(subject: { readonly type: 'user' | 'service'; readonly id: string }): Promise<boolean>
   user(id: string): Promise<User | null>
   /** Case-insensitive; null when none or no password. `passwordHash` is in PHC string format. */
   userByEmail(email: string): Promise<(User & { readonly passwordHash: string | null }) | null>

@@ -2,6 +2,7 @@
 import { PdpError } from '../errors.ts'
 import { DIRECTORY, type JsonObject, type Organization, type Tier, TOKENS, type WriteContext } from './contracts.ts'
 import type { Client, Directory, Sql, User } from './directory.ts'
+import { existence } from './postgres-existence.ts'
 import { appendLog } from './postgres-log.ts'
 
 type Queries = Pick<Sql, 'query'>
@@ -21,7 +22,7 @@ const CLIENT_RELATIONS = `
 
 /** Errors are those of the contract. */
 export function postgresDirectory(sql: Sql): Directory {
-  return { ...userPart(sql), ...clientPart(sql) }
+  return { exists: existence(sql), ...userPart(sql), ...clientPart(sql) }
 }
 
 function userPart(

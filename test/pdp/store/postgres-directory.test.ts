@@ -1,18 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Change, DIRECTORY, ENVIRONMENT, type Store, TOKENS } from '../../../pdp/store/contracts.ts'
-import type { Directory, User } from '../../../pdp/store/directory.ts'
+import type { Directory, Sql, User } from '../../../pdp/store/directory.ts'
 import { openPostgres } from '../../../pdp/store/postgres.ts'
 import { postgresDirectory } from '../../../pdp/store/postgres-directory.ts'
 import { openTestDatabase } from '../../support/database.ts'
 
 const context = { actor: 'service:admin', requestId: 'r1' }
 let directory: Directory
+let sql: Sql
 let store: Store
 let close: () => Promise<void>
 beforeAll(async () => {
   const database = await openTestDatabase()
   const opened = await openPostgres({ connectionString: database.connectionString })
   store = opened.store
+  sql = opened.sql
   directory = postgresDirectory(opened.sql)
   close = async () => {
     await opened.close()
@@ -127,6 +129,44 @@ describe('users', () => {
     expect(after.map(({ id }) => id)).toEqual(['z-0', 'z1'])
     expect((await directory.users({ after: 'z1', countMax: 2 })).map(({ id }) => id)).toEqual(['~'])
     expect((await directory.users({ after: 'Y', countMax: 1 })).map(({ id }) => id)).toEqual(['Z1'])
+  })
+})
+
+describe('exists', () => {
+  it('tells people from clients, and knows none that never was or is deleted', async () => {
+    await directory.putUser(user('here'), context)
+    await directory.putClient(client('robot'), context)
+    await directory.putUser(user('left'), context)
+    await directory.deleteUser('left', context)
+    const asked = [
+      { type: 'user', id: 'here' },
+      { type: 'service', id: 'robot' },
+      { type: 'user', id: 'robot' },
+      { type: 'service', id: 'here' },
+      { type: 'user', id: 'left' },
+      { type: 'user', id: 'never' },
+      { type: 'user', id: '__proto__' },
+    ] as const
+    const answers = await Promise.all(asked.map((subject) => directory.exists(subject)))
+    expect(answers).toEqual([true, true, false, false, false, false, false])
+  })
+
+  it('is one statement for all who ask at once, and an error for each when it fails', async () => {
+    let count = 0
+    let fails = false
+    const watched = postgresDirectory({
+      ...sql,
+      query: (text, values) => {
+        count++
+        return fails ? Promise.reject(new Error('lost')) : sql.query(text, values)
+      },
+    })
+    const ask = () => Array.from({ length: 50 }, (_, i) => watched.exists({ type: 'user', id: `u-${i}` }))
+    expect((await Promise.all(ask())).some(Boolean)).toBe(false)
+    expect(count).toBe(1)
+    fails = true
+    const outcomes = await Promise.allSettled(ask())
+    expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true)
   })
 })
 
