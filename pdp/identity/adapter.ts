@@ -99,6 +99,9 @@ function pendingRecord(record: {
   return { key, payload: text, grantId: member(payload, 'grantId'), seconds }
 }
 
+const COLUMNS = `payload = $3::jsonb, grant_id = $4, uid = $5, user_code = $6,
+  expires_at = now() + make_interval(secs => $7::int)`
+
 /** False when a proof is remembered already: the first writer wins, on whichever node. */
 async function upsert(
   sql: Sql,
@@ -106,21 +109,20 @@ async function upsert(
   record: Omit<PendingRecord, 'payload'> & { payload: object; text: string },
 ): Promise<boolean> {
   const { key, payload, text, grantId, seconds } = record
+  const uid = kind === 'Session' ? member(payload, 'uid') : null
+  const userCode = member(payload, 'userCode')
+  const values = [kind, key, text, grantId, uid, userCode, seconds]
+  // `on conflict` looks at one unique index. Several that write the same row at once may meet in the other one, and fail.
+  if (uid !== null || userCode !== null) {
+    const kept = await sql.query(`update oidc_record set ${COLUMNS} where kind = $1 and id = $2 returning 1`, values)
+    if (kept.length > 0) return true
+  }
   const rows = await sql.query(
     `insert into oidc_record (kind, id, payload, grant_id, uid, user_code, expires_at)
      values ($1, $2, $3::jsonb, $4, $5, $6, now() + make_interval(secs => $7::int))
-     on conflict (kind, id) do update set payload = excluded.payload, grant_id = excluded.grant_id, uid = excluded.uid,
-       user_code = excluded.user_code, expires_at = excluded.expires_at
+     on conflict (kind, id) do update set ${COLUMNS}
      ${kind === REPLAY ? 'where oidc_record.expires_at < now()' : ''} returning 1`,
-    [
-      kind,
-      key,
-      text,
-      grantId,
-      kind === 'Session' ? member(payload, 'uid') : null,
-      member(payload, 'userCode'),
-      seconds,
-    ],
+    values,
   )
   return rows.length > 0
 }
