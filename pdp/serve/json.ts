@@ -4,6 +4,8 @@ import { pointer } from './schemas.ts'
 import { Refusal } from './status.ts'
 
 const MISTAKES_MAX = 100
+/** Of places, after which no more mistakes are noted: the body decides how long each of them is. */
+const CHARACTERS_MAX = 10_000
 const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
 /** An object has the names that it had so far, and the last of them; an array has none, and its current index. */
@@ -38,8 +40,12 @@ function nameMistakes(text: string): readonly Mistake[] {
   const levels: Level[] = []
   let level: Level | undefined
   let [from, to] = [0, 0]
+  let characters = 0
   const note = (message: string): void => {
-    if (mistakes.length < MISTAKES_MAX) mistakes.push({ place: pointer('', ...levels.map(({ at }) => at)), message })
+    if (mistakes.length === MISTAKES_MAX || characters > CHARACTERS_MAX) return
+    const place = pointer('', ...levels.map(({ at }) => at))
+    characters += place.length
+    mistakes.push({ place, message })
   }
   for (let i = 0; i < text.length; i++) {
     const mark = text[i]

@@ -468,7 +468,7 @@ export function storeSuite(name: string, open: () => Promise<{ store: Store; clo
       })
 
       it('says in which shapes tuples of some types are stored, with an example each', async () => {
-        await write('acme', put('doc:1#viewer@user:a'), put('doc:2#viewer@user:b:c'), put('doc:1#viewer@user:*'))
+        await write('acme', put('doc:1#viewer@user:a'), put('doc:2#viewer@user:b:*'), put('doc:1#viewer@user:*'))
         await write('other', put('doc:1#viewer@group:x:y#member'), put('folder:1#owner@user:a'))
         expect(await store.tupleShapes(['doc', 'nothing'])).toEqual([
           {

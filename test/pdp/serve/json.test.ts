@@ -63,6 +63,16 @@ describe('parseJson', () => {
   it('says at most a hundred mistakes', () => {
     expect(mistakes(`{${Array.from({ length: 500 }, () => '"a":1').join(',')}}`)).toHaveLength(100)
   })
+
+  it.each([
+    ['deep', '['.repeat(50_000), ']'.repeat(50_000)],
+    ['under a long name', `{"${'x'.repeat(50_000)}":`, '}'],
+  ])('says no more about what is %s than about two such places', (_, before, after) => {
+    const text = `${before}{${Array.from({ length: 500 }, () => '"a":1').join(',')}}${after}`
+    const said = mistakes(text)
+    expect(said[0]).toMatch(/\/a is there more than once$/)
+    expect(said.join().length).toBeLessThan(2 * text.length)
+  })
 })
 
 it('refuses bytes that are not UTF-8', () => {
