@@ -15,8 +15,6 @@ export type Http2Server = {
   withdraw(): void
   /** Takes no further requests; those under way go on. Clients send again what came too late. */
   drain(): void
-  /** Ends what is left. */
-  destroy(): void
 }
 export type Http2ServerOptions = {
   readonly limits: SidecarLimits
@@ -42,7 +40,7 @@ export function createHttp2Server({ limits, onRequest, onFlood }: Http2ServerOpt
       onFlood()
       session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
     }
-    const session = performServerHandshake(guarded(socket, guard, end), {
+    const session = performServerHandshake(guarded(socket, { guard, onFlood: end, idleMs: limits.bodyIdleMs }), {
       ...FIELD_OPTIONS,
       maxHeaderListPairs: FIELD_PAIRS_MAX,
       maxSessionMemory: SESSION_MB_MAX,
@@ -94,9 +92,6 @@ export function createHttp2Server({ limits, onRequest, onFlood }: Http2ServerOpt
       draining = true
       withdraw()
     },
-    destroy() {
-      for (const session of sessions) session.destroy()
-    },
   }
 }
 
@@ -121,8 +116,10 @@ function closeWhenIdle(session: ServerHttp2Session, idleMs: number): { enter(): 
   }
 }
 
+type Guarding = { readonly guard: FrameGuard; readonly onFlood: () => void; readonly idleMs: number }
+
 /** The connection, with the guard before the library. `onFlood` is called once at most; nothing is read after. */
-function guarded(socket: Socket, guard: FrameGuard, onFlood: () => void): Duplex {
+function guarded(socket: Socket, { guard, onFlood, idleMs }: Guarding): Duplex {
   const duplex = new Duplex({
     read: () => void socket.resume(),
     write(chunk: Buffer, _encoding, done) {
@@ -134,7 +131,12 @@ function guarded(socket: Socket, guard: FrameGuard, onFlood: () => void): Duplex
       guard.sent(bytes.length)
       socket.write(bytes, done)
     },
-    final: (done) => void socket.end(done),
+    final(done) {
+      socket.end(done)
+      // A client may still read what was sent, but need not end its side; nothing that it says counts any more.
+      socket.off('data', onData).resume()
+      socket.setTimeout(idleMs, () => socket.destroy())
+    },
     destroy(err, done) {
       socket.destroy()
       done(err)

@@ -1,13 +1,13 @@
 /** The data port: strict parsers whose every refusal is a problem document, and an end that loses no request. */
 import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import { type ListenAddress, listenError } from '../pdp/process/listen.ts'
 import type { ProblemCode } from '../pdp/process/problems.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from './client.ts'
-import { createHttp2Server, type Http2Server } from './http2-server.ts'
+import { createHttp2Server } from './http2-server.ts'
 import type { SidecarLimits } from './limits.ts'
 import { type Pem, secureOptions } from './material.ts'
 import { chooseProtocol } from './protocol-choice.ts'
@@ -40,6 +40,8 @@ export type ListenerOptions = {
 }
 
 const CHECK_MS = 1_000
+/** For a client that was refused to read why and to end its side, too. */
+const LINGER_MS = 1_000
 
 export function createListener(options: ListenerOptions): Listener {
   const { limits, certificate, onRequest, mayUpgrade, onUpgrade, onRefused } = options
@@ -75,18 +77,23 @@ export function createListener(options: ListenerOptions): Listener {
     current.set(socket, res)
     onUpgrade(http1Request(req), res, { socket, head, release: () => release(res, socket) })
   })
-  server.on('connect', (_req, connection) => onRefused(connection, 'method_unsupported'))
+  function turnAway(connection: Duplex, code: ProblemCode): void {
+    endSoon(connection)
+    onRefused(connection, code)
+  }
+  server.on('connect', (_req, connection) => turnAway(connection, 'method_unsupported'))
   server.on('clientError', (err, connection) => {
     const code = problemOf(err)
     if (code === null || current.get(connection)?.headersSent === true) connection.destroy()
-    else onRefused(connection, code)
+    else turnAway(connection, code)
   })
   const http2 = createHttp2Server({ limits, onRequest, onFlood: options.onFlood })
   const choice = chooseProtocol(server, {
     timeoutMs: limits.headersTimeoutMs,
     onHttp2: http2.accept,
-    onLate: (connection) => onRefused(connection, 'request_timeout'),
+    onLate: (connection) => turnAway(connection, 'request_timeout'),
   })
+  const sockets = openSockets(server)
 
   return {
     listen: (address) => listenOn(server, address),
@@ -101,7 +108,9 @@ export function createListener(options: ListenerOptions): Listener {
     async close() {
       draining = true
       choice.close()
-      if (server.listening) await drain(server, http2, limits.drainMs)
+      if (!server.listening) return
+      http2.drain()
+      await drain(server, sockets, limits.drainMs)
     },
   }
 }
@@ -131,12 +140,31 @@ function release(res: ServerResponse, socket: Duplex): void {
   socket.removeAllListeners('error')
 }
 
+/** Nobody else hears what goes wrong with it, or knows how long it stays. */
+function endSoon(connection: Duplex): void {
+  const timer = setTimeout(() => connection.destroy(), LINGER_MS)
+  connection.on('error', () => connection.destroy())
+  connection.once('close', () => clearTimeout(timer))
+  // What still comes is read, or closing would take the answer back.
+  connection.resume()
+}
+
 /** Null when there is nobody left to tell. */
 function problemOf(err: NodeJS.ErrnoException): ProblemCode | null {
   if (err.code === 'ECONNRESET' || err.code === 'EPIPE') return null
   if (err.code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
   if (err.code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
   return 'request_invalid'
+}
+
+/** Also those that are not HTTP yet, or not any more. */
+function openSockets(server: Server): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  return sockets
 }
 
 async function listenOn(server: Server, address: ListenAddress): Promise<ListenAddress> {
@@ -154,13 +182,11 @@ async function listenOn(server: Server, address: ListenAddress): Promise<ListenA
 const portOf = (address: AddressInfo | string | null): number =>
   address === null || typeof address === 'string' ? 0 : address.port
 
-async function drain(server: Server, http2: Http2Server, drainMs: number): Promise<void> {
+async function drain(server: Server, sockets: ReadonlySet<Socket>, drainMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
-  http2.drain()
   const timer = setTimeout(() => {
-    server.closeAllConnections()
-    http2.destroy()
+    for (const socket of sockets) socket.destroy()
   }, drainMs)
   await closed
   clearTimeout(timer)

@@ -1,0 +1,119 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
+import { afterEach, describe, expect, test } from 'vitest'
+import { makeCertificate } from '../../sidecar/injector/certificate.ts'
+import { NO_MATERIAL } from '../../sidecar/material.ts'
+import { type Harness, startHarness, until } from './support/harness.ts'
+import { headers, PREFACE, pseudo, settings } from './support/raw-http2.ts'
+
+const ROUTES = 'GET /public/**: public'
+const CONNECT = 'CONNECT app.test:443 HTTP/1.1\r\nHost: app.test:443\r\n\r\n'
+const SESSION = Buffer.concat([PREFACE, settings()])
+
+let h: Harness
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+async function start(options: Partial<Parameters<typeof startHarness>[0]>): Promise<void> {
+  h = await startHarness({ routes: ROUTES, ...options })
+  closers.push(h.close)
+}
+
+async function startSecure(limits: { drainMs?: number }): Promise<Buffer> {
+  const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
+  const tls = { ca: null, cert: Buffer.from(made.certificate), key: Buffer.from(made.key) }
+  await start({ limits, material: { ...NO_MATERIAL, tls } })
+  return Buffer.from(made.authority)
+}
+
+/** A client that never ends its side. */
+function open(bytes: Buffer | string): Socket {
+  const socket = connect({ port: h.port, host: '127.0.0.1', allowHalfOpen: true })
+  closers.unshift(() => socket.destroy())
+  socket.on('error', () => undefined)
+  socket.write(bytes)
+  return socket
+}
+
+/** True when the sidecar lets go of it: what is written is then answered with a reset. */
+async function isLetGo(socket: Socket): Promise<boolean> {
+  const closed = new Promise<boolean>((resolve) => socket.once('close', () => resolve(true)))
+  const writing = setInterval(() => socket.write('x'), 50)
+  try {
+    return await Promise.race([closed, sleep(2_500, false)])
+  } finally {
+    clearInterval(writing)
+  }
+}
+
+describe('a connection that was refused', () => {
+  test.each(['', 'PRI * HT', CONNECT, 'GARBAGE\r\n\r\n'])('and is then reset ends nothing else: %j', async (bytes) => {
+    await start({ limits: { headersTimeoutMs: 100 } })
+    const failures: unknown[] = []
+    const note = (err: unknown): void => void failures.push(err)
+    process.on('uncaughtException', note)
+    closers.push(() => process.off('uncaughtException', note))
+    const socket = open(bytes)
+    await once(socket, 'data')
+    socket.resetAndDestroy()
+    await sleep(100)
+    expect(failures).toEqual([])
+    expect((await h.send('GET /public/x', { token: null })).status).toBe(200)
+  })
+
+  test('over TLS and is then reset ends nothing else', async () => {
+    const ca = await startSecure({})
+    const failures: unknown[] = []
+    const note = (err: unknown): void => void failures.push(err)
+    process.on('uncaughtException', note)
+    closers.push(() => process.off('uncaughtException', note))
+    const under = open('')
+    const socket = connectTls({ socket: under, ca, servername: 'localhost' })
+    socket.on('error', () => undefined)
+    socket.write(CONNECT)
+    await once(socket, 'data')
+    under.resetAndDestroy()
+    await sleep(100)
+    expect(failures).toEqual([])
+  })
+
+  test.each(['', 'PRI * HT', CONNECT, 'GARBAGE\r\n\r\n'])(
+    'is not kept for a client that keeps it: %j',
+    async (bytes) => {
+      await start({ limits: { headersTimeoutMs: 100 } })
+      const socket = open(bytes).resume()
+      await once(socket, 'end', { signal: AbortSignal.timeout(2_000) })
+      expect(await isLetGo(socket)).toBe(true)
+    },
+  )
+})
+
+describe('an HTTP/2 connection that ended', () => {
+  test('is not kept for a client that keeps it', async () => {
+    await start({ limits: { keepAliveMs: 100, bodyIdleMs: 300 } })
+    const socket = open(SESSION).resume()
+    await once(socket, 'end')
+    await sleep(600)
+    expect(await isLetGo(socket)).toBe(true)
+  })
+})
+
+describe('the drain is over in its time', () => {
+  test('whatever HTTP/2 clients keep', async () => {
+    await start({ limits: { drainMs: 300 } })
+    open(Buffer.concat([SESSION, headers(1, pseudo('GET', '/public/x'))])).resume()
+    await until(() => h.upstream.reached.length > 0)
+    expect(await Promise.race([h.sidecar.close().then(() => 'over'), sleep(2_000, 'late')])).toBe('over')
+  })
+
+  test('whoever has not begun their handshake', async () => {
+    await startSecure({ drainMs: 300 })
+    await once(open(''), 'connect')
+    await sleep(50)
+    expect(await Promise.race([h.sidecar.close().then(() => 'over'), sleep(2_000, 'late')])).toBe('over')
+  })
+})
