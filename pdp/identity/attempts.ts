@@ -39,7 +39,10 @@ export function createAttempts(options: {
     },
     giveBack(key) {
       const window = windows.get(key)
-      if (window !== undefined && window.tries > 0) window.tries -= 1
+      if (window === undefined) return
+      window.tries -= 1
+      // Else whoever is refused as busy could fill the memory with keys, and begin anew with those of others.
+      if (window.tries <= 0) windows.delete(key)
     },
     forget: (key) => void windows.delete(key),
   }

@@ -1,5 +1,5 @@
 /** The pages that the engine asks for by itself: errors, the device page and signing out. */
-import type { Client, Context, Provider } from 'oidc-provider'
+import type { Client, Context, Provider, Session } from 'oidc-provider'
 import { createAttempts } from './attempts.ts'
 import { errorPage, type Page } from './pages.ts'
 import {
@@ -14,8 +14,9 @@ import { PATHS, urlOf } from './paths.ts'
 import { STATUS } from './status.ts'
 
 // There are 20^8 codes and few of them live; at this rate nobody finds one by guessing (RFC 8628 section 5.1).
-const WRONG_CODES = { triesMax: 100, windowMs: 60_000, keysMax: 1 }
-const ANYBODY = 'anybody'
+const WRONG_CODES = { triesMax: 100, windowMs: 60_000, keysMax: 10_000 }
+/** Those who are not signed in share one count, since their address may be a proxy's; they keep nobody else away. */
+const guesserOf = ({ accountId = '' }: Pick<Session, 'accountId'>): string => accountId
 // The engine's form that sends itself by a script: at a sign-out of nobody, and when somebody else signs in.
 const SELF_SENDING = '<title>Submitting Callback</title>'
 
@@ -39,7 +40,7 @@ export function createEnginePages({ issuer, clock }: { issuer: string; clock: ()
       mask: '****-****',
       deviceInfo: () => ({}),
       userCodeInputSource: (ctx: Context, _form: string, out: object | undefined, error: CodeError | undefined) => {
-        if (error?.name === 'NotFoundError') wrongCodes.take(ANYBODY)
+        if (error?.name === 'NotFoundError') wrongCodes.take(guesserOf(ctx.oidc.session))
         const problem = codeProblem(out, error)
         send(ctx, deviceCodePage({ action, xsrf: ctx.oidc.session.state?.secret ?? '', problem }))
       },
@@ -71,11 +72,6 @@ export function createEnginePages({ issuer, clock }: { issuer: string; clock: ()
     send(ctx, deviceCodePage({ action, xsrf: '', problem: 'tooMany' }))
   }
 
-  /** False when the session that the form was shown in is over. */
-  async function hasForm(provider: Provider, { req, res }: Context): Promise<boolean> {
-    return (await provider.Session.get(provider.createContext(req, res))).state !== undefined
-  }
-
   function startAnew(ctx: Context): void {
     ctx.status = STATUS.seeOther
     ctx.set('location', action)
@@ -89,7 +85,7 @@ export function createEnginePages({ issuer, clock }: { issuer: string; clock: ()
     const code = await provider.DeviceCode.findByUserCode(normalized, { ignoreExpiration: true })
     const client = code === undefined ? undefined : await provider.Client.find(code.clientId)
     if (code === undefined || client === undefined) {
-      wrongCodes.take(ANYBODY)
+      wrongCodes.take(guesserOf(ctx.oidc.session))
       return send(ctx, deviceCodePage({ action, xsrf, problem: 'wrong' }))
     }
     const isUsed = code.error !== undefined || code.accountId !== undefined || code.inFlight === true
@@ -108,9 +104,12 @@ export function createEnginePages({ issuer, clock }: { issuer: string; clock: ()
         if (ctx.path !== PATHS.device) return next()
         const given = ctx.method === 'POST' ? null : ctx.query.user_code
         if (given === undefined) return next()
-        if (!wrongCodes.take(ANYBODY)) return refuseGuess(ctx)
-        wrongCodes.giveBack(ANYBODY)
-        if (given === null) return (await hasForm(provider, ctx)) ? next() : startAnew(ctx)
+        const session = await provider.Session.get(provider.createContext(ctx.req, ctx.res))
+        const guesser = guesserOf(session)
+        if (!wrongCodes.take(guesser)) return refuseGuess(ctx)
+        wrongCodes.giveBack(guesser)
+        // Without a state, the session that the form was shown in is over.
+        if (given === null) return session.state === undefined ? startAnew(ctx) : next()
         ctx.query = {}
         await next()
         if (ctx.status === STATUS.shown) await confirmAtOnce(provider, ctx, String(given))

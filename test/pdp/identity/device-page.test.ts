@@ -82,6 +82,21 @@ describe('the address with the code in it', () => {
     world.time.offsetMs += 60_001
     expect((await open(complete)).status).toBe(200)
   })
+
+  it('lets no guesser keep those away who are signed in, and no one of these another', async () => {
+    world.time.offsetMs += 60_001
+    const guess = async (by: Browser) => {
+      for (let i = 0; i < 100; i += 1) await by.send('/oauth/device?user_code=BBBB-BBBB')
+    }
+    const statusFor = async (by: Browser) => (await by.send((await start()).complete)).status
+    const [eve, cy] = [createBrowser(world.issuer), createBrowser(world.issuer)]
+    await flows.code({ person: 'eve', scope: 'openid', browser: eve })
+    await flows.code({ person: 'cy', scope: 'openid', browser: cy })
+    await guess(browser)
+    expect(await Promise.all([browser, eve, cy].map(statusFor))).toEqual([429, 200, 200])
+    await guess(eve)
+    expect(await Promise.all([browser, eve, cy].map(statusFor))).toEqual([429, 429, 200])
+  })
 })
 
 describe('forms that the engine would send by a script', () => {

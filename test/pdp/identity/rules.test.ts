@@ -144,6 +144,16 @@ describe('tries', () => {
     expect(attempts.take('b')).toBe(false)
     expect(attempts.take('a')).toBe(true)
   })
+
+  it('that nobody judged push no others out of memory', () => {
+    const { attempts } = open(2)
+    for (const key of ['a', 'a']) attempts.take(key)
+    for (const key of ['b', 'c', 'd']) {
+      attempts.take(key)
+      attempts.giveBack(key)
+    }
+    expect(attempts.take('a')).toBe(false)
+  })
 })
 
 describe('the gate', () => {
