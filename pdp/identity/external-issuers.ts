@@ -142,7 +142,7 @@ function toRecord(claims: AccessClaims, document: TrustedIssuerDocument): TokenR
     issuedAtMs: claims.issuedAtMs,
     expiresAtMs: claims.expiresAtMs,
     acr: text(claims.all.acr),
-    authTime: typeof claims.all.auth_time === 'number' ? claims.all.auth_time : null,
+    authTime: seconds(claims.all.auth_time),
     grants: [],
     sessionUid: null,
     userId: id,
@@ -161,3 +161,7 @@ function organizationOf(claims: AccessClaims, { claims: map, organizations }: Tr
 }
 
 const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+
+/** RFC 7519 allows a fraction. One that answers over gRPC cannot hold would break the stream of all who ask by it. */
+const seconds = (value: unknown): number | null =>
+  typeof value === 'number' && value >= 0 && value <= 0xffff_ffff ? Math.floor(value) : null

@@ -60,6 +60,15 @@ describe('a token of a trusted issuer', () => {
     })
   })
 
+  it.each([
+    [1_717_171_717.5, 1_717_171_717],
+    [1_717_171_717_000, null],
+    [-1, null],
+    ['5', null],
+  ])('of an auth_time of %j has one of %j, which an answer over gRPC can hold', async (given, authTime) => {
+    expect(await introspect(token({ auth_time: given }))).toMatchObject({ active: true, authTime })
+  })
+
   it('speaks for no organization that it was not allowed', async () => {
     expect(await introspect(token({ tenant: 'beta' }))).toMatchObject({ active: true, organization: null })
     expect(await introspect(token({ tenant: undefined }))).toMatchObject({ organization: null })
