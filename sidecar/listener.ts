@@ -128,6 +128,7 @@ function answerOver(req: IncomingMessage, socket: Duplex): ServerResponse {
   res.assignSocket(req.socket)
   res.once('finish', () => {
     res.detachSocket(req.socket)
+    endSoon(socket)
     socket.end()
   })
   return res

@@ -8,8 +8,18 @@ import { NO_MATERIAL } from '../../sidecar/material.ts'
 import { type Harness, startHarness, until } from './support/harness.ts'
 import { headers, PREFACE, pseudo, settings } from './support/raw-http2.ts'
 
-const ROUTES = 'GET /public/**: public'
+const ROUTES = `GET /public/**: public
+GET /feed/{id}: {check: "viewer feed:{id}", upgrade: [websocket], origins: [https://app.test]}`
+const UPGRADE = `GET /feed/1 HTTP/1.1
+Host: app.test
+Connection: Upgrade
+Upgrade: websocket
+Sec-WebSocket-Version: 13
+Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==
+
+`.replaceAll('\n', '\r\n')
 const CONNECT = 'CONNECT app.test:443 HTTP/1.1\r\nHost: app.test:443\r\n\r\n'
+const REFUSED = ['', 'PRI * HT', CONNECT, UPGRADE, 'GARBAGE\r\n\r\n']
 const SESSION = Buffer.concat([PREFACE, settings()])
 
 let h: Harness
@@ -51,7 +61,7 @@ async function isLetGo(socket: Socket): Promise<boolean> {
 }
 
 describe('a connection that was refused', () => {
-  test.each(['', 'PRI * HT', CONNECT, 'GARBAGE\r\n\r\n'])('and is then reset ends nothing else: %j', async (bytes) => {
+  test.each(REFUSED)('and is then reset ends nothing else: %j', async (bytes) => {
     await start({ limits: { headersTimeoutMs: 100 } })
     const failures: unknown[] = []
     const note = (err: unknown): void => void failures.push(err)
@@ -81,15 +91,12 @@ describe('a connection that was refused', () => {
     expect(failures).toEqual([])
   })
 
-  test.each(['', 'PRI * HT', CONNECT, 'GARBAGE\r\n\r\n'])(
-    'is not kept for a client that keeps it: %j',
-    async (bytes) => {
-      await start({ limits: { headersTimeoutMs: 100 } })
-      const socket = open(bytes).resume()
-      await once(socket, 'end', { signal: AbortSignal.timeout(2_000) })
-      expect(await isLetGo(socket)).toBe(true)
-    },
-  )
+  test.each(REFUSED)('is not kept for a client that keeps it: %j', async (bytes) => {
+    await start({ limits: { headersTimeoutMs: 100 } })
+    const socket = open(bytes).resume()
+    await once(socket, 'end', { signal: AbortSignal.timeout(2_000) })
+    expect(await isLetGo(socket)).toBe(true)
+  })
 })
 
 describe('an HTTP/2 connection that ended', () => {
