@@ -47,6 +47,8 @@ export function streamBody({
   }
   source.pause()
   source.on('data', onData).on('end', onEnd).on('close', onClose)
+  // The HTTP/2 library ends an empty stream although nobody reads it yet.
+  if (source.readableEnded) onEnd()
   return body
 }
 

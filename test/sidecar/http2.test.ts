@@ -68,6 +68,13 @@ describe('a request over HTTP/2', () => {
     expect(fieldOf(h.upstream.reached[0], 'transfer-encoding')).toBe('chunked')
   })
 
+  test('whose empty body ends in a frame of its own is forwarded', async () => {
+    const headers = await bearer()
+    for (const line of ['GET /public/x', 'POST /public/x', 'GET /invoices/1'])
+      expect((await ask(session, line, { headers, body: '' })).status).toBe(200)
+    expect(h.upstream.reached.map(({ body }) => body)).toEqual(['', '', ''])
+  })
+
   test('with a length is forwarded with that length', async () => {
     const answer = await ask(session, 'POST /public/x', { body: 'hello', headers: { 'content-length': '5' } })
     expect(answer.status).toBe(200)
