@@ -22,6 +22,10 @@ export type AdapterDeps = {
   readonly rotation: Rotation
 }
 const PUSHED = 'PushedAuthorizationRequest'
+const SESSION = 'Session'
+// Its row stays until it would have expired: a request that began before would store it again.
+const END_SESSION = `
+  update oidc_record set consumed_at = now(), uid = null, payload = '{}' where kind = '${SESSION}' and id = $1`
 const CONTEXT = { actor: 'identity', requestId: '' }
 
 /** A proof or an assertion that another request used in the meantime. */
@@ -45,7 +49,7 @@ function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps): A
       `select payload, extract(epoch from consumed_at)::int as consumed from oidc_record where kind = $1 and ${column} = $2`,
       [kind, column === 'id' ? keyOf(value) : value],
     )
-    if (row === undefined) return undefined
+    if (row === undefined || (kind === SESSION && row.consumed !== null)) return undefined
     return {
       ...row.payload,
       ...(hashed && column === 'id' ? { jti: value } : {}),
@@ -57,7 +61,8 @@ function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps): A
     async upsert(id, payload, expiresIn) {
       const record = pendingRecord({ kind, key: keyOf(id), payload, hashed, expiresIn })
       if (kind === REFRESH_TOKEN && rotation.store(record)) return
-      if (!(await upsert(sql, kind, { ...record, payload, text: record.payload }))) {
+      const stored = await upsert(sql, kind, { ...record, payload, text: record.payload })
+      if (!stored && kind === REPLAY) {
         throw new UsedBeforeError('remembered already')
       }
     },
@@ -77,6 +82,7 @@ function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps): A
     async destroy(id) {
       if (kind === 'Grant') await endings.endGrant(id, CONTEXT)
       else if (kind === 'AccessToken' || kind === 'ClientCredentials') await endings.endToken(id, CONTEXT)
+      else if (kind === SESSION) await sql.query(END_SESSION, [id])
       else await sql.query('delete from oidc_record where kind = $1 and id = $2', [kind, keyOf(id)])
     },
     // The engine destroys the Grant too (see revokeGrantPolicy), and with it everything goes, in one logged transaction.
@@ -102,26 +108,31 @@ function pendingRecord(record: {
 const COLUMNS = `payload = $3::jsonb, grant_id = $4, uid = $5, user_code = $6,
   expires_at = now() + make_interval(secs => $7::int)`
 
-/** False when a proof is remembered already: the first writer wins, on whichever node. */
+const LIVE_SESSION = `and (oidc_record.kind <> '${SESSION}' or oidc_record.consumed_at is null)`
+
+/** False when a proof is remembered already (the first writer wins, on whichever node), or a session has ended. */
 async function upsert(
   sql: Sql,
   kind: string,
   record: Omit<PendingRecord, 'payload'> & { payload: object; text: string },
 ): Promise<boolean> {
   const { key, payload, text, grantId, seconds } = record
-  const uid = kind === 'Session' ? member(payload, 'uid') : null
+  const uid = kind === SESSION ? member(payload, 'uid') : null
   const userCode = member(payload, 'userCode')
   const values = [kind, key, text, grantId, uid, userCode, seconds]
   // `on conflict` looks at one unique index. Several that write the same row at once may meet in the other one, and fail.
   if (uid !== null || userCode !== null) {
-    const kept = await sql.query(`update oidc_record set ${COLUMNS} where kind = $1 and id = $2 returning 1`, values)
+    const kept = await sql.query(
+      `update oidc_record set ${COLUMNS} where kind = $1 and id = $2 ${LIVE_SESSION} returning 1`,
+      values,
+    )
     if (kept.length > 0) return true
   }
   const rows = await sql.query(
     `insert into oidc_record (kind, id, payload, grant_id, uid, user_code, expires_at)
      values ($1, $2, $3::jsonb, $4, $5, $6, now() + make_interval(secs => $7::int))
      on conflict (kind, id) do update set ${COLUMNS}
-     ${kind === REPLAY ? 'where oidc_record.expires_at < now()' : ''} returning 1`,
+     where true ${kind === REPLAY ? 'and oidc_record.expires_at < now()' : LIVE_SESSION} returning 1`,
     values,
   )
   return rows.length > 0

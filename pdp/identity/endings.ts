@@ -101,7 +101,9 @@ export function createEndings(deps: {
     revokeSession: (uid, context) =>
       locked(async (sql) => {
         const [row] = await sql.query<{ user: string | null }>(
-          `delete from oidc_record where kind = 'Session' and uid = $1 returning payload ->> 'accountId' as "user"`,
+          `with ended as (select id, payload from oidc_record where kind = 'Session' and uid = $1 for update)
+           update oidc_record r set consumed_at = now(), uid = null, payload = '{}' from ended
+           where r.kind = 'Session' and r.id = ended.id returning ended.payload ->> 'accountId' as "user"`,
           [uid],
         )
         if (row === undefined) return false

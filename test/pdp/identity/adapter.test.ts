@@ -1,7 +1,7 @@
 /** The engine's records when many write the same one. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createAdapters } from '../../../pdp/identity/adapter.ts'
-import { createEndings } from '../../../pdp/identity/endings.ts'
+import { createEndings, type Endings } from '../../../pdp/identity/endings.ts'
 import { createRotation } from '../../../pdp/identity/rotation.ts'
 import { openPostgres } from '../../../pdp/store/postgres.ts'
 import { postgresDirectory } from '../../../pdp/store/postgres-directory.ts'
@@ -10,11 +10,12 @@ import { appendEvents } from '../../../pdp/store/postgres-outbox.ts'
 import { openTestDatabase } from '../../support/database.ts'
 
 let adapterOf: ReturnType<typeof createAdapters>
+let endings: Endings
 let close: () => Promise<void>
 beforeAll(async () => {
   const database = await openTestDatabase()
   const { sql, close: end } = await openPostgres({ connectionString: database.connectionString })
-  const endings = createEndings({ sql, appendLog, appendEvents, clock: Date.now })
+  endings = createEndings({ sql, appendLog, appendEvents, clock: Date.now })
   const rotation = createRotation({ sql, path: '/oauth/token' })
   adapterOf = createAdapters({ sql, directory: postgresDirectory(sql), endings, rotation })
   close = () => end().then(database.drop)
@@ -34,4 +35,19 @@ it.each([
     await Promise.all(writers)
   }
   expect(await adapter.find('one')).toEqual({ ...other, accountId: expect.stringMatching(/^19\./) })
+})
+
+it.each([
+  ['signing out', (id: string) => adapterOf('Session').destroy(id)],
+  ['revocation', (id: string) => endings.revokeSession(`uid of ${id}`, { actor: 'test', requestId: 'r' })],
+])('a Session ended by %s is not stored again by a request that began before', async (how, end) => {
+  const adapter = adapterOf('Session')
+  const payload = { uid: `uid of ${how}`, accountId: 'eve' }
+  await adapter.upsert(how, payload, 60)
+  await end(how)
+  await adapter.upsert(how, payload, 60)
+  expect([await adapter.find(how), await adapter.findByUid(payload.uid)]).toEqual([undefined, undefined])
+  // A sign-in changes the id and keeps the uid.
+  await adapter.upsert(`${how} anew`, payload, 60)
+  expect(await adapter.findByUid(payload.uid)).toEqual(payload)
 })
