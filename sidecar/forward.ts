@@ -98,7 +98,7 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
     body: bodyOf(permit, forwarding, deps),
     announced,
     trailers: () => passingTrailers(forwarding.client.trailers(), { request, rules, announced }),
-    patient: isGrpcCall(permit),
+    patient: isGrpcCall(permit, deps),
   }
 }
 
@@ -205,15 +205,12 @@ export function rawFields(raw: Dispatcher.DispatchController['rawHeaders']): str
   return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
 }
 
-function bodyOf(
-  permit: Permit,
-  { client, sendContinue }: Forwarding,
-  { bodyIdleMs }: ForwardDeps,
-): Buffer | Readable | null {
+function bodyOf(permit: Permit, { client, sendContinue }: Forwarding, deps: ForwardDeps): Buffer | Readable | null {
   if (permit.body !== null) return permit.body
   if (permit.request.bodyBytes === 0) return null
-  return streamBody({ client, sendContinue, idleMs: isGrpcCall(permit) ? null : bodyIdleMs })
+  return streamBody({ client, sendContinue, idleMs: isGrpcCall(permit, deps) ? null : deps.bodyIdleMs })
 }
 
-/** Either side of a call may be silent for as long as the call is permitted. */
-const isGrpcCall = ({ request }: Permit): boolean => request.version === '2' && isGrpc(request.raw)
+/** Either side of a call may be silent for as long as the call is permitted. What only says that it is one may not. */
+const isGrpcCall = ({ request }: Permit, { upstream }: ForwardDeps): boolean =>
+  request.version === '2' && upstream.version === '2' && isGrpc(request.raw)

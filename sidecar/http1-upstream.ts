@@ -28,6 +28,7 @@ export function createHttp1Upstream(options: UpstreamOptions): Upstream {
   const named = ({ method, path, headers, body }: UpstreamRequest) => ({ method, path, headers, body, servername })
 
   return {
+    version: '1.1',
     send(request, handler) {
       const { body, announced } = request
       if (announced.length === 0 || body === null || Buffer.isBuffer(body)) pool.dispatch(named(request), handler)

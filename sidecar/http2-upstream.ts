@@ -64,6 +64,7 @@ export function createHttp2Upstream(options: UpstreamOptions): Upstream {
   }
 
   return {
+    version: '2',
     upgrade: null,
     send(request, handler) {
       const line = pickLine()

@@ -17,6 +17,8 @@ export type UpstreamRequest = {
 }
 
 export type Upstream = {
+  /** Calls of gRPC are possible in HTTP/2 alone. */
+  readonly version: '1.1' | '2'
   /** Calls the handler as undici does. Throws only when nothing was sent. */
   send(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void
   /** As `send`, for a connection that becomes a WebSocket. Null: this version of HTTP makes none. */

@@ -182,6 +182,20 @@ describe('the end of a connection', () => {
     await until(() => closedCount === 2)
   })
 
+  test('does not wait for a silent body that says it is gRPC, where the upstream speaks none', async () => {
+    await restart({ limits: { bodyIdleMs: 300 } })
+    const headers = {
+      ':method': 'POST',
+      ':path': '/public/x',
+      ':authority': 'app.test',
+      'content-type': 'application/grpc',
+    }
+    const stream = session.request(headers, { endStream: false })
+    closers.push(() => stream.destroy())
+    const [answer] = await once(stream, 'response')
+    expect([answer[':status'], answer['grpc-status']]).toEqual([200, '4'])
+  })
+
   test('does not come while a request is under way', async () => {
     await restart({ limits: { keepAliveMs: 100 } })
     h.upstream.handle = (_req, res) => void setTimeout(() => res.end('late'), 400)
