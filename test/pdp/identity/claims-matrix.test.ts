@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import * as oauth from 'openid-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { hashSecret } from '../../../pdp/identity/secrets.ts'
+import { cheapHash } from '../../support/cheap-hash.ts'
 import { createFlows, EVERYTHING, type FlowRequest, USER_GRANTS, type UserGrant } from './flows.ts'
 import { newClientKey, proveKey } from './forge.ts'
 import { CONTEXT, decode, openWorld, PASSWORD, postToken, type World } from './harness.ts'
@@ -90,7 +90,7 @@ const EXISTS: Readonly<Record<Place, When>> = {
 async function seedPerson(): Promise<void> {
   for (const id of ['mat', 'fay']) {
     const user = { id, email: `${id}@x.example`, emailVerified: true, name: id.toUpperCase() }
-    await world.directory.putUser({ ...user, passwordHash: await hashSecret(PASSWORD) }, CONTEXT)
+    await world.directory.putUser({ ...user, passwordHash: cheapHash(PASSWORD) }, CONTEXT)
   }
   const grant = { id: 'm1', app: 'invoices', role: 'approver', subject: 'user:mat' }
   await world.store.write('acme', [{ kind: 'role_grant', op: 'write', grant }], { context: CONTEXT })

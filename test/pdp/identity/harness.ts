@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http'
 import { createPdp } from '../../../pdp/create-pdp.ts'
 import type { EmbedEntitlements } from '../../../pdp/identity/facts.ts'
 import { createIdentity, type Identity, type IdentityDeps } from '../../../pdp/identity/identity.ts'
-import { hashGeneratedSecret, hashSecret } from '../../../pdp/identity/secrets.ts'
+import { hashGeneratedSecret } from '../../../pdp/identity/secrets.ts'
 import { createLog, type Log } from '../../../pdp/process/log.ts'
 import { type Change, ENVIRONMENT, type JsonObject, type Store } from '../../../pdp/store/contracts.ts'
 import type { Directory, Sql } from '../../../pdp/store/directory.ts'
@@ -11,6 +11,7 @@ import { openPostgres } from '../../../pdp/store/postgres.ts'
 import { postgresDirectory } from '../../../pdp/store/postgres-directory.ts'
 import { appendLog } from '../../../pdp/store/postgres-log.ts'
 import { appendEvents } from '../../../pdp/store/postgres-outbox.ts'
+import { cheapHash } from '../../support/cheap-hash.ts'
 import { openTestDatabase } from '../../support/database.ts'
 
 export const CONTEXT = { actor: 'test', requestId: 'test' }
@@ -143,7 +144,7 @@ async function seed(store: Store, directory: Directory): Promise<void> {
     },
     { kind: 'role', key: 'auditor', role: { key: 'auditor', name: 'Auditor', permissions: ['logs:read'] } },
   ])
-  const passwordHash = await hashSecret(PASSWORD)
+  const passwordHash = cheapHash(PASSWORD)
   for (const id of ['ann', 'bob', 'cy', 'dan', 'eve', 'gus']) {
     const user = { id, email: `${id}@x.example`, emailVerified: true, name: id.toUpperCase() }
     await directory.putUser({ ...user, passwordHash: id === 'gus' ? null : passwordHash }, CONTEXT)

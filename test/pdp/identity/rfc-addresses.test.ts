@@ -4,13 +4,14 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createPdp } from '../../../pdp/create-pdp.ts'
 import { createIdentity } from '../../../pdp/identity/identity.ts'
+import { hashSecret } from '../../../pdp/identity/secrets.ts'
 import { appendLog } from '../../../pdp/store/postgres-log.ts'
 import { appendEvents } from '../../../pdp/store/postgres-outbox.ts'
 import { createBrowser, hiddenFields } from '../../support/browser.ts'
 import { createFlow, VERIFIER } from './flow.ts'
 import { createFlows } from './flows.ts'
 import { digestOf } from './forge.ts'
-import { logInto, MASTER_KEY, openWorld, REDIRECT, SECRET, type World } from './harness.ts'
+import { CONTEXT, logInto, MASTER_KEY, openWorld, PASSWORD, REDIRECT, SECRET, type World } from './harness.ts'
 
 let world: World
 let subject: string
@@ -158,6 +159,11 @@ describe('whether a person exists', () => {
   const WITHOUT_PASSWORD = ['gus@x.example']
 
   it('cannot be told from the answer to a wrong password, nor from its time', async () => {
+    const passwordHash = await hashSecret(PASSWORD)
+    for (const id of ['ann', 'bob']) {
+      const person = await world.directory.user(id)
+      if (person !== null) await world.directory.putUser({ ...person, passwordHash }, CONTEXT)
+    }
     const found: { [group: string]: { ms: number; page: string; status: number }[] } = {}
     for (let round = 0; round < 2; round += 1) {
       for (const [group, emails] of Object.entries({ PEOPLE, NOBODY, WITHOUT_PASSWORD })) {
