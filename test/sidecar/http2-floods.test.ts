@@ -1,20 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Harness, startHarness, until } from './support/harness.ts'
+import { startFramesHarness } from './support/frames-harness.ts'
+import { type Harness, until } from './support/harness.ts'
 import { ask, openSession } from './support/http2-client.ts'
-import { tuples } from './support/pdp.ts'
 import { block, FLAGS, frame, headers, PREFACE, pseudo, sendFrames, settings, TYPES } from './support/raw-http2.ts'
 
 let h: Harness
 beforeAll(async () => {
-  h = await startHarness({
-    routes: `GET /public/**: public
-POST /public/**: public
-"* /any/**": public
-GET /invoices/{id}: viewer invoice:{id}
-GET /mine: viewer invoice:{header.x-invoice}`,
-    script: tuples(['alice viewer invoice:1']),
-    limits: { http2StreamsMax: 5, connectionsMax: 20, http2EmptyFramesMax: 100 },
-  })
+  h = await startFramesHarness()
 })
 afterAll(() => h.close())
 beforeEach(() => {

@@ -3,9 +3,9 @@ import { connect } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { countFields } from '../../sidecar/http2-guard.ts'
-import { type Harness, startHarness, until } from './support/harness.ts'
+import { startFramesHarness } from './support/frames-harness.ts'
+import { type Harness, until } from './support/harness.ts'
 import { ask, openSession } from './support/http2-client.ts'
-import { tuples } from './support/pdp.ts'
 import {
   block,
   ERRORS,
@@ -23,15 +23,7 @@ import { fieldOf } from './support/upstream.ts'
 
 let h: Harness
 beforeAll(async () => {
-  h = await startHarness({
-    routes: `GET /public/**: public
-POST /public/**: public
-"* /any/**": public
-GET /invoices/{id}: viewer invoice:{id}
-GET /mine: viewer invoice:{header.x-invoice}`,
-    script: tuples(['alice viewer invoice:1']),
-    limits: { http2StreamsMax: 5, connectionsMax: 20, http2EmptyFramesMax: 100 },
-  })
+  h = await startFramesHarness()
 })
 afterAll(() => h.close())
 beforeEach(() => {
