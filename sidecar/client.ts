@@ -36,6 +36,8 @@ export type ClientAnswer = {
   write(chunk: Buffer): boolean
   addTrailers(trailers: [string, string][]): void
   end(body?: string): unknown
+  /** Each character is a byte. */
+  end(body: string, encoding: 'latin1'): unknown
   destroy(): unknown
   once(event: 'close' | 'drain', listener: () => void): unknown
   off(event: 'close' | 'drain', listener: () => void): unknown

@@ -1,29 +1,25 @@
 /** Tells whoever carries an exchange that it must end before its time, and why. */
 import type { ProblemCode } from '../pdp/process/problems.ts'
 
-export type Cut = {
-  /** Null: it may go on. */
-  readonly code: ProblemCode | null
-  /** `end` is called once, at once when the cut was made before. Only the last one given counts. */
-  listen(end: (code: ProblemCode) => void): void
-  make(code: ProblemCode): void
-}
+/** A class, as all that is made for each request and has accessors: V8 keeps for long what an accessor of a literal refers to. */
+export class Cut {
+  #code: ProblemCode | null = null
+  #listener: ((code: ProblemCode) => void) | null = null
 
-export function createCut(): Cut {
-  let made: ProblemCode | null = null
-  let listener: ((code: ProblemCode) => void) | null = null
-  return {
-    get code() {
-      return made
-    },
-    listen(end) {
-      listener = end
-      if (made !== null) end(made)
-    },
-    make(code) {
-      if (made !== null) return
-      made = code
-      listener?.(code)
-    },
+  /** Null: it may go on. */
+  get code(): ProblemCode | null {
+    return this.#code
+  }
+
+  /** `end` is called once, at once when the cut was made before. Only the last one given counts. */
+  listen(end: (code: ProblemCode) => void): void {
+    this.#listener = end
+    if (this.#code !== null) end(this.#code)
+  }
+
+  make(code: ProblemCode): void {
+    if (this.#code !== null) return
+    this.#code = code
+    this.#listener?.(code)
   }
 }

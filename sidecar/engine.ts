@@ -57,8 +57,10 @@ export type Engine = {
   /** Issuers whose keys were never loaded. */
   keyless(): readonly string[]
   refreshKeys(): void
-  /** An exchange begins; returns what to call when it has ended. */
-  enter(): () => void
+  /** An exchange begins. */
+  enter(): void
+  /** An exchange that was entered has ended. */
+  readonly leave: () => void
   /** Takes no more exchanges; what it holds is let go after the last. */
   retire(): void
 }
@@ -116,10 +118,10 @@ export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
     },
     enter() {
       openCount += 1
-      return () => {
-        openCount -= 1
-        letGo()
-      }
+    },
+    leave() {
+      openCount -= 1
+      letGo()
     },
     retire() {
       retired = true

@@ -3,12 +3,13 @@ import { randomUUID } from 'node:crypto'
 import type { ProblemCode } from '../pdp/process/problems.ts'
 import { readBody } from './body.ts'
 import type { ClientAnswer, ClientRequest, Upgrade } from './client.ts'
-import { createCut } from './cut.ts'
+import { Cut } from './cut.ts'
 import { decisionLine, type Judged } from './decision-log.ts'
 import { type DenialMembers, describeDenial, describeGrpcDenial, OWN_STATUS, sendDenial } from './deny.ts'
 import { type EnforceDeps, enforce, type OwnAnswer, type Permit } from './enforce.ts'
 import { type ForwardDeps, type Forwarded, type Forwarding, forward } from './forward.ts'
 import { isGrpc } from './grpc.ts'
+import { firstValue } from './headers.ts'
 import type { InboundRequest } from './inbound.ts'
 import type { Lifetimes } from './lifetimes.ts'
 import type { SidecarLimits } from './limits.ts'
@@ -80,7 +81,7 @@ async function act(serving: Serving, judged: Judged, deps: ExchangeDeps): Promis
     requestId,
     sendContinue: () => sendContinue(serving),
     answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(judged, deps)],
-    cut: createCut(),
+    cut: new Cut(),
   }
   const over = beginLifetime(judged, { forwarding, route: judged.route.id }, deps)
   const result = await (upgrade === null
@@ -172,14 +173,8 @@ const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)
 
 /** The client's own, when it can be told apart from text that would break a log; it reaches the upstream and the client. */
 function requestIdOf(client: ClientRequest): string {
-  const value = firstField(client, 'x-request-id')
+  const value = firstValue(client.raw, 'x-request-id')
   return value !== null && REQUEST_ID.test(value) ? value : randomUUID()
-}
-
-function firstField({ raw }: ClientRequest, name: string): string | null {
-  for (let at = 0; at + 1 < raw.length; at += 2)
-    if (raw[at]?.length === name.length && raw[at]?.toLowerCase() === name) return raw[at + 1] ?? ''
-  return null
 }
 
 function record(
@@ -187,7 +182,7 @@ function record(
   judged: Judged,
   { deps, durationMs }: { readonly deps: ExchangeDeps; readonly durationMs: number },
 ): void {
-  const traceId = TRACEPARENT.exec(firstField(client, 'traceparent') ?? '')?.[1] ?? null
+  const traceId = TRACEPARENT.exec(firstValue(client.raw, 'traceparent') ?? '')?.[1] ?? null
   const { method, version } = client
   const about = { requestId, method, version, traceId, durationMs, subjects: deps.subjectsInLog }
   const line = decisionLine(judged, about)

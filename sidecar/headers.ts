@@ -65,19 +65,25 @@ const STRIPPED_PREFIXES = [
 ]
 
 const PLAIN_NAME = /^[a-z0-9-]+$/
+/** Most requests have the same few names. What else somebody sends does not fill the memory. */
+const REMEMBERED_MAX = 1_000
+const REMEMBERED_CHARS_MAX = 64
+const foldedNames = new Map<string, string>()
 
 /** CGI and WSGI turn `-` and `_`, old ones any mark, into the same letter: names that they confuse are one name here. */
 export function foldName(name: string): string {
+  const known = foldedNames.get(name)
+  if (known !== undefined) return known
   const lower = name.toLowerCase()
-  return PLAIN_NAME.test(lower) ? lower : lower.replace(/[^a-z0-9]/g, '-')
+  const folded = PLAIN_NAME.test(lower) ? lower : lower.replace(/[^a-z0-9]/g, '-')
+  if (foldedNames.size < REMEMBERED_MAX && name.length <= REMEMBERED_CHARS_MAX) foldedNames.set(name, folded)
+  return folded
 }
 
 export type HeaderRules = {
   /** True when the client's field of this folded name does not reach the upstream. */
   readonly strips: (folded: string) => boolean
 }
-
-const REMEMBERED_MAX = 1_000
 
 /** `strip`: further names of the operator's. */
 export function createHeaderRules(strip: readonly string[]): HeaderRules {
@@ -97,7 +103,7 @@ export function createHeaderRules(strip: readonly string[]): HeaderRules {
       const known = remembered.get(folded)
       if (known !== undefined) return known
       const judged = judge(folded)
-      if (remembered.size < REMEMBERED_MAX) remembered.set(folded, judged)
+      if (remembered.size < REMEMBERED_MAX && folded.length <= REMEMBERED_CHARS_MAX) remembered.set(folded, judged)
       return judged
     },
   }
@@ -154,17 +160,23 @@ const CONNECTION_SET = new Set(CONNECTION_FIELDS)
 
 /** Names and values in turn, for the client: the upstream's without what belongs to its connection (RFC 9110 section 7.6.1). */
 export function downstreamFields(raw: readonly string[]): string[] {
-  const listed = new Set<string>()
-  for (let at = 0; at + 1 < raw.length; at += 2) {
-    if (raw[at]?.toLowerCase() === 'connection') for (const name of splitList(raw[at + 1])) listed.add(name)
-  }
+  const listed: string[] = []
+  for (let at = 0; at + 1 < raw.length; at += 2)
+    if (foldName(raw[at] ?? '') === 'connection') listed.push(...splitList(raw[at + 1]))
   const fields: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = raw[at] ?? ''
     const lower = name.toLowerCase()
-    if (!CONNECTION_SET.has(lower) && !listed.has(lower)) fields.push(name, raw[at + 1] ?? '')
+    if (!CONNECTION_SET.has(lower) && !listed.includes(lower)) fields.push(name, raw[at + 1] ?? '')
   }
   return fields
+}
+
+/** The first value of the field with this lower-case name, of names and values in turn; null: it is not there. */
+export function firstValue(fields: readonly string[], name: string): string | null {
+  for (let at = 0; at + 1 < fields.length; at += 2)
+    if (fields[at]?.length === name.length && fields[at]?.toLowerCase() === name) return fields[at + 1] ?? ''
+  return null
 }
 
 /** Lower-case members of a comma-separated field value. */

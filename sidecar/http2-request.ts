@@ -2,6 +2,7 @@
 import { METHODS } from 'node:http'
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { ClientAnswer, ClientRequest } from './client.ts'
+import { firstValue } from './headers.ts'
 import { http2Fields, http2Trailers } from './http2-fields.ts'
 
 export type StreamHead = {
@@ -87,87 +88,114 @@ function faultOf(
   return null
 }
 
-function firstValue(fields: readonly string[], name: string): string | null {
-  for (let at = 0; at + 1 < fields.length; at += 2) if (fields[at] === name) return fields[at + 1] ?? ''
-  return null
-}
-
 /** `bodiless`: the answer to HEAD has no body. */
-export function http2Answer(stream: ServerHttp2Stream, { bodiless }: { readonly bodiless: boolean }): ClientAnswer {
-  let trailers: OutgoingHttpHeaders = {}
-  let ended = false
-  let head: string[] | null = null
+export const http2Answer = (stream: ServerHttp2Stream, { bodiless }: { readonly bodiless: boolean }): ClientAnswer =>
+  new Http2Answer(stream, bodiless)
+
+class Http2Answer implements ClientAnswer {
+  readonly #stream: ServerHttp2Stream
+  readonly #bodiless: boolean
+  #trailers: OutgoingHttpHeaders = {}
+  #ended = false
+  #head: string[] | null = null
+
+  constructor(stream: ServerHttp2Stream, bodiless: boolean) {
+    this.#stream = stream
+    this.#bodiless = bodiless
+    stream.on('wantTrailers', () => this.#sendTrailers())
+  }
+
+  get headersSent(): boolean {
+    return this.#head !== null
+  }
+
+  get destroyed(): boolean {
+    return this.#stream.destroyed
+  }
+
+  get writableFinished(): boolean {
+    // A reset ends it too.
+    return this.#ended && this.#stream.writableFinished
+  }
+
+  writeContinue(): void {
+    const stream = this.#stream
+    if (!stream.destroyed && !stream.closed) stream.additionalHeaders({ ':status': CONTINUE })
+  }
+
+  writeHead(status: number, fields: string[]): void {
+    this.#head = [':status', String(status), ...http2Fields(fields)]
+    queueMicrotask(() => this.#sendHead(this.#bodiless))
+  }
+
+  flushHeaders(): void {
+    // They leave at the end of the moment.
+  }
+
+  write(chunk: Buffer): boolean {
+    this.#sendHead(this.#bodiless)
+    return this.#stream.destroyed || this.#bodiless || this.#stream.write(chunk)
+  }
+
+  addTrailers(list: [string, string][]): void {
+    this.#trailers = http2Trailers(list)
+  }
+
+  end(body?: string, encoding: 'latin1' | 'utf8' = 'utf8'): void {
+    this.#ended = true
+    const isEmpty = this.#bodiless || body === undefined || body === ''
+    this.#sendHead(isEmpty && Object.keys(this.#trailers).length === 0)
+    if (isEmpty) this.#stream.end()
+    else this.#stream.end(body, encoding)
+  }
+
+  destroy(): void {
+    // `close` would end the body in order before it resets the stream.
+    this.#stream.destroy(new Error('the answer is broken off'))
+  }
+
+  once(event: 'close' | 'drain', listener: () => void): void {
+    this.#stream.once(event, listener)
+  }
+
+  off(event: 'close' | 'drain', listener: () => void): void {
+    this.#stream.off(event, listener)
+  }
 
   /** Names and values are sent in one frame with the end when that comes at once, as gRPC clients need it. */
-  function sendHead(endStream: boolean): void {
-    if (head === null || stream.headersSent || stream.destroyed || stream.closed) return
+  #sendHead(endStream: boolean): void {
+    const stream = this.#stream
+    if (this.#head === null || stream.headersSent || stream.destroyed || stream.closed) return
     try {
-      stream.respond(head, { endStream, waitForTrailers: !endStream })
-      if (endStream) setImmediate(letGo)
+      stream.respond(this.#head, { endStream, waitForTrailers: !endStream })
+      if (endStream) setImmediate(() => this.#letGo())
     } catch (err) {
       // The upstream's fields cannot be sent on.
       stream.destroy(err instanceof Error ? err : new Error(String(err)))
     }
   }
 
+  #sendTrailers(): void {
+    // An answer that is broken off has no end.
+    if (!this.#ended) return
+    try {
+      // Without any, an empty DATA frame ends the stream.
+      this.#stream.sendTrailers(this.#trailers)
+      // They are sent from an immediate of the library's, which comes before this one.
+      setImmediate(() => this.#letGo())
+    } catch {
+      // They hold what no field may hold, or the stream is over.
+      this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    }
+  }
+
   /** RFC 9113 section 8.1: the answer is whole, and what is left of the request is not wanted. */
-  function letGo(): void {
+  #letGo(): void {
+    const stream = this.#stream
     if (stream.destroyed) return
     if (stream.state.remoteClose === 0) stream.close(constants.NGHTTP2_NO_ERROR)
     // What came already must be read, or the stream is never over.
     stream.resume()
-  }
-
-  stream.on('wantTrailers', () => {
-    // An answer that is broken off has no end.
-    if (!ended) return
-    try {
-      // Without any, an empty DATA frame ends the stream.
-      stream.sendTrailers(trailers)
-      // They are sent from an immediate of the library's, which comes before this one.
-      setImmediate(letGo)
-    } catch {
-      // They hold what no field may hold, or the stream is over.
-      stream.close(constants.NGHTTP2_INTERNAL_ERROR)
-    }
-  })
-  return {
-    get headersSent() {
-      return head !== null
-    },
-    get destroyed() {
-      return stream.destroyed
-    },
-    get writableFinished() {
-      // A reset ends it too.
-      return ended && stream.writableFinished
-    },
-    writeContinue() {
-      if (!stream.destroyed && !stream.closed) stream.additionalHeaders({ ':status': CONTINUE })
-    },
-    writeHead(status, fields) {
-      head = [':status', String(status), ...http2Fields(fields)]
-      queueMicrotask(() => sendHead(bodiless))
-    },
-    flushHeaders: () => undefined,
-    write(chunk) {
-      sendHead(bodiless)
-      return stream.destroyed || bodiless || stream.write(chunk)
-    },
-    addTrailers(list) {
-      trailers = http2Trailers(list)
-    },
-    end(body) {
-      ended = true
-      const isEmpty = bodiless || body === undefined || body === ''
-      sendHead(isEmpty && Object.keys(trailers).length === 0)
-      if (isEmpty) stream.end()
-      else stream.end(body)
-    },
-    // `close` would end the body in order before it resets the stream.
-    destroy: () => stream.destroy(new Error('the answer is broken off')),
-    once: (event, listener) => stream.once(event, listener),
-    off: (event, listener) => stream.off(event, listener),
   }
 }
 

@@ -6,7 +6,7 @@ import { type ConnectionOptions, connect as openTls } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { FIELD_OPTIONS, http2Fields, http2Trailers } from './http2-fields.ts'
 import {
-  createController,
+  Controller,
   headersTimeout,
   RefusedError,
   type Upstream,
@@ -128,6 +128,9 @@ function splitHost(headers: readonly string[]): { authority: string; fields: str
   return { authority, fields }
 }
 
+/** Their Content-Length is that of another answer (RFC 9110 section 8.6). */
+const BODILESS = new Set([204, 304])
+
 type Carried = {
   readonly stream: ClientHttp2Stream
   /** Resets the stream. Its `close` would end the body in order before, and a part would pass for the whole. */
@@ -139,10 +142,12 @@ type Carried = {
 
 function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried): void {
   const { body, trailers } = request
-  const controller = createController((reason) => finish(reason))
+  const controller = new Controller((reason) => finish(reason))
   controller.source = stream
   const late = headersTimeoutMs === null ? undefined : setTimeout(() => finish(headersTimeout()), headersTimeoutMs)
   let over = false
+  /** Bytes of the answer that are yet to come, as far as it says how many there are. */
+  let missing = 0
 
   /** Null: the answer is whole. */
   function finish(failure: Error | null): void {
@@ -160,17 +165,24 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   stream.on('response', (headers, flags, raw: string[]) => {
     clearTimeout(late)
     controller.rawHeaders = raw.filter((_, at) => !raw[at - (at % 2)]?.startsWith(':'))
-    handler.onResponseStart?.(controller, headers[':status'] ?? 0, {}, '')
+    const status = headers[':status'] ?? 0
+    if (request.method !== 'HEAD' && !BODILESS.has(status)) missing = Number(headers['content-length'] ?? 0)
+    handler.onResponseStart?.(controller, status, {}, '')
     // At once, so that it can be one frame on the other side, too.
     if (flags & END_STREAM) finish(null)
   })
-  stream.on('data', (chunk) => void (over || handler.onResponseData?.(controller, chunk)))
+  stream.on('data', (chunk) => {
+    missing -= chunk.length
+    if (!over) handler.onResponseData?.(controller, chunk)
+  })
   stream.on('trailers', (_trailers, _flags, raw: string[]) => {
     controller.rawTrailers = raw
   })
   // A stream that was reset ends as well, but not its answer.
   stream.on('end', () => {
-    if (stream.rstCode === constants.NGHTTP2_NO_ERROR && !stream.aborted) finish(null)
+    if (stream.rstCode !== constants.NGHTTP2_NO_ERROR || stream.aborted) return
+    // The library leaves it to us when the stream was reset without an error (RFC 9113 section 8.1.1).
+    finish(missing > 0 ? new Error('the answer is shorter than it says') : null)
   })
   stream.on('error', (err) => finish(causeOf(err, stream)))
   stream.on('close', () => finish(new Error('the upstream ended the exchange')))

@@ -59,7 +59,6 @@ export function readInbound(client: ClientRequest): InboundRequest {
   }
 }
 
-type Found = { [Name in (typeof COLLECTED)[number]]: string[] }
 const COLLECTED = [
   'host',
   'connection',
@@ -69,24 +68,28 @@ const COLLECTED = [
   'transfer-encoding',
   'expect',
 ] as const
-const isCollected = (name: string): name is keyof Found => COLLECTED.some((known) => known === name)
+type Collected = (typeof COLLECTED)[number]
+type Found = { [Name in Collected]: readonly string[] }
+const collected = new Set<string>(COLLECTED)
+const isCollected = (name: string): name is Collected => collected.has(name)
+const ABSENT: readonly string[] = []
 
 /** By exact name in any case: `Content_Length` is another field to a parser, and is stripped by its folded name. */
 function collectFields(raw: readonly string[], names: string[]): Found {
   const found: Found = {
-    host: [],
-    connection: [],
-    authorization: [],
-    dpop: [],
-    'content-length': [],
-    'transfer-encoding': [],
-    expect: [],
+    host: ABSENT,
+    connection: ABSENT,
+    authorization: ABSENT,
+    dpop: ABSENT,
+    'content-length': ABSENT,
+    'transfer-encoding': ABSENT,
+    expect: ABSENT,
   }
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at] ?? ''
     const folded = foldName(name)
     names.push(folded)
-    if (isCollected(folded) && name.toLowerCase() === folded) found[folded].push(raw[at + 1] ?? '')
+    if (isCollected(folded) && name.toLowerCase() === folded) found[folded] = [...found[folded], raw[at + 1] ?? '']
   }
   return found
 }

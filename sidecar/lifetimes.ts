@@ -23,6 +23,8 @@ type Lifetime = {
   readonly askAtMs: number
   readonly endAtMs: number
   stop: (() => void) | null
+  /** Where it is in the list of those that go on; -1: it has ended. */
+  at: number
   /** Since when nothing is known; null: the last answer was an allow. */
   unconfirmedSinceMs: number | null
 }
@@ -39,12 +41,16 @@ export function createLifetimes(options: {
   readonly expiryLeewayMs: number
 }): Lifetimes {
   const { clock, unconfirmedMaxMs, expiryLeewayMs } = options
-  const open = new Set<Lifetime>()
+  // Not a Set: whenever one is packed, its former table keeps what it held from being collected while that was young.
+  const open: Lifetime[] = []
   const sweeping = setInterval(sweep, SWEEP_MS).unref()
 
   function sweep(): void {
     const nowMs = clock()
-    for (const lifetime of open) {
+    // Backwards, since the last one takes the place of one that ends.
+    for (let at = open.length - 1; at >= 0; at -= 1) {
+      const lifetime = open[at]
+      if (lifetime === undefined) continue
       const { askAtMs, endAtMs, unconfirmedSinceMs } = lifetime
       if (nowMs >= endAtMs) cut(lifetime, 'token_expired')
       else if (lifetime.stop === null && nowMs >= askAtMs) ask(lifetime, nowMs)
@@ -56,18 +62,23 @@ export function createLifetimes(options: {
   function ask(lifetime: Lifetime, nowMs: number): void {
     lifetime.unconfirmedSinceMs = nowMs
     lifetime.stop = lifetime.standing.watch((answer) => {
-      if (!open.has(lifetime)) return
+      if (lifetime.at < 0) return
       const code = answer === null ? 'pdp_unavailable' : lifetime.standing.judge(answer)
       if (code === null) lifetime.unconfirmedSinceMs = null
       else if (code === 'pdp_unavailable') lifetime.unconfirmedSinceMs ??= clock()
       else cut(lifetime, code)
     })
     // The first answer may have come at once.
-    if (!open.has(lifetime)) lifetime.stop()
+    if (lifetime.at < 0) lifetime.stop()
   }
 
   function end(lifetime: Lifetime): void {
-    open.delete(lifetime)
+    const last = open.at(-1)
+    if (lifetime.at < 0 || last === undefined) return
+    open[lifetime.at] = last
+    last.at = lifetime.at
+    open.pop()
+    lifetime.at = -1
     lifetime.stop?.()
   }
 
@@ -82,13 +93,14 @@ export function createLifetimes(options: {
       const { expiresAtMs } = standing
       const endAtMs = nowMs < expiresAtMs ? expiresAtMs : expiresAtMs + expiryLeewayMs
       const askAtMs = nowMs + ASK_AFTER_MS
-      const lifetime: Lifetime = { standing, cut: onCut, askAtMs, endAtMs, stop: null, unconfirmedSinceMs: null }
-      open.add(lifetime)
+      const at = open.length
+      const lifetime: Lifetime = { standing, cut: onCut, askAtMs, endAtMs, stop: null, at, unconfirmedSinceMs: null }
+      open.push(lifetime)
       return () => end(lifetime)
     },
     close() {
       clearInterval(sweeping)
-      for (const lifetime of open) end(lifetime)
+      for (const lifetime of [...open]) end(lifetime)
     },
   }
 }

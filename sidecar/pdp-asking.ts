@@ -74,7 +74,7 @@ class Asking {
       return
     }
     this.#links.good(link)
-    const answer = outcome.kind === 'answer' ? readAnswer(outcome.response, this.#question) : null
+    const answer = outcome.kind === 'answer' ? readAnswer(outcome.decision, this.#question) : null
     if (answer === null)
       this.#fail(outcome.kind === 'error' ? `the PDP answered ${outcome.code}` : 'the answer does not fit the question')
     else {

@@ -1,6 +1,5 @@
 /** Collects what one turn of the event loop asks into one message, and names tokens by handle once they were sent. */
-import { create } from '@bufbuild/protobuf'
-import { type DecideStreamRequest, DecideStreamRequestSchema } from '../proto/gen/portcullis/v1/decision_pb.ts'
+import type { Questions } from './pdp-messages.ts'
 import type { PdpQuestion } from './pdp-question.ts'
 
 export type QuestionBatch = {
@@ -13,13 +12,6 @@ export type QuestionBatch = {
   /** A new stream knows no handles; what was not sent is dropped. */
   reset(): void
 }
-type Question = {
-  readonly id: number
-  readonly handle: number
-  readonly permissions: PdpQuestion['permissions'][number][]
-  readonly entitlements: string[]
-  readonly standing: boolean
-}
 
 /** Tokens that a stream names at one time. */
 const HANDLES_MAX = 1_000
@@ -28,10 +20,10 @@ const MESSAGE_BYTES_MAX = 256 * 1024
 const QUESTION_BYTES = 64
 const CHECK_BYTES = 128
 
-export function createQuestionBatch(write: (message: DecideStreamRequest) => void): QuestionBatch {
+export function createQuestionBatch(write: (message: Questions) => void): QuestionBatch {
   let handles = createHandles()
-  let tokens: { handle: number; token: string }[] = []
-  let questions: Question[] = []
+  let tokens: Questions['tokens'][number][] = []
+  let questions: Questions['questions'][number][] = []
   let cancelled: number[] = []
   let bytes = 0
   let scheduled = false
@@ -45,7 +37,7 @@ export function createQuestionBatch(write: (message: DecideStreamRequest) => voi
 
   function flush(): void {
     if (questions.length === 0 && cancelled.length === 0) return
-    const message = create(DecideStreamRequestSchema, { tokens, questions, cancel: cancelled })
+    const message = { tokens, questions, cancel: cancelled }
     empty()
     write(message)
   }
@@ -63,7 +55,7 @@ export function createQuestionBatch(write: (message: DecideStreamRequest) => voi
     add(id, { digest, token, permissions, entitlements }, standing) {
       const { handle, isNew } = handles.of(digest)
       if (isNew) tokens.push({ handle, token })
-      questions.push({ id, handle, permissions: [...permissions], entitlements: [...entitlements], standing })
+      questions.push({ id, handle, permissions, entitlements, standing })
       bytes += QUESTION_BYTES + CHECK_BYTES * permissions.length + (isNew ? token.length : 0)
       if (bytes > MESSAGE_BYTES_MAX) flush()
       else schedule()

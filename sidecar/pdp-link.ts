@@ -1,19 +1,15 @@
 /** One gRPC stream to one PDP address: questions out in batches, answers back by id, opened again whenever it ends. */
 import { type ChannelCredentials, Client, type ClientDuplexStream, Metadata } from '@grpc/grpc-js'
 import { serviceDefinition } from '../pdp/process/grpc.ts'
-import {
-  type DecideResponse,
-  type DecideStreamRequest,
-  type DecideStreamResponse,
-  DecisionService,
-  type StreamAnswer,
-} from '../proto/gen/portcullis/v1/decision_pb.ts'
+import { DecisionService } from '../proto/gen/portcullis/v1/decision_pb.ts'
+import { OpenQuestions } from './open-questions.ts'
 import { createQuestionBatch } from './pdp-batch.ts'
+import { type Decision, decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from './pdp-messages.ts'
 import type { PdpQuestion } from './pdp-question.ts'
 
 /** `lost`: the stream ended before an answer came, so asking again is safe: a question is a pure read. */
 export type Outcome =
-  | { readonly kind: 'answer'; readonly response: DecideResponse }
+  | { readonly kind: 'answer'; readonly decision: Decision }
   | { readonly kind: 'error'; readonly code: string }
   | { readonly kind: 'lost' }
 
@@ -39,7 +35,7 @@ export type PdpLinkOptions = {
   readonly onClosed: (reason: string, wasOpen: boolean) => void
 }
 
-type Stream = ClientDuplexStream<DecideStreamRequest, DecideStreamResponse>
+type Stream = ClientDuplexStream<Questions, readonly StreamAnswer[]>
 type Open = {
   readonly question: PdpQuestion
   readonly settle: (outcome: Outcome) => void
@@ -47,6 +43,7 @@ type Open = {
   resent: boolean
 }
 
+const { path: PATH } = serviceDefinition(DecisionService).decideStream
 const BACKOFF_FIRST_MS = 50
 const BACKOFF_MAX_MS = 2_000
 const READY_WAIT_MS = 10_000
@@ -71,14 +68,12 @@ export function createPdpLink(options: PdpLinkOptions): PdpLink {
 class Link implements PdpLink {
   readonly #options: PdpLinkOptions
   readonly #client: Client
-  readonly #method = serviceDefinition(DecisionService).decideStream
   readonly #batch = createQuestionBatch((message) => void this.#stream?.write(message))
-  readonly #open = new Map<number, Open>()
+  readonly #open = new OpenQuestions<Open>()
   #stream: Stream | null = null
   #closed = false
   #failures = 0
   #timer: NodeJS.Timeout | undefined
-  #lastId = 0
 
   constructor(options: PdpLinkOptions) {
     this.#options = options
@@ -102,8 +97,7 @@ class Link implements PdpLink {
   }
 
   #ask(open: Open): number {
-    const id = this.#nextId()
-    this.#open.set(id, open)
+    const id = this.#open.add(open)
     this.#batch.add(id, open.question, open.standing)
     return id
   }
@@ -138,15 +132,14 @@ class Link implements PdpLink {
   }
 
   #start(): void {
-    const { path, requestSerialize, responseDeserialize } = this.#method
     const metadata = this.#metadata()
     if (metadata === null) return
-    const stream: Stream = this.#client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata)
+    const stream: Stream = this.#client.makeBidiStreamRequest(PATH, encodeQuestions, decodeAnswers, metadata)
     this.#stream = stream
     this.#batch.reset()
-    stream.on('data', (message: DecideStreamResponse) => {
+    stream.on('data', (answers: readonly StreamAnswer[]) => {
       this.#failures = 0
-      for (const answer of message.answers) this.#receive(answer)
+      for (const answer of answers) this.#receive(answer)
     })
     stream.on('error', (err) => this.#end(stream, err.message))
     stream.on('end', () => this.#end(stream, 'the PDP ended the stream'))
@@ -158,8 +151,7 @@ class Link implements PdpLink {
     this.#stream = null
     ended.cancel()
     this.#batch.reset()
-    const lost = [...this.#open.values()]
-    this.#open.clear()
+    const lost = this.#open.clear()
     this.#reconnect(reason, true)
     for (const { settle } of lost) settle({ kind: 'lost' })
   }
@@ -172,10 +164,10 @@ class Link implements PdpLink {
     this.#timer = setTimeout(() => this.connect(), longestMs * (0.5 + this.#options.random() / 2)).unref()
   }
 
-  #receive({ id, outcome }: StreamAnswer): void {
-    const asked = this.#open.get(id)
-    if (asked === undefined) return
-    if (outcome.case === 'error' && outcome.value === 'handle_unknown' && !asked.resent) {
+  #receive({ id, decision, error }: StreamAnswer): void {
+    const asked = this.#open.find(id)
+    if (asked === null) return
+    if (error === 'handle_unknown' && !asked.resent) {
       asked.resent = true
       this.#batch.forget(asked.question.digest)
       this.#batch.add(id, asked.question, asked.standing)
@@ -184,13 +176,7 @@ class Link implements PdpLink {
     // A standing one goes on, also after an error, until it is cancelled.
     if (asked.standing) asked.resent = false
     else this.#open.delete(id)
-    if (outcome.case === 'decision') asked.settle({ kind: 'answer', response: outcome.value })
-    else asked.settle({ kind: 'error', code: outcome.value ?? 'no outcome' })
-  }
-
-  #nextId(): number {
-    do this.#lastId = (this.#lastId + 1) >>> 0
-    while (this.#open.has(this.#lastId))
-    return this.#lastId
+    if (decision !== null) asked.settle({ kind: 'answer', decision })
+    else asked.settle({ kind: 'error', code: error === '' ? 'no outcome' : error })
   }
 }

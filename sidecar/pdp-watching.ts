@@ -24,7 +24,7 @@ export function watch(question: PdpQuestion, links: PdpLinks, onStanding: OnStan
 
   function settle(outcome: Outcome): void {
     if (ended) return
-    const answer = outcome.kind === 'answer' ? readAnswer(outcome.response, question) : null
+    const answer = outcome.kind === 'answer' ? readAnswer(outcome.decision, question) : null
     onStanding(answer)
     if (answer !== null || ended) return
     cancel?.()

@@ -8,7 +8,7 @@ import type { ProblemCode } from '../pdp/process/problems.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from './client.ts'
 import { describeDenial, sendRawDenial } from './deny.ts'
 import { createEngine, createEngineParts, type Engine, type EngineDeps, type LoadedConfig } from './engine.ts'
-import { serve } from './exchange.ts'
+import { type ExchangeDeps, serve } from './exchange.ts'
 import { asksForWebSocket } from './handshake.ts'
 import { readInbound } from './inbound.ts'
 import { createLifetimes } from './lifetimes.ts'
@@ -33,6 +33,8 @@ export type Sidecar = {
   /** Takes no further connections, lets requests finish for at most `drainMs`, and ends. */
   close(): Promise<void>
 }
+/** `serving`: made once, not for each request. */
+type Running = { readonly engine: Engine; readonly serving: ExchangeDeps }
 
 export function createSidecar(given: SidecarOptions): Sidecar {
   const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...given.limits }
@@ -42,16 +44,20 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const lifetimes = createLifetimes({ clock, unconfirmedMaxMs, expiryLeewayMs })
   const tunnels = new Set<() => void>()
   let closing = false
-  let engine = start(given.config)
+  let current = start(given.config)
 
-  function start(config: LoadedConfig): Engine {
-    const started = createEngine(config, shared)
+  function start(config: LoadedConfig): Running {
+    const engine = createEngine(config, shared)
     const shadowed = config.file.routes.filter(({ shadow }) => shadow).map(({ id }) => id)
     metrics.shadowed(shadowed)
     if (shadowed.length > 0) log.warn({ event: 'routes_shadowed', routes: shadowed })
     metrics.loaded({ ok: true, hash: config.hash, atSeconds: clock() / 1_000 })
-    started.refreshKeys()
-    return started
+    engine.refreshKeys()
+    const { enforcing, forwarding, metadata, proofNonce } = engine
+    const { bodyBytesMax, subjectsInLog } = config.file
+    const settings = { metadata, limits, bodyBytesMax, subjectsInLog, proofNonce }
+    const operating = { metrics, log, lifetimes, draining: () => listener.draining(), holdTunnel }
+    return { engine, serving: { enforcing, forwarding, ...settings, ...operating } }
   }
 
   function holdTunnel(end: () => void): () => void {
@@ -65,22 +71,19 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     res: ClientAnswer,
     { expectsContinue = false, upgrade = null }: { expectsContinue?: boolean; upgrade?: Upgrade | null },
   ): void {
-    const { config, enforcing, forwarding, metadata, proofNonce, enter } = engine
-    const { bodyBytesMax, subjectsInLog } = config.file
-    const settings = { metadata, limits, bodyBytesMax, subjectsInLog, proofNonce }
-    const operating = { metrics, log, lifetimes, draining: listener.draining, holdTunnel }
-    const leave = enter()
+    const { engine, serving } = current
+    engine.enter()
     // Of a WebSocket the connection ends it, not the answer.
-    if (upgrade === null) res.once('close', leave)
-    else upgrade.socket.once('close', leave)
-    void serve(client, res, { expectsContinue, upgrade, deps: { enforcing, forwarding, ...settings, ...operating } })
+    if (upgrade === null) res.once('close', engine.leave)
+    else upgrade.socket.once('close', engine.leave)
+    void serve(client, res, { expectsContinue, upgrade, deps: serving })
   }
 
   const listener = createListener({
     limits,
     certificate: given.config.material.tls,
     onRequest: (client, res, expectsContinue) => accept(client, res, { expectsContinue }),
-    mayUpgrade: (req) => asksForWebSocket(req) && takesWebSocket(req, engine),
+    mayUpgrade: (req) => asksForWebSocket(req) && takesWebSocket(req, current.engine),
     onUpgrade: (client, res, upgrade) => accept(client, res, { upgrade }),
     onRefused(connection, code) {
       metrics.judged('', { decision: 'deny', reason: code, duration_ms: 0 })
@@ -88,22 +91,22 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     },
     onFlood: () => metrics.judged('', { decision: 'deny', reason: 'request_invalid', duration_ms: 0 }),
   })
-  const refreshing = setInterval(() => engine.refreshKeys(), limits.keyRefreshMs).unref()
+  const refreshing = setInterval(() => current.engine.refreshKeys(), limits.keyRefreshMs).unref()
 
   return {
     listen: listener.listen,
     apply(config) {
       const { tls } = config.material
-      if ((tls === null) !== (engine.config.material.tls === null))
+      if ((tls === null) !== (current.engine.config.material.tls === null))
         throw new ConfigError(['tls can only be added to a route file, or removed, with a restart'])
       if (tls !== null) listener.replaceCertificate(tls)
-      const former = engine
-      engine = start(config)
+      const former = current.engine
+      current = start(config)
       former.retire()
     },
     notReady() {
       if (listener.draining()) return 'draining'
-      const missing = engine.keyless()
+      const missing = current.engine.keyless()
       return missing.length === 0 ? null : `no keys yet of ${missing.join(', ')}`
     },
     withdraw: listener.withdraw,
@@ -114,7 +117,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       for (const end of tunnels) end()
       await closed
       lifetimes.close()
-      engine.retire()
+      current.engine.retire()
     },
   }
 }

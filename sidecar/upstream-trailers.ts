@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { type Controller, createController, headersTimeout, type UpstreamRequest } from './upstream.ts'
+import { Controller, headersTimeout, type UpstreamRequest } from './upstream.ts'
 
 type TrailerRequest = UpstreamRequest & { readonly body: Readable }
 export type TrailerSender = {
@@ -31,7 +31,7 @@ export function createTrailerSender(options: {
       const host = hostname.replace(/^\[|\]$/g, '')
       const servername = isIP(host) === 0 ? host : ''
       const out = open({ agent, host, servername, port, method, path, headers: fields, maxHeaderSize: headerBytesMax })
-      const controller = createController((reason) => out.destroy(reason))
+      const controller = new Controller((reason) => out.destroy(reason))
       const late = setTimeout(() => out.destroy(headersTimeout()), headersTimeoutMs)
       handler.onRequestStart?.(controller, null)
       out.on('response', (res) => {

@@ -36,41 +36,45 @@ export type UpstreamOptions = {
 }
 
 /** What undici's handlers are told of an exchange that another library carries. */
-export type Controller = Dispatcher.DispatchController & {
+export class Controller implements Dispatcher.DispatchController {
+  rawHeaders: string[] = []
+  rawTrailers: string[] = []
   /** Where the answer comes from, once it does. */
-  source: Readable | null
-}
+  source: Readable | null = null
+  readonly #abort: (reason: Error) => void
+  #paused = false
+  #reason: Error | null = null
 
-export function createController(abort: (reason: Error) => void): Controller {
-  let paused = false
-  let reason: Error | null = null
-  const controller: Controller = {
-    source: null,
-    get aborted() {
-      return reason !== null
-    },
-    get paused() {
-      return paused
-    },
-    get reason() {
-      return reason
-    },
-    rawHeaders: [],
-    rawTrailers: [],
-    abort(why) {
-      reason ??= why
-      abort(why)
-    },
-    pause() {
-      paused = true
-      controller.source?.pause()
-    },
-    resume() {
-      paused = false
-      controller.source?.resume()
-    },
+  constructor(abort: (reason: Error) => void) {
+    this.#abort = abort
   }
-  return controller
+
+  get aborted(): boolean {
+    return this.#reason !== null
+  }
+
+  get paused(): boolean {
+    return this.#paused
+  }
+
+  get reason(): Error | null {
+    return this.#reason
+  }
+
+  abort(reason: Error): void {
+    this.#reason ??= reason
+    this.#abort(reason)
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.source?.pause()
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.source?.resume()
+  }
 }
 
 /** The upstream said that it did nothing with the request, so that any may be sent again (RFC 9113 section 8.7). */

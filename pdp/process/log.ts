@@ -1,5 +1,5 @@
 /** Structured logging: one JSON object a line, nothing that is a secret. */
-import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino'
+import { type DestinationStream, type Logger, pino } from 'pino'
 
 export type Log = Logger
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
@@ -14,10 +14,22 @@ export function createLog(options: {
   const settings = {
     base: { service: options.service },
     level: options.level,
-    timestamp: stdTimeFunctions.isoTime,
+    timestamp: createTimestamps(),
     formatters: { level: (label: string) => ({ level: label }), log: (entry: Entry) => hideSecrets(entry, 1) },
   }
   return options.destination === undefined ? pino(settings) : pino(settings, options.destination)
+}
+
+/** ISO 8601, written once for all lines of a millisecond. */
+function createTimestamps(): () => string {
+  let writtenMs = -1
+  let text = ''
+  return () => {
+    const nowMs = Date.now()
+    if (nowMs !== writtenMs) text = `,"time":"${new Date(nowMs).toISOString()}"`
+    writtenMs = nowMs
+    return text
+  }
 }
 
 type Entry = { [name: string]: unknown }

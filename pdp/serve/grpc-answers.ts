@@ -1,6 +1,6 @@
 /** Answers as bytes of the protocol, written straight from what was decided: building messages first costs more than deciding. */
-import { create, type DescField, toBinary } from '@bufbuild/protobuf'
-import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { type BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import {
   DecideResponseSchema,
   DecideStreamResponseSchema,
@@ -12,6 +12,7 @@ import {
   SubjectSchema,
 } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { EntitlementResult, PermissionResult, Reason, ReasonStep, Subject } from '../pdp.ts'
+import { createMessageWriter, longTag, shortTag, tagOf } from '../process/wire.ts'
 import type { JsonObject, JsonValue } from '../store/contracts.ts'
 import type { Answer } from './questions.ts'
 
@@ -26,19 +27,8 @@ export type AnswerEncoder = {
   all(answers: readonly StreamAnswer[]): Buffer
 }
 
-/** Its memory is used again for every message, so it writes one at a time. */
 export function createAnswerEncoder(): AnswerEncoder {
-  let writer = new BinaryWriter()
-  function written(write: (writer: BinaryWriter) => void): Buffer {
-    try {
-      write(writer)
-      const bytes = writer.finish()
-      return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    } catch (err) {
-      writer = new BinaryWriter() // half a message stands in the old one
-      throw err
-    }
-  }
+  const written = createMessageWriter()
   return {
     one: (answer) => written((to) => writeAnswer(to, answer)),
     all: (answers) =>
@@ -48,37 +38,33 @@ export function createAnswerEncoder(): AnswerEncoder {
   }
 }
 
-/** What precedes the bytes of a field. */
-const tag = ({ number }: DescField, type: WireType): number => ((number << 3) | type) >>> 0
-const long = (field: DescField): number => tag(field, WireType.LengthDelimited)
-const short = (field: DescField): number => tag(field, WireType.Varint)
 const { field: ofAnswer } = DecideResponseSchema
 const { field: ofSubject } = SubjectSchema
 const { field: ofResult } = PermissionResultSchema
 const { field: ofStream } = StreamAnswerSchema
 const TAGS = {
-  answers: long(DecideStreamResponseSchema.field.answers),
-  stream: { id: short(ofStream.id), decision: long(ofStream.decision), error: long(ofStream.error) },
-  active: short(ofAnswer.active),
-  subject: long(ofAnswer.subject),
-  organization: long(ofAnswer.organization),
-  permissions: long(ofAnswer.permissions),
-  entitlements: long(ofAnswer.entitlements),
+  answers: longTag(DecideStreamResponseSchema.field.answers),
+  stream: { id: shortTag(ofStream.id), decision: longTag(ofStream.decision), error: longTag(ofStream.error) },
+  active: shortTag(ofAnswer.active),
+  subject: longTag(ofAnswer.subject),
+  organization: longTag(ofAnswer.organization),
+  permissions: longTag(ofAnswer.permissions),
+  entitlements: longTag(ofAnswer.entitlements),
   // Entries of a map are messages with these two fields.
   entry: { key: (1 << 3) | WireType.LengthDelimited, value: (2 << 3) | WireType.LengthDelimited },
-  decisionId: long(ofAnswer.decisionId),
-  revision: long(ofAnswer.revision),
-  validUntilMs: tag(ofAnswer.validUntilMs, WireType.Bit64),
-  acr: long(ofAnswer.acr),
-  authTime: short(ofAnswer.authTime),
-  subjectFields: { type: long(ofSubject.type), id: long(ofSubject.id) },
+  decisionId: longTag(ofAnswer.decisionId),
+  revision: longTag(ofAnswer.revision),
+  validUntilMs: tagOf(ofAnswer.validUntilMs, WireType.Bit64),
+  acr: longTag(ofAnswer.acr),
+  authTime: shortTag(ofAnswer.authTime),
+  subjectFields: { type: longTag(ofSubject.type), id: longTag(ofSubject.id) },
   result: {
-    relation: long(ofResult.relation),
-    resource: long(ofResult.resource),
-    allowed: short(ofResult.allowed),
-    error: long(ofResult.error),
-    reason: long(ofResult.reason),
-    reasonCode: long(ofResult.reasonCode),
+    relation: longTag(ofResult.relation),
+    resource: longTag(ofResult.resource),
+    allowed: shortTag(ofResult.allowed),
+    error: longTag(ofResult.error),
+    reason: longTag(ofResult.reason),
+    reasonCode: longTag(ofResult.reasonCode),
   },
 } as const
 

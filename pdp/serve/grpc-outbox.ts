@@ -45,7 +45,8 @@ export function createOutbox(call: StreamCall): Outbox {
   function flushSoon(): void {
     if (flushing) return
     flushing = true
-    setImmediate(flush)
+    // An immediate would be late by a turn of the event loop, since HTTP/2 writes in one of its own.
+    process.nextTick(flush)
   }
 
   call.on('drain', flushSoon)

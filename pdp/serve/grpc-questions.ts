@@ -2,8 +2,7 @@
  * Questions of a stream as they are read from bytes. The generated code would make messages of them, and since it has made
  * many that live for ever, V8 takes these for such too: each would wait for a full garbage collection.
  */
-import type { DescField } from '@bufbuild/protobuf'
-import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { BinaryReader } from '@bufbuild/protobuf/wire'
 import {
   DecideStreamRequestSchema,
   PermissionCheckSchema,
@@ -11,6 +10,7 @@ import {
   TokenHandleSchema,
 } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { PermissionCheck } from '../pdp.ts'
+import { endOf, longTag, readFields, requireAt, shortTag } from '../process/wire.ts'
 
 export type TokenHandle = { readonly handle: number; readonly token: string }
 export type StreamQuestion = {
@@ -27,28 +27,25 @@ export type StreamRequest = {
   readonly cancel: readonly number[]
 }
 
-const tag = ({ number }: DescField, type: WireType): number => ((number << 3) | type) >>> 0
-const long = (field: DescField): number => tag(field, WireType.LengthDelimited)
-const short = (field: DescField): number => tag(field, WireType.Varint)
 const { field: ofRequest } = DecideStreamRequestSchema
 const { field: ofToken } = TokenHandleSchema
 const { field: ofQuestion } = StreamQuestionSchema
 const { field: ofCheck } = PermissionCheckSchema
 const REQUEST = {
-  tokens: long(ofRequest.tokens),
-  questions: long(ofRequest.questions),
-  cancel: short(ofRequest.cancel),
-  cancelPacked: long(ofRequest.cancel),
+  tokens: longTag(ofRequest.tokens),
+  questions: longTag(ofRequest.questions),
+  cancel: shortTag(ofRequest.cancel),
+  cancelPacked: longTag(ofRequest.cancel),
 }
-const TOKEN = { handle: short(ofToken.handle), token: long(ofToken.token) }
+const TOKEN = { handle: shortTag(ofToken.handle), token: longTag(ofToken.token) }
 const QUESTION = {
-  id: short(ofQuestion.id),
-  handle: short(ofQuestion.handle),
-  permissions: long(ofQuestion.permissions),
-  entitlements: long(ofQuestion.entitlements),
-  standing: short(ofQuestion.standing),
+  id: shortTag(ofQuestion.id),
+  handle: shortTag(ofQuestion.handle),
+  permissions: longTag(ofQuestion.permissions),
+  entitlements: longTag(ofQuestion.entitlements),
+  standing: shortTag(ofQuestion.standing),
 }
-const CHECK = { relation: long(ofCheck.relation), resource: long(ofCheck.resource) }
+const CHECK = { relation: longTag(ofCheck.relation), resource: longTag(ofCheck.resource) }
 
 /** A DecideStreamRequest. Throws Error for what is none. */
 export function decodeStreamRequest(bytes: Uint8Array): StreamRequest {
@@ -110,27 +107,4 @@ function readCheck(from: BinaryReader): PermissionCheck {
     return true
   })
   return { relation, resource }
-}
-
-/** `read` returns false for a field that it does not know, which is skipped: a later version of the protocol may have more. */
-function readFields(from: BinaryReader, length: number, read: (field: number) => boolean): void {
-  const end = endOf(from, length)
-  while (from.pos < end) {
-    const start = from.pos
-    if (read(from.uint32())) continue
-    from.pos = start
-    const [number, type] = from.tag()
-    from.skip(type, number)
-  }
-  requireAt(from, end)
-}
-
-function endOf(from: BinaryReader, length: number): number {
-  const end = from.pos + length
-  if (end > from.len) throw new RangeError('a message is cut off')
-  return end
-}
-
-function requireAt(from: BinaryReader, end: number): void {
-  if (from.pos !== end) throw new RangeError('a field is longer than its message')
 }

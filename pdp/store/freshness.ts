@@ -16,7 +16,7 @@ export type FreshnessOptions = {
   readonly store: Store
   /** Bytes of row sets kept in memory at most. Default 256 MiB. */
   readonly cacheBytesMax?: number
-  /** How a tick's questions are gathered. Default: setImmediate. */
+  /** How the questions of a moment are gathered. Default: until the event loop goes on to its next event. */
   readonly schedule?: Schedule
   /** Tries before a question is answered from a snapshot of its own, without the cache. Default 12. */
   readonly triesMax?: number
@@ -51,7 +51,7 @@ export class Freshness implements Moments {
   readonly #loadings: Batcher<Loading>
 
   constructor(options: FreshnessOptions) {
-    const { store, schedule = setImmediate, cacheBytesMax = 256 * 1024 * 1024 } = options
+    const { store, schedule = process.nextTick, cacheBytesMax = 256 * 1024 * 1024 } = options
     this.#store = store
     this.#triesMax = options.triesMax ?? 12
     this.#caches = new LogCaches({ store, cacheBytesMax, schedule })

@@ -64,7 +64,7 @@ async function round(
         { token: load.token, digest, subject: 'bob', organization: 'acme', permissions, entitlements: [] },
         (outcome) => {
           const right =
-            outcome.kind === 'answer' && outcome.response.active && outcome.response.permissions[0]?.allowed === true
+            outcome.kind === 'answer' && outcome.decision.active && outcome.decision.permissions[0]?.allowed === true
           if (!right) return reject(new Error(`wrong: ${JSON.stringify(outcome)}`))
           if (done++ % 10 === 0) times.push(performance.now() - sent)
           resolve()

@@ -1,0 +1,59 @@
+/** What waits for answers on one connection, by the ids that it gives out. */
+
+const FIRST_SLOTS = 64
+
+/**
+ * Not a Map: whenever one is packed, its former table keeps what it held from being collected while that was young, which
+ * would be the whole of each request that waits.
+ */
+export class OpenQuestions<T> {
+  #slots: (Slot<T> | null)[] = emptySlots(FIRST_SLOTS)
+  #count = 0
+  #lastId = 0
+
+  /** Returns an id that nothing open has: all 32 bits are used before one comes again. */
+  add(value: T): number {
+    if (2 * this.#count >= this.#slots.length) this.#grow()
+    do this.#lastId = (this.#lastId + 1) >>> 0
+    while (this.#slots[this.#at(this.#lastId)] !== null)
+    const id = this.#lastId
+    this.#slots[this.#at(id)] = { id, value }
+    this.#count += 1
+    return id
+  }
+
+  find(id: number): T | null {
+    const slot = this.#slots[this.#at(id)] ?? null
+    return slot !== null && slot.id === id ? slot.value : null
+  }
+
+  /** False when it was not open any more. */
+  delete(id: number): boolean {
+    if (this.find(id) === null) return false
+    this.#slots[this.#at(id)] = null
+    this.#count -= 1
+    return true
+  }
+
+  /** Returns what was open. */
+  clear(): T[] {
+    const values = this.#slots.flatMap((slot) => (slot === null ? [] : [slot.value]))
+    this.#slots.fill(null)
+    this.#count = 0
+    return values
+  }
+
+  #at(id: number): number {
+    return id & (this.#slots.length - 1)
+  }
+
+  /** Ids that had slots of their own still have: twice as many slots look at one bit more. */
+  #grow(): void {
+    const former = this.#slots
+    this.#slots = emptySlots(2 * former.length)
+    for (const slot of former) if (slot !== null) this.#slots[this.#at(slot.id)] = slot
+  }
+}
+
+type Slot<T> = { readonly id: number; readonly value: T }
+const emptySlots = (count: number): null[] => new Array<null>(count).fill(null)
