@@ -1,17 +1,20 @@
 /**
- * `npm run bench -- sidecar [SECONDS] [--minutes N]`: the sidecar beside a bare proxy and nginx, one upstream, one run;
+ * `npm run bench -- sidecar [SECONDS] [--minutes N]` (SECONDS of a round): the sidecar beside a bare proxy and nginx, one upstream, one run;
  * `npm run bench -- sidecar body`: 1 GiB each way. Needs nginx and wrk.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type SidecarProcess, startProcess } from '../sidecar/support/process.ts'
 import { benchBody } from './sidecar-body.ts'
-import { atRate, fullSpeed, type Load, sustained } from './sidecar-load.ts'
+import { atRate, fullSpeed, type Load, type Measured, sustained } from './sidecar-load.ts'
 import { startGate, startUpstream } from './sidecar-nginx.ts'
 import { type BenchPdp, PATH, RESOURCE, startBenchPdp } from './sidecar-pdp.ts'
 import { benchProofs } from './sidecar-proofs.ts'
 
 const RATE = 500
+const ROUNDS = 3
+/** Until what runs often is compiled. */
+const WARM_UP_SECONDS = 5
 
 export async function bench(words: readonly string[]): Promise<void> {
   if (words[0] === 'body') return benchBody()
@@ -46,27 +49,41 @@ async function benchShort(
 ): Promise<void> {
   const fields = { Host: 'app.test', Authorization: `Bearer ${await pdp.token()}` }
   const load = (port: number, path = PATH): Load => ({ port, path, fields })
-  for (const port of Object.values(ports)) await fullSpeed(load(port), 2)
-  const full = { bare: await fullSpeed(load(ports.bare), seconds), ours: await fullSpeed(load(ports.sidecar), seconds) }
-  const nginx = await fullSpeed(load(ports.gate), seconds)
-  const open = await fullSpeed(load(ports.sidecar, '/public'), seconds)
-  const { bare, ours } = full
-  const rate = (perSecond: number): string => `${perSecond.toFixed(0)}/s`
-  say(`32 connections: bare proxy ${rate(bare.perSecond)}, nginx auth_request ${rate(nginx.perSecond)}`)
-  say(`  full enforcement ${rate(ours.perSecond)}, public route ${rate(open.perSecond)}`)
-  say(`  full enforcement is ${(ours.perSecond / bare.perSecond).toFixed(2)} of the bare proxy`)
-  say(`  and ${(ours.perSecond / nginx.perSecond).toFixed(2)} of nginx auth_request, which verifies no token or proof,`)
+  const loads = [load(ports.bare), load(ports.sidecar), load(ports.gate), load(ports.sidecar, '/public')]
+  for (const one of loads) await fullSpeed(one, WARM_UP_SECONDS)
+  const full = await medians(loads, (one) => fullSpeed(one, seconds))
+  const [bare = 0, ours = 0, nginx = 0, open = 0] = full.map(({ perSecond }) => perSecond)
+  const share = (part: number, whole: number): string => (part / whole).toFixed(2)
+  say(`32 connections, medians of ${ROUNDS} rounds in turn: bare proxy ${bare.toFixed(0)}/s`)
+  say(
+    `  nginx auth_request ${nginx.toFixed(0)}/s, full enforcement ${ours.toFixed(0)}/s, public route ${open.toFixed(0)}/s`,
+  )
+  say(`  full enforcement is ${share(ours, bare)} of the bare proxy, a public route ${share(open, bare)},`)
+  say(`  and it is ${share(ours, nginx)} of nginx auth_request, which verifies no token or proof,`)
   say('  takes no question from the route, lets a denial through, since that is 200 as well, and strips no field')
   say(`  RSS after load ${sidecar.memory().nowMb.toFixed(1)} MB, at most ${sidecar.memory().peakMb.toFixed(1)} MB`)
-  const slow = {
-    bare: await atRate(load(ports.bare), RATE, seconds),
-    ours: await atRate(load(ports.sidecar), RATE, seconds),
-  }
-  const figures = ({ p50Ms, p99Ms }: { p50Ms: number; p99Ms: number }): string =>
-    `p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`
-  say(`at ${RATE}/s: bare proxy ${figures(slow.bare)}; full enforcement ${figures(slow.ours)}`)
-  say(`  added p50 ${(slow.ours.p50Ms - slow.bare.p50Ms).toFixed(2)} ms`)
+  const slow = await medians(loads.slice(0, 2), (one) => atRate(one, RATE, seconds))
+  const [before, after] = slow.map(({ p50Ms, p99Ms }) => `p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`)
+  const [from = 0, to = 0] = slow.map(({ p50Ms }) => p50Ms)
+  say(`at ${RATE}/s: bare proxy ${before}; full enforcement ${after}; added p50 ${(to - from).toFixed(2)} ms`)
   say(await benchProofs({ port: ports.sidecar, path: PATH, fields: { Host: 'app.test' } }, { pdp, seconds }))
+}
+
+/** For each load the medians of its figures, of rounds in turn, so that what else the machine does falls on all. */
+async function medians(loads: readonly Load[], measure: (load: Load) => Promise<Measured>): Promise<Measured[]> {
+  const found = loads.map((): Measured[] => [])
+  for (let round = 0; round < ROUNDS; round += 1)
+    for (const [at, load] of loads.entries()) found[at]?.push(await measure(load))
+  return found.map((rounds) => {
+    const median = (figure: keyof Measured): number =>
+      rounds.map((one) => one[figure]).sort((a, b) => a - b)[ROUNDS >> 1] ?? 0
+    return {
+      perSecond: median('perSecond'),
+      p50Ms: median('p50Ms'),
+      p99Ms: median('p99Ms'),
+      refused: median('refused'),
+    }
+  })
 }
 
 /** Is memory flat? One line a minute under full load of 32 connections. */
