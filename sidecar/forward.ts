@@ -75,7 +75,8 @@ function fieldsFor({ request, route, identity }: Permit, forwarding: Forwarding,
 
 function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const { promise, resolve } = Promise.withResolvers<Forwarded>()
-  const handler = createHandler(forwarding, { resolve, idleMs: deps.bodyIdleMs })
+  const mayEndLate = deps.upstream.version === '2'
+  const handler = createHandler(forwarding, { resolve, idleMs: deps.bodyIdleMs, mayEndLate })
   try {
     deps.upstream.send(requestTo(permit, forwarding, deps), handler)
   } catch (err) {
@@ -103,9 +104,16 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
   }
 }
 
+type Handling = {
+  readonly resolve: (forwarded: Forwarded) => void
+  readonly idleMs: number
+  /** The end of the answer need not come with its last byte: HTTP/2 says it apart. */
+  readonly mayEndLate: boolean
+}
+
 export function createHandler(
   { client, res, answerFields, cut }: Pick<Forwarding, 'client' | 'res' | 'answerFields' | 'cut'>,
-  { resolve, idleMs }: { readonly resolve: (forwarded: Forwarded) => void; readonly idleMs: number },
+  { resolve, idleMs, mayEndLate }: Handling,
 ): Dispatcher.DispatchHandler {
   let abort: ((reason: Error) => void) | undefined
   let over = false
@@ -150,6 +158,12 @@ export function createHandler(
     })
   }
 
+  const sendWhole = (): void => {
+    if (over || whole === null) return
+    res.write(whole)
+    whole = null
+  }
+
   return {
     onRequestStart(controller) {
       abort = (reason) => controller.abort(reason)
@@ -173,15 +187,21 @@ export function createHandler(
     },
     onResponseData(controller, chunk) {
       if (over) return
-      if (chunk.length === bodyBytes && bodyBytes <= WHOLE_BYTES_MAX) whole = chunk
-      else if (!res.write(chunk)) hold(controller)
+      if (chunk.length !== bodyBytes || bodyBytes > WHOLE_BYTES_MAX || ending !== null) {
+        if (!res.write(chunk)) hold(controller)
+        return
+      }
+      whole = chunk
+      if (mayEndLate) setImmediate(sendWhole)
     },
     onResponseEnd(controller) {
       if (over) return
       const trailers = downstreamFields(rawFields(controller.rawTrailers))
       if (trailers.length > 0) res.addTrailers(pairs(trailers))
-      if (whole === null) res.end()
-      else res.end(whole.toString('latin1'), 'latin1')
+      const body = whole
+      whole = null
+      if (body === null) res.end()
+      else res.end(body.toString('latin1'), 'latin1')
     },
     onResponseError(_controller, err) {
       res.off('close', gone)

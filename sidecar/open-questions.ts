@@ -9,7 +9,12 @@ const FIRST_SLOTS = 64
 export class OpenQuestions<T> {
   #slots: (Slot<T> | null)[] = emptySlots(FIRST_SLOTS)
   #count = 0
-  #lastId = 0
+  #lastId: number
+
+  /** Ids begin after `lastId`. */
+  constructor(lastId = 0) {
+    this.#lastId = lastId
+  }
 
   /** Returns an id that nothing open has: all 32 bits are used before one comes again. */
   add(value: T): number {

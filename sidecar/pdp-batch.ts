@@ -54,13 +54,20 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
   return {
     add(id, { digest, token, permissions, entitlements }, standing) {
       const { handle, isNew } = handles.of(digest)
-      if (isNew) tokens.push({ handle, token })
+      if (isNew) {
+        // Tokens are read before all questions of their message: none may be asked with the one that takes its handle.
+        if (questions.some((waiting) => waiting.handle === handle)) flush()
+        tokens.push({ handle, token })
+      }
       questions.push({ id, handle, permissions, entitlements, standing })
       bytes += QUESTION_BYTES + CHECK_BYTES * permissions.length + (isNew ? token.length : 0)
       if (bytes > MESSAGE_BYTES_MAX) flush()
       else schedule()
     },
     cancel(id) {
+      // Within one message the question would come after, and stand for ever.
+      const at = questions.findIndex((waiting) => waiting.id === id)
+      if (at >= 0) return void questions.splice(at, 1)
       cancelled.push(id)
       schedule()
     },

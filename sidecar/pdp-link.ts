@@ -177,6 +177,6 @@ class Link implements PdpLink {
     if (asked.standing) asked.resent = false
     else this.#open.delete(id)
     if (decision !== null) asked.settle({ kind: 'answer', decision })
-    else asked.settle({ kind: 'error', code: error === '' ? 'no outcome' : error })
+    else asked.settle({ kind: 'error', code: error })
   }
 }

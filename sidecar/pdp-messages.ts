@@ -42,7 +42,7 @@ export type Decision = {
   authTime: number
 }
 type PermissionResult = { relation: string; resource: string; allowed: boolean; error: string }
-/** Without a decision, `error` is the code of the problem, or empty for an answer that says nothing. */
+/** Without a decision, `error` says why: the code of the problem, or that there was neither. */
 export type StreamAnswer = { id: number; decision: Decision | null; error: string }
 
 const { field: ofRequest } = DecideStreamRequestSchema
@@ -85,6 +85,7 @@ const RESULT = {
   allowed: shortTag(ofResult.allowed),
   error: longTag(ofResult.error),
 }
+const NO_OUTCOME = 'no outcome'
 /** Entries of a map are messages with these two fields. */
 const [ENTRY_KEY, ENTRY_VALUE] = [0x0a, 0x12]
 
@@ -130,12 +131,13 @@ function readAnswer(from: BinaryReader): StreamAnswer {
   readFields(from, from.uint32(), (tag) => {
     if (tag === ANSWER.decision) answer.decision = readDecision(from)
     else if (tag === ANSWER.id) answer.id = from.uint32()
-    else if (tag === ANSWER.error) answer.error = from.string(true)
+    else if (tag === ANSWER.error) answer.error = from.string(true) || NO_OUTCOME
     else return false
     return true
   })
-  // One of both; an error never comes with an allow.
-  if (answer.error !== '') answer.decision = null
+  if (answer.decision === null) answer.error ||= NO_OUTCOME
+  // One of both; an error never comes with an allow, be it an empty one.
+  else if (answer.error !== '') answer.decision = null
   return answer
 }
 

@@ -9,6 +9,9 @@ export const longTag = (field: DescField): number => tagOf(field, WireType.Lengt
 /** Of numbers and booleans. */
 export const shortTag = (field: DescField): number => tagOf(field, WireType.Varint)
 
+/** For field numbers of up to 25 bits. */
+const TAG_BYTES_MAX = 4
+
 /**
  * Reads the fields of the message of `length` bytes that starts where the reader is. `read` returns false for a tag that it
  * does not know, whose field is skipped: a later version of the protocol may have more. Throws Error for what is no message.
@@ -17,7 +20,10 @@ export function readFields(from: BinaryReader, length: number, read: (tag: numbe
   const end = endOf(from, length)
   while (from.pos < end) {
     const start = from.pos
-    if (read(from.uint32())) continue
+    const tag = from.uint32()
+    // Of a longer one only some bits were read: it would pass for another.
+    if (from.pos - start > TAG_BYTES_MAX) throw new RangeError('a field number is too large')
+    if (read(tag)) continue
     from.pos = start
     const [number, type] = from.tag()
     from.skip(type, number)

@@ -201,6 +201,34 @@ describe('an upstream that speaks HTTP/2', () => {
     expect((await h.send('GET /public/x')).text).not.toMatch(/\r\n0\r\n/)
   })
 
+  test.each([0, 1, 4])(
+    'that resets without an error after %d of 5 bytes does not have them taken for whole',
+    async (sent) => {
+      up.handle = (stream) => {
+        stream.respond({ ':status': 200, 'content-length': '5' })
+        if (sent > 0) stream.write('whole'.slice(0, sent))
+        setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), 30)
+      }
+      expect((await ask(session, 'GET /public/x')).reset).not.toBe(0)
+      const { body, text } = await h.send('GET /public/x')
+      expect(body.length).toBeLessThan(5)
+      if (sent > 0) expect(text).toContain('content-length: 5')
+    },
+  )
+
+  test.each([
+    ['GET', 200, 'whole'],
+    ['HEAD', 200, ''],
+    ['GET', 304, ''],
+  ])('that says a length has its answer to %s with %d taken for whole', async (method, status, body) => {
+    up.handle = (stream) => {
+      stream.respond({ ':status': status, 'content-length': '5' })
+      stream.end(body)
+    }
+    expect(await ask(session, `${method} /public/x`)).toMatchObject({ status, body, reset: 0 })
+    expect(await h.send(`${method} /public/x`, { token: null })).toMatchObject({ status, body })
+  })
+
   test.each([
     [
       'resets a request',
@@ -247,6 +275,30 @@ describe('an upstream that speaks HTTP/2', () => {
     expect((await h.send('POST /public/x', { body: 'new' })).body).toBe('got new')
     finishing[0]?.()
     expect((await asked).body).toBe('finished')
+  })
+
+  test('that is replaced keeps its connection until the last of several requests on it has ended', async () => {
+    const finishing: (() => void)[] = []
+    up.handle = (stream) => {
+      stream.respond({ ':status': 200 })
+      finishing.push(() => stream.end('finished'))
+    }
+    const asked = [h.send('GET /public/x'), ask(session, 'GET /public/y'), h.send('GET /public/z')]
+    let ended = 0
+    for (const answer of asked) void Promise.resolve(answer).then(() => (ended += 1))
+    await until(() => finishing.length === 3)
+    const next = await startHttp2Upstream()
+    closers.push(() => next.close())
+    for (let reload = 0; reload < 3; reload += 1) use(`http://127.0.0.1:${next.port}`)
+    expect((await h.send('GET /public/x')).body).toBe('got ')
+    expect([next.reached.length, up.sessions.size]).toEqual([1, 1])
+    for (const [at, finish] of finishing.entries()) {
+      expect(up.sessions.size).toBe(1)
+      finish()
+      await until(() => ended === at + 1)
+    }
+    expect((await Promise.all(asked)).map(({ body }) => body)).toEqual(Array(3).fill('finished'))
+    await until(() => up.sessions.size === 0)
   })
 
   test('that was restarted is connected to again', async () => {

@@ -113,6 +113,7 @@ describe('a request of a stream', () => {
     ['a length beyond its end', [0x12, 0x7f, 0x08, 0x01]],
     ['a length beyond its message', [0x12, 0x02, 0x22, 0x05, 0x61, 0x61, 0x61, 0x61, 0x61]],
     ['numbers that outgrow their list', [0x1a, 0x01, 0x80, 0x01]],
+    ['a tag of more than 32 bits', [0x92, 0x80, 0x80, 0x80, 0x10, 0x00]],
     ['a number without an end', [0x18, ...Array(11).fill(0xff)]],
   ])('is refused with %s', (_, bytes) => {
     expect(() => decodeStreamRequest(new Uint8Array(bytes))).toThrow()
