@@ -16,8 +16,10 @@ export default defineConfig({
     globalSetup: ['test/support/postgres-setup.ts'],
     // Modules run as Node runs them: type stripping, real import.meta, no bundler between the test and the code.
     experimental: { viteModuleRunner: false },
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    // Outer bounds of what ends by itself: many times what a test takes, for machines that are slow or have more to do.
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 15_000 } },
     pool: 'forks',
     // One more than the cores of a small machine: many tests wait for processes and clocks.
     maxWorkers: 3,

@@ -18,8 +18,9 @@ export async function redisSharedCache(options: {
   readonly onError: (error: Error) => void
   /** Monotonic milliseconds. */
   readonly clock?: () => number
+  readonly deadlineMs?: number
 }): Promise<SharedCache> {
-  const { clock = () => performance.now() } = options
+  const { clock = () => performance.now(), deadlineMs = REDIS_DEADLINE_MS } = options
   // The driver's own errors carry the command that failed, which may be the one with the password.
   const report = (error: unknown): void => options.onError(new Error(error instanceof Error ? error.message : 'failed'))
   const secret = deriveKey(options.masterKey, 'shared entitlements')
@@ -44,7 +45,7 @@ export async function redisSharedCache(options: {
         // What was asked would otherwise pile up behind a Redis that hangs.
         redis.disconnect(true)
         reject(new Error('Redis gave no answer in time'))
-      }, REDIS_DEADLINE_MS)
+      }, deadlineMs)
     })
     try {
       return await Promise.race([work(), late])

@@ -12,13 +12,14 @@ export async function redisReplayMemory(options: {
   readonly url: string
   readonly clock: () => number
   readonly onError: (error: Error) => void
+  readonly timeoutMs?: number
 }): Promise<RedisReplayMemory> {
   // Loaded only where it is used: memory counts once per pod.
   const { Redis } = await import('ioredis')
   const redis = new Redis(options.url, {
     enableOfflineQueue: true,
     connectTimeout: 2_000,
-    commandTimeout: TIMEOUT_MS,
+    commandTimeout: options.timeoutMs ?? TIMEOUT_MS,
     // A command that was sent before the connection broke may have been done: sent again, it would call a first use a replay.
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,

@@ -14,6 +14,8 @@ import { SLOT, sharedCacheSuite, VALUE } from './shared-cache-suite.ts'
 
 const MASTER_KEY = Buffer.alloc(32, 5)
 const NAME = `portcullis:entitlement:${slotName(SLOT, 'feature.a')}`
+/** For tests of what Redis answers, not of when: a busy machine may take its time. */
+const PATIENT_MS = 5_000
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 sharedCacheSuite('none', async () => ({ caches: [noSharedCache(), noSharedCache()], close: async () => undefined }), {
@@ -31,15 +33,17 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     await write(cache)
     return (await read(cache)).size === 1
   }
-  async function make(options: { url?: string; masterKey?: Buffer } = {}): Promise<SharedCache> {
+  type Options = Partial<Parameters<typeof redisSharedCache>[0]>
+  async function make(options: Options = {}): Promise<SharedCache> {
     const onError = (error: Error): void => void errors.push(error)
-    const cache = await redisSharedCache({ url: server.url, masterKey: MASTER_KEY, onError, ...options })
+    const url = server.url
+    const cache = await redisSharedCache({ url, masterKey: MASTER_KEY, onError, deadlineMs: PATIENT_MS, ...options })
     caches.push(cache)
     return cache
   }
-  async function opened(options: { masterKey?: Buffer } = {}): Promise<SharedCache> {
+  async function opened(options: Options = {}): Promise<SharedCache> {
     const cache = await make(options)
-    await expect.poll(() => works(cache), { timeout: 5_000 }).toBe(true)
+    await expect.poll(() => works(cache)).toBe(true)
     await raw.flushall()
     return cache
   }
@@ -111,16 +115,17 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
   })
 
   it('costs its deadline once when Redis hangs, then nothing, and is used again afterwards', async () => {
-    const cache = await opened()
-    await raw.client('PAUSE', 1_500, 'ALL')
+    const cache = await opened({ deadlineMs: REDIS_DEADLINE_MS })
+    await raw.client('PAUSE', 4_000, 'ALL')
     const begunAt = performance.now()
     expect(await read(cache)).toEqual(new Map())
     const once = performance.now() - begunAt
     for (let i = 0; i < 100; i++) expect(await read(cache)).toEqual(new Map())
     const often = performance.now() - begunAt - once
-    expect(once).toBeLessThan(REDIS_DEADLINE_MS * 4)
-    expect(often).toBeLessThan(REDIS_DEADLINE_MS * 4)
-    await expect.poll(() => works(cache), { timeout: 8_000 }).toBe(true)
+    // Of the four seconds of the pause, and of the five that a hundred deadlines last.
+    expect(once).toBeLessThan(2_000)
+    expect(often).toBeLessThan(2_000)
+    await expect.poll(() => works(cache)).toBe(true)
   })
 
   it('leaves a Redis alone that is always too slow', async () => {
@@ -133,10 +138,12 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     })
     await new Promise<void>((resolve) => void proxy.listen(0, '127.0.0.1', resolve))
     const address = proxy.address()
-    const cache = await make({ url: `redis://127.0.0.1:${typeof address === 'object' ? address?.port : ''}` })
+    const url = `redis://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+    // By a clock that stands still, its rest does not end.
+    const cache = await make({ url, deadlineMs: REDIS_DEADLINE_MS, clock: () => 0 })
     const failures = () => errors.filter(({ message }) => message.includes('in time')).length
     const before = failures()
-    await expect.poll(() => read(cache).then(failures), { timeout: 5_000 }).toBe(before + 1)
+    await expect.poll(() => read(cache).then(failures)).toBe(before + 1)
     for (const begunAt = performance.now(); performance.now() - begunAt < 800; await pause(5)) {
       expect(await read(cache)).toEqual(new Map())
     }
@@ -154,9 +161,9 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
       expect(await read(cache)).toEqual(new Map())
       await pause(1)
     }
-    expect(performance.now() - begunAt).toBeLessThan(1_000)
+    expect(performance.now() - begunAt).toBeLessThan(PATIENT_MS)
     await server.start()
-    await expect.poll(() => works(cache), { timeout: 8_000 }).toBe(true)
+    await expect.poll(() => works(cache)).toBe(true)
   })
 
   it('spares replicas the source, and changes no decision, whether its values are right, forged or gone', async () => {
@@ -173,7 +180,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     }
     const replica = async () => {
       const sharedCache = await make()
-      await expect.poll(() => works(sharedCache), { timeout: 5_000 }).toBe(true)
+      await expect.poll(() => works(sharedCache)).toBe(true)
       return createPdp({ store, entitlements, sharedCache })
     }
     const decided = async () => (await (await replica()).entitlement('acme', 'feature.a'))?.boolean()

@@ -1,6 +1,5 @@
 /** Everything that the demo runs: the PDP with its embedded PostgreSQL, the invoices API, and the sidecar between. */
 import { createWriteStream, mkdirSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { PdpConfig } from '../../pdp/config.ts'
@@ -10,12 +9,13 @@ import { createShutdown, type Shutdown } from '../../pdp/process/shutdown.ts'
 import { type RunningPdp, startPdp } from '../../pdp/start.ts'
 import { readConfig } from '../../sidecar/config.ts'
 import { startSidecar } from '../../sidecar/start.ts'
+import { freePort, isFree } from '../support/free-port.ts'
 import { type InvoicesApi, startInvoicesApi } from './invoices-api.ts'
 
 /** What tokens for the invoices API name as their audience. */
 export const RESOURCE = 'https://invoices.demo.example'
 const LOOPBACK = '127.0.0.1'
-const READY_TIMEOUT_MS = 10_000
+const READY_TIMEOUT_MS = 30_000
 const CLOSE_TIMEOUT_MS = 20_000
 
 export type DemoStack = {
@@ -116,8 +116,7 @@ async function startDemoSidecar(options: {
   shutdown: Shutdown
 }): Promise<void> {
   const { path, log, shutdown } = options
-  const admin = await freePort(0)
-  const adminListen = `${LOOPBACK}:${admin ?? 0}`
+  const adminListen = `${LOOPBACK}:${await freePort()}`
   await startSidecar(readConfig({}, { file: path, listen: options.listen, adminListen }), { log, shutdown })
   const deadline = Date.now() + READY_TIMEOUT_MS
   while (!(await isReady(`http://${adminListen}/readyz`))) {
@@ -134,21 +133,12 @@ async function isReady(url: string): Promise<boolean> {
 
 /** Ports that nobody uses: the wanted ones where they are free. */
 export async function choosePorts(wanted: Partial<DemoPorts>): Promise<DemoPorts> {
-  const [http, grpc, metrics, sidecar] = await Promise.all(
-    (['http', 'grpc', 'metrics', 'sidecar'] as const).map(
-      async (name) => (await freePort(wanted[name] ?? 0)) ?? (await freePort(0)) ?? 0,
-    ),
-  )
-  return { http: http ?? 0, grpc: grpc ?? 0, metrics: metrics ?? 0, sidecar: sidecar ?? 0 }
-}
-
-function freePort(port: number): Promise<number | null> {
-  return new Promise((resolve) => {
-    const probe = createServer()
-    probe.once('error', () => resolve(null))
-    probe.listen(port, LOOPBACK, () => {
-      const address = probe.address()
-      probe.close(() => resolve(address === null || typeof address === 'string' ? null : address.port))
-    })
-  })
+  const choose = async (port: number | undefined): Promise<number> =>
+    port !== undefined && (await isFree(port)) ? port : freePort()
+  return {
+    http: await choose(wanted.http),
+    grpc: await choose(wanted.grpc),
+    metrics: await choose(wanted.metrics),
+    sidecar: await choose(wanted.sidecar),
+  }
 }

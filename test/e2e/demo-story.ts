@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { DemoStack } from './demo-stack.ts'
 import { ALICE_READS, BOB_IN_GROUP, GATE, type World } from './demo-world.ts'
 
-const RETURN_TIMEOUT_MS = 10_000
+const RETURN_TIMEOUT_MS = 30_000
 
 type Reply = {
   readonly status: number

@@ -9,9 +9,11 @@ import { createShutdown } from '../../pdp/process/shutdown.ts'
 import { startPdp } from '../../pdp/start.ts'
 import { readConfig } from '../../sidecar/config.ts'
 import { startSidecar } from '../../sidecar/start.ts'
+import { until } from '../sidecar/support/harness.ts'
 import { codeOf } from '../support/authenticator.ts'
 import { type Browser, createBrowser } from '../support/browser.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { freePort } from '../support/free-port.ts'
 import { clientToken, signIn } from '../support/sign-in.ts'
 import { choosePorts } from './demo-stack.ts'
 
@@ -71,15 +73,15 @@ pdp: {address: "${HOST}:${ports.grpc}", insecure: true}
 routes:
   GET /hall: "viewer vault:1"
   GET /vault: {check: "viewer vault:1", step_up: {acr_values: [mfa]}}
-  GET /safe: {check: "viewer vault:1", step_up: {acr_values: [mfa], max_age: 4}}
+  GET /safe: {check: "viewer vault:1", step_up: {acr_values: [mfa], max_age: 9}}
 `,
   )
-  const admin = (await choosePorts({})).metrics
+  const admin = await freePort()
   await startSidecar(readConfig({}, { file, listen: `${HOST}:${ports.sidecar}`, adminListen: `${HOST}:${admin}` }), {
     log,
     shutdown,
   })
-  for (let tries = 0; tries < 500 && !(await fetch(`http://${HOST}:${admin}/readyz`)).ok; tries += 1) await pause(10)
+  await until(async () => (await fetch(`http://${HOST}:${admin}/readyz`)).ok)
 })
 afterAll(async () => {
   await shutdown.run('test')
@@ -156,10 +158,10 @@ it('a sign-in by password opens the hall; the vault needs the code, and the safe
   // What was minted before stays what it was.
   expect((await call('/vault', byPassword.token)).status).toBe(401)
 
-  await pause(5_100) // auth_time has whole seconds
+  await pause(10_100) // auth_time has whole seconds
   const stale = await call('/safe', stepped.token)
-  expect([stale.status, stale.challenge]).toEqual([401, expect.stringContaining('max_age="4"')])
-  const fresh = await authorize(browser, { acr_values: 'mfa', max_age: '4' }, codeOf(secret, Date.now() + 30_000))
+  expect([stale.status, stale.challenge]).toEqual([401, expect.stringContaining('max_age="9"')])
+  const fresh = await authorize(browser, { acr_values: 'mfa', max_age: '9' }, codeOf(secret, Date.now() + 30_000))
   expect(fresh.steps).toEqual(['login', 'totp'])
   expect((await call('/safe', fresh.token)).status).toBe(200)
 })

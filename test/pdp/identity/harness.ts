@@ -31,8 +31,8 @@ export type World = {
   readonly log: readonly string[]
   /** What the token hook came to, token by token. */
   readonly hookOutcomes: readonly string[]
-  /** Shifts the clock that identity reads. */
-  readonly time: { offsetMs: number }
+  /** Shifts the clock that identity reads, or stops it at a moment. */
+  readonly time: { offsetMs: number; atMs: number | null }
   putClient(client: {
     id: string
     app?: string | null
@@ -51,7 +51,7 @@ export async function openWorld(
   const directory = postgresDirectory(sql)
   const lines: string[] = []
   const hookOutcomes: string[] = []
-  const time = { offsetMs: 0 }
+  const time: World['time'] = { offsetMs: 0, atMs: null }
   let identity: Identity | undefined
   const server = createServer(async (req, res) => {
     if (await identity?.handle(req, res)) return
@@ -70,7 +70,7 @@ export async function openWorld(
     fetch: options.fetch ?? globalThis.fetch,
     onHookOutcome: (outcome) => void hookOutcomes.push(outcome),
     masterKey: MASTER_KEY,
-    clock: () => Date.now() + time.offsetMs,
+    clock: () => time.atMs ?? Date.now() + time.offsetMs,
     log: logInto(lines),
     ...(options.embedEntitlements === undefined ? {} : { embedEntitlements: options.embedEntitlements }),
   })

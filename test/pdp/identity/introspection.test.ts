@@ -139,11 +139,11 @@ describe('a token is inactive on the very next call', () => {
   it('when it has expired, to the second', async () => {
     const token = await service()
     const expiresAtMs = Number(decode(token).payload.exp) * 1_000
-    world.time.offsetMs = expiresAtMs - Date.now() - 500
+    world.time.atMs = expiresAtMs - 1
     expect(await isActive(token)).toBe(true)
-    world.time.offsetMs = expiresAtMs - Date.now() + 1
+    world.time.atMs = expiresAtMs
     expect(await isActive(token)).toBe(false)
-    world.time.offsetMs = 0
+    world.time.atMs = null
   })
 })
 

@@ -164,19 +164,20 @@ describe('whether a person exists', () => {
       const person = await world.directory.user(id)
       if (person !== null) await world.directory.putUser({ ...person, passwordHash }, CONTEXT)
     }
-    const found: { [group: string]: { ms: number; page: string; status: number }[] } = {}
-    for (let round = 0; round < 2; round += 1) {
-      for (const [group, emails] of Object.entries({ PEOPLE, NOBODY, WITHOUT_PASSWORD })) {
-        const email = emails[round % emails.length] ?? ''
-        found[group] = [...(found[group] ?? []), await attempt(email)]
+    const answers = new Set<string>()
+    const fastest = [PEOPLE, NOBODY, WITHOUT_PASSWORD].map(() => Number.POSITIVE_INFINITY)
+    const ratio = (): number => Math.max(...fastest) / Math.min(...fastest)
+    // One scrypt takes a hundred milliseconds and more; without it an answer takes five. A busy machine gets more rounds.
+    for (let round = 0; round < 2 || (round < 8 && ratio() >= 6); round += 1) {
+      for (const [group, emails] of [PEOPLE, NOBODY, WITHOUT_PASSWORD].entries()) {
+        const { ms, page, status } = await attempt(emails[round % emails.length] ?? '')
+        answers.add(`${status} ${page}`)
+        fastest[group] = Math.min(fastest[group] ?? ms, ms)
       }
     }
-    const all = Object.values(found).flat()
-    expect(new Set(all.map(({ status, page }) => `${status} ${page}`)).size).toBe(1)
-    const fastest = Object.values(found).map((attempts) => Math.min(...attempts.map(({ ms }) => ms)))
-    // One scrypt takes a hundred milliseconds and more; without it an answer takes five.
-    expect(Math.max(...fastest) / Math.min(...fastest)).toBeLessThan(6)
-  }, 60_000)
+    expect(answers.size).toBe(1)
+    expect(ratio()).toBeLessThan(6)
+  })
 
   it('is told to a CIBA client only, whose protocol says so, and never to one that does not authenticate', async () => {
     const ask = (login_hint: string, authorization: string) =>

@@ -179,7 +179,8 @@ describe('a proof at UserInfo', () => {
 
   it.skipIf(!hasRedis())('is good once on all nodes that share a Redis, and never while that is gone', async () => {
     const redis = await startRedis()
-    const memory = () => redisReplayMemory({ url: redis.url, clock: Date.now, onError: () => undefined })
+    const memory = () =>
+      redisReplayMemory({ url: redis.url, clock: Date.now, timeoutMs: 2_000, onError: () => undefined })
     const memories = [await memory(), await memory()]
     const shared = await Promise.all(memories.map(openNode))
     expect(await countAccepted(shared)).toBe(1)

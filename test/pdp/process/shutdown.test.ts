@@ -7,7 +7,7 @@ const log = pino({ level: 'silent' })
 
 describe('createShutdown', () => {
   it('closes in reverse order, one after the other', async () => {
-    const shutdown = createShutdown({ log, timeoutMs: 1_000 })
+    const shutdown = createShutdown({ log, timeoutMs: 10_000 })
     const closed: string[] = []
     shutdown.add('first', () => void closed.push('first'))
     shutdown.add('second', async () => {
@@ -19,7 +19,7 @@ describe('createShutdown', () => {
   })
 
   it('closes once, however often it is asked', async () => {
-    const shutdown = createShutdown({ log, timeoutMs: 1_000 })
+    const shutdown = createShutdown({ log, timeoutMs: 10_000 })
     let count = 0
     shutdown.add('only', () => {
       count += 1
@@ -30,7 +30,7 @@ describe('createShutdown', () => {
   })
 
   it('closes the rest when one fails, and says that it was not clean', async () => {
-    const shutdown = createShutdown({ log, timeoutMs: 1_000 })
+    const shutdown = createShutdown({ log, timeoutMs: 10_000 })
     let closed = false
     shutdown.add('last', () => {
       closed = true
@@ -47,7 +47,7 @@ describe('createShutdown', () => {
   })
 
   it('ends the process with 0 on a signal, and at once with 1 on a second', async () => {
-    const shutdown = createShutdown({ log, timeoutMs: 1_000 })
+    const shutdown = createShutdown({ log, timeoutMs: 10_000 })
     const { promise, resolve } = Promise.withResolvers<void>()
     shutdown.add('slow', () => promise)
     const before = { SIGINT: process.listeners('SIGINT'), SIGTERM: process.listeners('SIGTERM') }
@@ -57,8 +57,7 @@ describe('createShutdown', () => {
     process.emit('SIGINT')
     expect(statuses).toEqual([1])
     resolve()
-    await delay(1)
-    expect(statuses).toEqual([1, 0])
+    await expect.poll(() => statuses).toEqual([1, 0])
     for (const name of ['SIGINT', 'SIGTERM'] as const) {
       for (const listener of process.listeners(name)) {
         if (!before[name].includes(listener)) process.removeListener(name, listener)

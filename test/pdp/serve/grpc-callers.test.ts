@@ -25,6 +25,7 @@ import {
   DecideRequestSchema,
   type DecideResponse,
   type DecideStreamRequest,
+  DecideStreamRequestSchema,
   type DecideStreamResponse,
   DecisionService,
 } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
@@ -267,7 +268,8 @@ describe('a stream', () => {
   it('ends when its caller may no longer call', async () => {
     const token = await served.manager({ client: 'short', scopes: ['decisions:ask'] })
     const { client, stream } = await openStream(`Bearer ${token}`)
-    await new Promise((done) => setTimeout(done, 150))
+    stream.write(create(DecideStreamRequestSchema, { questions: [{ id: 1, handle: 1 }] }))
+    await new Promise((done) => stream.once('data', done))
     const ended = new Promise((done) => stream.once('end', done))
     served.setState(token, { active: false })
     await ended

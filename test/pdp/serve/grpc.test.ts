@@ -282,7 +282,8 @@ describe('the gRPC server', () => {
     const startedMs = Date.now()
     await own.close()
     await ended
-    expect(Date.now() - startedMs).toBeLessThan(2_000)
+    // Of the five seconds that it would wait for a stream that goes on.
+    expect(Date.now() - startedMs).toBeLessThan(4_000)
     expect(got).toHaveLength(1)
     to.close()
   })

@@ -155,7 +155,7 @@ describe('a request that does not arrive whole in time', () => {
       socket.on('close', () => resolve(received))
       socket.on('error', reject)
     })
-    expect(Date.now() - startedMs).toBeLessThan(5_000)
+    expect(Date.now() - startedMs).toBeLessThan(15_000)
     if (line.includes('decisions')) expect(text).toMatch(/^HTTP\/1.1 408 .*urn:portcullis:problem:request_timeout/s)
     await slow.close()
   })

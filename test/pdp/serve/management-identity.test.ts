@@ -260,22 +260,21 @@ describe('/v1/events', () => {
   it('loses none when a transaction that began first commits last', async () => {
     const { next } = await read('?after=0')
     const event = (n: number) => ({ type: 'session.revoked', organization: null, data: { n } }) as const
-    let release = (): void => undefined
-    const held = new Promise<void>((done) => {
-      release = done
-    })
+    const held = Promise.withResolvers<void>()
+    const appended = Promise.withResolvers<void>()
     const slow = served.sql.transaction(async (sql) => {
       await appendEvents(sql, [event(1)])
-      await held
+      appended.resolve()
+      await held.promise
     })
-    await new Promise((done) => setTimeout(done, 50))
+    await appended.promise
     const fast = Promise.all(
       Array.from({ length: 5 }, (_, i) => served.sql.transaction((sql) => appendEvents(sql, [event(i + 2)]))),
     )
     await new Promise((done) => setTimeout(done, 50))
     // The later ones wait for the lock, so a reader cannot step over the first.
     expect((await read(`?after=${next}`)).items).toEqual([])
-    release()
+    held.resolve()
     await Promise.all([slow, fast])
     const { items } = await read(`?after=${next}`)
     expect(items.map(({ data }: { data: { n: number } }) => data.n).toSorted()).toEqual([1, 2, 3, 4, 5, 6])

@@ -4,22 +4,25 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createPdp } from '../../../pdp/create-pdp.ts'
 import { PdpError } from '../../../pdp/errors.ts'
 import type { Entitlement, Store } from '../../../pdp/store/contracts.ts'
-import { httpEntitlements, SOURCE_BYTES_MAX, type SourceFetch } from '../../../pdp/store/entitlement-http.ts'
+import { httpEntitlements, SOURCE_BYTES_MAX } from '../../../pdp/store/entitlement-http.ts'
 import { memoryStore } from '../../../pdp/store/memory.ts'
 import { GATES_SECRET, type Gates, startGates } from '../../support/gates.ts'
 import { context, given } from '../../support/tuples.ts'
 
 const ON: Entitlement = { value: { enabled: true }, enforcement: 'DecisionApi' }
 const OFF: Entitlement = { value: { enabled: false }, enforcement: 'DecisionApi' }
+/** For tests of what the source answers, not of when: a busy machine may take its time. */
+const PATIENT_MS = 5_000
 const UNAVAILABLE = expect.objectContaining({ code: 'store_unavailable' })
 
 describe('httpEntitlements', () => {
   let store: Store
   let gates: Gates
-  const make = (options: { fetch?: SourceFetch; secret?: string; url?: string; clock?: () => number } = {}) =>
-    httpEntitlements({ url: gates.url, secret: GATES_SECRET, store, fetch, deadlineMs: 300, ...options })
+  type Options = Partial<Parameters<typeof httpEntitlements>[0]>
+  const make = (options: Options = {}) =>
+    httpEntitlements({ url: gates.url, secret: GATES_SECRET, store, fetch, deadlineMs: PATIENT_MS, ...options })
   const announce = () => store.write('acme', [{ kind: 'entitlements' }], { context })
-  const ask = () => make().read('acme', ['feature.a'])
+  const ask = (options?: Options) => make(options).read('acme', ['feature.a'])
   const answering =
     (body: string | Uint8Array, status = 200): RequestListener =>
     (_, res) =>
@@ -94,7 +97,7 @@ describe('httpEntitlements', () => {
     ['a connection that ends', (req) => void req.socket.destroy()],
   ])('fails on %s', async (_, listener) => {
     gates.misbehave(listener)
-    await expect(ask()).rejects.toEqual(UNAVAILABLE)
+    await expect(ask({ deadlineMs: 1_000 })).rejects.toEqual(UNAVAILABLE)
     expect(gates.requests.length).toBe(1)
   })
 
@@ -118,7 +121,7 @@ describe('httpEntitlements', () => {
   })
 
   it('ends its wait for a fetch that heeds no signal', async () => {
-    const source = make({ fetch: () => new Promise(() => undefined) })
+    const source = make({ fetch: () => new Promise(() => undefined), deadlineMs: 300 })
     await expect(source.read('acme', ['feature.a'])).rejects.toEqual(UNAVAILABLE)
   })
 
@@ -129,7 +132,7 @@ describe('httpEntitlements', () => {
       return new Promise(() => undefined)
     }
     let nowMs = 0
-    const source = make({ fetch: hang, clock: () => nowMs })
+    const source = make({ fetch: hang, clock: () => nowMs, deadlineMs: 300 })
     const all = await Promise.allSettled(Array.from({ length: 257 }, () => source.read('acme', ['feature.a'])))
     expect([all.filter(({ status }) => status === 'rejected').length, asked]).toEqual([257, 256])
     nowMs += 500
@@ -139,8 +142,7 @@ describe('httpEntitlements', () => {
 
   describe('that does not answer', () => {
     let nowMs = 0
-    const source = () =>
-      httpEntitlements({ url: gates.url, secret: GATES_SECRET, store, fetch, deadlineMs: 300, clock: () => nowMs })
+    const source = (options: Options = {}) => make({ clock: () => nowMs, ...options })
 
     it('is left alone after three failures in a row, and asked again by one after half a second', async () => {
       const asked = source()
@@ -160,10 +162,10 @@ describe('httpEntitlements', () => {
 
     it('costs its deadline a few questions, not all', async () => {
       gates.misbehave(() => undefined)
-      const asked = source()
+      const asked = source({ deadlineMs: 500 })
       const startedMs = performance.now()
       for (let i = 0; i < 50; i++) await expect(asked.read('acme', ['feature.a'])).rejects.toEqual(UNAVAILABLE)
-      expect([gates.requests.length, performance.now() - startedMs < 2_000]).toEqual([3, true])
+      expect([gates.requests.length, performance.now() - startedMs < 10_000]).toEqual([3, true])
     })
 
     it.each([

@@ -140,7 +140,7 @@ describe('startEmbeddedPostgres', () => {
       throw new Error('a bug')`
     const crashing = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'ignore' })
     await new Promise((done) => crashing.once('exit', done))
-    for (let tries = 0; isRunning(pid) && tries < 200; tries += 1) await delay(10)
+    for (let tries = 0; isRunning(pid) && tries < 2_000; tries += 1) await delay(10)
     expect(isRunning(pid)).toBe(false)
   })
 

@@ -284,7 +284,7 @@ describe('keys over the network', () => {
       cooldownMs: 10_000,
       ageMaxMs: 600_000,
       refreshAfterMs: 300_000,
-      timeoutMs: options.timeoutMs ?? 300,
+      timeoutMs: options.timeoutMs ?? 5_000,
     })
   }
   const wanted = { kid: 'k1', algorithm: 'RS256' as const }

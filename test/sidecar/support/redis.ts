@@ -1,7 +1,6 @@
 /** A Redis of a test's own, from the machine's redis-server. */
 import { spawn, spawnSync } from 'node:child_process'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
+import { freePort } from '../../support/free-port.ts'
 
 export type TestRedis = {
   readonly url: string
@@ -41,15 +40,6 @@ function launch(port: number): Promise<ReturnType<typeof spawn>> {
     child.once('exit', () => reject(new Error('redis-server ended at its start')))
     child.stdout?.on('data', (chunk) => {
       if (String(chunk).includes('Ready to accept connections')) resolve(child)
-    })
-  })
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
     })
   })
 }
