@@ -39,7 +39,7 @@ entitlementSourceSuite('over HTTP', async () => {
   const gates = await startGates()
   return {
     store,
-    source: httpEntitlements({ url: gates.url, secret: GATES_SECRET, store, fetch }),
+    source: httpEntitlements({ url: gates.url, secret: GATES_SECRET, store, fetch, deadlineMs: 5_000 }),
     async set(organization, key, entitlement) {
       gates.set(organization, key, entitlement)
       await store.write(organization, [{ kind: 'entitlements' }], { context })

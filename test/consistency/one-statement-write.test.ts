@@ -31,7 +31,7 @@ afterAll(async () => {
 })
 
 async function until(condition: string): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
+  for (let tries = 0; tries < 3_000; tries++) {
     const { rowCount } = await observer.query(`select 1 from pg_locks where not granted and ${condition}`)
     if ((rowCount ?? 0) > 0) return
     await new Promise((done) => setTimeout(done, 10))

@@ -135,7 +135,13 @@ async function authorize(browser: Browser, parameters: { [name: string]: string 
   return { token: tokens.access_token, steps }
 }
 
-async function call(path: string, token: string) {
+/** Again while it is 503: gate and PDP share a thread here, and half a second can pass before an answer is read. */
+async function call(path: string, token: string, triesMax = 10): ReturnType<typeof callOnce> {
+  const answer = await callOnce(path, token)
+  return answer.status === 503 && triesMax > 1 ? call(path, token, triesMax - 1) : answer
+}
+
+async function callOnce(path: string, token: string) {
   const response = await fetch(`${gate}${path}`, { headers: { authorization: `Bearer ${token}` } })
   const text = await response.text()
   return { status: response.status, challenge: response.headers.get('www-authenticate') ?? '', text }

@@ -76,7 +76,7 @@ describe('a connection that breaks while the schema is brought up to date', () =
     const opening = openPostgres({ connectionString })
     opening.catch(() => {}) // awaited below
     const waiting = `select pid from pg_locks where not granted and relation = 'schema_migration'::regclass`
-    for (let tries = 0; tries < 500 && (await admin.query(waiting)).rowCount === 0; tries++)
+    for (let tries = 0; tries < 3_000 && (await admin.query(waiting)).rowCount === 0; tries++)
       await new Promise((done) => setTimeout(done, 10))
     await admin.query(`select pg_terminate_backend(pid) from (${waiting}) w`)
     await expect(opening).rejects.toMatchObject({ code: 'store_unavailable' })
