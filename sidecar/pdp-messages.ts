@@ -1,19 +1,20 @@
 /** The messages of a stream to the PDP as bytes: questions written, and of answers read what a decision here depends on. */
 import { fromBinary } from '@bufbuild/protobuf'
 import { BinaryReader, type BinaryWriter } from '@bufbuild/protobuf/wire'
-import { createMessageWriter, longTag, readFields, shortTag } from '../pdp/process/wire.ts'
 import {
-  DecideResponseSchema,
-  DecideStreamRequestSchema,
-  DecideStreamResponseSchema,
-  EntitlementResultSchema,
-  PermissionCheckSchema,
-  PermissionResultSchema,
-  StreamAnswerSchema,
-  StreamQuestionSchema,
-  SubjectSchema,
-  TokenHandleSchema,
-} from '../proto/gen/portcullis/v1/decision_pb.ts'
+  ANSWER,
+  ANSWERS,
+  CHECK,
+  DECISION,
+  ENTRY,
+  QUESTION,
+  REQUEST,
+  RESULT,
+  SUBJECT,
+  TOKEN,
+} from '../pdp/process/decision-tags.ts'
+import { createMessageWriter, readFields } from '../pdp/process/wire.ts'
+import { EntitlementResultSchema } from '../proto/gen/portcullis/v1/decision_pb.ts'
 import type { PermissionQuestion } from './pdp-question.ts'
 
 /** A DecideStreamRequest. */
@@ -45,49 +46,7 @@ type PermissionResult = { relation: string; resource: string; allowed: boolean; 
 /** Without a decision, `error` says why: the code of the problem, or that there was neither. */
 export type StreamAnswer = { id: number; decision: Decision | null; error: string }
 
-const { field: ofRequest } = DecideStreamRequestSchema
-const { field: ofToken } = TokenHandleSchema
-const { field: ofQuestion } = StreamQuestionSchema
-const { field: ofCheck } = PermissionCheckSchema
-const { field: ofStream } = StreamAnswerSchema
-const { field: ofDecision } = DecideResponseSchema
-const { field: ofSubject } = SubjectSchema
-const { field: ofResult } = PermissionResultSchema
-const REQUEST = {
-  tokens: longTag(ofRequest.tokens),
-  questions: longTag(ofRequest.questions),
-  cancel: shortTag(ofRequest.cancel),
-}
-const TOKEN = { handle: shortTag(ofToken.handle), token: longTag(ofToken.token) }
-const QUESTION = {
-  id: shortTag(ofQuestion.id),
-  handle: shortTag(ofQuestion.handle),
-  permissions: longTag(ofQuestion.permissions),
-  entitlements: longTag(ofQuestion.entitlements),
-  standing: shortTag(ofQuestion.standing),
-}
-const CHECK = { relation: longTag(ofCheck.relation), resource: longTag(ofCheck.resource) }
-const ANSWERS = longTag(DecideStreamResponseSchema.field.answers)
-const ANSWER = { id: shortTag(ofStream.id), decision: longTag(ofStream.decision), error: longTag(ofStream.error) }
-const DECISION = {
-  active: shortTag(ofDecision.active),
-  subject: longTag(ofDecision.subject),
-  organization: longTag(ofDecision.organization),
-  permissions: longTag(ofDecision.permissions),
-  entitlements: longTag(ofDecision.entitlements),
-  acr: longTag(ofDecision.acr),
-  authTime: shortTag(ofDecision.authTime),
-}
-const SUBJECT = { type: longTag(ofSubject.type), id: longTag(ofSubject.id) }
-const RESULT = {
-  relation: longTag(ofResult.relation),
-  resource: longTag(ofResult.resource),
-  allowed: shortTag(ofResult.allowed),
-  error: longTag(ofResult.error),
-}
 const NO_OUTCOME = 'no outcome'
-/** Entries of a map are messages with these two fields. */
-const [ENTRY_KEY, ENTRY_VALUE] = [0x0a, 0x12]
 
 const written = createMessageWriter()
 
@@ -192,8 +151,8 @@ function readEntitlement(from: BinaryReader, entitlements: Map<string, boolean>)
   let key = ''
   let enabled = false
   readFields(from, from.uint32(), (tag) => {
-    if (tag === ENTRY_KEY) key = from.string(true)
-    else if (tag === ENTRY_VALUE) enabled = fromBinary(EntitlementResultSchema, from.bytes()).value?.enabled === true
+    if (tag === ENTRY.key) key = from.string(true)
+    else if (tag === ENTRY.value) enabled = fromBinary(EntitlementResultSchema, from.bytes()).value?.enabled === true
     else return false
     return true
   })

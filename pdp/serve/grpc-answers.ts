@@ -1,18 +1,10 @@
 /** Answers as bytes of the protocol, written straight from what was decided: building messages first costs more than deciding. */
 import { create, toBinary } from '@bufbuild/protobuf'
-import { type BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
-import {
-  DecideResponseSchema,
-  DecideStreamResponseSchema,
-  EntitlementResultSchema,
-  PermissionResultSchema,
-  ReasonSchema,
-  ReasonStepSchema,
-  StreamAnswerSchema,
-  SubjectSchema,
-} from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { BinaryWriter } from '@bufbuild/protobuf/wire'
+import { EntitlementResultSchema, ReasonSchema, ReasonStepSchema } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { EntitlementResult, PermissionResult, Reason, ReasonStep, Subject } from '../pdp.ts'
-import { createMessageWriter, longTag, shortTag, tagOf } from '../process/wire.ts'
+import { ANSWER, ANSWERS, DECISION, ENTRY, RESULT, SUBJECT } from '../process/decision-tags.ts'
+import { createMessageWriter } from '../process/wire.ts'
 import type { JsonObject, JsonValue } from '../store/contracts.ts'
 import type { Answer } from './questions.ts'
 
@@ -38,42 +30,12 @@ export function createAnswerEncoder(): AnswerEncoder {
   }
 }
 
-const { field: ofAnswer } = DecideResponseSchema
-const { field: ofSubject } = SubjectSchema
-const { field: ofResult } = PermissionResultSchema
-const { field: ofStream } = StreamAnswerSchema
-const TAGS = {
-  answers: longTag(DecideStreamResponseSchema.field.answers),
-  stream: { id: shortTag(ofStream.id), decision: longTag(ofStream.decision), error: longTag(ofStream.error) },
-  active: shortTag(ofAnswer.active),
-  subject: longTag(ofAnswer.subject),
-  organization: longTag(ofAnswer.organization),
-  permissions: longTag(ofAnswer.permissions),
-  entitlements: longTag(ofAnswer.entitlements),
-  // Entries of a map are messages with these two fields.
-  entry: { key: (1 << 3) | WireType.LengthDelimited, value: (2 << 3) | WireType.LengthDelimited },
-  decisionId: longTag(ofAnswer.decisionId),
-  revision: longTag(ofAnswer.revision),
-  validUntilMs: tagOf(ofAnswer.validUntilMs, WireType.Bit64),
-  acr: longTag(ofAnswer.acr),
-  authTime: shortTag(ofAnswer.authTime),
-  subjectFields: { type: longTag(ofSubject.type), id: longTag(ofSubject.id) },
-  result: {
-    relation: longTag(ofResult.relation),
-    resource: longTag(ofResult.resource),
-    allowed: shortTag(ofResult.allowed),
-    error: longTag(ofResult.error),
-    reason: longTag(ofResult.reason),
-    reasonCode: longTag(ofResult.reasonCode),
-  },
-} as const
-
 function writeStreamAnswer(to: BinaryWriter, { id, outcome }: StreamAnswer): void {
-  to.uint32(TAGS.answers).fork()
-  if (id !== 0) to.uint32(TAGS.stream.id).uint32(id)
-  if ('error' in outcome) to.uint32(TAGS.stream.error).string(outcome.error)
+  to.uint32(ANSWERS).fork()
+  if (id !== 0) to.uint32(ANSWER.id).uint32(id)
+  if ('error' in outcome) to.uint32(ANSWER.error).string(outcome.error)
   else {
-    to.uint32(TAGS.stream.decision).fork()
+    to.uint32(ANSWER.decision).fork()
     writeAnswer(to, outcome.answer)
     to.join()
   }
@@ -81,21 +43,21 @@ function writeStreamAnswer(to: BinaryWriter, { id, outcome }: StreamAnswer): voi
 }
 
 function writeAnswer(to: BinaryWriter, answer: Answer): void {
-  if (answer.active) to.uint32(TAGS.active).bool(true)
+  if (answer.active) to.uint32(DECISION.active).bool(true)
   if (answer.subject !== null) writeSubject(to, answer.subject)
-  writeText(to, TAGS.organization, answer.organization)
+  writeText(to, DECISION.organization, answer.organization)
   for (const result of answer.permissions) writeResult(to, result)
   for (const [key, result] of answer.entitlements) {
-    to.uint32(TAGS.entitlements).fork()
-    to.uint32(TAGS.entry.key).string(key)
-    to.uint32(TAGS.entry.value).bytes(toBinary(EntitlementResultSchema, entitlementMessage(result)))
+    to.uint32(DECISION.entitlements).fork()
+    to.uint32(ENTRY.key).string(key)
+    to.uint32(ENTRY.value).bytes(toBinary(EntitlementResultSchema, entitlementMessage(result)))
     to.join()
   }
-  writeText(to, TAGS.decisionId, answer.decisionId)
-  writeText(to, TAGS.revision, answer.revision)
-  if (answer.validUntilMs !== null) to.uint32(TAGS.validUntilMs).double(answer.validUntilMs)
-  writeText(to, TAGS.acr, answer.acr)
-  if (answer.authTime !== null) to.uint32(TAGS.authTime).uint32(answer.authTime)
+  writeText(to, DECISION.decisionId, answer.decisionId)
+  writeText(to, DECISION.revision, answer.revision)
+  if (answer.validUntilMs !== null) to.uint32(DECISION.validUntilMs).double(answer.validUntilMs)
+  writeText(to, DECISION.acr, answer.acr)
+  if (answer.authTime !== null) to.uint32(DECISION.authTime).uint32(answer.authTime)
 }
 
 /** An empty text is not there. */
@@ -104,21 +66,20 @@ function writeText(to: BinaryWriter, textTag: number, text: string | null | unde
 }
 
 function writeSubject(to: BinaryWriter, { type, id }: Subject): void {
-  to.uint32(TAGS.subject).fork()
-  writeText(to, TAGS.subjectFields.type, type)
-  writeText(to, TAGS.subjectFields.id, id)
+  to.uint32(DECISION.subject).fork()
+  writeText(to, SUBJECT.type, type)
+  writeText(to, SUBJECT.id, id)
   to.join()
 }
 
 function writeResult(to: BinaryWriter, result: PermissionResult): void {
-  const { result: tags } = TAGS
-  to.uint32(TAGS.permissions).fork()
-  writeText(to, tags.relation, result.relation)
-  writeText(to, tags.resource, result.resource)
-  if (result.allowed) to.uint32(tags.allowed).bool(true)
-  writeText(to, tags.error, result.error)
-  if (result.reason !== undefined) to.uint32(tags.reason).bytes(toBinary(ReasonSchema, reasonMessage(result.reason)))
-  writeText(to, tags.reasonCode, result.reasonCode)
+  to.uint32(DECISION.permissions).fork()
+  writeText(to, RESULT.relation, result.relation)
+  writeText(to, RESULT.resource, result.resource)
+  if (result.allowed) to.uint32(RESULT.allowed).bool(true)
+  writeText(to, RESULT.error, result.error)
+  if (result.reason !== undefined) to.uint32(RESULT.reason).bytes(toBinary(ReasonSchema, reasonMessage(result.reason)))
+  writeText(to, RESULT.reasonCode, result.reasonCode)
   to.join()
 }
 

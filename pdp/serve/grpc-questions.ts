@@ -3,14 +3,9 @@
  * many that live for ever, V8 takes these for such too: each would wait for a full garbage collection.
  */
 import { BinaryReader } from '@bufbuild/protobuf/wire'
-import {
-  DecideStreamRequestSchema,
-  PermissionCheckSchema,
-  StreamQuestionSchema,
-  TokenHandleSchema,
-} from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { PermissionCheck } from '../pdp.ts'
-import { endOf, longTag, readFields, requireAt, shortTag } from '../process/wire.ts'
+import { CHECK, QUESTION, REQUEST, TOKEN } from '../process/decision-tags.ts'
+import { endOf, readFields, requireAt } from '../process/wire.ts'
 
 export type TokenHandle = { readonly handle: number; readonly token: string }
 export type StreamQuestion = {
@@ -26,26 +21,6 @@ export type StreamRequest = {
   /** Ids of standing questions. */
   readonly cancel: readonly number[]
 }
-
-const { field: ofRequest } = DecideStreamRequestSchema
-const { field: ofToken } = TokenHandleSchema
-const { field: ofQuestion } = StreamQuestionSchema
-const { field: ofCheck } = PermissionCheckSchema
-const REQUEST = {
-  tokens: longTag(ofRequest.tokens),
-  questions: longTag(ofRequest.questions),
-  cancel: shortTag(ofRequest.cancel),
-  cancelPacked: longTag(ofRequest.cancel),
-}
-const TOKEN = { handle: shortTag(ofToken.handle), token: longTag(ofToken.token) }
-const QUESTION = {
-  id: shortTag(ofQuestion.id),
-  handle: shortTag(ofQuestion.handle),
-  permissions: longTag(ofQuestion.permissions),
-  entitlements: longTag(ofQuestion.entitlements),
-  standing: shortTag(ofQuestion.standing),
-}
-const CHECK = { relation: longTag(ofCheck.relation), resource: longTag(ofCheck.resource) }
 
 /** A DecideStreamRequest. Throws Error for what is none. */
 export function decodeStreamRequest(bytes: Uint8Array): StreamRequest {
