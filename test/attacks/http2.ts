@@ -4,7 +4,6 @@ import { block, FLAGS, frame, headers, type Pair, pseudo, sendFrames, TYPES } fr
 import type { AttackCase } from './cases.ts'
 
 const PSEUDO = [':method', ':scheme', ':authority', ':path'] as const
-const QUIET_MS = 1_000
 
 /** What is not named is as the case says beside; escapes such as `\r` are the bytes that they stand for. */
 export async function sendHttp2(
@@ -25,7 +24,7 @@ export async function sendHttp2(
   const isPseudo = ([name]: Pair): boolean => PSEUDO.some((one) => one === name)
   const first = [...listed.filter(isPseudo), ...usual.filter(([name]) => !named(name))]
   const bytes = headers(1, [...first, ...listed.filter((pair) => !isPseudo(pair))])
-  const { status, resets, goaway, body } = await sendFrames(port, bytes, { quietMs: QUIET_MS })
+  const { status, resets, goaway, body } = await sendFrames(port, bytes)
   // RFC 9113 section 8.1.1: a malformed request is a stream error, which the status of an answer may come before.
   const refused = resets.get(1) === PROTOCOL_ERROR || goaway === PROTOCOL_ERROR ? MALFORMED : 0
   return { status: status || refused, fields: [], body, text: body, firstByteMs: performance.now() - startedMs }
@@ -69,7 +68,7 @@ export async function judgeFlood(
   flood: Buffer,
   { port, upstream }: { readonly port: number; readonly upstream: { readonly reached: readonly unknown[] } },
 ): Promise<string[]> {
-  const { closed, goaway } = await sendFrames(port, flood, { quietMs: 3_000 })
+  const { closed, goaway } = await sendFrames(port, flood)
   const count = upstream.reached.length
   const after = await sendRaw(port, 'GET /public/x HTTP/1.1\r\nHost: app.test\r\n\r\n')
   return [

@@ -57,7 +57,7 @@ function runProcess(assignment: string): string[] {
   const main = fileURLToPath(new URL('../../sidecar/main.ts', import.meta.url))
   const { status } = spawnSync(process.execPath, [main, 'run'], {
     env: { ...process.env, [name]: value },
-    timeout: 10_000,
+    timeout: 60_000,
   })
   return status === 64 ? [] : [`the process ended with ${status}`]
 }

@@ -14,7 +14,7 @@ import { createMetrics } from '../../sidecar/metrics.ts'
 import { watchConfig } from '../../sidecar/reload.ts'
 import { parseRouteFile, type RouteFile } from '../../sidecar/route-file.ts'
 import { createSidecar, type Sidecar } from '../../sidecar/sidecar.ts'
-import { until } from '../sidecar/support/harness.ts'
+import { PATIENT, until } from '../sidecar/support/harness.ts'
 import { type ScriptedPdp, startScriptedPdp } from '../sidecar/support/pdp.ts'
 import { type SidecarProcess, startKeyServer, startProcess } from '../sidecar/support/process.ts'
 import { hasRedis, startRedis } from '../sidecar/support/redis.ts'
@@ -152,9 +152,6 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
   return { port, ...parties, nonce, revoke, stopPdp, close }
 }
 
-/** Where the PDP is not what is judged, a busy machine may take its time. */
-const PATIENT = { pdpTimeoutMs: 3_000 }
-
 /** Faults with which there is a key set all the same. */
 const LOADED = new Set<unknown>(['oct', 'use=enc', 'dupkid', 'rsa1024', 'empty'])
 
@@ -173,7 +170,12 @@ const sharesReplay = ({ request }: AttackCase): boolean =>
 async function openRedis(closers: (() => Promise<void> | void)[]): Promise<ReplayMemory> {
   if (!hasRedis()) throw new Skip('redis-server is not installed (Debian: redis-server)')
   const redis = await startRedis()
-  const memory = await redisReplayMemory({ url: redis.url, clock: Date.now, onError: () => undefined })
+  const memory = await redisReplayMemory({
+    url: redis.url,
+    clock: Date.now,
+    timeoutMs: 2_000,
+    onError: () => undefined,
+  })
   closers.push(
     () => memory.close(),
     () => redis.kill(),

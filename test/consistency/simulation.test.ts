@@ -9,6 +9,8 @@ import { type Engine, type Setup, simulate } from './simulate.ts'
 
 const ENGINE: Engine = { Freshness, answerCheck, createModelCompiler, readRowSets }
 const SEEDS_MAX = 500
+/** Of computation alone: some seconds each where nothing else runs. */
+const TIMEOUT_MS = 600_000
 
 async function run(engine: Engine, setup: Setup, seeds: { from: number; count: number }) {
   let answered = 0
@@ -29,13 +31,13 @@ describe('the freshness protocol', () => {
     ['with history lost in failovers', 2_500, { failOver: 0.02, trim: 0.01 }],
     ['with the organization tree in motion', 1_000, { focus: 'tree', cacheBytesMax: 8_000 }],
     ['with groups that change and expire', 1_000, { focus: 'groups', cacheBytesMax: 3_000 }],
-  ])('answers right in every schedule %s', { timeout: 120_000 }, async (_, count, setup) => {
+  ])('answers right in every schedule %s', { timeout: TIMEOUT_MS }, async (_, count, setup) => {
     const { answered, wrong } = await run(ENGINE, setup, { from: 1, count })
     expect(wrong).toBeNull()
     expect(answered).toBeGreaterThan(count * 5)
   })
 
-  it('answers right in every schedule with sets that are too wide to load', { timeout: 120_000 }, async () => {
+  it('answers right in every schedule with sets that are too wide to load', { timeout: TIMEOUT_MS }, async () => {
     const engine = await plant('wide sets', WIDE)
     expect((await run(engine, { cacheBytesMax: 12_000, trim: 0.01 }, { from: 1, count: 500 })).wrong).toBeNull()
     expect((await run(engine, { focus: 'wide', cacheBytesMax: 9_000 }, { from: 1, count: 500 })).wrong).toBeNull()
@@ -43,7 +45,7 @@ describe('the freshness protocol', () => {
 
   it.each(MISTAKES.map((m) => [m.name, m] as const))(
     'shows it when %s',
-    { timeout: 120_000 },
+    { timeout: TIMEOUT_MS },
     async (_, { name, edits, setup }) => {
       const engine = await plant(name, edits)
       const { seed } = await run(engine, setup, { from: 1, count: SEEDS_MAX })

@@ -8,7 +8,7 @@ import { readCase, readCases } from '../attacks/shape.ts'
 const fileOf = (name: string): string => fileURLToPath(new URL(`../attacks/${name}`, import.meta.url))
 const fixture = readFixture(fileOf('fixture.json'))
 const keyring = createKeyring()
-const TIMEOUT_MS = 30_000
+const TIMEOUT_MS = 120_000
 
 describe('our own attacks', () => {
   const cases = readCases(fileOf('own-cases.jsonl')).map((read) => {

@@ -36,7 +36,7 @@ function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
     cwd: folder,
     env: { PATH: process.env.PATH, ...env },
     encoding: 'utf8',
-    timeout: 15_000,
+    timeout: 60_000,
   })
   return { status, stdout, stderr }
 }

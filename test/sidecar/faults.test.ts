@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type Harness, startHarness, until } from './support/harness.ts'
+import { type Harness, PROMPT_MS, startHarness, until } from './support/harness.ts'
 import { ecKeys, proof, thumbprint } from './support/issuer.ts'
 import { tuples } from './support/pdp.ts'
 import { field, sendRaw } from './support/raw-http.ts'
@@ -31,13 +31,13 @@ describe('when the PDP', () => {
   })
 
   test('hangs, 200 requests at once are each 503 within the deadline', async () => {
-    const { send, pdp, upstream, issuer } = await start()
+    const { send, pdp, upstream, issuer } = await start({ limits: { pdpTimeoutMs: 500 } })
     pdp.script = () => null
     const token = await issuer.token()
     const startedMs = performance.now()
     const answers = await Promise.all(Array.from({ length: 200 }, () => send('GET /invoices/1', { token })))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
-    expect(performance.now() - startedMs).toBeLessThan(1_500)
+    expect(performance.now() - startedMs).toBeLessThan(PROMPT_MS)
     expect(upstream.reached).toEqual([])
   })
 })
@@ -93,7 +93,7 @@ describe('when the client', () => {
 
   test('is slow with its header section, it is 408', async () => {
     const { port } = await start({ limits: { headersTimeoutMs: 200 } })
-    expect((await sendRaw(port, 'GET /public/x HTTP/1.1\r\nHost: app', { timeoutMs: 5_000 })).status).toBe(408)
+    expect((await sendRaw(port, 'GET /public/x HTTP/1.1\r\nHost: app')).status).toBe(408)
   })
 
   test('does not read, the upstream is not read either', async () => {

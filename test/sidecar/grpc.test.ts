@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { makeCertificate } from '../../sidecar/injector/certificate.ts'
 import { NO_MATERIAL } from '../../sidecar/material.ts'
 import { callList, callUnary, type GrpcService, METHODS, startGrpcService } from './support/grpc.ts'
-import { type Harness, startHarness, until } from './support/harness.ts'
+import { type Harness, PROMPT_MS, startHarness, until } from './support/harness.ts'
 import { ask, openSession } from './support/http2-client.ts'
 import { tuples } from './support/pdp.ts'
 import { field } from './support/raw-http.ts'
@@ -118,9 +118,10 @@ describe('a gRPC call', () => {
 
   test('has its deadline told to the service, and is cancelled there when it has passed', async () => {
     service.onGet = () => undefined
-    const { error } = await callUnary(client, await metadataFor('1'), { deadline: Date.now() + 300 })
+    const { error } = await callUnary(client, await metadataFor('1'), { deadline: Date.now() + 1_500 })
     expect(error?.code).toBe(status.DEADLINE_EXCEEDED)
-    expect(Number(service.seen[0]?.deadline)).toBeLessThan(Date.now() + 300)
+    // It travels as a duration, so the time on the way is added to it.
+    expect(Number(service.seen[0]?.deadline)).toBeLessThan(Date.now() + 1_500)
     await until(() => service.seen[0]?.cancelled === true)
   })
 
@@ -220,7 +221,7 @@ describe('a refused gRPC call', () => {
 })
 
 describe('a gRPC call that lasts', () => {
-  test('ends within a second of the revocation, with the status and the reason', async () => {
+  test('ends at once when the permission is revoked, with the status and the reason', async () => {
     await start()
     service.onList = (call) => void call.write('first')
     const { messages, ended } = callList(client, await metadataFor('1'))
@@ -233,7 +234,7 @@ describe('a gRPC call that lasts', () => {
       status.PERMISSION_DENIED,
       ['permission_denied'],
     ])
-    expect(performance.now() - revokedMs).toBeLessThan(1_000)
+    expect(performance.now() - revokedMs).toBeLessThan(PROMPT_MS)
     expect(messages).toEqual(['first'])
     await until(() => service.seen[0]?.cancelled === true)
   })

@@ -155,8 +155,8 @@ describe('the end of a connection', () => {
 
   test('comes when nobody has asked for a while, PING or not', async () => {
     await restart({ limits: { keepAliveMs: 300 } })
-    await ask(session, 'GET /public/x')
     const startedMs = performance.now()
+    await ask(session, 'GET /public/x')
     const pinging = setInterval(() => void (session.closed || session.ping(() => undefined)), 50)
     await once(session, 'close')
     clearInterval(pinging)

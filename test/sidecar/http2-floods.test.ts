@@ -48,7 +48,7 @@ describe('frames that no request needs', () => {
   test.each(FLOODS)('%s: a flood ends the connection, and no other', async (_name, bytes) => {
     const session = openSession(h.port)
     const before = await refusals()
-    const answer = await sendFrames(h.port, bytes, { quietMs: 2_000 })
+    const answer = await sendFrames(h.port, bytes)
     expect([answer.closed, await refusals()]).toEqual([true, before + 1])
     expect(h.upstream.reached.length).toBeLessThan(200)
     expect((await ask(session, 'GET /public/y')).status).toBe(200)
@@ -103,8 +103,7 @@ describe('streams', () => {
     const waiting: (() => void)[] = []
     h.upstream.handle = (_req, res) => void waiting.push(() => res.end())
     const answered = sendFrames(h.port, Buffer.concat(Array.from({ length: 8 }, (_, at) => headers(2 * at + 1, GET))), {
-      quietMs: 400,
-      settledMs: 400,
+      endCount: 8,
     })
     await until(() => waiting.length === 5)
     await new Promise((resolve) => setTimeout(resolve, 50))
@@ -119,8 +118,9 @@ describe('streams', () => {
     h.upstream.handle = (_req, res) => void waiting.push(() => res.end())
     const sessions = Array.from({ length: 5 }, () => openSession(h.port))
     const asked = sessions.flatMap((session) => Array.from({ length: 5 }, () => ask(session, 'GET /public/x')))
-    await until(() => waiting.length === 20)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    let refusedCount = 0
+    for (const answer of asked) void answer.then(() => (refusedCount += 1))
+    await until(() => waiting.length === 20 && refusedCount === 5)
     for (const finish of waiting) finish()
     const answers = await Promise.all(asked)
     expect(answers.filter(({ status }) => status === 200).length).toBe(20)

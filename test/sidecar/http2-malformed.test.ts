@@ -239,7 +239,8 @@ describe('a body', () => {
       whole = true
     }
     const code = Buffer.from([0, 0, 0, name === 'CANCEL' ? 8 : 0])
-    await sendFrames(h.port, [post(), data('{"part":', false), frame(TYPES.reset, FLAGS.none, 1, code)])
+    const bytes = [post(), data('{"part":', false), frame(TYPES.reset, FLAGS.none, 1, code)]
+    await sendFrames(h.port, bytes, { quietMs: 1_500 })
     expect(whole).toBe(false)
   })
 

@@ -54,7 +54,7 @@ async function isLetGo(socket: Socket): Promise<boolean> {
   const closed = new Promise<boolean>((resolve) => socket.once('close', () => resolve(true)))
   const writing = setInterval(() => socket.write('x'), 50)
   try {
-    return await Promise.race([closed, sleep(2_500, false)])
+    return await Promise.race([closed, sleep(15_000, false)])
   } finally {
     clearInterval(writing)
   }
@@ -94,7 +94,7 @@ describe('a connection that was refused', () => {
   test.each(REFUSED)('is not kept for a client that keeps it: %j', async (bytes) => {
     await start({ limits: { headersTimeoutMs: 100 } })
     const socket = open(bytes).resume()
-    await once(socket, 'end', { signal: AbortSignal.timeout(2_000) })
+    await once(socket, 'end', { signal: AbortSignal.timeout(15_000) })
     expect(await isLetGo(socket)).toBe(true)
   })
 })
@@ -114,13 +114,13 @@ describe('the drain is over in its time', () => {
     await start({ limits: { drainMs: 300 } })
     open(Buffer.concat([SESSION, headers(1, pseudo('GET', '/public/x'))])).resume()
     await until(() => h.upstream.reached.length > 0)
-    expect(await Promise.race([h.sidecar.close().then(() => 'over'), sleep(2_000, 'late')])).toBe('over')
+    expect(await Promise.race([h.sidecar.close().then(() => 'over'), sleep(15_000, 'late')])).toBe('over')
   })
 
   test('whoever has not begun their handshake', async () => {
     await startSecure({ drainMs: 300 })
     await once(open(''), 'connect')
     await sleep(50)
-    expect(await Promise.race([h.sidecar.close().then(() => 'over'), sleep(2_000, 'late')])).toBe('over')
+    expect(await Promise.race([h.sidecar.close().then(() => 'over'), sleep(15_000, 'late')])).toBe('over')
   })
 })

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { type Harness, startHarness, until } from './support/harness.ts'
+import { type Harness, PROMPT_MS, startHarness, until } from './support/harness.ts'
 import { tuples } from './support/pdp.ts'
 import { sendRaw } from './support/raw-http.ts'
 import { fieldOf } from './support/upstream.ts'
@@ -129,13 +129,14 @@ describe('a WebSocket', () => {
     const exp = Math.floor(Date.now() / 1_000) + 2
     const { closed } = await opened(harness, { token: await harness.issuer.token({ exp }) })
     expect(await closed).toEqual({ code: 4401, reason: 'token_expired' })
-    expect(Math.abs(Date.now() - exp * 1_000)).toBeLessThan(900)
+    expect(Date.now()).toBeGreaterThanOrEqual(exp * 1_000)
+    expect(Date.now()).toBeLessThan(exp * 1_000 + PROMPT_MS)
   })
 
   test.each([
     ['the relation', tuples([]), { code: 4403, reason: 'permission_denied' }],
     ['the token', tuplesInactive(), { code: 4401, reason: 'token_invalid' }],
-  ])('is closed within a second when %s is revoked, in the middle of messages', async (_name, script, expected) => {
+  ])('is closed at once when %s is revoked, in the middle of messages', async (_name, script, expected) => {
     const harness = await start()
     const { socket, closed } = await opened(harness)
     const pushing = setInterval(() => harness.sockets[0]?.send(Buffer.alloc(100_000)), 2)
@@ -145,13 +146,13 @@ describe('a WebSocket', () => {
     const revokedMs = Date.now()
     harness.pdp.changed()
     expect(await closed).toEqual(expected)
-    expect(Date.now() - revokedMs).toBeLessThan(1_000)
+    expect(Date.now() - revokedMs).toBeLessThan(PROMPT_MS)
     await until(() => harness.pdp.standing() === 0)
     expect(socket.readyState).toBe(WebSocket.CLOSED)
   })
 
   test('is confirmed again after the PDP was away, and closed when it stays away', async () => {
-    const harness = await start({ limits: { unconfirmedMaxMs: 1_500 } })
+    const harness = await start({ limits: { unconfirmedMaxMs: 3_000 } })
     const { closed } = await opened(harness)
     await until(() => harness.pdp.standing() === 1)
     harness.pdp.cut()
@@ -160,7 +161,7 @@ describe('a WebSocket', () => {
     await harness.pdp.stop()
     const stoppedMs = Date.now()
     expect(await closed).toEqual({ code: 1013, reason: 'pdp_unavailable' })
-    expect(Date.now() - stoppedMs).toBeGreaterThan(1_000)
+    expect(Date.now() - stoppedMs).toBeGreaterThan(2_500)
   })
 
   test('is closed with 1001 when the sidecar drains', async () => {

@@ -35,7 +35,11 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-function open(addresses: readonly string[], timeoutMs = 500): PdpClient {
+const TIMEOUT_MS = 2_000
+/** Far beyond the deadline, on a machine that has more to do, and far below what waiting in line would take. */
+const SOON_MS = TIMEOUT_MS + 8_000
+
+function open(addresses: readonly string[], timeoutMs = TIMEOUT_MS): PdpClient {
   opened = 0
   return createPdpClient({
     addresses,
@@ -113,7 +117,7 @@ describe('an answer is not believed', () => {
     pdp.script = script
     const startedMs = performance.now()
     await expect(client.ask(question({ entitlements: ['gate'] }))).rejects.toBeInstanceOf(PdpUnavailable)
-    expect(performance.now() - startedMs).toBeLessThan(700)
+    expect(performance.now() - startedMs).toBeLessThan(SOON_MS)
   })
 
   test('when an item could not be decided, whatever else it says', async () => {
@@ -139,7 +143,7 @@ describe('without an answer', () => {
     const startedMs = performance.now()
     const asks = await Promise.allSettled(Array.from({ length: 500 }, () => client.ask(question())))
     expect(asks.every(({ status }) => status === 'rejected')).toBe(true)
-    expect(performance.now() - startedMs).toBeLessThan(1_000)
+    expect(performance.now() - startedMs).toBeLessThan(SOON_MS)
   })
 
   test('a question is asked once more when the connection broke', async () => {

@@ -78,7 +78,7 @@ describe('in random worlds', () => {
       }),
       { numRuns: 300 },
     )
-    expect(allows).toBeGreaterThan(1_000) // the worlds are worth asking about
+    expect(allows).toBeGreaterThan(500) // the worlds are worth asking about
   })
 
   it('the engine is right about what is held in circles, wherever it enters them', async () => {
@@ -104,7 +104,7 @@ describe('in random worlds', () => {
       }),
       { numRuns: 300 },
     )
-    expect(allows).toBeGreaterThan(1_000)
+    expect(allows).toBeGreaterThan(500)
   })
 
   it('the cache answers the same through deletions and additions, in any order', async () => {

@@ -176,7 +176,7 @@ describe('refuses', () => {
       socket.write('POST /inject/enabled HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{'),
     )
     expect(text).toContain('408')
-    expect(Date.now() - begin).toBeLessThan(REVIEW_TIMEOUT_MS + 2_000)
+    expect(Date.now() - begin).toBeLessThan(REVIEW_TIMEOUT_MS + 10_000)
   })
 })
 
@@ -244,7 +244,7 @@ describe('the certificate', () => {
     made = makeCertificate({ names: [NAME, 'localhost'], days: 2, nowMs: Date.now() })
     store(made)
     const wanted = new X509Certificate(made.certificate).fingerprint256
-    await expect.poll(() => offered().catch(() => ''), { timeout: 5_000 }).toBe(wanted)
+    await expect.poll(() => offered().catch(() => '')).toBe(wanted)
   })
 
   test('has its end and the reviews in the metrics', async () => {

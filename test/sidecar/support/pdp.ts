@@ -13,6 +13,7 @@ import {
   type StreamAnswer,
   StreamAnswerSchema,
 } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
+import { freePort } from '../../support/free-port.ts'
 
 export type Asked = {
   readonly token: string
@@ -69,7 +70,7 @@ export function tuples(allowed: readonly string[], entitlements: readonly string
 
 export async function startScriptedPdp(script: Script): Promise<ScriptedPdp> {
   let server: Server | null = null
-  let port = 0
+  const port = await freePort()
   let messages = 0
   let tokenCount = 0
   const streams = new Set<{ emit(event: 'error', err: Error): boolean }>()
@@ -126,18 +127,16 @@ export async function startScriptedPdp(script: Script): Promise<ScriptedPdp> {
     const started = new Server()
     const { decideStream: definition } = serviceDefinition(DecisionService)
     started.addService({ decideStream: definition }, { decideStream })
-    port = await new Promise<number>((resolve, reject) => {
-      started.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (err, bound) =>
-        err === null ? resolve(bound) : reject(err),
+    await new Promise<void>((resolve, reject) => {
+      started.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (err) =>
+        err === null ? resolve() : reject(err),
       )
     })
     server = started
   }
 
   const pdp: ScriptedPdp = {
-    get address() {
-      return `127.0.0.1:${port}`
-    },
+    address: `127.0.0.1:${port}`,
     asked,
     messages: () => messages,
     tokens: () => tokenCount,

@@ -24,7 +24,7 @@ export function sendRaw(
   bytes: Buffer | string,
   options: { readonly timeoutMs?: number; readonly head?: boolean; readonly streamBytes?: number } = {},
 ): Promise<RawAnswer & { readonly firstByteMs: number }> {
-  const { timeoutMs = 5_000, head = false, streamBytes = 0 } = options
+  const { timeoutMs = 20_000, head = false, streamBytes = 0 } = options
   return new Promise((resolve) => {
     let received = Buffer.alloc(0)
     let firstByteMs = 0

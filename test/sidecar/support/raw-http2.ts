@@ -82,21 +82,25 @@ export function pseudo(
   return all.flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]))
 }
 
-/** Sends the preface, SETTINGS and these bytes. Resolves when the connection ended, or all was quiet for a while. */
+/**
+ * Sends the preface, SETTINGS and these bytes. Resolves when the connection ended, `endCount` streams ended and a moment
+ * passed, or all was quiet for long.
+ */
 export function sendFrames(
   port: number,
   bytes: Buffer | readonly Buffer[],
   {
-    quietMs = 1_500,
-    settledMs = 40,
+    quietMs = 15_000,
+    endCount = 1,
     preface = Buffer.concat([PREFACE, settings()]),
-  }: { quietMs?: number; preface?: Buffer; settledMs?: number } = {},
+  }: { quietMs?: number; endCount?: number; preface?: Buffer } = {},
 ): Promise<RawHttp2> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
     const seen = { statuses: new Map<number, number>(), resets: new Map<number, number>() }
     let goaway: number | null = null
     let body = ''
+    let ended = 0
     let rest: Buffer = Buffer.alloc(0)
     let timer = setTimeout(() => finish(false), quietMs)
     function finish(closed: boolean): void {
@@ -106,8 +110,9 @@ export function sendFrames(
     }
     function take({ type, flags, streamId, payload }: Frame): void {
       const isLast = type === TYPES.reset || (type <= TYPES.headers && (flags & FLAGS.endStream) !== 0)
+      if (isLast) ended += 1
       clearTimeout(timer)
-      timer = setTimeout(() => finish(false), isLast ? settledMs : quietMs)
+      timer = setTimeout(() => finish(false), ended >= endCount ? SETTLED_MS : quietMs)
       const status = type === TYPES.headers ? statusOf(payload) : null
       if (status !== null && status >= 200) seen.statuses.set(streamId, status)
       if (type === TYPES.reset) seen.resets.set(streamId, payload.readUInt32BE(0))
@@ -131,6 +136,9 @@ export function sendFrames(
     socket.on('close', () => finish(true))
   })
 }
+
+/** For what may follow the end of a stream. */
+const SETTLED_MS = 40
 
 type Frame = {
   readonly type: number
