@@ -220,7 +220,7 @@ describe('check and explain', () => {
     [
       'nobody there',
       ['-', 'viewer', 'invoice:1'],
-      { PORTCULLIS_URL: 'http://127.0.0.1:59999' },
+      { PORTCULLIS_URL: 'http://127.0.0.1:19999' },
       /cannot be reached: .*ECONNREFUSED/,
     ],
     ['a URL that is none', ['-', 'viewer', 'invoice:1'], { PORTCULLIS_URL: 'pdp' }, /must be an origin/],

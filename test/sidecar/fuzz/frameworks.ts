@@ -11,6 +11,7 @@ import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
 import Koa from 'koa'
+import { freePort } from '../../support/free-port.ts'
 
 export type Framework = { readonly name: string; readonly origin: string; close(): Promise<void> }
 export const HANDLER = 'x-handler'
@@ -105,10 +106,7 @@ const nginxPath = (): string | null =>
 /** nginx decodes, merges slashes and resolves dots before it looks for a location. */
 async function startNginx(paths: readonly string[]): Promise<Framework> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-nginx-'))
-  const probe = createServer()
-  const origin = await originOf(probe)
-  await closeServer(probe)
-  const port = Number(new URL(origin).port)
+  const port = await freePort()
   const locations = paths.map((path) => {
     const pattern = path
       .replace(/\./g, '\\.')
@@ -127,7 +125,7 @@ location / { add_header ${HANDLER} ${NONE} always; return 204; } } }`
   await reachable(port)
   return {
     name: 'nginx',
-    origin,
+    origin: `http://127.0.0.1:${port}`,
     close: () =>
       new Promise((resolve) => {
         child.once('exit', () => {
@@ -140,7 +138,7 @@ location / { add_header ${HANDLER} ${NONE} always; return 204; } } }`
 }
 
 async function reachable(port: number): Promise<void> {
-  for (let tries = 0; tries < 100; tries += 1) {
+  for (let tries = 0; tries < 400; tries += 1) {
     const open = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
       socket.once('connect', () => socket.destroy())
