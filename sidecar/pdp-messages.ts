@@ -1,6 +1,7 @@
 /** The messages of a stream to the PDP as bytes: questions written, and of answers read what a decision here depends on. */
 import { fromBinary } from '@bufbuild/protobuf'
 import { BinaryReader, type BinaryWriter } from '@bufbuild/protobuf/wire'
+import { createMessageWriter, readFields } from '../pdp/process/wire.ts'
 import {
   ANSWER,
   ANSWERS,
@@ -12,8 +13,7 @@ import {
   RESULT,
   SUBJECT,
   TOKEN,
-} from '../pdp/process/decision-tags.ts'
-import { createMessageWriter, readFields } from '../pdp/process/wire.ts'
+} from '../proto/decision-tags.ts'
 import { EntitlementResultSchema } from '../proto/gen/portcullis/v1/decision_pb.ts'
 import type { PermissionQuestion } from './pdp-question.ts'
 

@@ -1,13 +1,5 @@
 /** Protocol Buffers read and written byte by byte, for the messages of which there are the most: building generated ones costs more. */
-import type { DescField } from '@bufbuild/protobuf'
-import { type BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
-
-/** What precedes the bytes of a field. */
-export const tagOf = ({ number }: DescField, type: WireType): number => ((number << 3) | type) >>> 0
-/** Of texts, messages and packed lists. */
-export const longTag = (field: DescField): number => tagOf(field, WireType.LengthDelimited)
-/** Of numbers and booleans. */
-export const shortTag = (field: DescField): number => tagOf(field, WireType.Varint)
+import { type BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire'
 
 /** For field numbers of up to 25 bits. */
 const TAG_BYTES_MAX = 4

@@ -1,9 +1,9 @@
 /** Answers as bytes of the protocol, written straight from what was decided: building messages first costs more than deciding. */
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { BinaryWriter } from '@bufbuild/protobuf/wire'
+import { ANSWER, ANSWERS, DECISION, ENTRY, RESULT, SUBJECT } from '../../proto/decision-tags.ts'
 import { EntitlementResultSchema, ReasonSchema, ReasonStepSchema } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { EntitlementResult, PermissionResult, Reason, ReasonStep, Subject } from '../pdp.ts'
-import { ANSWER, ANSWERS, DECISION, ENTRY, RESULT, SUBJECT } from '../process/decision-tags.ts'
 import { createMessageWriter } from '../process/wire.ts'
 import type { JsonObject, JsonValue } from '../store/contracts.ts'
 import type { Answer } from './questions.ts'

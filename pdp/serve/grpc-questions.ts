@@ -3,8 +3,8 @@
  * many that live for ever, V8 takes these for such too: each would wait for a full garbage collection.
  */
 import { BinaryReader } from '@bufbuild/protobuf/wire'
+import { CHECK, QUESTION, REQUEST, TOKEN } from '../../proto/decision-tags.ts'
 import type { PermissionCheck } from '../pdp.ts'
-import { CHECK, QUESTION, REQUEST, TOKEN } from '../process/decision-tags.ts'
 import { endOf, readFields, requireAt } from '../process/wire.ts'
 
 export type TokenHandle = { readonly handle: number; readonly token: string }

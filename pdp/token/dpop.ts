@@ -1,6 +1,6 @@
 /** Verifies DPoP proofs at a resource server, in the order of RFC 9449 section 4.3. */
 import { hash } from 'node:crypto'
-import { type AlgorithmName, isAlgorithm, verifySignature } from './algorithms.ts'
+import { type AlgorithmName, isAlgorithm, verifySignatureAside } from './algorithms.ts'
 import type { AccessClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
 import { hasType, type Jws, members, parseJws } from './jws.ts'
@@ -47,7 +47,7 @@ export function createProofVerifier(options: ProofVerifierOptions): ProofVerifie
   return async function verifyProof(request, claims): Promise<void> {
     const proof = parseProof(request.proofs)
     const key = keyOf(proof)
-    if (!verifySignature(key.algorithm, key.jwk.publicKey, proof.signed))
+    if (!(await verifySignatureAside(key.algorithm, key.jwk.publicKey, proof.signed)))
       throw invalid('the signature is not by header jwk')
     checkBinding(proof, request, claims)
     // Section 4.3 (10).

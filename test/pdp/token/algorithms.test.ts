@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { type AlgorithmName, verifySignature } from '../../../pdp/token/algorithms.ts'
+import { type AlgorithmName, verifySignature, verifySignatureAside } from '../../../pdp/token/algorithms.ts'
 
 const CURVES = [
   ['ES256', 'P-256', 'sha256', 64],
@@ -13,6 +13,8 @@ describe.each(CURVES)('verifySignature with %s', (name, namedCurve, digest, byte
   const input = Buffer.from('header.payload')
   const make = (key: KeyObject = privateKey): Buffer => sign(digest, input, { key, dsaEncoding: 'ieee-p1363' })
   const verifies = (signature: Buffer): boolean => verifySignature(name, publicKey, { input, signature })
+  const verifiesAside = (signature: Buffer): Promise<boolean> =>
+    verifySignatureAside(name, publicKey, { input, signature })
 
   it('takes what was signed, whatever zeros and high bits its two numbers begin with', { timeout: 60_000 }, () => {
     const beginnings = new Set<string>()
@@ -41,8 +43,18 @@ describe.each(CURVES)('verifySignature with %s', (name, namedCurve, digest, byte
     ['nothing', () => Buffer.alloc(0)],
     ['the other encoding', () => sign(digest, input, privateKey)],
     ['another key', () => make(generateKeyPairSync('ec', { namedCurve }).privateKey)],
-  ])('refuses a signature of %s', (_what, signature) => {
+  ])('refuses a signature of %s', async (_what, signature) => {
     expect(verifies(signature())).toBe(false)
+    expect(await verifiesAside(signature())).toBe(false)
+  })
+
+  it('takes a good one aside as well, but not by a key of another kind', async () => {
+    expect(await verifiesAside(make())).toBe(true)
+    const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey
+    for (const other of ['ES256', 'ES384', 'ES512', 'EdDSA', 'RS256'] as const) {
+      const key = other === name ? rsa : publicKey
+      expect(await verifySignatureAside(other, key, { input, signature: make() })).toBe(false)
+    }
   })
 
   it('agrees with Node about signatures with one bit changed', () => {

@@ -1,4 +1,5 @@
 /** What precedes each field of the messages of `DecideStream`, for those who write and read them byte by byte. */
+import type { DescField } from '@bufbuild/protobuf'
 import { WireType } from '@bufbuild/protobuf/wire'
 import {
   DecideResponseSchema,
@@ -10,8 +11,13 @@ import {
   StreamQuestionSchema,
   SubjectSchema,
   TokenHandleSchema,
-} from '../../proto/gen/portcullis/v1/decision_pb.ts'
-import { longTag, shortTag, tagOf } from './wire.ts'
+} from './gen/portcullis/v1/decision_pb.ts'
+
+const tagOf = ({ number }: DescField, type: WireType): number => ((number << 3) | type) >>> 0
+/** Of texts, messages and packed lists. */
+const longTag = (field: DescField): number => tagOf(field, WireType.LengthDelimited)
+/** Of numbers and booleans. */
+const shortTag = (field: DescField): number => tagOf(field, WireType.Varint)
 
 const { field: ofRequest } = DecideStreamRequestSchema
 const { field: ofToken } = TokenHandleSchema
