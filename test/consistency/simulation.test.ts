@@ -25,10 +25,10 @@ async function run(engine: Engine, setup: Setup, seeds: { from: number; count: n
 describe('the freshness protocol', () => {
   it.each<[string, number, Setup]>([
     ['with everything in memory', 1_000, {}],
-    ['with a log trimmed all the time and few rows kept', 2_000, { trim: 0.03, cacheBytesMax: 20_000 }],
-    ['with lost connections and short answers', 2_500, { lost: 0.1, trim: 0.01, entriesMax: 6, cacheBytesMax: 8_000 }],
+    ['with a log trimmed all the time and few rows kept', 1_500, { trim: 0.03, cacheBytesMax: 20_000 }],
+    ['with lost connections and short answers', 2_000, { lost: 0.1, trim: 0.01, entriesMax: 6, cacheBytesMax: 8_000 }],
     ['with a cache of a few rows', 1_500, { cacheBytesMax: 2_500, triesMax: 4 }],
-    ['with history lost in failovers', 2_500, { failOver: 0.02, trim: 0.01 }],
+    ['with history lost in failovers', 2_000, { failOver: 0.02, trim: 0.01 }],
     ['with the organization tree in motion', 1_000, { focus: 'tree', cacheBytesMax: 8_000 }],
     ['with groups that change and expire', 1_000, { focus: 'groups', cacheBytesMax: 3_000 }],
   ])('answers right in every schedule %s', { timeout: TIMEOUT_MS }, async (_, count, setup) => {
