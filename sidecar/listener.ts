@@ -40,6 +40,8 @@ export type ListenerOptions = {
 }
 
 const CHECK_MS = 1_000
+/** Of silence, after which the system asks the other end whether it is still there. */
+const PROBE_AFTER_MS = 30_000
 /** For a client that was refused to read why and to end its side, too. */
 const LINGER_MS = 1_000
 
@@ -59,6 +61,9 @@ export function createListener(options: ListenerOptions): Listener {
     // Judged in inbound.ts, which answers with a problem document.
     requireHostHeader: false,
     shouldUpgradeCallback: mayUpgrade,
+    // A client that vanished without a word is noticed, although nobody writes to it.
+    keepAlive: true,
+    keepAliveInitialDelay: PROBE_AFTER_MS,
   })
   // Node drops fields past a count of its own without a word; inbound.ts refuses them instead, and the bytes are bounded.
   server.maxHeadersCount = 0

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
@@ -122,5 +123,30 @@ describe('the drain is over in its time', () => {
     await once(open(''), 'connect')
     await sleep(50)
     expect(await Promise.race([h.sidecar.close().then(() => 'over'), sleep(15_000, 'late')])).toBe('over')
+  })
+})
+
+describe('a client that may vanish without a word', () => {
+  /** Does the system count the time until it asks the other end (proc(5): `tr` of 02)? Null: it does not say. */
+  function isProbed(localPort = 0, remotePort = 0): boolean | null {
+    const hex = (port: number): string => `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+    if (!existsSync('/proc/net/tcp')) return null
+    const rows = readFileSync('/proc/net/tcp', 'utf8').split('\n')
+    const columns = rows.map((row) => row.trim().split(/\s+/))
+    const found = columns.find(
+      ([, local, remote]) => local?.endsWith(hex(localPort)) && remote?.endsWith(hex(remotePort)),
+    )
+    return found === undefined ? null : (found[5] ?? '').startsWith('02:')
+  }
+
+  test.each([
+    ['plain', () => start({})],
+    ['TLS', () => startSecure({})],
+  ])('is asked whether it is still there: %s', async (_name, begin) => {
+    await begin()
+    const socket = open('').setKeepAlive(true, 30_000)
+    await once(socket, 'connect')
+    // Only where the system tells of our own end can it be asked about the other.
+    if (isProbed(socket.localPort, h.port) === true) await until(() => isProbed(h.port, socket.localPort) === true)
   })
 })
