@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { isObject, type JsonObject, listAt, objectAt } from '../../sidecar/injector/json.ts'
 import { parsePod } from '../../sidecar/injector/pod.ts'
-import { type Cluster, installWords, NAMESPACE, startCluster } from './cluster.ts'
+import { type Cluster, installWords, NAMESPACE, startCluster, until } from './cluster.ts'
 import type { KubeAnswer } from './kube-client.ts'
 
 const ASKING = { 'portcullis.dev/ports': 'http', 'portcullis.dev/routes': 'invoices-routes' }
@@ -256,8 +256,10 @@ describe('is refused by the injector', () => {
 describe('a stored Pod', () => {
   test('cannot get another image into its gate, and keeps its labels changeable (K8S-015)', async () => {
     const name = nameOf(await stored('invoices', pod()))
-    const image = (value: string): Promise<KubeAnswer> =>
-      patch('invoices', name, [{ op: 'replace', path: '/spec/initContainers/0/image', value }])
+    const image = (value: string, query = ''): Promise<KubeAnswer> =>
+      patch('invoices', `${name}${query}`, [{ op: 'replace', path: '/spec/initContainers/0/image', value }])
+    // The API server takes up policies after a moment; until then this one is only tried.
+    await until(async () => (await image('portcullis-sidecar:0.0.1', '?dryRun=All')).status !== 200)
     expect(message(await image('portcullis-sidecar:0.0.1'))).toContain('stays what it was')
     const answer = await image('evil/gate:1')
     expect(answer).toMatchObject({ status: 422 })
