@@ -13,29 +13,13 @@ import {
   StreamAnswerSchema,
   SubjectSchema,
 } from '../../proto/gen/portcullis/v1/decision_pb.ts'
-import { decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from '../../sidecar/pdp-messages.ts'
-
-const text = fc.string({ unit: 'binary', maxLength: 200 }).map((s) => s.toWellFormed())
-const number = fc.integer({ min: 0, max: 2 ** 32 - 1 })
-const questions: fc.Arbitrary<Questions> = fc.record({
-  tokens: fc.array(fc.record({ handle: number, token: text }), { maxLength: 3 }),
-  questions: fc.array(
-    fc.record({
-      id: number,
-      handle: number,
-      permissions: fc.array(fc.record({ relation: text, resource: text }), { maxLength: 3 }),
-      entitlements: fc.array(text, { maxLength: 3 }),
-      standing: fc.boolean(),
-    }),
-    { maxLength: 4 },
-  ),
-  cancel: fc.array(number, { maxLength: 4 }),
-})
+import { decodeAnswers, encodeQuestions, type StreamAnswer } from '../../sidecar/pdp-messages.ts'
+import { anyNumber, anyStreamRequest, anyText } from '../support/stream-requests.ts'
 
 describe('questions', () => {
   test('are read by the generated code and by the PDP as they were asked', () => {
     fc.assert(
-      fc.property(questions, (asked) => {
+      fc.property(anyStreamRequest, (asked) => {
         const bytes = encodeQuestions(asked)
         expect(decodeStreamRequest(bytes)).toEqual(asked)
         const read = fromBinary(DecideStreamRequestSchema, bytes)
@@ -67,14 +51,14 @@ describe('questions', () => {
 
 const decision = fc.record({
   active: fc.boolean(),
-  subject: fc.option(fc.record({ type: text, id: text }), { nil: undefined }),
-  organization: text,
+  subject: fc.option(fc.record({ type: anyText, id: anyText }), { nil: undefined }),
+  organization: anyText,
   permissions: fc.array(
-    fc.record({ relation: text, resource: text, allowed: fc.boolean(), error: text, reasonCode: text }),
+    fc.record({ relation: anyText, resource: anyText, allowed: fc.boolean(), error: anyText, reasonCode: anyText }),
     { maxLength: 3 },
   ),
   entitlements: fc.dictionary(
-    text,
+    anyText,
     fc.option(
       fc.oneof(
         fc.record({ enabled: fc.jsonValue() }),
@@ -84,17 +68,17 @@ const decision = fc.record({
     ),
     { maxKeys: 3 },
   ),
-  decisionId: text,
-  revision: text,
+  decisionId: anyText,
+  revision: anyText,
   validUntilMs: fc.double({ noNaN: true }),
-  acr: text,
-  authTime: number,
+  acr: anyText,
+  authTime: anyNumber,
 })
 const answer = fc.record({
-  id: number,
+  id: anyNumber,
   outcome: fc.oneof(
     decision.map((value) => ({ case: 'decision' as const, value })),
-    text.map((value) => ({ case: 'error' as const, value })),
+    anyText.map((value) => ({ case: 'error' as const, value })),
     fc.constant({ case: undefined }),
   ),
 })

@@ -5,23 +5,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeStreamRequest, type StreamRequest } from '../../../pdp/serve/grpc-questions.ts'
 import { DecideStreamRequestSchema, StreamQuestionSchema } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
+import { anyStreamRequest } from '../../support/stream-requests.ts'
 
-const text = fc.string({ unit: 'binary', maxLength: 200 }).map((s) => s.toWellFormed())
-const number = fc.integer({ min: 0, max: 2 ** 32 - 1 })
-const request = fc.record({
-  tokens: fc.array(fc.record({ handle: number, token: text }), { maxLength: 3 }),
-  questions: fc.array(
-    fc.record({
-      id: number,
-      handle: number,
-      permissions: fc.array(fc.record({ relation: text, resource: text }), { maxLength: 3 }),
-      entitlements: fc.array(text, { maxLength: 3 }),
-      standing: fc.boolean(),
-    }),
-    { maxLength: 4 },
-  ),
-  cancel: fc.array(number, { maxLength: 4 }),
-})
 const encode = (of: StreamRequest): Uint8Array =>
   toBinary(DecideStreamRequestSchema, create(DecideStreamRequestSchema, structuredClone(of) as object))
 
@@ -62,7 +47,7 @@ const QUESTION = encode({
 describe('a request of a stream', () => {
   it('is read as the generated code writes it', () => {
     fc.assert(
-      fc.property(request, (of) => {
+      fc.property(anyStreamRequest, (of) => {
         expect(decodeStreamRequest(encode(of))).toEqual(of)
       }),
     )
@@ -70,7 +55,7 @@ describe('a request of a stream', () => {
 
   it('is refused wherever it is cut off, unless what is left is a request', () => {
     fc.assert(
-      fc.property(request, fc.nat(), (of, cut) => {
+      fc.property(anyStreamRequest, fc.nat(), (of, cut) => {
         const bytes = encode(of)
         const part = bytes.subarray(0, cut % (bytes.length + 1))
         expect(ours(part)).toEqual(generated(part))
