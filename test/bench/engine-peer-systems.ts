@@ -1,9 +1,9 @@
 /** OpenFGA, SpiceDB and this PDP on one PostgreSQL, each a process of its own, with the same model, tuples and questions. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import openfga from '@openfga/syntax-transformer'
 import { Pool } from 'undici'
+import { freePort } from '../support/free-port.ts'
 import { clientToken } from '../support/sign-in.ts'
 import type { Grants, Question } from './engine-data.ts'
 
@@ -278,15 +278,4 @@ async function finished(binary: string, words: readonly string[]): Promise<void>
   })
   const status = await new Promise((resolve) => child.once('exit', resolve))
   if (status !== 0) throw new Error(`${binary} ${words[0]} ended with ${status}: ${said}`)
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address()
-      probe.close(() => resolve(typeof address === 'object' ? (address?.port ?? 0) : 0))
-    })
-  })
 }

@@ -1,10 +1,11 @@
 /** nginx for the sidecar benchmark: the upstream of everybody, and its own gate (`auth_request`) asking the same PDP. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from '../sidecar/support/harness.ts'
+import { freePort } from '../support/free-port.ts'
 
 export type Nginx = { readonly port: number; stop(): Promise<void> }
 
@@ -56,15 +57,6 @@ http { access_log off; keepalive_requests 1000000000; client_max_body_size 0; ${
         child.kill('SIGQUIT')
       }),
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as AddressInfo
-      probe.close(() => resolve(port))
-    })
-  })
 }
 
 function isOpen(port: number): Promise<boolean> {

@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { makeCertificate } from '../../sidecar/injector/certificate.ts'
+import { freePort } from '../support/free-port.ts'
 import type { Binaries } from './binaries.ts'
 import { type KubeClient, kubeClient } from './kube-client.ts'
 
@@ -125,14 +125,4 @@ async function stop(child: ChildProcess): Promise<void> {
   const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
   await ended
   clearTimeout(timer)
-}
-
-export function freePort(): Promise<number> {
-  const { promise, resolve } = Promise.withResolvers<number>()
-  const probe = createServer()
-  probe.listen(0, LOOPBACK, () => {
-    const address = probe.address()
-    probe.close(() => resolve(address === null || typeof address === 'string' ? 0 : address.port))
-  })
-  return promise
 }

@@ -10,7 +10,9 @@ let next = (process.pid * 97) % COUNT
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < COUNT; tries += 1) {
     next = (next + 1) % COUNT
-    if (await isFree(FIRST + next)) return FIRST + next
+    // Others may ask for one meanwhile.
+    const port = FIRST + next
+    if (await isFree(port)) return port
   }
   throw new Error('no port is free')
 }
