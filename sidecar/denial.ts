@@ -79,7 +79,7 @@ const TOKEN_PROBLEMS: { readonly [code in TokenErrorCode]: ProblemCode } = {
   proof_invalid: 'proof_invalid',
   proof_replayed: 'proof_replayed',
   proof_nonce_required: 'proof_nonce_required',
-  proof_unverifiable: 'pdp_unavailable',
+  proof_unverifiable: 'replay_memory_unavailable',
   keys_unavailable: 'keys_unavailable',
 }
 

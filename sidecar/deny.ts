@@ -45,6 +45,7 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
   entitlement_required: { status: 403 },
   pdp_unavailable: { status: 503, retry: true },
   keys_unavailable: { status: 503, retry: true },
+  replay_memory_unavailable: { status: 503, retry: true },
   draining: { status: 503, retry: true },
   upstream_unavailable: { status: 502 },
   upstream_timeout: { status: 504 },

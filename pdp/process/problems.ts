@@ -30,6 +30,8 @@ export const PROBLEM_TITLES = {
   conflict: 'The write contradicts what is stored',
   precondition_failed: 'A precondition does not hold',
   // No answer could be had.
+  overloaded: 'There are more requests than can be answered in time',
+  replay_memory_unavailable: 'Whether a DPoP proof was used before cannot be said',
   evaluation_limit: 'The question is too expensive to decide',
   store_unavailable: 'The store cannot be reached',
   pdp_unavailable: 'No decision could be had',

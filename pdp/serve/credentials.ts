@@ -31,7 +31,8 @@ export function presentedToken(issuer: string, request: IncomingMessage): Creden
 /**
  * True when the sender proved to hold the token's key. False for a token that was sent as a bearer token, which proves
  * nothing about a bound one: the sender may be any resource server. A proof is good for one call of this.
- * Throws Refusal `proof_missing`, `proof_invalid`, `proof_replayed`, `token_invalid` or `store_unavailable`.
+ * Throws Refusal `proof_missing`, `proof_invalid`, `proof_replayed`, `token_invalid` or
+ * `replay_memory_unavailable`.
  */
 export async function provesKey(
   deps: CredentialDeps,
@@ -68,7 +69,7 @@ const PROOF_REFUSALS: { readonly [code in TokenErrorCode]?: RefusalCode } = {
 function refusedProof(issuer: string, err: TokenError): Error {
   if (err.code === 'token_invalid') return invalidToken(issuer, 'dpop', err.message)
   if (err.code === 'proof_unverifiable') {
-    return new Refusal('store_unavailable', 'proofs cannot be checked right now', { cause: err })
+    return new Refusal('replay_memory_unavailable', 'proofs cannot be checked right now', { cause: err })
   }
   const code = PROOF_REFUSALS[err.code]
   if (code === undefined) return err

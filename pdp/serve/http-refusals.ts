@@ -9,6 +9,8 @@ import { asRefusal, Refusal, type RefusalCode, STATUS } from './status.ts'
 
 const MISTAKES_MAX = 100
 const RETRY_AFTER_S = '1'
+/** RFC 9110 section 10.2.3, RFC 6585 section 4: these say when to try again. */
+const RETRIED: ReadonlySet<number> = new Set([STATUS.store_unavailable.http, STATUS.overloaded.http])
 
 type SchemaError = {
   readonly instancePath: string
@@ -110,7 +112,7 @@ function presentMistake({ place, message }: Mistake): { [member: string]: string
 export function sendRefusal(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): FastifyReply {
   const status = STATUS[refusal.code]
   for (const [name, value] of Object.entries(refusal.headers)) reply.header(name, value)
-  if (status.http === STATUS.store_unavailable.http) reply.header('retry-after', RETRY_AFTER_S)
+  if (RETRIED.has(status.http)) reply.header('retry-after', RETRY_AFTER_S)
   return reply
     .code(status.http)
     .header('x-request-id', request.id)

@@ -1,5 +1,6 @@
 /** Shares entitlement values through Redis, which is trusted with nothing but their absence. */
 import { deriveKey } from '../identity/sealing.ts'
+import { REDIS_OPTIONS } from '../token/redis-options.ts'
 import { openValue, type SharedCache, type StatedValue, sealValue, slotName } from './shared-cache.ts'
 
 /** What a question waits for Redis at most. */
@@ -27,11 +28,8 @@ export async function redisSharedCache(options: {
   // Loaded only where it is used: decisions are slower in a process that has loaded the driver.
   const { Redis } = await import('ioredis')
   const redis = new Redis(options.url, {
+    ...REDIS_OPTIONS,
     enableOfflineQueue: false,
-    connectTimeout: 2_000,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-    retryStrategy: (tries: number) => Math.min(tries * 100, 5_000),
   })
   redis.on('error', report)
   let restUntilMs = Number.NEGATIVE_INFINITY

@@ -1,4 +1,5 @@
 /** Remembers used DPoP proofs in Redis, for all replicas together. */
+import { REDIS_OPTIONS } from './redis-options.ts'
 import type { ReplayMemory } from './replay.ts'
 
 export type RedisReplayMemory = ReplayMemory & { close(): void }
@@ -17,13 +18,8 @@ export async function redisReplayMemory(options: {
   // Loaded only where it is used: memory counts once per pod.
   const { Redis } = await import('ioredis')
   const redis = new Redis(options.url, {
-    enableOfflineQueue: true,
-    connectTimeout: 2_000,
+    ...REDIS_OPTIONS,
     commandTimeout: options.timeoutMs ?? TIMEOUT_MS,
-    // A command that was sent before the connection broke may have been done: sent again, it would call a first use a replay.
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-    retryStrategy: (tries: number) => Math.min(tries * 50, 1_000),
   })
   redis.on('error', options.onError)
 

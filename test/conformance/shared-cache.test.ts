@@ -9,6 +9,7 @@ import { memoryStore } from '../../pdp/store/memory.ts'
 import { noSharedCache, type SharedCache, slotName } from '../../pdp/store/shared-cache.ts'
 import { REDIS_DEADLINE_MS, redisSharedCache } from '../../pdp/store/shared-cache-redis.ts'
 import { hasRedis, startRedis, type TestRedis } from '../sidecar/support/redis.ts'
+import { startSilentProxy } from '../support/silent-proxy.ts'
 import { gate, given } from '../support/tuples.ts'
 import { SLOT, sharedCacheSuite, VALUE } from './shared-cache-suite.ts'
 
@@ -165,6 +166,19 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     await server.start()
     await expect.poll(() => works(cache)).toBe(true)
   })
+
+  it('gives a silent connection up, also one that never began, and is used again once Redis can be reached', async () => {
+    const proxy = await startSilentProxy({ port: Number(new URL(server.url).port) })
+    const cache = await opened({ url: `redis://127.0.0.1:${proxy.port}`, deadlineMs: 1_000 })
+    proxy.silence()
+    const before = proxy.connectionsCount
+    await expect
+      .poll(async () => [(await read(cache)).size, proxy.connectionsCount > before + 1], { timeout: 30_000 })
+      .toEqual([0, true])
+    proxy.heal()
+    await expect.poll(() => works(cache), { timeout: 30_000 }).toBe(true)
+    await proxy.close()
+  }, 90_000)
 
   it('spares replicas the source, and changes no decision, whether its values are right, forged or gone', async () => {
     const store = memoryStore()

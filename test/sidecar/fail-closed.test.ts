@@ -131,7 +131,9 @@ describe.skipIf(!hasRedis())('Redis (skipped where Debian’s redis-server is no
     expect((await send('GET /invoices/1', { token: null, fields: await fields() })).status).toBe(200)
     await redis.kill()
     upstream.reached.length = 0
-    expect((await send('GET /invoices/1', { token: null, fields: await fields() })).status).toBe(503)
+    const refused = await send('GET /invoices/1', { token: null, fields: await fields() })
+    expect(refused.status).toBe(503)
+    expect(JSON.parse(refused.body)).toMatchObject({ code: 'replay_memory_unavailable' })
     expect(upstream.reached).toEqual([])
     expect((await send('GET /invoices/1')).status).toBe(200)
     await redis.start()

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { processReplayMemory, type ReplayMemory } from '../../../pdp/token/replay.ts'
 import { type RedisReplayMemory, redisReplayMemory } from '../../../pdp/token/replay-redis.ts'
 import { hasRedis, startRedis, type TestRedis } from '../../sidecar/support/redis.ts'
+import { startSilentProxy } from '../../support/silent-proxy.ts'
 
 /** What every replay memory does. `pass` lets real time go on where the memory has no other. */
 function replaySuite(name: string, open: () => Promise<{ memory: ReplayMemory; pass: (ms: number) => Promise<void> }>) {
@@ -94,4 +95,28 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
   })
+
+  test('a connection that fell silent is given up, on an old one as on one that never began, and all is well afterwards', async () => {
+    const proxy = await startSilentProxy({ port: Number(new URL(redis.url).port) })
+    const options = {
+      url: `redis://127.0.0.1:${proxy.port}`,
+      clock: Date.now,
+      onError: () => undefined,
+      timeoutMs: 200,
+    }
+    const memory = await redisReplayMemory(options)
+    memories.push(memory)
+    const remember = (key: string): Promise<boolean | null> =>
+      Promise.resolve(memory.remember(key, Date.now() + 60_000)).catch(() => null)
+    await expect.poll(() => remember(`before ${Math.random()}`), { timeout: 20_000 }).toBe(true)
+    proxy.silence()
+    const before = proxy.connectionsCount
+    // Those that are made meanwhile are accepted and silent too, and have to be given up as well.
+    await expect
+      .poll(async () => [await remember('lost'), proxy.connectionsCount > before + 1], { timeout: 30_000 })
+      .toEqual([null, true])
+    proxy.heal()
+    await expect.poll(() => remember(`after ${Math.random()}`), { timeout: 30_000 }).toBe(true)
+    await proxy.close()
+  }, 90_000)
 })
