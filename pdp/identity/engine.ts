@@ -12,6 +12,7 @@ import { requireIdToken } from './jwt-kinds.ts'
 import { createMint, type Mint } from './mint.ts'
 import { PATHS } from './paths.ts'
 import { installPolling } from './polling.ts'
+import { installProofCheck } from './proof-check.ts'
 import { createRotation } from './rotation.ts'
 import { isSlowHash, verifySecret } from './secrets.ts'
 import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './token-exchange.ts'
@@ -37,6 +38,7 @@ export function createEngine(deps: EngineDeps): Provider {
   ])
   reachInto(provider, deps, mint)
   answerFailures(provider, deps.log)
+  installProofCheck(provider)
   pages.install(provider)
   installPolling(provider, deps.clock)
   installClientDecoy(provider, deps)

@@ -2,13 +2,13 @@
 import type { Mistake } from '../errors.ts'
 import { CLIENT_SIGNING_ALGORITHMS } from '../identity/clients.ts'
 import type { JsonObject } from '../store/contracts.ts'
+import { modulusBits, RSA_BITS_MAX, RSA_BITS_MIN, RSA_EXPONENT_ENCODED } from '../token/algorithms.ts'
 import { importKey } from '../token/keys.ts'
 import { pointer } from './schemas.ts'
 
 // RFC 7518 section 6: what makes a key private, or is one.
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 const KEY_TYPES = ['RSA', 'EC', 'OKP']
-const RSA_BITS_MIN = 2_048
 const ALGORITHMS: ReadonlySet<string> = new Set(CLIENT_SIGNING_ALGORITHMS)
 
 /** `member`: where in the key; null for the key as a whole. */
@@ -37,15 +37,19 @@ function keyMistake(key: JsonObject): KeyMistake | null {
   if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) {
     return { member: 'key_ops', message: 'does not hold verify' }
   }
-  if (kty === 'RSA' && typeof key.n === 'string' && bitsOf(key.n) < RSA_BITS_MIN) {
-    return { member: 'n', message: `has ${bitsOf(key.n)} bits; ${RSA_BITS_MIN} are needed` }
-  }
+  const rsaMistake = kty === 'RSA' ? rsaKeyMistake(key) : null
+  if (rsaMistake !== null) return rsaMistake
   const usable = [...(importKey(key)?.algorithms ?? [])].some((algorithm) => ALGORITHMS.has(algorithm))
   if (usable) return null
   return { member: null, message: `is not a public key for one of ${CLIENT_SIGNING_ALGORITHMS.join(', ')}` }
 }
 
-function bitsOf(encoded: string): number {
-  const hex = Buffer.from(encoded, 'base64url').toString('hex').replace(/^0+/, '')
-  return hex === '' ? 0 : (hex.length - 1) * 4 + Number.parseInt(hex[0] ?? '0', 16).toString(2).length
+function rsaKeyMistake({ n, e }: JsonObject): KeyMistake | null {
+  const bits = typeof n === 'string' ? modulusBits(n) : RSA_BITS_MIN
+  if (bits < RSA_BITS_MIN) return { member: 'n', message: `has ${bits} bits; ${RSA_BITS_MIN} are needed` }
+  if (bits > RSA_BITS_MAX) return { member: 'n', message: `has more than ${RSA_BITS_MAX} bits` }
+  if (typeof e === 'string' && e !== RSA_EXPONENT_ENCODED) {
+    return { member: 'e', message: `is not ${RSA_EXPONENT_ENCODED}, which is 65537` }
+  }
+  return null
 }

@@ -1,5 +1,5 @@
 /** The signature algorithms that we verify (RFC 7518 section 3.1, RFC 8037), all asymmetric, with node:crypto. */
-import { constants, type KeyObject, type VerifyKeyObjectInput, verify } from 'node:crypto'
+import { constants, type JsonWebKey, type KeyObject, type VerifyKeyObjectInput, verify } from 'node:crypto'
 
 type Algorithm =
   | { readonly kty: 'RSA'; readonly hash: string; readonly padding: number; readonly saltLength?: number }
@@ -53,13 +53,45 @@ export const isAlgorithm = (name: unknown): name is AlgorithmName =>
   typeof name === 'string' && Object.hasOwn(ALGORITHMS, name)
 
 /** RFC 7518 section 3.3 and 3.5. */
-const RSA_BITS_MIN = 2048
+export const RSA_BITS_MIN = 2_048
+/** Verifying takes time with the square of the length and in proportion to that of the exponent: whoever makes a key sets our cost. */
+export const RSA_BITS_MAX = 4_096
+const RSA_EXPONENT = 65_537n
+/** The exponent in a JWK (RFC 7518 section 6.3.1.2): the shortest form is the only one. */
+export const RSA_EXPONENT_ENCODED = 'AQAB'
+const JWK_CURVES: { readonly [curve: string]: string | undefined } = {
+  prime256v1: 'P-256',
+  secp384r1: 'P-384',
+  secp521r1: 'P-521',
+  ed25519: 'Ed25519',
+}
 
-/** True when a public key is of the type, curve and strength that the algorithm demands. */
+/** As keySuits, of the members of a JWK (RFC 7518 section 6), so that no work is done for a key that does not suit. */
+export function jwkSuits(jwk: JsonWebKey, name: AlgorithmName): boolean {
+  const algorithm: Algorithm = ALGORITHMS[name]
+  if (jwk.kty !== algorithm.kty) return false
+  if (algorithm.kty !== 'RSA') return jwk.crv === JWK_CURVES[algorithm.curve]
+  const bits = modulusBits(jwk.n ?? '')
+  return jwk.e === RSA_EXPONENT_ENCODED && bits >= RSA_BITS_MIN && bits <= RSA_BITS_MAX
+}
+
+/** Of an RSA modulus in base64url. */
+export function modulusBits(encoded: string): number {
+  // Far beyond the limit it is not decoded: six bits a character.
+  if (encoded.length * 6 > 2 * RSA_BITS_MAX) return encoded.length * 6
+  const hex = Buffer.from(encoded, 'base64url').toString('hex').replace(/^0+/, '')
+  return hex === '' ? 0 : (hex.length - 1) * 4 + Number.parseInt(hex[0] ?? '0', 16).toString(2).length
+}
+
+/** True when a public key is of the type, curve and size that the algorithm demands, and not larger than it must be. */
 export function keySuits(key: KeyObject, name: AlgorithmName): boolean {
   const algorithm: Algorithm = ALGORITHMS[name]
   const details = key.asymmetricKeyDetails
-  if (algorithm.kty === 'RSA') return key.asymmetricKeyType === 'rsa' && (details?.modulusLength ?? 0) >= RSA_BITS_MIN
+  if (algorithm.kty === 'RSA') {
+    const bits = details?.modulusLength ?? 0
+    if (key.asymmetricKeyType !== 'rsa' || details?.publicExponent !== RSA_EXPONENT) return false
+    return bits >= RSA_BITS_MIN && bits <= RSA_BITS_MAX
+  }
   if (algorithm.kty === 'EC') return key.asymmetricKeyType === 'ec' && details?.namedCurve === algorithm.curve
   return key.asymmetricKeyType === algorithm.curve
 }

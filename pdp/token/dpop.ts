@@ -1,12 +1,15 @@
-/** Verifies DPoP proofs at a resource server, in the order of RFC 9449 section 4.3. */
-import { hash } from 'node:crypto'
-import { type AlgorithmName, isAlgorithm, verifySignatureAside } from './algorithms.ts'
+/**
+ * Verifies DPoP proofs at a resource server. Every check of RFC 9449 section 4.3 is made; what costs nothing comes first,
+ * so that nobody without the token's key makes us verify a signature.
+ */
+import { hash, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { type AlgorithmName, isAlgorithm, jwkSuits, keySuits, verifySignatureAside } from './algorithms.ts'
 import type { AccessClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
 import { hasType, type Jws, members, parseJws } from './jws.ts'
-import { importKey, publicMembers, type VerifyKey } from './keys.ts'
+import { importPublic, isForVerifying, publicMembers } from './keys.ts'
 import type { Nonces } from './nonces.ts'
-import type { ReplayMemory } from './replay.ts'
+import type { ReplayMemory, UsedProof } from './replay.ts'
 
 export type ProofVerifierOptions = {
   readonly clock: () => number
@@ -45,27 +48,24 @@ export function createProofVerifier(options: ProofVerifierOptions): ProofVerifie
   const keys = createKeyMemory()
 
   return async function verifyProof(request, claims): Promise<void> {
-    const proof = parseProof(request.proofs)
-    const key = keyOf(proof)
-    if (!(await verifySignatureAside(key.algorithm, key.jwk.publicKey, proof.signed)))
-      throw invalid('the signature is not by header jwk')
+    const proof = readProof(request.proofs)
     checkBinding(proof, request, claims)
+    const untilMs = checkTime(proof)
+    const jti = jtiOf(proof)
     // Section 4.3 (10).
     if (nonces !== null && nonces.judge(proof.payload.nonce) === 'bad')
       throw new TokenError('proof_nonce_required', 'the proof has no nonce of ours that is young enough')
-    const untilMs = checkTime(proof)
-    // RFC 9449 section 4.3 (12): the key of the proof is the one that the token is bound to.
-    if (key.thumbprint !== claims.jkt)
+    // Section 4.3 (12): the key of the proof is the one that the token is bound to.
+    if (proof.thumbprint !== claims.jkt)
       throw new TokenError('token_invalid', 'the proof is by another key than the token names')
-    keys.remember(key)
-    await checkReplay(proof, key.jwk, untilMs)
-  }
-
-  function keyOf({ header }: Jws): ProofKey {
-    const { alg } = header
-    if (!isAlgorithm(alg) || !PROOF_ALGORITHMS.includes(alg)) throw invalid('header alg is not accepted')
-    const text = JSON.stringify([alg, header.jwk])
-    return keys.known(text) ?? readKey(text, alg, header.jwk)
+    const used = { jkt: proof.thumbprint, jti }
+    if (replay.seen(used)) throw replayed()
+    const key = keys.known(proof) ?? usableKey(proof)
+    if (!(await verifySignatureAside(proof.algorithm, key, proof.signed)))
+      throw invalid('the signature is not by header jwk')
+    keys.remember(proof, key)
+    // Only now: whoever has no key must not be able to use up another's proof.
+    await useOnce(used, untilMs)
   }
 
   function checkTime({ payload }: Jws): number {
@@ -79,60 +79,77 @@ export function createProofVerifier(options: ProofVerifierOptions): ProofVerifie
     return issuedAtMs + ageMaxMs
   }
 
-  async function checkReplay({ payload }: Jws, jwk: VerifyKey, untilMs: number): Promise<void> {
-    const { jti } = payload
-    if (typeof jti !== 'string' || jti === '' || jti.length > JTI_CHARS_MAX) throw invalid('jti is not of its form')
-    const key = hash('sha256', `${jwk.fingerprint}\n${jti}`, 'base64url')
+  async function useOnce(used: UsedProof, untilMs: number): Promise<void> {
     let first: boolean
     try {
-      first = await replay.remember(key, untilMs)
+      first = await replay.remember(used, untilMs)
     } catch (cause) {
       throw new TokenError('proof_unverifiable', 'the replay memory gave no answer', cause)
     }
-    if (!first) throw new TokenError('proof_replayed', 'the proof was used before')
+    if (!first) throw replayed()
   }
 }
 
-function parseProof(proofs: readonly string[]): Jws {
+/** A proof of which everything but its signature, its time and what it is for was judged. */
+export type Proof = Jws & {
+  readonly algorithm: AlgorithmName
+  /** What makes the public key, and its thumbprint (RFC 7638). */
+  readonly jwk: JsonWebKey
+  readonly thumbprint: string
+}
+
+/**
+ * The one proof of a request, with a key that it costs little to verify with. `proofs`: every DPoP field.
+ * Throws TokenError `proof_missing` or `proof_invalid`.
+ */
+export function readProof(proofs: readonly string[]): Proof {
   const [text] = proofs
   if (text === undefined) throw new TokenError('proof_missing', 'no DPoP field')
   if (proofs.length > 1) throw invalid('more than one DPoP field')
   const proof = parseJws(text, PROOF_CHARS_MAX)
   if (proof === null) throw invalid('not a compact JWS, or one with extensions')
   if (!hasType(proof.header, 'dpop+jwt')) throw invalid('header typ is not dpop+jwt')
-  return proof
+  const { alg: algorithm } = proof.header
+  if (!isAlgorithm(algorithm) || !PROOF_ALGORITHMS.includes(algorithm)) throw invalid('header alg is not accepted')
+  const jwk = publicJwk(proof, algorithm)
+  return { ...proof, algorithm, jwk, thumbprint: hash('sha256', JSON.stringify(jwk), 'base64url') }
 }
 
-/** `text`: what it was read from. */
-type ProofKey = {
-  readonly text: string
-  readonly algorithm: AlgorithmName
-  readonly jwk: VerifyKey
-  readonly thumbprint: string
-}
-
-function readKey(text: string, algorithm: AlgorithmName, header: unknown): ProofKey {
-  const parts = members(header)
+function publicJwk({ header }: Jws, algorithm: AlgorithmName): JsonWebKey {
+  const parts = members(header.jwk)
   if (parts === null || PRIVATE_MEMBERS.some((name) => name in parts)) throw invalid('header jwk is not a public key')
-  const jwk = importKey(parts)
-  const publicParts = publicMembers(parts)
-  if (jwk === null || publicParts === null) throw invalid('header jwk is not a usable key')
-  return { text, algorithm, jwk, thumbprint: hash('sha256', JSON.stringify(publicParts), 'base64url') }
+  const jwk = publicMembers(parts)
+  if (jwk === null || !isForVerifying(parts)) throw invalid('header jwk is not a key for signatures')
+  if (parts.alg !== undefined && parts.alg !== algorithm) throw invalid('header jwk is for another alg')
+  if (!jwkSuits(jwk, algorithm)) throw invalid('header jwk is not of the type and size that header alg needs')
+  return jwk
+}
+
+function usableKey({ jwk, algorithm }: Proof): KeyObject {
+  const key = importPublic(jwk)
+  if (key === null || !keySuits(key, algorithm)) throw invalid('header jwk is not a usable key')
+  return key
+}
+
+function jtiOf({ payload: { jti } }: Jws): string {
+  if (typeof jti === 'string' && jti !== '' && jti.length <= JTI_CHARS_MAX) return jti
+  throw invalid('jti is not of its form')
 }
 
 const KEYS_MAX = 1_000
-const KEY_CHARS_MAX = 1_024
 
-/** Reading a key takes as long as verifying with it. Only keys that a good token names are kept: nobody else can fill this. */
+/** Reading a key takes as long as verifying with it. Only keys that signed a good proof are kept: nobody else can fill this. */
 function createKeyMemory() {
-  const byText = new Map<string, ProofKey>()
+  const byName = new Map<string, KeyObject>()
+  const nameOf = ({ algorithm, thumbprint }: Proof): string => `${algorithm} ${thumbprint}`
   return {
-    known: (text: string): ProofKey | undefined => byText.get(text),
-    remember(key: ProofKey): void {
-      if (byText.has(key.text) || key.text.length > KEY_CHARS_MAX) return
-      const [oldest] = byText.keys()
-      if (byText.size >= KEYS_MAX && oldest !== undefined) byText.delete(oldest)
-      byText.set(key.text, key)
+    known: (proof: Proof): KeyObject | undefined => byName.get(nameOf(proof)),
+    remember(proof: Proof, key: KeyObject): void {
+      const name = nameOf(proof)
+      if (byName.has(name)) return
+      const [oldest] = byName.keys()
+      if (byName.size >= KEYS_MAX && oldest !== undefined) byName.delete(oldest)
+      byName.set(name, key)
     },
   }
 }
@@ -168,4 +185,5 @@ function sameEscapes(path: string): string {
   })
 }
 
+const replayed = (): TokenError => new TokenError('proof_replayed', 'the proof was used before')
 const invalid = (message: string): TokenError => new TokenError('proof_invalid', message)

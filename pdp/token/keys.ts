@@ -1,8 +1,8 @@
 /** Where an issuer's public keys come from: a set that is loaded, kept for a bounded time, and reloaded when needed. */
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm, keySuits } from './algorithms.ts'
+import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm, jwkSuits, keySuits } from './algorithms.ts'
 import { TokenError } from './errors.ts'
-import { members } from './jws.ts'
+import { type JsonMembers, members } from './jws.ts'
 
 /** One public key of a set. The same key keeps its identity over reloads. */
 export type VerifyKey = {
@@ -120,24 +120,28 @@ function importKeys(jwks: readonly unknown[], known: readonly VerifyKey[]): read
 /** Null for a key that cannot verify signatures for us: RFC 7517 section 5 says to ignore those. */
 export function importKey(jwk: unknown): VerifyKey | null {
   const parts = members(jwk)
-  if (parts === null) return null
-  const { kid, use, key_ops: operations, alg } = parts
-  if (use !== undefined && use !== 'sig') return null
-  if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) return null
-  if (kid !== undefined && typeof kid !== 'string') return null
-  if (alg !== undefined && !isAlgorithm(alg)) return null
+  if (parts === null || !isForVerifying(parts)) return null
+  const { kid, alg } = parts
   const publicParts = publicMembers(parts)
-  const publicKey = publicParts === null ? null : importPublic(publicParts)
+  if (publicParts === null) return null
+  const named = ALGORITHM_NAMES.filter((name) => (alg === undefined || alg === name) && jwkSuits(publicParts, name))
+  const publicKey = named.length === 0 ? null : importPublic(publicParts)
   if (publicKey === null) return null
-  const algorithms = new Set(
-    ALGORITHM_NAMES.filter((name) => (alg === undefined || alg === name) && keySuits(publicKey, name)),
-  )
+  const algorithms = new Set(named.filter((name) => keySuits(publicKey, name)))
   if (algorithms.size === 0) return null
   const fingerprint = JSON.stringify([kid ?? null, alg ?? null, publicParts])
-  return { kid: kid ?? null, algorithms, publicKey, fingerprint }
+  return { kid: typeof kid === 'string' ? kid : null, algorithms, publicKey, fingerprint }
 }
 
-function importPublic(parts: JsonWebKey): KeyObject | null {
+/** What a JWK says of its own use (RFC 7517 sections 4.2 to 4.5) lets it verify signatures by an algorithm of ours. */
+export function isForVerifying({ kid, use, key_ops: operations, alg }: JsonMembers): boolean {
+  if (use !== undefined && use !== 'sig') return false
+  if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) return false
+  return (kid === undefined || typeof kid === 'string') && (alg === undefined || isAlgorithm(alg))
+}
+
+/** Null for what is not a point of its curve, or no key for another reason. */
+export function importPublic(parts: JsonWebKey): KeyObject | null {
   try {
     return createPublicKey({ key: parts, format: 'jwk' })
   } catch {

@@ -1,42 +1,73 @@
 /** Remembers which DPoP proofs were used for as long as they would be accepted again (RFC 9449 section 11.1). */
+import { hash } from 'node:crypto'
+
+/** A proof by what makes it unique: the thumbprint of its key, and its `jti`. */
+export type UsedProof = { readonly jkt: string; readonly jti: string }
 
 export interface ReplayMemory {
+  /** True when this process knows that the proof was used. It asks nobody: false says nothing. */
+  seen(proof: UsedProof): boolean
   /**
-   * True when the key was not seen before; it is then remembered until `untilMs`. Throws when that cannot be said,
-   * also for want of room: forgetting a proof early would let it be used twice.
+   * True when the proof was not used before; it is then remembered until `untilMs`. Of several calls at once exactly one
+   * gets true. Throws when that cannot be said, also for want of room: forgetting a proof early would let it be used
+   * twice. No key can take the room of all others.
    */
-  remember(key: string, untilMs: number): boolean | Promise<boolean>
+  remember(proof: UsedProof, untilMs: number): boolean | Promise<boolean>
 }
 
 const SLICE_MS = 10_000
 
-/** In this process only. `entriesMax` must hold all proofs of one acceptance window; 100 bytes each. */
+/** Of the same length whatever the client chose. */
+export const digestOf = ({ jti }: UsedProof): string => hash('sha256', jti, 'base64url')
+
+/**
+ * In this process only. `entriesMax` must hold all proofs of one acceptance window; 100 bytes each. A key may hold as many
+ * proofs as there is room left: one key gets half of the memory at most, two a third each, and a new one finds room.
+ */
 export function processReplayMemory(options: {
   readonly clock: () => number
   readonly entriesMax: number
 }): ReplayMemory {
   const { clock, entriesMax } = options
-  // By the slice of time in which entries end, so that a whole slice is forgotten at once.
-  const slices = new Map<number, Set<string>>()
+  // By the slice of time in which entries end, so that a whole slice is forgotten at once; within it by key.
+  const slices = new Map<number, Map<string, Set<string>>>()
+  const heldByKey = new Map<string, number>()
   let count = 0
+
+  const held = (jkt: string): number => heldByKey.get(jkt) ?? 0
 
   function forgetEnded(): void {
     const current = Math.floor(clock() / SLICE_MS)
     for (const [slice, keys] of slices) {
       if (slice >= current) continue
       slices.delete(slice)
-      count -= keys.size
+      for (const [jkt, digests] of keys) {
+        count -= digests.size
+        const left = held(jkt) - digests.size
+        if (left > 0) heldByKey.set(jkt, left)
+        else heldByKey.delete(jkt)
+      }
     }
   }
 
+  function has(jkt: string, digest: string): boolean {
+    for (const keys of slices.values()) if (keys.get(jkt)?.has(digest)) return true
+    return false
+  }
+
   return {
-    remember(key, untilMs) {
+    seen: (proof) => has(proof.jkt, digestOf(proof)),
+    remember(proof, untilMs) {
       forgetEnded()
-      for (const keys of slices.values()) if (keys.has(key)) return false
-      if (count >= entriesMax) throw new Error(`the replay memory holds ${entriesMax} proofs and no more`)
+      const { jkt } = proof
+      const digest = digestOf(proof)
+      if (has(jkt, digest)) return false
+      if (held(jkt) >= entriesMax - count) throw new Error('the replay memory has no room for more proofs of this key')
       const slice = Math.floor(untilMs / SLICE_MS)
-      const keys = slices.get(slice) ?? new Set()
-      slices.set(slice, keys.add(key))
+      const keys = slices.get(slice) ?? new Map<string, Set<string>>()
+      slices.set(slice, keys)
+      keys.set(jkt, (keys.get(jkt) ?? new Set()).add(digest))
+      heldByKey.set(jkt, held(jkt) + 1)
       count += 1
       return true
     },

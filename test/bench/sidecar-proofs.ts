@@ -37,7 +37,7 @@ function verifySignatures({ privateKey, publicKey }: KeyPair): number {
 }
 
 async function verifyProofs(proofs: readonly string[], token: string, jkt: string): Promise<number> {
-  const verifyProof = createProofVerifier({ clock: Date.now, replay: { remember: () => true } })
+  const verifyProof = createProofVerifier({ clock: Date.now, replay: { remember: () => true, seen: () => false } })
   const digest = hash('sha256', token, 'base64url')
   const startedMs = performance.now()
   const verifyNext = async (left: string[]): Promise<void> => {

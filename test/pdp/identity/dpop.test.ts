@@ -75,6 +75,22 @@ describe('a token request with a DPoP proof', () => {
     })
   })
 
+  it.each([
+    ['an exponent of 3,064 bits', { kty: 'RSA', n: 'w'.repeat(342), e: Buffer.alloc(383, 0xff).toString('base64url') }],
+    ['a modulus of 8,192 bits', { kty: 'RSA', n: 'w'.repeat(1_366), e: 'AQAB' }],
+    ['a curve of another algorithm', { kty: 'EC', crv: 'P-521', x: 'AA', y: 'AA' }],
+  ])('is refused before its signature is looked at when its key has %s', async (_, costly) => {
+    const header = { alg: costly.kty === 'RSA' ? 'RS256' : 'ES256', typ: 'dpop+jwt', jwk: costly }
+    const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+    expect(await mint(`${part(header)}.${part({ htm: 'POST' })}.AAAA`)).toMatchObject({
+      status: 400,
+      body: {
+        error: 'invalid_dpop_proof',
+        error_description: 'header jwk is not of the type and size that header alg needs',
+      },
+    })
+  })
+
   it('that is old is sent a nonce, with which it succeeds', async () => {
     const old = { iat: Math.floor(Date.now() / 1_000) - 900 }
     const answer = await mint(await proof(old))

@@ -1,4 +1,5 @@
-import { exportJWK } from 'jose'
+import { generateKeyPairSync } from 'node:crypto'
+import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { AccessClaims } from '../../../pdp/token/claims.ts'
 import { createProofVerifier, type ProofRequest } from '../../../pdp/token/dpop.ts'
@@ -94,13 +95,12 @@ describe('refuses a proof', () => {
     await expect(afterGood(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
   })
 
-  test('of a key that was good before: another signature, key or algorithm, or more in its jwk', async () => {
+  test('of a key that was good before: another signature or algorithm, or more in its jwk', async () => {
     const verify = verifier()
     await verify(request(await make()), claims)
     const jwk = await exportJWK(keys.publicKey)
     const forged = (await make()).split('.').with(2, 'A'.repeat(86)).join('.')
     const headers: Claims[] = [
-      { jwk: await exportJWK(ecKeys().publicKey) },
       { jwk, alg: 'ES384' },
       { jwk: { ...jwk, use: 'enc' } },
       { jwk: await exportJWK(keys.privateKey) },
@@ -116,6 +116,72 @@ describe('refuses a proof', () => {
     await verify(request(await make()), claims)
     const other = { ...claims, jkt: await thumbprint(ecKeys().publicKey) }
     await expect(verify(request(await make()), other)).rejects.toMatchObject({ code: 'token_invalid' })
+  })
+
+  const rsa = rsaKeys().publicKey
+  const weak: { readonly [why: string]: () => Promise<Claims> } = {
+    'an RSA exponent of 3,064 bits': async () => ({
+      ...(await exportJWK(rsa)),
+      e: Buffer.alloc(383, 0xff).toString('base64url'),
+    }),
+    'the RSA exponent 3': async () => ({ ...(await exportJWK(rsa)), e: 'Aw' }),
+    'the RSA exponent in a longer form': async () => ({ ...(await exportJWK(rsa)), e: 'AAEAAQ' }),
+    'an RSA modulus of 4,097 bits': async () => ({
+      ...(await exportJWK(rsa)),
+      n: Buffer.concat([Buffer.of(1), Buffer.alloc(512, 0xff)]).toString('base64url'),
+    }),
+    'an RSA modulus of 2,047 bits': async () => ({
+      ...(await exportJWK(rsa)),
+      n: Buffer.concat([Buffer.of(0x7f), Buffer.alloc(255, 0xff)]).toString('base64url'),
+    }),
+    'an RSA modulus of nothing': async () => ({ ...(await exportJWK(rsa)), n: 'AA' }),
+    'a curve that its alg does not use': async () =>
+      exportJWK(generateKeyPairSync('ec', { namedCurve: 'P-384' }).publicKey),
+    'a curve of key agreement': async () => exportJWK(generateKeyPairSync('x25519').publicKey),
+  }
+  test.each(Object.entries(weak))('by a key with %s, whatever its signature is', async (_why, jwkOf) => {
+    const jwk = await jwkOf()
+    const text = await make({ header: { alg: jwk.kty === 'RSA' ? 'RS256' : 'ES256', jwk } })
+    const jkt = await calculateJwkThumbprint(jwk as JWK)
+    await expect(verifier()(request(text), { ...claims, jkt })).rejects.toMatchObject({
+      code: 'proof_invalid',
+      message: 'header jwk is not of the type and size that header alg needs',
+    })
+  })
+
+  test('before it looks at the signature, for everything that is cheaper to see', async () => {
+    const verify = verifier()
+    const used = await make()
+    await verify(request(used), claims)
+    const unsigned = (text: string): string => text.split('.').with(2, 'A'.repeat(86)).join('.')
+    const cases: readonly (readonly [string, object])[] = [
+      [await make({ claims: { htm: 'POST' } }), { message: 'htm is not the method of the request' }],
+      [await make({ claims: { htu: 'https://app.test/' } }), { message: 'htu is not the URL of the request' }],
+      [await make({ claims: { ath: 'A'.repeat(43) } }), { message: 'ath is not the digest of the token' }],
+      [await make({ claims: { iat: 1 } }), { message: 'the proof is too old' }],
+      [await make({ claims: { jti: '' } }), { message: 'jti is not of its form' }],
+      [await make({ keys: ecKeys() }), { code: 'token_invalid' }],
+      [used, { code: 'proof_replayed' }],
+      [await make(), { message: 'the signature is not by header jwk' }],
+    ]
+    for (const [text, expected] of cases)
+      await expect(verify(request(unsigned(text)), claims)).rejects.toMatchObject(expected)
+  })
+
+  test('that is unsigned without using up the one that is', async () => {
+    const verify = verifier()
+    const good = await make()
+    const forged = good.split('.').with(2, 'A'.repeat(86)).join('.')
+    await expect(verify(request(forged), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
+    await expect(verify(request(good), claims)).resolves.toBeUndefined()
+  })
+
+  test('that others use at the same moment: exactly one passes', async () => {
+    const verify = verifier()
+    const good = await make()
+    const uses = await Promise.allSettled(Array.from({ length: 20 }, () => verify(request(good), claims)))
+    expect(uses.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    for (const use of uses) if (use.status === 'rejected') expect(use.reason).toMatchObject({ code: 'proof_replayed' })
   })
 
   test('with its private key in it', async () => {
@@ -180,7 +246,7 @@ describe('a proof is used once', () => {
   })
 
   test('and when that cannot be remembered any more, nothing is accepted', async () => {
-    const verify = verifier(2)
+    const verify = verifier(4)
     await verify(request(await make()), claims)
     await verify(request(await make()), claims)
     await expect(verify(request(await make()), claims)).rejects.toMatchObject({ code: 'proof_unverifiable' })
