@@ -1,6 +1,7 @@
 /** A client's request and the answer to it as the pipeline sees them, in whichever version of HTTP they travel. */
 import type { IncomingMessage } from 'node:http'
 import { type Duplex, Readable } from 'node:stream'
+import { plainAddress } from '../pdp/process/listen.ts'
 
 export type ClientRequest = {
   readonly version: '1.0' | '1.1' | '2'
@@ -76,7 +77,7 @@ export const http1Request = (req: IncomingMessage): ClientRequest => ({
   body: req,
   complete: () => req.complete,
   trailers: () => req.rawTrailers,
-  peerAddress: () => req.socket.remoteAddress ?? '',
+  peerAddress: () => plainAddress(req.socket.remoteAddress),
   scheme: 'encrypted' in req.socket ? 'https' : 'http',
   gone: () => req.socket.destroyed || req.socket.writableEnded,
 })

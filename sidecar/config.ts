@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { oneOf, readEnvironment } from '../pdp/process/environment.ts'
 import { ConfigError } from '../pdp/process/exit.ts'
-import { type ListenAddress, parseListenAddress } from '../pdp/process/listen.ts'
+import { ANY_HOST, type ListenAddress, parseListenAddress } from '../pdp/process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from '../pdp/process/log.ts'
 import type { LoadedConfig } from './engine.ts'
 import { readMaterial } from './material.ts'
@@ -27,7 +27,7 @@ export type SidecarConfig = {
 /** What `--help` says about each variable. */
 export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_ROUTE_FILE', 'the route file (portcullis.yaml)'],
-  ['PORTCULLIS_SIDECAR_LISTEN', 'host:port of the data port (:15080)'],
+  ['PORTCULLIS_SIDECAR_LISTEN', 'host:port of the data port (:15080, IPv6 and IPv4)'],
   ['PORTCULLIS_SIDECAR_ADMIN_LISTEN', 'host:port of /metrics, /startz, /readyz and /livez (:15090)'],
   ['PORTCULLIS_SIDECAR_CONTROL', 'path of the unix socket that `drain` speaks to (none)'],
   ['PORTCULLIS_DPOP_NONCE_SECRET', 'or …_FILE: seals DPoP nonces, the same for all replicas (made at start)'],
@@ -76,8 +76,8 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
       nonceSecret: secret === null ? null : createHash('sha256').update(secret).digest(),
       controlPath: reader.text('PORTCULLIS_SIDECAR_CONTROL'),
       filePath: flags.file ?? filePath ?? 'portcullis.yaml',
-      listen: listen ?? { host: '0.0.0.0', port: 15_080 },
-      adminListen: adminListen ?? { host: '0.0.0.0', port: 15_090 },
+      listen: listen ?? { host: ANY_HOST, port: 15_080 },
+      adminListen: adminListen ?? { host: ANY_HOST, port: 15_090 },
       logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
     }
   })

@@ -2,6 +2,7 @@
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
+import { plainAddress } from '../pdp/process/listen.ts'
 import type { ClientAnswer, ClientRequest } from './client.ts'
 import { FIELD_OPTIONS } from './http2-fields.ts'
 import { createFrameGuard, type FrameGuard } from './http2-guard.ts'
@@ -50,7 +51,10 @@ export function createHttp2Server({ limits, onRequest, onFlood }: Http2ServerOpt
         enablePush: false,
       },
     })
-    const peer = { peerAddress: socket.remoteAddress ?? '', scheme: 'encrypted' in socket ? 'https' : 'http' } as const
+    const peer = {
+      peerAddress: plainAddress(socket.remoteAddress),
+      scheme: 'encrypted' in socket ? 'https' : 'http',
+    } as const
     sessions.add(session)
     const idle = closeWhenIdle(session, limits.keepAliveMs)
     session.on('error', () => undefined)

@@ -1,10 +1,10 @@
 /** The data port: strict parsers whose every refusal is a problem document, and an end that loses no request. */
 import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
-import { type ListenAddress, listenError } from '../pdp/process/listen.ts'
+import { type ListenAddress, listenOn } from '../pdp/process/listen.ts'
 import type { ProblemCode } from '../pdp/process/problems.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from './client.ts'
 import { createHttp2Server } from './http2-server.ts'
@@ -101,7 +101,7 @@ export function createListener(options: ListenerOptions): Listener {
   const sockets = openSockets(server)
 
   return {
-    listen: (address) => listenOn(server, address),
+    listen: (address) => listenOn(server, 'The sidecar', address),
     draining: () => draining,
     withdraw() {
       draining = true
@@ -172,21 +172,6 @@ function openSockets(server: Server): ReadonlySet<Socket> {
   })
   return sockets
 }
-
-async function listenOn(server: Server, address: ListenAddress): Promise<ListenAddress> {
-  await new Promise<void>((resolve, reject) => {
-    const fail = (err: Error): void => reject(listenError(err, 'The sidecar', address))
-    server.once('error', fail)
-    server.listen(address.port, address.host, () => {
-      server.off('error', fail)
-      resolve()
-    })
-  })
-  return { host: address.host, port: portOf(server.address()) }
-}
-
-const portOf = (address: AddressInfo | string | null): number =>
-  address === null || typeof address === 'string' ? 0 : address.port
 
 async function drain(server: Server, sockets: ReadonlySet<Socket>, drainMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))

@@ -1,8 +1,7 @@
 /** The listener for operators: Prometheus metrics and the probes of an orchestrator. Never shared with users' traffic. */
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import { type ListenAddress, listenError } from './listen.ts'
+import { type ListenAddress, listenOn } from './listen.ts'
 
 /** Null when well, else what is missing, in a few words. */
 export type Probe = () => Promise<string | null> | string | null
@@ -30,22 +29,15 @@ export async function startOperations(options: {
     if (probe === undefined) return answer(res, 404, 'not found\n')
     return void ask(probe).then((missing) => answer(res, missing === null ? 200 : 503, `${missing ?? 'ok'}\n`))
   })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (err) => reject(listenError(err, 'The metrics listener', listen)))
-    server.listen(listen.port, listen.host, resolve)
-  })
+  const address = await listenOn(server, 'The metrics listener', listen)
   return {
-    address: { host: listen.host, port: boundPort(server.address()) },
+    address,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
       }),
   }
-}
-
-function boundPort(address: AddressInfo | string | null): number {
-  return address === null || typeof address === 'string' ? 0 : address.port
 }
 
 async function ask(probe: Probe): Promise<string | null> {

@@ -13,7 +13,7 @@ import {
 import type { TokenState } from '../identity/token-state.ts'
 import { StartError } from '../process/exit.ts'
 import { serviceDefinition } from '../process/grpc.ts'
-import { formatAddress, isLoopback, type ListenAddress, listenError } from '../process/listen.ts'
+import { formatAddress, isLoopback, type ListenAddress, listenError, listenOn } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
 import { createAnswerEncoder } from './grpc-answers.ts'
 import type { AuthenticateCaller } from './grpc-callers.ts'
@@ -66,9 +66,9 @@ export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Pr
   const health = new HealthImplementation({ '': 'SERVING', [DecisionService.typeName]: 'SERVING' })
   health.addToServer(server)
   addReflection(server)
-  const port = await bind(server, listen, deps.tls?.credentials ?? ServerCredentials.createInsecure())
+  const bound = await bind(server, listen, deps.tls?.credentials ?? ServerCredentials.createInsecure())
   return {
-    address: formatAddress({ host: listen.host, port }),
+    address: formatAddress(bound),
     async close() {
       for (const name of ['', DecisionService.typeName]) health.setStatus(name, 'NOT_SERVING')
       await drain(server, streams)
@@ -159,23 +159,17 @@ function addReflection(server: Server): void {
   }).addToServer(server)
 }
 
-async function bind(server: Server, listen: ListenAddress, credentials: ServerCredentials): Promise<number> {
-  await requireFree(listen)
+async function bind(server: Server, wanted: ListenAddress, credentials: ServerCredentials): Promise<ListenAddress> {
+  // First without grpc-js, which would write lines of its own to standard error.
+  const probe = createServer()
+  const { host } = await listenOn(probe, 'The gRPC listener', wanted)
+  await new Promise((resolve) => probe.close(resolve))
   return new Promise((resolve, reject) => {
-    server.bindAsync(formatAddress(listen), credentials, (err, port) => {
+    server.bindAsync(formatAddress({ host, port: wanted.port }), credentials, (err, port) => {
       // grpc-js says only in words why it could not bind.
-      if (err !== null) reject(listenError(withCode(err), 'The gRPC listener', listen))
-      else resolve(port)
+      if (err !== null) reject(listenError(withCode(err), 'The gRPC listener', wanted))
+      else resolve({ host, port })
     })
-  })
-}
-
-// grpc-js would write lines of its own to standard error.
-function requireFree(listen: ListenAddress): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', (err) => reject(listenError(err, 'The gRPC listener', listen)))
-    probe.listen(listen.port, listen.host, () => probe.close(() => resolve()))
   })
 }
 

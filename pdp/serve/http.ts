@@ -6,7 +6,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { SERVICE_SCOPES } from '../identity/scopes.ts'
 import type { TokenState } from '../identity/token-state.ts'
 import type { Pdp } from '../pdp.ts'
-import { formatAddress, isLoopback, type ListenAddress, listenError } from '../process/listen.ts'
+import { bindableAddress, dialableHost, formatAddress, type ListenAddress, listenError } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
 import type { EntitlementSource, Store } from '../store/contracts.ts'
 import type { Client, Directory } from '../store/directory.ts'
@@ -119,16 +119,16 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
 
 /** Throws StartError when the address cannot be had. */
 export async function listenHttp(app: FastifyInstance, address: ListenAddress): Promise<HttpServer> {
+  const { host, port: wanted } = await bindableAddress(address)
   try {
-    await app.listen({ host: address.host, port: address.port })
+    await app.listen({ host, port: wanted })
   } catch (err) {
     throw listenError(err, 'The HTTP listener', address)
   }
   const bound = app.server.address()
-  const port = bound === null || typeof bound === 'string' ? address.port : bound.port
-  const host = isLoopback(address.host) ? address.host : address.host.replace('0.0.0.0', '127.0.0.1')
+  const port = bound === null || typeof bound === 'string' ? wanted : bound.port
   return {
-    url: `http://${formatAddress({ host, port })}`,
+    url: `http://${formatAddress({ host: dialableHost(host), port })}`,
     async close() {
       const timer = setTimeout(() => app.server.closeAllConnections(), DRAIN_TIMEOUT_MS)
       await app.close()

@@ -1,9 +1,8 @@
 /** The webhook server: TLS 1.3, bounded bodies, time and memory, and no answer that allows by mistake. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import type { SecureContextOptions } from 'node:tls'
-import { type ListenAddress, listenError } from '../../pdp/process/listen.ts'
+import { type ListenAddress, listenOn } from '../../pdp/process/listen.ts'
 import type { Log } from '../../pdp/process/log.ts'
 import type { Mode } from './injection.ts'
 import type { InjectorConfig } from './injector-config.ts'
@@ -55,12 +54,9 @@ export async function startWebhook(listen: ListenAddress, pair: KeyPair, deps: D
     (req, res) => void serve(req, res, { ...deps, budget }),
   )
   server.maxConnections = LIMITS.connectionsMax
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (err) => reject(listenError(err, 'The injector', listen)))
-    server.listen(listen.port, listen.host, resolve)
-  })
+  const address = await listenOn(server, 'The injector', listen)
   return {
-    address: { host: listen.host, port: portOf(server.address()) },
+    address,
     renew: (renewed) => server.setSecureContext({ ...renewed, minVersion: 'TLSv1.3' }),
     close: () =>
       new Promise((resolve) => {
@@ -70,9 +66,6 @@ export async function startWebhook(listen: ListenAddress, pair: KeyPair, deps: D
       }),
   }
 }
-
-const portOf = (address: AddressInfo | string | null): number =>
-  address === null || typeof address === 'string' ? 0 : address.port
 
 async function serve(
   req: IncomingMessage,

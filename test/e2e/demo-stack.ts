@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { PdpConfig } from '../../pdp/config.ts'
 import { StartError } from '../../pdp/process/exit.ts'
+import { formatAddress } from '../../pdp/process/listen.ts'
 import { createLog, type Log } from '../../pdp/process/log.ts'
 import { createShutdown, type Shutdown } from '../../pdp/process/shutdown.ts'
 import { type RunningPdp, startPdp } from '../../pdp/start.ts'
@@ -58,21 +59,26 @@ export async function startStack(options: {
   dataDirectory: string
   ports: DemoPorts
   shutdown: Shutdown
+  /** Where everything listens. */
+  host?: string
+  /** Instead of an embedded PostgreSQL. */
+  databaseUrl?: string
 }): Promise<DemoStack> {
-  const { dataDirectory, ports, shutdown } = options
+  const { dataDirectory, ports, shutdown, host = LOOPBACK, databaseUrl = null } = options
+  const at = (port: number): string => formatAddress({ host, port })
   mkdirSync(dataDirectory, { recursive: true })
   const destination = createWriteStream(join(dataDirectory, 'demo.log'))
   const log = createLog({ service: 'demo', level: 'info', destination })
   const config: PdpConfig = {
-    issuer: `http://${LOOPBACK}:${ports.http}`,
+    issuer: `http://${at(ports.http)}`,
     adminSecret: null,
     masterKey: null,
-    http: { host: LOOPBACK, port: ports.http },
-    grpc: { host: LOOPBACK, port: ports.grpc },
+    http: { host, port: ports.http },
+    grpc: { host, port: ports.grpc },
     grpcTls: null,
     serviceAccounts: null,
-    metrics: { host: LOOPBACK, port: ports.metrics },
-    databaseUrl: null,
+    metrics: { host, port: ports.metrics },
+    databaseUrl,
     redisUrl: null,
     entitlementSource: null,
     embedEntitlements: 'claims-mode',
@@ -90,12 +96,12 @@ export async function startStack(options: {
   }
   shutdown.add('pdp', stopPdp)
   const { adminSecret, grpcAddress } = pdp
-  const api = await startInvoicesApi()
+  const api = await startInvoicesApi(host)
   shutdown.add('invoices API', api.close)
-  const sidecarUrl = `http://${LOOPBACK}:${ports.sidecar}`
+  const sidecarUrl = `http://${at(ports.sidecar)}`
   const path = join(dataDirectory, 'routes.yaml')
   writeFileSync(path, routeFile({ issuer: config.issuer, upstream: api.url, grpc: grpcAddress, sidecar: sidecarUrl }))
-  await startDemoSidecar({ path, listen: `${LOOPBACK}:${ports.sidecar}`, log, shutdown })
+  await startDemoSidecar({ path, listen: at(ports.sidecar), adminListen: at(await freePort()), log, shutdown })
   return {
     issuer: config.issuer,
     sidecarUrl,
@@ -112,12 +118,12 @@ export async function startStack(options: {
 async function startDemoSidecar(options: {
   path: string
   listen: string
+  adminListen: string
   log: Log
   shutdown: Shutdown
 }): Promise<void> {
-  const { path, log, shutdown } = options
-  const adminListen = `${LOOPBACK}:${await freePort()}`
-  await startSidecar(readConfig({}, { file: path, listen: options.listen, adminListen }), { log, shutdown })
+  const { path, listen, adminListen, log, shutdown } = options
+  await startSidecar(readConfig({}, { file: path, listen, adminListen }), { log, shutdown })
   const deadline = Date.now() + READY_TIMEOUT_MS
   while (!(await isReady(`http://${adminListen}/readyz`))) {
     if (Date.now() > deadline) throw new StartError('The sidecar did not become ready: see demo.log')

@@ -1,6 +1,7 @@
 /** The service behind the sidecar in the demo: it serves invoices to whoever asks, and knows nothing of authorization. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { formatAddress } from '../../pdp/process/listen.ts'
 
 export type InvoicesApi = {
   readonly url: string
@@ -15,7 +16,7 @@ const INVOICES: { readonly [id: string]: { readonly id: string; readonly custome
     '2': { id: '2', customer: 'Road Runner', total: 340 },
   }
 
-export async function startInvoicesApi(): Promise<InvoicesApi> {
+export async function startInvoicesApi(host = '127.0.0.1'): Promise<InvoicesApi> {
   let count = 0
   const server = createServer((req, res) => {
     count += 1
@@ -34,9 +35,9 @@ export async function startInvoicesApi(): Promise<InvoicesApi> {
       token_seen: req.headers.authorization !== undefined,
     })
   })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  await new Promise<void>((done) => server.listen(0, host, done))
   return {
-    url: `http://127.0.0.1:${portOf(server.address())}`,
+    url: `http://${formatAddress({ host, port: portOf(server.address()) })}`,
     requestCount: () => count,
     close: () =>
       new Promise((done) => {

@@ -50,7 +50,7 @@ describe('readConfig', () => {
     })
     expect(config).toMatchObject({
       issuer: 'https://id.example.com',
-      http: { host: '0.0.0.0', port: 80 },
+      http: { host: '::', port: 80 },
       embedEntitlements: 'off',
       changesKeptDays: 90,
     })
@@ -143,7 +143,7 @@ describe('readConfig', () => {
       PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://kubernetes.default.svc.cluster.local',
     })
     expect({ grpc, grpcTls, serviceAccounts }).toEqual({
-      grpc: { host: '0.0.0.0', port: 9090 },
+      grpc: { host: '::', port: 9090 },
       grpcTls: { certFile: '/tls/tls.crt', keyFile: '/tls/tls.key', clientCaFile: '/tls/ca.crt' },
       serviceAccounts: { issuer: 'https://kubernetes.default.svc.cluster.local', jwks: null },
     })

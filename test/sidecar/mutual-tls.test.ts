@@ -111,7 +111,7 @@ describe('the real PDP beyond loopback', () => {
   beforeAll(async () => {
     const [certFile, keyFile] = [join(PEMS, 'server-1.pem'), join(PEMS, 'server-1.key')]
     const files = { certFile, keyFile, clientCaFile: join(PEMS, 'ca.pem') }
-    served = await serve({ grpcHost: '0.0.0.0', tls: await loadTls(files, { log: pino({ level: 'silent' }) }) })
+    served = await serve({ grpcHost: '::', tls: await loadTls(files, { log: pino({ level: 'silent' }) }) })
     await seedAcme(served)
     return () => served.close()
   })
@@ -123,7 +123,7 @@ describe('the real PDP beyond loopback', () => {
     const bearer = await h.issuer.token()
     served.setState(bearer, { ...ALICE, expiresAtMs: Date.now() + 60_000 })
     const file = h.file()
-    const addresses = [served.grpc.address.replace('0.0.0.0', '127.0.0.1')]
+    const addresses = [served.grpc.address.replace('[::]', '127.0.0.1')]
     const pdp = { ...file.pdp, addresses, insecure: false, tokenFile: token === null ? null : '/run/token' }
     const { log } = h
     const before = log.length
@@ -158,7 +158,7 @@ describe('the real PDP beyond loopback', () => {
   test('does not speak to a sidecar with a certificate of another authority: 503', async () => {
     h = await startHarness({ routes: ROUTES, script: tuples([]) })
     const file = h.file()
-    const pdp = { ...file.pdp, addresses: [served.grpc.address.replace('0.0.0.0', '127.0.0.1')], insecure: false }
+    const pdp = { ...file.pdp, addresses: [served.grpc.address.replace('[::]', '127.0.0.1')], insecure: false }
     h.sidecar.apply({ file: { ...file, pdp }, material: withMaterial({ pdp: side('ca', 'stranger') }), hash: 'tls' })
     expect((await h.send('GET /invoices/1')).status).toBe(503)
     expect(h.upstream.reached).toEqual([])

@@ -1,13 +1,23 @@
-import { createServer } from 'node:net'
-import { describe, expect, it } from 'vitest'
+import { once } from 'node:events'
+import { connect, createServer, type ListenOptions, type Server } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
 import { StartError } from '../../../pdp/process/exit.ts'
-import { formatAddress, isLoopback, listenError, parseListenAddress } from '../../../pdp/process/listen.ts'
+import {
+  bindableAddress,
+  formatAddress,
+  isLoopback,
+  listenError,
+  listenOn,
+  parseListenAddress,
+  plainAddress,
+} from '../../../pdp/process/listen.ts'
+import { freePort } from '../../support/free-port.ts'
 
 describe('parseListenAddress', () => {
   it.each([
     ['127.0.0.1:8080', { host: '127.0.0.1', port: 8080 }],
     ['[::1]:0', { host: '::1', port: 0 }],
-    [':65535', { host: '0.0.0.0', port: 65535 }],
+    [':65535', { host: '::', port: 65535 }],
     ['pdp.example:9090', { host: 'pdp.example', port: 9090 }],
   ])('reads %s', (text, address) => {
     expect(parseListenAddress(text)).toEqual(address)
@@ -67,4 +77,70 @@ describe('listenError', () => {
     const err = new Error('other')
     expect(listenError(err, 'x', { host: 'h', port: 1 })).toBe(err)
   })
+})
+
+describe('on every address', () => {
+  const open: Server[] = []
+  afterEach(async () => {
+    for (const server of open.splice(0)) await new Promise((done) => server.close(done))
+  })
+  function server(): Server {
+    const made = createServer((socket) => socket.destroy())
+    open.push(made)
+    return made
+  }
+  const listen = (options: ListenOptions): Promise<unknown> => once(server().listen(options), 'listening')
+  const everywhere = (port: number) => listenOn(server(), 'The sidecar', { host: '::', port })
+
+  it.each(['127.0.0.1', '::1'])('a server is reached at %s', async (host) => {
+    const { port } = await everywhere(0)
+    await once(connect(port, host), 'connect')
+  })
+
+  it.each([
+    ['IPv6 only', { host: '::', ipv6Only: true }],
+    ['IPv4 only', { host: '0.0.0.0' }],
+    ['one IPv6 address', { host: '::1' }],
+    ['one IPv4 address', { host: '127.0.0.1' }],
+  ])('a port is refused that another has for %s', async (_what, options) => {
+    const port = await freePort()
+    await listen({ ...options, port })
+    await expect(everywhere(port)).rejects.toThrow(`The sidecar cannot listen on [::]:${port}: another process uses`)
+  })
+
+  it.each([
+    ['IPv6 only', { host: '::', ipv6Only: true }],
+    ['IPv4 only', { host: '0.0.0.0' }],
+    ['one IPv6 address', { host: '::1' }],
+    ['one IPv4 address', { host: '127.0.0.1' }],
+  ])('nobody gets the same port afterwards for %s', async (_what, options) => {
+    const { port } = await everywhere(0)
+    await expect(listen({ ...options, port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
+  })
+
+  it.each([
+    ['EAFNOSUPPORT', '0.0.0.0'],
+    ['EADDRNOTAVAIL', '0.0.0.0'],
+    [null, '::'],
+    ['EADDRINUSE', '::'],
+    ['EACCES', '::'],
+  ])('where a probe of IPv6 answers %s, that is %s', async (code, host) => {
+    expect(await bindableAddress({ host: '::', port: 1 }, async () => code)).toEqual({ host, port: 1 })
+  })
+
+  it.each(['::1', '0.0.0.0', '127.0.0.1', 'pdp.example'])('does not mean %s, which stays as it is', async (host) => {
+    const address = { host, port: 1 }
+    expect(await bindableAddress(address, async () => 'EAFNOSUPPORT')).toEqual(address)
+  })
+})
+
+it.each([
+  ['::ffff:10.0.0.1', '10.0.0.1'],
+  ['::FFFF:10.0.0.1', '10.0.0.1'],
+  ['10.0.0.1', '10.0.0.1'],
+  ['fd00::1', 'fd00::1'],
+  ['::ffff:a00:1', '::ffff:a00:1'],
+  [undefined, ''],
+])('a peer at %s is written as %s', (address, written) => {
+  expect(plainAddress(address)).toBe(written)
 })

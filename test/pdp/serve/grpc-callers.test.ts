@@ -58,12 +58,12 @@ beforeAll(async () => {
   }
   const settings = { issuer: CLUSTER, jwks: join(folder, 'jwks.json') }
   served = await serve({
-    grpcHost: '0.0.0.0',
+    grpcHost: '::',
     tls: await loadTls(files, { log, reloadIntervalMs: 20 }),
     serviceAccounts: createServiceAccounts(settings, { fetch, clock: Date.now }),
   })
   await seedAcme(served)
-  address = served.grpc.address.replace('0.0.0.0', '127.0.0.1')
+  address = served.grpc.address.replace('[::]', '127.0.0.1')
 })
 afterAll(async () => {
   await served.close()
