@@ -4,7 +4,7 @@ import { type EnvironmentReader, oneOf, readEnvironment } from './process/enviro
 import { formatAddress, isLoopback, type ListenAddress, parseListenAddress } from './process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from './process/log.ts'
 import type { TlsFiles } from './serve/grpc-tls.ts'
-import type { ServiceAccountSettings } from './serve/service-account.ts'
+import { isCaller, type ServiceAccountSettings } from './serve/service-account.ts'
 
 export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
 const SECRET_CHARACTERS_MIN = 16
@@ -49,6 +49,7 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_GRPC_TLS_KEY_FILE', 'its private key in PEM'],
   ['PORTCULLIS_GRPC_CLIENT_CA_FILE', 'CA in PEM whose client certificates may call'],
   ['PORTCULLIS_SERVICE_ACCOUNT_ISSUER', 'cluster whose ServiceAccount tokens for portcullis-pdp may call'],
+  ['PORTCULLIS_SERVICE_ACCOUNTS', 'which of them: namespace/name or namespace/*, with commas between'],
   ['PORTCULLIS_SERVICE_ACCOUNT_JWKS', 'URL or file of its key set; by default as its metadata says'],
   ['PORTCULLIS_METRICS_LISTEN', 'host:port of /metrics, /livez and /readyz (127.0.0.1:9091)'],
   ['PORTCULLIS_EMBED_ENTITLEMENTS', 'off, or claims-mode: Claims entitlements go into tokens (claims-mode)'],
@@ -100,8 +101,6 @@ function readGrpc(reader: EnvironmentReader): Pick<PdpConfig, 'grpc' | 'grpcTls'
   const certFile = reader.text('PORTCULLIS_GRPC_TLS_CERT_FILE')
   const keyFile = reader.text('PORTCULLIS_GRPC_TLS_KEY_FILE')
   const clientCaFile = reader.text('PORTCULLIS_GRPC_CLIENT_CA_FILE')
-  const issuer = reader.text('PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
-  const jwks = reader.text('PORTCULLIS_SERVICE_ACCOUNT_JWKS')
   if ((certFile === null) !== (keyFile === null))
     reader.mistake('PORTCULLIS_GRPC_TLS_CERT_FILE and PORTCULLIS_GRPC_TLS_KEY_FILE need each other')
   const grpcTls = certFile === null || keyFile === null ? null : { certFile, keyFile, clientCaFile }
@@ -112,10 +111,26 @@ function readGrpc(reader: EnvironmentReader): Pick<PdpConfig, 'grpc' | 'grpcTls'
         'PORTCULLIS_GRPC_LISTEN is not a loopback address, so PORTCULLIS_GRPC_TLS_CERT_FILE and PORTCULLIS_GRPC_TLS_KEY_FILE are required',
       )
   }
+  return { grpc, grpcTls, serviceAccounts: readServiceAccounts(reader) }
+}
+
+function readServiceAccounts(reader: EnvironmentReader): ServiceAccountSettings | null {
+  const issuer = reader.text('PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
+  const jwks = reader.text('PORTCULLIS_SERVICE_ACCOUNT_JWKS')
+  const listed = reader.parsed('PORTCULLIS_SERVICE_ACCOUNTS', splitCallers)
+  const odd = listed?.find((caller) => !isCaller(caller))
+  if (odd !== undefined)
+    reader.mistake(
+      `PORTCULLIS_SERVICE_ACCOUNTS must list namespace/name or namespace/*, with commas between, not ${JSON.stringify(odd)}`,
+    )
   if (issuer === null && jwks !== null)
     reader.mistake('PORTCULLIS_SERVICE_ACCOUNT_JWKS needs PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
-  return { grpc, grpcTls, serviceAccounts: issuer === null ? null : { issuer, jwks } }
+  if ((issuer === null) !== (listed === null))
+    reader.mistake('PORTCULLIS_SERVICE_ACCOUNT_ISSUER and PORTCULLIS_SERVICE_ACCOUNTS need each other')
+  return issuer === null ? null : { issuer, jwks, callers: listed ?? [] }
 }
+
+const splitCallers = (text: string): readonly string[] => text.split(',').map((caller) => caller.trim())
 
 function readEntitlementSource(reader: EnvironmentReader): PdpConfig['entitlementSource'] {
   const url = reader.parsed('PORTCULLIS_ENTITLEMENT_SOURCE_URL', parseSourceUrl)

@@ -1,4 +1,4 @@
-/** Who may call over gRPC: anybody on loopback; elsewhere a client certificate, a service's token or a service account's. */
+/** Who may call over gRPC: anybody on loopback; elsewhere a client certificate, a service's token, or that of a service account that the operator named. */
 import type { Metadata, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js'
 import type { TokenState } from '../identity/token-state.ts'
 import { parseAuthorization } from '../token/authorization.ts'

@@ -1,11 +1,11 @@
 /** The chart as Helm renders it, validated by the API server itself, for every values file in ci/. */
-import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
-import { isObject, type JsonObject, objectAt, textAt } from '../../sidecar/injector/json.ts'
+import { isObject, type Json, type JsonObject, objectAt, textAt } from '../../sidecar/injector/json.ts'
 import { type Cluster, NAMESPACE, startCluster } from './cluster.ts'
 
 const CHART = 'charts/portcullis'
@@ -40,6 +40,17 @@ function objectsOf(text: string): readonly JsonObject[] {
   return documents.map((document): unknown => document.toJS()).filter((value) => isObject(value))
 }
 
+/** Paths of what was asked for and is not stored as it was. */
+function missingFrom(asked: Json | undefined, stored: Json | undefined, path = ''): readonly string[] {
+  if (Array.isArray(asked)) {
+    if (!Array.isArray(stored) || stored.length !== asked.length) return [path]
+    return asked.flatMap((item, at) => missingFrom(item, stored[at], `${path}[${at}]`))
+  }
+  if (!isObject(asked)) return asked === stored ? [] : [path]
+  if (!isObject(stored)) return [path]
+  return Object.entries(asked).flatMap(([name, value]) => missingFrom(value, stored[name], `${path}.${name}`))
+}
+
 /** Where the API server takes objects of this kind. */
 async function pathOf({ apiVersion, kind, metadata }: JsonObject): Promise<string> {
   const root = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`
@@ -67,7 +78,22 @@ describe.each(VALUES)('%s', (values) => {
       const answer = await cluster.kube.send('POST', path, object)
       const what = `${object.kind}/${objectAt(object.metadata, 'metadata').name}`
       expect([what, answer.status, answer.body.message, answer.warnings]).toEqual([what, 201, undefined, []])
+      // A tool that compares Git with the cluster would apply it again and again.
+      expect([what, missingFrom(object, answer.body)]).toEqual([what, []])
     }
+  })
+
+  test('shows no difference after it was applied', () => {
+    const manifests = join(cluster.folder, 'manifests.yaml')
+    writeFileSync(manifests, render(values))
+    const kubectl = (...words: readonly string[]) =>
+      spawnSync(binaries.kubectl, [...words, '-f', manifests], {
+        encoding: 'utf8',
+        env: { ...process.env, KUBECONFIG: cluster.kubeconfig },
+      })
+    expect(kubectl('apply')).toMatchObject({ status: 0, stderr: '' })
+    expect(kubectl('diff')).toMatchObject({ status: 0, stdout: '', stderr: '' })
+    expect(kubectl('delete', '--wait=false')).toMatchObject({ status: 0 })
   })
 
   test('makes Pods that Pod Security restricted admits', async () => {
@@ -110,6 +136,9 @@ describe('values that are refused', () => {
     ['a webhook that waits for a minute', 'injector.webhook.timeoutSeconds=60'],
     ['a webhook over kube-system', 'injector.webhook.excludedNamespaces={default}'],
     ['a digest that is none', 'pdp.image.digest=sha256:1'],
+    ['a caller without a namespace', 'pdp.grpc.serviceAccounts.callers={checkout}'],
+    ['every ServiceAccount of the cluster as callers', 'pdp.grpc.serviceAccounts.callers={*/*}'],
+    ['the port of a gate', 'gatedNamespaces[0].name=x,gatedNamespaces[0].unprotectedPorts[0]=15080'],
     ['a port past the end', 'gatedNamespaces[0].name=x,gatedNamespaces[0].unprotectedPorts[0]=65536'],
   ])('%s', (_what, set) => {
     expect(() => render(`${CHART}/ci/minimal-values.yaml`, '--set', set)).toThrow(
@@ -120,6 +149,11 @@ describe('values that are refused', () => {
   test.each([
     ['no issuer', 'pdp.issuer=', 'pdp.issuer'],
     ['no Secret for the PDP', 'pdp.secretName=', 'pdp.secretName'],
+    [
+      'no callers of the PDP',
+      'pdp.grpc.serviceAccounts.issuer=https://kubernetes.default.svc',
+      'pdp.grpc.serviceAccounts.callers',
+    ],
     ['no authority', 'injector.certificates.caBundle=', 'injector.certificates.caBundle'],
     [
       'no token for the source of entitlements',
@@ -129,6 +163,25 @@ describe('values that are refused', () => {
   ])('%s', (_what, set, name) => {
     expect(() => render(`${CHART}/ci/minimal-values.yaml`, '--set', set)).toThrow(name)
   })
+})
+
+test('the PDP is open to gates alone until the operator names others', () => {
+  const policies = (...set: readonly string[]): readonly JsonObject[] =>
+    objectsOf(render(`${CHART}/ci/minimal-values.yaml`, ...set)).filter(
+      ({ kind, metadata }) => kind === 'NetworkPolicy' && objectAt(metadata, '').name === 'portcullis-pdp',
+    )
+  const gates = {
+    ports: [{ protocol: 'TCP', port: 9090 }],
+    from: [{ podSelector: { matchExpressions: [{ key: 'portcullis.dev/injected', operator: 'Exists' }] } }],
+  }
+  const [closed] = policies()
+  expect(objectAt(closed?.spec, '').ingress).toMatchObject([gates])
+  expect(objectAt(closed?.spec, '').ingress).toHaveLength(1)
+  const label = 'namespaceSelector.matchLabels.team=edge'
+  const [opened] = policies('--set', `networkPolicy.pdpFrom[0].${label}`)
+  const ports = [8080, 9090].map((port) => ({ protocol: 'TCP', port }))
+  const from = [{ namespaceSelector: { matchLabels: { team: 'edge' } } }]
+  expect(objectAt(opened?.spec, '').ingress).toMatchObject([gates, { ports, from }])
 })
 
 test('native sidecars are used from Kubernetes 1.32 and not below', () => {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parse } from 'yaml'
 import { isObject, type JsonObject, objectAt, textAt, textsAt } from '../../sidecar/injector/json.ts'
+import { freePort } from '../support/free-port.ts'
 import type { Binaries } from './binaries.ts'
 import { type ControlPlane, startControlPlane } from './control-plane.ts'
 
@@ -18,7 +19,6 @@ declare module 'vitest' {
 
 export const NAMESPACE = 'portcullis'
 const CHART = 'charts/portcullis'
-const WEBHOOK_PORT = 15_443
 
 type Certificates = {
   /** Makes a certificate by the command: the authority's path, and the Secret as it prints it. */
@@ -31,6 +31,8 @@ type Certificates = {
 type Injector = {
   /** Serves the injector with the settings that the cluster's ConfigMap holds. */
   serve(): Promise<void>
+  /** Where it listens. */
+  readonly webhookPort: number
   silence(): Promise<void>
   /** Of all injectors so far. */
   injectorLog(): string
@@ -46,7 +48,7 @@ export type Cluster = ControlPlane &
 export async function startCluster(binaries: Binaries): Promise<Cluster> {
   const plane = await startControlPlane(binaries)
   const { kube, folder } = plane
-  const injector = openInjector(plane)
+  const injector = openInjector(plane, await freePort())
   return {
     ...plane,
     ...openCertificates(plane),
@@ -100,23 +102,24 @@ function openCertificates({ kube, folder }: ControlPlane): Certificates {
   }
 }
 
-function openInjector(plane: ControlPlane): Injector {
+function openInjector(plane: ControlPlane, webhookPort: number): Injector {
   const { kube, folder } = plane
   let running: ChildProcess | null = null
   let log = ''
   return {
+    webhookPort,
     async serve() {
       const map = await kube.must('GET', `/api/v1/namespaces/${NAMESPACE}/configmaps/portcullis-injector`)
       const settings = join(folder, 'injector.yaml')
       writeFileSync(settings, textsAt(map.data, 'data').get('injector.yaml') ?? '')
-      const flags = [`--config=${settings}`, `--certificate=${mountedIn(folder)}`, `--listen=:${WEBHOOK_PORT}`]
+      const flags = [`--config=${settings}`, `--certificate=${mountedIn(folder)}`, `--listen=:${webhookPort}`]
       const words = ['sidecar/main.ts', 'injector', ...flags, '--admin-listen=127.0.0.1:0']
       running = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] })
       running.stdout?.setEncoding('utf8').on('data', (text: string) => {
         log += text
       })
       await once(running.stdout ?? running, 'data')
-      await publish(plane)
+      await publish(plane, webhookPort)
       await delay(200)
     },
     async silence() {
@@ -132,7 +135,7 @@ function openInjector(plane: ControlPlane): Injector {
 }
 
 /** Tells the cluster where the Service's endpoints are, as the controllers would. */
-async function publish({ kube }: ControlPlane): Promise<void> {
+async function publish({ kube }: ControlPlane, port: number): Promise<void> {
   const address = Object.values(networkInterfaces())
     .flatMap((entries) => entries ?? [])
     .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
@@ -142,7 +145,7 @@ async function publish({ kube }: ControlPlane): Promise<void> {
     metadata: { name: 'portcullis-injector', labels: { 'kubernetes.io/service-name': 'portcullis-injector' } },
     addressType: 'IPv4',
     endpoints: [{ addresses: [address], conditions: { ready: true } }],
-    ports: [{ name: 'webhook', port: WEBHOOK_PORT, protocol: 'TCP' }],
+    ports: [{ name: 'webhook', port, protocol: 'TCP' }],
   }
   const answer = await kube.send('POST', path, slice)
   if (answer.status !== 201 && answer.status !== 409) throw new Error(JSON.stringify(answer.body))

@@ -26,7 +26,8 @@ let issuer = ''
 beforeAll(async () => {
   plane = await startControlPlane(inject('binaries'))
   upstream = await startUpstream()
-  await plane.kube.must('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'invoices' } })
+  for (const name of ['invoices', 'other'])
+    await plane.kube.must('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name } })
   const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   writeFileSync(file('pdp-ca.pem'), made.authority)
   writeFileSync(file('pdp.crt'), made.certificate)
@@ -39,11 +40,12 @@ beforeAll(async () => {
     PORTCULLIS_HTTP_LISTEN: `127.0.0.1:${http}`,
     PORTCULLIS_METRICS_LISTEN: '127.0.0.1:0',
     // Not loopback: only with TLS, and only for callers that say who they are.
-    PORTCULLIS_GRPC_LISTEN: `0.0.0.0:${grpc}`,
+    PORTCULLIS_GRPC_LISTEN: `:${grpc}`,
     PORTCULLIS_GRPC_TLS_CERT_FILE: file('pdp.crt'),
     PORTCULLIS_GRPC_TLS_KEY_FILE: file('pdp.key'),
     PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://kubernetes.default.svc',
     PORTCULLIS_SERVICE_ACCOUNT_JWKS: file('jwks.json'),
+    PORTCULLIS_SERVICE_ACCOUNTS: 'default/invoices',
     PORTCULLIS_ADMIN_SECRET: ADMIN_SECRET,
     PORTCULLIS_DATA_DIR: file('data'),
   })
@@ -86,15 +88,15 @@ async function start(
   }
 }
 
-async function tokenFor(audience: string): Promise<string> {
-  const path = '/api/v1/namespaces/default/serviceaccounts/invoices/token'
+async function tokenFor(audience: string, account = 'invoices'): Promise<string> {
+  const path = `/api/v1/namespaces/default/serviceaccounts/${account}/token`
   const made = await plane.kube.must('POST', path, { spec: { audiences: [audience], expirationSeconds: 3600 } })
   return textAt(objectAt(made.status, 'status').token, 'token') ?? ''
 }
 
 /** The data port of a gate that shows the PDP a token for this audience. */
-async function gate(name: string, audience: string): Promise<number> {
-  writeFileSync(file(`${name}.token`), await tokenFor(audience))
+async function gate(name: string, audience: string, account?: string): Promise<number> {
+  writeFileSync(file(`${name}.token`), await tokenFor(audience, account))
   const routes = `portcullis: v1
 resource: ${RESOURCE}
 issuers: [{issuer: "${issuer}"}]
@@ -134,8 +136,11 @@ test('a gate with the token of its Pod is answered: the grant lets through, the 
   expect(await get(port, '/invoices/1', alice)).toBe(200)
 })
 
-test('a gate with a token for another audience is not, so it answers 503 and forwards nothing', async () => {
-  const port = await gate('stranger', 'https://kubernetes.default.svc')
+test.each([
+  ['for another audience', 'https://kubernetes.default.svc', 'invoices'],
+  ['of a ServiceAccount that the operator did not name', AUDIENCE, 'other'],
+])('a gate with a token %s is not, so it answers 503 and forwards nothing', async (what, audience, account) => {
+  const port = await gate(what.replaceAll(' ', '-'), audience, account)
   upstream.reached.length = 0
   for (let tries = 0; tries < 10; tries += 1) {
     expect(await get(port, '/invoices/1', world.tokens.alice)).toBe(503)

@@ -90,7 +90,10 @@ test('is asked by the chart’s own test, as its Pod would', async () => {
   expect(args[2]).toBe('https://portcullis-injector.portcullis.svc:443')
   // The name is the Service's, and its port leads to the injector's.
   writeFileSync(join(desk, 'hosts'), '127.0.0.1 portcullis-injector.portcullis.svc\n')
-  const words = args.join(' ').replace(':443', ':15443').replace('/etc/portcullis/tls', join(cluster.folder, 'tls'))
+  const words = args
+    .join(' ')
+    .replace(':443', `:${cluster.webhookPort}`)
+    .replace('/etc/portcullis/tls', join(cluster.folder, 'tls'))
   const asking = `mount --bind hosts /etc/hosts && exec portcullis-sidecar ${words}`
   expect(run(`unshare --map-root-user --mount sh -c '${asking}'`)).toContain('gives the example its gate')
 })

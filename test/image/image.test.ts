@@ -224,6 +224,7 @@ function chartEnvironment(): NodeJS.ProcessEnv {
   const given: { readonly [name: string]: string } = {
     PORTCULLIS_ISSUER: 'https://id.example.com',
     PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://kubernetes.default.svc.cluster.local',
+    PORTCULLIS_SERVICE_ACCOUNTS: 'shop/*',
     PORTCULLIS_EMBED_ENTITLEMENTS: 'claims-mode',
     PORTCULLIS_CHANGES_KEPT_DAYS: '400',
     PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://billing.example.com/entitlements',

@@ -130,8 +130,34 @@ describe('readConfig', () => {
       /SECRET must have/,
     ],
     ['a key set of no issuer', { PORTCULLIS_SERVICE_ACCOUNT_JWKS: 'a' }, /JWKS needs/],
+    [
+      'a cluster without a word whose accounts may call',
+      { PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://a' },
+      /need each other/,
+    ],
+    ['accounts of no cluster', { PORTCULLIS_SERVICE_ACCOUNTS: 'shop/*' }, /need each other/],
   ])('refuses %s', (_, environment, message) => {
     expect(problems(environment)).toEqual([expect.stringMatching(message)])
+  })
+
+  it.each([
+    '*',
+    '*/*',
+    'shop',
+    'shop/',
+    '/checkout',
+    'shop/*,',
+    'shop/a b',
+    'Shop/*',
+    'shop/check*',
+    'a/b/c',
+    'shop:*',
+  ])('refuses %j as the service accounts that may call', (accounts) => {
+    const found = problems({
+      PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://a',
+      PORTCULLIS_SERVICE_ACCOUNTS: accounts,
+    })
+    expect(found).toEqual([expect.stringMatching(/^PORTCULLIS_SERVICE_ACCOUNTS must list namespace\/name/)])
   })
 
   it('takes gRPC with TLS on every address', () => {
@@ -141,11 +167,16 @@ describe('readConfig', () => {
       PORTCULLIS_GRPC_TLS_KEY_FILE: '/tls/tls.key',
       PORTCULLIS_GRPC_CLIENT_CA_FILE: '/tls/ca.crt',
       PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://kubernetes.default.svc.cluster.local',
+      PORTCULLIS_SERVICE_ACCOUNTS: 'shop/*, payments/checkout',
     })
     expect({ grpc, grpcTls, serviceAccounts }).toEqual({
       grpc: { host: '::', port: 9090 },
       grpcTls: { certFile: '/tls/tls.crt', keyFile: '/tls/tls.key', clientCaFile: '/tls/ca.crt' },
-      serviceAccounts: { issuer: 'https://kubernetes.default.svc.cluster.local', jwks: null },
+      serviceAccounts: {
+        issuer: 'https://kubernetes.default.svc.cluster.local',
+        jwks: null,
+        callers: ['shop/*', 'payments/checkout'],
+      },
     })
   })
 

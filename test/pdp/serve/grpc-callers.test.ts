@@ -56,7 +56,7 @@ beforeAll(async () => {
     keyFile: join(folder, 'tls.key'),
     clientCaFile: join(folder, 'ca.pem'),
   }
-  const settings = { issuer: CLUSTER, jwks: join(folder, 'jwks.json') }
+  const settings = { issuer: CLUSTER, jwks: join(folder, 'jwks.json'), callers: ['shop/checkout', 'payments/*'] }
   served = await serve({
     grpcHost: '::',
     tls: await loadTls(files, { log, reloadIntervalMs: 20 }),
@@ -151,6 +151,11 @@ describe('off loopback, a caller may be', () => {
   it('a Kubernetes service account with a token for portcullis-pdp', async () => {
     expect(await allowed(await ssl(), `Bearer ${await serviceAccount()}`)).toBe(true)
   })
+
+  it('any service account of a namespace that was named whole', async () => {
+    const sub = 'system:serviceaccount:payments:any.of-them'
+    expect(await allowed(await ssl(), `Bearer ${await serviceAccount({ sub })}`)).toBe(true)
+  })
 })
 
 describe('off loopback, a caller is refused', () => {
@@ -207,6 +212,19 @@ describe('off loopback, a caller is refused', () => {
       status.UNAUTHENTICATED,
       'token_invalid',
     ],
+    ...[
+      'shop:other',
+      'shop:checkout2',
+      'shop2:checkout',
+      'other:checkout',
+      'payments-2:checkout',
+      'default:default',
+    ].map((account): [string, () => Promise<string>, number, string] => [
+      `as service account ${account}, which nobody named`,
+      async () => `Bearer ${await serviceAccount({ sub: `system:serviceaccount:${account}` })}`,
+      status.PERMISSION_DENIED,
+      'permission_denied',
+    ]),
     [
       'as a service account signed by somebody else',
       async () => `Bearer ${await serviceAccount({}, { key: STRANGER })}`,
