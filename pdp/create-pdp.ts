@@ -51,7 +51,7 @@ export function createPdp(options: PdpOptions): Pdp {
   const compile = createModelCompiler()
   const parts: Parts = {
     store,
-    moments: isResident(store) ? residentMoments(store) : new Freshness(options),
+    moments: judged(isResident(store) ? residentMoments(store) : new Freshness(options)),
     entitlements: new EntitlementCache({ source, shared }),
     compile,
     revision: createRevisionTexts(),
@@ -88,6 +88,18 @@ export function createPdp(options: PdpOptions): Pdp {
     async close() {
       shared.close()
       await store.close()
+    },
+  }
+}
+
+/** No question comes to where questions share statements unless its organization is an id. */
+function judged(moments: Moments): Moments {
+  return {
+    ...(moments.look === undefined ? {} : { look: moments.look }),
+    ask(question) {
+      if (isId(question.organization)) return moments.ask(question)
+      const mistakes = [{ place: '/organization', message: `${quote(question.organization)} is not an id` }]
+      return Promise.reject(new PdpError('request_invalid', '/organization is not an id', { mistakes }))
     },
   }
 }

@@ -7,8 +7,8 @@ import type { Client, Directory } from '../store/directory.ts'
 import { authenticateManager, type Manager, type ManagerDeps, requireUnbound, requireWithin } from './authenticate.ts'
 import { BODY_TYPES, type BodyKind } from './bodies.ts'
 import { PAGE_PROPERTIES, pageSchema } from './pages.ts'
-import { ENTITLEMENT_KEY, ID, type JsonSchema, object, PROBLEM_RESPONSE } from './schemas.ts'
-import { SUCCESS } from './status.ts'
+import { ENTITLEMENT_KEY, FORM, ID, type JsonSchema, object, PROBLEM_RESPONSE } from './schemas.ts'
+import { Refusal, SUCCESS } from './status.ts'
 
 export type ManagementDeps = ManagerDeps & {
   /** Throws PdpError `request_invalid` for a registration that the identity service could not use. */
@@ -62,7 +62,7 @@ export type ManagementRoute<S extends Shape> = {
   handle(call: Call<S>): Promise<Outcome>
 }
 
-const PARAMETERS: { readonly [name: string]: JsonSchema } = {
+const PARAMETERS: { readonly [name: string]: typeof ID } = {
   app: ID,
   org: ID,
   user: ID,
@@ -84,6 +84,7 @@ export function addManagementRoute<S extends Shape>(
       scope: route.scope,
       provenBefore: managers.has(request),
     })
+    requireForms(request.params)
     if (route.bounds === 'environment') requireUnbound(manager)
     if (route.bounds === 'organization') await requireWithin(manager, organizationOf(request.params), deps.pdp)
     return manager
@@ -117,6 +118,19 @@ export function addManagementRoute<S extends Shape>(
       return body === undefined ? reply.send() : body
     },
   })
+}
+
+/** Names of the path are judged before anything is looked up by them. Throws Refusal `request_invalid`. */
+function requireForms(params: unknown): void {
+  if (typeof params !== 'object' || params === null) return
+  const mistakes = Object.entries(params).flatMap(([name, value]: [string, unknown]) => {
+    const { pattern, [FORM]: form } = PARAMETERS[name] ?? ID
+    const valid = typeof value === 'string' && new RegExp(pattern).test(value)
+    return valid ? [] : [{ place: `:${name}`, message: `must be ${form}` }]
+  })
+  if (mistakes.length === 0) return
+  const message = mistakes.map(({ place, message }) => `${place} ${message}`).join('; ')
+  throw new Refusal('request_invalid', message, { mistakes })
 }
 
 function organizationOf(params: unknown): string {

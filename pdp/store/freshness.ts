@@ -57,8 +57,18 @@ export class Freshness implements Moments {
     this.#caches = new LogCaches({ store, cacheBytesMax, schedule })
     this.#environment = this.#caches.of(ENVIRONMENT)
     this.#view = new RowsView((log) => this.#caches.of(log).rows, 0)
-    this.#waves = new Batcher({ runningMax: 2, schedule, run: (pending) => this.#wave(pending) })
-    this.#loadings = new Batcher({ runningMax: 2, schedule, run: (loadings) => this.#load(loadings) })
+    this.#waves = new Batcher({
+      runningMax: 2,
+      schedule,
+      run: (pending) => this.#wave(pending),
+      fail: (pending, error) => pending.reject(error),
+    })
+    this.#loadings = new Batcher({
+      runningMax: 2,
+      schedule,
+      run: (loadings) => this.#load(loadings),
+      fail: ({ pending }, error) => pending.reject(error),
+    })
   }
 
   /** Bytes and row sets held. */
@@ -98,13 +108,9 @@ export class Freshness implements Moments {
   async #wave(all: readonly Pending[]): Promise<void> {
     const logs = logsOf(all)
     const sentTick = ++this.#caches.tick
-    try {
-      const vector = await this.#store.vector([...logs])
-      this.#caches.tick++
-      this.#settle(all, { vector, sentTick })
-    } catch (error) {
-      for (const pending of all) pending.reject(error)
-    }
+    const vector = await this.#store.vector([...logs])
+    this.#caches.tick++
+    this.#settle(all, { vector, sentTick })
   }
 
   /** Questions of the same scope stand or fall together. */
@@ -206,11 +212,7 @@ export class Freshness implements Moments {
     const keys = new Map(all.flatMap(({ needed }) => needed.map((key) => [rowKeyName(key), key] as const)))
     const logs = logsOf(waiting)
     for (const key of keys.values()) logs.add(key.log)
-    try {
-      await this.#caches.load([...logs], [...keys.values()], (moment) => this.#settle(waiting, moment))
-    } catch (error) {
-      for (const pending of waiting) pending.reject(error)
-    }
+    await this.#caches.load([...logs], [...keys.values()], (moment) => this.#settle(waiting, moment))
   }
 
   /** One transaction that neither reads nor fills the cache: for questions that the cache cannot hold still for. */

@@ -21,7 +21,12 @@ export class LogCaches {
   constructor(options: { readonly store: Store; readonly cacheBytesMax: number; readonly schedule: Schedule }) {
     this.#store = options.store
     this.#budget = new RowBudget(options.cacheBytesMax)
-    this.#deltas = new Batcher({ runningMax: 2, schedule: options.schedule, run: (caches) => this.#delta(caches) })
+    this.#deltas = new Batcher({
+      runningMax: 2,
+      schedule: options.schedule,
+      run: (caches) => this.#delta(caches),
+      fail: (cache, error) => void cache.release(error),
+    })
   }
 
   /** Bytes and row sets held. */
@@ -70,17 +75,13 @@ export class LogCaches {
       from: from.revision,
       to: target.standing.revision,
     }))
-    try {
-      const entries = await this.#store.entries(ranges, (DELTA_ENTRIES_MAX + 1) * ranges.length)
-      this.tick++
-      const byLog = Map.groupBy(entries, (entry) => entry.log)
-      for (const { cache, target, from } of wanted) {
-        cache.advance({ from, target, entries: byLog.get(cache.log) ?? [] }, this.tick)
-      }
-      for (const { cache } of wanted) if (cache.release()) this.#deltas.add(cache)
-    } catch (error) {
-      for (const { cache } of wanted) cache.release(error)
+    const entries = await this.#store.entries(ranges, (DELTA_ENTRIES_MAX + 1) * ranges.length)
+    this.tick++
+    const byLog = Map.groupBy(entries, (entry) => entry.log)
+    for (const { cache, target, from } of wanted) {
+      cache.advance({ from, target, entries: byLog.get(cache.log) ?? [] }, this.tick)
     }
+    for (const { cache } of wanted) if (cache.release()) this.#deltas.add(cache)
   }
 
   /**

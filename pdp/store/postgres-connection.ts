@@ -71,8 +71,12 @@ export function asPdpError(error: unknown): unknown {
   if (error instanceof PdpError) return error
   if (error instanceof pg.DatabaseError) {
     // 08 connection, 53 resources, 57P server going away, 25006 read-only (a standby), 40 serialization (retryable)
-    const gone = /^(08|53|57P|40|25006)/.test(error.code ?? '')
-    return gone ? new PdpError('store_unavailable', 'the database is not available', { cause: error }) : error
+    if (/^(08|53|57P|40|25006)/.test(error.code ?? ''))
+      return new PdpError('store_unavailable', 'the database is not available', { cause: error })
+    // 22021, 22P05: U+0000, which a string of ours may hold and a text of PostgreSQL may not
+    if (/^(22021|22P05)$/.test(error.code ?? ''))
+      return new PdpError('request_invalid', 'a text holds the character U+0000', { cause: error })
+    return error
   }
   return new PdpError('store_unavailable', 'the database cannot be reached', { cause: error })
 }

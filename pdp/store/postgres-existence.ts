@@ -1,4 +1,5 @@
 /** Whether people and clients exist, in one statement for all who wait: a backend asks about others all the time. */
+import { isId } from '../decide/names.ts'
 import { Batcher } from './batcher.ts'
 import type { Directory, Sql } from './directory.ts'
 
@@ -18,14 +19,17 @@ export function existence(sql: Pick<Sql, 'query'>): Directory['exists'] {
   async function answer(waits: readonly Wait[]): Promise<void> {
     const ids = (type: Wait['type']): readonly string[] =>
       waits.filter((wait) => wait.type === type).map(({ id }) => id)
-    try {
-      const rows = await sql.query<{ name: string }>(EXISTING, [ids('user'), ids('service')])
-      const names = new Set(rows.map(({ name }) => name))
-      for (const { type, id, resolve } of waits) resolve(names.has(`${type}:${id}`))
-    } catch (err) {
-      for (const { reject } of waits) reject(err)
-    }
+    const rows = await sql.query<{ name: string }>(EXISTING, [ids('user'), ids('service')])
+    const names = new Set(rows.map(({ name }) => name))
+    for (const { type, id, resolve } of waits) resolve(names.has(`${type}:${id}`))
   }
-  const batcher = new Batcher<Wait>({ runningMax: STATEMENTS_MAX, schedule: setImmediate, run: answer })
-  return ({ type, id }) => new Promise((resolve, reject) => batcher.add({ type, id, resolve, reject }))
+  const batcher = new Batcher<Wait>({
+    runningMax: STATEMENTS_MAX,
+    schedule: setImmediate,
+    run: answer,
+    fail: ({ reject }, error) => reject(error),
+  })
+  return async ({ type, id }) =>
+    // What is no id names nobody, and does not join the statement of those who ask about somebody.
+    isId(id) && (await new Promise<boolean>((resolve, reject) => batcher.add({ type, id, resolve, reject })))
 }

@@ -2,7 +2,7 @@
 import { DEATH_KEPT_MS, ENVIRONMENT, type LogId, type Reading, type RowKey, SET_ROWS_MAX, TOKENS } from './contracts.ts'
 import type { Connection } from './postgres-connection.ts'
 import { type Row, rowSetsOf } from './postgres-row-sets.ts'
-import { given, type KnownStandings, VECTOR_LINES } from './postgres-vector.ts'
+import { given, type KnownStandings, VECTOR_LINES, type VectorQuestion } from './postgres-vector.ts'
 
 /** Usersets of one wide set that are read at most; the evaluator's own bound is reached long before. */
 const WIDE_USERSETS_MAX = 10_001
@@ -121,7 +121,7 @@ export async function readRows(
 }
 
 /** `vector`: the values of `VECTOR_LINES`. Only the branches that are asked for: each adds to the time it takes to start. */
-export function rowsStatement(vector: readonly string[], keys: readonly RowKey[]): Statement {
+export function rowsStatement(vector: VectorQuestion['values'], keys: readonly RowKey[]): Statement {
   const asked = new Map<Kind, RowKey[]>()
   for (const key of keys) append(asked, key.kind, key)
   // The grants of a subject need the groups above it.

@@ -14,19 +14,19 @@ export const given = (parameter: number, type: string): string => `(select $${pa
 
 /**
  * Lines of text: the clock and whether this is a standby, after a space; then every log that does not stand as known, by its
- * name alone if it is not there. `$1`: logs, `$2`: the write ids that they are known by. Ids hold no space.
+ * place among those asked for, with nothing after it if it is not there. `$1`: logs, `$2`: the write ids that they are known by.
  */
 export const VECTOR_LINES = `
   select concat_ws(' ', '', extract(epoch from statement_timestamp()) * 1000, current_setting('in_hot_standby'))
-  union all select concat_ws(' ', q.o, r.revision, r.write_id, r.entitlement_version, r.entitlement_write_id)
-  from unnest(string_to_array(${given(1, 'text')}, ' '), string_to_array(${given(2, 'text')}, ' ', '-')::bigint[]) q(o, known)
+  union all select concat_ws(' ', q.place, r.revision, r.write_id, r.entitlement_version, r.entitlement_write_id)
+  from unnest(${given(1, 'text[]')}, ${given(2, 'bigint[]')}) with ordinality q(o, known, place)
     left join lateral (select revision, write_id, entitlement_version, entitlement_write_id from revision
       where organization_id = q.o offset 0) r on true
   where r.write_id is distinct from q.known`
 
 /** What a statement with `VECTOR_LINES` is sent with, and how its lines are read. */
 export type VectorQuestion = {
-  readonly values: readonly [logs: string, known: string]
+  readonly values: readonly [logs: readonly LogId[], known: readonly (string | null)[]]
   /** @throws PdpError `store_unavailable` for a standby, which lags behind its primary: nothing that it says is fresh. */
   read(lines: Iterable<string>): Vector
 }
@@ -41,18 +41,18 @@ export class KnownStandings {
   ask(logs: readonly LogId[]): VectorQuestion {
     const known = logs.map((log) => this.#known.get(log))
     return {
-      values: [logs.join(' '), known.map((standing) => standing?.writeId ?? '-').join(' ')],
+      values: [logs, known.map((standing) => standing?.writeId ?? null)],
       read: (lines) => this.#read(logs, known, lines),
     }
   }
 
   #read(logs: readonly LogId[], known: readonly (Standing | undefined)[], lines: Iterable<string>): Vector {
     let clockMs: number | null = null
-    const moved = new Map<string, Standing | undefined>()
+    const moved = new Map<LogId, Standing | undefined>()
     for (const line of lines) {
-      const [log = '', ...words] = line.split(' ')
-      if (log === '') clockMs = readClock(words)
-      else moved.set(log, readStanding(words))
+      const [place = '', ...words] = line.split(' ')
+      if (place === '') clockMs = readClock(words)
+      else moved.set(logAt(logs, place), readStanding(words))
     }
     if (clockMs === null) throw new TypeError('the statement did not tell the time')
     this.#remember(moved)
@@ -64,7 +64,7 @@ export class KnownStandings {
     return { clockMs, logs: standings }
   }
 
-  #remember(moved: ReadonlyMap<string, Standing | undefined>): void {
+  #remember(moved: ReadonlyMap<LogId, Standing | undefined>): void {
     if (this.#known.size + moved.size > KNOWN_MAX) this.#known.clear()
     for (const [log, standing] of moved) {
       if (standing === undefined) this.#known.delete(log)
@@ -82,6 +82,13 @@ export async function readVector(
   const question = standings.ask(logs)
   const rows = await connection.prepared('vector', VECTOR_LINES, question.values)
   return question.read((rows as readonly [string][]).map(([line]) => line))
+}
+
+/** Places count from 1. */
+function logAt(logs: readonly LogId[], place: string): LogId {
+  const log = logs[Number(place) - 1]
+  if (log === undefined) throw new TypeError(`the statement told of place ${place} among ${logs.length} logs`)
+  return log
 }
 
 function readClock([clockMs, hot]: readonly string[]): number {

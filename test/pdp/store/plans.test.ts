@@ -131,7 +131,8 @@ async function statementsOf(read: (store: Store) => Promise<unknown>): Promise<r
 
 const literal = (value: unknown): string => {
   if (value === null) return 'null'
-  if (Array.isArray(value)) return `array[${value.map(literal)}]`
+  // As text, which takes any type: an array of nothing but nulls has none.
+  if (Array.isArray(value)) return `'{${value.map((item) => (item === null ? 'null' : `"${item}"`))}}'`
   return typeof value === 'number' ? `${value}` : `'${String(value)}'`
 }
 

@@ -96,32 +96,42 @@ describe('where logs stand', () => {
   it('does not take the answer to a late statement for that of a later one', () => {
     const known = new KnownStandings()
     const [early, late] = [known.ask(['a']), known.ask(['a'])]
-    expect(late.read([' 2 off', 'a 2 22 0 0']).logs.get('a')?.revision).toBe(2)
-    expect(early.read([' 1 off', 'a 1 11 0 0']).logs.get('a')?.revision).toBe(1)
+    expect(late.read([' 2 off', '1 2 22 0 0']).logs.get('a')?.revision).toBe(2)
+    expect(early.read([' 1 off', '1 1 11 0 0']).logs.get('a')?.revision).toBe(1)
     const next = known.ask(['a'])
-    expect(next.read([' 3 off', `a 2 22 0 0`]).logs.get('a')?.revision).toBe(2)
+    expect(next.read([' 3 off', '1 2 22 0 0']).logs.get('a')?.revision).toBe(2)
   })
 
   it('is asked with what was known at sending, whatever is learnt or forgotten until the answer', () => {
     const known = new KnownStandings()
-    known.ask(['a']).read([' 1 off', 'a 1 11 0 0'])
+    known.ask(['a']).read([' 1 off', '1 1 11 0 0'])
     const sent = known.ask(['a'])
     const many = Array.from({ length: 10_001 }, (_, i) => `m${i}`)
-    known.ask(many).read([' 1 off', ...many.map((log) => `${log} 1 5 0 0`)])
-    expect(sent.values).toEqual(['a', '11'])
+    known.ask(many).read([' 1 off', ...many.map((_, i) => `${i + 1} 1 5 0 0`)])
+    expect(sent.values).toEqual([['a'], ['11']])
     expect(sent.read([' 2 off']).logs.get('a')?.revision).toBe(1)
-    expect(known.ask(['a']).values).toEqual(['a', '-'])
+    expect(known.ask(['a']).values).toEqual([['a'], [null]])
+  })
+
+  it('is told of each log by its place, whatever its name holds', async () => {
+    const odd = ['a b', '', '-', 'NULL', '{a}', '"', 'b 1 2 3 4', 'x,y', '\\']
+    const logs = ['a', ...odd, 'b']
+    const [before, after] = [await elsewhere.store.vector(['a', 'b']), await here.store.vector(logs)]
+    expect(after.logs).toEqual(before.logs)
   })
 
   it('is refused from a standby, which lags behind', () => {
     const { read } = new KnownStandings().ask(['a'])
-    expect(() => read([' 1 on', 'a 1 11 0 0'])).toThrow(PdpError)
+    expect(() => read([' 1 on', '1 1 11 0 0'])).toThrow(PdpError)
     expect(() => read([' 1 on'])).toThrow(/standby/)
   })
 
-  it.each([[[]], [['a 1 11 0 0']]])('is refused from an answer without a clock: %j', (lines) => {
-    expect(() => new KnownStandings().ask(['a']).read(lines)).toThrow(TypeError)
-  })
+  it.each([[[]], [['1 1 11 0 0']], [[' 1 off', '2 1 11 0 0']], [[' 1 off', 'a 1 11 0 0']]])(
+    'is refused from an answer without a clock, or about what was not asked: %j',
+    (lines) => {
+      expect(() => new KnownStandings().ask(['a']).read(lines)).toThrow(TypeError)
+    },
+  )
 })
 
 describe('a statement that decisions wait for', () => {

@@ -53,7 +53,7 @@ describe('row sets', () => {
     const names = new Map<string, string>()
     for (let chosen = 0; chosen < 2 ** KEYS.length; chosen++) {
       const { name, text } = rowsStatement(
-        [log, '-'],
+        [[log], [null]],
         KEYS.filter((_, i) => (chosen & (1 << i)) !== 0),
       )
       expect(Buffer.byteLength(name)).toBeLessThan(64)
