@@ -7,6 +7,7 @@ export const PDP_ERROR_CODES = [
   'precondition_failed',
   'evaluation_limit', // a bound of evaluation was reached: no answer, never an allow
   'store_unavailable', // no answer could be had from the store
+  'overloaded', // others were before, and it would take too long until its turn
 ] as const
 export type PdpErrorCode = (typeof PDP_ERROR_CODES)[number]
 

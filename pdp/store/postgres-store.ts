@@ -24,6 +24,7 @@ import { readRows } from './postgres-rows.ts'
 import { surveyOver } from './postgres-survey.ts'
 import { given, KnownStandings, readVector } from './postgres-vector.ts'
 import { applyChanges, assertPreconditions } from './postgres-write.ts'
+import { createTurns } from './turns.ts'
 
 const ENTRIES = `
   select q.o, c.revision, c.write_id::text, c.change, c.actor, c.request_id, (extract(epoch from c.written_at) * 1000)::float8
@@ -34,6 +35,10 @@ const ENTITLEMENTS = `
   select r.entitlement_version as version, r.entitlement_write_id::text as write_id, e.key, e.value, e.enforcement from revision r
   left join entitlement e on e.organization_id = r.organization_id and ($2::text[] is null or e.key = any($2))
   where r.organization_id = $1`
+
+/** For the writes before it on the same log, at most; and how many may wait. */
+const WRITE_WAIT_MS = 4_000
+const WRITES_WAITING_MAX = 256
 
 /** Rolls the transaction back when a write turned out to change nothing: the revision then stays where it was. */
 class NothingChanged extends Error {
@@ -46,6 +51,8 @@ class NothingChanged extends Error {
 
 export function storeOver(database: Database, close: () => Promise<void>): Store {
   const standings = new KnownStandings()
+  // They would wait for each other at the database, each with a connection, and one after the other if this process is cut off.
+  const turns = createTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
   const snapshotOver = (connection: Connection): Snapshot => ({
     rows: (logs, keys) => readRows(connection, standings, { logs, keys }),
     names: (log, source, page) => readNames(connection, { log, source, ...page }),
@@ -57,7 +64,7 @@ export function storeOver(database: Database, close: () => Promise<void>): Store
     rows: (logs, keys) => readRows(database, standings, { logs, keys }),
     snapshot: (use) =>
       database.within('begin isolation level repeatable read read only', (connection) => use(snapshotOver(connection))),
-    write: (log, changes, options) => write(database, { log, changes, ...options }),
+    write: (log, changes, options) => turns.take(log, () => write(database, { log, changes, ...options })),
     tuples: (organization, filter, page) => readTuples(database, { organization, filter, page }),
     entitlements: (organization, keys) => readEntitlements(database, organization, keys),
     async manifest(app) {
@@ -89,8 +96,11 @@ async function write(
 ): Promise<{ revision: number; changed: boolean }> {
   const { log, changes, context, preconditions = [] } = request
   assertChanges(log, changes)
+  // With an organization goes all that it holds, which may be millions of tuples.
+  const deletes = changes.some((change) => change.kind === 'organization' && change.organization === null)
+  const within = deletes ? database.lengthy : database.within
   try {
-    return await database.within('begin', async (sql) => {
+    return await within('begin', async (sql) => {
       const standing = await raiseRevision(sql, log, {
         entitlements: changes.some((c) => c.kind === 'entitlement' || c.kind === 'entitlements'),
       })

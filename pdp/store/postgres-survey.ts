@@ -1,6 +1,7 @@
 /** What management asks across all organizations, on PostgreSQL: full looks that no decision waits for. */
 import type { HeldRole, LoggedGrant, Survey, TupleShape } from './contracts.ts'
 import type { Sql } from './directory.ts'
+import type { Database } from './postgres-connection.ts'
 
 const GRANTS = `
   select organization_id as log, grant_id as id, app, role, subject from role_grant
@@ -27,7 +28,10 @@ const SHAPES = `
     from relationship where split_part(object, ':', 1) = any($1)) tuple
   group by type, relation, shape order by type, relation, shape`
 
-export function surveyOver(sql: Pick<Sql, 'query'>): Survey {
+export function surveyOver(database: Pick<Database, 'lengthy'>): Survey {
+  const sql: Pick<Sql, 'query'> = {
+    query: (text, values) => database.lengthy('begin read only', (connection) => connection.query(text, values)),
+  }
   return {
     async roleGrants(filter, { after, countMax }) {
       const { log = null, id = null, apps = null, role = null, subject = null } = filter

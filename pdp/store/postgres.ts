@@ -2,7 +2,7 @@
 import pg from 'pg'
 import type { Store } from './contracts.ts'
 import type { Sql } from './directory.ts'
-import { asPdpError, databaseOver } from './postgres-connection.ts'
+import { asPdpError, databaseOver, type TimeLimits } from './postgres-connection.ts'
 import { migrate } from './postgres-migrate.ts'
 import { storeOver } from './postgres-store.ts'
 
@@ -12,19 +12,29 @@ const SESSION = [
   'jit=off',
   'synchronous_commit=on',
   'default_transaction_isolation=read\\ committed',
-  'idle_in_transaction_session_timeout=30000',
+  'statement_timeout=4000',
+  // Longer than the next, so that whoever waits for a writer that is cut off gets its turn.
+  'lock_timeout=4000',
+  // Whoever is cut off in the middle of a write blocks its log no longer than that.
+  'idle_in_transaction_session_timeout=3000',
+  // The server's own look at whether somebody is still there: what it sent, and whom it waits for, in seconds.
+  'tcp_user_timeout=5000',
+  'tcp_keepalives_idle=5',
+  'tcp_keepalives_interval=2',
+  'tcp_keepalives_count=3',
 ]
 const INT8 = 20
-const CONNECT_TIMEOUT_MS = 5_000
-/** A server that stopped answering, or a network that drops everything, breaks no connection by itself. */
-const QUERY_TIMEOUT_MS = 10_000
+/** For a connection to be had, made or waited for. */
+const CONNECT_TIMEOUT_MS = 1_000
+const MIGRATION_CONNECT_TIMEOUT_MS = 5_000
+const KEEPALIVE_AFTER_MS = 5_000
 
 export type PostgresOptions = {
   readonly connectionString: string
-  /** Connections at most. Default 10. */
+  /** Connections for reads at most, and for transactions as many again. Default 10. */
   readonly poolCountMax?: number
-  /** For one statement to be answered; later the database counts as unreachable. Default 10 s. */
-  readonly queryTimeoutMs?: number
+  /** For an answer; later the database counts as unreachable. Default: a second for decisions, 5 s for a write. */
+  readonly timeLimits?: TimeLimits
 }
 
 /**
@@ -35,11 +45,9 @@ export async function openPostgres(
   options: PostgresOptions,
 ): Promise<{ sql: Sql; store: Store; migrated: readonly string[]; close(): Promise<void> }> {
   const migrated = await migrateOnce(options.connectionString)
-  const pool = new pg.Pool(poolConfig(options))
-  // An idle connection that breaks is replaced by the pool; the query that needs it reports its own error.
-  pool.on('error', () => {})
-  const database = databaseOver(pool)
-  const close = (): Promise<void> => pool.end()
+  const pools = { reads: openPool(options), transactions: openPool(options) }
+  const database = databaseOver(pools, options.timeLimits)
+  const close = async (): Promise<void> => void (await Promise.all([pools.reads.end(), pools.transactions.end()]))
   return { sql: database, store: storeOver(database, close), migrated, close }
 }
 
@@ -48,23 +56,30 @@ export async function postgresStore(options: PostgresOptions): Promise<Store> {
   return (await openPostgres(options)).store
 }
 
-function poolConfig(options: PostgresOptions): pg.PoolConfig {
-  return {
+function openPool(options: PostgresOptions): pg.Pool {
+  const pool = new pg.Pool({
     connectionString: options.connectionString,
     max: options.poolCountMax ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: options.queryTimeoutMs ?? QUERY_TIMEOUT_MS,
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEPALIVE_AFTER_MS,
     options: SESSION.map((setting) => `-c ${setting}`).join(' '),
     types: {
       // Revisions and versions stay far below 2^53; write ids are read as text.
       getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)),
     },
-  }
+  })
+  // An idle connection that breaks is replaced by the pool; the query that needs it reports its own error.
+  pool.on('error', () => {})
+  return pool
 }
 
 async function migrateOnce(connectionString: string): Promise<readonly string[]> {
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS })
+  const client = new pg.Client({
+    connectionString,
+    connectionTimeoutMillis: MIGRATION_CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+  })
   client.on('error', () => {}) // the statement that needs the connection says so itself
   try {
     await client.connect()

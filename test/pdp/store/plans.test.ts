@@ -122,6 +122,7 @@ async function statementsOf(read: (store: Store) => Promise<unknown>): Promise<r
   const recording: Database = {
     ...connection,
     within: (_, work) => work(connection),
+    lengthy: (_, work) => work(connection),
     transaction: (work) => work(connection),
   }
   await read(storeOver(recording, async () => {})).catch(() => undefined) // no answer is no good answer

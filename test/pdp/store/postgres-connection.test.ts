@@ -4,7 +4,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Store, TOKENS } from '../../../pdp/store/contracts.ts'
 import type { Sql } from '../../../pdp/store/directory.ts'
 import { openPostgres } from '../../../pdp/store/postgres.ts'
+import type { TimeLimits } from '../../../pdp/store/postgres-connection.ts'
 import { openTestDatabase } from '../../support/database.ts'
+
+/** Of a test that waits for the bounds. */
+const PROMPT: TimeLimits = { decisionMs: 1_000, statementMs: 1_000, transactionMs: 3_000, lengthyMs: 60_000 }
 
 let sql: Sql
 let store: Store
@@ -58,7 +62,7 @@ describe('a connection that breaks between two statements of a transaction', () 
 
 // A server that froze, or a network that drops everything: without a bound the question would wait for ever.
 it('gives up on a statement that is not answered, and goes on with another connection', async () => {
-  const opened = await openPostgres({ connectionString, poolCountMax: 1, queryTimeoutMs: 1_000 })
+  const opened = await openPostgres({ connectionString, poolCountMax: 1, timeLimits: PROMPT })
   try {
     await expect(opened.sql.query('select pg_sleep(120)')).rejects.toMatchObject({ code: 'store_unavailable' })
     const stuck = opened.sql.transaction((session) => session.query('select pg_sleep(120)'))

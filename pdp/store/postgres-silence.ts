@@ -1,0 +1,48 @@
+/** Notices that the database has fallen silent, and spares callers the wait until it says something again. */
+
+export type Silence = {
+  /** Null: it is silent, nobody should ask now. Otherwise to be called once, with whether there was an answer, good or bad. */
+  begin(options: { readonly prompt: boolean }): ((answered: boolean) => void) | null
+}
+
+/**
+ * It counts as silent once a statement that is answered promptly went unanswered for `silentMs`, and until any is answered;
+ * meanwhile one attempt goes through every `retryMs`. `clock`: monotonic milliseconds.
+ */
+export function createSilence(options: {
+  readonly silentMs: number
+  readonly retryMs: number
+  readonly clock: () => number
+}): Silence {
+  const { silentMs, retryMs, clock } = options
+  /** When those that are under way began, the oldest first. */
+  const prompt = new Map<object, number>()
+  let answeredMs = Number.NEGATIVE_INFINITY
+  let silent = false
+  let triedMs = Number.NEGATIVE_INFINITY
+
+  function isSilent(nowMs: number): boolean {
+    const [oldestMs] = prompt.values()
+    if (oldestMs !== undefined && nowMs - Math.max(oldestMs, answeredMs) > silentMs) silent = true
+    return silent
+  }
+
+  return {
+    begin({ prompt: isPrompt }) {
+      const beganMs = clock()
+      if (isSilent(beganMs)) {
+        if (beganMs - triedMs < retryMs) return null
+        triedMs = beganMs
+      }
+      const attempt = {}
+      if (isPrompt) prompt.set(attempt, beganMs)
+      return (answered) => {
+        prompt.delete(attempt)
+        if (answered) {
+          answeredMs = clock()
+          silent = false
+        } else if (isPrompt && answeredMs <= beganMs) silent = true
+      }
+    },
+  }
+}
