@@ -50,6 +50,11 @@ export type Expectation = {
   readonly upstream_headers_absent_or_pep_value?: readonly string[]
   readonly upstream_target?: string
   readonly response_headers_absent?: readonly string[]
+  readonly response_headers_present?: readonly string[] | { readonly [name: string]: string }
+  /** Texts that must not occur in the answer. */
+  readonly body_absent?: string | readonly string[]
+  /** `client_ip: peer`: the service learns the address of the connection as the client's, and no other. */
+  readonly decision_ctx?: { readonly [name: string]: unknown }
   readonly content_type?: string
   readonly no_outbound?: readonly string[]
   readonly max_ms?: number
@@ -91,7 +96,12 @@ export function readFixture(path: string): Fixture {
   return { ...others, routes, tuples, tokens, proofs }
 }
 
-/** A case that cannot be run here, and why. */
+/** A case that needs something which this machine lacks; the message names it. */
 export class Skip extends Error {
   override readonly name = 'Skip'
+}
+
+/** A case that asks for something which this runner does not know; it fails, since anything else would be another case. */
+export class Unknown extends Error {
+  override readonly name = 'Unknown'
 }

@@ -2,7 +2,7 @@
 import { foldName } from '../../sidecar/headers.ts'
 import { field, type RawAnswer } from '../sidecar/support/raw-http.ts'
 import { fieldOf, type Reached } from '../sidecar/support/upstream.ts'
-import type { Expectation } from './cases.ts'
+import { type Expectation, Unknown } from './cases.ts'
 
 export type Happened = {
   readonly answer: RawAnswer & { readonly firstByteMs: number }
@@ -19,6 +19,7 @@ export type Happened = {
 export function judge(expect: Expectation, happened: Happened): string[] {
   const { answer, fetched, tookMs } = happened
   const complaints = [...judgeUpstream(expect, happened), ...judgeHeaders(expect, happened)]
+  complaints.push(...judgeContext(expect, happened))
   const { status = [] } = expect
   if (status.length > 0 && !status.includes(answer.status))
     complaints.push(`status ${answer.status}, not ${status.join(' or ')}`)
@@ -36,6 +37,12 @@ export function judge(expect: Expectation, happened: Happened): string[] {
     complaints.push(`memory grew by ${happened.rssGrowthMb} MB`)
   for (const name of expect.response_headers_absent ?? [])
     if (field(answer, name) !== null) complaints.push(`answered with ${name}`)
+  for (const [name, value] of wantedFields(expect.response_headers_present)) {
+    const got = field(answer, name.toLowerCase())
+    if (got === null || (value !== null && got !== value)) complaints.push(`answered with ${name}: ${got}`)
+  }
+  for (const text of [expect.body_absent ?? []].flat())
+    if (answer.body.includes(text)) complaints.push(`the answer says ${JSON.stringify(text)}`)
   if (expect.close_within_s !== undefined && !(tookMs < expect.close_within_s * 1_000 && CLOSED.test(answer.text)))
     complaints.push(`not closed with a code within ${expect.close_within_s} s`)
   return complaints
@@ -52,9 +59,9 @@ function judgeFraming({ note2 = '' }: Expectation, { answer, reached }: Happened
   return complaints
 }
 
-/** A WebSocket close frame with 1008 or 4401, and its reason. */
+/** A WebSocket close frame with 1008, 4401 or 4403, and its reason. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: bytes of a frame
-const CLOSED = /\x88[\x00-\x7d](?:\x03\xf0|\x11\x31)/
+const CLOSED = /\x88[\x00-\x7d](?:\x03\xf0|\x11[\x31\x33])/
 
 function judgeUpstream(expect: Expectation, { reached, target }: Happened): string[] {
   const first = reached[0]
@@ -99,6 +106,21 @@ function judgeHeaders(expect: Expectation, { reached }: Happened): string[] {
   }
   return complaints
 }
+
+/** What the decision was made with, as the service learns it. Throws Unknown for what it does not learn. */
+function judgeContext({ decision_ctx: context = {} }: Expectation, { reached }: Happened): string[] {
+  const unknown = Object.entries(context).filter(([name, value]) => name !== 'client_ip' || value !== 'peer')
+  if (unknown.length > 0) throw new Unknown(`the context ${JSON.stringify(Object.fromEntries(unknown))} is not known`)
+  if (context.client_ip === undefined) return []
+  return reached.flatMap((one) =>
+    CLIENT_FIELDS.flatMap((name) => {
+      const got = fieldOf(one, name)
+      return got === null || got === PEER ? [] : [`the upstream got ${name}: ${got}, not the address of the peer`]
+    }),
+  )
+}
+const PEER = '127.0.0.1'
+const CLIENT_FIELDS = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'true-client-ip', 'x-client-ip', 'cf-connecting-ip']
 
 /** Names, or names with values. */
 const wantedFields = (wanted: Expectation['upstream_headers_present'] = []): (readonly [string, string | null])[] =>

@@ -1,4 +1,10 @@
-/** Where each attack on injection is played: they need Pods and an API server, which the runner here does not have. */
+/** Plays attacks on injection by the suites that have Pods and an API server, each suite once. */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type AttackCase, Skip, Unknown } from './cases.ts'
 
 type Played = {
   /** The test that plays it has its id in its name or beside its steps. */
@@ -37,4 +43,45 @@ export const INJECTION_ATTACKS: { readonly [id: string]: Played } = {
   'K8S-019': { file: WEBHOOK },
   'K8S-020': { file: IMAGE },
   'K8S-021': { file: 'test/cluster/gate.suite.ts' },
+}
+
+export const isInjection = ({ id, class: kind, request }: AttackCase): boolean =>
+  kind === 'injection-bypass' || request.method === 'ADMIT' || Object.hasOwn(INJECTION_ATTACKS, id)
+
+type Ran = { readonly failed: boolean; readonly passedCount: number }
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const ran = new Map<string, Ran>()
+
+/** What is wrong. Throws Skip where the machine lacks what the suite needs. */
+export async function playInjection({ id }: AttackCase): Promise<string[]> {
+  const file = Object.hasOwn(INJECTION_ATTACKS, id) ? INJECTION_ATTACKS[id]?.file : undefined
+  if (file === undefined) throw new Unknown('an attack on injection that no suite plays')
+  if (file.startsWith('test/cluster/')) needControlPlane()
+  const suite = ran.get(file) ?? runSuite(file)
+  ran.set(file, suite)
+  if (suite.failed) return [`${file} fails; run ${commandOf(file).join(' ')}`]
+  if (suite.passedCount === 0) throw new Skip(`${file} skips all of its tests here; run ${commandOf(file).join(' ')}`)
+  return []
+}
+
+function needControlPlane(): void {
+  const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'portcullis-cluster', 'bin')
+  const folder = process.env.KUBEBUILDER_ASSETS ?? cache
+  if (!existsSync(join(folder, 'kube-apiserver')))
+    throw new Skip(`${join(folder, 'kube-apiserver')} is missing; \`npm run test:cluster\` builds it`)
+}
+
+const commandOf = (file: string): string[] =>
+  file.startsWith('test/cluster/') ? ['npm', 'run', 'test:cluster', '--', file] : ['npm', 'test', '--', file]
+
+function runSuite(file: string): Ran {
+  const [command = '', ...args] = commandOf(file)
+  const { status, stdout } = spawnSync(command, args, {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: { ...process.env, NO_COLOR: '1' },
+    maxBuffer: 64 * 1024 * 1024,
+  })
+  const passed = /^\s*Tests\s.*?(\d+) passed/m.exec(stdout)?.[1]
+  return { failed: status !== 0, passedCount: Number(passed ?? 0) }
 }

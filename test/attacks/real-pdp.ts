@@ -12,8 +12,8 @@ import { memoryStore } from '../../pdp/store/memory.ts'
 
 export type RealPdp = {
   readonly address: string
-  /** Deletes tuples, written as at the start. */
-  revoke(tuples: readonly string[]): Promise<void>
+  /** Tuples are written as at the start. */
+  change(op: 'write' | 'delete', tuples: readonly string[]): Promise<void>
   stop(): Promise<void>
 }
 
@@ -56,7 +56,7 @@ export async function startRealPdp(tuples: readonly string[], organization: stri
   )
   return {
     address: server.address,
-    revoke: (texts) => change('delete', texts),
+    change,
     async stop() {
       await standing.close()
       await server.close()
@@ -76,6 +76,8 @@ async function recognize(token: string): Promise<TokenState> {
     client_id: clientId,
     exp,
     aud,
+    acr,
+    auth_time: authTime,
   } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString() || '{}')
   if (org === undefined) return INACTIVE
   return {
@@ -92,7 +94,8 @@ async function recognize(token: string): Promise<TokenState> {
     grantId: null,
     issuedAtMs: 0,
     expiresAtMs: exp * 1_000,
-    acr: null,
-    authTime: null,
+    // The identity service knows of the sign-in what a case writes into its token.
+    acr: typeof acr === 'string' ? acr : null,
+    authTime: typeof authTime === 'number' ? authTime : null,
   }
 }

@@ -12,11 +12,12 @@ type Members = { readonly [name: string]: unknown }
 const REQUEST = new Set(['method', 'target', 'headers', 'body', 'raw', 'steps'])
 const SETUP = new Set(['note', 'note2', 'tokens', 'proofs', 'config'])
 const TOKEN = new Set(['base', 'header', 'claims', 'drop', 'key', 'sig', 'rawPayload', 'mutate', 'jwe'])
-/** Beside these, `note…` explains, and `decision_ctx` is what the upstream's header fields show. */
+/** Beside these, `note…` explains. */
 const EXPECT = new Set([
   ...['status', 'upstream', 'www_authenticate', 'upstream_headers_absent', 'upstream_headers_present'],
   ...['upstream_headers_absent_or_pep_value', 'upstream_target', 'response_headers_absent', 'content_type'],
   ...['no_outbound', 'max_ms', 'first_byte_ms', 'rss_growth_max_mb', 'close_within_s', 'decision_ctx'],
+  ...['response_headers_present', 'body_absent'],
 ])
 /** Words for what became of the request at the upstream; those of the last line are about more than one request shows. */
 const UPSTREAM =

@@ -1,8 +1,8 @@
-/** What happens before the request that an attack case judges: steps in prose, or requests of their own. */
+/** Plays what happens beside the requests of an attack case: to the clock, the issuer, the PDP, the sidecar itself. */
 import { exportJWK } from 'jose'
-import { sendRaw } from '../sidecar/support/raw-http.ts'
-import { type AttackCase, type Fixture, Skip, type Step } from './cases.ts'
+import { type AttackCase, type Fixture, Unknown } from './cases.ts'
 import type { Keyring } from './credentials.ts'
+import type { Act, Look } from './prose.ts'
 import type { World } from './world.ts'
 
 export type Playing = {
@@ -10,89 +10,77 @@ export type Playing = {
   readonly fixture: Fixture
   readonly world: World
   readonly keyring: Keyring
-  readonly time: { offsetMs: number }
-  /** Sends a request of the case's own form; nobody looks at the answer. */
-  readonly send: (request: AttackCase['request']) => Promise<void>
+  readonly time: Time
 }
+/** `offsetMs`: how far the time of everybody has gone on; `skewMs`: how far the sidecar's clock is before it. */
+export type Time = { offsetMs: number; skewMs: number }
 
-const SENDS_MAX = 1_000
 const MAX_AGE_MS = 700_000
-const UNITS: { readonly [unit: string]: number } = { ms: 1, s: 1_000, m: 60_000, min: 60_000 }
 
-type Take = (match: RegExpExecArray, playing: Playing) => Promise<unknown>
-
-/** By what a step says; the first that fits is taken. */
-const STEPS: readonly (readonly [RegExp, Take])[] = [
-  [/^send(?: at t0\b.*| to replica \w+| again| once)?$/, (_, { attack, send }) => send(attack.request)],
-  [/^send (?:x ?)?(\d+)(?: times)?$/, ([, count], { attack, send }) => repeat(count, () => send(attack.request))],
-  [/^send twice$/, (_, { attack, send }) => repeat('2', () => send(attack.request))],
-  [/^rotate key\b/, (_, playing) => rotateKey(playing)],
-  [/^remove (k1|key)\b/, (_, playing) => removeKey(playing)],
-  [/^wait max_age$/, async (_, { time }) => pass(time, MAX_AGE_MS)],
-  [
-    /^(?:wait|sleep) (\d+) ?(ms|s|min|m)$/,
-    async ([, n, unit], { time }) => pass(time, Number(n) * (UNITS[unit ?? ''] ?? 0)),
-  ],
-  [/^hang PDP$/, (_, { world }) => hangPdp(world)],
-  [/^(?:stop|kill) PDP$/, (_, { world }) => world.stopPdp()],
-  [/^(?:revoke|delete|remove)(?: tuple)? (\S+ \S+ \S+:\S+)$/, ([, tuple], { world }) => world.revoke([tuple ?? ''])],
-  [/^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (\S+) as (\w+)$/, (match, playing) => sendOther(match, playing)],
-]
-
-/** Throws Skip for prose that nobody here knows. */
-export async function takeStep(step: Step, playing: Playing): Promise<void> {
-  if (typeof step !== 'string') return playing.send({ ...step, steps: [] })
-  for (const [form, take] of STEPS) {
-    const match = form.exec(step)
-    if (match !== null) return void (await take(match, playing))
+/** `sendOnce`: the case's own request, which some acts are about after it was seen once. */
+export async function act(what: Act, playing: Playing, sendOnce: () => Promise<void>): Promise<void> {
+  const { fixture, world, keyring, time } = playing
+  const [issuer] = fixture.issuers
+  const keys = issuer === undefined ? undefined : world.jwks.get(issuer.iss)
+  switch (what.kind) {
+    case 'rotate':
+      keys?.keys.push({ ...(await exportJWK(keyring('rotated').publicKey)), kid: 'k2' })
+      return
+    case 'replace key':
+      await sendOnce()
+      keys?.keys.splice(0, 1, { ...(await exportJWK(keyring('rotated').publicKey)), kid: issuer?.kid })
+      return
+    case 'remove key':
+      await sendOnce()
+      keys?.keys.splice(0)
+      return
+    case 'keys down':
+    case 'keys up':
+      world.keysServed(what.kind === 'keys up')
+      return
+    case 'wait max age':
+      time.offsetMs += MAX_AGE_MS
+      return
+    case 'pass':
+      time.offsetMs += what.ms
+      return
+    case 'skew':
+      time.skewMs += what.ms
+      return
+    case 'hang PDP':
+      if (world.pdp === null) throw new TypeError('a PDP that hangs is a scripted one')
+      world.pdp.script = () => null
+      return
+    case 'stop PDP':
+      return world.stopPdp()
+    case 'start PDP':
+      return world.startPdp()
+    case 'revoke':
+      return world.change('delete', what.tuple)
+    case 'grant':
+      return world.change('write', what.tuple)
+    case 'terminate':
+      return world.terminate()
   }
-  throw new Skip(`a step is prose that this runner does not know: ${step}`)
 }
 
-async function repeat(count: string | undefined, act: () => Promise<void>): Promise<void> {
-  for (let at = 0; at < Math.min(Number(count), SENDS_MAX); at += 1) await act()
+/** What is wrong with it. `share`: how much of the load that the step names was played. */
+export async function look(what: Look, { world }: Playing, share: number): Promise<string[]> {
+  if (what.at === 'metrics') {
+    if (world.registry === null) throw new Unknown('the metrics of a process of its own are not looked at')
+    const { length } = await world.registry.metrics()
+    const bytesMax = what.max * Math.max(share, METRICS_SHARE_MIN)
+    return length > bytesMax ? [`/metrics has ${length} characters, not ${bytesMax} at most`] : []
+  }
+  const count = what.at === 'fetches' ? world.fetched.length : world.upstream.reached.length
+  return count > what.max ? [`${what.at}: ${count}, not ${what.max} at most`] : []
 }
 
-async function rotateKey({ fixture, world, keyring }: Playing): Promise<void> {
-  const [issuer] = fixture.issuers
-  const jwk = { ...(await exportJWK(keyring('rotated').publicKey)), kid: 'k2' }
-  if (issuer !== undefined) world.jwks.get(issuer.iss)?.keys.push(jwk)
-}
+/** What is there without any load. */
+const METRICS_SHARE_MIN = 0.1
 
-/** After a use, so that the key is known and its token is cached. */
-async function removeKey({ attack, fixture, world, send }: Playing): Promise<void> {
-  const [issuer] = fixture.issuers
-  await send(attack.request)
-  if (issuer !== undefined) world.jwks.set(issuer.iss, { keys: [] })
+/** So that a request is still under way when something happens. */
+export function slowDown({ upstream }: World): void {
+  upstream.handle = (_req, res) => void setTimeout(() => res.end('late'), SLOW_ANSWER_MS)
 }
-
-async function hangPdp({ pdp }: World): Promise<void> {
-  if (pdp !== null) pdp.script = () => null
-}
-
-async function pass(time: Playing['time'], ms: number): Promise<void> {
-  time.offsetMs += ms
-}
-
-/** Another request of the same client, or of the one that is named when the case has its token. */
-function sendOther(
-  [, method = '', target = '', name = '']: RegExpExecArray,
-  { attack, fixture, send }: Playing,
-): Promise<void> {
-  const known = { ...fixture.tokens, ...attack.setup.tokens }[name] !== undefined
-  const headers = attack.request.headers.map(
-    ([field, value]) => [field, known ? value.replace(/\{\{tok:\w+\}\}/, `{{tok:${name}}}`) : value] as const,
-  )
-  return send({ ...attack.request, method, target, headers })
-}
-
-/** The last step is the request itself; some of its words change the time, or come with more requests. */
-export async function takeLastStep(step: string, { time, world }: Playing): Promise<void> {
-  const later = /^send at t0\+(\d+)s$/.exec(step)
-  if (later !== null) time.offsetMs += Number(later[1]) * 1_000
-  if (!/different paths; \/metrics stays/.test(step)) return
-  for (let at = 0; at < 1_000; at += 1)
-    await sendRaw(world.port, `GET /invoices/${at} HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n`)
-  const { length } = await world.registry.metrics()
-  if (length > 100_000) throw new Error(`/metrics has ${length} characters after 1,000 paths`)
-}
+const SLOW_ANSWER_MS = 1_500

@@ -3,8 +3,8 @@
 import { connect } from 'node:net'
 import type { RawAnswer } from '../sidecar/support/raw-http.ts'
 import { parseAnswer, sendRaw } from '../sidecar/support/raw-http.ts'
-import { type AttackCase, type Fixture, Skip, type Step, type TokenDelta } from './cases.ts'
-import { digestOf, type Keyring, mint } from './credentials.ts'
+import { type AttackCase, type Fixture, type TokenDelta, Unknown } from './cases.ts'
+import { claimOf, digestOf, type Keyring, lifetimeOf, mint } from './credentials.ts'
 import { sendHttp2 } from './http2.ts'
 import { expand, type Placeholders } from './placeholders.ts'
 
@@ -12,9 +12,16 @@ export type WireOptions = {
   readonly attack: AttackCase
   readonly fixture: Fixture
   readonly keyring: Keyring
+  /** True time, by the clock of issuers and clients. */
   readonly nowMs: () => number
-  /** One that a proof may hold. */
-  readonly nonce: () => string
+  /** When the case began. */
+  readonly bornMs: number
+  readonly nonce: Placeholders['nonce']
+  /** Tokens are signed by the key that the issuer rotated to. */
+  readonly newKey?: boolean
+  /** What every token has that says nothing else of it. */
+  readonly header?: { readonly [name: string]: unknown }
+  readonly acr?: string | null
 }
 export type Sent = RawAnswer & { readonly firstByteMs: number }
 
@@ -73,7 +80,7 @@ async function linesOf(name: string, value: string, fill: Fill): Promise<string[
   const repeated = /^\{\{repeatheader:(.+)\}\}$/.exec(name)?.[1]
   if (repeated === undefined) return [`${latin1(name)}: ${latin1(await fill(value))}`]
   const count = Number(value)
-  if (!Number.isInteger(count)) throw new Skip(`the header ${repeated} is repeated ${value} times`)
+  if (!Number.isInteger(count)) throw new Unknown(`the header ${repeated} is repeated ${value} times`)
   return Array.from({ length: count }, (_, at) => `${repeated}: ${at}`)
 }
 
@@ -82,7 +89,8 @@ const latin1 = (text: string): string =>
   [...text].some((one) => one.charCodeAt(0) > 0xff) ? Buffer.from(text).toString('latin1') : text
 
 /** Tokens and proofs of one case; each token is made once, each proof whenever it is named. */
-function fillerOf({ attack, fixture, keyring, nowMs, nonce }: WireOptions): { readonly fill: Fill } {
+function fillerOf(options: WireOptions): { readonly fill: Fill } {
+  const { attack, fixture, keyring, nowMs, nonce } = options
   const { request: wanted, setup } = attack
   const nowSeconds = (): number => Math.floor(nowMs() / 1_000)
   const tokens = new Map<string, string>()
@@ -94,16 +102,26 @@ function fillerOf({ attack, fixture, keyring, nowMs, nonce }: WireOptions): { re
   async function token(name: string): Promise<string> {
     const known = tokens.get(name)
     if (known !== undefined) return known
-    const delta = rotated(bases.definitions[name], wanted.steps)
-    if (delta === undefined) throw new Skip(`the token ${name} is not defined`)
-    const minted = await mint({ delta, ...bases, keyring, nowSeconds: nowSeconds() - lateness(wanted.steps), fill })
+    const delta = bases.definitions[name]
+    if (delta === undefined) throw new Unknown(`the token ${name} is not defined`)
+    // A token with a life of its own was made at the start; the case is about its end.
+    const lifetime = lifetimeOf(delta, bases)
+    const early = lifetime !== null && lifetime < USUAL_LIFETIME_SECONDS
+    const madeAt = early ? Math.floor(options.bornMs / 1_000) : nowSeconds()
+    const minted = await mint({
+      delta: adapted(delta, { ...options, bases }),
+      ...bases,
+      keyring,
+      nowSeconds: madeAt,
+      fill,
+    })
     tokens.set(name, minted)
     return minted
   }
 
   async function proof(name: string): Promise<string> {
     const delta = setup.proofs?.[name] ?? fixture.proofs[name]
-    if (delta === undefined) throw new Skip(`the proof ${name} is not defined`)
+    if (delta === undefined) throw new Unknown(`the proof ${name} is not defined`)
     const bearer = wanted.headers
       .map(([, value]) => /\{\{tok:(\w+)\}\}/.exec(value)?.[1])
       .find((found) => found !== undefined)
@@ -120,17 +138,20 @@ function fillerOf({ attack, fixture, keyring, nowMs, nonce }: WireOptions): { re
   return { fill }
 }
 
-/** A token that was used before time went on was made before it did. */
-const lateness = (steps: readonly Step[] = []): number => Number(/^send at t0\+(\d+)s$/.exec(lastText(steps))?.[1] ?? 0)
+const USUAL_LIFETIME_SECONDS = 300
 
-const lastText = (steps: readonly Step[]): string => {
-  const last = steps.at(-1)
-  return typeof last === 'string' ? last : ''
-}
-
-function rotated(delta: TokenDelta | undefined, steps: readonly Step[] = []): TokenDelta | undefined {
-  if (delta === undefined || !/new kid/.test(lastText(steps))) return delta
-  return { ...delta, header: { ...delta.header, kid: 'k2' }, key: 'rotated' }
+/** The token of a case as the step and the route want it: by the new key, with another kid, from a good sign-in. */
+function adapted(
+  delta: TokenDelta,
+  { newKey, header, acr, bases }: WireOptions & { readonly bases: Parameters<typeof claimOf>[1] },
+): TokenDelta {
+  const lacksAcr = acr !== undefined && acr !== null && claimOf(delta, bases, 'acr') === undefined
+  return {
+    ...delta,
+    header: { ...delta.header, ...header, ...(newKey === true && { kid: 'k2' }) },
+    ...(newKey === true && { key: 'rotated' }),
+    ...(lacksAcr && { claims: { ...delta.claims, acr } }),
+  }
 }
 
 const SLOW_MAX_MS = 90_000

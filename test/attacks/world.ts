@@ -1,7 +1,8 @@
 /** What an attack case runs in: a sidecar as the fixture says, with the case's own faults, on real sockets. */
-import { mkdtempSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { Registry } from 'prom-client'
 import { WebSocketServer } from 'ws'
 import { createNonces } from '../../pdp/token/nonces.ts'
@@ -9,7 +10,7 @@ import { processReplayMemory, type ReplayMemory } from '../../pdp/token/replay.t
 import { redisReplayMemory } from '../../pdp/token/replay-redis.ts'
 import { loadConfig } from '../../sidecar/config.ts'
 import type { LoadedConfig } from '../../sidecar/engine.ts'
-import { NO_MATERIAL } from '../../sidecar/material.ts'
+import { readMaterial } from '../../sidecar/material.ts'
 import { createMetrics } from '../../sidecar/metrics.ts'
 import { watchConfig } from '../../sidecar/reload.ts'
 import { parseRouteFile, type RouteFile } from '../../sidecar/route-file.ts'
@@ -19,9 +20,11 @@ import { type ScriptedPdp, startScriptedPdp } from '../sidecar/support/pdp.ts'
 import { type SidecarProcess, startKeyServer, startProcess } from '../sidecar/support/process.ts'
 import { hasRedis, startRedis } from '../sidecar/support/redis.ts'
 import { startUpstream, type Upstream } from '../sidecar/support/upstream.ts'
-import { type AttackCase, type Fixture, Skip } from './cases.ts'
+import { freePort } from '../support/free-port.ts'
+import { type AttackCase, type Fixture, Skip, Unknown } from './cases.ts'
 import type { Keyring } from './credentials.ts'
-import { fetchFor, keySets, scriptFor } from './faults.ts'
+import { fetchFor, hasKeys, keySets, pdpCertificate, scriptFor, upstreamFault } from './faults.ts'
+import type { Planned } from './plan.ts'
 import { startRealPdp } from './real-pdp.ts'
 import { grantsOf, routeFileText } from './route-text.ts'
 
@@ -32,66 +35,89 @@ export type World = {
   readonly pdp: ScriptedPdp | null
   /** A second sidecar with the same configuration and replay memory. */
   readonly replicaPort: (() => Promise<number>) | null
-  readonly registry: Registry
+  /** Null: it is a process of its own. */
+  readonly registry: Registry | null
   /** Peak memory of the sidecar, which is then a process of its own; null: it shares ours. */
   readonly peakMb: (() => number) | null
   /** URLs that the sidecar fetched. */
   readonly fetched: readonly string[]
   /** The key set of each issuer. */
   readonly jwks: Map<string, { keys: unknown[] }>
-  /** One that a proof may hold now. */
-  readonly nonce: () => string
-  /** Deletes tuples of the fixture. */
-  revoke(tuples: readonly string[]): Promise<void>
+  /** One that a proof may hold, or might have held at another time. */
+  readonly nonce: (which: 'current' | 'old') => string
+  change(op: 'write' | 'delete', tuple: string): Promise<void>
   stopPdp(): Promise<void>
+  startPdp(): Promise<void>
+  /** Whether issuers answer from now on. */
+  keysServed(served: boolean): void
+  /** SIGTERM to the sidecar. */
+  terminate(): void
   close(): Promise<void>
 }
 export type WorldOptions = {
   readonly fixture: Fixture
   readonly case: AttackCase
   readonly keyring: Keyring
+  readonly plan: readonly Planned[]
+  /** Of the sidecar. */
   readonly clock: () => number
 }
 
 /** The mistakes when the configuration of the case was refused, as it may have to be. */
 export async function openWorld(options: WorldOptions): Promise<World | string> {
-  const { fixture, keyring, clock } = options
+  const { keyring, clock, plan } = options
+  const fixture = withIssuers(options.fixture, options.case)
   const config = options.case.setup.config ?? {}
   const script = scriptFor(config, tuplesOf(options))
   const source = routeFileText(fixture, options.case)
   const { file: parsed, mistakes } = parseRouteFile(source)
   if (parsed === null)
     return mistakes.map(({ line, message }) => `${source.split('\n')[line - 1]?.trim()}: ${message}`).join('; ')
-  const upstream = await startUpstream()
+  const faults = { upstream: upstreamFault(config), pdp: pdpCertificate(config) }
+  const upstream = await startUpstream(faults.upstream?.startsWith('tls') === true ? SERVER : undefined)
   upstream.onUpgrade = echo()
-  const scripted = needsScript(options.case) ? await startScriptedPdp(script) : null
+  const scripted = needsScript(options)
+    ? await startScriptedPdp(script, faults.pdp === null ? undefined : SERVER)
+    : null
   const real = scripted === null ? await startRealPdp(tuplesOf(options), 'acme') : null
   const pdp = scripted ?? real
   if (pdp === null) throw new TypeError('there is one or the other')
   const file = {
     ...parsed,
-    upstream: { ...parsed.upstream, origin: upstream.origin },
-    pdp: { ...parsed.pdp, addresses: [pdp.address] },
+    upstream: {
+      ...parsed.upstream,
+      origin: faults.upstream === 'closed' ? `http://127.0.0.1:${await freePort()}` : upstream.origin,
+      ...(faults.upstream === 'tls trusted' && { caFile: AUTHORITY }),
+    },
+    pdp: {
+      ...parsed.pdp,
+      addresses: [pdp.address],
+      ...(faults.pdp !== null && { insecure: false, caFile: faults.pdp === 'trusted' ? AUTHORITY : STRANGER }),
+    },
   }
+  const material = readMaterial(file)
+  if (faults.upstream === 'silent') upstream.handle = () => undefined
   const jwks = await keySets(fixture, keyring, config)
+  const issuing = { served: true }
   const fetched: string[] = []
   const registry = new Registry()
+  const metrics = createMetrics(registry)
   const write = (): void => {
     if (config.fault === 'logger throws') throw new Error('the log is full')
   }
   let stopped: Promise<void> | null = null
   const stopPdp = (): Promise<void> => (stopped ??= pdp.stop())
   const closers: (() => Promise<void> | void)[] = [() => upstream.close(), stopPdp]
-  const nonces = createNonces({ secret: Buffer.alloc(32, 'n'), clock })
+  const nonces = createNonces({ secret: NONCE_SECRET, clock })
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-attack-'))
   closers.push(() => rmSync(folder, { recursive: true }))
-  const redis = sharesReplay(options.case) ? await openRedis(closers) : null
+  const redis = sharesReplay(plan) ? await openRedis(closers) : null
   const replay = redis === null ? processReplayMemory({ clock, entriesMax: 1_000 }) : redis
 
   async function openSidecar(): Promise<number> {
     let connected = false
     const sidecar = createSidecar({
-      config: { file, material: NO_MATERIAL, hash: options.case.id },
+      config: { file, material, hash: options.case.id },
       log: {
         info(entry) {
           connected ||= 'event' in entry && entry.event === 'pdp_connected'
@@ -100,25 +126,31 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
         warn: write,
         error: write,
       },
-      metrics: createMetrics(registry),
-      fetch: fetchFor(config, { jwks, fetched }),
+      metrics,
+      fetch: fetchFor(config, { jwks, fetched, issuing }),
       clock,
       random: () => 0.5,
       replay,
       nonces,
       readToken: () => '',
-      limits: { keyCooldownMs: 0, keyAgeMaxMs: 600_000, bodyIdleMs: 2_000, ...(scripted === null && PATIENT) },
+      limits: {
+        // Keys are changed in the middle of a case, except where it is about how often they are asked for.
+        ...(!plan.some((one) => one.kind === 'send' && one.varied === 'kid') && { keyCooldownMs: 0 }),
+        keyAgeMaxMs: 600_000,
+        bodyIdleMs: 2_000,
+        ...(scripted === null && PATIENT),
+      },
     })
     closers.unshift(() => sidecar.close())
     const { port } = await sidecar.listen({ host: '127.0.0.1', port: 0 })
-    await until(() => connected)
-    if (config.jwks === undefined || LOADED.has(config.jwks)) await until(() => sidecar.notReady() === null)
+    if (faults.pdp === null || faults.pdp === 'trusted') await until(() => connected)
+    if (hasKeys(config)) await until(() => sidecar.notReady() === null)
     if (config.config === 'unlink')
       unlinkUnder(sidecar, join(folder, 'routes.yaml'), JSON.stringify(toText(source, file)))
     return port
   }
 
-  const apart = options.case.expect.rss_growth_max_mb === undefined ? null : await openProcess()
+  const apart = needsProcess(options) ? await openProcess() : null
   async function openProcess(): Promise<SidecarProcess> {
     const served = await startKeyServer([...jwks.values()])
     const issuers = file.issuers.map(({ issuer, algorithms }, at) => ({
@@ -135,37 +167,92 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
   }
   const port = apart?.port ?? (await openSidecar())
   const peakMb = apart === null ? null : (): number => apart.memory().peakMb
-  const replicaPort = redis === null ? null : openReplica
-  async function openReplica(): Promise<number> {
-    registry.clear()
-    return openSidecar()
-  }
+  const replicaPort = redis === null ? null : openSidecar
   async function close(): Promise<void> {
     for (const closer of closers) await closer()
   }
-  async function revoke(tuples: readonly string[]): Promise<void> {
-    if (real === null) throw new Skip('tuples cannot be revoked of a PDP that misbehaves')
-    await real.revoke(tuples)
+  async function change(op: 'write' | 'delete', tuple: string): Promise<void> {
+    if (real === null) throw new Unknown('the tuples of a PDP that misbehaves are not changed')
+    await real.change(op, [tuple])
   }
-  const nonce = (): string => nonces.current()
-  const parties = { upstream, pdp: scripted, replicaPort, peakMb, registry, fetched, jwks }
-  return { port, ...parties, nonce, revoke, stopPdp, close }
+  const old = createNonces({ secret: NONCE_SECRET, clock: () => clock() - OLD_MS })
+  return {
+    port,
+    upstream,
+    pdp: scripted,
+    replicaPort,
+    peakMb,
+    registry: apart === null ? registry : null,
+    fetched,
+    jwks,
+    nonce: (which) => (which === 'old' ? old : nonces).current(),
+    change,
+    stopPdp,
+    startPdp: async () => scripted?.start(),
+    keysServed(served) {
+      issuing.served = served
+    },
+    terminate: () => void process.kill(apart?.pid ?? Number.NaN, 'SIGTERM'),
+    close,
+  }
 }
 
-/** Faults with which there is a key set all the same. */
-const LOADED = new Set<unknown>(['oct', 'use=enc', 'dupkid', 'rsa1024', 'empty'])
+const NONCE_SECRET = Buffer.alloc(32, 'n')
+const OLD_MS = 3_600_000
+const PEMS = fileURLToPath(new URL('../support/certificates', import.meta.url))
+const AUTHORITY = join(PEMS, 'ca.pem')
+/** Signs nothing that is shown here. */
+const STRANGER = join(PEMS, 'other-ca.pem')
+/** What a party shows whose certificate the sidecar may believe or not. */
+const SERVER = { cert: readFileSync(join(PEMS, 'server-1.pem')), key: readFileSync(join(PEMS, 'server-1.key')) }
 
 const tuplesOf = ({ fixture, case: attack }: WorldOptions): string[] => [
   ...fixture.tuples,
   ...grantsOf(fixture, attack.id),
 ]
 
-/** Faults of the PDP, and its hanging, are what the real one cannot be made to do. */
-const needsScript = ({ request, setup }: AttackCase): boolean =>
-  setup.config?.pdp !== undefined || (request.steps ?? []).some((step) => step === 'hang PDP')
+/** Faults of the PDP, its hanging and its return are what the real one cannot be made to do here. */
+const needsScript = ({ case: { setup }, plan }: WorldOptions): boolean =>
+  setup.config?.pdp !== undefined || plan.some(({ kind }) => kind === 'hang PDP' || kind === 'start PDP')
 
-const sharesReplay = ({ request }: AttackCase): boolean =>
-  (request.steps ?? []).some((step) => typeof step === 'string' && step.startsWith('send to replica'))
+const sharesReplay = (plan: readonly Planned[]): boolean =>
+  plan.some((one) => one.kind === 'send' && one.replica !== null)
+
+/** Memory and signals are those of a process; what only a part in our own can do is not asked of it. */
+function needsProcess({ case: { setup, expect }, plan }: WorldOptions): boolean {
+  if (expect.rss_growth_max_mb === undefined && !plan.some(({ kind }) => kind === 'terminate')) return false
+  const inside =
+    plan.find(({ kind }) => INSIDE.has(kind)) ?? Object.keys(setup.config ?? {}).find((name) => INSIDE.has(name))
+  if (inside !== undefined) throw new Unknown('a process of its own has neither faults inside nor another clock')
+  return true
+}
+const INSIDE = new Set([
+  'rotate',
+  'replace key',
+  'remove key',
+  'keys down',
+  'keys up',
+  'wait max age',
+  'pass',
+  'skew',
+  'jwks',
+  'clock',
+  'clock_skew',
+  'upstream',
+  'nonce',
+])
+
+/** Those that the case names, in its order. */
+function withIssuers(fixture: Fixture, { setup }: AttackCase): Fixture {
+  const { issuers: named } = setup.config ?? {}
+  if (named === undefined) return fixture
+  const issuers = [named].flat().map((name) => {
+    const found = fixture.issuers.find(({ iss }) => iss === name)
+    if (found === undefined) throw new Unknown(`the issuer ${JSON.stringify(name)} is not one of the fixture`)
+    return found
+  })
+  return { ...fixture, issuers }
+}
 
 async function openRedis(closers: (() => Promise<void> | void)[]): Promise<ReplayMemory> {
   if (!hasRedis()) throw new Skip('redis-server is not installed (Debian: redis-server)')

@@ -34,7 +34,7 @@ test('with the real PDP, a revoked relation ends a stream at once, and the next 
   // Past the moment at which the standing question is asked.
   await new Promise((resolve) => setTimeout(resolve, 800))
   const revokedMs = performance.now()
-  await real.revoke(['alice viewer feed:1'])
+  await real.change('delete', ['alice viewer feed:1'])
   expect((await first).text).toContain('portcullis-problem: permission_denied')
   expect(performance.now() - revokedMs).toBeLessThan(PROMPT_MS)
   expect(ended).toEqual([])

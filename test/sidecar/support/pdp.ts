@@ -68,7 +68,11 @@ export function tuples(allowed: readonly string[], entitlements: readonly string
   }
 }
 
-export async function startScriptedPdp(script: Script): Promise<ScriptedPdp> {
+/** `identity`: the certificate and key that it shows; without them it speaks plain text. */
+export async function startScriptedPdp(
+  script: Script,
+  identity?: { readonly cert: Buffer; readonly key: Buffer },
+): Promise<ScriptedPdp> {
   let server: Server | null = null
   const port = await freePort()
   let messages = 0
@@ -128,9 +132,11 @@ export async function startScriptedPdp(script: Script): Promise<ScriptedPdp> {
     const { decideStream: definition } = serviceDefinition(DecisionService)
     started.addService({ decideStream: definition }, { decideStream })
     await new Promise<void>((resolve, reject) => {
-      started.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (err) =>
-        err === null ? resolve() : reject(err),
-      )
+      const credentials =
+        identity === undefined
+          ? ServerCredentials.createInsecure()
+          : ServerCredentials.createSsl(null, [{ cert_chain: identity.cert, private_key: identity.key }])
+      started.bindAsync(`127.0.0.1:${port}`, credentials, (err) => (err === null ? resolve() : reject(err)))
     })
     server = started
   }

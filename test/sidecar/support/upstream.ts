@@ -1,5 +1,6 @@
 /** A small HTTP service that reports what reached it, byte for byte. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 
@@ -24,11 +25,12 @@ export type Upstream = {
 /** Of a larger body only the start is kept. */
 const KEPT_BYTES_MAX = 1024 * 1024
 
-export async function startUpstream(): Promise<Upstream> {
+/** `identity`: the certificate and key that it shows; without them it speaks plain HTTP. */
+export async function startUpstream(identity?: { readonly cert: Buffer; readonly key: Buffer }): Promise<Upstream> {
   const reached: Reached[] = []
   const upgraded = new Set<Duplex>()
   const shouldUpgradeCallback = (): boolean => upstream.onUpgrade !== null
-  const server = createServer({ shouldUpgradeCallback }, (req, res) => {
+  const listener: RequestListener = (req, res) => {
     const chunks: Buffer[] = []
     const seen = { method: req.method ?? '', target: req.url ?? '', rawHeaders: req.rawHeaders, body: '' }
     reached.push(seen)
@@ -45,7 +47,11 @@ export async function startUpstream(): Promise<Upstream> {
       res.writeHead(200, { 'content-type': 'application/json' })
       res.end(JSON.stringify(seen))
     })
-  })
+  }
+  const server =
+    identity === undefined
+      ? createServer({ shouldUpgradeCallback }, listener)
+      : createSecureServer({ shouldUpgradeCallback, ...identity }, listener)
   server.keepAliveTimeout = 30_000
   server.on('upgrade', (req, socket, head) => {
     reached.push({ method: req.method ?? '', target: req.url ?? '', rawHeaders: req.rawHeaders, body: '' })
@@ -55,7 +61,7 @@ export async function startUpstream(): Promise<Upstream> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const upstream: Upstream = {
-    origin: `http://127.0.0.1:${port}`,
+    origin: `${identity === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     reached,
     handle: null,
     onUpgrade: null,
