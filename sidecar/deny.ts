@@ -44,6 +44,7 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
   origin_refused: { status: 403 },
   entitlement_required: { status: 403 },
   pdp_unavailable: { status: 503, retry: true },
+  overloaded: { status: 503, retry: true },
   keys_unavailable: { status: 503, retry: true },
   replay_memory_unavailable: { status: 503, retry: true },
   draining: { status: 503, retry: true },

@@ -56,6 +56,8 @@ export type Engine = {
   readonly proofNonce: () => string | null
   /** Issuers whose keys were never loaded. */
   keyless(): readonly string[]
+  /** Since when no PDP answers; null: one does. */
+  pdpSilentSinceMs(): number | null
   refreshKeys(): void
   /** An exchange begins. */
   enter(): void
@@ -113,6 +115,7 @@ export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
     },
     proofNonce: () => proofNonces?.current() ?? null,
     keyless: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
+    pdpSilentSinceMs: () => pdp.silentSinceMs(),
     refreshKeys() {
       for (const { keys } of issuers) void keys.refresh()
     },
@@ -160,9 +163,10 @@ function leasePdp({ file, material }: LoadedConfig, deps: EngineDeps): Lease<Pdp
       random,
       clock,
       timeoutMs: limits.pdpTimeoutMs,
-      onLinkChange({ address, open, reason }) {
+      onLinkChange({ address, open, reason, wasOpen }) {
         metrics.pdpOpen(address, open)
-        log.info({ event: open ? 'pdp_connected' : 'pdp_disconnected', address, reason })
+        if (open) log.info({ event: 'pdp_connected', address, reason })
+        else log.warn({ event: wasOpen ? 'pdp_disconnected' : 'pdp_unreachable', address, reason })
       },
     })
     return { value, close: () => value.close() }

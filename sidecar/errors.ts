@@ -16,4 +16,10 @@ export const malformed = (message: string): RequestError => new RequestError('re
 /** No decision could be had: no address answered in time, or what was answered is not an answer. */
 export class PdpUnavailable extends Error {
   override readonly name = 'PdpUnavailable'
+  /** `overloaded`: there is too much to do, here or there, and asking again at once would make it worse. */
+  readonly code: 'pdp_unavailable' | 'overloaded'
+  constructor(message: string, code: PdpUnavailable['code'] = 'pdp_unavailable') {
+    super(message)
+    this.code = code
+  }
 }

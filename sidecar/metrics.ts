@@ -12,6 +12,8 @@ export type Metrics = {
   cut(route: string, reason: string): void
   /** Connections to the PDP. */
   pdpOpen(address: string, open: boolean): void
+  /** Asked whenever metrics are read: since when no PDP answers, null when one does. */
+  watchPdp(silentSinceMs: () => number | null): void
   /** A configuration was taken or refused. `hash`: of the route file in force. */
   loaded(load: { readonly ok: boolean; readonly hash: string; readonly atSeconds: number }): void
   /** The routes whose refusals are only counted. */
@@ -47,6 +49,15 @@ export function createMetrics(registry: Registry): Metrics {
   })
   const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[]): Gauge<Label> =>
     new Gauge({ name: `${prefix}${name}`, help, labelNames: [...labelNames], registers })
+  let silentSinceMs: () => number | null = () => null
+  new Gauge({
+    name: `${prefix}pdp_silent_since_timestamp_seconds`,
+    help: 'Since when no PDP address answers; 0 while one does',
+    registers,
+    collect() {
+      this.set((silentSinceMs() ?? 0) / 1_000)
+    },
+  })
   const links = gauge('pdp_connected', '1 while the stream to this PDP address is open', ['address'])
   const config = gauge('config_info', '1 for the SHA-256 of the route file in force', ['hash'])
   const reloadOk = gauge('config_last_reload_successful', '1 when the last load of the configuration was taken', [])
@@ -61,6 +72,9 @@ export function createMetrics(registry: Registry): Metrics {
     forwarded: (route, status) => answers.inc({ route, class: `${Math.floor(status / 100)}xx` }),
     cut: (route, reason) => cuts.inc({ route, reason }),
     pdpOpen: (address, open) => links.set({ address }, open ? 1 : 0),
+    watchPdp(since) {
+      silentSinceMs = since
+    },
     loaded({ ok, hash, atSeconds }) {
       reloadOk.set(ok ? 1 : 0)
       if (!ok) return

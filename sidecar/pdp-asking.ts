@@ -2,12 +2,15 @@
 import { PdpUnavailable } from './errors.ts'
 import { readAnswer } from './pdp-answer.ts'
 import type { Outcome, PdpLink } from './pdp-link.ts'
-import type { PdpLinks } from './pdp-links.ts'
+import { isOfAddress, type PdpLinks } from './pdp-links.ts'
+import type { Decision } from './pdp-messages.ts'
 import type { PdpAnswer, PdpQuestion } from './pdp-question.ts'
 
 const ATTEMPTS_MAX = 2
 /** The share of the deadline after which another address is asked as well. */
 const HEDGE_SHARE = 0.4
+/** The share of the time waited in which this process was busy itself, from which on nobody else is to blame. */
+const LAG_SHARE = 0.2
 
 /** Rejects with PdpUnavailable. */
 export const ask = (question: PdpQuestion, links: PdpLinks, timeoutMs: number): Promise<PdpAnswer> =>
@@ -18,6 +21,7 @@ class Asking {
   readonly #question: PdpQuestion
   readonly #links: PdpLinks
   readonly #timeoutMs: number
+  readonly #startedMs = performance.now()
   readonly #deadline: NodeJS.Timeout
   readonly #cancels: (() => void)[] = []
   readonly #pending = new Set<PdpLink>()
@@ -26,6 +30,7 @@ class Asking {
   readonly #reject: (error: PdpUnavailable) => void
   #hedge: NodeJS.Timeout | undefined
   #attempts = 0
+  #over = false
 
   constructor(question: PdpQuestion, links: PdpLinks, timeoutMs: number) {
     const { promise, resolve, reject } = Promise.withResolvers<PdpAnswer>()
@@ -35,7 +40,8 @@ class Asking {
     this.#question = question
     this.#links = links
     this.#timeoutMs = timeoutMs
-    this.#deadline = setTimeout(() => this.#expire(), timeoutMs)
+    // What has arrived already is read before: timers come first in a turn that is late.
+    this.#deadline = setTimeout(() => setImmediate(() => this.#expire()), timeoutMs)
     this.#attempt(null)
   }
 
@@ -56,39 +62,73 @@ class Asking {
   }
 
   #askAnother(link: PdpLink): void {
+    // Two questions in the place of one would be the wrong help for this process.
+    if (this.#wasBusy()) return
     this.#links.slow(link)
     const choice = this.#attempts < ATTEMPTS_MAX ? this.#links.choose(link) : null
     if (choice?.kind === 'link') this.#askOver(choice.link)
   }
 
   #expire(): void {
-    for (const link of this.#pending) this.#links.bad(link)
-    this.#fail('no answer in time')
+    if (this.#over) return
+    const wasBusy = this.#wasBusy()
+    if (!wasBusy) for (const link of this.#pending) this.#links.bad(link)
+    this.#fail(wasBusy ? 'this sidecar was too busy to read an answer in time' : 'no answer in time')
+  }
+
+  #wasBusy(): boolean {
+    const { lag } = this.#links
+    return lag.since(this.#startedMs) >= LAG_SHARE * (performance.now() - this.#startedMs)
   }
 
   #settle(link: PdpLink, outcome: Outcome): void {
     this.#pending.delete(link)
-    if (outcome.kind === 'lost') {
-      if (this.#attempts < ATTEMPTS_MAX) this.#attempt(link)
-      else if (this.#pending.size === 0) this.#fail('the connection was lost twice')
-      return
-    }
+    if (outcome.kind === 'lost') this.#askAgain(link, 'the connection was lost twice')
+    else if (outcome.kind === 'error') this.#settleError(link, outcome.code)
+    else this.#settleDecision(link, outcome.decision)
+  }
+
+  #settleDecision(link: PdpLink, decision: Decision): void {
     this.#links.good(link)
-    const answer = outcome.kind === 'answer' ? readAnswer(outcome.decision, this.#question) : null
-    if (answer === null)
-      this.#fail(outcome.kind === 'error' ? `the PDP answered ${outcome.code}` : 'the answer does not fit the question')
-    else {
+    const answer = readAnswer(decision, this.#question)
+    if (answer === null) {
+      this.#fail('the answer does not fit the question')
+    } else {
       this.#finish()
       this.#resolve(answer)
     }
   }
 
-  #fail(reason: string): void {
+  #settleError(link: PdpLink, code: string): void {
+    const reason = `the PDP answered ${code}`
+    if (isOfAddress(code)) {
+      this.#links.unwell(link)
+      this.#askElsewhere(link, reason)
+    } else {
+      this.#links.good(link)
+      this.#fail(reason, code)
+    }
+  }
+
+  #askAgain(link: PdpLink, reason: string): void {
+    if (this.#attempts < ATTEMPTS_MAX) this.#attempt(link)
+    else if (this.#pending.size === 0) this.#fail(reason)
+  }
+
+  /** Not at the same address: it has answered. */
+  #askElsewhere(link: PdpLink, reason: string): void {
+    const choice = this.#attempts < ATTEMPTS_MAX ? this.#links.choose(link) : null
+    if (choice?.kind === 'link') this.#askOver(choice.link)
+    else if (this.#pending.size === 0) this.#fail(reason)
+  }
+
+  #fail(reason: string, code = 'pdp_unavailable'): void {
     this.#finish()
-    this.#reject(new PdpUnavailable(reason))
+    this.#reject(new PdpUnavailable(reason, code === 'overloaded' ? 'overloaded' : 'pdp_unavailable'))
   }
 
   #finish(): void {
+    this.#over = true
     clearTimeout(this.#deadline)
     clearTimeout(this.#hedge)
     this.#links.waiting.delete(this.#wake)

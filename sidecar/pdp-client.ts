@@ -10,6 +10,8 @@ export type PdpClient = {
   ask(question: PdpQuestion): Promise<PdpAnswer>
   /** Tells each answer to a standing question, and null whenever none can be had, until the returned function is called. */
   watch(question: PdpQuestion, onStanding: OnStanding): () => void
+  /** Since when no address can be asked, or answers; null: one does. */
+  silentSinceMs(): number | null
   close(): void
 }
 export type PdpClientOptions = LinksOptions & {
@@ -24,7 +26,7 @@ export function createPdpClient(options: PdpClientOptions): PdpClient {
   let openCount = 0
   return {
     async ask(question) {
-      if (openCount >= questionsMax) throw new PdpUnavailable('too many questions are open')
+      if (openCount >= questionsMax) throw new PdpUnavailable('too many questions are open', 'overloaded')
       openCount += 1
       try {
         return await ask(question, links, timeoutMs)
@@ -33,6 +35,7 @@ export function createPdpClient(options: PdpClientOptions): PdpClient {
       }
     },
     watch: (question, onStanding) => watch(question, links, onStanding),
+    silentSinceMs: links.silentSinceMs,
     close: () => links.close(),
   }
 }

@@ -1,9 +1,10 @@
 /** One gRPC stream to one PDP address: questions out in batches, answers back by id, opened again whenever it ends. */
-import { type ChannelCredentials, Client, type ClientDuplexStream, Metadata } from '@grpc/grpc-js'
+import { type ChannelCredentials, type ClientDuplexStream, Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { serviceDefinition } from '../pdp/process/grpc.ts'
 import { DecisionService } from '../proto/gen/portcullis/v1/decision_pb.ts'
 import { OpenQuestions } from './open-questions.ts'
 import { createQuestionBatch } from './pdp-batch.ts'
+import { openPdpConnection, type PdpConnection } from './pdp-connection.ts'
 import { type Decision, decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from './pdp-messages.ts'
 import type { PdpQuestion } from './pdp-question.ts'
 
@@ -29,10 +30,16 @@ export type PdpLinkOptions = {
   /** The token that says who asks; null: none is sent. Throws when it cannot be had. */
   readonly authorize: (() => string) | null
   readonly random: () => number
+  /** For one attempt to connect, TLS and the first frame of HTTP/2 included. */
+  readonly connectMs: number
   /** The stream can be used from now on. */
   readonly onOpen: () => void
   /** `wasOpen`: false when a further try to connect failed. */
   readonly onClosed: (reason: string, wasOpen: boolean) => void
+  /** The `Date` field of the answer to a stream that began at `startedMs`. */
+  readonly onDate: (date: string, startedMs: number) => void
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
 }
 
 type Stream = ClientDuplexStream<Questions, readonly StreamAnswer[]>
@@ -46,18 +53,6 @@ type Open = {
 const { path: PATH } = serviceDefinition(DecisionService).decideStream
 const BACKOFF_FIRST_MS = 50
 const BACKOFF_MAX_MS = 2_000
-const READY_WAIT_MS = 10_000
-
-const CHANNEL_OPTIONS = {
-  'grpc.initial_reconnect_backoff_ms': 100,
-  'grpc.min_reconnect_backoff_ms': 100,
-  'grpc.max_reconnect_backoff_ms': BACKOFF_MAX_MS,
-  // A connection whose other end vanished is noticed although nothing is written.
-  'grpc.keepalive_time_ms': 3_000,
-  'grpc.keepalive_timeout_ms': 1_500,
-  'grpc.keepalive_permit_without_calls': 1,
-  'grpc.enable_retries': 0,
-}
 
 export function createPdpLink(options: PdpLinkOptions): PdpLink {
   const link = new Link(options)
@@ -67,9 +62,9 @@ export function createPdpLink(options: PdpLinkOptions): PdpLink {
 
 class Link implements PdpLink {
   readonly #options: PdpLinkOptions
-  readonly #client: Client
   readonly #batch = createQuestionBatch((message) => void this.#stream?.write(message))
   readonly #open = new OpenQuestions<Open>()
+  #connection: PdpConnection | null = null
   #stream: Stream | null = null
   #closed = false
   #failures = 0
@@ -77,7 +72,6 @@ class Link implements PdpLink {
 
   constructor(options: PdpLinkOptions) {
     this.#options = options
-    this.#client = new Client(options.address, options.credentials, CHANNEL_OPTIONS)
   }
 
   isOpen(): boolean {
@@ -107,14 +101,19 @@ class Link implements PdpLink {
     clearTimeout(this.#timer)
     this.#stream?.cancel()
     this.#stream = null
-    this.#client.close()
+    this.#connection?.close()
   }
 
+  /** Each attempt has a connection of its own: one that was accepted and is silent never ends by itself. */
   connect(): void {
-    this.#client.waitForReady(Date.now() + READY_WAIT_MS, (err) => {
-      if (this.#closed) return
-      if (err === undefined) this.#start()
-      else this.#reconnect(err.message, false)
+    const { address, credentials, connectMs } = this.#options
+    const connection = openPdpConnection(address, credentials)
+    this.#connection = connection
+    // grpc-js compares the deadline with the clock of the system.
+    connection.client.waitForReady(Date.now() + connectMs, (err) => {
+      if (this.#closed || this.#connection !== connection) return
+      if (err === undefined) this.#start(connection)
+      else this.#reconnect(`not connected after ${connectMs} ms`, false)
     })
   }
 
@@ -131,33 +130,43 @@ class Link implements PdpLink {
     }
   }
 
-  #start(): void {
+  #start({ client }: PdpConnection): void {
     const metadata = this.#metadata()
     if (metadata === null) return
-    const stream: Stream = this.#client.makeBidiStreamRequest(PATH, encodeQuestions, decodeAnswers, metadata)
+    const { clock, onDate, onOpen } = this.#options
+    const startedMs = clock()
+    const stream: Stream = client.makeBidiStreamRequest(PATH, encodeQuestions, decodeAnswers, metadata)
     this.#stream = stream
     this.#batch.reset()
     stream.on('data', (answers: readonly StreamAnswer[]) => {
       this.#failures = 0
       for (const answer of answers) this.#receive(answer)
     })
-    stream.on('error', (err) => this.#end(stream, err.message))
+    stream.on('metadata', (answered: Metadata) => {
+      for (const date of answered.get('date')) onDate(String(date), startedMs)
+    })
+    stream.on('error', (err: ServiceError) => this.#end(stream, err.message, err.code))
     stream.on('end', () => this.#end(stream, 'the PDP ended the stream'))
-    this.#options.onOpen()
+    onOpen()
   }
 
-  #end(ended: Stream, reason: string): void {
+  #end(ended: Stream, reason: string, code: status = status.OK): void {
     if (this.#stream !== ended) return
     this.#stream = null
     ended.cancel()
     this.#batch.reset()
     const lost = this.#open.clear()
     this.#reconnect(reason, true)
-    for (const { settle } of lost) settle({ kind: 'lost' })
+    // A PDP that has too much to do must not get the same questions again, from here or over another address.
+    const outcome: Outcome =
+      code === status.RESOURCE_EXHAUSTED ? { kind: 'error', code: 'overloaded' } : { kind: 'lost' }
+    for (const { settle } of lost) settle(outcome)
   }
 
   #reconnect(reason: string, wasOpen: boolean): void {
     if (this.#closed) return
+    this.#connection?.close()
+    this.#connection = null
     this.#options.onClosed(reason, wasOpen)
     const longestMs = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.#failures)
     this.#failures = Math.min(this.#failures + 1, 10)

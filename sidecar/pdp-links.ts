@@ -1,8 +1,15 @@
 /** The connections to all PDP addresses, and which of them is worth a question: circuit breaking, never fail-open. */
 import type { ChannelCredentials } from '@grpc/grpc-js'
+import { createLocalLag, type LocalLag } from './local-lag.ts'
 import { createPdpLink, type PdpLink } from './pdp-link.ts'
 
-export type LinkChange = { readonly address: string; readonly open: boolean; readonly reason: string }
+export type LinkChange = {
+  readonly address: string
+  readonly open: boolean
+  readonly reason: string
+  /** False when a further try to connect failed. */
+  readonly wasOpen: boolean
+}
 export type LinksOptions = {
   /** `host:port`. */
   readonly addresses: readonly string[]
@@ -10,9 +17,13 @@ export type LinksOptions = {
   /** The token that says who asks, when a stream starts; null: none is sent. Throws when it cannot be had. */
   readonly authorize?: (() => string) | null
   readonly random: () => number
-  /** Milliseconds, from any start. */
+  /** Milliseconds since the epoch. */
   readonly clock: () => number
+  /** For one attempt to connect. */
+  readonly connectMs?: number
   readonly onLinkChange?: (change: LinkChange) => void
+  /** The `Date` field of the answer to a stream that began at `startedMs`. */
+  readonly onDate?: (address: string, date: string, startedMs: number) => void
 }
 export type Choice =
   | { readonly kind: 'link'; readonly link: PdpLink }
@@ -23,21 +34,31 @@ export type Choice =
 
 export type PdpLinks = {
   readonly count: number
+  readonly lag: LocalLag
   /** One that can be asked now, other than `except`. */
   choose(except: PdpLink | null): Choice
   /** It let a question wait: others are asked first for a while. */
   slow(link: PdpLink): void
-  /** It gave an answer, of whatever kind. */
+  /** It answered that it cannot decide: others are asked first for a longer while. */
+  unwell(link: PdpLink): void
+  /** It gave an answer. */
   good(link: PdpLink): void
   /** It gave none within the deadline. */
   bad(link: PdpLink): void
+  /** Since when no address can be asked, or answers; null: one does. */
+  silentSinceMs(): number | null
   /** Called once each, when a link opens. */
   readonly waiting: Set<() => void>
   close(): void
 }
+/** True for errors that another address may not have: this one has lost its database, or is about to stop. */
+export const isOfAddress = (code: string): boolean => code === 'store_unavailable' || code === 'draining'
+
 type Health = { failures: number; brokenUntilMs: number; slowUntilMs: number; closedAtMs: number }
 
+const CONNECT_MS = 3_000
 const SLOW_MS = 1_000
+const UNWELL_MS = 2_000
 /** Unanswered questions in a row after which an address is left alone, but for one question each BREAK_MS. */
 const FAILURES_MAX = 5
 const BREAK_MS = 1_000
@@ -45,9 +66,12 @@ const BREAK_MS = 1_000
 const RECONNECT_WAIT_MS = 1_000
 
 export function createPdpLinks(options: LinksOptions): PdpLinks {
-  const { addresses, credentials, authorize = null, random, clock, onLinkChange } = options
+  const { addresses, credentials, authorize = null, random, clock, connectMs = CONNECT_MS } = options
+  const { onLinkChange, onDate } = options
   const waiting = new Set<() => void>()
   const healths = new Map<PdpLink, Health>()
+  const lag = createLocalLag()
+  let silentSinceMs: number | null = clock()
   const links = addresses.map(open)
   let turn = 0
 
@@ -58,20 +82,30 @@ export function createPdpLinks(options: LinksOptions): PdpLinks {
       credentials,
       authorize,
       random,
+      clock,
+      connectMs,
+      onDate: (date, startedMs) => onDate?.(address, date, startedMs),
       onOpen() {
-        onLinkChange?.({ address, open: true, reason: 'connected' })
+        onLinkChange?.({ address, open: true, reason: 'connected', wasOpen: false })
         Object.assign(health, { failures: 0, brokenUntilMs: 0 })
+        silentSinceMs = null
         const attempts = [...waiting]
         waiting.clear()
         for (const attempt of attempts) attempt()
       },
       onClosed(reason, wasOpen) {
         if (wasOpen) health.closedAtMs = clock()
-        onLinkChange?.({ address, open: false, reason })
+        onLinkChange?.({ address, open: false, reason, wasOpen })
+        noteSilence()
       },
     })
     healths.set(link, health)
     return link
+  }
+
+  function noteSilence(): void {
+    const answers = links.some((link) => link.isOpen() && (healths.get(link)?.failures ?? 0) < FAILURES_MAX)
+    if (!answers) silentSinceMs ??= clock()
   }
 
   function choose(except: PdpLink | null): Choice {
@@ -96,17 +130,26 @@ export function createPdpLinks(options: LinksOptions): PdpLinks {
 
   return {
     count: links.length,
+    lag,
     waiting,
     choose,
+    silentSinceMs: () => silentSinceMs,
     slow: (link) => void Object.assign(healths.get(link) ?? {}, { slowUntilMs: clock() + SLOW_MS }),
-    good: (link) => void Object.assign(healths.get(link) ?? {}, { failures: 0, brokenUntilMs: 0, slowUntilMs: 0 }),
+    unwell: (link) =>
+      void Object.assign(healths.get(link) ?? {}, { failures: 0, brokenUntilMs: 0, slowUntilMs: clock() + UNWELL_MS }),
+    good(link) {
+      Object.assign(healths.get(link) ?? {}, { failures: 0, brokenUntilMs: 0, slowUntilMs: 0 })
+      silentSinceMs = null
+    },
     bad(link) {
       const health = healths.get(link)
       if (health === undefined) return
       health.failures += 1
       if (health.failures >= FAILURES_MAX) health.brokenUntilMs = clock() + BREAK_MS
+      noteSilence()
     },
     close() {
+      lag.close()
       for (const link of links) link.close()
     },
   }

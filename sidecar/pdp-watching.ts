@@ -1,35 +1,43 @@
 /** A standing question: the PDP says whenever its answer changes, over whichever address is reachable. */
 import { readAnswer } from './pdp-answer.ts'
-import type { Outcome } from './pdp-link.ts'
-import type { PdpLinks } from './pdp-links.ts'
+import type { Outcome, PdpLink } from './pdp-link.ts'
+import { isOfAddress, type PdpLinks } from './pdp-links.ts'
 import type { PdpAnswer, PdpQuestion } from './pdp-question.ts'
 
 /** `answer` null: nothing is known from now on, until the next call. */
 export type OnStanding = (answer: PdpAnswer | null) => void
 
 const RETRY_MS = 500
+/** Below the time for which an exchange goes on unconfirmed. */
+const RETRY_MAX_MS = 2_000
 
 /** Goes on until the returned function is called. */
 export function watch(question: PdpQuestion, links: PdpLinks, onStanding: OnStanding): () => void {
   let ended = false
   let cancel: (() => void) | null = null
   let timer: NodeJS.Timeout | undefined
+  let retryMs = RETRY_MS
 
   function start(): void {
     if (ended) return
     const choice = links.choose(null)
-    if (choice.kind === 'link') cancel = choice.link.watch(question, settle)
-    else links.waiting.add(start)
+    if (choice.kind !== 'link') return void links.waiting.add(start)
+    const { link } = choice
+    cancel = link.watch(question, (outcome) => settle(link, outcome))
   }
 
-  function settle(outcome: Outcome): void {
+  function settle(link: PdpLink, outcome: Outcome): void {
     if (ended) return
+    // The next try goes to another address.
+    if (outcome.kind === 'error' && isOfAddress(outcome.code)) links.unwell(link)
     const answer = outcome.kind === 'answer' ? readAnswer(outcome.decision, question) : null
     onStanding(answer)
+    if (answer !== null) retryMs = RETRY_MS
     if (answer !== null || ended) return
     cancel?.()
     cancel = null
-    timer = setTimeout(start, RETRY_MS).unref()
+    timer = setTimeout(start, retryMs).unref()
+    retryMs = Math.min(RETRY_MAX_MS, 2 * retryMs)
   }
 
   start()

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ConfigError } from '../pdp/process/exit.ts'
 import type { ListenAddress } from '../pdp/process/listen.ts'
+import type { ProbeResult } from '../pdp/process/operations.ts'
 import type { ProblemCode } from '../pdp/process/problems.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from './client.ts'
 import { describeDenial, sendRawDenial } from './deny.ts'
@@ -26,8 +27,11 @@ export type Sidecar = {
   listen(address: ListenAddress): Promise<ListenAddress>
   /** Requests from now on are judged by this one. Throws ConfigError for what needs a restart. */
   apply(config: LoadedConfig): void
-  /** Null when requests can be judged, else what is missing: the keys of an issuer were never loaded, or it is draining. */
-  notReady(): string | null
+  /**
+   * Null when requests can be judged, else what is missing: the keys of an issuer were never loaded, it is draining, or no
+   * PDP answers. Of the last only a note is made where public routes are served: they need no PDP.
+   */
+  notReady(): ProbeResult
   /** Is not ready any more and sends its clients elsewhere, but serves all that come: before `close`, until others have heard. */
   withdraw(): void
   /** Takes no further connections, lets requests finish for at most `drainMs`, and ends. */
@@ -35,6 +39,9 @@ export type Sidecar = {
 }
 /** `serving`: made once, not for each request. */
 type Running = { readonly engine: Engine; readonly serving: ExchangeDeps }
+
+/** Less than this is a restart of the PDP, or of the sidecar itself. */
+const SILENCE_MS = 10_000
 
 export function createSidecar(given: SidecarOptions): Sidecar {
   const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...given.limits }
@@ -45,6 +52,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const tunnels = new Set<() => void>()
   let closing = false
   let current = start(given.config)
+  metrics.watchPdp(() => current.engine.pdpSilentSinceMs())
 
   function start(config: LoadedConfig): Running {
     const engine = createEngine(config, shared)
@@ -107,7 +115,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     notReady() {
       if (listener.draining()) return 'draining'
       const missing = current.engine.keyless()
-      return missing.length === 0 ? null : `no keys yet of ${missing.join(', ')}`
+      return missing.length === 0 ? pdpSilence(current.engine, clock()) : `no keys yet of ${missing.join(', ')}`
     },
     withdraw: listener.withdraw,
     async close() {
@@ -120,6 +128,13 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       current.engine.retire()
     },
   }
+}
+
+function pdpSilence({ config, pdpSilentSinceMs }: Engine, nowMs: number): ProbeResult {
+  const sinceMs = pdpSilentSinceMs()
+  if (sinceMs === null || nowMs - sinceMs < SILENCE_MS) return null
+  const note = `no PDP answers since ${new Date(sinceMs).toISOString()}`
+  return config.file.routes.some(({ check }) => check === null) ? { note } : note
 }
 
 /** Any doubt is settled by the pipeline, for an ordinary request. */

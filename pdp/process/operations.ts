@@ -3,8 +3,9 @@ import { createServer, type ServerResponse } from 'node:http'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type ListenAddress, listenOn } from './listen.ts'
 
-/** Null when well, else what is missing, in a few words. */
-export type Probe = () => Promise<string | null> | string | null
+/** Null when well, else what is missing, in a few words. `note`: well, but an operator should know this. */
+export type ProbeResult = string | null | { readonly note: string }
+export type Probe = () => Promise<ProbeResult> | ProbeResult
 export type Operations = { readonly address: ListenAddress; close(): Promise<void> }
 
 /** Event loop, memory and CPU of this process; each process has exactly one registry. */
@@ -27,7 +28,7 @@ export async function startOperations(options: {
     if (req.method !== 'GET' && req.method !== 'HEAD') return answer(res, 405, 'only GET\n')
     if (path === '/metrics') return void registry.metrics().then((text) => answer(res, 200, text, registry.contentType))
     if (probe === undefined) return answer(res, 404, 'not found\n')
-    return void ask(probe).then((missing) => answer(res, missing === null ? 200 : 503, `${missing ?? 'ok'}\n`))
+    return void ask(probe).then((result) => answer(res, typeof result === 'string' ? 503 : 200, describe(result)))
   })
   const address = await listenOn(server, 'The metrics listener', listen)
   return {
@@ -40,7 +41,12 @@ export async function startOperations(options: {
   }
 }
 
-async function ask(probe: Probe): Promise<string | null> {
+function describe(result: ProbeResult): string {
+  if (result === null) return 'ok\n'
+  return typeof result === 'string' ? `${result}\n` : `ok; ${result.note}\n`
+}
+
+async function ask(probe: Probe): Promise<ProbeResult> {
   try {
     return await probe()
   } catch {

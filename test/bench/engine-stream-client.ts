@@ -40,6 +40,9 @@ function openLink(address: string): Promise<PdpLink> {
       authorize: null,
       random: Math.random,
       onOpen: () => resolve(link),
+      connectMs: 3_000,
+      clock: Date.now,
+      onDate: () => undefined,
       onClosed: () => {},
     })
   })

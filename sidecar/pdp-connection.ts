@@ -1,0 +1,78 @@
+/** One connection to a PDP address. Closing it also ends what is still being connected. */
+import type { Socket } from 'node:net'
+import { ChannelCredentials, Client } from '@grpc/grpc-js'
+
+export type PdpConnection = {
+  readonly client: Client
+  /** Ends every call, every socket and every handshake. */
+  close(): void
+}
+
+const CHANNEL_OPTIONS = {
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.min_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 2_000,
+  // A connection whose other end vanished is noticed although nothing is written.
+  'grpc.keepalive_time_ms': 3_000,
+  'grpc.keepalive_timeout_ms': 1_500,
+  'grpc.keepalive_permit_without_calls': 1,
+  'grpc.enable_retries': 0,
+}
+
+export function openPdpConnection(address: string, credentials: ChannelCredentials): PdpConnection {
+  const closable = new ClosableCredentials(credentials)
+  const client = new Client(address, closable, CHANNEL_OPTIONS)
+  return {
+    client,
+    close() {
+      client.close()
+      closable.destroySockets()
+    },
+  }
+}
+
+type Connector = ReturnType<ChannelCredentials['_createSecureConnector']>
+
+/**
+ * grpc-js bounds neither a TLS handshake nor the wait for the first HTTP/2 frame, and closing a channel ends neither: a
+ * peer that accepts and stays silent would hold a socket for each attempt. Every socket passes through the credentials,
+ * so they can close it. Channels share connections when their credentials are equal; these equal no others.
+ */
+class ClosableCredentials extends ChannelCredentials {
+  readonly #inner: ChannelCredentials
+  readonly #sockets = new Set<Socket>()
+  #closed = false
+
+  constructor(inner: ChannelCredentials) {
+    super()
+    this.#inner = inner
+  }
+
+  destroySockets(): void {
+    this.#closed = true
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  override _isSecure(): boolean {
+    return this.#inner._isSecure()
+  }
+
+  override _equals(other: ChannelCredentials): boolean {
+    return this === other
+  }
+
+  override _createSecureConnector(...args: Parameters<ChannelCredentials['_createSecureConnector']>): Connector {
+    const connector = this.#inner._createSecureConnector(...args)
+    return {
+      connect: (socket) => {
+        if (this.#closed) return Promise.reject(new Error('the connection was given up'))
+        this.#sockets.add(socket)
+        socket.once('close', () => this.#sockets.delete(socket))
+        return connector.connect(socket)
+      },
+      waitForReady: () => connector.waitForReady(),
+      getCallCredentials: () => connector.getCallCredentials(),
+      destroy: () => connector.destroy(),
+    }
+  }
+}
