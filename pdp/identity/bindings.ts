@@ -19,21 +19,27 @@ export type Bindings = {
   find(grantId: string): Promise<Binding | null>
   /** From now on, every refresh needs a DPoP proof. */
   constrain(grantId: string): Promise<void>
-  /** Deletes what has been dead for an hour, a bounded number of rows at a time. */
+  /** Deletes all that has been dead for an hour, in pieces. */
   collect(): Promise<void>
 }
 
-const COLLECTED_ROWS_MAX = 10_000
+/** One piece takes some tens of milliseconds; a call takes as many as there are, up to ten million rows. */
+const PIECE_ROWS = 5_000
+const PIECES_MAX = 2_000
 const COLUMNS = `grant_id as "grantId", organization_id as organization, user_id as "user", client_id as client,
   session_uid as "sessionUid", parent_grant_id as "parentGrantId", offline, sender_constrained as "senderConstrained"`
+// What another node collects at the same moment is left to it.
 const COLLECTIONS = [
-  `delete from oidc_record where (kind, id) in (
-     select kind, id from oidc_record where expires_at < now() - interval '1 hour' limit ${COLLECTED_ROWS_MAX})`,
-  `delete from grant_binding where grant_id in (
-     select grant_id from grant_binding b where created_at < now() - interval '1 hour'
-     and not exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id) limit ${COLLECTED_ROWS_MAX})`,
+  `delete from oidc_record where ctid = any(array(
+     select ctid from oidc_record where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
+  `delete from grant_binding where ctid = any(array(
+     select ctid from grant_binding b where created_at < now() - interval '1 hour'
+     and not exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id) limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
   `delete from outbox where seq in (
-     select seq from outbox where created_at < now() - interval '30 days' order by seq limit ${COLLECTED_ROWS_MAX})`,
+     select seq from outbox where created_at < now() - interval '30 days' order by seq limit ${PIECE_ROWS}
+     for update skip locked) returning 1`,
 ]
 
 export function createBindings({ sql }: { readonly sql: Pick<Sql, 'query'> }): Bindings {
@@ -53,7 +59,12 @@ export function createBindings({ sql }: { readonly sql: Pick<Sql, 'query'> }): B
       await sql.query('update grant_binding set sender_constrained = true where grant_id = $1', [grantId])
     },
     async collect() {
-      for (const statement of COLLECTIONS) await sql.query(statement)
+      for (const statement of COLLECTIONS) {
+        for (let pieces = 0; pieces < PIECES_MAX; pieces++) {
+          const gone = await sql.query(statement)
+          if (gone.length < PIECE_ROWS) break
+        }
+      }
     },
   }
 }

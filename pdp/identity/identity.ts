@@ -33,7 +33,7 @@ import { createIsSignedIn } from './sign-ins.ts'
 import { createTokenEndpoints } from './token-endpoints.ts'
 import { createTokenHook, type HookFetch, type HookOutcome, type TokenHook } from './token-hook.ts'
 
-const COLLECT_EVERY_MS = 600_000
+const COLLECT_EVERY_MS = 60_000
 // A person who mistypes is not locked out for long; a guesser gets under 1,000 tries a day for an account.
 const ATTEMPTS = { triesMax: 10, windowMs: 900_000, keysMax: 100_000 }
 // Each check takes 32 MiB and most of a core; the thread pool that does them also signs tokens.
@@ -148,9 +148,18 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     formKey: deriveKey(deps.masterKey, 'form-signature'),
     verifyProof,
   })
-  const collector = setInterval(() => {
-    bindings.collect().catch((err: unknown) => log.warn({ event: 'identity_collection_failed', err }))
-  }, COLLECT_EVERY_MS)
+  let collecting = false
+  async function collect(): Promise<void> {
+    if (collecting) return
+    collecting = true
+    try {
+      await bindings.collect()
+    } catch (err) {
+      log.warn({ event: 'identity_collection_failed', err })
+    }
+    collecting = false
+  }
+  const collector = setInterval(() => void collect(), COLLECT_EVERY_MS)
   collector.unref()
 
   return {

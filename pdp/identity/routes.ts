@@ -65,6 +65,7 @@ export function createHandler(deps: HandlerDeps): (req: IncomingMessage, res: Se
     const path = target.split('?', 1)[0] ?? ''
     const route = findRoute(path)
     if (route === undefined) return false
+    res.setHeader('x-content-type-options', 'nosniff')
     if (!route.methods.includes(req.method ?? '')) {
       refuseMethod(res, route.methods)
       return true

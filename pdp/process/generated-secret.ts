@@ -6,13 +6,19 @@ import { StartError } from './exit.ts'
 
 const BYTES = 32
 
+/**
+ * Of a directory that is made for what we generate. Root's PostgreSQL runs as another user, who must be able to pass
+ * through it, but not to list it.
+ */
+export const dataDirectoryMode = (): number => (process.getuid?.() === 0 ? 0o711 : 0o700)
+
 /** 32 random bytes in base64url; the same at every start, and for two starts at once. Throws StartError. */
 export async function generatedSecret(path: string): Promise<string> {
   const draft = `${path}.new-${randomUUID()}`
   try {
     const existing = await readIfThere(path)
     if (existing !== null) return existing
-    await mkdir(dirname(path), { recursive: true })
+    await mkdir(dirname(path), { recursive: true, mode: dataDirectoryMode() })
     await writeFile(draft, randomBytes(BYTES).toString('base64url'), { mode: 0o600, flag: 'wx' })
     // A link appears whole, and never replaces what another start has put there meanwhile.
     await link(draft, path).catch((err: unknown) => {

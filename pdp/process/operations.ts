@@ -55,5 +55,7 @@ async function ask(probe: Probe): Promise<ProbeResult> {
 }
 
 function answer(res: ServerResponse, status: number, text: string, type = 'text/plain; charset=utf-8'): void {
-  res.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(text)
+  res
+    .writeHead(status, { 'content-type': type, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
+    .end(text)
 }

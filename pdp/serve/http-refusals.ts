@@ -8,6 +8,8 @@ import { FORM, pointer } from './schemas.ts'
 import { asRefusal, Refusal, type RefusalCode, STATUS } from './status.ts'
 
 const MISTAKES_MAX = 100
+/** No browser guesses that an answer is a page or a script. */
+export const NOSNIFF = ['x-content-type-options', 'nosniff'] as const
 const RETRY_AFTER_S = '1'
 /** RFC 9110 section 10.2.3, RFC 6585 section 4: these say when to try again. */
 const RETRIED: ReadonlySet<number> = new Set([STATUS.store_unavailable.http, STATUS.overloaded.http])
@@ -40,8 +42,18 @@ export function asHttpRefusal(err: unknown): Refusal {
   }
   const known = 'code' in err ? FRAMEWORK_CODES[String(err.code)] : undefined
   if (known !== undefined) return new Refusal(known[0], known[1], { cause: err })
+  if (isCallersMistake(err)) return new Refusal('request_invalid', 'the request cannot be read', { cause: err })
   return asRefusal(err)
 }
+
+/** Of the framework's errors those that a newer version may add as well: whose fault it is, they say themselves. */
+const isCallersMistake = (err: Error): boolean =>
+  'code' in err &&
+  String(err.code).startsWith('FST_') &&
+  'statusCode' in err &&
+  typeof err.statusCode === 'number' &&
+  err.statusCode >= STATUS.request_invalid.http &&
+  err.statusCode < STATUS.internal.http
 
 function invalid(errors: readonly SchemaError[], context: string): Refusal {
   const places = new Map<string, Mistake>()
@@ -117,6 +129,7 @@ export function sendRefusal(request: FastifyRequest, reply: FastifyReply, refusa
     .code(status.http)
     .header('x-request-id', request.id)
     .header('cache-control', 'no-store')
+    .header(...NOSNIFF)
     .type(PROBLEM_MEDIA_TYPE)
     .send(body(refusal, request.id))
 }
@@ -134,6 +147,6 @@ export function answerClientError(err: Error & { readonly code?: string }, socke
   const text = body(refusal, null)
   const status = STATUS[code].http
   socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${PROBLEM_MEDIA_TYPE}\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${PROBLEM_MEDIA_TYPE}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n${NOSNIFF.join(': ')}\r\nConnection: close\r\n\r\n${text}`,
   )
 }

@@ -13,7 +13,7 @@ import type { Client, Directory } from '../store/directory.ts'
 import type { ProofVerifier } from '../token/dpop.ts'
 import { addBodyParsers, addBodyTimeout } from './bodies.ts'
 import { addDecisions } from './decisions.ts'
-import { answerClientError, asHttpRefusal, sendRefusal } from './http-refusals.ts'
+import { answerClientError, asHttpRefusal, NOSNIFF, sendRefusal } from './http-refusals.ts'
 import { addApps } from './management-apps.ts'
 import { addChanges } from './management-changes.ts'
 import { addClients } from './management-clients.ts'
@@ -31,6 +31,7 @@ import { addUsers, type UserControl } from './management-users.ts'
 import type { AnswerQuestion } from './questions.ts'
 import { FORM } from './schemas.ts'
 import { isFault, Refusal } from './status.ts'
+import { addTextGuard } from './text-guard.ts'
 
 const BODY_BYTES_MAX = 262_144
 const HEADER_BYTES_MAX = 16_384
@@ -39,7 +40,8 @@ const PARAMETER_CHARACTERS_MAX = 768
 const REQUEST_TIMEOUT_MS = 30_000
 /** What is under way at a shutdown may take this long. */
 const DRAIN_TIMEOUT_MS = 5_000
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+/** Those that the framework knows; others are answered as an unknown path. */
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'] as const
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/
 
 const MANAGEMENT = [
@@ -108,10 +110,11 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
   })
   // Response schemas are for the description alone.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
+  addObservation(app, deps)
   addBodyParsers(app)
   addBodyTimeout(app, deps.bodyTimeoutMs ?? REQUEST_TIMEOUT_MS)
+  addTextGuard(app)
   addRefusals(app, deps)
-  addObservation(app, deps)
   await app.register(swagger, { openapi: openapi(deps.issuer) })
   addRoutes(app, deps)
   return app
@@ -170,15 +173,20 @@ function addRefusals(app: FastifyInstance, deps: HttpDeps): void {
       deps.log.error({ event: 'request_failed', request_id: request.id, code: refusal.code, err: refusal.cause })
     return sendRefusal(request, reply, refusal)
   }
+  const unknown = (): Refusal => new Refusal('route_unknown', 'there is nothing at this path')
   app.setErrorHandler(refuse)
-  app.setNotFoundHandler((request, reply) =>
-    refuse(new Refusal('route_unknown', 'there is nothing at this path'), request, reply),
-  )
+  // Before anything of the request is read: what a method demands of a body does not matter where there is nothing.
+  app.addHook('onRequest', async (request) => {
+    if (request.is404) throw unknown()
+  })
+  app.setNotFoundHandler((request, reply) => refuse(unknown(), request, reply))
 }
 
 function addObservation(app: FastifyInstance, deps: HttpDeps): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
+    // On the bare answer, so that those of the identity service have it too.
+    reply.raw.setHeader(...NOSNIFF)
   })
   app.addHook('onResponse', async (request, reply) => {
     const observed = {

@@ -80,7 +80,8 @@ export function storageMistake(value: JsonValue, depth = 0): string | null {
   return null
 }
 
-function textMistake(text: string): string | null {
+/** What keeps a text from being stored, or null. */
+export function textMistake(text: string): string | null {
   if (text.includes('\0')) return 'contains the character U+0000'
   return text.isWellFormed() ? null : 'contains half of a surrogate pair'
 }

@@ -7,6 +7,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { StartError } from '../process/exit.ts'
+import { dataDirectoryMode } from '../process/generated-secret.ts'
 
 const run = promisify(execFile)
 export const SUPERUSER = 'portcullis'
@@ -33,10 +34,7 @@ export async function locateCluster(dataDirectory: string): Promise<Cluster> {
   const programs = findPrograms()
   const directory = join(dataDirectory, 'postgres')
   const account = process.getuid?.() === 0 ? (ownerOf(directory) ?? (await systemAccount())) : null
-  // Root's PostgreSQL user must be able to walk through; the files inside carry their own modes.
-  await mkdir(dataDirectory, { recursive: true, mode: account === null ? 0o700 : 0o711 }).catch(
-    refuseDirectory(dataDirectory),
-  )
+  await mkdir(dataDirectory, { recursive: true, mode: dataDirectoryMode() }).catch(refuseDirectory(dataDirectory))
   return {
     directory,
     logFile: join(dataDirectory, 'postgres.log'),

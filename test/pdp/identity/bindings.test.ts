@@ -107,3 +107,24 @@ it('collection deletes what has been dead for an hour and keeps the rest', async
   expect(await createBindings(opened).find('orphan')).toBeNull()
   expect(await createBindings(opened).find('other')).toMatchObject({ sessionUid: 's2' })
 })
+
+it('a collection leaves nothing that has been dead for an hour, however much there is, and nothing else', async () => {
+  const made = (prefix: string, age: string, count: number) =>
+    opened.sql.query(
+      `insert into oidc_record (kind, id, payload, expires_at)
+       select 'Interaction', $1 || n, '{}', now() - $2::interval from generate_series(1, $3::int) n`,
+      [prefix, age, count],
+    )
+  await made('dead ', '61 minutes', 12_001)
+  await made('fresh ', '59 minutes', 3)
+  await opened.sql.query(
+    `insert into grant_binding (grant_id, user_id, client_id, created_at)
+     select 'lost ' || n, 'ann', 'web', now() - interval '2 hours' from generate_series(1, 6001) n`,
+  )
+  await createBindings(opened).collect()
+  const left = await opened.sql.query<{ id: string }>(
+    "select id from oidc_record where kind = 'Interaction' order by id",
+  )
+  expect(left.map(({ id }) => id)).toEqual(['fresh 1', 'fresh 2', 'fresh 3'])
+  expect(await opened.sql.query("select 1 from grant_binding where grant_id like 'lost %'")).toEqual([])
+})

@@ -112,6 +112,7 @@ describe('the HTTP server answers with problem details', () => {
   ])('%s', async (_, bytes, status, code) => {
     const text = await raw(bytes)
     expect(text.startsWith(`HTTP/1.1 ${status} `)).toBe(true)
+    expect(text.toLowerCase()).toContain('x-content-type-options: nosniff')
     expect(text).toContain(`"urn:portcullis:problem:${code}"`)
   })
 
