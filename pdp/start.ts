@@ -15,6 +15,7 @@ import { formatAddress } from './process/listen.ts'
 import type { Log } from './process/log.ts'
 import { createRegistry, startOperations } from './process/operations.ts'
 import type { Shutdown } from './process/shutdown.ts'
+import { reachAtomically } from './reach.ts'
 import { startRetention } from './retention.ts'
 import { type GrpcDeps, startGrpcServer } from './serve/grpc.ts'
 import { createCallers } from './serve/grpc-callers.ts'
@@ -30,6 +31,7 @@ import { openPostgres } from './store/postgres.ts'
 import { postgresDirectory } from './store/postgres-directory.ts'
 import { startEmbeddedPostgres } from './store/postgres-embedded.ts'
 import { appendLog } from './store/postgres-log.ts'
+import { postgresMoves } from './store/postgres-moves.ts'
 import { appendEvents } from './store/postgres-outbox.ts'
 import { noSharedCache } from './store/shared-cache.ts'
 import { redisSharedCache } from './store/shared-cache-redis.ts'
@@ -65,7 +67,7 @@ export async function startPdp(
 
 async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdown: Shutdown }): Promise<RunningPdp> {
   const secrets = await loadSecrets(config)
-  const { sql, store } = await openStore(config, shutdown)
+  const { sql, store, atomically } = await openStore(config, shutdown)
   const directory = postgresDirectory(sql)
   const { entitlements, sharedCache } = await entitlementParts(config, { store, masterKey: secrets.masterKey, log })
   shutdown.add('shared cache', async () => sharedCache.close())
@@ -104,6 +106,8 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     store,
     entitlements,
     directory,
+    moves: postgresMoves(sql),
+    atomically: reachAtomically(atomically, identity.within),
     answer,
     issuer: config.issuer,
     log,

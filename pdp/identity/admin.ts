@@ -2,7 +2,7 @@
 import { PdpError } from '../errors.ts'
 import type { Log } from '../process/log.ts'
 import type { JsonObject } from '../store/contracts.ts'
-import type { Directory } from '../store/directory.ts'
+import { type Directory, SYSTEM } from '../store/directory.ts'
 import { SERVICE_SCOPES } from './scopes.ts'
 import { hashSecret, verifySecret } from './secrets.ts'
 
@@ -30,7 +30,7 @@ export function createAdmin(deps: { directory: Directory; log: Log }): (secret: 
           app: stored?.app ?? null,
           organization: stored?.organization ?? null,
           metadata: { ...stored?.metadata, ...METADATA },
-          ...(secretIsCurrent ? {} : { secretHash: await hashSecret(secret) }),
+          ...(secretIsCurrent ? {} : { secretHash: await hashSecret(secret), secretSetBy: SYSTEM }),
         },
         CONTEXT,
       )

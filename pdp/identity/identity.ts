@@ -15,10 +15,11 @@ import { createAttempts, createGate } from './attempts.ts'
 import { createBindings } from './bindings.ts'
 import { engineMetadata } from './clients.ts'
 import { createConsent } from './consent.ts'
-import { type AppendEvents, type AppendLog, createEndings, type Endings } from './endings.ts'
+import { type Controls, controlsWithin } from './controls.ts'
+import { type AppendEvents, type AppendLog, createEndings } from './endings.ts'
 import { createEngine } from './engine.ts'
 import { createEvents, type Events } from './events.ts'
-import { createExternalIssuers, type ExternalIssuers } from './external-issuers.ts'
+import { createExternalIssuers } from './external-issuers.ts'
 import { createFacts, type EmbedEntitlements } from './facts.ts'
 import { createIntrospection, type Introspection } from './introspection.ts'
 import { KEYS_POLL_MS, keysVersion } from './key-rotation.ts'
@@ -26,12 +27,12 @@ import { loadSigningKeys, type SigningKeys } from './keys.ts'
 import { createResources } from './resources.ts'
 import { createHandler } from './routes.ts'
 import { deriveKey } from './sealing.ts'
-import { createSecondFactor, type SecondFactor } from './second-factor.ts'
+import { createSecondFactor } from './second-factor.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './secrets.ts'
 import { createSignIn } from './sign-in.ts'
 import { createIsSignedIn } from './sign-ins.ts'
 import { createTokenEndpoints } from './token-endpoints.ts'
-import { createTokenHook, type HookFetch, type HookOutcome, type TokenHook } from './token-hook.ts'
+import { createTokenHook, type HookFetch, type HookOutcome } from './token-hook.ts'
 
 const COLLECT_EVERY_MS = 60_000
 // A person who mistypes is not locked out for long; a guesser gets under 1,000 tries a day for an account.
@@ -66,26 +67,25 @@ export type IdentityDeps = {
   readonly onHookOutcome?: (outcome: HookOutcome) => void
 }
 
-export type Identity = Introspection & {
-  /** True when it answered: the issuer's routes under `/oauth/` and `/.well-known/`. It needs the unread body. */
-  handle(req: IncomingMessage, res: ServerResponse): Promise<boolean>
-  /** Of proofs for this issuer's own routes; each proof is good once for all of them. */
-  readonly verifyProof: ProofVerifier
-  readonly sessions: Pick<Endings, 'revokeSession' | 'revokeUser' | 'endUser'>
-  readonly secondFactor: Pick<SecondFactor, 'enroll' | 'remove'>
-  readonly hook: Pick<TokenHook, 'configure'>
-  readonly events: Pick<Events, 'after'>
-  readonly issuers: Omit<ExternalIssuers, 'record'>
-  /** Creates client `admin` with every service scope, or gives it this secret. A deleted one stays deleted. */
-  ensureAdmin(secret: string): Promise<void>
-  /** Throws PdpError `request_invalid` for a registration that could never be used. `secretHash` as it will be stored. */
-  validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
-  /** Public signing keys (RFC 7517), the active one first. */
-  publicKeys(): readonly JWK[]
-  /** Takes up keys that were changed since, at once; by itself it looks every 30 seconds. */
-  reloadKeys(): Promise<void>
-  close(): Promise<void>
-}
+export type Identity = Introspection &
+  Controls & {
+    /** True when it answered: the issuer's routes under `/oauth/` and `/.well-known/`. It needs the unread body. */
+    handle(req: IncomingMessage, res: ServerResponse): Promise<boolean>
+    /** Of proofs for this issuer's own routes; each proof is good once for all of them. */
+    readonly verifyProof: ProofVerifier
+    readonly events: Pick<Events, 'after'>
+    /** What management does, as part of a transaction that is under way. */
+    within(at: { readonly sql: Sql; readonly directory: Directory }): Controls & Pick<Introspection, 'introspect'>
+    /** Creates client `admin` with every service scope, or gives it this secret. A deleted one stays deleted. */
+    ensureAdmin(secret: string): Promise<void>
+    /** Throws PdpError `request_invalid` for a registration that could never be used. `secretHash` as it will be stored. */
+    validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
+    /** Public signing keys (RFC 7517), the active one first. */
+    publicKeys(): readonly JWK[]
+    /** Takes up keys that were changed since, at once; by itself it looks every 30 seconds. */
+    reloadKeys(): Promise<void>
+    close(): Promise<void>
+  }
 
 /** Makes the signing keys at the first start. Throws Error when the master key is not the one that sealed them. */
 export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
@@ -171,6 +171,10 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     hook,
     events,
     issuers: external,
+    within: (at) => ({
+      ...controlsWithin({ ...deps, ...at }, hook),
+      introspect: (token) => introspection.introspect(token, at),
+    }),
     ensureAdmin: createAdmin({ directory, log }),
     validateClient: (client) => validateClient(ring.current().provider, client),
     publicKeys: publicJwks,

@@ -24,11 +24,12 @@ export type Introspection = {
   isDead(record: TokenRecord): Promise<boolean>
   /** Live: the app whose roles count for the token. */
   appOf(record: TokenRecord): Promise<string | null>
-  /** All three in one. A bad token is inactive, never an error. */
-  introspect(token: string): Promise<TokenState>
+  /** All three in one. A bad token is inactive, never an error. `at`: what lives is looked up through this. */
+  introspect(token: string, at?: Reads): Promise<TokenState>
   /** As introspect, but whether it is dead is left to the decision, which finds out at its own moment (`deathKeys`). */
   recognize(token: string): Promise<TokenState>
 }
+type Reads = { readonly sql: Pick<Sql, 'query'>; readonly directory: Pick<Directory, 'user' | 'client'> }
 export type IntrospectionDeps = {
   readonly issuer: string
   readonly publicJwks: () => readonly JWK[]
@@ -41,7 +42,7 @@ export type IntrospectionDeps = {
 }
 
 export function createIntrospection(deps: IntrospectionDeps): Introspection {
-  const { issuer, clock, directory } = deps
+  const { issuer, clock } = deps
   const keys = createKeySource({
     load: () => deps.publicJwks(),
     clock,
@@ -58,28 +59,28 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   })
   const record = createReadRecord({ ...deps, verifier })
 
-  async function isDead(r: TokenRecord): Promise<boolean> {
+  async function isDead(r: TokenRecord, at: Reads = deps): Promise<boolean> {
     if (r.externalIssuer !== null) return false
     const kind = r.subject.type === 'service' ? 'ClientCredentials' : 'AccessToken'
     const [rows, client, user] = await Promise.all([
-      deps.sql.query<{ alive: boolean }>(ALIVE, [r.jti, r.grants, kind]),
-      directory.client(r.clientId),
-      r.userId === null ? null : directory.user(r.userId),
+      at.sql.query<{ alive: boolean }>(ALIVE, [r.jti, r.grants, kind]),
+      at.directory.client(r.clientId),
+      r.userId === null ? null : at.directory.user(r.userId),
     ])
     return rows[0]?.alive !== true || client === null || (r.userId !== null && user === null)
   }
 
-  async function appOf(r: TokenRecord): Promise<string | null> {
+  async function appOf(r: TokenRecord, at: Reads = deps): Promise<string | null> {
     const [audience] = r.audiences // we mint exactly one
     const owner = audience === undefined || audience === issuer ? null : await deps.resources.owner(audience)
     if (owner !== null || r.externalIssuer !== null) return owner
-    return (await directory.client(r.clientId))?.app ?? null
+    return (await at.directory.client(r.clientId))?.app ?? null
   }
 
-  async function introspect(token: string): Promise<TokenState> {
+  async function introspect(token: string, at?: Reads): Promise<TokenState> {
     const found = await record(token)
     if (found === null) return INACTIVE
-    const [dead, app] = await Promise.all([isDead(found), appOf(found)])
+    const [dead, app] = await Promise.all([isDead(found, at), appOf(found, at)])
     return dead ? INACTIVE : stateOf(found, app)
   }
 

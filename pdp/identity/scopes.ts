@@ -14,6 +14,7 @@ export const SERVICE_SCOPES = [
   'entitlements:write',
   'clients:write',
   'hooks:write',
+  'issuers:write',
   'sessions:revoke',
   'audit:read',
   'events:read',

@@ -2,7 +2,7 @@
  * The token hook: an HTTP service that may add claims while a token is minted. Whatever it does, the token is issued: it
  * has a deadline, a size cap and a breaker, its failures are logged and counted, and reserved claims of it are ignored.
  */
-import { createHmac } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 import type { Log } from '../process/log.ts'
 import { ENVIRONMENT, type JsonObject, type WriteContext } from '../store/contracts.ts'
 import type { Sql } from '../store/directory.ts'
@@ -65,8 +65,14 @@ export type HookFetch = (
 export type TokenHook = {
   /** Claims to add, without the reserved ones; none when there is no hook or it failed. Never throws, never stalls. */
   claims(event: HookEvent): Promise<JsonObject>
-  /** Throws PdpError `store_unavailable`. Null removes the hook. */
-  configure(hook: { readonly url: string; readonly secret: string } | null, context: WriteContext): Promise<void>
+  /** `version` is another one after every `configure`. */
+  read(over?: Pick<Sql, 'query'>): Promise<{ readonly url: string; readonly version: string } | null>
+  /** Throws PdpError `store_unavailable`. Null removes the hook. `over`: a transaction that this is part of. */
+  configure(
+    hook: { readonly url: string; readonly secret: string } | null,
+    context: WriteContext,
+    over?: Pick<Sql, 'transaction'>,
+  ): Promise<void>
 }
 type Settings = { readonly url: string; readonly secret: string } | null
 
@@ -127,8 +133,14 @@ export function createTokenHook(deps: {
         running -= 1
       }
     },
-    async configure(hook, context) {
-      await sql.transaction(async (tx) => {
+    async read(over = sql) {
+      const [row] = await over.query<{ url: string; sealed: string }>(
+        'select url, secret_sealed as sealed from token_hook',
+      )
+      return row === undefined ? null : { url: row.url, version: hash('sha256', row.sealed) }
+    },
+    async configure(hook, context, over = sql) {
+      await over.transaction(async (tx) => {
         await lockLog(tx, ENVIRONMENT)
         const [former] = await tx.query<{ url: string }>('select url from token_hook')
         if (hook === null && former === undefined) return

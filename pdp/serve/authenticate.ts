@@ -62,13 +62,17 @@ export async function authenticateManager(
 }
 
 /** Throws Refusal when the manager is bound to an organization. */
-export function requireUnbound(manager: Manager): void {
+export function requireUnbound(manager: Pick<Manager, 'bounds'>): void {
   if (manager.bounds.length > 0)
     throw new Refusal('permission_denied', 'a client that is bound to an organization may not do this')
 }
 
 /** Throws Refusal unless the organization is the manager's or below it. Which others exist is not told to a bound one. */
-export async function requireWithin(manager: Manager, organization: string, pdp: Pick<Pdp, 'lineage'>): Promise<void> {
+export async function requireWithin(
+  manager: Pick<Manager, 'bounds'>,
+  organization: string,
+  pdp: Pick<Pdp, 'lineage'>,
+): Promise<void> {
   const lineage = await pdp.lineage(organization)
   if (manager.bounds.some((bound) => !lineage?.includes(bound))) {
     throw new Refusal('permission_denied', 'the organization is not one that this client manages')

@@ -9,7 +9,7 @@ import type { Pdp } from '../pdp.ts'
 import { bindableAddress, dialableHost, formatAddress, type ListenAddress, listenError } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
 import type { EntitlementSource, Store } from '../store/contracts.ts'
-import type { Client, Directory } from '../store/directory.ts'
+import type { Client, Directory, Moves } from '../store/directory.ts'
 import type { ProofVerifier } from '../token/dpop.ts'
 import { addBodyParsers, addBodyTimeout } from './bodies.ts'
 import { addDecisions } from './decisions.ts'
@@ -17,17 +17,19 @@ import { answerClientError, asHttpRefusal, NOSNIFF, sendRefusal } from './http-r
 import { addApps } from './management-apps.ts'
 import { addChanges } from './management-changes.ts'
 import { addClients } from './management-clients.ts'
+import type { EventSource, IdentityControl, ReachAtomically } from './management-deps.ts'
 import { addEntitlements } from './management-entitlements.ts'
-import { addEvents, type EventSource } from './management-events.ts'
-import { addHooks, type HookControl } from './management-hooks.ts'
+import { addEvents } from './management-events.ts'
+import { addHooks } from './management-hooks.ts'
 import { addLists } from './management-lists.ts'
-import { addMembers, addOrganizations } from './management-organizations.ts'
+import { addMembers } from './management-members.ts'
+import { addOrganizations } from './management-organizations.ts'
 import { addRelationshipStreams } from './management-relationship-streams.ts'
 import { addRelationships } from './management-relationships.ts'
 import { addRoleGrants } from './management-role-grants.ts'
 import { addRoles } from './management-roles.ts'
-import { addSessions, type SessionControl } from './management-sessions.ts'
-import { addUsers, type UserControl } from './management-users.ts'
+import { addSessions } from './management-sessions.ts'
+import { addUsers } from './management-users.ts'
 import type { AnswerQuestion } from './questions.ts'
 import { FORM } from './schemas.ts'
 import { isFault, Refusal } from './status.ts'
@@ -56,6 +58,10 @@ const MANAGEMENT = [
   addClients,
   addChanges,
   addLists,
+  addUsers,
+  addHooks,
+  addSessions,
+  addEvents,
 ] as const
 
 /** What the server needs of the identity service. */
@@ -69,11 +75,14 @@ export type IdentityHandler = {
   validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
 }
 export type HttpDeps = {
-  readonly identity: IdentityHandler & HookControl & SessionControl & UserControl & EventSource
+  readonly identity: IdentityHandler & IdentityControl & EventSource
   readonly pdp: Pdp
   readonly store: Store
   readonly entitlements: EntitlementSource
   readonly directory: Directory
+  readonly moves: Moves
+  /** For management writes. */
+  readonly atomically: ReachAtomically
   readonly answer: AnswerQuestion
   readonly issuer: string
   readonly log: Log
@@ -217,7 +226,6 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
   addDecisions(app, { ...deps, recognize, verifyProof })
   const management = { ...deps, ...controls, introspect, verifyProof, validateClient }
   for (const add of MANAGEMENT) add(app, management)
-  for (const add of [addUsers, addHooks, addSessions, addEvents]) add(app, management)
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
   for (const [url, known] of [...methods]) addMethodRefusal(app, url, known)
   for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps.identity)

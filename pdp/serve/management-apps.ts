@@ -5,8 +5,10 @@ import { compileModel, MODEL_CHARACTERS_MAX } from '../decide/model-language.ts'
 import { formatTuple } from '../decide/names.ts'
 import { type Mistake, PdpError } from '../errors.ts'
 import { ENVIRONMENT, type Manifest, type StoredManifest } from '../store/contracts.ts'
+import { requireGivingRoles } from './given-roles.ts'
 import { grantEffects } from './grant-effects.ts'
-import { addManagementRoute, type ManagementDeps, ok, put } from './management-route.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, ok, put } from './management-route.ts'
 import { orphansOf } from './orphans.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import {
@@ -22,6 +24,7 @@ import { ID, type JsonSchema, LABEL, object, PERMISSION_KEY, pointer, storageMis
 import { Refusal } from './status.ts'
 
 type ManifestBody = Partial<Manifest>
+type Wanted = { readonly manifest: Manifest; readonly compiled: Model }
 
 const ITEMS_MAX = 1_000
 const keyed = (value: object) => ({
@@ -77,35 +80,45 @@ const PATH = '/v1/apps/:app/manifest'
 const COMMON = { tag: 'Apps', scope: 'manifest:write', bounds: 'environment' } as const
 
 export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
-  addManagementRoute<{ params: 'app'; body: ManifestBody; query: { dry_run?: 'true' | 'false' } }>(app, deps, {
-    ...COMMON,
-    method: 'PUT',
-    path: PATH,
-    operation: 'putManifest',
-    summary: 'Declares what an app has, or with dry_run says what that would change. Each change is a new version.',
-    query: { dry_run: { type: 'string', enum: ['true', 'false'] } },
-    bodies: ['json', 'yaml'],
-    body: object({ app: ID, ...PARTS }),
-    answer: { anyOf: [MANIFEST, DRY_RUN] },
-    async handle({ params, body, query, context }) {
-      const { app: named = params.app, audiences = [], permissions = {}, roles = {}, model = null } = body
-      const manifest: Manifest = { app: params.app, audiences, permissions, roles, model }
-      const current = await deps.store.manifest(params.app)
-      const mistakes = named === params.app ? [] : [{ place: '/app', message: 'is not the app of the path' }]
-      const compiled = parseManifest(manifest, mistakes)
-      const declared = await readDeclared(deps.store)
-      const wanted = withManifest(declared, manifest)
-      await requireHarmless(deps, { manifest, compiled, declared: wanted, current })
-      requireUnclaimed(declared, manifest, compiled)
-      if (query.dry_run !== 'true') {
-        await deps.store.write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context })
-        return put(current !== null, await findManifest(deps, params.app))
-      }
-      const [before, after] = [definitionsOf(declared), definitionsOf(wanted)]
-      const effects = await grantEffects(deps, { app: params.app, before, after })
-      return ok({ dry_run: true, version: (current?.version ?? 0) + 1, ...effects })
+  addManagementRoute<{ params: 'app'; body: ManifestBody; query: { dry_run?: 'true' | 'false' }; prepared: Wanted }>(
+    app,
+    deps,
+    {
+      ...COMMON,
+      method: 'PUT',
+      path: PATH,
+      operation: 'putManifest',
+      summary: 'Declares what an app has, or with dry_run says what that would change. Each change is a new version.',
+      query: { dry_run: { type: 'string', enum: ['true', 'false'] } },
+      bodies: ['json', 'yaml'],
+      body: object({ app: ID, ...PARTS }),
+      answer: { anyOf: [MANIFEST, DRY_RUN] },
+      locks: () => [ENVIRONMENT],
+      lengthy: true,
+      async prepare({ params, body }) {
+        const { app: named = params.app, audiences = [], permissions = {}, roles = {}, model = null } = body
+        const manifest: Manifest = { app: params.app, audiences, permissions, roles, model }
+        const mistakes = named === params.app ? [] : [{ place: '/app', message: 'is not the app of the path' }]
+        return { manifest, compiled: parseManifest(manifest, mistakes) }
+      },
+      state: ({ at, params }) => at.store.manifest(params.app),
+      async handle({ at, manager, params, query, context }, { manifest, compiled }) {
+        const current = await at.store.manifest(params.app)
+        const declared = await readDeclared(at.store)
+        const wanted = withManifest(declared, manifest)
+        await requireHarmless(at, { manifest, compiled, declared: wanted, current })
+        requireUnclaimed(declared, manifest, compiled)
+        const [before, after] = [definitionsOf(declared), definitionsOf(wanted)]
+        if (query.dry_run !== 'true') {
+          await requireGivingRoles(at, manager, { app: params.app, before, after: manifest.roles })
+          await at.store.write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context })
+          return put(current !== null, await findManifest(at, params.app))
+        }
+        const effects = await grantEffects(at, { app: params.app, before, after })
+        return ok({ dry_run: true, version: (current?.version ?? 0) + 1, ...effects })
+      },
     },
-  })
+  )
   addReads(app, deps)
 }
 
@@ -117,7 +130,8 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'getManifest',
     summary: 'The manifest that counts now.',
     answer: MANIFEST,
-    handle: async ({ params }) => ok(await findManifest(deps, params.app)),
+    state: ({ at, params }) => at.store.manifest(params.app),
+    handle: async ({ at, params }) => ok(await findManifest(at, params.app)),
   })
   addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
     ...COMMON,

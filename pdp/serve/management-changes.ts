@@ -1,7 +1,8 @@
 /** The audit trail: who changed what, in the order in which it happened. */
 import type { FastifyInstance } from 'fastify'
 import { type Change, DIRECTORY, ENVIRONMENT, type LogEntry, type LogId } from '../store/contracts.ts'
-import { addManagementRoute, type ManagementDeps, ok } from './management-route.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, ok } from './management-route.ts'
 import { object, POSITION } from './schemas.ts'
 
 type Query = { readonly after?: string }

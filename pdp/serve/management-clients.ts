@@ -2,10 +2,10 @@
 import type { FastifyInstance } from 'fastify'
 import { requireRegistrar } from '../identity/registrars.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from '../identity/secrets.ts'
-import { DIRECTORY } from '../store/contracts.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../store/contracts.ts'
 import type { Client } from '../store/directory.ts'
 import type { Manager } from './authenticate.ts'
-import { requireCharge } from './client-charge.ts'
+import { holderOf, isMethodChanged, mayKeepSecret, requireCharge } from './client-charge.ts'
 import {
   CLIENT,
   CLIENT_BODY,
@@ -15,7 +15,9 @@ import {
   metadataOf,
   registrationMistakes,
 } from './client-registration.ts'
-import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, EMPTY, ok, put } from './management-route.ts'
+import { requireOwnName } from './own-names.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import { Refusal } from './status.ts'
 
@@ -23,31 +25,35 @@ const PATH = '/v1/clients/:client_id'
 const COMMON = { tag: 'Clients', scope: 'clients:write', bounds: 'call' } as const
 
 export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
-  const { directory } = deps
-  addManagementRoute<{ params: 'client_id'; body: ClientBody }>(app, deps, {
+  addManagementRoute<{ params: 'client_id'; body: ClientBody; prepared: Secret | null }>(app, deps, {
     ...COMMON,
     method: 'PUT',
     path: PATH,
     operation: 'putClient',
-    summary: 'Registers a client, or replaces its registration. A generated secret is returned this once.',
+    summary:
+      'Registers a client, or replaces its registration. A generated secret is returned this once. A stored one is replaced when the client comes to hold more than who set it may give.',
     body: CLIENT_BODY,
     answer: CLIENT,
-    async handle({ manager, params, body, context }) {
-      const client: Client = {
-        id: params.client_id,
-        app: body.app ?? null,
-        organization: body.organization ?? null,
-        metadata: metadataOf(body),
-      }
-      const existing = await directory.client(client.id)
-      if (existing !== null) await requireCharge(deps, manager, existing)
-      await requireCharge(deps, manager, client)
+    // Its place in the tree, and what its roles mean, stand still meanwhile.
+    locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
+    async prepare({ at, manager, params, body }) {
+      await requireRegistration(at, manager, wantedClient(params, body))
       const mistakes = registrationMistakes(body)
       if (mistakes.length > 0) throw new Refusal('request_invalid', 'nothing was written', { mistakes })
-      const secret = await chooseSecret(body, existing?.secretHash ?? null)
+      return body.client_secret === undefined ? null : { hash: await hashSecret(body.client_secret), shown: {} }
+    },
+    state: ({ at, manager, params }) => stateOf(at, manager, params.client_id),
+    async handle({ at, manager, params, body, context }, chosen) {
+      const client = wantedClient(params, body)
+      const existing = await requireRegistration(at, manager, client)
+      const mayStay = existing === null || (await mayKeepSecret(at, { before: existing, after: client }))
+      const secret = chosen ?? secretFor(body, mayStay ? existing : null)
       const registered = { ...client, secretHash: secret.hash }
-      await deps.validateClient(registered)
-      await directory.putClient(registered, context, requireRegistrar)
+      await at.validateClient(registered)
+      const isSet = hasKey(body) || (secret.hash !== null && secret.hash !== existing?.secretHash)
+      const secretSetBy = isSet ? manager.token.clientId : (existing?.secretSetBy ?? null)
+      const endTokens = !mayStay || (existing !== null && isMethodChanged(existing, client))
+      await at.directory.putClient({ ...registered, secretSetBy, endTokens }, context, requireRegistrar)
       return put(existing !== null, { ...present(client), ...secret.shown })
     },
   })
@@ -56,16 +62,34 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'DELETE',
     path: PATH,
     operation: 'deleteClient',
-    summary: 'Deletes a client, with its tokens. Its id is never given out again.',
+    summary: 'Deletes a client, with its tokens. Its id is never given to another client.',
     answer: null,
-    async handle({ manager, params, context }) {
-      const client = await findClient(deps, manager, params.client_id)
-      await requireCharge(deps, manager, client)
-      if (!(await directory.deleteClient(client.id, context, requireRegistrar))) throw unknownClient(client.id)
+    locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
+    state: ({ at, manager, params }) => stateOf(at, manager, params.client_id),
+    async handle({ at, manager, params, context }) {
+      const client = await findClient(at, manager, params.client_id)
+      await requireCharge(at, holderOf(manager), client)
+      if (!(await at.directory.deleteClient(client.id, context, requireRegistrar))) throw unknownClient(client.id)
       return EMPTY
     },
   })
   addClientReads(app, deps)
+}
+
+const wantedClient = ({ client_id: id }: { readonly client_id: string }, body: ClientBody): Client => ({
+  id,
+  app: body.app ?? null,
+  organization: body.organization ?? null,
+  metadata: metadataOf(body),
+})
+
+/** What is stored now. Throws Refusal unless the manager has charge of that, and of what it is to become. */
+async function requireRegistration(at: ManagementDeps, manager: Manager, client: Client) {
+  const existing = await at.directory.client(client.id)
+  if (existing !== null) await requireCharge(at, holderOf(manager), existing)
+  await requireCharge(at, holderOf(manager), client)
+  if (existing === null) await requireOwnName(at, manager, client.id)
+  return existing
 }
 
 function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
@@ -77,7 +101,8 @@ function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'getClient',
     summary: 'One client, without its secret.',
     answer: CLIENT,
-    handle: async ({ manager, params }) => ok(present(await findClient(deps, manager, params.client_id))),
+    state: ({ at, manager, params }) => stateOf(at, manager, params.client_id),
+    handle: async ({ at, manager, params }) => ok(present(await findClient(at, manager, params.client_id))),
   })
   addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
     ...COMMON,
@@ -115,13 +140,17 @@ function unknownClient(id: string): Refusal {
   return new Refusal('not_found', `there is no client ${id}`)
 }
 
-async function chooseSecret(
-  body: ClientBody,
-  existing: string | null,
-): Promise<{ hash: string | null; shown: { client_secret?: string } }> {
+/** The registration and its secret: another one of either is another state. Null for who may not see it. */
+async function stateOf(at: ManagementDeps, manager: Manager, id: string): Promise<object | null> {
+  const client = await at.directory.client(id)
+  return client !== null && (await isVisible(at, manager, client)) ? client : null
+}
+
+type Secret = { readonly hash: string | null; readonly shown: { readonly client_secret?: string } }
+
+function secretFor(body: ClientBody, kept: { readonly secretHash: string | null } | null): Secret {
   if (isPublic(body) || hasKey(body)) return { hash: null, shown: {} }
-  if (body.client_secret !== undefined) return { hash: await hashSecret(body.client_secret), shown: {} }
-  if (existing !== null) return { hash: existing, shown: {} }
+  if (kept?.secretHash != null) return { hash: kept.secretHash, shown: {} }
   const secret = generateSecret()
   return { hash: hashGeneratedSecret(secret), shown: { client_secret: secret } }
 }

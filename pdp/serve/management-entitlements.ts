@@ -7,7 +7,8 @@ import {
   type EntitlementSource,
   type JsonObject,
 } from '../store/contracts.ts'
-import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, EMPTY, ok, put } from './management-route.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import { ENTITLEMENT_KEY, object, storageMistake } from './schemas.ts'
 import { Refusal } from './status.ts'
@@ -41,8 +42,12 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     summary: 'Grants a gate or changes it; visible on the next decision.',
     body: BODY,
     answer: ENTITLEMENT,
-    async handle({ params, body, context }) {
-      requireOwn(deps.entitlements)
+    locks: ({ org }) => [org],
+    async prepare({ at }) {
+      requireOwn(at.entitlements)
+    },
+    state: ({ at, params }) => entitlementOf(at, params),
+    async handle({ at, params, body, context }) {
       const mistake = storageMistake(body.value)
       if (mistake !== null) {
         throw new Refusal('request_invalid', `value ${mistake}`, { mistakes: [{ place: '/value', message: mistake }] })
@@ -51,9 +56,9 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
         value: typeof body.value === 'boolean' ? { enabled: body.value } : body.value,
         enforcement: body.enforcement ?? 'DecisionApi',
       }
-      const before = await deps.store.entitlements(params.org, [params.key])
-      await deps.store.write(params.org, [{ kind: 'entitlement', key: params.key, entitlement }], { context })
-      const { version } = await deps.store.entitlements(params.org, [])
+      const before = await at.store.entitlements(params.org, [params.key])
+      await at.store.write(params.org, [{ kind: 'entitlement', key: params.key, entitlement }], { context })
+      const { version } = await at.store.entitlements(params.org, [])
       return put(before.values.has(params.key), { key: params.key, ...entitlement, version })
     },
   })
@@ -64,10 +69,14 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     operation: 'deleteEntitlement',
     summary: 'Takes a gate away; visible on the next decision.',
     answer: null,
-    async handle({ params, context }) {
-      requireOwn(deps.entitlements)
+    locks: ({ org }) => [org],
+    async prepare({ at }) {
+      requireOwn(at.entitlements)
+    },
+    state: ({ at, params }) => entitlementOf(at, params),
+    async handle({ at, params, context }) {
       const change = { kind: 'entitlement', key: params.key, entitlement: null } as const
-      const { changed } = await deps.store.write(params.org, [change], { context })
+      const { changed } = await at.store.write(params.org, [change], { context })
       if (!changed) throw new Refusal('not_found', `${params.org} has no entitlement ${params.key}`)
       return EMPTY
     },
@@ -79,13 +88,25 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     operation: 'announceEntitlements',
     summary: 'Says that an external source has other values now: a new version, and nothing cached of the old one.',
     answer: object({ version: { type: 'integer' } }, ['version']),
-    async handle({ params, context }) {
-      await deps.store.write(params.org, [{ kind: 'entitlements' }], { context })
-      const { version } = await deps.store.entitlements(params.org, [])
+    locks: ({ org }) => [org],
+    async handle({ at, params, context }) {
+      await at.store.write(params.org, [{ kind: 'entitlements' }], { context })
+      const { version } = await at.store.entitlements(params.org, [])
       return ok({ version })
     },
   })
   addEntitlementReads(app, deps)
+}
+
+/** As it is stored, or as the external source that owns it says. */
+async function entitlementOf(
+  { store, entitlements }: ManagementDeps,
+  { org, key }: { readonly org: string; readonly key: string },
+): Promise<object | null> {
+  const owned = entitlements.name === 'store' ? store.entitlements(org, [key]) : entitlements.read(org, [key])
+  const { version, values } = await owned
+  const entitlement = values.get(key)
+  return entitlement === undefined ? null : { key, ...entitlement, version }
 }
 
 /** What nobody would ever read is not written. */
@@ -101,11 +122,11 @@ function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'getEntitlement',
     summary: 'One gate with the version of the organization at which it was read.',
     answer: ENTITLEMENT,
-    async handle({ params }) {
-      const { version, values } = await deps.entitlements.read(params.org, [params.key])
-      const entitlement = values.get(params.key)
-      if (entitlement === undefined) throw new Refusal('not_found', `${params.org} has no entitlement ${params.key}`)
-      return ok({ key: params.key, ...entitlement, version })
+    state: ({ at, params }) => entitlementOf(at, params),
+    async handle({ at, params }) {
+      const entitlement = await entitlementOf(at, params)
+      if (entitlement === null) throw new Refusal('not_found', `${params.org} has no entitlement ${params.key}`)
+      return ok(entitlement)
     },
   })
   addManagementRoute<{ params: 'org'; query: PageQuery }>(app, deps, {

@@ -1,24 +1,10 @@
 /** The outbox by long poll: what happened, in the order in which it was committed. */
 import type { FastifyInstance } from 'fastify'
-import type { JsonObject } from '../store/contracts.ts'
 import type { Manager } from './authenticate.ts'
-import { addManagementRoute, type ManagementDeps, ok } from './management-route.ts'
+import type { ManagementDeps, OutboxEvent } from './management-deps.ts'
+import { addManagementRoute, ok } from './management-route.ts'
 import { ID, object, POSITION, TIMESTAMP, text } from './schemas.ts'
 
-type Row = {
-  readonly seq: number
-  readonly id: string
-  readonly type: string
-  readonly organization: string | null
-  readonly at: string
-  readonly data: JsonObject
-}
-/** What of the identity service this call uses. */
-export type EventSource = {
-  readonly events: {
-    after(after: number, options: { readonly waitMs: number; readonly signal: AbortSignal }): Promise<readonly Row[]>
-  }
-}
 type Query = { readonly after?: string; readonly wait?: string }
 
 // Less than what proxies and our own server allow a request to take.
@@ -34,7 +20,7 @@ const EVENT = object(
   ['id', 'type', 'organization', 'at', 'data'],
 )
 
-export function addEvents(app: FastifyInstance, deps: ManagementDeps & EventSource): void {
+export function addEvents(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: never; query: Query }>(app, deps, {
     tag: 'Events',
     scope: 'events:read',
@@ -66,7 +52,7 @@ export function addEvents(app: FastifyInstance, deps: ManagementDeps & EventSour
   })
 }
 
-async function isVisible(deps: ManagementDeps, manager: Manager, { organization }: Row): Promise<boolean> {
+async function isVisible(deps: ManagementDeps, manager: Manager, { organization }: OutboxEvent): Promise<boolean> {
   if (manager.bounds.length === 0) return true
   const lineage = organization === null ? null : await deps.pdp.lineage(organization)
   return manager.bounds.every((bound) => lineage?.includes(bound) === true)

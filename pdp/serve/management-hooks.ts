@@ -2,24 +2,14 @@
 import type { FastifyInstance } from 'fastify'
 import type { TrustedIssuerDocument } from '../identity/external-issuers.ts'
 import { isLoopback } from '../process/listen.ts'
-import type { WriteContext } from '../store/contracts.ts'
+import { ENVIRONMENT } from '../store/contracts.ts'
 import { ALGORITHM_NAMES } from '../token/algorithms.ts'
 import { isSafeKeyUrl } from '../token/remote-keys.ts'
-import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, EMPTY, ok, put } from './management-route.ts'
 import { ID, type JsonSchema, object, SECRET, text } from './schemas.ts'
 import { Refusal } from './status.ts'
 
-/** What of the identity service these calls use. */
-export type HookControl = {
-  readonly hook: {
-    configure(hook: { readonly url: string; readonly secret: string } | null, context: WriteContext): Promise<void>
-  }
-  readonly issuers: {
-    list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
-    put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
-    remove(issuer: string, context: WriteContext): Promise<boolean>
-  }
-}
 type HookBody = { readonly url: string; readonly secret: string }
 
 const URL_TEXT = { type: 'string', maxLength: 2_048 }
@@ -55,7 +45,7 @@ const ISSUER_PARTS: { readonly [name: string]: JsonSchema } = {
 const ISSUER_BODY = object(ISSUER_PARTS, ['algorithms', 'audience', 'subject_prefix', 'organizations'])
 const ISSUER = object({ issuer: ID, ...ISSUER_PARTS }, ['issuer', 'algorithms', 'audience', 'subject_prefix'])
 
-export function addHooks(app: FastifyInstance, deps: ManagementDeps & HookControl): void {
+export function addHooks(app: FastifyInstance, deps: ManagementDeps): void {
   const common = { tag: 'Hooks', scope: 'hooks:write', bounds: 'environment', path: '/v1/token-hook' } as const
   addManagementRoute<{ params: never; body: HookBody }>(app, deps, {
     ...common,
@@ -64,12 +54,14 @@ export function addHooks(app: FastifyInstance, deps: ManagementDeps & HookContro
     summary: 'Names the service that may add claims to tokens, or another one in its place.',
     body: HOOK_BODY,
     answer: null,
-    async handle({ body, context }) {
+    locks: () => [ENVIRONMENT],
+    state: ({ at }) => at.hook.read(),
+    async handle({ at, body, context }) {
       if (!isHookUrl(body.url)) {
         const message = 'must use https, unless its host is a loopback address, and hold no password'
         throw new Refusal('request_invalid', `url ${message}`, { mistakes: [{ place: '/url', message }] })
       }
-      await deps.hook.configure(body, context)
+      await at.hook.configure(body, context)
       return EMPTY
     },
   })
@@ -79,16 +71,31 @@ export function addHooks(app: FastifyInstance, deps: ManagementDeps & HookContro
     operation: 'deleteTokenHook',
     summary: 'From now on no service adds claims.',
     answer: null,
-    async handle({ context }) {
-      await deps.hook.configure(null, context)
+    locks: () => [ENVIRONMENT],
+    state: ({ at }) => at.hook.read(),
+    async handle({ at, context }) {
+      await at.hook.configure(null, context)
       return EMPTY
+    },
+  })
+  addManagementRoute<{ params: never }>(app, deps, {
+    ...common,
+    method: 'GET',
+    operation: 'getTokenHook',
+    summary: 'The service that may add claims to tokens, without its secret.',
+    answer: object({ url: URL_TEXT }, ['url']),
+    state: ({ at }) => at.hook.read(),
+    async handle({ at }) {
+      const hook = await at.hook.read()
+      if (hook === null) throw new Refusal('not_found', 'there is no token hook')
+      return ok({ url: hook.url })
     },
   })
   addIssuers(app, deps)
 }
 
-function addIssuers(app: FastifyInstance, deps: ManagementDeps & HookControl): void {
-  const common = { tag: 'Issuers', scope: 'clients:write', bounds: 'environment' } as const
+function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
+  const common = { tag: 'Issuers', scope: 'issuers:write', bounds: 'environment' } as const
   const path = '/v1/trusted-issuers/:issuer'
   addManagementRoute<{ params: 'issuer'; body: TrustedIssuerDocument }>(app, deps, {
     ...common,
@@ -98,12 +105,14 @@ function addIssuers(app: FastifyInstance, deps: ManagementDeps & HookControl): v
     summary: 'Accepts the access tokens of another issuer for decisions in some organizations.',
     body: ISSUER_BODY,
     answer: ISSUER,
-    async handle({ params, body, context }) {
+    locks: () => [ENVIRONMENT],
+    state: ({ at, params }) => issuerOf(at, params.issuer),
+    async handle({ at, params, body, context }) {
       const message = issuerMistake(body)
       if (message !== null) {
         throw new Refusal('request_invalid', message, { mistakes: [{ place: '/jwks_uri', message }] })
       }
-      return put(await deps.issuers.put(params.issuer, body, context), { issuer: params.issuer, ...body })
+      return put(await at.issuers.put(params.issuer, body, context), { issuer: params.issuer, ...body })
     },
   })
   addManagementRoute<{ params: 'issuer' }>(app, deps, {
@@ -113,11 +122,27 @@ function addIssuers(app: FastifyInstance, deps: ManagementDeps & HookControl): v
     operation: 'deleteTrustedIssuer',
     summary: "Refuses the issuer's tokens from the next decision on.",
     answer: null,
-    async handle({ params, context }) {
-      if (!(await deps.issuers.remove(params.issuer, context))) {
+    locks: () => [ENVIRONMENT],
+    state: ({ at, params }) => issuerOf(at, params.issuer),
+    async handle({ at, params, context }) {
+      if (!(await at.issuers.remove(params.issuer, context))) {
         throw new Refusal('not_found', `there is no trusted issuer ${params.issuer}`)
       }
       return EMPTY
+    },
+  })
+  addManagementRoute<{ params: 'issuer' }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path,
+    operation: 'getTrustedIssuer',
+    summary: 'One trusted issuer.',
+    answer: ISSUER,
+    state: ({ at, params }) => issuerOf(at, params.issuer),
+    async handle({ at, params }) {
+      const issuer = await issuerOf(at, params.issuer)
+      if (issuer === null) throw new Refusal('not_found', `there is no trusted issuer ${params.issuer}`)
+      return ok(issuer)
     },
   })
   addManagementRoute<{ params: never }>(app, deps, {
@@ -129,6 +154,10 @@ function addIssuers(app: FastifyInstance, deps: ManagementDeps & HookControl): v
     answer: object({ items: { type: 'array', items: ISSUER } }, ['items']),
     handle: async () => ok({ items: await deps.issuers.list() }),
   })
+}
+
+async function issuerOf({ issuers }: ManagementDeps, issuer: string): Promise<object | null> {
+  return (await issuers.list()).find((known) => known.issuer === issuer) ?? null
 }
 
 function isHookUrl(text: string): boolean {

@@ -1,23 +1,34 @@
-/** Organizations of the environment's tree, and who belongs to them. */
+/** Organizations of the environment's tree. */
 import type { FastifyInstance } from 'fastify'
-import { ENVIRONMENT, MEMBERSHIP_STATUSES, type Membership, type Organization, TIERS } from '../store/contracts.ts'
+import { DIRECTORY, ENVIRONMENT, type Organization, TOKENS } from '../store/contracts.ts'
 import { type Manager, requireWithin } from './authenticate.ts'
-import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, EMPTY, ok, put } from './management-route.ts'
+import { moveOrganization } from './organization-moves.ts'
+import { requireOwnName } from './own-names.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import { ID, LABEL, object } from './schemas.ts'
 import { Refusal } from './status.ts'
 
 const SCOPE = 'directory:write'
-const ORGANIZATION = object({ id: ID, name: LABEL, parent: { ...ID, type: ['string', 'null'] } }, [
-  'id',
-  'name',
-  'parent',
-])
-const MEMBERSHIP = {
-  role: { type: 'string', enum: TIERS },
-  status: { type: 'string', enum: MEMBERSHIP_STATUSES },
-}
-const MEMBER = object({ user: ID, ...MEMBERSHIP }, ['user', 'role', 'status'])
+const PROPERTIES = { id: ID, name: LABEL, parent: { ...ID, type: ['string', 'null'] } }
+const ORGANIZATION = object(PROPERTIES, ['id', 'name', 'parent'])
+const MOVED = object(
+  {
+    lost_access: {
+      type: 'array',
+      items: ID,
+      description:
+        'Clients of organizations that are no longer above it: their tokens ended, and what they held in it.',
+    },
+    lost_secrets: {
+      type: 'array',
+      items: ID,
+      description: 'Clients in it whose secret or keys such a client had set, or nobody knows who: they need new ones.',
+    },
+  },
+  ['lost_access', 'lost_secrets'],
+)
 
 export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): void {
   const common = { tag: 'Organizations', scope: SCOPE } as const
@@ -29,12 +40,18 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
     summary: 'Creates an organization, or changes its name and place in the tree.',
     bounds: 'call',
     body: object({ name: LABEL, parent: ID }, ['name']),
-    answer: ORGANIZATION,
-    async handle({ manager, params, body, context }) {
+    answer: { ...ORGANIZATION, properties: { ...PROPERTIES, moved: MOVED } },
+    // A move ends what clients hold: their registrations and tokens stand still meanwhile.
+    locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
+    lengthy: true,
+    state: ({ at, manager, params }) => stateOf(at, manager, params.org),
+    async handle({ at, manager, params, body, context }) {
       const organization = { id: params.org, name: body.name, parent: body.parent ?? null }
-      const existing = await requirePlace(deps, manager, organization)
-      await deps.store.write(ENVIRONMENT, [{ kind: 'organization', id: organization.id, organization }], { context })
-      return put(existing !== null, organization)
+      const existing = await requirePlace(at, manager, organization)
+      const moved =
+        existing === null ? null : await moveOrganization(at, manager, { from: existing, to: organization, context })
+      await at.store.write(ENVIRONMENT, [{ kind: 'organization', id: organization.id, organization }], { context })
+      return put(existing !== null, { ...organization, ...(moved === null ? {} : { moved }) })
     },
   })
   addManagementRoute<{ params: 'org' }>(app, deps, {
@@ -45,8 +62,9 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
     summary: 'One organization.',
     bounds: 'organization',
     answer: ORGANIZATION,
-    async handle({ params }) {
-      const organization = await findOrganization(deps, params.org)
+    state: ({ at, manager, params }) => stateOf(at, manager, params.org),
+    async handle({ at, params }) {
+      const organization = await findOrganization(at, params.org)
       if (organization === null) throw new Refusal('organization_unknown', `there is no organization ${params.org}`)
       return ok(organization)
     },
@@ -59,8 +77,11 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
     summary: 'Deletes an organization that nothing depends on.',
     bounds: 'organization',
     answer: null,
-    async handle({ params, context }) {
-      await deps.store.write(ENVIRONMENT, [{ kind: 'organization', id: params.org, organization: null }], { context })
+    locks: () => [DIRECTORY, ENVIRONMENT],
+    lengthy: true,
+    state: ({ at, manager, params }) => stateOf(at, manager, params.org),
+    async handle({ at, params, context }) {
+      await at.store.write(ENVIRONMENT, [{ kind: 'organization', id: params.org, organization: null }], { context })
       return EMPTY
     },
   })
@@ -93,7 +114,8 @@ async function requirePlace(
 ): Promise<Organization | null> {
   const existing = await findOrganization(deps, wanted.id)
   if (manager.bounds.length === 0) return existing
-  if (existing !== null) {
+  if (existing === null) await requireOwnName(deps, manager, wanted.id)
+  else {
     await requireWithin(manager, wanted.id, deps.pdp)
     if (wanted.parent === existing.parent) return existing
   }
@@ -102,6 +124,11 @@ async function requirePlace(
   }
   await requireWithin(manager, wanted.parent, deps.pdp)
   return existing
+}
+
+/** Null for who may not see it. */
+async function stateOf(deps: ManagementDeps, manager: Manager, id: string): Promise<Organization | null> {
+  return (await isWithin(deps, manager, id)) ? findOrganization(deps, id) : null
 }
 
 async function isWithin(deps: ManagementDeps, manager: Manager, organization: string): Promise<boolean> {
@@ -114,64 +141,4 @@ async function findOrganization(deps: ManagementDeps, id: string): Promise<Organ
   const { rows } = await deps.store.rows([ENVIRONMENT], [{ log: ENVIRONMENT, kind: 'organization', id }])
   const row = rows.find((candidate) => candidate.key.kind === 'organization' && candidate.key.id === id)
   return row !== undefined && 'organization' in row ? row.organization : null
-}
-
-export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
-  const common = { tag: 'Members', scope: SCOPE, bounds: 'organization' } as const
-  addManagementRoute<{ params: 'org' | 'user'; body: Membership }>(app, deps, {
-    ...common,
-    method: 'PUT',
-    path: '/v1/organizations/:org/members/:user',
-    operation: 'putMember',
-    summary: 'Makes a user a member, or changes the tier or the status.',
-    body: object(MEMBERSHIP, ['role', 'status']),
-    answer: MEMBER,
-    async handle({ params, body, context }) {
-      if ((await deps.directory.user(params.user)) === null)
-        throw new Refusal('not_found', `there is no user ${params.user}`)
-      const existed = await isMember(deps, params)
-      const membership = { role: body.role, status: body.status }
-      await deps.store.write(params.org, [{ kind: 'membership', user: params.user, membership }], { context })
-      return put(existed, { user: params.user, ...membership })
-    },
-  })
-  addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {
-    ...common,
-    method: 'DELETE',
-    path: '/v1/organizations/:org/members/:user',
-    operation: 'deleteMember',
-    summary: 'Ends a membership.',
-    answer: null,
-    async handle({ params, context }) {
-      const { changed } = await deps.store.write(
-        params.org,
-        [{ kind: 'membership', user: params.user, membership: null }],
-        { context },
-      )
-      if (!changed) throw new Refusal('not_found', `${params.user} is not a member of ${params.org}`)
-      return EMPTY
-    },
-  })
-  addManagementRoute<{ params: 'org'; query: PageQuery }>(app, deps, {
-    ...common,
-    method: 'GET',
-    path: '/v1/organizations/:org/members',
-    operation: 'listMembers',
-    summary: 'Members by user id, whatever their status.',
-    answer: MEMBER,
-    list: true,
-    handle: async ({ params, query }) =>
-      ok(
-        await readPage(deps.store, query, {
-          log: params.org,
-          read: (page) => deps.store.members(params.org, page),
-          key: ({ user }) => user,
-        }),
-      ),
-  })
-}
-
-async function isMember(deps: ManagementDeps, { org, user }: { org: string; user: string }): Promise<boolean> {
-  const { rows } = await deps.store.rows([org], [{ log: org, kind: 'membership', user }])
-  return rows.some((row) => 'membership' in row && row.membership !== null)
 }

@@ -2,10 +2,12 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import type { Log } from '../process/log.ts'
-import type { Store, Tuple } from '../store/contracts.ts'
+import type { Change, Store, Tuple } from '../store/contracts.ts'
 import { isStream, piecesOf } from './bodies.ts'
+import { requireGivenToGroups } from './given-roles.ts'
 import { problemOf } from './http-refusals.ts'
-import { addManagementRoute, type ManagementDeps, type Outcome } from './management-route.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, type Outcome } from './management-route.ts'
 import { createRestrictions } from './orphans.ts'
 import { importTuples, type Progress } from './relationship-import.ts'
 import { type JsonSchema, object, POSITION } from './schemas.ts'
@@ -33,7 +35,7 @@ const PROGRESS: JsonSchema = object(
 export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): void {
   const base = '/v1/organizations/:org/relationships'
   const common = { tag: 'Relationships', bounds: 'organization' } as const
-  const restriction = createRestrictions(deps.store)
+  const restriction = createRestrictions()
   addManagementRoute<{ params: 'org'; body: unknown; query: { after_line?: string } }>(app, deps, {
     ...common,
     method: 'POST',
@@ -52,16 +54,17 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
     body: { description: 'On each line a tuple, as in a request body, or `tuple instant` in plain text.' },
     answer: PROGRESS,
     streams: [NDJSON],
-    handle: ({ params, body, query, context, recheck }) => {
+    handle: ({ params, body, query, context, atomically }) => {
       if (!isStream(body)) throw new Refusal('media_type_unsupported', `send the lines as ${NDJSON} or ${TEXT}`)
       const progress = importTuples({
         pieces: piecesOf(body, PIECE_TIMEOUT_MS),
         fromLine: Number(query.after_line ?? 0),
-        restriction,
-        async write(changes) {
-          await recheck()
-          return deps.store.write(params.org, changes, { context })
-        },
+        write: (tuplesOf) =>
+          atomically([params.org], async (at, manager) => {
+            const tuples = tuplesOf(await restriction(at.store))
+            await requireGivenToGroups(at, manager, { log: params.org, tuples })
+            return at.store.write(params.org, tuples.map(written), { context })
+          }),
       })
       return answerProgress(deps.log, progress, context.requestId)
     },
@@ -86,6 +89,7 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
   })
 }
 
+const written = (tuple: Tuple): Change => ({ kind: 'tuple', op: 'write', tuple })
 const wantsText = (accept: string): boolean => /(?:^|,)\s*text\/plain\b/i.test(accept)
 
 /**

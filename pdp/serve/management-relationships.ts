@@ -2,7 +2,9 @@
 import type { FastifyInstance } from 'fastify'
 import { type Mistake, PdpError } from '../errors.ts'
 import type { Change, Precondition, Tuple } from '../store/contracts.ts'
-import { addManagementRoute, type ManagementDeps, ok } from './management-route.ts'
+import { requireGivenToGroups } from './given-roles.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, ok } from './management-route.ts'
 import { createRestrictions, type Restriction } from './orphans.ts'
 import { type PageQuery, readPage, refuseParameter } from './pages.ts'
 import { object, pointer } from './schemas.ts'
@@ -42,7 +44,7 @@ const BODY = object({
 export function addRelationships(app: FastifyInstance, deps: ManagementDeps): void {
   const path = '/v1/organizations/:org/relationships'
   const common = { tag: 'Relationships', bounds: 'organization' } as const
-  const restriction = createRestrictions(deps.store)
+  const restriction = createRestrictions()
   addManagementRoute<{ params: 'org'; body: RelationshipsBody }>(app, deps, {
     ...common,
     method: 'POST',
@@ -52,10 +54,13 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
     scope: 'relationships:write',
     body: BODY,
     answer: object({ revision: { type: 'integer' } }, ['revision']),
-    async handle({ params, body, context }) {
-      const { changes, places, preconditions } = parseBody(body, await restriction())
+    locks: ({ org }) => [org],
+    async handle({ at, manager, params, body, context }) {
+      const { changes, places, preconditions } = parseBody(body, await restriction(at.store))
+      const tuples = changes.flatMap(({ op, tuple }) => (op === 'write' ? [tuple] : []))
+      await requireGivenToGroups(at, manager, { log: params.org, tuples })
       try {
-        const { revision } = await deps.store.write(params.org, changes, { context, preconditions })
+        const { revision } = await at.store.write(params.org, changes, { context, preconditions })
         return ok({ revision })
       } catch (err) {
         throw relocate(err, places)
@@ -85,7 +90,8 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
   })
 }
 
-type Parsed = { changes: readonly Change[]; places: readonly string[]; preconditions: readonly Precondition[] }
+type TupleChange = Extract<Change, { kind: 'tuple' }>
+type Parsed = { changes: readonly TupleChange[]; places: readonly string[]; preconditions: readonly Precondition[] }
 
 /** Throws Refusal `request_invalid` with every mistake and its place. What could never count can still be deleted. */
 function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
@@ -97,7 +103,7 @@ function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
     mistakes.push({ place, message: parsed })
     return { object: '', relation: '', subject: '', expiresAtMs: null }
   }
-  const changes: Change[] = []
+  const changes: TupleChange[] = []
   const places: string[] = []
   for (const op of ['write', 'delete'] as const) {
     for (const [i, item] of (body[op] ?? []).entries()) {

@@ -2,9 +2,17 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { isId, typeOf } from '../decide/names.ts'
-import { ENVIRONMENT, type HeldRole, type LogId, type RoleGrant, type WriteContext } from '../store/contracts.ts'
+import {
+  DIRECTORY,
+  ENVIRONMENT,
+  type HeldRole,
+  type LogId,
+  type RoleGrant,
+  type WriteContext,
+} from '../store/contracts.ts'
 import type { Manager } from './authenticate.ts'
-import { addManagementRoute, EMPTY, type ManagementDeps, type Outcome, ok } from './management-route.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, EMPTY, type Outcome, ok } from './management-route.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import {
   claimBytes,
@@ -76,7 +84,9 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): 
     summary: `Grants a role ${where}. Granting what is granted is no mistake.`,
     body: BODY,
     answer: GRANT,
-    handle: ({ manager, params, body, context }) => writeGrant(deps, { manager, log: logOf(params), body, context }),
+    // A role must not change its meaning, nor its holder vanish, while it is granted.
+    locks: (params) => [DIRECTORY, ENVIRONMENT, logOf(params)],
+    handle: ({ at, manager, params, body, context }) => writeGrant(at, { manager, log: logOf(params), body, context }),
   })
   addManagementRoute<{ params: 'org' | 'id' }>(app, deps, {
     ...common,
@@ -85,11 +95,12 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): 
     operation: `revokeRole${suffix}`,
     summary: 'Takes a grant back; the very next decision knows.',
     answer: null,
-    async handle({ params, context }) {
+    locks: (params) => [logOf(params)],
+    async handle({ at, params, context }) {
       const log = logOf(params)
-      const [grant] = await deps.store.roleGrants({ log, id: params.id }, { after: null, countMax: 1 })
+      const [grant] = await at.store.roleGrants({ log, id: params.id }, { after: null, countMax: 1 })
       const change = grant && ({ kind: 'role_grant', op: 'delete', grant: present(grant) } as const)
-      const done = change !== undefined && (await deps.store.write(log, [change], { context })).changed
+      const done = change !== undefined && (await at.store.write(log, [change], { context })).changed
       if (!done) throw new Refusal('not_found', `there is no role grant ${params.id} here`)
       return EMPTY
     },

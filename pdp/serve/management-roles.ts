@@ -2,7 +2,8 @@
 import type { FastifyInstance } from 'fastify'
 import { ENVIRONMENT, type OrganizationRole } from '../store/contracts.ts'
 import { PERMISSION_KEYS } from './management-apps.ts'
-import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, EMPTY, ok, put } from './management-route.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import {
   claimBytes,
@@ -34,11 +35,14 @@ export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'Declares an organization-wide role, or changes what it gives.',
     body: object(PARTS, ['name', 'permissions']),
     answer: ROLE,
-    async handle({ params, body, context }) {
+    locks: () => [ENVIRONMENT],
+    lengthy: true,
+    state: ({ at, params }) => roleOf(at, params.key),
+    async handle({ at, params, body, context }) {
       const role = { key: params.key, name: body.name, permissions: body.permissions }
-      const declared = await readDeclared(deps.store)
-      await requireFitting(deps, declared, role)
-      await deps.store.write(ENVIRONMENT, [{ kind: 'role', key: role.key, role }], { context })
+      const declared = await readDeclared(at.store)
+      await requireFitting(at, declared, role)
+      await at.store.write(ENVIRONMENT, [{ kind: 'role', key: role.key, role }], { context })
       return put(
         declared.roles.some(({ key }) => key === role.key),
         role,
@@ -52,14 +56,17 @@ export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'deleteRole',
     summary: 'Deletes a role that nobody is granted.',
     answer: null,
-    async handle({ params, context }) {
-      const [grant] = await deps.store.roleGrants({ apps: [null], role: params.key }, { after: null, countMax: 1 })
+    locks: () => [ENVIRONMENT],
+    lengthy: true,
+    state: ({ at, params }) => roleOf(at, params.key),
+    async handle({ at, params, context }) {
+      const [grant] = await at.store.roleGrants({ apps: [null], role: params.key }, { after: null, countMax: 1 })
       if (grant !== undefined) {
         const where = grant.log === ENVIRONMENT ? 'environment-wide' : `in organization ${grant.log}`
         throw new Refusal('conflict', `role ${params.key} is still granted, such as to ${grant.subject} ${where}`)
       }
       const change = { kind: 'role', key: params.key, role: null } as const
-      const { changed } = await deps.store.write(ENVIRONMENT, [change], { context })
+      const { changed } = await at.store.write(ENVIRONMENT, [change], { context })
       if (!changed) throw unknownRole(params.key)
       return EMPTY
     },
@@ -75,9 +82,10 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'getRole',
     summary: 'One organization-wide role.',
     answer: ROLE,
-    async handle({ params }) {
-      const role = (await readDeclared(deps.store)).roles.find(({ key }) => key === params.key)
-      if (role === undefined) throw unknownRole(params.key)
+    state: ({ at, params }) => roleOf(at, params.key),
+    async handle({ at, params }) {
+      const role = await roleOf(at, params.key)
+      if (role === null) throw unknownRole(params.key)
       return ok(role)
     },
   })
@@ -102,6 +110,10 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
         }),
       ),
   })
+}
+
+async function roleOf({ store }: ManagementDeps, key: string): Promise<OrganizationRole | null> {
+  return (await readDeclared(store)).roles.find((role) => role.key === key) ?? null
 }
 
 function unknownRole(key: string): Refusal {

@@ -1,19 +1,12 @@
 /** Ending browser sessions from outside, with every token that depends on them. */
 import type { FastifyInstance } from 'fastify'
-import type { WriteContext } from '../store/contracts.ts'
-import { addManagementRoute, EMPTY, type ManagementDeps, ok } from './management-route.ts'
+import { DIRECTORY, TOKENS } from '../store/contracts.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, EMPTY, ok } from './management-route.ts'
 import { ID, object } from './schemas.ts'
 import { Refusal } from './status.ts'
 
-/** What of the identity service these calls use. */
-export type SessionControl = {
-  readonly sessions: {
-    revokeSession(uid: string, context: WriteContext): Promise<boolean>
-    revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
-  }
-}
-
-export function addSessions(app: FastifyInstance, deps: ManagementDeps & SessionControl): void {
+export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
   const common = { tag: 'Sessions', scope: 'sessions:revoke', bounds: 'environment' } as const
   addManagementRoute<{ params: 'session' }>(app, deps, {
     ...common,
@@ -22,8 +15,9 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps & Session
     operation: 'revokeSession',
     summary: 'Ends a browser session and the tokens that live as long as it does.',
     answer: null,
-    async handle({ params, context }) {
-      if (!(await deps.sessions.revokeSession(params.session, context))) {
+    locks: () => [TOKENS],
+    async handle({ at, params, context }) {
+      if (!(await at.sessions.revokeSession(params.session, context))) {
         throw new Refusal('not_found', 'there is no such session')
       }
       return EMPTY
@@ -37,11 +31,12 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps & Session
     operation: 'revokeUserSessions',
     summary: 'Ends all sessions of a person and all their tokens, offline ones too.',
     answer: object({ sessions: { type: 'array', items: ID } }, ['sessions']),
-    async handle({ params, context }) {
-      if ((await deps.directory.user(params.user)) === null) {
+    locks: () => [DIRECTORY, TOKENS],
+    async handle({ at, params, context }) {
+      if ((await at.directory.user(params.user)) === null) {
         throw new Refusal('not_found', `there is no user ${params.user}`)
       }
-      return ok({ sessions: await deps.sessions.revokeUser(params.user, context) })
+      return ok({ sessions: await at.sessions.revokeUser(params.user, context) })
     },
   })
 }

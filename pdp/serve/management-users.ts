@@ -1,24 +1,14 @@
 /** People who can sign in. They belong to the environment, so only an unbound client manages them. */
 import type { FastifyInstance } from 'fastify'
 import { hashSecret, verifySecret } from '../identity/secrets.ts'
-import { DIRECTORY, type WriteContext } from '../store/contracts.ts'
-import type { Directory, Sql, User } from '../store/directory.ts'
-import { addManagementRoute, EMPTY, type ManagementDeps, ok, put } from './management-route.ts'
+import { DIRECTORY, TOKENS } from '../store/contracts.ts'
+import type { Directory, User } from '../store/directory.ts'
+import type { ManagementDeps } from './management-deps.ts'
+import { addManagementRoute, EMPTY, ok, put } from './management-route.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import { ID, LABEL, object, text } from './schemas.ts'
 import { Refusal } from './status.ts'
 
-/** What of the identity service these calls use. */
-export type UserControl = {
-  readonly sessions: {
-    /** Ends all sign-ins of a person inside the caller's transaction; nothing may follow it there. */
-    endUser(sql: Pick<Sql, 'query'>, user: string, context: WriteContext): Promise<unknown>
-  }
-  readonly secondFactor: {
-    enroll(user: string, context: WriteContext): Promise<{ readonly secret: string; readonly uri: string }>
-    remove(user: string, context: WriteContext): Promise<boolean>
-  }
-}
 type UserBody = {
   readonly email?: string
   readonly email_verified?: boolean
@@ -53,9 +43,8 @@ const USER = object(
 const PATH = '/v1/users/:user'
 const COMMON = { tag: 'Users', scope: 'directory:write', bounds: 'environment' } as const
 
-export function addUsers(app: FastifyInstance, deps: ManagementDeps & UserControl): void {
-  const { directory, sessions } = deps
-  addManagementRoute<{ params: 'user'; body: UserBody }>(app, deps, {
+export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'user'; body: UserBody; prepared: Password }>(app, deps, {
     ...COMMON,
     method: 'PUT',
     path: PATH,
@@ -63,12 +52,17 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps & UserContro
     summary: 'Creates a user, or replaces what is known of one. A deleted id is never given out again.',
     body: BODY,
     answer: USER,
-    async handle({ params, body, context }) {
+    locks: () => [DIRECTORY, TOKENS],
+    async prepare({ at, params, body }) {
       if (body.email_verified === true && body.email === undefined) {
         throw new Refusal('request_invalid', 'there is no e-mail address that could be verified', {
           mistakes: [{ place: '/email_verified', message: 'is true without an email' }],
         })
       }
+      return preparePassword(at.directory, params.user, body.password)
+    },
+    state: ({ at, params }) => at.directory.user(params.user),
+    async handle({ at: { directory, sessions }, params, body, context }, password) {
       const existing = await directory.user(params.user)
       const user: User = {
         id: params.user,
@@ -76,9 +70,11 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps & UserContro
         emailVerified: body.email_verified ?? false,
         name: body.name ?? null,
       }
-      const isNew = body.password !== undefined && !(await isPassword(directory, existing, body.password))
-      if (isNew) {
-        const passwordHash = await hashSecret(body.password ?? '')
+      if (password.kind === 'same' && (await storedHash(directory, user.id)) !== password.hash) {
+        throw new Refusal('conflict', 'another request changed the password at the same moment; send this one again')
+      }
+      if (password.kind === 'new') {
+        const { hash: passwordHash } = password
         await directory.putUser({ ...user, passwordHash }, context, (sql) => sessions.endUser(sql, user.id, context))
       } else await directory.putUser(user, context)
       return put(existing !== null, present(user))
@@ -91,8 +87,10 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps & UserContro
     operation: 'deleteUser',
     summary: 'Deletes a user, with memberships and tokens.',
     answer: null,
-    async handle({ params, context }) {
-      if (!(await directory.deleteUser(params.user, context)))
+    locks: () => [DIRECTORY, TOKENS],
+    state: ({ at, params }) => at.directory.user(params.user),
+    async handle({ at, params, context }) {
+      if (!(await at.directory.deleteUser(params.user, context)))
         throw new Refusal('not_found', `there is no user ${params.user}`)
       return EMPTY
     },
@@ -101,13 +99,24 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps & UserContro
   addAuthenticators(app, deps)
 }
 
+/** `same`: what is stored already, under this hash. */
+type Password = { readonly kind: 'none' } | { readonly kind: 'same' | 'new'; readonly hash: string }
+
 /** Putting what is there already changes nothing, and signs nobody out. */
-async function isPassword(directory: Directory, user: User | null, password: string): Promise<boolean> {
-  const stored = user?.email == null ? null : await directory.userByEmail(user.email)
-  return stored?.passwordHash != null && stored.id === user?.id && verifySecret(password, stored.passwordHash)
+async function preparePassword(directory: Directory, id: string, password: string | undefined): Promise<Password> {
+  if (password === undefined) return { kind: 'none' }
+  const stored = await storedHash(directory, id)
+  if (stored !== null && (await verifySecret(password, stored))) return { kind: 'same', hash: stored }
+  return { kind: 'new', hash: await hashSecret(password) }
 }
 
-function addAuthenticators(app: FastifyInstance, { secondFactor, ...deps }: ManagementDeps & UserControl): void {
+async function storedHash(directory: Directory, id: string): Promise<string | null> {
+  const user = await directory.user(id)
+  const stored = user?.email == null ? null : await directory.userByEmail(user.email)
+  return stored?.id === id ? stored.passwordHash : null
+}
+
+function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
   const path = '/v1/users/:user/totp'
   addManagementRoute<{ params: 'user' }>(app, deps, {
     ...COMMON,
@@ -123,8 +132,9 @@ function addAuthenticators(app: FastifyInstance, { secondFactor, ...deps }: Mana
       },
       ['secret', 'otpauth_uri'],
     ),
-    async handle({ params, context }) {
-      const { secret, uri } = await secondFactor.enroll(params.user, context)
+    locks: () => [DIRECTORY],
+    async handle({ at, params, context }) {
+      const { secret, uri } = await at.secondFactor.enroll(params.user, context)
       return ok({ secret, otpauth_uri: uri })
     },
   })
@@ -135,8 +145,9 @@ function addAuthenticators(app: FastifyInstance, { secondFactor, ...deps }: Mana
     operation: 'deleteAuthenticator',
     summary: 'Takes the authenticator app away, and ends all sessions of the user.',
     answer: null,
-    async handle({ params, context }) {
-      if (await secondFactor.remove(params.user, context)) return EMPTY
+    locks: () => [DIRECTORY, TOKENS],
+    async handle({ at, params, context }) {
+      if (await at.secondFactor.remove(params.user, context)) return EMPTY
       throw new Refusal('not_found', `there is no user ${params.user} with an authenticator`)
     },
   })
@@ -151,8 +162,9 @@ function addUserReads(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'getUser',
     summary: 'One user.',
     answer: USER,
-    async handle({ params }) {
-      const user = await directory.user(params.user)
+    state: ({ at, params }) => at.directory.user(params.user),
+    async handle({ at, params }) {
+      const user = await at.directory.user(params.user)
       if (user === null) throw new Refusal('not_found', `there is no user ${params.user}`)
       return ok(present(user))
     },

@@ -19,11 +19,11 @@ export async function orphansOf(
 /** Why a tuple would not count under the models in force, or null. */
 export type Restriction = (tuple: Omit<Tuple, 'expiresAtMs'>) => string | null
 /** As things stand: under a model that comes later, what is written may still not count. */
-export type ReadRestriction = () => Promise<Restriction>
+export type ReadRestriction = (store: Pick<Store, 'rows'>) => Promise<Restriction>
 
-export function createRestrictions(store: Pick<Store, 'rows'>): ReadRestriction {
+export function createRestrictions(): ReadRestriction {
   const compile = createModelCompiler()
-  return async () => {
+  return async (store) => {
     const model = compile((await readDeclared(store)).manifests)
     return (tuple) => shapeMistake(model, shapeOf(tuple))
   }

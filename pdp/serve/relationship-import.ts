@@ -1,8 +1,8 @@
 /** An import of tuples, line by line: a transaction for each 1,000, in memory no more than one of them. */
 import { formatTuple } from '../decide/names.ts'
 import { type Mistake, PdpError } from '../errors.ts'
-import type { Change, Tuple } from '../store/contracts.ts'
-import type { ReadRestriction, Restriction } from './orphans.ts'
+import type { Tuple } from '../store/contracts.ts'
+import type { Restriction } from './orphans.ts'
 import { Refusal } from './status.ts'
 import { parseTupleLine } from './tuple-bodies.ts'
 
@@ -26,23 +26,22 @@ type Line = { readonly number: number; readonly text: string }
 export async function* importTuples(source: {
   readonly pieces: AsyncIterable<Buffer>
   readonly fromLine: number
-  readonly restriction: ReadRestriction
-  write(changes: readonly Change[]): Promise<{ revision: number }>
+  /** Writes the tuples that `tuplesOf` gives under the restriction of the moment of the write. */
+  write(tuplesOf: (restriction: Restriction) => readonly Tuple[]): Promise<{ revision: number }>
 }): AsyncGenerator<Progress> {
-  const { fromLine, restriction, write } = source
+  const { fromLine, write } = source
   let tuplesCount = 0
   let progress: Progress | null = null
   for await (const lines of batchesOf(source.pieces)) {
     const last = lines.at(-1)?.number ?? 0
     if (last <= fromLine) continue
     const later = lines.filter(({ number }) => number > fromLine)
-    const tuples = parseLines(later, await restriction())
-    tuplesCount += tuples.size
-    const { revision } = await writeTuples(write, tuples)
+    const { revision, written } = await writeLines(write, later)
+    tuplesCount += written
     progress = { line: last, tuplesCount, revision }
     yield progress
   }
-  if (progress === null) yield { line: fromLine, tuplesCount, revision: (await write([])).revision }
+  if (progress === null) yield { line: fromLine, tuplesCount, revision: (await write(() => [])).revision }
 }
 
 async function* batchesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<readonly Line[]> {
@@ -96,13 +95,17 @@ function refusal(mistakes: readonly Mistake[], cause?: unknown): Refusal {
   return new Refusal('request_invalid', what, { mistakes: said, cause })
 }
 
-async function writeTuples(
-  write: (changes: readonly Change[]) => Promise<{ revision: number }>,
-  tuples: ReadonlyMap<string, Found>,
-): Promise<{ revision: number }> {
-  const found = [...tuples.values()]
+async function writeLines(
+  write: (tuplesOf: (restriction: Restriction) => readonly Tuple[]) => Promise<{ revision: number }>,
+  lines: readonly Line[],
+): Promise<{ revision: number; written: number }> {
+  let found: readonly Found[] = []
   try {
-    return await write(found.map(({ tuple }) => ({ kind: 'tuple', op: 'write', tuple })))
+    const { revision } = await write((restriction) => {
+      found = [...parseLines(lines, restriction).values()]
+      return found.map(({ tuple }) => tuple)
+    })
+    return { revision, written: found.length }
   } catch (err) {
     // The store names a change by its index.
     if (!(err instanceof PdpError) || err.mistakes.length === 0) throw err

@@ -67,4 +67,4 @@ export function isFault(code: RefusalCode): boolean {
   return STATUS[code].http >= 500
 }
 
-export const SUCCESS = { ok: 200, created: 201, empty: 204 } as const
+export const SUCCESS = { ok: 200, created: 201, empty: 204, unmodified: 304 } as const

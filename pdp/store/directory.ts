@@ -1,5 +1,5 @@
 /** The contract of the directory: people and OAuth clients, and the statements of the identity service's own tables. */
-import type { JsonObject, Organization, Tier, WriteContext } from './contracts.ts'
+import type { JsonObject, Organization, RoleGrant, Tier, Tuple, WriteContext } from './contracts.ts'
 
 export type User = {
   readonly id: string
@@ -14,8 +14,13 @@ export type Client = {
   readonly organization: string | null
   readonly metadata: JsonObject
 }
+/** Sets the secret of the first client; no client's id, which holds no `#`. */
+export const SYSTEM = '#system'
+/** `secretSetBy`: the client that set the secret, or the keys; null when nobody knows. */
+export type StoredClient = Client & { readonly secretHash: string | null; readonly secretSetBy: string | null }
 
-/** People and OAuth clients. User and client ids share one namespace, and a deleted id is never given out again. */
+/** People and OAuth clients. User and client ids share one namespace. A deleted id is never given out again, but for a
+ * client's to a user: a tenant's client must not stand in the way of a person. */
 export interface Directory {
   /** Whether there is such a user, or such a client, of a moment after the call. */
   exists(subject: { readonly type: 'user' | 'service'; readonly id: string }): Promise<boolean>
@@ -33,10 +38,13 @@ export interface Directory {
   users(page: { after: string | null; countMax: number }): Promise<readonly User[]>
   /** Active memberships only, with the organization's name, in id order. */
   activeMemberships(user: string): Promise<readonly { readonly organization: Organization; readonly role: Tier }[]>
-  client(id: string): Promise<(Client & { readonly secretHash: string | null }) | null>
-  /** Throws `conflict` when the id is a user's or was deleted, `organization_unknown`. `also` as for putUser. */
+  client(id: string): Promise<StoredClient | null>
+  /**
+   * Throws `conflict` when the id is a user's or was deleted, `organization_unknown`. `also` as for putUser. Without
+   * `secretHash` what is stored stays. `endTokens`: of people too; a client that may do less than before loses its own anyway.
+   */
   putClient(
-    client: Client & { readonly secretHash?: string | null },
+    client: Client & Partial<Pick<StoredClient, 'secretHash' | 'secretSetBy'>> & { readonly endTokens?: boolean },
     context: WriteContext,
     also?: (sql: Pick<Sql, 'query'>) => Promise<unknown>,
   ): Promise<void>
@@ -49,6 +57,29 @@ export interface Directory {
   /** Tuples about the client as a service, in the organization and below it, as text; at most `countMax`. */
   clientRelations(id: string, organization: string, countMax: number): Promise<readonly string[]>
   clients(page: { after: string | null; countMax: number }): Promise<readonly Client[]>
+}
+
+/** `authenticates`: by a secret or by keys. */
+export type MovedClient = Pick<StoredClient, 'id' | 'secretSetBy'> & {
+  readonly organization: string
+  readonly authenticates: boolean
+}
+/** What the move of an organization concerns. Everything but `below` belongs into the transaction of the move. */
+export interface Moves {
+  /** The organization and all below it. */
+  below(organization: string): Promise<readonly string[]>
+  /** Makes the writers of these organizations wait until the transaction ends. */
+  lock(organizations: readonly string[]): Promise<void>
+  clientsOf(organizations: readonly string[], countMax: number): Promise<readonly MovedClient[]>
+  /** Nobody can act as the client until it has another secret, or other keys. Ends its tokens, people's too. */
+  dropSecret(client: string, context: WriteContext): Promise<void>
+  /** Those that it has for itself. */
+  endTokens(client: string, context: WriteContext): Promise<void>
+  /** What clients hold in one organization, in their own name. */
+  heldBy(
+    organization: string,
+    clients: readonly string[],
+  ): Promise<{ readonly grants: readonly RoleGrant[]; readonly tuples: readonly Tuple[] }>
 }
 
 /** PostgreSQL, for the identity service's own tables. Values are `$1`-parameters, never part of the text. */

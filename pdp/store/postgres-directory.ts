@@ -2,12 +2,14 @@
 import { PdpError } from '../errors.ts'
 import { DIRECTORY, type JsonObject, type Organization, type Tier, TOKENS, type WriteContext } from './contracts.ts'
 import type { Client, Directory, Sql, User } from './directory.ts'
+import { endGrantsOf } from './postgres-client-tokens.ts'
 import { existence } from './postgres-existence.ts'
 import { appendLog } from './postgres-log.ts'
 
 type Queries = Pick<Sql, 'query'>
 type UserRow = { user_id: string; email: string | null; email_verified: boolean; name: string | null }
 type ClientRow = { client_id: string; app: string | null; organization_id: string | null; metadata: JsonObject }
+type PutClient = Parameters<Directory['putClient']>[0]
 type MembershipRow = { organization_id: string; name: string; parent_id: string | null; role: Tier }
 
 const USER_COLUMNS = 'user_id, email, email_verified, name'
@@ -69,11 +71,13 @@ function clientPart(
 ): Pick<Directory, 'client' | 'putClient' | 'deleteClient' | 'clients' | 'clientRelations'> {
   return {
     async client(id) {
-      const [row] = await sql.query<ClientRow & { secret_hash: string | null }>(
-        `select ${CLIENT_COLUMNS}, secret_hash from client where client_id = $1`,
+      const [row] = await sql.query<ClientRow & { secret_hash: string | null; secret_set_by: string | null }>(
+        `select ${CLIENT_COLUMNS}, secret_hash, secret_set_by from client where client_id = $1`,
         [id],
       )
-      return row === undefined ? null : { ...toClient(row), secretHash: row.secret_hash }
+      return row === undefined
+        ? null
+        : { ...toClient(row), secretHash: row.secret_hash, secretSetBy: row.secret_set_by }
     },
     putClient: (client, context, also) =>
       sql.transaction(async (tx) => {
@@ -138,11 +142,7 @@ async function deleteUser(tx: Queries, id: string, context: WriteContext): Promi
   return true
 }
 
-async function putClient(
-  tx: Queries,
-  client: Client & { readonly secretHash?: string | null },
-  context: WriteContext,
-): Promise<void> {
+async function putClient(tx: Queries, client: PutClient, context: WriteContext): Promise<void> {
   await appendLog(tx, DIRECTORY, [{ kind: 'client', id: client.id, op: 'write' }], context)
   await claimId(tx, client.id, 'client')
   if (client.organization !== null) {
@@ -154,13 +154,16 @@ async function putClient(
   }
   const [before] = await tx.query<ClientRow>(`select ${CLIENT_COLUMNS} from client where client_id = $1`, [client.id])
   // Its tokens say what it was: one that may do less, or elsewhere, or for another app, starts anew.
-  if (before !== undefined && isReduced(toClient(before), client)) {
+  const endGrants = before !== undefined && client.endTokens === true
+  if (endGrants || (before !== undefined && isReduced(toClient(before), client))) {
     await appendLog(tx, TOKENS, [{ kind: 'token', by: 'client', id: client.id }], context)
   }
+  if (endGrants) await endGrantsOf(tx, client.id)
   await tx.query(
-    `insert into client (${CLIENT_COLUMNS}, secret_hash) values ($1, $2, $3, $4, $5)
+    `insert into client (${CLIENT_COLUMNS}, secret_hash, secret_set_by) values ($1, $2, $3, $4, $5, $7)
      on conflict (client_id) do update set app = excluded.app, organization_id = excluded.organization_id,
-       metadata = excluded.metadata, secret_hash = case when $6 then client.secret_hash else excluded.secret_hash end`,
+       metadata = excluded.metadata, secret_hash = case when $6 then client.secret_hash else excluded.secret_hash end,
+       secret_set_by = case when $6 then client.secret_set_by else excluded.secret_set_by end`,
     [
       client.id,
       client.app,
@@ -168,6 +171,7 @@ async function putClient(
       JSON.stringify(client.metadata),
       client.secretHash ?? null,
       client.secretHash === undefined,
+      client.secretSetBy ?? null,
     ],
   )
 }
@@ -200,9 +204,14 @@ async function claimId(tx: Queries, id: string, kind: 'user' | 'client'): Promis
     await tx.query('insert into principal (id, kind) values ($1, $2)', [id, kind])
     return
   }
-  if (row.kind !== kind) throw new PdpError('conflict', `the id ${id} belongs to a ${row.kind}`)
-  if (row.deleted_at !== null)
+  if (row.deleted_at === null) {
+    if (row.kind !== kind) throw new PdpError('conflict', `the id ${id} belongs to a ${row.kind}`)
+    return
+  }
+  // What is said of somebody must not come true for another. Of a former client nothing is said that concerns a user.
+  if (row.kind !== 'client' || kind !== 'user')
     throw new PdpError('conflict', `the id ${id} was deleted, and ids are not given out again`)
+  await tx.query('update principal set kind = $2, deleted_at = null where id = $1', [id, kind])
 }
 
 /** Undoes everything, the log entry included, when `work` finds nothing to do. */

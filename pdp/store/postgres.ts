@@ -5,6 +5,7 @@ import type { Sql } from './directory.ts'
 import { asPdpError, databaseOver, type TimeLimits } from './postgres-connection.ts'
 import { migrate } from './postgres-migrate.ts'
 import { storeOver } from './postgres-store.ts'
+import { type Atomically, atomicallyOver } from './postgres-unit.ts'
 
 // Index probes must not depend on what the planner believes about a table's size; a commit is acknowledged when durable.
 const SESSION = [
@@ -41,14 +42,18 @@ export type PostgresOptions = {
  * Connects, migrates and returns the store.
  * @throws PdpError `store_unavailable` when the server cannot be reached, `conflict` when the schema is not ours.
  */
-export async function openPostgres(
-  options: PostgresOptions,
-): Promise<{ sql: Sql; store: Store; migrated: readonly string[]; close(): Promise<void> }> {
+export async function openPostgres(options: PostgresOptions): Promise<{
+  sql: Sql
+  store: Store
+  atomically: Atomically
+  migrated: readonly string[]
+  close(): Promise<void>
+}> {
   const migrated = await migrateOnce(options.connectionString)
   const pools = { reads: openPool(options), transactions: openPool(options) }
   const database = databaseOver(pools, options.timeLimits)
   const close = async (): Promise<void> => void (await Promise.all([pools.reads.end(), pools.transactions.end()]))
-  return { sql: database, store: storeOver(database, close), migrated, close }
+  return { sql: database, store: storeOver(database, close), atomically: atomicallyOver(database), migrated, close }
 }
 
 /** The store alone, for applications that embed the PDP. Throws as openPostgres does. */

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { createPdp } from '../../../pdp/create-pdp.ts'
+import { controlsWithin } from '../../../pdp/identity/controls.ts'
 import { createEndings } from '../../../pdp/identity/endings.ts'
 import { createEvents } from '../../../pdp/identity/events.ts'
 import { createExternalIssuers } from '../../../pdp/identity/external-issuers.ts'
@@ -10,6 +11,7 @@ import { createSecondFactor } from '../../../pdp/identity/second-factor.ts'
 import { createTokenHook } from '../../../pdp/identity/token-hook.ts'
 import type { TokenState } from '../../../pdp/identity/token-state.ts'
 import type { Pdp } from '../../../pdp/pdp.ts'
+import { reachAtomically } from '../../../pdp/reach.ts'
 import { type GrpcServer, startGrpcServer } from '../../../pdp/serve/grpc.ts'
 import { createCallers } from '../../../pdp/serve/grpc-callers.ts'
 import type { ReloadedTls } from '../../../pdp/serve/grpc-tls.ts'
@@ -23,6 +25,7 @@ import { storeEntitlements } from '../../../pdp/store/entitlement-source.ts'
 import { openPostgres } from '../../../pdp/store/postgres.ts'
 import { postgresDirectory } from '../../../pdp/store/postgres-directory.ts'
 import { appendLog } from '../../../pdp/store/postgres-log.ts'
+import { postgresMoves } from '../../../pdp/store/postgres-moves.ts'
 import { appendEvents } from '../../../pdp/store/postgres-outbox.ts'
 import { createProofVerifier } from '../../../pdp/token/dpop.ts'
 import { processReplayMemory } from '../../../pdp/token/replay.ts'
@@ -66,7 +69,7 @@ export async function serve(
   } = {},
 ): Promise<Served> {
   const database = await openTestDatabase()
-  const { sql, store, close } = await openPostgres({ connectionString: database.connectionString })
+  const { sql, store, atomically, close } = await openPostgres({ connectionString: database.connectionString })
   const directory = postgresDirectory(sql)
   const entitlements = options.entitlements?.(store) ?? storeEntitlements(store)
   const pdp = createPdp({ store, entitlements })
@@ -102,6 +105,11 @@ export async function serve(
     store,
     entitlements,
     directory,
+    moves: postgresMoves(sql),
+    atomically: reachAtomically(atomically, (at) => ({
+      ...controlsWithin({ ...parts, ...at, appendEvents }, identity.hook),
+      introspect,
+    })),
     answer,
     issuer: ISSUER,
     log,

@@ -152,15 +152,15 @@ describe('a client that is bound to an organization', () => {
 
   it('may create, rename and move organizations below its own, and rename its own', async () => {
     const put = (org: string, body: object) => call('PUT', `/v1/organizations/${org}`, { token: bound, body })
-    expect(await put('acme-us', { name: 'US', parent: 'acme' })).toEqual([201, undefined])
-    expect(await put('acme-us', { name: 'USA', parent: 'acme-eu' })).toEqual([200, undefined])
+    expect(await put('acme~us', { name: 'US', parent: 'acme' })).toEqual([201, undefined])
+    expect(await put('acme~us', { name: 'USA', parent: 'acme-eu' })).toEqual([200, undefined])
     expect(await put('acme', { name: 'Acme Inc.' })).toEqual([200, undefined])
   })
 
   it('sees only what it manages in lists', async () => {
     const ids = async (token: string) =>
       (await served.send('GET', '/v1/organizations', { token })).body.items.map(({ id }: { id: string }) => id)
-    expect(await ids(bound)).toEqual(['acme', 'acme-eu', 'acme-eu-fr', 'acme-us'])
+    expect(await ids(bound)).toEqual(['acme', 'acme-eu', 'acme-eu-fr', 'acme~us'])
     expect(await ids(admin)).toContain('other')
     const { body } = await served.send('GET', '/v1/clients', { token: bound })
     expect(body.items.map(({ client_id }: { client_id: string }) => client_id)).toEqual(['acme-admin'])
@@ -207,8 +207,9 @@ it('writes who did what, under which request, into the log', async () => {
 
 describe('a client of a tenant that registers others', () => {
   let registrar: string
+  const nameIn = (id: string): string => (id.startsWith('acme~') ? id : `acme~${id}`)
   const put = (id: string, scope = '', token = registrar) =>
-    call('PUT', `/v1/clients/${id}`, {
+    call('PUT', `/v1/clients/${nameIn(id)}`, {
       token,
       body: {
         grant_types: ['client_credentials'],
@@ -260,7 +261,7 @@ describe('a client of a tenant that registers others', () => {
       },
     ],
   ])('does not take over a service that holds %s', async (what, give) => {
-    const id = `held-${what.length}`
+    const id = `acme~held-${what.length}`
     expect(await put(id)).toEqual([201, undefined])
     expect(await put(id)).toEqual([200, undefined])
     await give(id)
@@ -270,7 +271,7 @@ describe('a client of a tenant that registers others', () => {
   })
 
   it('does not take an id that relationships wait for', async () => {
-    const tuple = { object: 'invoice:1', relation: 'viewer', subject: 'service:awaited', expiresAtMs: null }
+    const tuple = { object: 'invoice:1', relation: 'viewer', subject: 'service:acme~awaited', expiresAtMs: null }
     await write('acme', [{ kind: 'tuple', op: 'write', tuple }])
     expect(await put('awaited')).toEqual([403, 'permission_denied'])
   })
@@ -279,8 +280,8 @@ describe('a client of a tenant that registers others', () => {
     const scopes = ['clients:write', 'relationships:write']
     const peer = await served.manager({ client: 'peer', organization: 'acme', scopes })
     expect(await put('colleague', '', peer)).toEqual([201, undefined])
-    await grant('acme', 'f1', 'service:colleague')
-    const tuple = { object: 'invoice:1', relation: 'viewer', subject: 'service:colleague', expiresAtMs: null }
+    await grant('acme', 'f1', 'service:acme~colleague')
+    const tuple = { object: 'invoice:1', relation: 'viewer', subject: 'service:acme~colleague', expiresAtMs: null }
     await write('acme', [{ kind: 'tuple', op: 'write', tuple }])
     expect(await put('colleague', '', peer)).toEqual([403, 'permission_denied'])
     await grant('acme', 'f2', 'service:peer')

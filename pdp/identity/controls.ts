@@ -1,0 +1,29 @@
+/** What management does with the identity service, by itself or as part of a transaction that is under way. */
+import { createEndings, type Endings } from './endings.ts'
+import { createExternalIssuers, type ExternalIssuers } from './external-issuers.ts'
+import { createSecondFactor, type SecondFactor } from './second-factor.ts'
+import type { TokenHook } from './token-hook.ts'
+
+export type Controls = {
+  readonly sessions: Pick<Endings, 'revokeSession' | 'revokeUser' | 'endUser'>
+  readonly secondFactor: Pick<SecondFactor, 'enroll' | 'remove'>
+  readonly hook: Pick<TokenHook, 'configure' | 'read'>
+  readonly issuers: Omit<ExternalIssuers, 'record'>
+}
+type Parts = Parameters<typeof createEndings>[0] &
+  Parameters<typeof createExternalIssuers>[0] &
+  Omit<Parameters<typeof createSecondFactor>[0], 'endings'>
+
+/** `hook`: the running one, which keeps its settings for a moment. */
+export function controlsWithin(parts: Parts, hook: Controls['hook']): Controls {
+  const endings = createEndings(parts)
+  return {
+    sessions: endings,
+    secondFactor: createSecondFactor({ ...parts, endings }),
+    issuers: createExternalIssuers(parts),
+    hook: {
+      read: () => hook.read(parts.sql),
+      configure: (settings, context) => hook.configure(settings, context, parts.sql),
+    },
+  }
+}
