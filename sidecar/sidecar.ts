@@ -2,12 +2,14 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import { ConfigError } from '../pdp/process/exit.ts'
 import type { ListenAddress } from '../pdp/process/listen.ts'
 import type { ProbeResult } from '../pdp/process/operations.ts'
 import type { ProblemCode } from '../pdp/process/problems.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from './client.ts'
 import { describeDenial, sendRawDenial } from './deny.ts'
+import { judgeAgain, type Permit } from './enforce.ts'
 import { createEngine, createEngineParts, type Engine, type EngineDeps, type LoadedConfig } from './engine.ts'
 import { type ExchangeDeps, serve } from './exchange.ts'
 import { asksForWebSocket } from './handshake.ts'
@@ -34,8 +36,11 @@ export type Sidecar = {
   notReady(): ProbeResult
   /** Is not ready any more and sends its clients elsewhere, but serves all that come: before `close`, until others have heard. */
   withdraw(): void
-  /** Takes no further connections, lets requests finish for at most `drainMs`, and ends. */
-  close(): Promise<void>
+  /**
+   * Withdraws; `acceptMs` after the first withdrawal takes no further connections and sends away what would never end;
+   * ends with the last request, or after `drainMs` in all.
+   */
+  close(options?: { readonly acceptMs: number }): Promise<void>
 }
 /** `serving`: made once, not for each request. */
 type Running = { readonly engine: Engine; readonly serving: ExchangeDeps }
@@ -49,8 +54,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const { log, metrics, clock } = shared
   const { unconfirmedMaxMs, expiryLeewayMs } = limits
   const lifetimes = createLifetimes({ clock, unconfirmedMaxMs, expiryLeewayMs })
-  const tunnels = new Set<() => void>()
-  let closing = false
+  let withdrawnAtMs: number | null = null
   let current = start(given.config)
   metrics.watchPdp(() => current.engine.pdpSilentSinceMs())
 
@@ -64,14 +68,22 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     const { enforcing, forwarding, metadata, proofNonce } = engine
     const { bodyBytesMax, subjectsInLog } = config.file
     const settings = { metadata, limits, bodyBytesMax, subjectsInLog, proofNonce }
-    const operating = { metrics, log, lifetimes, draining: () => listener.draining(), holdTunnel }
+    const operating = {
+      metrics,
+      log,
+      lifetimes,
+      draining: () => listener.draining(),
+      isCurrent: () => current.engine === engine,
+      judgeAgain: (permit: Permit, how: { readonly upgrade: boolean }) =>
+        judgeAgain(permit, how, current.engine.enforcing),
+    }
     return { engine, serving: { enforcing, forwarding, ...settings, ...operating } }
   }
 
-  function holdTunnel(end: () => void): () => void {
-    tunnels.add(end)
-    if (closing) end()
-    return () => tunnels.delete(end)
+  function withdraw(): number {
+    withdrawnAtMs ??= performance.now()
+    listener.withdraw()
+    return withdrawnAtMs
   }
 
   function accept(
@@ -111,19 +123,21 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       const former = current.engine
       current = start(config)
       former.retire()
+      lifetimes.judgeAgain()
     },
     notReady() {
       if (listener.draining()) return 'draining'
       const missing = current.engine.keyless()
       return missing.length === 0 ? pdpSilence(current.engine, clock()) : `no keys yet of ${missing.join(', ')}`
     },
-    withdraw: listener.withdraw,
-    async close() {
-      closing = true
+    withdraw: () => void withdraw(),
+    async close({ acceptMs } = { acceptMs: 0 }) {
+      const startedMs = performance.now()
       clearInterval(refreshing)
-      const closed = listener.close()
-      for (const end of tunnels) end()
-      await closed
+      await delay(Math.max(0, withdraw() + acceptMs - startedMs))
+      lifetimes.sendAway()
+      const leftMs = limits.drainMs - (performance.now() - startedMs)
+      await listener.close({ drainMs: Math.max(0, leftMs), onLate: () => lifetimes.cutAll('draining') })
       lifetimes.close()
       current.engine.retire()
     },
