@@ -1,7 +1,7 @@
 /** The composition root of the PDP: every part is made here, inner before outer, and closed in reverse. */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { Counter, Histogram, type Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { type PdpConfig, parseMasterKey } from './config.ts'
 import { createPdp } from './create-pdp.ts'
 import { PdpError } from './errors.ts'
@@ -11,19 +11,22 @@ import type { HookOutcome } from './identity/token-hook.ts'
 import type { TokenState } from './identity/token-state.ts'
 import { StartError } from './process/exit.ts'
 import { generatedSecret } from './process/generated-secret.ts'
+import { inTime } from './process/in-time.ts'
 import { formatAddress } from './process/listen.ts'
 import type { Log } from './process/log.ts'
 import { createRegistry, startOperations } from './process/operations.ts'
 import type { Shutdown } from './process/shutdown.ts'
 import { reachAtomically } from './reach.ts'
 import { startRetention } from './retention.ts'
+import { type Admission, createAdmission, DECISION_MS } from './serve/admission.ts'
 import { type GrpcDeps, startGrpcServer } from './serve/grpc.ts'
 import { createCallers } from './serve/grpc-callers.ts'
 import { loadTls } from './serve/grpc-tls.ts'
 import { createHttpServer, type HttpDeps, listenHttp } from './serve/http.ts'
-import { type AnswerQuestion, createAnswerQuestion, createAskAgain } from './serve/questions.ts'
+import { type AnswerQuestion, admitted, createAnswerQuestion, createAskAgain } from './serve/questions.ts'
 import { createServiceAccounts } from './serve/service-account.ts'
 import { createStanding } from './serve/standing.ts'
+import { asRefusal } from './serve/status.ts'
 import { ENVIRONMENT, type Store } from './store/contracts.ts'
 import { httpEntitlements } from './store/entitlement-http.ts'
 import { storeEntitlements } from './store/entitlement-source.ts'
@@ -92,8 +95,11 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   shutdown.add('identity', () => identity.close())
   await identity.ensureAdmin(secrets.adminSecret)
 
-  const answer = counted(createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID }), registry)
-  const { introspect, recognize } = identity
+  const admission = createAdmission({ clock: () => performance.now() })
+  const asked = createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID })
+  const answer = counted(admitted(asked, admission), { registry, admission })
+  const { introspect } = identity
+  const recognize = (token: string): Promise<TokenState> => inTime(identity.recognize(token), DECISION_MS, unanswered)
   const probes = { '/livez': () => null, '/readyz': () => storeProbe(store) }
   const operations = await under(
     'PORTCULLIS_METRICS_LISTEN',
@@ -101,7 +107,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   )
   shutdown.add('metrics', () => operations.close())
   const app = await createHttpServer({
-    identity,
+    identity: { ...identity, recognize },
     pdp,
     store,
     entitlements,
@@ -247,12 +253,30 @@ export async function rotateSigningKeys(config: PdpConfig): Promise<{ activeKid:
   }
 }
 
+const unanswered = (): PdpError => new PdpError('store_unavailable', 'there was no answer in time')
+
 async function storeProbe(store: Store): Promise<string | null> {
   await store.vector([ENVIRONMENT])
   return null
 }
 
-function counted(answer: AnswerQuestion, registry: Registry): AnswerQuestion {
+function counted(
+  answer: AnswerQuestion,
+  { registry, admission }: { readonly registry: Registry; readonly admission: Admission },
+): AnswerQuestion {
+  const shed = new Counter({
+    name: 'portcullis_questions_shed_total',
+    help: 'Questions refused because too many waited already.',
+    registers: [registry],
+  })
+  new Gauge({
+    name: 'portcullis_questions_waiting',
+    help: 'Questions that wait for their turn.',
+    registers: [registry],
+    collect() {
+      this.set(admission.waitingCount)
+    },
+  })
   const checks = new Counter({
     name: 'portcullis_checks_total',
     help: 'Permission checks answered, by outcome.',
@@ -266,7 +290,10 @@ function counted(answer: AnswerQuestion, registry: Registry): AnswerQuestion {
     evaluation_limit: checks.labels('evaluation_limit'),
   }
   return async (token, question) => {
-    const result = await answer(token, question)
+    const result = await answer(token, question).catch((err: unknown) => {
+      if (asRefusal(err).code === 'overloaded') shed.inc()
+      throw err
+    })
     for (const { allowed, error } of result.permissions) outcomes[error ?? (allowed ? 'allowed' : 'denied')].inc()
     return result
   }

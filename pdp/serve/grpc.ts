@@ -30,6 +30,7 @@ const MESSAGE_BYTES_MAX = 1_048_576
 const DRAIN_TIMEOUT_MS = 5_000
 const STREAMS_MAX = 10_000
 const RECHECK_INTERVAL_MS = 30_000
+const RETRY_PUSHBACK_MS = '1000'
 
 export type GrpcDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
@@ -148,6 +149,8 @@ async function decide(call: ServerUnaryCall<DecideRequest, Answer>, deps: Servic
 function grpcError(refusal: Refusal): { code: number; details: string; metadata: Metadata } {
   const metadata = new Metadata()
   metadata.set('portcullis-problem', refusal.code)
+  // The retries of gRPC's own clients wait for so long.
+  if (refusal.code === 'overloaded') metadata.set('grpc-retry-pushback-ms', RETRY_PUSHBACK_MS)
   return { code: STATUS[refusal.code].grpc, details: refusal.message, metadata }
 }
 

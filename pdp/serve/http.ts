@@ -11,6 +11,7 @@ import type { Log } from '../process/log.ts'
 import type { EntitlementSource, Store } from '../store/contracts.ts'
 import type { Client, Directory, Moves } from '../store/directory.ts'
 import type { ProofVerifier } from '../token/dpop.ts'
+import { createPlaces } from './admission.ts'
 import { addBodyParsers, addBodyTimeout } from './bodies.ts'
 import { addDecisions } from './decisions.ts'
 import { answerClientError, asHttpRefusal, NOSNIFF, sendRefusal } from './http-refusals.ts'
@@ -44,6 +45,8 @@ const REQUEST_TIMEOUT_MS = 30_000
 const DRAIN_TIMEOUT_MS = 5_000
 /** Those that the framework knows; others are answered as an unknown path. */
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'] as const
+/** Management calls of one client that are under way at once; a stream is one of them until its end. */
+const CALLS_PER_CLIENT_MAX = 64
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/
 
 const MANAGEMENT = [
@@ -224,7 +227,14 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
   })
   const { introspect, recognize, verifyProof, validateClient, ...controls } = deps.identity
   addDecisions(app, { ...deps, recognize, verifyProof })
-  const management = { ...deps, ...controls, introspect, verifyProof, validateClient }
+  const management = {
+    ...deps,
+    ...controls,
+    places: createPlaces(CALLS_PER_CLIENT_MAX),
+    introspect,
+    verifyProof,
+    validateClient,
+  }
   for (const add of MANAGEMENT) add(app, management)
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
   for (const [url, known] of [...methods]) addMethodRefusal(app, url, known)

@@ -4,6 +4,7 @@ import type { TokenState } from '../identity/token-state.ts'
 import type { Pdp } from '../pdp.ts'
 import type { EntitlementSource, JsonObject, LogId, Store, WriteContext } from '../store/contracts.ts'
 import type { Client, Directory, Moves, Sql } from '../store/directory.ts'
+import type { Places } from './admission.ts'
 import type { CredentialDeps } from './credentials.ts'
 
 /** What of the identity service these calls use. */
@@ -66,4 +67,5 @@ export type ManagementDeps = CredentialDeps &
     /** Throws PdpError `request_invalid` for a registration that the identity service could not use. */
     readonly validateClient: (client: Client & { readonly secretHash: string | null }) => Promise<void>
     readonly entitlements: EntitlementSource
+    readonly places: Places
   }

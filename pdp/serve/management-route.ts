@@ -132,6 +132,8 @@ export function addManagementRoute<S extends Shape>(
       const calls = callsOf(deps, request, (at) => authorize(request, at))
       const found = managers.get(request)
       if (found === undefined) throw new TypeError('a management call ran without its manager')
+      const free = deps.places.take(found.token.clientId)
+      reply.raw.once('close', free)
       const { status, body, type, headers = {} } = await answer(deps, route, { request, found, calls })
       reply.code(SUCCESS[status]).header('cache-control', 'no-store').headers(headers)
       if (type !== undefined) reply.type(type)

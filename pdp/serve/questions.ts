@@ -3,6 +3,7 @@ import type { TokenState } from '../identity/token-state.ts'
 import type { EntitlementResult, Pdp, PermissionCheck, PermissionResult, Reason, Subject } from '../pdp.ts'
 import type { Log } from '../process/log.ts'
 import type { Directory } from '../store/directory.ts'
+import type { Admission } from './admission.ts'
 import { requireReader } from './authenticate.ts'
 import type { ActiveToken } from './credentials.ts'
 
@@ -42,6 +43,14 @@ export type AnswerQuestion = (token: TokenState, question: Question) => Promise<
 /** As createAnswerQuestion, without a line in the log: for asking again what was asked and logged. */
 export function createAskAgain(deps: Omit<QuestionDeps, 'log'>): AnswerQuestion {
   return (token, question) => answerQuestion(deps, token, question)
+}
+
+/** As `answer`, as soon as it is the asker's turn. Throws Refusal `overloaded` as well. */
+export function admitted(answer: AnswerQuestion, admission: Admission): AnswerQuestion {
+  return (token, question) =>
+    token.active
+      ? admission.run({ organization: token.organization, client: token.clientId }, () => answer(token, question))
+      : answer(token, question)
 }
 
 export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {

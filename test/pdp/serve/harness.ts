@@ -12,11 +12,12 @@ import { createTokenHook } from '../../../pdp/identity/token-hook.ts'
 import type { TokenState } from '../../../pdp/identity/token-state.ts'
 import type { Pdp } from '../../../pdp/pdp.ts'
 import { reachAtomically } from '../../../pdp/reach.ts'
+import { type Admission, createAdmission } from '../../../pdp/serve/admission.ts'
 import { type GrpcServer, startGrpcServer } from '../../../pdp/serve/grpc.ts'
 import { createCallers } from '../../../pdp/serve/grpc-callers.ts'
 import type { ReloadedTls } from '../../../pdp/serve/grpc-tls.ts'
 import { createHttpServer, listenHttp } from '../../../pdp/serve/http.ts'
-import { createAnswerQuestion, createAskAgain } from '../../../pdp/serve/questions.ts'
+import { admitted, createAnswerQuestion, createAskAgain } from '../../../pdp/serve/questions.ts'
 import type { VerifyServiceAccount } from '../../../pdp/serve/service-account.ts'
 import { createStanding } from '../../../pdp/serve/standing.ts'
 import { ENVIRONMENT, type EntitlementSource, type Store } from '../../../pdp/store/contracts.ts'
@@ -66,6 +67,7 @@ export async function serve(
     readonly grpcHost?: string
     readonly bodyTimeoutMs?: number
     readonly entitlements?: (store: Store) => EntitlementSource
+    readonly admission?: Admission
   } = {},
 ): Promise<Served> {
   const database = await openTestDatabase()
@@ -98,7 +100,12 @@ export async function serve(
     hook: createTokenHook({ ...parts, onOutcome: () => undefined }),
     issuers: createExternalIssuers(parts),
   }
-  const answer = createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID })
+  // A busy machine may take its time.
+  const { admission = createAdmission({ clock: () => performance.now(), deadlineMs: 30_000 }) } = options
+  const answer = admitted(
+    createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID }),
+    admission,
+  )
   const app = await createHttpServer({
     identity,
     pdp,
