@@ -18,6 +18,11 @@ const KEY_CHARACTERS_MAX = 128
 const ID_CHARACTERS_MAX = 256
 
 export const isId = (text: string): boolean => isIdFrom(text, 0)
+/**
+ * Begins the id of every subject that another issuer speaks for, and of no user or client of ours: whatever prefix an
+ * issuer is given, it cannot name one of them.
+ */
+export const EXTERNAL = '~'
 export const isName = (text: string): boolean => text.length > 0 && nameEnd(text) === text.length
 export const isPermissionKey = (text: string): boolean =>
   text.length <= KEY_CHARACTERS_MAX && beginsWithLetter(text) && runEnd(text, IN_KEY, 1) === text.length

@@ -1,4 +1,5 @@
 /** Access tokens of other issuers: verified by that issuer's keys, mapped to our subjects, and good for decisions only. */
+import { EXTERNAL, isId } from '../decide/names.ts'
 import { PdpError } from '../errors.ts'
 import type { Log } from '../process/log.ts'
 import { ENVIRONMENT, type WriteContext } from '../store/contracts.ts'
@@ -28,7 +29,7 @@ export type TrustedIssuerDocument = {
   readonly audience: string
   /** Claims that name the subject and the organization; default `sub`, and none. */
   readonly claims?: { readonly subject?: string; readonly organization?: string }
-  /** Keeps the issuer's subjects apart from our own users. */
+  /** Keeps the issuer's subjects apart from those of others; `~` before it keeps them apart from our own users. */
   readonly subject_prefix: string
   /** The only organizations in which the issuer may speak for anybody. */
   readonly organizations: readonly string[]
@@ -104,6 +105,7 @@ export function createExternalIssuers(deps: {
       if (issuer === deps.issuer) throw new PdpError('conflict', 'this is our own issuer')
       return sql.transaction(async (tx) => {
         await deps.appendLog(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'write' }], context)
+        await requireOwnPrefix(tx, issuer, document.subject_prefix)
         const [row] = await tx.query<{ created: boolean }>(
           `insert into trusted_issuer as t (issuer, document) values ($1, $2::jsonb)
            on conflict (issuer) do update set document = excluded.document returning xmax = 0 as created`,
@@ -123,13 +125,28 @@ export function createExternalIssuers(deps: {
   }
 }
 
-const ID = /^(?!\*$)[\x21\x22\x24-\x7e]{1,256}$/
+/** Throws PdpError `conflict` for a prefix by which two issuers, or an issuer and a user of before, could be one subject. */
+async function requireOwnPrefix(tx: Pick<Sql, 'query'>, issuer: string, prefix: string): Promise<void> {
+  const [other] = await tx.query<{ issuer: string; prefix: string }>(
+    `select issuer, document ->> 'subject_prefix' as prefix from trusted_issuer where issuer <> $1
+     and (starts_with(document ->> 'subject_prefix', $2) or starts_with($2, document ->> 'subject_prefix')) limit 1`,
+    [issuer, prefix],
+  )
+  if (other !== undefined) {
+    throw new PdpError('conflict', `subject_prefix: ${other.issuer} has ${other.prefix}, and one begins with the other`)
+  }
+  const [user] = await tx.query<{ id: string }>(
+    'select user_id as id from user_account where starts_with(user_id, $1) limit 1',
+    [EXTERNAL + prefix],
+  )
+  if (user !== undefined) throw new PdpError('conflict', `subject_prefix: user ${user.id} would be one of its subjects`)
+}
 
 /** Null when the token does not name a subject as the registration says. */
 function toRecord(claims: AccessClaims, document: TrustedIssuerDocument): TokenRecord | null {
   const name = claims.all[document.claims?.subject ?? 'sub']
-  const id = typeof name === 'string' ? document.subject_prefix + name : ''
-  if (name === '' || !ID.test(id)) return null
+  const id = typeof name === 'string' ? EXTERNAL + document.subject_prefix + name : ''
+  if (name === '' || !isId(id)) return null
   return {
     subject: { type: 'user', id },
     organization: organizationOf(claims, document),

@@ -38,7 +38,8 @@ const ISSUER_PARTS: { readonly [name: string]: JsonSchema } = {
   claims: object({ subject: CLAIM, organization: CLAIM }),
   subject_prefix: {
     ...text('^[\\x21\\x22\\x24-\\x7e]{1,64}$', '1 to 64 visible ASCII characters without #'),
-    description: "Put before the issuer's subjects, so that none is taken for a user of ours.",
+    description:
+      'Put before each subject of the issuer, after a `~` with which no id of ours begins: `partner:` makes `user:~partner:<sub>`. No prefix begins with another one.',
   },
   organizations: { type: 'array', minItems: 1, maxItems: 1_000, uniqueItems: true, items: ID },
 }

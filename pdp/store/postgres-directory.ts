@@ -1,4 +1,5 @@
 /** People and OAuth clients in PostgreSQL. Every write is logged in `#directory`, whose lock also serializes them. */
+import { EXTERNAL } from '../decide/names.ts'
 import { PdpError } from '../errors.ts'
 import { DIRECTORY, type JsonObject, type Organization, type Tier, TOKENS, type WriteContext } from './contracts.ts'
 import type { Client, Directory, Sql, User } from './directory.ts'
@@ -201,6 +202,8 @@ async function claimId(tx: Queries, id: string, kind: 'user' | 'client'): Promis
     [id],
   )
   if (row === undefined) {
+    if (id.startsWith(EXTERNAL))
+      throw new PdpError('conflict', `ids that begin with ${EXTERNAL} are those of other issuers' subjects`)
     await tx.query('insert into principal (id, kind) values ($1, $2)', [id, kind])
     return
   }

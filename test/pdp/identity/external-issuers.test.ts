@@ -49,7 +49,7 @@ describe('a token of a trusted issuer', () => {
   it('is its subject, prefixed, in an allowed organization, without any of our service scopes', async () => {
     expect(await introspect(token({ acr: 'mfa', auth_time: 5 }))).toMatchObject({
       active: true,
-      subject: { type: 'user', id: 'idp:eve' },
+      subject: { type: 'user', id: '~idp:eve' },
       organization: 'acme',
       clientId: 'their-client',
       app: 'invoices',
