@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type Duplex, Readable } from 'node:stream'
 import { plainAddress } from '../pdp/process/listen.ts'
+import type { ClientConnection } from './upstream.ts'
 
 export type ClientRequest = {
   readonly version: '1.0' | '1.1' | '2'
@@ -19,6 +20,9 @@ export type ClientRequest = {
   /** Names and values in turn, once the body has ended. */
   readonly trailers: () => readonly string[]
   readonly peerAddress: () => string
+  /** Of the connection, at our end. */
+  readonly localPort: () => number
+  readonly connection: () => ClientConnection
   readonly scheme: 'http' | 'https'
   /** True when no answer can be sent any more. */
   readonly gone: () => boolean
@@ -29,6 +33,8 @@ export type ClientAnswer = {
   readonly headersSent: boolean
   readonly destroyed: boolean
   readonly writableFinished: boolean
+  /** Bytes that the client has not taken. */
+  readonly writableLength: number
   writeContinue(): void
   /** `fields`: names and values in turn. */
   writeHead(status: number, fields: string[]): unknown
@@ -63,6 +69,8 @@ export const imaginedRequest = (head: Pick<ClientRequest, 'method' | 'target' | 
   complete: () => true,
   trailers: () => [],
   peerAddress: () => '',
+  localPort: () => 0,
+  connection: () => Readable.from([]),
   scheme: 'http',
   gone: () => false,
 })
@@ -78,6 +86,8 @@ export const http1Request = (req: IncomingMessage): ClientRequest => ({
   complete: () => req.complete,
   trailers: () => req.rawTrailers,
   peerAddress: () => plainAddress(req.socket.remoteAddress),
+  localPort: () => req.socket.localPort ?? 0,
+  connection: () => req.socket,
   scheme: 'encrypted' in req.socket ? 'https' : 'http',
   gone: () => req.socket.destroyed || req.socket.writableEnded,
 })

@@ -1,5 +1,6 @@
 /** The one log line of each judged request; its schema is decision-log.schema.json. No header, query, body or token is in it. */
 import { hash } from 'node:crypto'
+import type { ProblemCode } from '../pdp/process/problems.ts'
 import type { ClientRequest } from './client.ts'
 import type { Denial } from './denial.ts'
 import { denialStatus } from './deny.ts'
@@ -12,8 +13,10 @@ export type DecisionLine = {
   readonly request_id: string
   /** RFC 9110 section 9.1 names; anything else is `other`. */
   readonly method: string
-  /** Between the client and us. */
-  readonly http_version: ClientRequest['version']
+  /** Between the client and us; null: what came could not be read as a request. */
+  readonly http_version: ClientRequest['version'] | null
+  /** Of the client, as far as trusted proxies know it. */
+  readonly client_address: string
   readonly route: string | null
   readonly subject: string | null
   /** `shadow`: forwarded although `reason` would have refused it. `answer`: by the sidecar itself. */
@@ -37,6 +40,7 @@ export function decisionLine(
     readonly requestId: string
     readonly method: string
     readonly version: ClientRequest['version']
+    readonly address: string
     readonly traceId: string | null
     readonly durationMs: number
     readonly subjects: SubjectsInLog
@@ -50,6 +54,7 @@ export function decisionLine(
     request_id: request.requestId,
     method: METHODS.has(request.method) ? request.method : 'other',
     http_version: request.version,
+    client_address: request.address,
     route,
     subject: named(permit?.identity?.subject ?? denial?.subject ?? null, request.subjects),
     decision: decisionOf(judged),
@@ -60,6 +65,25 @@ export function decisionLine(
     duration_ms: Math.round(request.durationMs * 1_000) / 1_000,
   }
 }
+
+/** Of what never became a request. */
+export const refusalLine = (
+  code: ProblemCode,
+  about: { readonly requestId: string; readonly address: string; readonly detail: string },
+): DecisionLine => ({
+  event: 'decision',
+  request_id: about.requestId,
+  method: 'other',
+  http_version: null,
+  client_address: about.address,
+  route: null,
+  subject: null,
+  decision: 'deny',
+  reason: code,
+  status: denialStatus(code),
+  detail: about.detail,
+  duration_ms: 0,
+})
 
 function decisionOf(judged: Judged): DecisionLine['decision'] {
   if (judged.kind === 'denial') return 'deny'

@@ -114,8 +114,8 @@ export type OwnFields = {
   /** Of HTTP, as the client speaks it. */
   readonly version: string
   readonly host: string
-  readonly peerAddress: string
-  readonly scheme: 'http' | 'https'
+  /** One client, not the way to it: whoever trusts this hop takes it for the client, from whichever end it reads. */
+  readonly forwarded: { readonly for: string; readonly host: string; readonly proto: 'http' | 'https' }
   readonly requestId: string
   readonly identity: Identity | null
 }
@@ -143,7 +143,9 @@ export function upstreamFields(options: {
     if (passes && !connectionListed.has(folded)) fields.push(raw[2 * at] ?? '', raw[2 * at + 1] ?? '')
   }
   fields.push('host', own.host, 'via', `${own.version} portcullis`, 'x-request-id', own.requestId)
-  fields.push('x-forwarded-for', own.peerAddress, 'x-forwarded-host', own.host, 'x-forwarded-proto', own.scheme)
+  const { forwarded } = own
+  fields.push('x-forwarded-for', forwarded.for, 'x-forwarded-host', forwarded.host)
+  fields.push('x-forwarded-proto', forwarded.proto)
   if (own.identity !== null) pushIdentity(fields, own.identity)
   return fields
 }

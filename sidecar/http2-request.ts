@@ -4,6 +4,7 @@ import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'nod
 import type { ClientAnswer, ClientRequest } from './client.ts'
 import { firstValue } from './headers.ts'
 import { http2Fields, http2Trailers } from './http2-fields.ts'
+import type { ClientConnection } from './upstream.ts'
 
 export type StreamHead = {
   readonly stream: ServerHttp2Stream
@@ -13,11 +14,18 @@ export type StreamHead = {
   readonly ends: boolean
   /** How many fields the client sent; null: it cannot be told. */
   readonly fieldCount: () => number | null
+  readonly peer: Http2Peer
+}
+/** The connection of a stream. */
+export type Http2Peer = {
+  readonly connection: ClientConnection
   readonly scheme: 'http' | 'https'
-  readonly peerAddress: string
+  readonly address: string
+  readonly localPort: number
 }
 
-export function http2Request({ stream, raw, ends, fieldCount, scheme, peerAddress }: StreamHead): ClientRequest {
+export function http2Request({ stream, raw, ends, fieldCount, peer }: StreamHead): ClientRequest {
+  const { scheme } = peer
   const { pseudo, fields } = splitFields(raw)
   const sentCount = fieldCount()
   let trailers: readonly string[] = []
@@ -37,7 +45,9 @@ export function http2Request({ stream, raw, ends, fieldCount, scheme, peerAddres
     // A stream that was reset ends as well, but not its message.
     complete: () => stream.readableEnded && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR,
     trailers: () => trailers,
-    peerAddress: () => peerAddress,
+    peerAddress: () => peer.address,
+    localPort: () => peer.localPort,
+    connection: () => peer.connection,
     scheme,
     gone: () => stream.destroyed || stream.closed,
   }
@@ -116,6 +126,10 @@ class Http2Answer implements ClientAnswer {
   get writableFinished(): boolean {
     // A reset ends it too.
     return this.#ended && this.#stream.writableFinished
+  }
+
+  get writableLength(): number {
+    return this.#stream.writableLength
   }
 
   writeContinue(): void {

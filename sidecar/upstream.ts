@@ -14,7 +14,17 @@ export type UpstreamRequest = {
   readonly trailers: () => readonly [string, string][]
   /** The header section of the answer may take as long as the client waits. */
   readonly patient: boolean
+  readonly sender: Sender
 }
+/** Whose request it is, as far as connections to the upstream may be of one client alone. */
+export type Sender = {
+  /** Whoever else uses it is known by it. */
+  readonly connection: ClientConnection
+  /** Of address and subject, since a proxy brings several over one connection. */
+  readonly name: string
+}
+/** Over which a client sends its requests. */
+export type ClientConnection = { once(event: 'close', listener: () => void): unknown; readonly destroyed: boolean }
 
 export type Upstream = {
   /** Calls of gRPC are possible in HTTP/2 alone. */
@@ -33,6 +43,10 @@ export type UpstreamOptions = {
   readonly connectMs: number
   readonly headersTimeoutMs: number
   readonly headerBytesMax: number
+  /** WebSocket connections that are being opened. */
+  readonly handshakesMax: number
+  readonly perClient: boolean
+  readonly reuseAfterBody: boolean
 }
 
 /** What undici's handlers are told of an exchange that another library carries. */
