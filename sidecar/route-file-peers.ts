@@ -25,6 +25,10 @@ export type UpstreamEntry = PeerFiles & {
   readonly origin: string
   /** HTTP/2, as gRPC services need it. */
   readonly http2: boolean
+  /** No connection carries requests of two clients. */
+  readonly perClient: boolean
+  /** The service reads every body to its end, or closes the connection (RFC 9112 section 9.3). */
+  readonly reuseAfterBody: boolean
 }
 export type PdpEntry = PeerFiles & {
   /** `host:port`. */
@@ -101,16 +105,35 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
   if (node === null) return null
   if (!isMap(reader.resolve(node))) {
     const origin = readOrigin(reader, node)
-    return origin === null ? null : { origin, http2: false, caFile: null, certFile: null, keyFile: null }
+    const plain = { http2: false, perClient: false, reuseAfterBody: false }
+    return origin === null ? null : { origin, ...plain, caFile: null, certFile: null, keyFile: null }
   }
-  const members = reader.members(node, 'upstream', { url: 'required', http2: 'optional', ...FILE_KEYS })
+  const members = reader.members(node, 'upstream', {
+    url: 'required',
+    http2: 'optional',
+    connections: 'optional',
+    reuse_after_body: 'optional',
+    ...FILE_KEYS,
+  })
   if (members === null || members.url === null) return null
   const origin = readOrigin(reader, members.url)
   const files = readPeerFiles(reader, members)
   if (origin?.startsWith('http:') && Object.values(files).some((path) => path !== null))
     reader.mistake(node, 'certificates have no use with an http URL')
   const http2 = members.http2 !== null && reader.boolean(members.http2, 'http2') === true
-  return origin === null ? null : { origin, http2, ...files }
+  for (const name of ['connections', 'reuse_after_body'] as const)
+    if (http2 && members[name] !== null) reader.mistake(members[name], `${name} has no use with http2`)
+  const perClient = members.connections !== null && readConnections(reader, members.connections)
+  const reuseAfterBody =
+    members.reuse_after_body !== null && reader.boolean(members.reuse_after_body, 'reuse_after_body') === true
+  return origin === null ? null : { origin, http2, perClient, reuseAfterBody, ...files }
+}
+
+function readConnections(reader: YamlReader, node: Node): boolean {
+  const text = reader.text(node, 'connections')
+  if (text !== null && text !== 'shared' && text !== 'per_client')
+    reader.mistake(node, 'connections can be shared or per_client')
+  return text === 'per_client'
 }
 
 function readOrigin(reader: YamlReader, node: Node): string | null {

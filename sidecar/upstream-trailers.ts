@@ -34,14 +34,19 @@ export function createTrailerSender(options: {
       const controller = new Controller((reason) => out.destroy(reason))
       const late = setTimeout(() => out.destroy(headersTimeout()), headersTimeoutMs)
       handler.onRequestStart?.(controller, null)
+      let answered = false
       out.on('response', (res) => {
+        answered = true
         clearTimeout(late)
         relay(res, controller, handler)
+        // What is left of the body is of no use to a service that has answered and closed.
+        res.on('close', () => body.destroy())
       })
       out.on('error', (err) => {
         clearTimeout(late)
         body.destroy()
-        handler.onResponseError?.(controller, err)
+        // The answer says itself whether it is whole.
+        if (!answered) handler.onResponseError?.(controller, err)
       })
       body.on('error', (err) => out.destroy(err))
       body.on('data', (chunk) => {
