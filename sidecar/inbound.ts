@@ -24,8 +24,48 @@ export type InboundRequest = {
 }
 
 const FIELDS_MAX = 100
-// Dropping these because a client lists them would change how the next hop reads the message.
-const UNLISTABLE = new Set(['host', 'content-length', 'transfer-encoding'])
+/**
+ * Fields that are meant for the service (RFC 9110 section 7.6.1 forbids to list them), or that frame the message. To drop
+ * one because a client lists it would change what the message says, after it was judged by what it says.
+ */
+const UNLISTABLE = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'expect',
+  'authorization',
+  'dpop',
+  'cookie',
+  'origin',
+  'referer',
+  'user-agent',
+  'from',
+  'date',
+  'via',
+  'range',
+  'accept',
+  'cache-control',
+  'pragma',
+  'age',
+  'etag',
+  'last-modified',
+  'location',
+  'link',
+  'allow',
+  'vary',
+  'max-forwards',
+  'prefer',
+  'priority',
+  'idempotency-key',
+  'traceparent',
+  'tracestate',
+  'baggage',
+  'x-request-id',
+  'x-requested-with',
+  'x-csrf-token',
+  'x-xsrf-token',
+])
+const UNLISTABLE_PREFIXES = ['accept-', 'content-', 'if-', 'sec-', 'access-control-']
 const NONE: ReadonlySet<string> = new Set()
 
 /** Throws RequestError. `client` must come from a strict parser that keeps all fields. */
@@ -116,6 +156,7 @@ function listedNames(connection: readonly string[]): ReadonlySet<string> {
   if (connection.length === 0) return NONE
   const listed = new Set(connection.flatMap(splitList).map(foldName))
   for (const name of listed)
-    if (UNLISTABLE.has(name)) throw malformed('The Connection field lists a field of the message itself')
+    if (UNLISTABLE.has(name) || UNLISTABLE_PREFIXES.some((prefix) => name.startsWith(prefix)))
+      throw malformed('The Connection field lists a field that is meant for the service')
   return listed
 }

@@ -5,7 +5,7 @@ import { TLSSocket, Server as TlsServer } from 'node:tls'
 
 export type ChoiceOptions = {
   /** For the first bytes of a connection. */
-  readonly timeoutMs: number
+  readonly timeoutMs: () => number
   readonly onHttp2: (socket: Socket) => void
   /** Not enough came in time. */
   readonly onLate: (socket: Socket) => void
@@ -32,7 +32,7 @@ export function chooseProtocol(server: Server, { timeoutMs, onHttp2, onLate }: C
     const late = setTimeout(() => {
       settle()
       onLate(socket)
-    }, timeoutMs)
+    }, timeoutMs())
     const ignore = (): void => undefined
     const drop = (): void => void socket.destroy()
     function settle(): void {
