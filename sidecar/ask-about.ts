@@ -1,9 +1,10 @@
 /** `explain --token`: judges a request with a real token as the sidecar would, and says what comes out and why. */
+import { NO_ADMISSION } from './admission.ts'
 import { type ClientRequest, imaginedRequest } from './client.ts'
 import { denialStatus } from './deny.ts'
 import { enforce } from './enforce.ts'
 import { createEngine, createEngineParts, type EngineDeps, type LoadedConfig } from './engine.ts'
-import { DEFAULT_LIMITS } from './limits.ts'
+import { originOf } from './origin.ts'
 
 export type AskedRequest = {
   readonly method: string
@@ -23,12 +24,14 @@ export async function askAbout(
   request: AskedRequest,
   deps: Omit<EngineDeps, 'limits' | 'parts'>,
 ): Promise<Asked> {
-  const limits = { ...DEFAULT_LIMITS, pdpTimeoutMs: ASK_MS }
-  const engine = createEngine(config, { ...deps, limits, parts: createEngineParts() })
+  const engine = createEngine(config, { ...deps, limits: { pdpTimeoutMs: ASK_MS }, parts: createEngineParts() })
   try {
     const { body } = request
+    const client = toRequest(request, config)
     const arrival = {
-      client: toRequest(request, config),
+      client,
+      origin: originOf(client, null),
+      admission: NO_ADMISSION,
       readBody: async () => Buffer.from(body ?? ''),
       upgrade: false,
     }

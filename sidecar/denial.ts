@@ -36,9 +36,9 @@ export type Verdict =
   | { readonly code: 'token_invalid' | 'organization_missing' }
   | { readonly code: 'step_up_required'; readonly stepUp: StepUp }
 
-/** Shadow mode replaces these verdicts on a matched route; everything else stays (DESIGN section 6.1). */
+/** Shadow mode replaces these verdicts on a matched route; everything else stays. A full house is no verdict. */
 export const isShadowable = ({ code, route }: Denial): boolean =>
-  route?.shadow === true && SHADOWED_STATUSES.includes(denialStatus(code))
+  route?.shadow === true && code !== 'busy' && SHADOWED_STATUSES.includes(denialStatus(code))
 
 export const problemOf = (verdict: Verdict | null): ProblemCode | null =>
   verdict?.code === 'organization_missing' ? 'permission_denied' : (verdict?.code ?? null)

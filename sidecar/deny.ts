@@ -48,6 +48,7 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
   keys_unavailable: { status: 503, retry: true },
   replay_memory_unavailable: { status: 503, retry: true },
   draining: { status: 503, retry: true },
+  busy: { status: 503, retry: true },
   upstream_unavailable: { status: 502 },
   upstream_timeout: { status: 504 },
   internal: { status: 500 },

@@ -4,6 +4,7 @@ import type { AccessClaims } from '../pdp/token/claims.ts'
 import type { ProofVerifier } from '../pdp/token/dpop.ts'
 import { TokenError } from '../pdp/token/errors.ts'
 import type { TokenVerifier } from '../pdp/token/verify.ts'
+import type { Admission } from './admission.ts'
 import { usesBody } from './body.ts'
 import { buildQuestions, type Questions } from './checks.ts'
 import type { ClientRequest } from './client.ts'
@@ -12,12 +13,14 @@ import { malformed, RequestError } from './errors.ts'
 import { checkHandshake } from './handshake.ts'
 import type { Identity } from './headers.ts'
 import { type InboundRequest, readInbound } from './inbound.ts'
-import type { JudgedAgain, Standing } from './lifetimes.ts'
+import type { Standing } from './lifetimes.ts'
 import { matchRequest } from './match.ts'
+import type { Origin } from './origin.ts'
 import type { PdpClient } from './pdp-client.ts'
-import type { PdpAnswer, PdpQuestion } from './pdp-question.ts'
-import type { Route, RouteTable } from './routes.ts'
-import { type StepUp, satisfies, signInOf } from './step-up.ts'
+import type { PdpAnswer } from './pdp-question.ts'
+import type { Match, Route, RouteTable } from './routes.ts'
+import { satisfies, signInOf } from './step-up.ts'
+import type { Authority } from './target.ts'
 import { requestValues } from './values.ts'
 
 declare const permitted: unique symbol
@@ -58,6 +61,8 @@ export type EnforceDeps = {
 /** The request, and how to get its body when a check needs it. */
 export type Arrival = {
   readonly client: ClientRequest
+  readonly origin: Origin
+  readonly admission: Admission
   readonly readBody: (request: InboundRequest) => Promise<Buffer>
   /** The client asks for a WebSocket connection. */
   readonly upgrade: boolean
@@ -75,103 +80,48 @@ export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Perm
 }
 
 async function judge(arrival: Arrival, deps: EnforceDeps, known: Known): Promise<Permit | Denial | OwnAnswer> {
+  const { origin, admission } = arrival
+  const wait = admission.arrive() // RequestError
+  if (wait !== null) await wait // RequestError
+  if (origin.fault !== null) throw malformed(origin.fault)
   const request = readInbound(arrival.client) // RequestError
-  const ground = await prepare(request, { ...arrival, former: null }, deps, known)
-  if (ground === null) return permit(known, null)
-  if (ground.kind !== 'ground') return ground
-  const { route, claims, questions, question } = ground
-  const answer = await deps.pdp.ask(question) // PdpUnavailable
-  const refusal = judgeAnswer(answer, { route, claims, questions, deps })
-  if (refusal !== null) return refused(refusal, known)
-  known.identity = identityOf(claims, answer.subjectType)
-  // How fresh the sign-in is counts when a connection is opened.
-  return permit(known, standingOf(ground, null, deps))
-}
-
-/** On what a permitted exchange may go on by the rules of `deps`; null: on nothing that could change. Never throws. */
-export async function judgeAgain(
-  former: Permit,
-  { upgrade }: { readonly upgrade: boolean },
-  deps: EnforceDeps,
-): Promise<JudgedAgain> {
-  const known: Known = { route: null, request: null, claims: null, identity: null, body: null, scheme: undefined }
-  const readFormer = async (): Promise<Buffer> => {
-    if (former.body === null) throw malformed('The body is not there any more')
-    return former.body
-  }
-  try {
-    const ground = await prepare(former.request, { upgrade, readBody: readFormer, former }, deps, known)
-    if (ground === null || known.route?.shadow === true) return { kind: 'permitted', standing: null }
-    if (ground.kind === 'ground') {
-      const isSame = JSON.stringify(ground.route.stepUp) === JSON.stringify(former.route.stepUp)
-      return { kind: 'permitted', standing: standingOf(ground, isSame ? null : ground.route.stepUp, deps) }
-    }
-    return { kind: 'denied', code: ground.kind === 'denial' ? ground.code : 'route_unknown' }
-  } catch (err) {
-    const denial = denialOf(err, known)
-    return isShadowable(denial) ? { kind: 'permitted', standing: null } : { kind: 'denied', code: denial.code }
-  }
-}
-
-/** What a decision about a guarded route rests on. */
-type Ground = {
-  readonly kind: 'ground'
-  readonly route: Route
-  readonly claims: AccessClaims
-  readonly questions: Questions
-  readonly question: PdpQuestion
-}
-/** `former`: it was permitted before, and its proof was verified then: none is good twice. */
-type Preparing = Omit<Arrival, 'client'> & { readonly former: Permit | null }
-
-/** All that comes before the question to the PDP; null: the route is public. */
-async function prepare(
-  request: InboundRequest,
-  { upgrade, readBody, former }: Preparing,
-  deps: EnforceDeps,
-  known: Known,
-): Promise<Ground | Denial | OwnAnswer | null> {
   if (!deps.hosts.has(request.host.hostname)) throw new RequestError('host_unknown', 'No route is for this host')
   const match = matchRequest(deps.routes, request) // RequestError
+  if (origin.host !== null) checkNamedHost(origin.host, { request, match, deps }) // RequestError
   if (match.kind !== 'route')
     return match.kind === 'method' ? unmatchedMethod(request, match.allow, known) : unmatched(request, deps)
   const { route, parameters } = match
   Object.assign(known, { route, request })
-  // The rules may have changed since the listener looked.
-  if (upgrade && !route.websocket) throw new RequestError('route_unknown', 'No route here takes WebSocket connections')
-  if (upgrade) checkHandshake(request, route) // RequestError
-  if (route.check === null) return null
+  if (arrival.upgrade) checkHandshake(request, route) // RequestError
+  if (route.check === null) {
+    const turn = admission.enter(route.id, null) // RequestError
+    if (turn !== null) await turn // RequestError
+    return permit(known, null)
+  }
   known.scheme = /^dpop /i.test(request.authorization[0] ?? '') ? 'DPoP' : 'Bearer'
   const credentials = parseAuthorization(request.authorization) // TokenError
   const claims = deps.tokens.cached(credentials.token) ?? (await deps.tokens.verify(credentials.token)) // TokenError
   known.claims = claims
-  const isProven = former !== null && former.identity !== null
-  if (!isProven && (claims.jkt !== null || credentials.scheme === 'dpop'))
+  if (claims.jkt !== null || credentials.scheme === 'dpop')
     await verifyBinding(request, { credentials, claims, known }, deps) // TokenError
   known.identity = identityOf(claims, claims.subject === claims.clientId ? 'service' : 'user')
-  known.body = usesBody(route.check) ? await readBody(request) : null // RequestError
+  known.body = usesBody(route.check) ? await arrival.readBody(request) : null // RequestError
   const values = requestValues({ request, parameters, claims, body: known.body })
   const questions = buildQuestions(route.check, values) // RequestError
-  return { kind: 'ground', route, claims, questions, question: questionOf(credentials, claims, questions) }
-}
-
-/** `stepUp`: what the next answer must satisfy, and no later one. */
-function standingOf(
-  { route, claims, questions, question }: Ground,
-  stepUp: StepUp | null,
-  deps: EnforceDeps,
-): Standing {
-  let next = stepUp
-  return {
+  const turn = admission.enter(route.id, claims) // RequestError
+  if (turn !== null) await turn // RequestError
+  const question = questionOf(credentials, claims, questions)
+  const answer = await deps.pdp.ask(question) // PdpUnavailable
+  const refusal = judgeAnswer(answer, { route, claims, questions, deps })
+  if (refusal !== null) return refused(refusal, known)
+  known.identity = identityOf(claims, answer.subjectType)
+  return permit(known, {
     question,
     expiresAtMs: claims.expiresAtMs,
-    judge(answer) {
-      const code = problemOf(judgeAnswer(answer, { route: { ...route, stepUp: next }, claims, questions, deps }))
-      if (code === null) next = null
-      return code
-    },
+    // How fresh the sign-in is counts when a connection is opened.
+    judge: (later) => problemOf(judgeAnswer(later, { route: { ...route, stepUp: null }, claims, questions, deps })),
     watch: (onAnswer) => deps.pdp.watch(question, onAnswer),
-  }
+  })
 }
 
 /** The only place where a Permit is made. */
@@ -186,6 +136,17 @@ function permit(known: Known, standing: Standing | null, shadowed: Denial | null
 /** DESIGN section 6.1: a shadowed route only says what it would have refused; who asks is told if it was proven. */
 const orShadow = (denial: Denial, known: Known): Permit | Denial =>
   isShadowable(denial) ? permit(known, null, denial) : denial
+
+type Matched = { readonly request: InboundRequest; readonly match: Match; readonly deps: EnforceDeps }
+
+/** Services believe the host that a trusted proxy names, so it must lead to what the Host field leads to. */
+function checkNamedHost(named: Authority, { request, match, deps }: Matched): void {
+  if (named.hostname === request.host.hostname) return
+  if (!deps.hosts.has(named.hostname)) throw new RequestError('host_unknown', 'No route is for the forwarded host')
+  const other = matchRequest(deps.routes, { ...request, host: named })
+  if (other.kind !== match.kind || (other.kind === 'route' && match.kind === 'route' && other.route !== match.route))
+    throw malformed('The Host field and the forwarded host lead to different routes')
+}
 
 /** The metadata of the resource is for everybody; all else without a route is unknown. */
 function unmatched({ method, target }: InboundRequest, { metadataPath }: EnforceDeps): OwnAnswer {

@@ -6,12 +6,13 @@ import type { Nonces } from '../pdp/token/nonces.ts'
 import { type Fetch, remoteKeys } from '../pdp/token/remote-keys.ts'
 import type { ReplayMemory } from '../pdp/token/replay.ts'
 import { createTokenVerifier, type TrustedIssuer } from '../pdp/token/verify.ts'
+import { createNetworks, type Networks } from './addresses.ts'
 import type { EnforceDeps } from './enforce.ts'
 import type { ForwardDeps } from './forward.ts'
 import { createHeaderRules } from './headers.ts'
 import { createHttp1Upstream } from './http1-upstream.ts'
 import { createHttp2Upstream } from './http2-upstream.ts'
-import type { SidecarLimits } from './limits.ts'
+import { DEFAULT_LIMITS, type SidecarLimits } from './limits.ts'
 import type { SidecarLog } from './log.ts'
 import { type Material, type Pem, secureOptions } from './material.ts'
 import type { Metrics } from './metrics.ts'
@@ -37,7 +38,8 @@ export type EngineDeps = {
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly random: () => number
-  readonly limits: SidecarLimits
+  /** Over those of the route file. */
+  readonly limits: Partial<SidecarLimits>
   readonly replay: ReplayMemory
   readonly nonces: Nonces
   readonly readToken: (path: string) => string
@@ -50,6 +52,11 @@ export type EngineParts = {
 }
 export type Engine = {
   readonly config: LoadedConfig
+  readonly limits: SidecarLimits
+  /** Null when none are. */
+  readonly trustedProxies: Networks | null
+  /** That may be under way to the upstream: more would wait for one of its connections, out of sight. */
+  readonly requestsMax: number
   readonly enforcing: EnforceDeps
   readonly forwarding: ForwardDeps
   readonly metadata: ResourceMetadata | null
@@ -75,15 +82,10 @@ export const createEngineParts = (): EngineParts => ({
 
 export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
   const { file } = config
-  const { clock, limits, replay, nonces } = deps
-  const leases: Lease<unknown>[] = []
-  const held = <T>(lease: Lease<T>): T => {
-    leases.push(lease)
-    return lease.value
-  }
-  const issuers = file.issuers.map((entry): TrustedIssuer => ({ ...entry, keys: held(leaseKeys(entry, deps)) }))
-  const pdp = held(leasePdp(config, deps))
-  const upstream = held(leaseUpstream(config, deps))
+  const { clock, replay, nonces } = deps
+  const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...file.limits, ...deps.limits }
+  const limited: Limited = { ...deps, limits }
+  const { issuers, pdp, upstream, release } = leaseParts(config, limited)
   const routes = createRouteTable(file.routes)
   const metadata = describeResource(file)
   const proofNonces = file.proofNonces ? nonces : null
@@ -91,11 +93,14 @@ export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
   let retired = false
 
   function letGo(): void {
-    if (retired && openCount === 0) for (const lease of leases) lease.release()
+    if (retired && openCount === 0) release()
   }
 
   return {
     config,
+    limits,
+    trustedProxies: file.trustedProxies.length === 0 ? null : createNetworks(file.trustedProxies),
+    requestsMax: file.upstream.http2 ? limits.requestsMax : Math.min(limits.requestsMax, limits.upstreamConnectionsMax),
     metadata,
     enforcing: {
       hosts: new Set([...file.hosts, ...routes.hosts]),
@@ -111,7 +116,12 @@ export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
     forwarding: {
       upstream,
       rules: createHeaderRules(file.stripHeaders),
-      bodyIdleMs: limits.bodyIdleMs,
+      pace: {
+        idleMs: limits.bodyIdleMs,
+        graceMs: limits.bodyGraceMs,
+        bytesPerSecondMin: limits.bodyBytesPerSecondMin,
+      },
+      publicPort: portOf(file.publicUrl),
     },
     proofNonce: () => proofNonces?.current() ?? null,
     keyless: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
@@ -133,7 +143,45 @@ export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
   }
 }
 
-function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits }: EngineDeps): Lease<KeySource> {
+function portOf(url: string): number {
+  const { port, protocol } = new URL(url)
+  return Number(port || (protocol === 'https:' ? 443 : 80))
+}
+
+type Leased = {
+  readonly issuers: readonly TrustedIssuer[]
+  readonly pdp: PdpClient
+  readonly upstream: Upstream
+  readonly release: () => void
+}
+
+/** Throws when one cannot be had, and then holds none. */
+function leaseParts(config: LoadedConfig, deps: Limited): Leased {
+  const leases: Lease<unknown>[] = []
+  const held = <T>(lease: Lease<T>): T => {
+    leases.push(lease)
+    return lease.value
+  }
+  const release = (): void => {
+    for (const lease of leases) lease.release()
+  }
+  try {
+    const { issuers } = config.file
+    return {
+      issuers: issuers.map((entry): TrustedIssuer => ({ ...entry, keys: held(leaseKeys(entry, deps)) })),
+      pdp: held(leasePdp(config, deps)),
+      upstream: held(leaseUpstream(config, deps)),
+      release,
+    }
+  } catch (err) {
+    release()
+    throw err
+  }
+}
+
+type Limited = EngineDeps & { readonly limits: SidecarLimits }
+
+function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits }: Limited): Lease<KeySource> {
   const { issuer, jwksUri } = entry
   return parts.keys.lease(JSON.stringify([issuer, jwksUri]), () => {
     const value = remoteKeys({
@@ -152,10 +200,10 @@ function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits }: Eng
 
 const pemKey = ({ ca, cert, key }: Pem): string => [ca, cert, key].map((part) => part?.toString('base64')).join(' ')
 
-function leasePdp({ file, material }: LoadedConfig, deps: EngineDeps): Lease<PdpClient> {
+function leasePdp({ file, material }: LoadedConfig, deps: Limited): Lease<PdpClient> {
   const { parts, metrics, log, random, clock, limits, readToken } = deps
   const { addresses, insecure, tokenFile } = file.pdp
-  return parts.pdp.lease(JSON.stringify([file.pdp, pemKey(material.pdp)]), () => {
+  return parts.pdp.lease(JSON.stringify([file.pdp, pemKey(material.pdp), limits.pdpTimeoutMs]), () => {
     const value = createPdpClient({
       addresses,
       credentials: insecure ? credentials.createInsecure() : pdpCredentials(material.pdp),
@@ -175,16 +223,23 @@ function leasePdp({ file, material }: LoadedConfig, deps: EngineDeps): Lease<Pdp
 
 const pdpCredentials = ({ ca, cert, key }: Pem): ChannelCredentials => credentials.createSsl(ca, key, cert)
 
-function leaseUpstream({ file, material }: LoadedConfig, { parts, limits }: EngineDeps): Lease<Upstream> {
-  const { origin, http2 } = file.upstream
-  return parts.upstream.lease(JSON.stringify([file.upstream, pemKey(material.upstream)]), () => {
+function leaseUpstream({ file, material }: LoadedConfig, { parts, limits }: Limited): Lease<Upstream> {
+  const { origin, http2, perClient, reuseAfterBody } = file.upstream
+  const bounds = {
+    connectionsMax: limits.upstreamConnectionsMax,
+    handshakesMax: limits.websocketsMax,
+    connectMs: limits.upstreamConnectMs,
+    headersTimeoutMs: limits.upstreamHeadersMs,
+    headerBytesMax: limits.headerBytesMax,
+  }
+  return parts.upstream.lease(JSON.stringify([file.upstream, pemKey(material.upstream), bounds]), () => {
+    const tls = secureOptions(material.upstream)
     const value = (http2 ? createHttp2Upstream : createHttp1Upstream)({
       origin,
-      tls: secureOptions(material.upstream),
-      connectionsMax: limits.upstreamConnectionsMax,
-      connectMs: limits.upstreamConnectMs,
-      headersTimeoutMs: limits.upstreamHeadersMs,
-      headerBytesMax: limits.headerBytesMax,
+      tls,
+      perClient,
+      reuseAfterBody,
+      ...bounds,
     })
     return { value, close: () => value.close() }
   })

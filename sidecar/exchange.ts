@@ -1,6 +1,8 @@
 /** One request from its arrival to its end: judged, recorded, then forwarded or refused, and cut when its permission ends. */
 import { randomUUID } from 'node:crypto'
 import type { ProblemCode } from '../pdp/process/problems.ts'
+import type { Networks } from './addresses.ts'
+import { type Admitted, admit } from './admission.ts'
 import { readBody } from './body.ts'
 import type { ClientAnswer, ClientRequest, Upgrade } from './client.ts'
 import { Cut } from './cut.ts'
@@ -11,10 +13,12 @@ import { type ForwardDeps, type Forwarded, type Forwarding, forward } from './fo
 import { isGrpc } from './grpc.ts'
 import { firstValue } from './headers.ts'
 import type { InboundRequest } from './inbound.ts'
-import type { JudgedAgain, Lifetimes } from './lifetimes.ts'
+import type { Lifetimes } from './lifetimes.ts'
 import type { SidecarLimits } from './limits.ts'
 import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import { type Origin, originOf } from './origin.ts'
+import type { Places } from './places.ts'
 import type { ResourceMetadata } from './resource-metadata.ts'
 import type { SubjectsInLog } from './route-file.ts'
 import { openTunnel, type Tunneled } from './tunnel.ts'
@@ -25,6 +29,11 @@ export type ExchangeDeps = {
   readonly lifetimes: Lifetimes
   readonly metadata: ResourceMetadata | null
   readonly limits: SidecarLimits
+  readonly places: Places
+  /** Requests that may be under way to the upstream. */
+  readonly requestsMax: number
+  /** Null when none are. */
+  readonly trustedProxies: Networks | null
   /** Of a body that a check reads. */
   readonly bodyBytesMax: number
   readonly subjectsInLog: SubjectsInLog
@@ -34,13 +43,12 @@ export type ExchangeDeps = {
   /** Never throws. */
   readonly log: SidecarLog
   readonly draining: () => boolean
-  /** False once other rules than these are in force. */
-  readonly isCurrent: () => boolean
-  /** By the rules that are in force at that moment. */
-  readonly judgeAgain: (permit: Permit, options: { readonly upgrade: boolean }) => Promise<JudgedAgain>
+  /** Ends with `end` when the sidecar drains; returns what to call when the connection has ended. */
+  readonly holdTunnel: (end: () => void) => () => void
 }
 type Serving = {
   readonly client: ClientRequest
+  readonly origin: Origin
   readonly res: ClientAnswer
   readonly upgrade: Upgrade | null
   readonly requestId: string
@@ -56,13 +64,17 @@ export async function serve(
 ): Promise<void> {
   const { deps, expectsContinue, upgrade } = options
   const startedMs = performance.now()
-  const serving: Serving = { client, res, upgrade, requestId: requestIdOf(client), awaitsContinue: expectsContinue }
+  const origin = originOf(client, deps.trustedProxies)
+  const requestId = requestIdOf(client)
+  const serving: Serving = { client, origin, res, upgrade, requestId, awaitsContinue: expectsContinue }
   try {
     const readJson = (request: InboundRequest): Promise<Buffer> => {
       sendContinue(serving)
       return readBody(client, request, { bytesMax: deps.bodyBytesMax, timeoutMs: deps.limits.bodyReadMs })
     }
-    const judged = await enforce({ client, readBody: readJson, upgrade: upgrade !== null }, deps.enforcing)
+    const admission = beginAdmission(serving, deps)
+    const arrival = { client, origin, admission, readBody: readJson, upgrade: upgrade !== null }
+    const judged = await enforce(arrival, deps.enforcing)
     record(serving, judged, { deps, durationMs: performance.now() - startedMs })
     // The parser may have refused the rest of the message meanwhile, or the client may be gone.
     if (client.gone()) return
@@ -73,19 +85,30 @@ export async function serve(
   }
 }
 
+/** The places are given back when the answer is over, or the connection that a WebSocket is. */
+function beginAdmission({ origin, res, upgrade }: Serving, { places, limits, requestsMax }: ExchangeDeps): Admitted {
+  const about = { address: origin.address, upgrade: upgrade !== null, limits, requestsMax }
+  const admission = admit(places, about)
+  const leave = (): void => admission.leave()
+  if (upgrade === null) res.once('close', leave)
+  else upgrade.socket.once('close', leave)
+  return admission
+}
+
 async function act(serving: Serving, judged: Judged, deps: ExchangeDeps): Promise<void> {
   if (judged.kind === 'denial') return refuse(serving, judged, deps)
   if (judged.kind !== 'permit') return answerAlone(serving, judged, deps)
-  const { client, res, requestId, upgrade } = serving
+  const { client, origin, res, requestId, upgrade } = serving
   const forwarding: Forwarding = {
     client,
+    origin,
     res,
     requestId,
     sendContinue: () => sendContinue(serving),
     answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(judged, deps)],
     cut: new Cut(),
   }
-  const over = beginLifetime(judged, { forwarding, upgrade: upgrade !== null }, deps)
+  const over = beginLifetime(judged, { forwarding, route: judged.route.id }, deps)
   const result = await (upgrade === null
     ? forwardOnce(judged, { forwarding, over }, deps)
     : tunnel(judged, { forwarding, over, upgrade }, deps))
@@ -109,22 +132,15 @@ function nonceFor({ request, identity }: Permit, deps: ExchangeDeps): string[] {
 
 /** Returns what to call when the exchange has ended. */
 function beginLifetime(
-  permit: Permit,
-  { forwarding, upgrade }: { readonly forwarding: Forwarding; readonly upgrade: boolean },
-  { lifetimes, log, metrics, isCurrent, judgeAgain }: ExchangeDeps,
+  { standing }: Permit,
+  { forwarding, route }: { readonly forwarding: Forwarding; readonly route: string },
+  { lifetimes, log, metrics }: ExchangeDeps,
 ): () => void {
-  const { cut, requestId } = forwarding
-  const { standing, route } = permit
-  const open = {
-    standing,
-    stale: !isCurrent(),
-    judgeAgain: () => judgeAgain(permit, { upgrade }),
-    isEndless: () => cut.endless,
-  }
-  return lifetimes.begin(open, (code) => {
-    log.info({ event: 'cut', request_id: requestId, route: route.id, reason: code })
-    metrics.cut(route.id, code)
-    cut.make(code)
+  if (standing === null) return () => undefined
+  return lifetimes.begin(standing, (code) => {
+    log.info({ event: 'cut', request_id: forwarding.requestId, route, reason: code })
+    metrics.cut(route, code)
+    forwarding.cut.make(code)
   })
 }
 
@@ -140,9 +156,13 @@ async function tunnel(
   { forwarding, over, upgrade }: Lived & { readonly upgrade: Upgrade },
   deps: ExchangeDeps,
 ): Promise<Tunneled> {
-  forwarding.cut.endless = true
-  const result = await openTunnel(permit, { ...forwarding, upgrade, onEnd: over }, deps.forwarding)
-  if (result.kind !== 'opened') over()
+  const release = deps.holdTunnel(() => forwarding.cut.make('draining'))
+  const onEnd = (): void => {
+    release()
+    over()
+  }
+  const result = await openTunnel(permit, { ...forwarding, upgrade, onEnd }, deps.forwarding)
+  if (result.kind !== 'opened') onEnd()
   return result
 }
 
@@ -183,13 +203,14 @@ function requestIdOf(client: ClientRequest): string {
 }
 
 function record(
-  { client, requestId }: Serving,
+  { client, origin, requestId }: Serving,
   judged: Judged,
   { deps, durationMs }: { readonly deps: ExchangeDeps; readonly durationMs: number },
 ): void {
   const traceId = TRACEPARENT.exec(firstValue(client.raw, 'traceparent') ?? '')?.[1] ?? null
   const { method, version } = client
-  const about = { requestId, method, version, traceId, durationMs, subjects: deps.subjectsInLog }
+  const { address } = origin
+  const about = { requestId, method, version, address, traceId, durationMs, subjects: deps.subjectsInLog }
   const line = decisionLine(judged, about)
   deps.metrics.judged(line.route ?? '', line)
   deps.log[line.reason === 'internal' ? 'error' : 'info'](line)

@@ -9,11 +9,14 @@ import type { Permit } from './enforce.ts'
 import { RequestError } from './errors.ts'
 import { isGrpc } from './grpc.ts'
 import { downstreamFields, firstValue, type HeaderRules, upstreamFields } from './headers.ts'
+import type { Origin } from './origin.ts'
+import { Pace, type PaceLimits } from './pace.ts'
 import { announcedTrailers, passingTrailers, streamBody } from './request-body.ts'
 import { RefusedError, type Upstream, type UpstreamRequest } from './upstream.ts'
 
 export type Forwarding = {
   readonly client: ClientRequest
+  readonly origin: Origin
   readonly res: ClientAnswer
   readonly requestId: string
   /** Tells a client that waits for it to send its body. */
@@ -26,7 +29,10 @@ export type Forwarding = {
 export type ForwardDeps = {
   readonly upstream: Upstream
   readonly rules: HeaderRules
-  readonly bodyIdleMs: number
+  /** Of a client that sends a body or takes an answer. */
+  readonly pace: PaceLimits
+  /** That clients see; a forwarded host may have it. */
+  readonly publicPort: number
 }
 /** `answered`: the upstream's answer is on its way or done. The others left the client without a first byte. */
 export type Forwarded =
@@ -66,17 +72,22 @@ function isRepeatable({ request, body }: Permit, cause: Error): boolean {
 const codeOf = (err: Error): string => ('code' in err && typeof err.code === 'string' ? err.code : '')
 
 /** Names and values in turn for the upstream, without framing. */
-function fieldsFor({ request, route, identity }: Permit, forwarding: Forwarding, rules: HeaderRules): string[] {
-  const { client, requestId } = forwarding
+function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort }: ForwardDeps): string[] {
+  const { request, route, identity } = permit
+  const { client, origin, requestId } = forwarding
   const { version, hostField: host } = request
-  const own = { version, host, peerAddress: client.peerAddress(), scheme: client.scheme, requestId, identity }
+  const { hostname, port } = origin.host ?? request.host
+  // A port that nobody serves would come back in links.
+  const isServed = port !== null && (Number(port) === publicPort || Number(port) === client.localPort())
+  const forwarded = { for: origin.address, host: isServed ? `${hostname}:${port}` : hostname, proto: origin.scheme }
+  const own = { version, host, forwarded, requestId, identity }
   return upstreamFields({ ...request, rules, forwardToken: route.forwardToken, own })
 }
 
 function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const { promise, resolve } = Promise.withResolvers<Forwarded>()
   const mayEndLate = deps.upstream.version === '2'
-  const handler = createHandler(forwarding, { resolve, idleMs: deps.bodyIdleMs, mayEndLate })
+  const handler = createHandler(forwarding, { resolve, pace: deps.pace, mayEndLate })
   try {
     deps.upstream.send(requestTo(permit, forwarding, deps), handler)
   } catch (err) {
@@ -88,9 +99,10 @@ function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Pr
 
 /** What the upstream gets of a permitted request. */
 export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): UpstreamRequest {
-  const { request } = permit
+  const { request, identity } = permit
   const { rules } = deps
-  const headers = fieldsFor(permit, forwarding, rules)
+  const { client, origin } = forwarding
+  const headers = fieldsFor(permit, forwarding, deps)
   if (request.bodyBytes !== null && request.bodyBytes > 0) headers.push('content-length', String(request.bodyBytes))
   const announced = announcedTrailers({ request, rules })
   return {
@@ -99,32 +111,35 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
     headers,
     body: bodyOf(permit, forwarding, deps),
     announced,
-    trailers: () => passingTrailers(forwarding.client.trailers(), { request, rules, announced }),
+    trailers: () => passingTrailers(client.trailers(), { request, rules, announced }),
     patient: isGrpcCall(permit, deps),
+    sender: { connection: client.connection(), name: `${origin.address} ${identity?.subject ?? ''}` },
   }
 }
 
 type Handling = {
   readonly resolve: (forwarded: Forwarded) => void
-  readonly idleMs: number
+  readonly pace: PaceLimits
   /** The end of the answer need not come with its last byte: HTTP/2 says it apart. */
   readonly mayEndLate: boolean
 }
 
 export function createHandler(
   { client, res, answerFields, cut }: Pick<Forwarding, 'client' | 'res' | 'answerFields' | 'cut'>,
-  { resolve, idleMs, mayEndLate }: Handling,
+  { resolve, pace: limits, mayEndLate }: Handling,
 ): Dispatcher.DispatchHandler {
   let abort: ((reason: Error) => void) | undefined
   let over = false
   /** What ends the answer in order before its time. */
   let ending: ((code: ProblemCode) => [string, string][]) | null = null
-  let stalled: NodeJS.Timeout | undefined
+  // One that takes nothing, or next to nothing, must not hold the upstream for ever.
+  const pace = new Pace(limits, () => res.destroy())
   let bodyBytes = -1
   /** The whole body, which leaves with the header section: two pieces cost three times as much to send as one. */
   let whole: Buffer | null = null
+  let streamed = false
   const gone = (): void => {
-    clearTimeout(stalled)
+    pace.rest()
     if (res.writableFinished) return
     abort?.(new Error('the client is gone'))
     resolve({ kind: 'abandoned' })
@@ -148,12 +163,12 @@ export function createHandler(
     }
   })
 
-  /** Until the client has taken what there is. One that takes nothing must not hold the upstream for ever. */
+  /** Until the client has taken what there is. */
   const hold = (controller: Dispatcher.DispatchController): void => {
     controller.pause()
-    stalled = setTimeout(() => res.destroy(), idleMs)
+    pace.wait()
     res.once('drain', () => {
-      clearTimeout(stalled)
+      pace.rest()
       controller.resume()
     })
   }
@@ -174,7 +189,6 @@ export function createHandler(
       if (status < 200 || over) return
       const fields = downstreamFields(rawFields(controller.rawHeaders))
       ending = endingOf(fields, client.version)
-      cut.endless = isEventStream(fields)
       bodyBytes = Number(firstValue(fields, 'content-length') ?? -1)
       try {
         res.writeHead(status, fields.concat(answerFields))
@@ -189,6 +203,8 @@ export function createHandler(
     onResponseData(controller, chunk) {
       if (over) return
       if (chunk.length !== bodyBytes || bodyBytes > WHOLE_BYTES_MAX || ending !== null) {
+        streamed = true
+        pace.moved(chunk.length)
         if (!res.write(chunk)) hold(controller)
         return
       }
@@ -203,6 +219,7 @@ export function createHandler(
       whole = null
       if (body === null) res.end()
       else res.end(body.toString('latin1'), 'latin1')
+      if (streamed && res.writableLength > 0) pace.wait()
     },
     onResponseError(_controller, err) {
       res.off('close', gone)
@@ -238,7 +255,7 @@ export function rawFields(raw: Dispatcher.DispatchController['rawHeaders']): str
 function bodyOf(permit: Permit, { client, sendContinue }: Forwarding, deps: ForwardDeps): Buffer | Readable | null {
   if (permit.body !== null) return permit.body
   if (permit.request.bodyBytes === 0) return null
-  return streamBody({ client, sendContinue, idleMs: isGrpcCall(permit, deps) ? null : deps.bodyIdleMs })
+  return streamBody({ client, sendContinue, pace: isGrpcCall(permit, deps) ? null : deps.pace })
 }
 
 /** Either side of a call may be silent for as long as the call is permitted. What only says that it is one may not. */

@@ -6,12 +6,14 @@ import { plainAddress } from '../pdp/process/listen.ts'
 import type { ClientAnswer, ClientRequest } from './client.ts'
 import { FIELD_OPTIONS } from './http2-fields.ts'
 import { createFrameGuard, type FrameGuard } from './http2-guard.ts'
-import { http2Answer, http2Request } from './http2-request.ts'
+import { type Http2Peer, http2Answer, http2Request } from './http2-request.ts'
 import type { SidecarLimits } from './limits.ts'
 
 export type Http2Server = {
   /** Takes a connection of which nothing was read. */
   accept(socket: Socket): void
+  /** For connections from now on. */
+  tune(limits: SidecarLimits): void
   /** Takes no further requests on the connections of now; later ones are served. */
   withdraw(): void
   /** Takes no further requests; those under way go on. Clients send again what came too late. */
@@ -21,7 +23,7 @@ export type Http2ServerOptions = {
   readonly limits: SidecarLimits
   readonly onRequest: (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void
   /** A connection was ended for frames that no request needs. */
-  readonly onFlood: () => void
+  readonly onFlood: (socket: Socket) => void
 }
 
 /** More than a request may have, so that the pipeline can say so; beyond it the stream is reset. */
@@ -30,7 +32,8 @@ const FIELD_PAIRS_MAX = 256
 const SESSION_MB_MAX = 32
 const END_STREAM = 0x1
 
-export function createHttp2Server({ limits, onRequest, onFlood }: Http2ServerOptions): Http2Server {
+export function createHttp2Server({ limits: given, onRequest, onFlood }: Http2ServerOptions): Http2Server {
+  let limits = given
   const sessions = new Set<ServerHttp2Session>()
   let streamCount = 0
   let draining = false
@@ -38,7 +41,7 @@ export function createHttp2Server({ limits, onRequest, onFlood }: Http2ServerOpt
   function accept(socket: Socket): void {
     const guard = createFrameGuard({ emptyFramesMax: limits.http2EmptyFramesMax, nowMs: () => performance.now() })
     const end = (): void => {
-      onFlood()
+      onFlood(socket)
       session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
     }
     const session = performServerHandshake(guarded(socket, { guard, onFlood: end, idleMs: limits.bodyIdleMs }), {
@@ -51,10 +54,12 @@ export function createHttp2Server({ limits, onRequest, onFlood }: Http2ServerOpt
         enablePush: false,
       },
     })
-    const peer = {
-      peerAddress: plainAddress(socket.remoteAddress),
+    const peer: Http2Peer = {
+      connection: session,
       scheme: 'encrypted' in socket ? 'https' : 'http',
-    } as const
+      address: plainAddress(socket.remoteAddress),
+      localPort: socket.localPort ?? 0,
+    }
     sessions.add(session)
     const idle = closeWhenIdle(session, limits.keepAliveMs)
     session.on('error', () => undefined)
@@ -74,7 +79,7 @@ export function createHttp2Server({ limits, onRequest, onFlood }: Http2ServerOpt
         idle.leave()
       })
       const fieldCount = (): number | null => guard.takeFieldCount(stream.id ?? 0)
-      begin(stream, http2Request({ stream, raw, ends: (flags & END_STREAM) !== 0, fieldCount, ...peer }))
+      begin(stream, http2Request({ stream, raw, ends: (flags & END_STREAM) !== 0, fieldCount, peer }))
     })
     if (draining) session.close()
   }
@@ -91,6 +96,9 @@ export function createHttp2Server({ limits, onRequest, onFlood }: Http2ServerOpt
 
   return {
     accept,
+    tune(next) {
+      limits = next
+    },
     withdraw,
     drain() {
       draining = true

@@ -8,11 +8,29 @@ export const DEFAULT_LIMITS = {
   headersTimeoutMs: 10_000,
   /** Between two pieces of a body that is being forwarded, and for a client to take the next piece of an answer. */
   bodyIdleMs: 60_000,
+  /** Which a client must send of a body, and take of an answer, on average, once it was slow for `bodyGraceMs`; 0: it need not. */
+  bodyBytesPerSecondMin: 500,
+  bodyGraceMs: 20_000,
   /** For the whole of a body that a check reads. */
   bodyReadMs: 10_000,
   /** Between two requests of a connection; longer than load balancers keep theirs. */
   keepAliveMs: 65_000,
   connectionsMax: 10_000,
+  /** Of one client address: an IPv4 address, or the /64 of an IPv6 address. */
+  clientConnectionsMax: 1_000,
+  /** Requests under way, of all that reach the upstream and of each client address, subject and route. */
+  requestsMax: 1_024,
+  clientRequestsMax: 256,
+  subjectRequestsMax: 256,
+  routeRequestsMax: 512,
+  /** WebSocket connections that are open, which count in none of the four above; the second of each client address and subject. */
+  websocketsMax: 8_192,
+  clientWebsocketsMax: 1_000,
+  /** Requests that wait behind each of these bounds, and for how long. */
+  waitingMax: 512,
+  waitingMs: 1_000,
+  /** Requests that a client sends on one HTTP/1.1 connection before the first of them is answered; they are taken one by one. */
+  pipelinedMax: 100,
   /** Requests under way on one HTTP/2 connection; over all of them it is `connectionsMax` too. */
   http2StreamsMax: 100,
   /** Frames without a request or a body (PING, RST_STREAM, SETTINGS…) that may come at once; a tenth of it each second. */

@@ -4,39 +4,39 @@ import type { ClientRequest } from './client.ts'
 import { RequestError } from './errors.ts'
 import { foldName, type HeaderRules, splitList } from './headers.ts'
 import type { InboundRequest } from './inbound.ts'
+import { Pace, type PaceLimits } from './pace.ts'
 
 /** Whoever destroys it does not destroy the client's connection. */
 export function streamBody({
   client,
   sendContinue,
-  idleMs,
+  pace: limits,
 }: {
   readonly client: ClientRequest
   /** Tells a client that waits for it to send its body. */
   readonly sendContinue: () => void
-  /** Between two pieces; null: for as long as there is somebody at the other end. */
-  readonly idleMs: number | null
+  /** Null: it may be as slow as it likes, for as long as there is somebody at the other end. */
+  readonly pace: PaceLimits | null
 }): Readable {
   const source = client.body
-  let idle: NodeJS.Timeout | undefined
+  const slow = (): void => void body.destroy(new RequestError('request_timeout', 'the body stopped or is too slow'))
+  const pace = limits === null ? null : new Pace(limits, slow)
   const body = new Readable({
     read() {
       sendContinue()
-      if (idleMs !== null)
-        idle ??= setTimeout(() => body.destroy(new RequestError('request_timeout', 'the body stopped')), idleMs)
+      pace?.wait()
       source.resume()
     },
     destroy(err, done) {
-      clearTimeout(idle)
+      pace?.rest()
       source.off('data', onData).off('end', onEnd).off('close', onClose)
       done(err)
     },
   })
   const onData = (chunk: Buffer): void => {
-    idle?.refresh()
+    pace?.moved(chunk.length)
     if (body.push(chunk)) return
-    clearTimeout(idle)
-    idle = undefined
+    pace?.rest()
     source.pause()
   }
   const onEnd = (): void => {

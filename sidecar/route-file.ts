@@ -1,5 +1,8 @@
 /** The route file: what it says as a typed value, or every mistake in it at once. */
 import type { Node } from 'yaml'
+import type { Network } from './addresses.ts'
+import type { SidecarLimits } from './limits.ts'
+import { readLimits, readNetwork } from './route-file-limits.ts'
 import {
   type IssuerEntry,
   type PdpEntry,
@@ -36,6 +39,10 @@ export type RouteFile = {
   readonly hosts: readonly string[]
   readonly stripHeaders: readonly string[]
   readonly bodyBytesMax: number
+  /** Those whose word about the client is believed. */
+  readonly trustedProxies: readonly Network[]
+  /** What the file says; the rest has its default. */
+  readonly limits: Partial<SidecarLimits>
   readonly routes: readonly Route[]
   readonly tests: readonly RouteTest[]
 }
@@ -57,6 +64,8 @@ const KEYS = {
   hosts: 'optional',
   strip_headers: 'optional',
   body_bytes_max: 'optional',
+  trusted_proxies: 'optional',
+  limits: 'optional',
   forward_token: 'optional',
   routes: 'required',
   tests: 'optional',
@@ -86,6 +95,8 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const upstream = readUpstream(reader, members.upstream)
   const pdp = readPdp(reader, members.pdp)
   const stripHeaders = reader.list(members.strip_headers, 'strip_headers', readHeaderName) ?? []
+  const trustedProxies = reader.list(members.trusted_proxies, 'trusted_proxies', readNetwork) ?? []
+  const limits = readLimits(reader, members.limits)
   const listed = reader.list(members.hosts, 'hosts', readHost)
   const forwardToken = members.forward_token !== null && reader.boolean(members.forward_token, 'forward_token') === true
   const routes = parseRoutes(reader, members.routes, {
@@ -116,8 +127,9 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     return null
   const hosts = listed ?? [...new Set([resource, seenUrl].filter(isHttpUrl).map((url) => new URL(url).hostname))]
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls) }
-  const operating = { proofNonces: readDpop(reader, members.dpop), subjectsInLog: readLog(reader, members.log) }
-  return { ...peers, ...operating, resource, publicUrl: seenUrl, hosts, stripHeaders, bodyBytesMax, routes, tests }
+  const logging = { proofNonces: readDpop(reader, members.dpop), subjectsInLog: readLog(reader, members.log) }
+  const operating = { ...logging, hosts, stripHeaders, bodyBytesMax, trustedProxies, limits }
+  return { ...peers, ...operating, resource, publicUrl: seenUrl, routes, tests }
 }
 
 /** Pages of the resource itself are the ones that may connect to it when nobody says otherwise. */

@@ -1,15 +1,12 @@
 /** Puts the parts of a sidecar together: one listener, and the engine of the configuration in force. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { Duplex } from 'node:stream'
-import { setTimeout as delay } from 'node:timers/promises'
 import { ConfigError } from '../pdp/process/exit.ts'
 import type { ListenAddress } from '../pdp/process/listen.ts'
 import type { ProbeResult } from '../pdp/process/operations.ts'
-import type { ProblemCode } from '../pdp/process/problems.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from './client.ts'
+import { refusalLine } from './decision-log.ts'
 import { describeDenial, sendRawDenial } from './deny.ts'
-import { judgeAgain, type Permit } from './enforce.ts'
 import { createEngine, createEngineParts, type Engine, type EngineDeps, type LoadedConfig } from './engine.ts'
 import { type ExchangeDeps, serve } from './exchange.ts'
 import { asksForWebSocket } from './handshake.ts'
@@ -19,6 +16,7 @@ import { DEFAULT_LIMITS, type SidecarLimits } from './limits.ts'
 import { createListener } from './listener.ts'
 import { unfailingLog } from './log.ts'
 import { matchRequest } from './match.ts'
+import { Places } from './places.ts'
 
 export type SidecarOptions = Omit<EngineDeps, 'limits' | 'parts'> & {
   readonly config: LoadedConfig
@@ -36,11 +34,8 @@ export type Sidecar = {
   notReady(): ProbeResult
   /** Is not ready any more and sends its clients elsewhere, but serves all that come: before `close`, until others have heard. */
   withdraw(): void
-  /**
-   * Withdraws; `acceptMs` after the first withdrawal takes no further connections and sends away what would never end;
-   * ends with the last request, or after `drainMs` in all.
-   */
-  close(options?: { readonly acceptMs: number }): Promise<void>
+  /** Takes no further connections, lets requests finish for at most `drainMs`, and ends. */
+  close(): Promise<void>
 }
 /** `serving`: made once, not for each request. */
 type Running = { readonly engine: Engine; readonly serving: ExchangeDeps }
@@ -49,41 +44,39 @@ type Running = { readonly engine: Engine; readonly serving: ExchangeDeps }
 const SILENCE_MS = 10_000
 
 export function createSidecar(given: SidecarOptions): Sidecar {
-  const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...given.limits }
-  const shared: EngineDeps = { ...given, log: unfailingLog(given.log), limits, parts: createEngineParts() }
+  const { limits: overLimits = {} } = given
+  const shared: EngineDeps = { ...given, log: unfailingLog(given.log), limits: overLimits, parts: createEngineParts() }
   const { log, metrics, clock } = shared
-  const { unconfirmedMaxMs, expiryLeewayMs } = limits
+  // Those that no route file can set.
+  const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...overLimits }
   const lifetimes = createLifetimes({ clock, unconfirmedMaxMs, expiryLeewayMs })
-  let withdrawnAtMs: number | null = null
-  let current = start(given.config)
+  const tunnels = new Set<() => void>()
+  let closing = false
+  const places = new Places()
+  let current = run(createEngine(given.config, shared))
+  say(current.engine)
   metrics.watchPdp(() => current.engine.pdpSilentSinceMs())
 
-  function start(config: LoadedConfig): Running {
-    const engine = createEngine(config, shared)
+  function run(engine: Engine): Running {
+    const { enforcing, forwarding, metadata, proofNonce, limits, trustedProxies, requestsMax } = engine
+    const { bodyBytesMax, subjectsInLog } = engine.config.file
+    const settings = { metadata, limits, requestsMax, trustedProxies, bodyBytesMax, subjectsInLog, proofNonce }
+    const operating = { metrics, log, lifetimes, places, draining: () => listener.draining(), holdTunnel }
+    return { engine, serving: { enforcing, forwarding, ...settings, ...operating } }
+  }
+
+  function say({ config, refreshKeys }: Engine): void {
     const shadowed = config.file.routes.filter(({ shadow }) => shadow).map(({ id }) => id)
     metrics.shadowed(shadowed)
     if (shadowed.length > 0) log.warn({ event: 'routes_shadowed', routes: shadowed })
     metrics.loaded({ ok: true, hash: config.hash, atSeconds: clock() / 1_000 })
-    engine.refreshKeys()
-    const { enforcing, forwarding, metadata, proofNonce } = engine
-    const { bodyBytesMax, subjectsInLog } = config.file
-    const settings = { metadata, limits, bodyBytesMax, subjectsInLog, proofNonce }
-    const operating = {
-      metrics,
-      log,
-      lifetimes,
-      draining: () => listener.draining(),
-      isCurrent: () => current.engine === engine,
-      judgeAgain: (permit: Permit, how: { readonly upgrade: boolean }) =>
-        judgeAgain(permit, how, current.engine.enforcing),
-    }
-    return { engine, serving: { enforcing, forwarding, ...settings, ...operating } }
+    refreshKeys()
   }
 
-  function withdraw(): number {
-    withdrawnAtMs ??= performance.now()
-    listener.withdraw()
-    return withdrawnAtMs
+  function holdTunnel(end: () => void): () => void {
+    tunnels.add(end)
+    if (closing) end()
+    return () => tunnels.delete(end)
   }
 
   function accept(
@@ -100,44 +93,58 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   }
 
   const listener = createListener({
-    limits,
+    limits: current.engine.limits,
     certificate: given.config.material.tls,
     onRequest: (client, res, expectsContinue) => accept(client, res, { expectsContinue }),
     mayUpgrade: (req) => asksForWebSocket(req) && takesWebSocket(req, current.engine),
     onUpgrade: (client, res, upgrade) => accept(client, res, { upgrade }),
-    onRefused(connection, code) {
-      metrics.judged('', { decision: 'deny', reason: code, duration_ms: 0 })
-      refuseRaw(connection, code)
+    isProxy: (address) => current.engine.trustedProxies?.has(address) === true,
+    onRefused(connection, { code, reason, address, answers }) {
+      const requestId = randomUUID()
+      const line = refusalLine(code, { requestId, address, detail: reason })
+      metrics.judged('', line)
+      log.info(line)
+      if (answers) sendRawDenial(connection, describeDenial(code, {}, { requestId, metadataUrl: null }))
     },
-    onFlood: () => metrics.judged('', { decision: 'deny', reason: 'request_invalid', duration_ms: 0 }),
   })
-  const refreshing = setInterval(() => current.engine.refreshKeys(), limits.keyRefreshMs).unref()
+  const refreshing = setInterval(() => current.engine.refreshKeys(), keyRefreshMs).unref()
 
   return {
     listen: listener.listen,
     apply(config) {
       const { tls } = config.material
-      if ((tls === null) !== (current.engine.config.material.tls === null))
+      const { tls: tlsNow } = current.engine.config.material
+      if ((tls === null) !== (tlsNow === null))
         throw new ConfigError(['tls can only be added to a route file, or removed, with a restart'])
-      if (tls !== null) listener.replaceCertificate(tls)
+      // Node asks for client certificates from its start or never.
+      if ((tls?.ca === null) !== (tlsNow?.ca === null))
+        throw new ConfigError(['tls.client_ca_file can only be added to a route file, or removed, with a restart'])
+      const engine = createEngine(config, shared)
+      try {
+        if (tls !== null) listener.replaceCertificate(tls)
+      } catch (err) {
+        engine.retire()
+        throw err
+      }
+      // Nothing fails from here on: all of the configuration is in force, or nothing of it.
       const former = current.engine
-      current = start(config)
+      current = run(engine)
+      listener.tune(engine.limits)
+      say(engine)
       former.retire()
-      lifetimes.judgeAgain()
     },
     notReady() {
       if (listener.draining()) return 'draining'
       const missing = current.engine.keyless()
       return missing.length === 0 ? pdpSilence(current.engine, clock()) : `no keys yet of ${missing.join(', ')}`
     },
-    withdraw: () => void withdraw(),
-    async close({ acceptMs } = { acceptMs: 0 }) {
-      const startedMs = performance.now()
+    withdraw: listener.withdraw,
+    async close() {
+      closing = true
       clearInterval(refreshing)
-      await delay(Math.max(0, withdraw() + acceptMs - startedMs))
-      lifetimes.sendAway()
-      const leftMs = limits.drainMs - (performance.now() - startedMs)
-      await listener.close({ drainMs: Math.max(0, leftMs), onLate: () => lifetimes.cutAll('draining') })
+      const closed = listener.close()
+      for (const end of tunnels) end()
+      await closed
       lifetimes.close()
       current.engine.retire()
     },
@@ -159,8 +166,4 @@ function takesWebSocket(req: IncomingMessage, { enforcing }: Engine): boolean {
   } catch {
     return false
   }
-}
-
-function refuseRaw(connection: Duplex, code: ProblemCode): void {
-  sendRawDenial(connection, describeDenial(code, {}, { requestId: randomUUID(), metadataUrl: null }))
 }

@@ -20,7 +20,7 @@ export type Tunneled = Forwarded | { readonly kind: 'opened' }
 export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDeps): Promise<Tunneled> {
   const { promise, resolve } = Promise.withResolvers<Tunneled>()
   const handler: Dispatcher.DispatchHandler = {
-    ...createHandler(tunneling, { resolve, idleMs: deps.bodyIdleMs, mayEndLate: false }),
+    ...createHandler(tunneling, { resolve, pace: deps.pace, mayEndLate: false }),
     onRequestUpgrade(controller, status, _headers, upstream) {
       const fields = rawFields(controller.rawHeaders)
       if (status !== SWITCHING || !switchesToWebSocket(fields)) {

@@ -38,6 +38,7 @@ export const PROBLEM_TITLES = {
   keys_unavailable: 'The keys of the token issuer cannot be had',
   upstream_unavailable: 'The service behind cannot be reached',
   upstream_timeout: 'The service behind took too long to answer',
+  busy: 'Too many requests are under way',
   draining: 'This server is about to stop',
   internal: 'An unexpected error occurred',
   // gRPC stream only.

@@ -2,12 +2,15 @@ import { readFileSync } from 'node:fs'
 import { Ajv } from 'ajv'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { DEFAULT_LIMITS } from '../../sidecar/limits.ts'
 import { parseRouteFile } from '../../sidecar/route-file.ts'
+import { LIMIT_KEYS } from '../../sidecar/route-file-limits.ts'
 import { routeFile } from './support/harness.ts'
 
-const schema: object = JSON.parse(
+const schema: { properties: { limits: { properties: { [key: string]: object } } } } = JSON.parse(
   readFileSync(new URL('../../sidecar/route-file.schema.json', import.meta.url), 'utf8'),
 )
+const limits = schema.properties.limits.properties
 const validate = new Ajv({ strict: true, strictRequired: false, strictTypes: false, allowUnionTypes: true }).compile(
   schema,
 )
@@ -32,6 +35,10 @@ tests:
   - {request: GET /invoices/42, as: {sub: alice, org: acme}, expect: {route: "GET /invoices/{id}", asks: ["viewer invoice:42"]}}
 `
 
+test('the schema has no limit that the parser does not know', () => {
+  expect(Object.keys(limits)).toEqual(Object.keys(LIMIT_KEYS))
+})
+
 describe('the published schema and the parser both accept', () => {
   test.each([
     DESIGN_EXAMPLE,
@@ -47,6 +54,12 @@ describe('the published schema and the parser both accept', () => {
       /pdp: .*/,
       'pdp: {addresses: ["a:1", "b:2"], token_file: t, cert_file: c, key_file: k}',
     ),
+    file(
+      'GET /a: public',
+      'trusted_proxies: [10.0.0.0/8, "fd00::/8", 127.0.0.1]\nlimits: {requests_max: 5, pdp_ms: 100}',
+    ),
+    file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://a.test, connections: per_client}'),
+    file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://a.test, reuse_after_body: true}'),
     file('GET /a: public').replace('https://as.test}', 'https://as.test, external: true, algorithms: [ES256]}'),
   ])('%#', (source) => {
     expect(parseRouteFile(source).mistakes).toEqual([])
@@ -54,8 +67,40 @@ describe('the published schema and the parser both accept', () => {
   })
 })
 
+test.each(Object.entries(LIMIT_KEYS))(
+  'the schema says of the limit %s what the parser does',
+  (key, { name, min, max }) => {
+    expect(limits[key]).toEqual({
+      type: 'integer',
+      minimum: min,
+      maximum: max,
+      default: DEFAULT_LIMITS[name],
+      description: expect.stringMatching(name.endsWith('Ms') ? /Milliseconds/ : /./),
+    })
+    for (const [value, mistakes] of [
+      [min, 0],
+      [max, 0],
+      [min - 1, 1],
+      [max + 1, 1],
+    ] as const) {
+      const source = file('GET /a: public', `limits: {${key}: ${value}}`)
+      expect([parseRouteFile(source).mistakes.length, validate(parse(source))]).toEqual([mistakes, mistakes === 0])
+      if (mistakes === 0) expect(parseRouteFile(source).file?.limits).toEqual({ [name]: value })
+    }
+  },
+)
+
 describe('the published schema and the parser both refuse', () => {
   test.each([
+    file('GET /a: public', 'limits: {request_max: 5}'),
+    file('GET /a: public', 'limits: [5]'),
+    file('GET /a: public', 'limits: {pdp_ms: 1.5}'),
+    file('GET /a: public', 'limits: {pdp_ms: "100"}'),
+    file('GET /a: public', 'trusted_proxies: []'),
+    file('GET /a: public', 'trusted_proxies: 10.0.0.0/8'),
+    file('GET /a: public', 'trusted_proxies: [ingress.test]'),
+    file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://a.test, connections: own}'),
+    file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://a.test, reuse_after_body: yes please}'),
     'portcullis: v1',
     '[]',
     file('GET /a: public').replace('v1', 'v2'),

@@ -144,10 +144,11 @@ describe('the form of a proof', () => {
 
 it('a proof is good for one call of UserInfo, even when 20 try at the same time, and for that token, method and address', async () => {
   const flows = createFlows(world)
-  const { tokens } = await flows.code({ person: 'eve' })
+  const { tokens, options } = await flows.code({ person: 'eve', dpop: true })
   const pair = await generateKeyPair('ES256')
   const own = await exportJWK(pair.publicKey)
   const { access_token: token } = tokens
+  expect(options.DPoP).toBeDefined()
   const { body } = await postToken(
     world,
     {
