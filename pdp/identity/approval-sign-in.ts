@@ -1,6 +1,7 @@
 /** Signing in on our own page for requests, where no engine looks after the session. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider, Session } from 'oidc-provider'
+import type { Devices } from './devices.ts'
 import { SESSION_SECONDS } from './engine-settings.ts'
 import type { Page } from './pages.ts'
 import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose } from './pages-sign-in.ts'
@@ -21,7 +22,11 @@ const REASONS: { readonly [lacking in Lacking]: string } = {
 }
 const purposeOf = (lacking: Lacking): Purpose => ({ reason: REASONS[lacking], application: null, cancel: false })
 
-export type ApprovalSignInDeps = { readonly engine: () => Provider; readonly signIn: SignIn }
+export type ApprovalSignInDeps = {
+  readonly engine: () => Provider
+  readonly signIn: SignIn
+  readonly devices: Devices
+}
 
 export function askToSignIn(lacking: Lacking, view: { email?: string; problem?: LoginProblem } = {}): Step {
   const { email = '', problem = null } = view
@@ -36,10 +41,11 @@ export function askForCode(hidden: { readonly [name: string]: string }, problem:
 
 export async function takePassword(deps: ApprovalSignInDeps, visit: Visit, form: URLSearchParams): Promise<Step> {
   const email = form.get('email') ?? ''
-  const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client: PAGE })
+  const source = deps.devices.source(visit.req)
+  const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client: PAGE, source })
   if ('problem' in outcome) return askToSignIn('session', { email, problem: outcome.problem })
   if ('waiting' in outcome) return askForCode({ password_accepted: deps.signIn.seal(outcome.waiting, PAGE) })
-  return { session: await startSession(deps.engine(), visit, outcome) }
+  return { session: await startSession(deps, visit, outcome) }
 }
 
 /** `waiting`: whose session lacks nothing but the code; null for who has just given the password. */
@@ -51,14 +57,17 @@ export async function takeCode(
   const sealed = form.get('password_accepted') ?? ''
   const whose = waiting ?? deps.signIn.open(sealed, PAGE)
   if (whose === null) return askToSignIn('session')
-  const outcome = await deps.signIn.code({ waiting: whose, code: form.get('code') ?? '', client: PAGE })
-  if (!('problem' in outcome)) return { session: await startSession(deps.engine(), visit, outcome) }
+  const source = deps.devices.source(visit.req)
+  const outcome = await deps.signIn.code({ waiting: whose, code: form.get('code') ?? '', client: PAGE, source })
+  if (!('problem' in outcome)) return { session: await startSession(deps, visit, outcome) }
   const hidden = waiting === null ? { password_accepted: sealed } : { xsrf: form.get('xsrf') ?? '' }
   return askForCode(hidden, outcome.problem)
 }
 
 /** As the engine does it: the identifier changes with every sign-in, and another person's session ends first. */
-async function startSession(provider: Provider, visit: Visit, signedIn: SignedIn): Promise<Session> {
+async function startSession(deps: ApprovalSignInDeps, visit: Visit, signedIn: SignedIn): Promise<Session> {
+  const provider = deps.engine()
+  deps.devices.remember(visit.res, signedIn.accountId)
   let { session } = visit
   if (session.accountId !== undefined && session.accountId !== signedIn.accountId) {
     await session.destroy()

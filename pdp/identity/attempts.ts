@@ -1,12 +1,10 @@
-/** Bounds on guessing passwords: tries per account in a window of time, and expensive checks at once. */
+/** Bounds on guessing: tries per key in a window of time, and expensive checks at once. */
 
 export type Attempts = {
   /** Counts a try before it is made, so that many at once are counted too. False: the key has no tries left for now. */
   take(key: string): boolean
   /** The try was not made after all. */
   giveBack(key: string): void
-  /** The try succeeded, so the former ones were not a guesser's. */
-  forget(key: string): void
 }
 
 /** Per process. When more than `keysMax` keys have tried, the one that began first is forgotten. */
@@ -44,7 +42,6 @@ export function createAttempts(options: {
       // Else whoever is refused as busy could fill the memory with keys, and begin anew with those of others.
       if (window.tries <= 0) windows.delete(key)
     },
-    forget: (key) => void windows.delete(key),
   }
 }
 
@@ -55,23 +52,42 @@ export class BusyError extends Error {
 /** Runs `work` when its turn has come. Rejects with BusyError when too many wait already. */
 export type Gate = <T>(work: () => Promise<T>) => Promise<T>
 
-export function createGate(options: { readonly runningMax: number; readonly waitingMax: number }): Gate {
-  const waiting: (() => void)[] = []
+export type Gates = { readonly [kind in 'decoys' | 'clients' | 'people']: Gate }
+
+/** Each kind of work waits in a line of its own, and they take turns: one that is full keeps no other from its third. */
+export function createGates(options: { readonly runningMax: number; readonly waitingMax: number }): Gates {
+  const lines: (() => void)[][] = []
   let running = 0
-  return async (work) => {
-    if (running >= options.runningMax) {
-      if (waiting.length >= options.waitingMax) throw new BusyError('too many checks are waiting')
-      await new Promise<void>((turn) => waiting.push(turn))
-    } else {
-      running += 1
+  let turn = 0
+
+  /** The place goes to the next in line, or is free. */
+  function leave(): void {
+    for (let tries = 0; tries < lines.length; tries += 1) {
+      turn = (turn + 1) % lines.length
+      const next = lines[turn]?.shift()
+      if (next === undefined) continue
+      next()
+      return
     }
-    try {
-      return await work()
-    } finally {
-      // The place goes to the next in line, or is free.
-      const next = waiting.shift()
-      if (next === undefined) running -= 1
-      else next()
+    running -= 1
+  }
+
+  function createGate(): Gate {
+    const waiting: (() => void)[] = []
+    lines.push(waiting)
+    return async (work) => {
+      if (running >= options.runningMax) {
+        if (waiting.length >= options.waitingMax) throw new BusyError('too many checks are waiting')
+        await new Promise<void>((enter) => waiting.push(enter))
+      } else {
+        running += 1
+      }
+      try {
+        return await work()
+      } finally {
+        leave()
+      }
     }
   }
+  return { decoys: createGate(), clients: createGate(), people: createGate() }
 }

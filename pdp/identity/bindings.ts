@@ -37,6 +37,9 @@ const COLLECTIONS = [
      select ctid from grant_binding b where created_at < now() - interval '1 hour'
      and not exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id) limit ${PIECE_ROWS}
      for update skip locked)) returning 1`,
+  `delete from attempt where ctid = any(array(
+     select ctid from attempt where ends_at < now() - interval '1 hour' limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
   `delete from outbox where seq in (
      select seq from outbox where created_at < now() - interval '30 days' order by seq limit ${PIECE_ROWS}
      for update skip locked) returning 1`,

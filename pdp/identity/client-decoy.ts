@@ -1,9 +1,13 @@
 /** A wrong secret takes as long for a client that there is not: the work that its secret would have cost is done as well. */
 import { createHmac } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Client, Context, Provider } from 'oidc-provider'
-import type { Gate } from './attempts.ts'
+import { BusyError, type Gate } from './attempts.ts'
 import { deriveKey } from './sealing.ts'
 import { isSlowHash, verifySecret } from './secrets.ts'
+
+const WAIT_MS_DEFAULT = 300
+const WAIT_MS_MAX = 5_000
 
 /** Nobody's secret as clients' are stored: generated, and from outside. */
 export type DecoyHashes = { readonly generated: string; readonly chosen: string }
@@ -13,6 +17,7 @@ export function installClientDecoy(
   deps: { readonly masterKey: Buffer; readonly secretGate: Gate; readonly decoys: DecoyHashes },
 ): void {
   const key = deriveKey(deps.masterKey, 'client-decoy')
+  let latelyMs = WAIT_MS_DEFAULT
 
   /** By the id, always the same: neither a quick nor a slow answer tells whether there is such a client. */
   function decoyFor(id: string): string {
@@ -27,8 +32,20 @@ export function installClientDecoy(
     if (secret === '') return
     const stored = decoyFor(id)
     const verify = (): Promise<boolean> => verifySecret(secret, stored)
-    await (isSlowHash(stored) ? deps.secretGate(verify) : verify())
+    await (isSlowHash(stored) ? workOrWait(verify) : verify())
   })
+
+  /** When too many do this work already, as much time passes as it took lately: the answer is the same, and as late. */
+  async function workOrWait(verify: () => Promise<boolean>): Promise<void> {
+    const startedMs = performance.now()
+    try {
+      await deps.secretGate(verify)
+      latelyMs = Math.min(performance.now() - startedMs, WAIT_MS_MAX)
+    } catch (error) {
+      if (!(error instanceof BusyError)) throw error
+      await pause(latelyMs)
+    }
+  }
 }
 
 /** Client authentication failed before any secret was compared. */

@@ -1,6 +1,7 @@
 /** The pages that the engine asks for by itself: errors, the device page and signing out. */
 import type { Client, Context, Provider, Session } from 'oidc-provider'
 import { createAttempts } from './attempts.ts'
+import { addressOf } from './devices.ts'
 import { errorPage, type Page } from './pages.ts'
 import {
   deviceCodePage,
@@ -15,8 +16,9 @@ import { STATUS } from './status.ts'
 
 // There are 20^8 codes and few of them live; at this rate nobody finds one by guessing (RFC 8628 section 5.1).
 const WRONG_CODES = { triesMax: 100, windowMs: 60_000, keysMax: 10_000 }
-/** Those who are not signed in share one count, since their address may be a proxy's; they keep nobody else away. */
-const guesserOf = ({ accountId = '' }: Pick<Session, 'accountId'>): string => accountId
+/** A person, or the address of those who are not signed in: nobody else is kept away. */
+const guesserOf = ({ accountId }: Pick<Session, 'accountId'>, { req }: Pick<Context, 'req'>): string =>
+  accountId === undefined ? `address ${addressOf(req)}` : `person ${accountId}`
 // The engine's form that sends itself by a script: at a sign-out of nobody, and when somebody else signs in.
 const SELF_SENDING = '<title>Submitting Callback</title>'
 
@@ -40,7 +42,7 @@ export function createEnginePages({ issuer, clock }: { issuer: string; clock: ()
       mask: '****-****',
       deviceInfo: () => ({}),
       userCodeInputSource: (ctx: Context, _form: string, out: object | undefined, error: CodeError | undefined) => {
-        if (error?.name === 'NotFoundError') wrongCodes.take(guesserOf(ctx.oidc.session))
+        if (error?.name === 'NotFoundError') wrongCodes.take(guesserOf(ctx.oidc.session, ctx))
         const problem = codeProblem(out, error)
         send(ctx, deviceCodePage({ action, xsrf: ctx.oidc.session.state?.secret ?? '', problem }))
       },
@@ -85,7 +87,7 @@ export function createEnginePages({ issuer, clock }: { issuer: string; clock: ()
     const code = await provider.DeviceCode.findByUserCode(normalized, { ignoreExpiration: true })
     const client = code === undefined ? undefined : await provider.Client.find(code.clientId)
     if (code === undefined || client === undefined) {
-      wrongCodes.take(guesserOf(ctx.oidc.session))
+      wrongCodes.take(guesserOf(ctx.oidc.session, ctx))
       return send(ctx, deviceCodePage({ action, xsrf, problem: 'wrong' }))
     }
     const isUsed = code.error !== undefined || code.accountId !== undefined || code.inFlight === true
@@ -105,7 +107,7 @@ export function createEnginePages({ issuer, clock }: { issuer: string; clock: ()
         const given = ctx.method === 'POST' ? null : ctx.query.user_code
         if (given === undefined) return next()
         const session = await provider.Session.get(provider.createContext(ctx.req, ctx.res))
-        const guesser = guesserOf(session)
+        const guesser = guesserOf(session, ctx)
         if (!wrongCodes.take(guesser)) return refuseGuess(ctx)
         wrongCodes.giveBack(guesser)
         // Without a state, the session that the form was shown in is over.

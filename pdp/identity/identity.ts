@@ -11,11 +11,12 @@ import { createProofVerifier, type ProofVerifier } from '../token/dpop.ts'
 import type { Fetch } from '../token/remote-keys.ts'
 import { processReplayMemory, type ReplayMemory } from '../token/replay.ts'
 import { createAdmin } from './admin.ts'
-import { createAttempts, createGate } from './attempts.ts'
+import { createGates } from './attempts.ts'
 import { createBindings } from './bindings.ts'
 import { engineMetadata } from './clients.ts'
 import { createConsent } from './consent.ts'
 import { type Controls, controlsWithin } from './controls.ts'
+import { createDevices } from './devices.ts'
 import { type AppendEvents, type AppendLog, createEndings } from './endings.ts'
 import { createEngine } from './engine.ts'
 import { createEvents, type Events } from './events.ts'
@@ -24,19 +25,21 @@ import { createFacts, type EmbedEntitlements } from './facts.ts'
 import { createIntrospection, type Introspection } from './introspection.ts'
 import { KEYS_POLL_MS, keysVersion } from './key-rotation.ts'
 import { loadSigningKeys, type SigningKeys } from './keys.ts'
+import { createProvenSecrets } from './proven-secrets.ts'
 import { createResources } from './resources.ts'
 import { createHandler } from './routes.ts'
 import { deriveKey } from './sealing.ts'
 import { createSecondFactor } from './second-factor.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './secrets.ts'
+import { createSharedAttempts } from './shared-attempts.ts'
 import { createSignIn } from './sign-in.ts'
 import { createIsSignedIn } from './sign-ins.ts'
 import { createTokenEndpoints } from './token-endpoints.ts'
 import { createTokenHook, type HookFetch, type HookOutcome } from './token-hook.ts'
 
 const COLLECT_EVERY_MS = 60_000
-// A person who mistypes is not locked out for long; a guesser gets under 1,000 tries a day for an account.
-const ATTEMPTS = { triesMax: 10, windowMs: 900_000, keysMax: 100_000 }
+// A person who mistypes is not locked out for long.
+const ATTEMPTS_WINDOW_MS = 900_000
 // Each check takes 32 MiB and most of a core; the thread pool that does them also signs tokens.
 const SECRET_CHECKS = { runningMax: 2, waitingMax: 50 }
 const PROOFS_MAX = 500_000
@@ -99,7 +102,8 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const consent = createConsent({ ...deps, bindings })
   const hook = createTokenHook({ ...deps, onOutcome: deps.onHookOutcome ?? (() => undefined) })
   const external = createExternalIssuers(deps)
-  const secretGate = createGate(SECRET_CHECKS)
+  const gates = createGates(SECRET_CHECKS)
+  const provenSecrets = createProvenSecrets(deps)
   const decoys = { generated: hashGeneratedSecret(generateSecret()), chosen: await hashSecret(generateSecret()) }
   const publicJwks = (): readonly JWK[] => ring.current().keys.publicJwks
   const introspection = createIntrospection({ ...deps, publicJwks, resources, external: external.record })
@@ -117,13 +121,14 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       introspection,
       secondFactor,
       isSignedIn,
-      secretGate,
+      gates,
+      provenSecrets,
       decoys,
     })
     tokenEndpoints.install(provider)
     return provider
   })
-  const attempts = createAttempts({ ...ATTEMPTS, clock })
+  const attempts = createSharedAttempts({ sql, clock, windowMs: ATTEMPTS_WINDOW_MS })
   const replay = deps.replay ?? processReplayMemory({ clock, entriesMax: PROOFS_MAX })
   const verifyProof = createProofVerifier({ clock, replay })
   const events = createEvents(deps)
@@ -141,10 +146,11 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     isSignedIn,
     secondFactor,
     signIn: createSignIn({
-      ...{ directory, secondFactor, attempts, secretGate, clock, log },
+      ...{ directory, secondFactor, attempts, secretGate: gates.people, clock, log },
       decoyHash: decoys.chosen,
       sealingKey: deriveKey(deps.masterKey, 'sign-in'),
     }),
+    devices: createDevices({ issuer, key: deriveKey(deps.masterKey, 'device') }),
     formKey: deriveKey(deps.masterKey, 'form-signature'),
     verifyProof,
   })

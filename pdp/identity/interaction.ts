@@ -4,6 +4,7 @@ import { type Client, errors, type Interaction, type Provider } from 'oidc-provi
 import type { Log } from '../process/log.ts'
 import type { Directory } from '../store/directory.ts'
 import type { Choice, Consent } from './consent.ts'
+import type { Devices } from './devices.ts'
 import { isCrossSite, readForm } from './forms.ts'
 import { consentPage, errorPage, type Page } from './pages.ts'
 import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose } from './pages-sign-in.ts'
@@ -20,6 +21,7 @@ export type InteractionDeps = {
   readonly directory: Pick<Directory, 'user'>
   readonly consent: Consent
   readonly signIn: SignIn
+  readonly devices: Devices
   readonly log: Log
 }
 type Exchange = {
@@ -75,12 +77,14 @@ async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
 async function password(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
   const email = form.get('email') ?? ''
   const client = exchange.client.clientId
-  const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client })
+  const source = deps.devices.source(exchange.req)
+  const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client, source })
   if ('problem' in outcome) return showLogin(exchange, { email, problem: outcome.problem })
   if ('waiting' in outcome) {
     const sealed = deps.signIn.seal(outcome.waiting, exchange.interaction.uid)
     return showCode(exchange, { sealed, problem: null })
   }
+  deps.devices.remember(exchange.res, outcome.accountId)
   return finish(deps, exchange, { login: outcome })
 }
 
@@ -90,8 +94,10 @@ async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchPa
     sealed === null ? await steppingUp(deps, exchange) : deps.signIn.open(sealed, exchange.interaction.uid)
   if (waiting === null) return showLogin(exchange, { email: '', problem: null })
   const client = exchange.client.clientId
-  const outcome = await deps.signIn.code({ waiting, code: form.get('code') ?? '', client })
+  const source = deps.devices.source(exchange.req)
+  const outcome = await deps.signIn.code({ waiting, code: form.get('code') ?? '', client, source })
   if ('problem' in outcome) return showCode(exchange, { sealed, problem: outcome.problem })
+  deps.devices.remember(exchange.res, outcome.accountId)
   return finish(deps, exchange, { login: outcome })
 }
 

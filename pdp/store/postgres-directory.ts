@@ -30,7 +30,7 @@ export function postgresDirectory(sql: Sql): Directory {
 
 function userPart(
   sql: Sql,
-): Pick<Directory, 'user' | 'userByEmail' | 'putUser' | 'deleteUser' | 'users' | 'activeMemberships'> {
+): Pick<Directory, 'user' | 'userByEmail' | 'foldEmail' | 'putUser' | 'deleteUser' | 'users' | 'activeMemberships'> {
   return {
     async user(id) {
       const [row] = await sql.query<UserRow>(`select ${USER_COLUMNS} from user_account where user_id = $1`, [id])
@@ -42,6 +42,10 @@ function userPart(
         [email],
       )
       return row === undefined ? null : { ...toUser(row), passwordHash: row.password_hash }
+    },
+    async foldEmail(email) {
+      const [row] = await sql.query<{ folded: string }>('select lower($1) as folded', [email])
+      return row?.folded ?? email
     },
     putUser: (user, context, also) =>
       sql.transaction(async (tx) => {

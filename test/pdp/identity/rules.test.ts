@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BusyError, createAttempts, createGate } from '../../../pdp/identity/attempts.ts'
+import { BusyError, createAttempts, createGates } from '../../../pdp/identity/attempts.ts'
 import {
   accessTokenClaims,
   CLAIMS_BYTES_MAX,
@@ -124,15 +124,13 @@ describe('tries', () => {
     expect(attempts.take('a')).toBe(true)
   })
 
-  it('are counted per key, given back, and forgotten after a success', () => {
+  it('are counted per key, and given back', () => {
     const { attempts } = open()
     attempts.take('a')
     attempts.take('a')
     expect(attempts.take('b')).toBe(true)
     attempts.giveBack('a')
     expect([attempts.take('a'), attempts.take('a')]).toEqual([true, false])
-    attempts.forget('a')
-    expect(attempts.take('a')).toBe(true)
     expect(() => attempts.giveBack('unknown')).not.toThrow()
   })
 
@@ -156,9 +154,28 @@ describe('tries', () => {
   })
 })
 
+describe('gates', () => {
+  it('take turns: a line that is full keeps none of the others from its place', async () => {
+    const gates = createGates({ runningMax: 1, waitingMax: 50 })
+    const order: string[] = []
+    const work = (kind: keyof typeof gates) => gates[kind](async () => void order.push(kind))
+    const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
+    const first = gates.decoys(() => held)
+    const decoys = Array.from({ length: 50 }, () => work('decoys'))
+    await expect(work('decoys')).rejects.toBeInstanceOf(BusyError)
+    const others = [work('people'), work('clients'), work('people')]
+    letGo()
+    await Promise.all([first, ...decoys, ...others])
+    expect(order.length).toBe(53)
+    expect(order.indexOf('people')).toBeLessThan(4)
+    expect(order.indexOf('clients')).toBeLessThan(4)
+    expect(order.lastIndexOf('people')).toBeLessThan(7)
+  })
+})
+
 describe('the gate', () => {
   it('runs a bounded number at once, lets a bounded number wait, and refuses the rest', async () => {
-    const gate = createGate({ runningMax: 2, waitingMax: 1 })
+    const gate = createGates({ runningMax: 2, waitingMax: 1 }).people
     let running = 0
     let most = 0
     const releases: (() => void)[] = []
@@ -180,7 +197,7 @@ describe('the gate', () => {
   })
 
   it('frees its place when the work fails', async () => {
-    const gate = createGate({ runningMax: 1, waitingMax: 0 })
+    const gate = createGates({ runningMax: 1, waitingMax: 0 }).people
     await expect(gate(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
     await expect(gate(async () => 1)).resolves.toBe(1)
   })
@@ -211,6 +228,8 @@ describe("a client's metadata for the engine", () => {
       portcullis_app: null,
       portcullis_organization: null,
       portcullis_scope: 'openid own:scope',
+      portcullis_exchange_clients: [],
+      portcullis_exchange_resources: [],
     })
   })
 })

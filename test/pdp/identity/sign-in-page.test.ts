@@ -129,6 +129,52 @@ describe('a wrong sign-in', () => {
     world.time.offsetMs = 0
   })
 
+  it('elsewhere uses up no tries of the browser in which the person signed in before, which has ten too', async () => {
+    const own = browser
+    expect((await login(await start(), 'bob@x.example', PASSWORD)).status).toBe(303)
+    expect([...own.cookies().keys()].join()).toContain('portcullis_device')
+    browser = createBrowser(world.issuer)
+    const elsewhere = await start()
+    for (let i = 0; i < 10; i += 1) await login(elsewhere, 'bob@x.example', `wrong ${i}`)
+    expect((await login(elsewhere, 'bob@x.example', PASSWORD)).status).toBe(429)
+    browser = own
+    const path = await start({ prompt: 'login' })
+    for (let i = 0; i < 9; i += 1) expect((await login(path, 'bob@x.example', `wrong ${i}`)).status).toBe(400)
+    expect((await login(path, 'BOB@x.example', PASSWORD)).status).toBe(303)
+    const again = await start({ prompt: 'login' })
+    for (let i = 0; i < 10; i += 1) await login(again, 'bob@x.example', `wrong ${i}`)
+    expect((await login(again, 'bob@x.example', PASSWORD)).status).toBe(429)
+  })
+
+  it('makes the browser no known one for anybody else', async () => {
+    expect((await login(await start(), 'dan@x.example', PASSWORD)).status).toBe(303)
+    const path = await start({ prompt: 'login' })
+    for (let i = 0; i < 10; i += 1) await login(path, 'ann@x.example', `wrong ${i}`)
+    browser = createBrowser(world.issuer)
+    expect((await login(await start(), 'ann@x.example', PASSWORD)).status).toBe(429)
+  })
+
+  it('at an address that nobody has ends after as many tries, whatever its spelling', async () => {
+    const path = await start()
+    const spellings = ['nobody-2@x.example', 'NOBODY-2@x.example', 'Nobody-2@X.example']
+    for (let i = 0; i < 10; i += 1) {
+      expect((await login(path, spellings[i % spellings.length] ?? '', PASSWORD)).status).toBe(400)
+    }
+    for (const spelling of spellings) expect((await login(path, spelling, PASSWORD)).status).toBe(429)
+  })
+
+  it.each(['ann@x.example', 'nobody-3@x.example'])(
+    'of %s from everywhere at once ends for strangers',
+    async (email) => {
+      world.time.offsetMs = 2_000_000
+      const path = await start()
+      const tried = await Promise.all(Array.from({ length: 25 }, (_, i) => login(path, email, `wrong ${i}`)))
+      expect(tried.filter(({ status }) => status === 400)).toHaveLength(10)
+      expect(tried.filter(({ status }) => status === 429)).toHaveLength(15)
+      world.time.offsetMs = 0
+    },
+  )
+
   it('leaves no address and no password in the log', async () => {
     await login(await start(), 'eve@x.example', 'secret-attempt')
     await login(await start(), 'eve@x.example', PASSWORD)
