@@ -115,7 +115,7 @@ export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
     },
     forwarding: {
       upstream,
-      rules: createHeaderRules(file.stripHeaders),
+      rules: createHeaderRules({ strip: file.stripHeaders, pass: file.passHeaders }),
       pace: {
         idleMs: limits.bodyIdleMs,
         graceMs: limits.bodyGraceMs,

@@ -1,68 +1,5 @@
 /** Which header fields reach the upstream: ours, and the client's except those that upstreams take for somebody's word. */
-
-/** RFC 9110 section 7.6.1 and what belongs to one connection only; also what is rebuilt for the next one. */
-const CONNECTION_FIELDS = [
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-]
-const REBUILT_FIELDS = ['host', 'content-length', 'expect', 'via', 'x-request-id']
-const CREDENTIAL_FIELDS = ['authorization', 'dpop']
-
-/** Fields by which an upstream could be told who asks, from where, or for what, behind the back of the judged request. */
-const STRIPPED_FIELDS = [
-  'forwarded',
-  'proxy',
-  'cf-connecting-ip',
-  'cf-connecting-ipv6',
-  'client-ip',
-  'fastly-client-ip',
-  'remote-addr',
-  'remote-user',
-  'remote-groups',
-  'remote-email',
-  'remote-name',
-  'true-client-ip',
-  'x-auth',
-  'x-client-ip',
-  'x-cluster-client-ip',
-  'x-forwarded',
-  'x-host',
-  'x-method-override',
-  'x-proxyuser-ip',
-  'x-real-ip',
-  'x-webauth-user',
-]
-const STRIPPED_PREFIXES = [
-  'cf-access-',
-  'portcullis-',
-  'ssl-client-',
-  'x-amzn-oidc-',
-  'x-auth-',
-  'x-authenticated-',
-  'x-client-cert',
-  'x-envoy-',
-  'x-ext-authz-',
-  'x-forwarded-',
-  'x-goog-authenticated-user-',
-  'x-goog-iap-',
-  'x-http-method',
-  'x-middleware-',
-  'x-ms-client-principal',
-  'x-original-',
-  'x-pdp-',
-  'x-portcullis-',
-  'x-remote-',
-  'x-rewrite-',
-  'x-ssl-',
-]
+import { BELIEVED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './header-fields.ts'
 
 const PLAIN_NAME = /^[a-z0-9-]+$/
 /** Most requests have the same few names. What else somebody sends does not fill the memory. */
@@ -81,32 +18,58 @@ export function foldName(name: string): string {
 }
 
 export type HeaderRules = {
-  /** True when the client's field of this folded name does not reach the upstream. */
-  readonly strips: (folded: string) => boolean
+  /** True when the client's field of this name, as it was sent, reaches the upstream. */
+  readonly passes: (name: string) => boolean
+}
+/** Of the route file. */
+export type HeaderNames = {
+  /** Further names that do not pass; a prefix ends in `*`. */
+  readonly strip: readonly string[]
+  /** Names that pass although the rules would take them away. */
+  readonly pass: readonly string[]
 }
 
-/** `strip`: further names of the operator's. */
-export function createHeaderRules(strip: readonly string[]): HeaderRules {
-  const exact = new Set([
-    ...CONNECTION_FIELDS,
-    ...REBUILT_FIELDS,
-    ...CREDENTIAL_FIELDS,
-    ...STRIPPED_FIELDS,
-    ...strip.map(foldName),
-  ])
-  const judge = (folded: string): boolean =>
-    exact.has(folded) || STRIPPED_PREFIXES.some((prefix) => folded.startsWith(prefix))
+const NEVER = new Set([...CONNECTION_FIELDS, ...CREDENTIAL_FIELDS, ...OWN_FIELDS])
+
+/**
+ * A name of anything but letters, digits and `-` does not pass: CGI, WSGI and their heirs make one variable of several
+ * such names (gunicorn takes `SCRIPT_NAME` for the place where the application is mounted), and no standard field has one.
+ */
+export function createHeaderRules({ strip, pass }: HeaderNames): HeaderRules {
+  const listed = [...BELIEVED_FIELDS, ...strip.map(foldPattern)]
+  const exact = new Set(listed.filter((name) => !name.endsWith('*')))
+  const prefixes = listed.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1))
+  const passing = new Set(pass.map((name) => name.toLowerCase()))
+  const judge = (name: string): boolean => {
+    if (NEVER.has(name)) return false
+    if (passing.has(name)) return true
+    return PLAIN_NAME.test(name) && !exact.has(name) && !prefixes.some((prefix) => name.startsWith(prefix))
+  }
   const remembered = new Map<string, boolean>()
 
   return {
-    strips(folded) {
-      const known = remembered.get(folded)
+    passes(name) {
+      const known = remembered.get(name)
       if (known !== undefined) return known
-      const judged = judge(folded)
-      if (remembered.size < REMEMBERED_MAX && folded.length <= REMEMBERED_CHARS_MAX) remembered.set(folded, judged)
+      const judged = judge(name.toLowerCase())
+      if (remembered.size < REMEMBERED_MAX && name.length <= REMEMBERED_CHARS_MAX) remembered.set(name, judged)
       return judged
     },
   }
+}
+
+const foldPattern = (name: string): string => (name.endsWith('*') ? `${foldName(name.slice(0, -1))}*` : foldName(name))
+
+/** What is wrong with a name of `pass`, as a sentence that continues it; null: nothing. */
+export function passMistake(name: string, strip: readonly string[]): string | null {
+  const folded = foldName(name)
+  if (NEVER.has(folded)) return 'is written by the sidecar itself or belongs to one connection, so it cannot pass'
+  if (!createHeaderRules({ strip: strip.map(foldPattern), pass: [] }).passes(folded)) {
+    if (createHeaderRules({ strip: [], pass: [] }).passes(folded)) return 'is in strip_headers, too'
+    if (!PLAIN_NAME.test(name.toLowerCase()))
+      return `is ${folded} to many servers, which may not pass, so it cannot pass either`
+  }
+  return null
 }
 
 /** What the sidecar itself says to the upstream, about a judged request. Null: that field is not sent. */
@@ -139,8 +102,9 @@ export function upstreamFields(options: {
   const { raw, names, connectionListed, rules, forwardToken, own } = options
   const fields: string[] = []
   for (const [at, folded] of names.entries()) {
-    const passes = !rules.strips(folded) || (forwardToken && CREDENTIAL_FIELDS.includes(folded)) || folded === 'via'
-    if (passes && !connectionListed.has(folded)) fields.push(raw[2 * at] ?? '', raw[2 * at + 1] ?? '')
+    const name = raw[2 * at] ?? ''
+    const passes = rules.passes(name) || (forwardToken && CREDENTIAL_FIELDS.includes(folded)) || folded === 'via'
+    if (passes && !connectionListed.has(folded)) fields.push(name, raw[2 * at + 1] ?? '')
   }
   fields.push('host', own.host, 'via', `${own.version} portcullis`, 'x-request-id', own.requestId)
   const { forwarded } = own

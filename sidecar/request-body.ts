@@ -77,10 +77,5 @@ export function passingTrailers(raw: readonly string[], options: TrailerRules & 
 
 function passes(name: string, { request, rules }: TrailerRules): boolean {
   const folded = foldName(name)
-  return (
-    /^[a-z0-9-]+$/.test(name) &&
-    !rules.strips(folded) &&
-    !NEVER_IN_TRAILERS.test(folded) &&
-    !request.names.includes(folded)
-  )
+  return rules.passes(name) && !NEVER_IN_TRAILERS.test(folded) && !request.names.includes(folded)
 }

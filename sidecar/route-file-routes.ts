@@ -2,7 +2,7 @@
 import { isScalar, isSeq, type Node } from 'yaml'
 import { parseCheck } from './check-parser.ts'
 import type { Check } from './checks.ts'
-import { createHeaderRules, foldName } from './headers.ts'
+import { createHeaderRules, type HeaderNames, type HeaderRules } from './headers.ts'
 import { parameterNames, parsePattern } from './patterns.ts'
 import {
   type OptionDefaults,
@@ -16,11 +16,11 @@ import { parseAuthority } from './target.ts'
 import { parseSource, type Source } from './template.ts'
 import type { Entry, YamlReader } from './yaml-reader.ts'
 
-export type RouteDefaults = OptionDefaults & { readonly stripHeaders: readonly string[] }
+export type RouteDefaults = OptionDefaults & { readonly headers: HeaderNames }
 type Context = {
   readonly reader: YamlReader
   readonly parameters: readonly string[]
-  readonly strips: (folded: string) => boolean
+  readonly rules: HeaderRules
 }
 type RouteMembers = { readonly check: Node | null; readonly options: RouteOptions }
 
@@ -35,10 +35,10 @@ export function parseRoutes(reader: YamlReader, node: Node | null, defaults: Rou
   if (node === null) return []
   const entries = reader.entries(node, 'routes') ?? []
   if (entries.length > ROUTES_MAX) reader.mistake(node, `routes has more than ${ROUTES_MAX} entries`)
-  const { strips } = createHeaderRules(defaults.stripHeaders)
+  const rules = createHeaderRules(defaults.headers)
   const routes: { route: Route; node: Node | null }[] = []
   for (const entry of entries.slice(0, ROUTES_MAX)) {
-    const route = parseRoute(reader, entry, { ...defaults, strips })
+    const route = parseRoute(reader, entry, { ...defaults, rules })
     if (route !== null) routes.push({ route, node: entry.keyNode })
   }
   noteConflicts(reader, routes)
@@ -57,7 +57,7 @@ function noteConflicts(reader: YamlReader, routes: readonly { route: Route; node
 function parseRoute(
   reader: YamlReader,
   { key, keyNode, value }: Entry,
-  defaults: RouteDefaults & Pick<Context, 'strips'>,
+  defaults: RouteDefaults & Pick<Context, 'rules'>,
 ): Route | null {
   const match = KEY.exec(key)
   if (match === null) {
@@ -72,7 +72,7 @@ function parseRoute(
     reader.mistake(keyNode, `the path ${path} ${pattern}`)
     return null
   }
-  const context = { reader, parameters: parameterNames(pattern), strips: defaults.strips }
+  const context = { reader, parameters: parameterNames(pattern), rules: defaults.rules }
   const { check: checkNode, options } = routeMembers(reader, value, defaults)
   const isPublic = isPublicNode(reader.resolve(checkNode))
   const check = isPublic || isNothing(checkNode) ? null : parseCheckNode(context, checkNode, 0)
@@ -164,8 +164,8 @@ function parseEquals(context: Context, { keyNode, value }: Entry): Check | null 
 }
 
 /** A header that never reaches the upstream cannot be what a decision rests on. */
-function noteSource({ reader, strips }: Context, node: Node | null, source: string | Source): void {
-  if (typeof source === 'string' || source.from !== 'header' || !strips(foldName(source.name))) return
+function noteSource({ reader, rules }: Context, node: Node | null, source: string | Source): void {
+  if (typeof source === 'string' || source.from !== 'header' || rules.passes(source.name)) return
   reader.mistake(node, `header.${source.name} is removed from every request, so no check can use it`)
 }
 

@@ -1,6 +1,7 @@
 /** The route file: what it says as a typed value, or every mistake in it at once. */
 import type { Node } from 'yaml'
 import type { Network } from './addresses.ts'
+import { passMistake } from './headers.ts'
 import type { SidecarLimits } from './limits.ts'
 import { readLimits, readNetwork } from './route-file-limits.ts'
 import {
@@ -37,7 +38,9 @@ export type RouteFile = {
   readonly subjectsInLog: SubjectsInLog
   /** Lower case, without port. */
   readonly hosts: readonly string[]
+  /** A prefix ends in `*`. */
   readonly stripHeaders: readonly string[]
+  readonly passHeaders: readonly string[]
   readonly bodyBytesMax: number
   /** Those whose word about the client is believed. */
   readonly trustedProxies: readonly Network[]
@@ -63,6 +66,7 @@ const KEYS = {
   mode: 'optional',
   hosts: 'optional',
   strip_headers: 'optional',
+  pass_headers: 'optional',
   body_bytes_max: 'optional',
   trusted_proxies: 'optional',
   limits: 'optional',
@@ -94,14 +98,15 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const issuers = readIssuers(reader, members.issuers)
   const upstream = readUpstream(reader, members.upstream)
   const pdp = readPdp(reader, members.pdp)
-  const stripHeaders = reader.list(members.strip_headers, 'strip_headers', readHeaderName) ?? []
+  const stripHeaders = reader.list(members.strip_headers, 'strip_headers', readStripped) ?? []
+  const passHeaders = readPassed(reader, members.pass_headers, stripHeaders)
   const trustedProxies = reader.list(members.trusted_proxies, 'trusted_proxies', readNetwork) ?? []
   const limits = readLimits(reader, members.limits)
   const listed = reader.list(members.hosts, 'hosts', readHost)
   const forwardToken = members.forward_token !== null && reader.boolean(members.forward_token, 'forward_token') === true
   const routes = parseRoutes(reader, members.routes, {
     forwardToken,
-    stripHeaders,
+    headers: { strip: stripHeaders, pass: passHeaders },
     shadow: members.mode !== null && readMode(reader, members.mode),
     origins: originsOf(publicUrl ?? resource),
   })
@@ -128,7 +133,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const hosts = listed ?? [...new Set([resource, seenUrl].filter(isHttpUrl).map((url) => new URL(url).hostname))]
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls) }
   const logging = { proofNonces: readDpop(reader, members.dpop), subjectsInLog: readLog(reader, members.log) }
-  const operating = { ...logging, hosts, stripHeaders, bodyBytesMax, trustedProxies, limits }
+  const operating = { ...logging, hosts, stripHeaders, passHeaders, bodyBytesMax, trustedProxies, limits }
   return { ...peers, ...operating, resource, publicUrl: seenUrl, routes, tests }
 }
 
@@ -179,11 +184,23 @@ function readHost(reader: YamlReader, node: Node | null): string | null {
   return null
 }
 
-function readHeaderName(reader: YamlReader, node: Node | null): string | null {
+function readStripped(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'a header name')
-  if (text === null || /^[A-Za-z0-9_-]+$/.test(text)) return text
-  reader.mistake(node, `${JSON.stringify(text)} is not a header name`)
+  if (text === null || /^[A-Za-z0-9_-]+\*?$/.test(text)) return text
+  reader.mistake(node, `${JSON.stringify(text)} is not a header name, or a prefix such as x-acme-*`)
   return null
+}
+
+function readPassed(reader: YamlReader, node: Node | null, stripped: readonly string[]): readonly string[] {
+  const read = (_: YamlReader, item: Node | null): string | null => {
+    const text = reader.text(item, 'a header name')
+    if (text === null) return null
+    // RFC 9110 section 5.6.2: the characters of a token.
+    const mistake = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/.test(text) ? passMistake(text, stripped) : 'is not a header name'
+    if (mistake !== null) reader.mistake(item, `${JSON.stringify(text)} ${mistake}`)
+    return text
+  }
+  return reader.list(node, 'pass_headers', read) ?? []
 }
 
 function readDpop(reader: YamlReader, node: Node | null): boolean {

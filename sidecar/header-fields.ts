@@ -1,0 +1,250 @@
+/**
+ * Which header fields the client may not send on: those of one connection, those that the sidecar writes itself, and
+ * those that servers, frameworks, gateways and platforms take for the word of a proxy in front of them.
+ */
+
+/** RFC 9110 section 7.6.1 and what belongs to one connection only; also what is rebuilt for the next one. */
+export const CONNECTION_FIELDS = [
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+]
+export const CREDENTIAL_FIELDS = ['authorization', 'dpop']
+/** What the sidecar says itself: a client's field of such a name never passes, whatever the route file names. */
+export const OWN_FIELDS = [
+  'host',
+  'content-length',
+  'expect',
+  'via',
+  'x-request-id',
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-auth-subject',
+  'x-auth-subject-type',
+  'x-auth-client',
+  'x-auth-organization',
+  'x-auth-scope',
+]
+
+/**
+ * A name, or with `*` at its end a prefix, and who believes it. By these fields an upstream could be told who asks, from
+ * where, or for what, behind the back of the judged request. Not listed, for clients need them: cookies, `accept*`, `if-*`,
+ * `sec-*`, tracing (`traceparent`, `b3`, `x-b3-*`, `x-amzn-trace-id`), and keys that prove themselves (`x-api-key`).
+ */
+export const BELIEVED_FIELDS = [
+  // Ours, and what names an identity without a product's name.
+  'portcullis-*',
+  'x-portcullis-*',
+  'x-pdp-*',
+  'x-auth',
+  'x-auth-*', // oauth2-proxy (X-Auth-Request-*), CouchDB, Louketo, and our own
+  'x-authenticated-*', // Kong OAuth 2.0
+  'authenticated-*', // Kong OpenID Connect
+  'x-identity-*', // OpenStack keystonemiddleware
+  'x-roles', // OpenStack keystonemiddleware
+  'x-user', // Ory Oathkeeper header mutator, KrakenD
+  'x-user-email',
+  'x-user-groups',
+  'x-user-id',
+  'x-user-info',
+  'x-user-name',
+  'x-user-roles',
+  'x-userid',
+  'x-username',
+  'x-email', // single sign-on by header in many small applications
+  'x-groups',
+  // Forwarding and client addresses.
+  'forwarded*', // RFC 7239, and Forwarded-For and Forwarded-Proto
+  'x-forward*', // X-Forwarded-*, X-Forward-For
+  'x-original-*', // IIS URL Rewrite, ASP.NET Core, Symfony
+  'x-originating-*', // webmail
+  'x-override-url',
+  'x-rewrite-*', // IIS ISAPI_Rewrite, Symfony
+  'x-real-*', // nginx realip, Tornado
+  'x-host*',
+  'x-http-*', // method overrides (Rack, OData, JAX-RS), X-HTTP-Host-Override
+  'x-method-override', // Express method-override, Plack
+  'x-tunneled-method', // Catalyst
+  'x-client-ip', // mod_remoteip, Azure
+  'x-cluster-client-ip', // Rackspace, Zeus
+  'x-true-ip',
+  'x-proxyuser-ip', // Google services
+  'x-custom-ip-authorization',
+  'client-ip', // Rails, Azure Application Gateway
+  'true-client-ip', // Akamai, Cloudflare
+  'remote-*', // RFC 3875: REMOTE_USER, REMOTE_ADDR; Authelia Remote-User, Remote-Groups; Pekko Remote-Address
+  'x-remote-*', // Kubernetes X-Remote-User
+  'proxy',
+  'proxy-*', // httpoxy; Jetty Proxy-auth-cert; 403 bypass lists
+  'x-proxy-*', // OpenSearch proxy authentication
+  'x-proxied-*', // Jetty X-Proxied-Https
+  'http-*', // HTTP_CLIENT_IP and their like, sent with dashes
+  // RFC 3875 section 4.1: meta-variables of CGI, which gunicorn, FastCGI and mod_php read as fields, too.
+  'auth-type',
+  'gateway-interface',
+  'path-info',
+  'path-translated',
+  'query-string',
+  'request-method',
+  'request-uri',
+  'script-filename',
+  'script-name',
+  'server-name',
+  'server-port',
+  'server-protocol',
+  'document-root',
+  'redirect-*', // Apache: variables of an internal redirect
+  // Where an application is mounted, and over which scheme it was reached.
+  'x-script-name', // mod_wsgi, Flask and Django recipes
+  'x-traversal-path', // Plack
+  'x-request-base', // Mojolicious, Catalyst
+  'x-ingress-path', // Home Assistant
+  'x-scheme', // ingress-nginx, Tornado, mod_wsgi
+  'x-url-scheme', // Werkzeug, GitLab
+  'x-https', // mod_wsgi
+  'https', // PHP, CGI
+  'front-end-https', // Microsoft
+  'x-front-end-https',
+  'base-url',
+  'uri',
+  'url',
+  // Inner fields of servers and frameworks.
+  'x-accel-*', // nginx; Rack::Sendfile reads X-Accel-Mapping
+  'x-sendfile*', // Rack::Sendfile reads X-Sendfile-Type
+  'x-php-ob-level', // Symfony sub-requests
+  'surrogate-*', // Symfony, Edge Side Includes
+  'x-middleware-*', // Next.js
+  'x-invoke-*', // Next.js
+  'x-matched-path', // Next.js on Vercel
+  'x-now-*', // Next.js on Vercel
+  'x-vercel-*', // Vercel
+  'x-prerender-*', // Next.js
+  'x-next-*', // Next.js: revalidated tags
+  'next-resume', // Next.js
+  'x-nf-*', // Netlify
+  'raw-request-uri', // Pekko and Akka HTTP
+  'tls-session-info',
+  'timeout-access',
+  'ms-aspnetcore-*', // IIS to ASP.NET Core
+  'wl-proxy-*', // WebLogic
+  // Client certificates.
+  'client-cert*', // RFC 9440
+  'clientcert*',
+  'ssl*', // ingress-nginx ssl-client-*, Tomcat SSLValve, F5 SSLClientCert*
+  'x-ssl*', // HAProxy
+  'tls-client-*',
+  'x-tls-*',
+  'x-client-cert*', // Google load balancers
+  'x-clientcert*',
+  'x-client-dn',
+  'x-client-s-dn',
+  'x-client-i-dn',
+  'x-client-serial*',
+  'x-client-subject*',
+  'x-client-verif*',
+  'x-spiffe-*',
+  // Proxies of identity.
+  'x-webauth-*', // Grafana, Gitea
+  'x-pomerium-*',
+  'x-vouch-*',
+  'x-authentik-*',
+  'tailscale-*',
+  'teleport-*',
+  'gap-*', // oauth2-proxy
+  'oidc-*', // mod_auth_openidc
+  'mellon-*', // mod_auth_mellon
+  'shib-*', // Shibboleth
+  'eppn',
+  'persistent-id',
+  'targeted-id',
+  'ajp-*', // Shibboleth over AJP
+  'cas-*', // mod_auth_cas
+  'sm-*', // SiteMinder SM_USER
+  'iv-*', // IBM WebSEAL
+  'oam-*', // Oracle Access Manager
+  'osso-*',
+  'x-jwt-*', // WSO2 X-JWT-Assertion
+  'x-approuter-*', // SAP application router
+  'x-ext-authz-*', // Envoy
+  'impersonate-*', // Kubernetes
+  'es-security-*', // Elasticsearch run-as
+  'securitytenant', // OpenSearch
+  'x-trino-user', // believed without a password
+  'x-presto-user',
+  'x-scope-orgid', // Loki, Mimir, Tempo
+  'thanos-tenant',
+  // Gateways and meshes.
+  'x-consumer-*', // Kong, APISIX
+  'x-credential-*', // Kong, APISIX
+  'x-anonymous-consumer', // Kong
+  'x-userinfo', // Kong, APISIX
+  'x-id-token',
+  'x-access-token',
+  'x-refresh-token',
+  'x-kong-*',
+  'x-apisix-*',
+  'x-tyk-*',
+  'x-apigee-*',
+  'x-3scale-*',
+  'x-rh-*', // Red Hat X-RH-Identity
+  'x-agw-*', // Layer7, MuleSoft
+  'x-gravitee-*',
+  'x-krakend*',
+  'x-envoy-*',
+  'x-istio-*',
+  'l5d-*', // Linkerd
+  'dapr-*',
+  'knative-*',
+  'k-network-*',
+  'k-proxy-*',
+  // Platforms.
+  'x-amzn-oidc-*', // AWS load balancers
+  'x-amzn-mtls-*',
+  'x-amzn-tls-*',
+  'x-amzn-lambda-*', // AWS Lambda Web Adapter
+  'x-amzn-request-context',
+  'x-amzn-apigateway-*',
+  'x-amzn-lattice-*',
+  'x-amzn-source-*',
+  'x-apigateway-*', // Google and AWS API gateways
+  'x-endpoint-api-*', // Google Cloud Endpoints
+  'x-serverless-authorization', // Google Cloud Run
+  'x-goog-authenticated-user-*',
+  'x-goog-iap-*',
+  'x-google-*',
+  'x-appengine-*',
+  'x-cloudtasks-*',
+  'x-cloudscheduler*',
+  'x-ms-client-principal*', // Azure App Service
+  'x-ms-token-*',
+  'x-ms-forwarded-*', // AD FS
+  'x-ms-proxy',
+  'x-arr-*', // Azure and IIS Application Request Routing
+  'x-azure-*', // Azure Front Door
+  'x-fd-*',
+  'x-waws-*',
+  'x-appservice-*',
+  'disguised-host',
+  'x-site-deployment-id',
+  'was-default-hostname',
+  'cf-*', // Cloudflare: Cf-Access-*, CF-Connecting-IP, CF-IPCountry
+  'x-cf-*', // Cloud Foundry
+  'cloudfront-*',
+  'fastly-*',
+  'fly-*',
+  'akamai-*',
+  'x-akamai-*',
+  'incap-*',
+  'x-incap-*',
+  'x-sucuri-*',
+  'ali-cdn-*',
+]
