@@ -2,7 +2,9 @@
 import type { Check } from './checks.ts'
 import type { ClientRequest } from './client.ts'
 import { malformed, RequestError } from './errors.ts'
+import { keyParts, nestsAlike } from './folding.ts'
 import type { InboundRequest } from './inbound.ts'
+import type { Source } from './template.ts'
 
 /** Throws RequestError for another media type, coding or charset, for too many bytes, or when the client stops or goes away. */
 export async function readBody(
@@ -61,11 +63,11 @@ function checkMedia({ raw, names }: InboundRequest): void {
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** The text, or the digits of an exact integer, at a path of member names. Throws RequestError. */
-export function readMember(body: Buffer | null, path: readonly string[]): string {
+export function readMember(body: Buffer | null, { path, parts }: Extract<Source, { from: 'body' }>): string {
   const name = `body.${path.join('.')}`
   const text = parseText(body)
   let at = 0
-  for (const member of path) at = findMember(text, at, { member, name })
+  for (const [depth, member] of path.entries()) at = findMember(text, at, { member, parts: parts.slice(depth), name })
   const value = text.slice(at, endOfValue(text, at)).trim()
   if (value.startsWith('"')) return parseString(value)
   if (/^(?:0|-?[1-9]\d{0,14})$/.test(value)) return value
@@ -87,8 +89,16 @@ function parseString(json: string): string {
   return typeof value === 'string' ? value : ''
 }
 
+type Member = {
+  readonly member: string
+  /** Folded: the member's and those of what is looked for within it. */
+  readonly parts: readonly string[]
+  /** For messages. */
+  readonly name: string
+}
+
 /** Where the value of `member` starts in the object at `at`. The text is valid JSON, so marks are where they belong. */
-function findMember(text: string, at: number, { member, name }: { member: string; name: string }): number {
+function findMember(text: string, at: number, { member, parts, name }: Member): number {
   let place = skipSpace(text, at)
   if (text[place] !== '{') throw malformed(`${name} is missing`)
   const found: number[] = []
@@ -97,11 +107,8 @@ function findMember(text: string, at: number, { member, name }: { member: string
     const end = endOfString(text, place)
     const key = parseString(text.slice(place, end))
     const value = skipSpace(text, skipSpace(text, end) + 1)
-    // Several languages match keys without regard to case.
-    if (key.toLowerCase() === member.toLowerCase()) {
-      if (key !== member) throw malformed(`The body has a key that some readers take for ${name}`)
-      found.push(value)
-    }
+    if (key === member) found.push(value)
+    else if (isAlike(key, parts)) throw malformed(`The body has a key that some readers take for ${name}`)
     place = skipSpace(text, endOfValue(text, value))
     if (text[place] === ',') place = skipSpace(text, place + 1)
   }
@@ -109,6 +116,10 @@ function findMember(text: string, at: number, { member, name }: { member: string
   if (value === undefined || found.length > 1) throw malformed(`${name} must be there exactly once`)
   return value
 }
+
+/** Readers in C end a text at NUL, others at half of a surrogate pair. */
+const isAlike = (key: string, parts: readonly string[]): boolean =>
+  key.includes('\0') || !key.isWellFormed() || nestsAlike(keyParts(key), parts)
 
 function endOfValue(text: string, at: number): number {
   let place = skipSpace(text, at)

@@ -60,7 +60,7 @@ function addCommands(program: Command, io: Io): void {
     .action((flags: SidecarFlags) => runCommand(() => run(flags, io), io))
   program
     .command('check <file>')
-    .description('Say every mistake of a route file; exit 64 if there is one.')
+    .description('Say every mistake of a route file (exit 64 if there is one), and where routes come near each other.')
     .action((path: string) => runCommand(() => check(path, io), io))
   program
     .command('routes <file>')
@@ -129,6 +129,8 @@ async function run(flags: SidecarFlags, io: Io): Promise<void> {
 
 async function check(path: string, io: Io): Promise<void> {
   const { routes, tests } = loadRouteFile(path)
+  const { routeWarnings } = await import('./route-warnings.ts')
+  for (const warning of routeWarnings(routes)) io.stdout.write(`${path}: warning: ${warning}\n`)
   io.stdout.write(`${path}: no mistakes, ${routes.length} routes, ${tests.length} tests\n`)
 }
 

@@ -84,7 +84,7 @@ const TOKEN_PROBLEMS: { readonly [code in TokenErrorCode]: ProblemCode } = {
 }
 
 export function denialOf(err: unknown, known: Known): Denial {
-  if (err instanceof RequestError) return denied(err.code, known, { reason: err.message, detail: err.message })
+  if (err instanceof RequestError) return denied(err.code, known, { reason: err.reason, detail: err.message })
   if (err instanceof PdpUnavailable) return denied(err.code, known, { reason: err.message })
   if (!(err instanceof TokenError))
     return denied('internal', known, { reason: err instanceof Error ? (err.stack ?? err.message) : 'unknown' })

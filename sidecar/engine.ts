@@ -21,7 +21,7 @@ import { createPdpClient, type PdpClient } from './pdp-client.ts'
 import { describeResource, type ResourceMetadata } from './resource-metadata.ts'
 import type { RouteFile } from './route-file.ts'
 import type { IssuerEntry } from './route-file-peers.ts'
-import { createRouteTable } from './routes.ts'
+import { createRouteTable } from './route-table.ts'
 import type { Upstream } from './upstream.ts'
 
 export type LoadedConfig = {

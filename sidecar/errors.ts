@@ -5,9 +5,12 @@ import type { ProblemCode } from '../pdp/process/problems.ts'
 export class RequestError extends Error {
   override readonly name = 'RequestError'
   readonly code: ProblemCode
-  constructor(code: ProblemCode, message: string) {
+  /** For the log and whoever has the route file. */
+  readonly reason: string
+  constructor(code: ProblemCode, message: string, reason = message) {
     super(message)
     this.code = code
+    this.reason = reason
   }
 }
 

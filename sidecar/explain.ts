@@ -6,12 +6,13 @@ import { usesBody } from './body.ts'
 import { buildQuestions, describeQuestions } from './checks.ts'
 import { denialStatus } from './deny.ts'
 import { RequestError } from './errors.ts'
-import { foldName } from './headers.ts'
+import { foldName } from './folding.ts'
 import type { InboundRequest } from './inbound.ts'
 import { matchRequest } from './match.ts'
 import { parameterNames } from './patterns.ts'
 import type { RouteFile } from './route-file.ts'
-import { createRouteTable, type Match, type Route, type RouteTable } from './routes.ts'
+import { createRouteTable } from './route-table.ts'
+import type { Match, Route, RouteTable } from './routes.ts'
 import { parseAuthority, parseTarget } from './target.ts'
 import { requestValues } from './values.ts'
 
@@ -105,7 +106,7 @@ function unmatched(match: Exclude<Match, { kind: 'route' }>): RequestError {
 }
 
 function refusalOf(err: unknown): Explanation['refusal'] {
-  if (err instanceof RequestError) return { code: err.code, status: denialStatus(err.code), detail: err.message }
+  if (err instanceof RequestError) return { code: err.code, status: denialStatus(err.code), detail: err.reason }
   if (!(err instanceof TokenError)) throw err
   const code = err.code === 'token_missing' ? 'token_missing' : 'token_invalid'
   return { code, status: denialStatus(code), detail: err.message }

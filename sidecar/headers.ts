@@ -1,21 +1,6 @@
 /** Which header fields reach the upstream: ours, and the client's except those that upstreams take for somebody's word. */
+import { foldName, isPlainName, REMEMBERED_CHARS_MAX, REMEMBERED_MAX } from './folding.ts'
 import { BELIEVED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './header-fields.ts'
-
-const PLAIN_NAME = /^[a-z0-9-]+$/
-/** Most requests have the same few names. What else somebody sends does not fill the memory. */
-const REMEMBERED_MAX = 1_000
-const REMEMBERED_CHARS_MAX = 64
-const foldedNames = new Map<string, string>()
-
-/** CGI and WSGI turn `-` and `_`, old ones any mark, into the same letter: names that they confuse are one name here. */
-export function foldName(name: string): string {
-  const known = foldedNames.get(name)
-  if (known !== undefined) return known
-  const lower = name.toLowerCase()
-  const folded = PLAIN_NAME.test(lower) ? lower : lower.replace(/[^a-z0-9]/g, '-')
-  if (foldedNames.size < REMEMBERED_MAX && name.length <= REMEMBERED_CHARS_MAX) foldedNames.set(name, folded)
-  return folded
-}
 
 export type HeaderRules = {
   /** True when the client's field of this name, as it was sent, reaches the upstream. */
@@ -43,7 +28,7 @@ export function createHeaderRules({ strip, pass }: HeaderNames): HeaderRules {
   const judge = (name: string): boolean => {
     if (NEVER.has(name)) return false
     if (passing.has(name)) return true
-    return PLAIN_NAME.test(name) && !exact.has(name) && !prefixes.some((prefix) => name.startsWith(prefix))
+    return isPlainName(name) && !exact.has(name) && !prefixes.some((prefix) => name.startsWith(prefix))
   }
   const remembered = new Map<string, boolean>()
 
@@ -66,7 +51,7 @@ export function passMistake(name: string, strip: readonly string[]): string | nu
   if (NEVER.has(folded)) return 'is written by the sidecar itself or belongs to one connection, so it cannot pass'
   if (!createHeaderRules({ strip: strip.map(foldPattern), pass: [] }).passes(folded)) {
     if (createHeaderRules({ strip: [], pass: [] }).passes(folded)) return 'is in strip_headers, too'
-    if (!PLAIN_NAME.test(name.toLowerCase()))
+    if (!isPlainName(name.toLowerCase()))
       return `is ${folded} to many servers, which may not pass, so it cannot pass either`
   }
   return null

@@ -1,7 +1,8 @@
 /** Reads one request off the wire into what the pipeline judges: framing (RFC 9112 sections 6 and 7), host, target, fields. */
 import type { ClientRequest } from './client.ts'
 import { malformed, RequestError } from './errors.ts'
-import { foldName, splitList } from './headers.ts'
+import { foldName } from './folding.ts'
+import { splitList } from './headers.ts'
 import { type Authority, parseAuthority, parseTarget, type RequestTarget } from './target.ts'
 
 export type InboundRequest = {

@@ -1,4 +1,5 @@
 /** Path patterns of routes, and which of two is the more specific. */
+import { foldText } from './folding.ts'
 
 export type Segment =
   | { readonly kind: 'literal'; readonly text: string }
@@ -46,6 +47,12 @@ function parseSegment(text: string, { last }: { last: boolean }): Segment | stri
 export const parameterNames = ({ segments }: Pattern): string[] =>
   segments.flatMap((segment) => (segment.kind === 'parameter' ? [segment.name] : []))
 
+/** As a route file has it. */
+export const patternText = ({ segments, rest }: Pattern): string => {
+  const texts = segments.map((segment) => (segment.kind === 'literal' ? segment.text : `{${segment.name}}`))
+  return `/${[...texts, ...(rest ? ['**'] : [])].join('/')}`
+}
+
 /** True when every path of `a` is also one of `b`. */
 export function isWithin(a: Pattern, b: Pattern): boolean {
   for (let at = 0; ; at += 1) {
@@ -67,5 +74,19 @@ export function overlap(a: Pattern, b: Pattern): boolean {
     if (one.kind !== two.kind && (isLiteral(one, '') || isLiteral(two, ''))) return false
   }
 }
+
+/** Of the paths of `pattern` with their last slash taken away, or with one put on. */
+export function otherSlash({ segments, rest }: Pattern, put: boolean): Pattern {
+  const last = segments.at(-1)
+  const ends = last !== undefined && isLiteral(last, '')
+  if (put) return ends || rest ? { segments, rest } : { segments: [...segments, { kind: 'literal', text: '' }], rest }
+  return { segments: ends && !rest ? segments.slice(0, -1) : segments, rest: false }
+}
+
+/** As folded, so that patterns are compared as servers that fold compare their paths. */
+export const foldPattern = ({ segments, rest }: Pattern): Pattern => ({
+  segments: segments.map((one) => (one.kind === 'literal' ? { kind: 'literal', text: foldText(one.text) } : one)),
+  rest,
+})
 
 const isLiteral = (segment: Segment, text: string): boolean => segment.kind === 'literal' && segment.text === text

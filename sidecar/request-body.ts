@@ -2,7 +2,8 @@
 import { Readable } from 'node:stream'
 import type { ClientRequest } from './client.ts'
 import { RequestError } from './errors.ts'
-import { foldName, type HeaderRules, splitList } from './headers.ts'
+import { foldName } from './folding.ts'
+import { type HeaderRules, splitList } from './headers.ts'
 import type { InboundRequest } from './inbound.ts'
 import { Pace, type PaceLimits } from './pace.ts'
 

@@ -9,11 +9,16 @@ export type RequestTarget = {
   readonly query: string | null
   /** Each segment of the path, percent-decoded once. `/` has one empty segment. */
   readonly segments: readonly string[]
+  /**
+   * As `segments`, but a segment stays encoded that encodes a reserved character: by RFC 3986 section 2.2 it is another
+   * one than with the character itself, although many servers decode both.
+   */
+  readonly written: readonly string[]
   /** Host and port of the absolute form; null for the origin form. */
   readonly authority: string | null
   /** `%2f` is in the path; only a route that says so may get it. */
   readonly encodedSlash: boolean
-  /** `;` is in the path; only a route that says so may get it. */
+  /** `;` or `%3b` is in the path; only a route that says so may get it. */
   readonly semicolon: boolean
 }
 
@@ -44,33 +49,37 @@ function checkQuery(query: string): void {
   if (query.includes('%00')) throw malformed('The query has an encoded NUL')
 }
 
-function parsePath(path: string): Pick<RequestTarget, 'segments' | 'encodedSlash' | 'semicolon'> {
+function parsePath(path: string): Pick<RequestTarget, 'segments' | 'written' | 'encodedSlash' | 'semicolon'> {
   if (!PATH.test(path)) throw malformed('The path has a character that a path cannot have')
   if (path.includes('//')) throw malformed('The path has an empty segment')
-  const semicolon = path.includes(';')
+  let semicolon = path.includes(';')
   let encodedSlash = false
-  const segments = path.slice(1).split('/')
-  for (const [at, segment] of segments.entries()) {
-    if (isDots(segment, semicolon)) throw malformed('The path has a dot segment')
-    if (!segment.includes('%')) continue
+  const raw = path.slice(1).split('/')
+  const segments = raw.map((segment) => {
+    if (isDots(segment)) throw malformed('The path has a dot segment')
+    if (!segment.includes('%')) return segment
     const decoded = decodeSegment(segment)
     // Servers that trim names read `%20..` as `..`.
-    if (isDots(decoded.trim(), semicolon)) throw malformed('The path has a dot segment')
+    if (isDots(decoded.trim())) throw malformed('The path has a dot segment')
+    semicolon ||= decoded.includes(';')
     if (decoded.includes('/')) {
       encodedSlash = true
-      if (decoded.split('/').some((piece) => piece === '' || isDots(piece, semicolon)))
+      if (decoded.split('/').some((piece) => piece === '' || isDots(piece.trim())))
         throw malformed('The path has a dot segment or an empty one behind an encoded slash')
     }
-    segments[at] = decoded
-  }
-  return { segments, encodedSlash, semicolon }
+    return decoded
+  })
+  const written = path.includes('%')
+    ? raw.map((text, at) => (RESERVED.test(text) ? text : (segments[at] ?? '')))
+    : segments
+  return { segments, written, encodedSlash, semicolon }
 }
 
 /** Servers that know path parameters read `..;a=b` as `..`. */
-function isDots(segment: string, semicolon: boolean): boolean {
-  const name = semicolon ? segment.split(';', 1)[0] : segment
-  return name === '.' || name === '..'
-}
+const isDots = (segment: string): boolean => segment.startsWith('.') && /^\.{1,2}(?:[ \t]*;|$)/.test(segment)
+
+/** RFC 3986 section 3.3: what a segment may hold as it is, encoded. */
+const RESERVED = /%(?:21|24|26|27|28|29|2a|2b|2c|3a|3b|3d|40)/i
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const UNRESERVED = /[A-Za-z0-9\-._~]/

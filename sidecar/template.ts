@@ -1,14 +1,16 @@
 /** Texts with placeholders, such as `{org}/{id}`, and where the values of placeholders come from. */
+import { keyParts } from './folding.ts'
 
 export type Source =
   /** A parameter of the path, by position. */
   | { readonly from: 'path'; readonly name: string; readonly index: number }
-  | { readonly from: 'query'; readonly name: string }
+  /** `parts`: of the name, folded. */
+  | { readonly from: 'query'; readonly name: string; readonly parts: readonly string[] }
   /** `name` is folded. */
   | { readonly from: 'header'; readonly name: string }
   | { readonly from: 'claims'; readonly name: string }
-  /** Names of members from the outermost. */
-  | { readonly from: 'body'; readonly path: readonly string[] }
+  /** Names of members from the outermost; `parts`: folded. */
+  | { readonly from: 'body'; readonly path: readonly string[]; readonly parts: readonly string[] }
 /** Literal texts and sources in turn; never two sources side by side. */
 export type Template = readonly (string | Source)[]
 
@@ -29,11 +31,12 @@ export function parseSource(text: string, parameters: readonly string[]): Source
   if (from === 'header')
     return HEADER_NAME.test(name) ? { from, name: name.toLowerCase() } : `{${text}} names no header`
   if (!NAME.test(name)) return `{${text}} has no name after the dot`
-  if (from === 'query' || from === 'claims') return { from, name }
+  if (from === 'claims') return { from, name }
+  if (from === 'query') return { from, name, parts: keyParts(name) }
   if (from !== 'body') return `{${text}} must be a path parameter or start with query., header., claims. or body.`
   const path = name.split('.')
   if (path.length > BODY_DEPTH_MAX || path.includes('')) return `{${text}} is not a path of member names`
-  return { from, path }
+  return { from, path, parts: keyParts(name) }
 }
 
 /** The template, or what is wrong with it. */

@@ -1,8 +1,9 @@
-/** Takes from a request the values that its route's checks name; each must be there exactly once (DESIGN 6.2 rule 5). */
+/** Takes from a request the values that its route's checks name; each must be there exactly once (see folding.ts for what counts as it). */
 import type { AccessClaims } from '../pdp/token/claims.ts'
 import { readMember } from './body.ts'
 import type { CheckValues } from './checks.ts'
 import { malformed } from './errors.ts'
+import { keyParts, readsAlike } from './folding.ts'
 import type { InboundRequest } from './inbound.ts'
 import type { Source, Template } from './template.ts'
 
@@ -24,13 +25,13 @@ export function requestValues({ request, parameters, claims, body }: ValueOption
       case 'path':
         return parameters[source.index] ?? null
       case 'query':
-        return readQuery(request.target.query, source.name)
+        return readQuery(request.target.query, source)
       case 'header':
         return readHeader(request, source.name)
       case 'claims':
         return claimText(claims.all[source.name])
       case 'body':
-        return readMember(body, source.path)
+        return readMember(body, source)
     }
   }
 
@@ -81,15 +82,23 @@ function readHeader({ raw, names, connectionListed }: InboundRequest, name: stri
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+/** Readers stop counting somewhere, qs and PHP at 1,000 pairs: what they leave out must not be what was judged. */
+const PAIRS_MAX = 500
+
 /** `;` separates pairs for some servers, `+` is a space for most: neither may be in what a check depends on. */
-function readQuery(query: string | null, name: string): string {
+function readQuery(query: string | null, { name, parts }: Extract<Source, { from: 'query' }>): string {
   if (query?.includes(';')) throw malformed('The query has a semicolon')
+  const pairs = query?.split('&') ?? []
+  if (pairs.length > PAIRS_MAX) throw malformed(`The query has more than ${PAIRS_MAX} keys`)
   const values: string[] = []
-  for (const pair of query?.split('&') ?? []) {
+  for (const pair of pairs) {
     const equals = pair.indexOf('=')
     const key = decodeQuery(equals < 0 ? pair : pair.slice(0, equals))
-    if (queryAlias(key) !== queryAlias(name)) continue
-    if (key !== name) throw malformed(`The query has a key that some servers read as ${name}`)
+    if (key !== name) {
+      if (readsAlike(keyParts(decodeAgain(key)), parts))
+        throw malformed(`The query has a key that some servers read as ${name}`)
+      continue
+    }
     const value = equals < 0 ? '' : pair.slice(equals + 1)
     if (value.includes('+')) throw malformed(`The value of query.${name} has a plus sign`)
     values.push(decodeQuery(value))
@@ -98,6 +107,14 @@ function readQuery(query: string | null, name: string): string {
   if (value === undefined || values.length > 1) throw malformed(`The query must have ${name} exactly once`)
   return value
 }
+
+const TRIPLET = /%([0-9A-Fa-f]{2})/g
+
+/** As a server behind a server would; twice is enough for what a query may hold by accident. */
+const decodeAgain = (key: string): string =>
+  key.includes('%') ? decodeOnce(decodeOnce(key)).replaceAll('\0', ' ') : key
+const decodeOnce = (key: string): string =>
+  key.replace(TRIPLET, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 
 /** Triplets are well formed: target.ts saw to that. */
 function decodeQuery(text: string): string {
@@ -108,14 +125,4 @@ function decodeQuery(text: string): string {
   } catch {
     throw malformed('The query is not UTF-8')
   }
-}
-
-/** What `org`, `ORG`, `org[]`, `org[x]` and ` org` have in common: parsers of several languages make one key of them. */
-const queryAlias = (key: string): string => {
-  const bracket = key.indexOf('[', 1)
-  const stem = bracket < 0 ? key : key.slice(0, bracket)
-  return stem
-    .replace(/^[\s+]+|[\s+\0]+$/g, '')
-    .replace(/[\s+.[]/g, '_')
-    .toLowerCase()
 }

@@ -50,6 +50,15 @@ describe('check', () => {
     })
   })
 
+  test('warns of a route that servers could run for another one', () => {
+    const near = write('near.yaml', routeFile('GET /{page}: public\nGET /admin/: scope admin'))
+    const { status, stdout } = cli(['check', near])
+    expect([status, stdout.split('\n')[0]]).toEqual([
+      0,
+      expect.stringContaining(`${near}: warning: GET /admin falls to`),
+    ])
+  })
+
   test('says every mistake with its place, and ends with 64', () => {
     const { status, stderr } = cli(['check', bad])
     expect([status, stderr.trim().split('\n')]).toEqual([

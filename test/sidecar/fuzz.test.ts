@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { fuzz, gateOf, WITH_REST, WITHOUT_REST } from './fuzz/differential.ts'
+import { fuzz, gateOf, WITH_REST, WITH_SLASHES, WITHOUT_REST } from './fuzz/differential.ts'
 import { openHttp2Gate } from './fuzz/over-http2.ts'
 import { pick, seeded } from './fuzz/targets.ts'
 import { type Harness, startHarness } from './support/harness.ts'
@@ -10,6 +10,7 @@ describe('differential fuzz (short; npm run fuzz is the long one)', () => {
   test.each([
     ['with', WITH_REST],
     ['without', WITHOUT_REST],
+    ['with slashes at the end and', WITH_SLASHES],
   ])('finds no handler that ran for another route, %s **', async (_name, paths) => {
     const { bypasses, sent } = await fuzz({ paths, gate: gateOf(paths), count: 2_000, seed: 11 })
     expect(bypasses).toEqual([])

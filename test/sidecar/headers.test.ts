@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { createHeaderRules, downstreamFields, firstValue, foldName } from '../../sidecar/headers.ts'
+import { foldName } from '../../sidecar/folding.ts'
+import { createHeaderRules, downstreamFields, firstValue } from '../../sidecar/headers.ts'
 import { parseRouteFile } from '../../sidecar/route-file.ts'
 import { routeFile } from './support/harness.ts'
 

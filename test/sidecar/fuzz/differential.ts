@@ -6,7 +6,8 @@ import { Pool } from 'undici'
 import { type ClientRequest, imaginedRequest } from '../../../sidecar/client.ts'
 import { readInbound } from '../../../sidecar/inbound.ts'
 import { matchRequest } from '../../../sidecar/match.ts'
-import { createRouteTable, type RouteTable } from '../../../sidecar/routes.ts'
+import { createRouteTable } from '../../../sidecar/route-table.ts'
+import type { RouteTable } from '../../../sidecar/routes.ts'
 import { loadFile, routeFile } from '../support/harness.ts'
 import { type Framework, HANDLER, startFrameworks } from './frameworks.ts'
 import { type Random, randomTarget, seeded } from './targets.ts'
@@ -34,10 +35,27 @@ export const WITHOUT_REST = [
   '/orgs/{org}/invoices/{id}',
   '/public/{name}',
 ]
+/** Slashes at the end, as some frameworks want them, beside paths that nearly have them. */
+export const WITH_SLASHES = [
+  '/',
+  '/admin/',
+  '/files/read@me',
+  '/files/secret/',
+  '/files/{name}',
+  '/invoices/{id}/',
+  '/mnt/**',
+  '/orgs/{org}/invoices/{id}/',
+  '/public/assets/**',
+  '/{page}',
+]
 export const WITH_REST = [...WITHOUT_REST.slice(1), '/public/assets/**', '/files/**', '/admin/**']
 
+/** Each with a check of its own: what is judged alike may be confused. */
+export const routesOf = (paths: readonly string[]): string =>
+  paths.map((path, at) => `GET ${path}: scope own${at}`).join('\n')
+
 export function tableOf(paths: readonly string[]): RouteTable {
-  const routes = paths.map((path) => `GET ${path}: public`).join('\n')
+  const routes = routesOf(paths)
   return createRouteTable(
     loadFile(routeFile(routes).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1')).routes,
   )
@@ -52,8 +70,8 @@ export function gateOf(
   return (target) => {
     try {
       const request = readInbound(message(target))
-      const segments = change(request.target.segments)
-      const match = matchRequest(table, { ...request, target: { ...request.target, segments } })
+      const [segments, written] = [change(request.target.segments), change(request.target.written)]
+      const match = matchRequest(table, { ...request, target: { ...request.target, segments, written } })
       if (match.kind !== 'route') return null
       return { path: match.route.id.replace(/^GET /, ''), forwarded: request.target.raw }
     } catch {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { getRequestListener } from '@hono/node-server'
 import KoaRouter from '@koa/router'
-import express from 'express'
+import express, { type RequestHandler } from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
 import Koa from 'koa'
@@ -38,6 +38,7 @@ const closeServer = (server: Server): Promise<void> =>
 export async function startFrameworks(paths: readonly string[]): Promise<readonly Framework[]> {
   const started = [
     startExpress('express', paths, {}),
+    startExpress('express, mounted', paths, {}, 'use'),
     startExpress('express, strict', paths, { 'case sensitive routing': true, 'strict routing': true }),
     startFastify('fastify', paths, {}),
     startFastify('fastify, lax', paths, {
@@ -58,11 +59,16 @@ function startExpress(
   name: string,
   paths: readonly string[],
   settings: { [name: string]: boolean },
+  by: 'get' | 'use' = 'get',
 ): Promise<Framework> {
   const app = express()
   for (const [key, value] of Object.entries(settings)) app.set(key, value)
-  for (const path of paths)
-    app.get(colons(path).replace('**', '{*rest}'), (_req, res) => void res.set(HANDLER, path).end())
+  for (const path of paths) {
+    const handle: RequestHandler = (_req, res) => void res.set(HANDLER, path).end()
+    // What is mounted at /mnt has /mnt itself, and all below it.
+    if (by === 'use' && path.endsWith('/**')) app.use(colons(path).replace('/**', '') || '/', handle)
+    else app.get(colons(path).replace('**', '{*rest}'), handle)
+  }
   app.use((_req, res) => void res.set(HANDLER, NONE).end())
   return listen(name, app)
 }

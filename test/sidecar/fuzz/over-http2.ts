@@ -1,11 +1,14 @@
 /** The sidecar's part of the fuzz as a whole sidecar that is asked over HTTP/2, so that frames and library count, too. */
 import { startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
+import { tuples } from '../support/pdp.ts'
 import { fieldOf } from '../support/upstream.ts'
-import type { Gate } from './differential.ts'
+import { type Gate, routesOf } from './differential.ts'
 
 export async function openHttp2Gate(paths: readonly string[]): Promise<{ gate: Gate; close(): Promise<void> }> {
-  const h = await startHarness({ routes: paths.map((path) => `GET ${path}: public`).join('\n') })
+  const h = await startHarness({ routes: routesOf(paths), script: tuples([]) })
+  const exp = Math.floor(Date.now() / 1_000) + 3_600
+  const token = await h.issuer.token({ exp, scope: paths.map((_, at) => `own${at}`).join(' ') })
   const session = openSession(h.port)
   const routes = new Map<string, string>()
   let asked = 0
@@ -27,7 +30,9 @@ export async function openHttp2Gate(paths: readonly string[]): Promise<{ gate: G
       if (target.includes('\0')) return null
       asked += 1
       const id = `fuzz-${asked}`
-      await ask(session, 'GET /', { headers: { ':path': target, 'x-request-id': id } })
+      await ask(session, 'GET /', {
+        headers: { ':path': target, 'x-request-id': id, authorization: `Bearer ${token}` },
+      })
       const reached = h.upstream.reached.find((one) => fieldOf(one, 'x-request-id') === id)
       if (reached === undefined) return null
       h.upstream.reached.splice(h.upstream.reached.indexOf(reached), 1)

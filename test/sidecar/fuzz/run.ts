@@ -1,5 +1,5 @@
 /** `npm run fuzz [-- TARGETS [SEED]]`: looks for bypasses with many targets, and checks that planted laxity is found. */
-import { fuzz, gateOf, WITH_REST, WITHOUT_REST } from './differential.ts'
+import { fuzz, gateOf, WITH_REST, WITH_SLASHES, WITHOUT_REST } from './differential.ts'
 import { hasNginx } from './frameworks.ts'
 import { openHttp2Gate } from './over-http2.ts'
 
@@ -9,8 +9,12 @@ if (!hasNginx()) console.log('nginx is not installed (Debian: nginx-light), so i
 /** A whole sidecar is slower than its parser and its table. */
 const OVER_HTTP2_PART = 20
 let found = 0
-for (const [name, paths] of Object.entries({ 'with **': WITH_REST, 'without **': WITHOUT_REST })) {
-  const { targets, forwarded, sent, bypasses } = await fuzz({ paths, gate: gateOf(paths), count: count / 2, seed })
+for (const [name, paths] of Object.entries({
+  'with **': WITH_REST,
+  'without **': WITHOUT_REST,
+  'with slashes': WITH_SLASHES,
+})) {
+  const { targets, forwarded, sent, bypasses } = await fuzz({ paths, gate: gateOf(paths), count: count / 3, seed })
   for (const bypass of bypasses.slice(0, 20)) console.log(`bypass: ${bypass}`)
   found += bypasses.length
   console.log(`routes ${name}: ${targets} targets, ${forwarded} forwarded, ${sent} sent, ${bypasses.length} bypasses`)
