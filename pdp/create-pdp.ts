@@ -1,4 +1,5 @@
 /** The policy decision point over a store: evaluates questions at one moment, and says at which. */
+import { withModels } from './aside.ts'
 import { type Answer, type Asked, answerCheck } from './decide/check.ts'
 import { NO_MODEL } from './decide/model.ts'
 import { createModelCompiler, type ModelCompiler } from './decide/models.ts'
@@ -64,7 +65,8 @@ export function createPdp(options: PdpOptions): Pdp {
       const check = { relation, resource }
       assertCheck(organization, subject, check)
       const asked = { organization, subject: subjectName(subject), app }
-      if (moments.look !== undefined) return isAllowed(moments.look(), compile, { asked, check }) === true
+      const { look } = moments
+      if (look !== undefined) return withModels(() => isAllowed(look(), compile, { asked, check }) === true)
       return (await moments.ask({ organization, evaluate: (view) => isAllowed(view, compile, { asked, check }) })).value
     },
     async entitlement(organization, key) {
@@ -83,8 +85,8 @@ export function createPdp(options: PdpOptions): Pdp {
       const { value } = await parts.moments.ask({ organization, evaluate: (view) => lineage(view, organization) })
       return value.length === 0 ? null : value
     },
-    listResources: (request) => listPage(parts, { app, ...request, kind: 'resources' }),
-    listSubjects: (request) => listPage(parts, { app, ...request, kind: 'subjects' }),
+    listResources: (request) => withModels(() => listPage(parts, { app, ...request, kind: 'resources' })),
+    listSubjects: (request) => withModels(() => listPage(parts, { app, ...request, kind: 'subjects' })),
     async close() {
       shared.close()
       await store.close()
@@ -97,7 +99,7 @@ function judged(moments: Moments): Moments {
   return {
     ...(moments.look === undefined ? {} : { look: moments.look }),
     ask(question) {
-      if (isId(question.organization)) return moments.ask(question)
+      if (isId(question.organization)) return withModels(() => moments.ask(question))
       const mistakes = [{ place: '/organization', message: `${quote(question.organization)} is not an id` }]
       return Promise.reject(new PdpError('request_invalid', '/organization is not an id', { mistakes }))
     },

@@ -3,9 +3,7 @@ import openfga from '@openfga/syntax-transformer'
 import { type Mistake, PdpError } from '../errors.ts'
 import { MEMBERSHIP_RELATIONS } from './membership.ts'
 import type { Direct, Expression, Model } from './model.ts'
-
-/** Characters of one model at most. */
-export const MODEL_CHARACTERS_MAX = 256 * 1024
+import { circlesOf } from './model-circles.ts'
 
 /** What every model may refer to without declaring it. A model that declares one of these types replaces our declaration. */
 const BUILT_IN: Readonly<Record<string, string>> = {
@@ -41,8 +39,6 @@ export type ModelDocument = {
  * @throws PdpError `request_invalid` with every mistake; its place is `line:column`.
  */
 export function compileModel(text: string, options: { readonly builtIn?: boolean } = {}): Model {
-  if (text.length > MODEL_CHARACTERS_MAX)
-    throw refusal([{ place: '1:1', message: `more than ${MODEL_CHARACTERS_MAX} characters` }])
   const declared = parsed(() => openfga.transformer.transformDSLToJSONObject(text) as unknown as ModelDocument)
   const ours = options.builtIn === false ? [] : Object.entries(BUILT_IN)
   const missing = ours.filter(([type]) => !declared.type_definitions.some((d) => d.type === type))
@@ -164,8 +160,9 @@ function refuseNegativeCycles(model: Model): void {
   for (const [type, relations] of model) {
     for (const [relation, expression] of relations) edges.set(`${type}#${relation}`, edgesOf(type, expression, false))
   }
+  const circles = circlesOf(new Map([...edges].map(([from, out]) => [from, out.map(({ to }) => to)])))
   for (const [from, out] of edges) {
-    const back = out.find((edge) => edge.negative && reaches(edges, edge.to, from))
+    const back = out.find((edge) => edge.negative && circles.get(edge.to) === circles.get(from))
     if (back === undefined) continue
     throw refusal([
       { place: '1:1', message: `relation ${from} depends on itself through "but not" (by way of ${back.to})` },
@@ -186,16 +183,4 @@ function edgesOf(type: string, expression: Expression, negative: boolean): reado
     default:
       return expression.parts.flatMap((part) => edgesOf(type, part, negative))
   }
-}
-
-function reaches(edges: ReadonlyMap<string, readonly Edge[]>, from: string, target: string): boolean {
-  const seen = new Set<string>()
-  const todo = [from]
-  for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
-    if (at === target) return true
-    if (seen.has(at)) continue
-    seen.add(at)
-    for (const { to } of edges.get(at) ?? []) todo.push(to)
-  }
-  return false
 }

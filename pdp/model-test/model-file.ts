@@ -2,6 +2,7 @@
 import { dirname, join } from 'node:path'
 import openfga from '@openfga/syntax-transformer'
 import type { Model } from '../decide/model.ts'
+import { boundMistakes } from '../decide/model-bounds.ts'
 import { compileDocument, compileModel, type ModelDocument, parsed } from '../decide/model-language.ts'
 import { type Mistake, PdpError } from '../errors.ts'
 import type { Mistakes } from './located.ts'
@@ -25,6 +26,7 @@ export async function readModel(
     return null
   }
   try {
+    requireBounds(text)
     return source.kind === 'inline'
       ? compileModel(text, { builtIn: false })
       : await compileFile(source.file, text, read)
@@ -43,6 +45,12 @@ function dynamicCondition(text: string): readonly Mistake[] | null {
   if (name === '') return null
   const place = `${line + 1}:${(lines[line]?.indexOf(name) ?? 0) + 1}`
   return [{ place, message: `the model uses condition "${name}"; conditions are not supported yet` }]
+}
+
+/** As for a manifest. Throws PdpError `request_invalid`. */
+function requireBounds(text: string): void {
+  const mistakes = boundMistakes(text)
+  if (mistakes.length > 0) throw new PdpError('request_invalid', 'the model is too large', { mistakes })
 }
 
 async function compileFile(file: string, text: string, read: ReadText): Promise<Model> {
@@ -65,6 +73,7 @@ async function compileModules(file: string, text: string, read: ReadText): Promi
   for (const { value: name, line } of contents.value) {
     const found = await read(join(dirname(file), name)).catch(() => null)
     if (found === null) throw unreadable(name, line.start + 1)
+    requireBounds(found)
     modules.push({ name, contents: found })
   }
   return compileDocument(

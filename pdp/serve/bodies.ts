@@ -1,11 +1,11 @@
 /** How request bodies are read: which media types a route takes, and for how long it waits for them. */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { parseDocument } from 'yaml'
-import type { Mistake } from '../errors.ts'
+import { parseAside } from '../aside.ts'
 import { sendRefusal } from './http-refusals.ts'
 import { parseJson, parseUtf8 } from './json.ts'
 import { Refusal } from './status.ts'
+import { parseYaml } from './yaml.ts'
 
 /** `json` alone unless the route says so; `lines` reach the handler as a stream. */
 export type BodyKind = 'json' | 'yaml' | 'lines'
@@ -19,7 +19,8 @@ const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml']
 const LINES_TYPES = ['application/x-ndjson', 'text/plain']
 /** Until a caller that still sends has had time to read why nobody listens. */
 const LINGER_MS = 1_000
-const YAML_ALIASES_MAX = 100
+/** Parsed within some milliseconds, whatever it says. */
+const YAML_CHARACTERS_LIGHT = 4_096
 const JSON_DEFAULT: readonly BodyKind[] = ['json']
 export const BODY_TYPES = { json: ['application/json'], yaml: YAML_TYPES, lines: LINES_TYPES } as const
 
@@ -28,7 +29,7 @@ export function addBodyParsers(app: FastifyInstance): void {
   app.removeContentTypeParser(['text/plain', 'application/json'])
   const parsers = [
     [BODY_TYPES.json, parseJson],
-    [BODY_TYPES.yaml, parseYaml],
+    [BODY_TYPES.yaml, parseYamlBody],
   ] as const
   for (const [types, parse] of parsers) {
     app.addContentTypeParser([...types], { parseAs: 'buffer' }, async (_request: unknown, bytes: Buffer) => {
@@ -48,22 +49,9 @@ export function addBodyParsers(app: FastifyInstance): void {
   })
 }
 
-/** Throws Refusal with every mistake as line:column. */
-function parseYaml(text: string): unknown {
-  const document = parseDocument(text, { uniqueKeys: true, prettyErrors: true })
-  const mistakes: Mistake[] = [...document.errors, ...document.warnings].map((err) => {
-    const [start] = err.linePos ?? []
-    // The message repeats the place and shows the text around it.
-    const message = err.message.split('\n', 1)[0]?.replace(/ at line \d+, column \d+:?$/, '') ?? 'is not valid'
-    return { place: `${start?.line ?? 1}:${start?.col ?? 1}`, message }
-  })
-  if (mistakes.length > 0) throw new Refusal('request_invalid', 'the body is not YAML', { mistakes })
-  try {
-    return document.toJS({ maxAliasCount: YAML_ALIASES_MAX })
-  } catch (cause) {
-    throw new Refusal('request_invalid', 'the body is not YAML: it repeats itself too often', { cause })
-  }
-}
+/** A short text here, and a long one in a thread of its own. Throws PdpError with every mistake as line:column. */
+const parseYamlBody = (text: string): unknown =>
+  text.length <= YAML_CHARACTERS_LIGHT ? parseYaml(text) : parseAside(text)
 
 /** A body that is not a stream of lines was sent as something that the route does not take. */
 export function isStream(body: unknown): body is Readable {

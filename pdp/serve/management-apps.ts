@@ -1,7 +1,9 @@
 /** App manifests: the audiences, permissions, roles and the relation model that an application declares. */
 import type { FastifyInstance } from 'fastify'
+import { withModels } from '../aside.ts'
+import { knownModel } from '../decide/known-models.ts'
 import { type Model, NO_MODEL } from '../decide/model.ts'
-import { compileModel, MODEL_CHARACTERS_MAX } from '../decide/model-language.ts'
+import { boundMistakes, MODEL_CHARACTERS_MAX } from '../decide/model-bounds.ts'
 import { formatTuple } from '../decide/names.ts'
 import { type Mistake, PdpError } from '../errors.ts'
 import { ENVIRONMENT, type Manifest, type StoredManifest } from '../store/contracts.ts'
@@ -99,7 +101,12 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
         const { app: named = params.app, audiences = [], permissions = {}, roles = {}, model = null } = body
         const manifest: Manifest = { app: params.app, audiences, permissions, roles, model }
         const mistakes = named === params.app ? [] : [{ place: '/app', message: 'is not the app of the path' }]
-        return { manifest, compiled: parseManifest(manifest, mistakes) }
+        const { manifests } = await readDeclared(deps.store)
+        return withModels(() => {
+          // Those of the other apps are looked at as well, in the transaction, which is no place to wait for them.
+          for (const { model: other } of manifests) if (other !== null) knownModel(other)
+          return { manifest, compiled: parseManifest(manifest, mistakes) }
+        })
       },
       state: ({ at, params }) => at.store.manifest(params.app),
       async handle({ at, manager, params, query, context }, { manifest, compiled }) {
@@ -169,16 +176,23 @@ function withManifest({ manifests, roles }: Declared, manifest: Manifest): Decla
 /** The compiled model. Throws Refusal `request_invalid` with every mistake, `found` ones included. */
 function parseManifest(manifest: Manifest, found: readonly Mistake[]): Model {
   const mistakes = [...found, ...partMistakes(manifest), ...roleMistakes(manifest)]
-  let model = NO_MODEL
-  try {
-    if (manifest.model !== null) model = compileModel(manifest.model)
-  } catch (err) {
-    if (!(err instanceof PdpError)) throw err
-    for (const { place, message } of err.mistakes)
-      mistakes.push({ place: '/model', message: `line ${place.replace(':', ', column ')}: ${message}` })
-  }
+  const { model, mistakes: ofModel } = parseModel(manifest.model)
+  for (const { place, message } of ofModel)
+    mistakes.push({ place: '/model', message: `line ${place.replace(':', ', column ')}: ${message}` })
   if (mistakes.length > 0) throw new Refusal('request_invalid', 'nothing was written', { mistakes })
   return model
+}
+
+/** Throws ModelPending. */
+function parseModel(text: string | null): { model: Model; mistakes: readonly Mistake[] } {
+  const beyond = text === null ? [] : boundMistakes(text)
+  if (text === null || beyond.length > 0) return { model: NO_MODEL, mistakes: beyond }
+  try {
+    return { model: knownModel(text), mistakes: [] }
+  } catch (err) {
+    if (!(err instanceof PdpError)) throw err
+    return { model: NO_MODEL, mistakes: err.mistakes }
+  }
 }
 
 function partMistakes(manifest: Manifest): readonly Mistake[] {
@@ -221,7 +235,7 @@ async function requireHarmless(
   const mistakes: Mistake[] = []
   const before = current?.model ?? null
   if (before !== manifest.model) {
-    const models = { current: before === null ? NO_MODEL : compileModel(before), wanted: compiled }
+    const models = { current: before === null ? NO_MODEL : knownModel(before), wanted: compiled }
     for (const { tuplesCount, example, ...shape } of await orphansOf(deps.store, models)) {
       const what = `${shape.type}#${shape.relation}@${shape.subject}`
       const place = `${formatTuple(example.tuple)} of organization ${example.organization}`
@@ -245,7 +259,7 @@ function requireUnclaimed({ manifests }: Declared, manifest: Manifest, compiled:
       if (other.audiences.includes(audience))
         mistakes.push({ place: pointer('', 'audiences', i), message: `belongs to app ${other.app}` })
     }
-    const types = other.model === null ? NO_MODEL : compileModel(other.model)
+    const types = other.model === null ? NO_MODEL : knownModel(other.model)
     for (const [type, relations] of compiled) {
       if (relations.size > 0 && types.has(type) && types.get(type)?.size !== 0)
         mistakes.push({ place: '/model', message: `declares type ${type}, which belongs to app ${other.app}` })

@@ -1,6 +1,7 @@
 /** One management call: its scope, its organization bounds, its schemas and its work, in one value. */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { withModels } from '../aside.ts'
 import type { LogId, WriteContext } from '../store/contracts.ts'
 import { authenticateManager, type Manager, requireUnbound, requireWithin } from './authenticate.ts'
 import { BODY_TYPES, type BodyKind } from './bodies.ts'
@@ -176,10 +177,13 @@ async function answer<S extends Shape>(
   // Its own check of who asks is for the caller's sake: what is slow is not done for who may not ask.
   const prepared = route.prepare === undefined ? undefined : await route.prepare(callAt(deps, await calls.judge(deps)))
   const locks = { logs: route.locks(params), lengthy: route.lengthy === true }
-  return deps.atomically(locks, async (reach) => {
-    const at = { ...deps, ...reach }
-    return conditional(route, request, callAt(at, await calls.judge(at)), prepared)
-  })
+  // A model that was declared meanwhile is not waited for within the transaction, which is undone and begun anew.
+  return withModels(() =>
+    deps.atomically(locks, async (reach) => {
+      const at = { ...deps, ...reach }
+      return conditional(route, request, callAt(at, await calls.judge(at)), prepared)
+    }),
+  )
 }
 
 /** RFC 9110 section 13.2: conditions are evaluated once the request would otherwise be done. */

@@ -1,4 +1,5 @@
 /** Tuples without a meaning: those that a new model would leave behind, and those that nobody should write. */
+import { withModels } from '../aside.ts'
 import { type Model, mergeModels } from '../decide/model.ts'
 import { createModelCompiler } from '../decide/models.ts'
 import { shapeMistake, shapeOf } from '../decide/restrictions.ts'
@@ -24,7 +25,8 @@ export type ReadRestriction = (store: Pick<Store, 'rows'>) => Promise<Restrictio
 export function createRestrictions(): ReadRestriction {
   const compile = createModelCompiler()
   return async (store) => {
-    const model = compile((await readDeclared(store)).manifests)
+    const { manifests } = await readDeclared(store)
+    const model = await withModels(() => compile(manifests))
     return (tuple) => shapeMistake(model, shapeOf(tuple))
   }
 }

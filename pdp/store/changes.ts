@@ -1,7 +1,9 @@
 /** Which changes a log accepts, and what is wrong with those it does not: one rule book for every store. */
+
+import { knownModel } from '../decide/known-models.ts'
 import { MEMBERSHIP_RELATIONS } from '../decide/membership.ts'
 import { SUBJECT_TYPES } from '../decide/model.ts'
-import { compileModel } from '../decide/model-language.ts'
+import { boundMistakes } from '../decide/model-bounds.ts'
 import { formatTuple, isEntitlementKey, isId, isPermissionKey, quote, tupleMistake, typeOf } from '../decide/names.ts'
 import { type Mistake, PdpError } from '../errors.ts'
 import {
@@ -29,7 +31,7 @@ const ORGANIZATION_KINDS: ReadonlySet<Change['kind']> = new Set([
 
 /**
  * Refuses a write as a whole, with every mistake and its place (`/0`, `/1`, …: the change's index).
- * @throws PdpError `request_invalid`.
+ * @throws PdpError `request_invalid`, and ModelPending.
  */
 export function assertChanges(log: LogId, changes: readonly Change[]): void {
   const mistakes: Mistake[] = []
@@ -88,8 +90,10 @@ function changeMistake(log: LogId, change: Change): string | null {
 }
 
 function modelMistake(text: string): string | null {
+  const [beyond] = boundMistakes(text)
+  if (beyond !== undefined) return `${beyond.place} ${beyond.message}`
   try {
-    compileModel(text)
+    knownModel(text)
     return null
   } catch (error) {
     if (error instanceof PdpError) return error.message
@@ -99,7 +103,7 @@ function modelMistake(text: string): string | null {
 
 /** What a manifest claims for its app alone: its audiences, and the resource types that its model says something about. */
 export function claimsOf(manifest: Manifest): readonly { readonly kind: 'audience' | 'type'; readonly name: string }[] {
-  const model = manifest.model === null ? [] : [...compileModel(manifest.model)]
+  const model = manifest.model === null ? [] : [...knownModel(manifest.model)]
   const types = model.flatMap(([name, relations]) => (relations.size === 0 && SUBJECT_TYPES.has(name) ? [] : [name]))
   return [
     ...manifest.audiences.map((name) => ({ kind: 'audience', name }) as const),

@@ -1,4 +1,5 @@
 /** The Store in memory: for embedding and for tests. It forgets everything when the process ends. */
+import { withModels } from '../aside.ts'
 import { lineage } from '../decide/roles.ts'
 import { assertChanges } from './changes.ts'
 import {
@@ -103,7 +104,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
       }
     },
     async write(log, changes, { context, preconditions = [] }) {
-      assertChanges(log, changes)
+      await withModels(() => assertChanges(log, changes))
       while (snapshotsOpen > 0) await new Promise<void>((resolve) => waiting.push(resolve))
       const written = applyToMemory(state, {
         log,

@@ -1,4 +1,5 @@
 /** The Store on PostgreSQL: what the engine reads and writes. */
+import { withModels } from '../aside.ts'
 import { assertChanges } from './changes.ts'
 import type {
   Change,
@@ -64,7 +65,8 @@ export function storeOver(database: Database, close: () => Promise<void>): Store
     rows: (logs, keys) => readRows(database, standings, { logs, keys }),
     snapshot: (use) =>
       database.within('begin isolation level repeatable read read only', (connection) => use(snapshotOver(connection))),
-    write: (log, changes, options) => turns.take(log, () => write(database, { log, changes, ...options })),
+    write: (log, changes, options) =>
+      turns.take(log, () => withModels(() => write(database, { log, changes, ...options }))),
     tuples: (organization, filter, page) => readTuples(database, { organization, filter, page }),
     entitlements: (organization, keys) => readEntitlements(database, organization, keys),
     async manifest(app) {

@@ -1,0 +1,49 @@
+/** Models by their text: compiled here where that costs little, and otherwise in a thread of their own, before they are needed. */
+import { PdpError } from '../errors.ts'
+import type { Model } from './model.ts'
+import { isLight } from './model-bounds.ts'
+import { compileModel } from './model-language.ts'
+
+/** Texts that are kept at most. */
+const KEPT_MAX = 1_000
+
+/** Thrown where a model is needed that is still to be compiled: whoever can wait compiles it and tries again. */
+export class ModelPending extends Error {
+  override readonly name = 'ModelPending'
+  readonly text: string
+  constructor(text: string) {
+    super('a model is still to be compiled')
+    this.text = text
+  }
+}
+
+type Kept = { readonly model: Model } | { readonly error: PdpError }
+/** What a text compiles to never changes, so that one memory serves the whole process. */
+const kept = new Map<string, Kept>()
+
+/** Throws PdpError `request_invalid` as compileModel does, and ModelPending. */
+export function knownModel(text: string): Model {
+  let found = kept.get(text)
+  if (found === undefined) {
+    if (!isLight(text)) throw new ModelPending(text)
+    found = attempt(() => compileModel(text))
+    keepModel(text, found)
+  }
+  if ('error' in found) throw found.error
+  return found.model
+}
+
+export function keepModel(text: string, compiled: Kept): void {
+  const [oldest] = kept.keys()
+  if (kept.size >= KEPT_MAX && oldest !== undefined) kept.delete(oldest)
+  kept.set(text, compiled)
+}
+
+function attempt(compile: () => Model): Kept {
+  try {
+    return { model: compile() }
+  } catch (error) {
+    if (error instanceof PdpError) return { error }
+    throw error
+  }
+}
