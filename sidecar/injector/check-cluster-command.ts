@@ -22,6 +22,7 @@ const KINDS = [
   'deployments.apps',
   'networkpolicies.networking.k8s.io',
   'mutatingwebhookconfigurations.admissionregistration.k8s.io',
+  'validatingadmissionpolicies.admissionregistration.k8s.io',
   'validatingadmissionpolicybindings.admissionregistration.k8s.io',
 ]
 const OUTPUT_BYTES_MAX = 512 * 1024 * 1024

@@ -1,50 +1,43 @@
 /** What of a cluster leads past a gate: Services, Pods, network policies, and gaps in the guard itself. */
 import { LABEL_INJECT } from './annotations.ts'
+import { checkGuard } from './check-guard.ts'
 import { checkPolicies } from './check-policies.ts'
 import { checkServices } from './check-services.ts'
+import { findInjectors } from './find-injectors.ts'
+import { hasGateName } from './gate-form.ts'
 import { MODES, type Mode } from './injection.ts'
-import { flagAt, isObject, type JsonObject, listAt, objectAt, textAt, textsAt } from './json.ts'
-import { type Container, parsePod } from './pod.ts'
-import {
-  type Finding,
-  type FindingCode,
-  finding,
-  isGate,
-  type Named,
-  ofKind,
-  readWatched,
-  type WatchedPod,
-} from './watched.ts'
-
-/** Label of the chart's objects, see charts/portcullis/templates. */
-const PART = 'portcullis.dev/part'
+import { flagAt, type JsonObject, objectAt, textAt, textsAt } from './json.ts'
+import { type Finding, finding, type Named, ofKind, readWatched, type WatchedPod } from './watched.ts'
 
 /** `objects` as `kubectl get -o json` lists them. Throws ShapeError. */
 export function checkCluster(objects: readonly JsonObject[]): readonly Finding[] {
-  const namespaces = ofKind(objects, 'Namespace').map((object) => ({ object, said: saidMode(object) }))
-  const modes = new Map(
-    namespaces.flatMap(({ object, said }) => {
-      const mode = MODES.find((known) => known === said)
-      return mode === undefined ? [] : [[object.name, mode] as const]
-    }),
-  )
+  const namespaces = ofKind(objects, 'Namespace').map((object) => ({ object, ...readLabels(object) }))
+  const guarded = namespaces.flatMap(({ object: { name }, labels, said }) => {
+    const mode = MODES.find((known) => known === said)
+    // The API server sets this label itself.
+    const all = new Map([...labels, ['kubernetes.io/metadata.name', name]])
+    return mode === undefined ? [] : [{ name, mode, labels: all }]
+  })
   const pods = ofKind(objects, 'Pod').flatMap((pod) => {
-    const mode = modes.get(pod.namespace)
+    const mode = guarded.find(({ name }) => name === pod.namespace)?.mode
     return mode === undefined ? [] : [readWatched(pod, mode)]
   })
   return [
-    ...checkGuard(objects),
+    ...checkGuard(objects, guarded),
     ...namespaces.flatMap(({ object, said }) => checkSaid(object, said)),
     ...pods.flatMap(checkUngated),
-    ...pods.filter(({ gated }) => gated).flatMap(checkHostPorts),
+    ...pods.flatMap(checkForged),
+    ...pods.filter(({ gates }) => gates.length > 0).flatMap(checkHostPorts),
     ...checkPolicies(objects, pods),
     ...checkServices(objects, pods),
     ...checkImages(objects, pods),
   ]
 }
 
-const saidMode = ({ raw }: Named): string | null =>
-  textsAt(objectAt(raw.metadata, 'metadata').labels, 'labels').get(LABEL_INJECT) ?? null
+function readLabels({ raw }: Named): { readonly labels: ReadonlyMap<string, string>; readonly said: string | null } {
+  const labels = textsAt(objectAt(raw.metadata, 'metadata').labels, 'labels')
+  return { labels, said: labels.get(LABEL_INJECT) ?? null }
+}
 
 function checkSaid(namespace: Named, said: string | null): readonly Finding[] {
   const known: readonly (Mode | 'disabled' | null)[] = [...MODES, 'disabled', null]
@@ -54,14 +47,14 @@ function checkSaid(namespace: Named, said: string | null): readonly Finding[] {
 }
 
 function checkUngated(pod: WatchedPod): readonly Finding[] {
-  if (pod.gated || pod.mode !== 'required') return []
-  const ports = pod.containers.flatMap((container) => container.ports)
+  if (pod.gates.length > 0 || pod.mode !== 'required') return []
+  const ports = pod.apps.flatMap((container) => container.ports)
   const serves = ports.length > 0 || flagAt(objectAt(pod.raw.spec, 'spec').hostNetwork, 'spec.hostNetwork')
   return serves ? [finding('pod_ungated', pod, 'Pod', 'serves without a gate where one is required')] : []
 }
 
 function checkHostPorts(pod: WatchedPod): readonly Finding[] {
-  return pod.containers
+  return [...pod.gates, ...pod.apps]
     .flatMap((container) => container.ports.map((port) => ({ container, port })))
     .filter(({ port }) => port.hostPort !== null)
     .map(({ container, port }) => {
@@ -70,66 +63,21 @@ function checkHostPorts(pod: WatchedPod): readonly Finding[] {
     })
 }
 
-function checkGuard(objects: readonly JsonObject[]): readonly Finding[] {
-  const webhooks = ofKind(objects, 'MutatingWebhookConfiguration').filter(isPart('injector'))
-  const bindings = ofKind(objects, 'ValidatingAdmissionPolicyBinding').filter(isPart('backstop'))
-  const nothing = (code: FindingCode, kind: string, message: string): Finding => ({
-    code,
-    namespace: null,
-    object: kind,
-    message,
+function checkForged(pod: WatchedPod): readonly Finding[] {
+  return pod.apps.filter(hasGateName).map(({ name }) => {
+    const message = `container ${name} has a gate's name and is not one as this version makes it; restart its workload`
+    return finding('gate_forged', pod, 'Pod', message)
   })
-  return [
-    ...(webhooks.length > 0
-      ? []
-      : [nothing('webhook_missing', 'MutatingWebhookConfiguration', 'no injector: new Pods get no gate')]),
-    ...webhooks
-      .filter(({ raw }) =>
-        listAt(raw.webhooks, 'webhooks').some((hook) => isObject(hook) && hook.failurePolicy !== 'Fail'),
-      )
-      .map((webhook) => finding('webhook_open', webhook, 'MutatingWebhookConfiguration', 'failurePolicy is not Fail')),
-    ...(bindings.some(({ name }) => name.endsWith('-pods'))
-      ? []
-      : [
-          nothing(
-            'backstop_missing',
-            'ValidatingAdmissionPolicyBinding',
-            'nothing refuses bare Pods while the injector is down',
-          ),
-        ]),
-    ...bindings
-      .filter(({ name, raw }) => !name.endsWith('-services') && !denies(raw))
-      .map((binding) => finding('backstop_open', binding, 'ValidatingAdmissionPolicyBinding', 'does not deny')),
-  ]
 }
-
-const denies = (binding: JsonObject): boolean =>
-  listAt(objectAt(binding.spec, 'spec').validationActions, 'spec.validationActions').includes('Deny')
-
-const isPart =
-  (part: string) =>
-  ({ raw }: Named): boolean =>
-    textsAt(objectAt(raw.metadata, 'metadata').labels, 'labels').get(PART) === part
 
 /** After an upgrade, the Pods that were not restarted yet. Injector and gate are one program, so one image. */
 function checkImages(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
-  const injectors = ofKind(objects, 'Deployment').filter(isPart('injector'))
-  const images = new Set(
-    injectors.flatMap(({ raw }) =>
-      imagesOf(objectAt(objectAt(raw.spec, 'spec').template, 'spec.template'), () => true),
-    ),
-  )
+  const images = new Set(findInjectors(objects).flatMap((injector) => injector.images))
   if (images.size === 0) return []
   return pods
-    .filter(({ raw }) => imagesOf(raw, isGate).some((image) => !images.has(image)))
+    .filter(({ gates }) => gates.some(({ raw }) => !images.has(textAt(raw.image, 'image') ?? '')))
     .map((pod) => {
       const message = `its gate is not ${[...images].join(' or ')}, as the injector's; restart its workload`
       return finding('gate_mixed', pod, 'Pod', message)
     })
-}
-
-function imagesOf(pod: JsonObject, which: (container: Container) => boolean): readonly string[] {
-  return parsePod(pod)
-    .containers.filter(which)
-    .map(({ raw }) => textAt(raw.image, 'image') ?? '')
 }

@@ -92,9 +92,12 @@ describe('a Service', () => {
   test.each([
     ['a number', 'by-number', 8080],
     ["the app's own name", 'by-hidden-name', 'app-http'],
+    ['a gate that its Pods do not have', 'by-other-gate', 15_081],
   ])('that targets %s is warned of and listed (K8S-002)', async (_what, name, target) => {
     const said = expect.stringContaining('use the name of the gated port')
-    expect(await service(name, target)).toMatchObject({ status: 201, warnings: [said] })
+    // Admission does not know which Pods a Service selects.
+    const warnings = target === 15_081 ? [] : [said]
+    expect(await service(name, target)).toMatchObject({ status: 201, warnings })
     expect(check('--namespace', 'invoices').stdout).toContain(`service_bypass  invoices/Service/${name}`)
     await cluster.kube.must('DELETE', `/api/v1/namespaces/invoices/services/${name}`)
   })
@@ -123,13 +126,73 @@ test('endpoints written by hand to the port of an app are listed', async () => {
   const status = { podIP: '10.0.0.7', podIPs: [{ ip: '10.0.0.7' }] }
   await cluster.kube.must('PATCH', `${pod}/status`, [{ op: 'replace', path: '/status', value: status }])
   await cluster.kube.must('POST', SLICES, {
-    metadata: { name: 'by-hand' },
+    metadata: {
+      name: 'by-hand',
+      labels: { 'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io' },
+    },
     addressType: 'IPv4',
     endpoints: [{ addresses: ['10.0.0.7'] }],
     ports: [{ port: 8080 }],
   })
   expect(check('--namespace', 'invoices').stdout).toContain('service_bypass  invoices/EndpointSlice/by-hand')
   await cluster.kube.must('DELETE', `${SLICES}/by-hand`)
+})
+
+describe('a guard with a hole is listed, and not once it is mended:', () => {
+  const ADMISSION = '/apis/admissionregistration.k8s.io/v1'
+  const names = ['pods', 'changes', 'bindings', 'namespaces'] as const
+  /** What is stored, as it is sent to make it again. */
+  async function saved(path: string): Promise<JsonObject> {
+    const { metadata, ...rest } = await cluster.kube.must('GET', path)
+    const { name, labels, annotations } = objectAt(metadata, 'metadata')
+    return {
+      ...rest,
+      status: null,
+      metadata: { name: name ?? '', labels: labels ?? {}, annotations: annotations ?? {} },
+    }
+  }
+
+  test.each([
+    ...names.map(
+      (name) => ['a policy deleted, its binding left', `validatingadmissionpolicies/portcullis-${name}`] as const,
+    ),
+    ...names.map((name) => ['a binding deleted', `validatingadmissionpolicybindings/portcullis-${name}`] as const),
+  ])('%s: %s', async (_what, path) => {
+    const object = await saved(`${ADMISSION}/${path}`)
+    await cluster.kube.must('DELETE', `${ADMISSION}/${path}`)
+    expect(check().stdout).toContain('backstop_missing')
+    await cluster.kube.must('POST', `${ADMISSION}/${path.split('/')[0]}`, object)
+    expect(check().stdout).not.toMatch(/backstop|webhook/)
+  })
+
+  test.each([
+    [
+      'of one namespace',
+      '/webhooks/0/namespaceSelector/matchExpressions/1/values/-',
+      'invoices',
+      'webhook_open  invoices/',
+    ],
+    ['of its operations', '/webhooks/0/rules/0/operations/0', 'UPDATE', 'webhook_open  Mutating'],
+    ['of Pods', '/webhooks/1/objectSelector', { matchLabels: { gated: 'yes' } }, 'webhook_open  Mutating'],
+  ])('a webhook narrowed by the selector %s', async (_what, path, value, said) => {
+    const webhook = `${ADMISSION}/mutatingwebhookconfigurations/zz-portcullis-injector`
+    const object = await saved(webhook)
+    const op = path.endsWith('-') ? 'add' : 'replace'
+    await cluster.kube.must('PATCH', webhook, [{ op, path, value }])
+    expect(check().stdout).toContain(said)
+    await cluster.kube.must('DELETE', webhook)
+    await cluster.kube.must('POST', `${ADMISSION}/mutatingwebhookconfigurations`, object)
+    expect(check().stdout).not.toMatch(/backstop|webhook/)
+  })
+
+  test('a policy whose rule admits everything', async () => {
+    const path = `${ADMISSION}/validatingadmissionpolicies/portcullis-pods`
+    const object = await saved(path)
+    await cluster.kube.must('PATCH', path, [{ op: 'replace', path: '/spec/validations/2/expression', value: 'true' }])
+    expect(check().stdout).toContain('backstop_open  ValidatingAdmissionPolicy/portcullis-pods')
+    await cluster.kube.must('DELETE', path)
+    await cluster.kube.must('POST', `${ADMISSION}/validatingadmissionpolicies`, object)
+  })
 })
 
 describe('from inside a Pod, or through the API server', () => {

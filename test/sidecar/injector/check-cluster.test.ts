@@ -4,14 +4,14 @@ import { inject } from '../../../sidecar/injector/inject.ts'
 import { type JsonObject, objectAt } from '../../../sidecar/injector/json.ts'
 import { applyPatch } from '../../../sidecar/injector/patch.ts'
 import type { FindingCode } from '../../../sidecar/injector/watched.ts'
-import { CONFIG, podWith } from './pods.ts'
+import { GUARD } from './guard.ts'
+import { ASKING, CONFIG, podWith } from './pods.ts'
 
 const named = (kind: string, name: string, rest: JsonObject = {}, metadata: JsonObject = {}): JsonObject => ({
   kind,
   metadata: { name, namespace: 'invoices', ...metadata },
   ...rest,
 })
-const part = (name: string): JsonObject => ({ namespace: null, labels: { 'portcullis.dev/part': name } })
 const namespace = (mode: string): JsonObject =>
   named('Namespace', 'invoices', {}, { namespace: null, labels: { 'portcullis.dev/inject': mode } })
 
@@ -29,16 +29,6 @@ const GATES_ONLY = policy('gates', {
   podSelector: { matchLabels: { 'portcullis.dev/injected': '1' } },
   ingress: [{ ports: [{ port: 15_080, endPort: 15_080 }] }],
 })
-const GUARD: readonly JsonObject[] = [
-  named('MutatingWebhookConfiguration', 'injector', { webhooks: [{ failurePolicy: 'Fail' }] }, part('injector')),
-  named('ValidatingAdmissionPolicyBinding', 'p-pods', { spec: { validationActions: ['Deny'] } }, part('backstop')),
-  named(
-    'Deployment',
-    'injector',
-    { spec: { template: { spec: { containers: [{ name: 'i', image: CONFIG.image }] } } } },
-    part('injector'),
-  ),
-]
 const CLOSED = [...GUARD, namespace('enabled'), gatedPod(), GATES_ONLY]
 const codes = (...objects: readonly JsonObject[]): readonly FindingCode[] =>
   checkCluster(objects).map(({ code }) => code)
@@ -52,12 +42,15 @@ describe('a Service', () => {
     ['with a number for a target', { port: 80, targetPort: 8080 }],
     ['without a target, so its own number', { port: 8080 }],
     ["with the name of the app's own port", { port: 80, targetPort: 'app-http' }],
+    ['with the number of a gate that the Pod does not have', { port: 80, targetPort: 15_081 }],
+    ['with the number of the probes of such a gate', { port: 80, targetPort: 15_091 }],
   ])('%s leads past the gate', (_what, port) => {
     expect(codes(...CLOSED, service('s', port))).toEqual(['service_bypass'])
   })
 
   test.each([
     ["with the gate's number", service('s', { port: 80, targetPort: 15_080 })],
+    ["with the number of the gate's probes", service('s', { port: 80, targetPort: 15_090 })],
     ['that selects other Pods', service('s', { port: 80, targetPort: 8080 }, { app: 'other' })],
     ['without a selector', service('s', { port: 80, targetPort: 8080 }, {})],
     [
@@ -95,18 +88,73 @@ describe('endpoints that somebody wrote', () => {
   test.each([
     ["with the app's number", slice([{ port: 15_080 }, { port: 8080 }])],
     ['with every port', slice([])],
+    ['with the number of a gate that the Pod does not have', slice([{ port: 15_081 }])],
+    [
+      'with a label of the controller',
+      slice([{ port: 8080 }], { 'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io' }),
+    ],
+    ['with the label of a Service that is well', slice([{ port: 8080 }], { 'kubernetes.io/service-name': 'by-name' })],
+    ['from another namespace', { ...slice([{ port: 8080 }]), metadata: { name: 'e', namespace: 'x' } }],
   ])('%s lead past the gate', (_what, object) => {
     expect(codes(...closed, object)).toEqual(['service_bypass'])
   })
   test.each([
     ["with the gate's number", slice([{ port: 15_080 }])],
     ['to other Pods', slice([{ port: 8080 }], {}, '10.0.0.8')],
-    [
-      'by the controller, which follows a Service',
-      slice([{ port: 8080 }], { 'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io' }),
-    ],
   ])('%s do not', (_what, object) => {
     expect(codes(...closed, object)).toEqual([])
+  })
+})
+
+test('endpoints in another spelling of an IPv6 address lead past the gate', () => {
+  const pod = { ...gatedPod(), status: { podIPs: [{ ip: 'fd00::7' }] } }
+  const slice = named('EndpointSlice', 'e', { endpoints: [{ addresses: ['FD00:0::0007'] }], ports: [{ port: 8080 }] })
+  expect(codes(...GUARD, namespace('enabled'), pod, GATES_ONLY, slice)).toEqual(['service_bypass'])
+})
+
+test('what a Service is listed for is not said again of its endpoints', () => {
+  const pod = { ...gatedPod(), status: { podIPs: [{ ip: '10.0.0.7' }] } }
+  const slice = (port: number): JsonObject =>
+    named(
+      'EndpointSlice',
+      'e',
+      { endpoints: [{ addresses: ['10.0.0.7'] }], ports: [{ port }] },
+      { labels: { 'kubernetes.io/service-name': 's' } },
+    )
+  const closed = [...GUARD, namespace('enabled'), pod, GATES_ONLY, service('s', { port: 80, targetPort: 8080 })]
+  expect(checkCluster([...closed, slice(8080)]).map(({ object }) => object)).toEqual(['Service/s'])
+  expect(checkCluster([...closed, slice(9100)]).map(({ object }) => object)).toEqual(['Service/s', 'EndpointSlice/e'])
+})
+
+describe('a port that a Pod itself calls unprotected', () => {
+  const ports = [
+    { name: 'http', containerPort: 8080 },
+    { name: 'metrics', containerPort: 9100 },
+  ]
+  const annotations = { ...ASKING, 'portcullis.dev/unprotected-ports': 'metrics' }
+  const saying = gatedPod({ container: { ports }, annotations })
+  const silent = gatedPod({ container: { ports } })
+  const opening = (port: number): JsonObject =>
+    policy(
+      'p',
+      { podSelector: { matchLabels: { app: 'invoices' } }, ingress: [{ ports: [{ port }] }] },
+      { labels: { 'portcullis.dev/part': 'unprotected' } },
+    )
+  test('may be opened by a policy and a Service', () => {
+    const by = [opening(9100), service('s', { port: 9100 }), service('n', { port: 80, targetPort: 'metrics' })]
+    expect(codes(...GUARD, namespace('enabled'), saying, GATES_ONLY, ...by)).toEqual([])
+  })
+  test.each([
+    ['for a Pod that does not say so, whatever the label of the policy says', silent, opening(9100)],
+    ['with another number', saying, opening(8080)],
+  ])('is past the gate %s', (_what, pod, object) => {
+    expect(codes(...GUARD, namespace('enabled'), pod, GATES_ONLY, object)).toEqual(['policy_bypass'])
+  })
+  test('is past the gate when it is the port behind it', () => {
+    const forged = applyPatch(gatedPod(), [
+      { op: 'add', path: '/metadata/annotations/portcullis.dev~1unprotected-ports', value: '8080' },
+    ])
+    expect(codes(...GUARD, namespace('enabled'), forged, GATES_ONLY, opening(8080))).toEqual(['policy_bypass'])
   })
 })
 
@@ -132,14 +180,6 @@ describe('a network policy', () => {
     ['that admits nothing', policy('p', { podSelector: {}, ingress: [] })],
     ['for egress', policy('p', { ...selects, policyTypes: ['Egress'], ingress: [{}] })],
     ['for other Pods', policy('p', { podSelector: { matchLabels: { app: 'other' } }, ingress: [{}] })],
-    [
-      'that says what it opens',
-      policy(
-        'p',
-        { ...selects, ingress: [{ ports: [{ port: 9100 }] }] },
-        { labels: { 'portcullis.dev/part': 'unprotected' } },
-      ),
-    ],
   ])('%s does not', (_what, object) => {
     expect(codes(...CLOSED, object)).toEqual([])
   })
@@ -177,23 +217,17 @@ describe('a Pod', () => {
   })
 })
 
-test('a guard that is missing or open is listed', () => {
-  expect(codes()).toEqual(['webhook_missing', 'backstop_missing'])
-  const open = named(
-    'MutatingWebhookConfiguration',
-    'injector',
-    { webhooks: [{ failurePolicy: 'Ignore' }] },
-    part('injector'),
-  )
-  expect(codes(open, ...GUARD.slice(1))).toEqual(['webhook_open'])
-  const warns = named(
-    'ValidatingAdmissionPolicyBinding',
-    'p-pods',
-    { spec: { validationActions: ['Warn'] } },
-    part('backstop'),
-  )
-  expect(codes(warns, ...GUARD.filter(({ kind }) => kind !== 'ValidatingAdmissionPolicyBinding'))).toEqual([
-    'backstop_open',
+test('a container with a gate’s name that is no gate is listed, and is none', () => {
+  const forged = applyPatch(gatedPod(), [
+    { op: 'add', path: '/spec/initContainers/0/command', value: ['node', '/app/sidecar/bin.js'] },
+  ])
+  const byName = service('s', { port: 80, targetPort: 'http' })
+  expect(codes(...GUARD, namespace('enabled'), forged, GATES_ONLY)).toEqual(['gate_forged'])
+  const closed = policy('closed', { podSelector: {}, ingress: [] })
+  expect(codes(...GUARD, namespace('required'), forged, closed, byName)).toEqual([
+    'pod_ungated',
+    'gate_forged',
+    'service_bypass',
   ])
 })
 

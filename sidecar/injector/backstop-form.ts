@@ -1,0 +1,67 @@
+/** What the policies of the chart are, so that `check-cluster` can tell them from others with their names. */
+import type { Resource } from './selector.ts'
+
+export type BackstopRule = {
+  /** With which the policy's name ends. */
+  readonly name: string
+  /** Digest of its variables and validations; a test compares it with charts/portcullis/templates. */
+  readonly form: string
+  readonly resources: readonly Resource[]
+  /** For namespaces without a mode as well. */
+  readonly everywhere: boolean
+  /** What is so when nobody holds the rule. */
+  readonly without: string
+}
+
+/** Variables of the policy for Pods that the chart's values decide, each a literal. */
+export const SETTINGS: readonly string[] = [
+  'authorities',
+  'image',
+  'logLevel',
+  'native',
+  'noncesKey',
+  'noncesSecret',
+  'redisKey',
+  'redisSecret',
+  'user',
+]
+
+export const BACKSTOP: readonly BackstopRule[] = [
+  {
+    name: 'pods',
+    form: '8fc76e60f4f649cb0a58e1c3a49a3138',
+    resources: [{ group: '', resource: 'pods', operation: 'CREATE' }],
+    everywhere: false,
+    without: 'nothing refuses bare Pods while the injector is down',
+  },
+  {
+    name: 'changes',
+    form: 'd58f3ff8626a00e9674655a25cdcd714',
+    resources: [
+      { group: '', resource: 'pods', operation: 'UPDATE' },
+      { group: '', resource: 'pods/status', operation: 'UPDATE' },
+    ],
+    everywhere: false,
+    without: 'whoever changes a Pod may take its gate away, or its label',
+  },
+  {
+    name: 'bindings',
+    form: 'eda0773fb23d354e790a6da73808c077',
+    resources: [
+      { group: '', resource: 'pods/binding', operation: 'CREATE' },
+      { group: '', resource: 'bindings', operation: 'CREATE' },
+    ],
+    everywhere: false,
+    without: 'whoever binds a Pod to a node may change its labels',
+  },
+  {
+    name: 'namespaces',
+    form: '7dd7c04b8b78c35cd6510c89b3d2a813',
+    resources: [
+      { group: '', resource: 'namespaces', operation: 'CREATE' },
+      { group: '', resource: 'namespaces', operation: 'UPDATE' },
+    ],
+    everywhere: true,
+    without: 'a namespace whose mode is misspelt gates nothing, without a word',
+  },
+]
