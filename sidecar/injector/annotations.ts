@@ -5,6 +5,8 @@ export const PREFIX = 'portcullis.dev/'
 export const LABEL_INJECT = `${PREFIX}inject`
 /** Its value is the number of gates, so that network policies open no port that no gate has. */
 export const LABEL_INJECTED = `${PREFIX}injected`
+/** With a number: that port of the Pod stays open on purpose, for the network policies that open it. */
+export const LABEL_OPEN = `${PREFIX}open-`
 export const ANNOTATION_PORTS = `${PREFIX}ports`
 export const ANNOTATION_ROUTES = `${PREFIX}routes`
 export const ANNOTATION_UNPROTECTED = `${PREFIX}unprotected-ports`
@@ -12,6 +14,7 @@ export const ANNOTATION_STATUS = `${PREFIX}status`
 
 /** As many as there are port numbers for gates (gate.ts) and network policies for them (gated-namespaces.yaml). */
 export const PORTS_COUNT_MAX = 4
+const UNPROTECTED_COUNT_MAX = 16
 const NONE = 'none'
 const LABELS: readonly string[] = [LABEL_INJECT, LABEL_INJECTED]
 const ANNOTATIONS: readonly string[] = [ANNOTATION_PORTS, ANNOTATION_ROUTES, ANNOTATION_UNPROTECTED, ANNOTATION_STATUS]
@@ -36,7 +39,9 @@ export function readWishes(pod: Pod): Wishes | { readonly mistake: string } {
     ['label', pod.labels, LABELS],
     ['annotation', pod.annotations, ANNOTATIONS],
   ] as const) {
-    const stray = [...given.keys()].find((name) => name.startsWith(PREFIX) && !known.includes(name))
+    const stray = [...given.keys()].find(
+      (name) => name.startsWith(PREFIX) && !known.includes(name) && !(kind === 'label' && name.startsWith(LABEL_OPEN)),
+    )
     if (stray !== undefined) return { mistake: `${kind} ${stray} is unknown; known are ${known.join(', ')}` }
   }
   const inject = pod.labels.get(LABEL_INJECT) ?? 'enabled'
@@ -50,6 +55,8 @@ export function readWishes(pod: Pod): Wishes | { readonly mistake: string } {
   const unprotected = new Set(split(pod.annotations.get(ANNOTATION_UNPROTECTED) ?? ''))
   const odd = [...unprotected].find((port) => !PORT_NAME.test(port) && !/^[1-9]\d{0,4}$/.test(port))
   if (odd !== undefined) return { mistake: `annotation ${ANNOTATION_UNPROTECTED} must list port names or numbers` }
+  if (unprotected.size > UNPROTECTED_COUNT_MAX)
+    return { mistake: `annotation ${ANNOTATION_UNPROTECTED} lists more than ${UNPROTECTED_COUNT_MAX} ports` }
   return { disabled: inject === 'disabled', ports, routes, unprotected }
 }
 

@@ -5,6 +5,7 @@ import {
   ANNOTATION_STATUS,
   LABEL_INJECT,
   LABEL_INJECTED,
+  LABEL_OPEN,
   readWishes,
   type Wishes,
 } from './annotations.ts'
@@ -14,8 +15,10 @@ import { type Denial, deny, type Injection, type Mode } from './injection.ts'
 import type { InjectorConfig } from './injector-config.ts'
 import { type JsonObject, pointer, ShapeError } from './json.ts'
 import type { PatchOperation } from './patch.ts'
+import { append, placeGates } from './place-gates.ts'
 import { type Container, type Pod, type Port, parsePod } from './pod.ts'
 import { takeOver } from './take-over.ts'
+import { openNumbers } from './unprotected.ts'
 
 /** Never throws. Injecting into what was injected into changes nothing. */
 export function inject(document: JsonObject, options: { config: InjectorConfig; mode: Mode }): Injection {
@@ -45,6 +48,12 @@ function judge(pod: Pod, { config, mode }: { config: InjectorConfig; mode: Mode 
       'job_unsupported',
       'this cluster has no native sidecars, and with an ordinary one the Pod would never end',
     )
+  const early = pod.containers.find(({ list, raw }) => list === 'initContainers' && raw.restartPolicy === 'Always')
+  if (!config.nativeSidecars && mode === 'required' && early !== undefined)
+    return deny(
+      'gate_late',
+      `container ${early.name} keeps running and starts before the gate, whose port it could take`,
+    )
   return withGates(pod, { config, mode, wishes, routes: wishes.routes, gates: buildGates(ports, config) })
 }
 
@@ -52,8 +61,8 @@ function withoutGate(pod: Pod, wishes: Wishes, mode: Mode): Injection {
   const stranger = pod.containers.find(({ name }) => name.startsWith(RESERVED))
   if (stranger !== undefined)
     return deny('name_taken', `container ${stranger.name} has a name that only a gate may have`)
-  if (pod.labels.has(LABEL_INJECTED))
-    return deny('label_forged', `label ${LABEL_INJECTED} is set by the injector alone`)
+  const forged = [...pod.labels.keys()].find((name) => name === LABEL_INJECTED || name.startsWith(LABEL_OPEN))
+  if (forged !== undefined) return deny('label_forged', `label ${forged} is set by the injector alone`)
   if (mode === 'required' && wishes.ports === null)
     return deny('ports_missing', `this namespace requires annotation ${ANNOTATION_PORTS}: port names, or none`)
   // Unprotected is a word for ports beside a gate: a Pod that serves has one.
@@ -83,18 +92,20 @@ function withGates(pod: Pod, plan: Plan): Injection | Denial {
   const present = gates.filter((gate) => standsIn(pod, gate))
   const taken = takeOver(apps, { gates, present })
   if ('verdict' in taken) return taken
+  const numbers = openNumbers(apps, { unprotected: wishes.unprotected, gates })
+  if ('verdict' in numbers) return numbers
+  const labels = [LABEL_INJECTED, ...numbers.map((number) => `${LABEL_OPEN}${number}`)]
+  const forged = [...pod.labels.keys()].find((name) => name.startsWith(LABEL_OPEN) && !labels.includes(name))
+  if (forged !== undefined) return deny('label_forged', `label ${forged} is set by the injector alone`)
   const warnings = pod.sharesProcesses ? ['shared processes let the containers of this Pod reach into the gate'] : []
   const open = openPorts({ containers: apps }, wishes.unprotected, gates)
   if (open.length > 0 && mode === 'required') return deny('port_ungated', sayOpen(open))
   if (open.length > 0) warnings.push(sayOpen(open))
-  const missing = gates.filter((gate) => !present.includes(gate))
+  const placement = placeGates(pod, { gates, list, first: mode === 'required' })
+  warnings.push(...placement.warnings)
   const operations = [
     ...taken.operations,
-    ...append(
-      ['spec', list],
-      missing.map(({ container }) => container),
-      pod.missing.has(list),
-    ),
+    ...placement.operations,
     ...append(
       ['spec', 'volumes'],
       volumes.filter(({ name }) => !pod.volumes.some((v) => v.name === name)),
@@ -108,28 +119,28 @@ function withGates(pod: Pod, plan: Plan): Injection | Denial {
     ...(pod.enableServiceLinks === false
       ? []
       : [{ op: 'add', path: '/spec/enableServiceLinks', value: false } as const]),
-    ...marks(pod, gates, { appPorts: taken.appPorts, app: apps.find((container) => container.list === 'containers') }),
+    ...marks(pod, gates, { appPorts: taken.appPorts, numbers, app: apps.find(({ list }) => list === 'containers') }),
   ]
   return { verdict: 'inject', operations, warnings }
-}
-
-/** Appended last: what other injectors put in front starts before the gate and ends after it. */
-function append(place: readonly string[], items: readonly JsonObject[], absent: boolean): readonly PatchOperation[] {
-  if (items.length === 0) return []
-  if (absent) return [{ op: 'add', path: pointer(...place), value: items }]
-  return items.map((value) => ({ op: 'add', path: pointer(...place, '-'), value }))
 }
 
 function marks(
   pod: Pod,
   gates: readonly Gate[],
-  { appPorts, app }: { appPorts: ReadonlyMap<string, number>; app: Container | undefined },
+  {
+    appPorts,
+    numbers,
+    app,
+  }: { appPorts: ReadonlyMap<string, number>; numbers: readonly number[]; app: Container | undefined },
 ): readonly PatchOperation[] {
   const annotations: [string, string][] = []
   if (appPorts.size > 0) annotations.push([ANNOTATION_STATUS, describeGates(gates, appPorts)])
   if (app !== undefined && !pod.annotations.has(DEFAULT_CONTAINER)) annotations.push([DEFAULT_CONTAINER, app.name])
-  const count = String(gates.length)
-  const labels: [string, string][] = pod.labels.get(LABEL_INJECTED) === count ? [] : [[LABEL_INJECTED, count]]
+  const wanted: [string, string][] = [
+    [LABEL_INJECTED, String(gates.length)],
+    ...numbers.map((number): [string, string] => [`${LABEL_OPEN}${number}`, 'true']),
+  ]
+  const labels = wanted.filter(([name, value]) => pod.labels.get(name) !== value)
   return [...mark(pod, 'annotations', annotations), ...mark(pod, 'labels', labels)]
 }
 

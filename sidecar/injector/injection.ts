@@ -14,11 +14,13 @@ export const DENIALS = [
   'routes_missing',
   'label_forged',
   'name_taken',
+  'gate_late',
   'port_taken',
   'port_missing',
   'port_repeated',
   'port_ungated',
   'port_unfit',
+  'port_covered',
   'job_unsupported',
 ] as const
 export type DenialCode = (typeof DENIALS)[number]

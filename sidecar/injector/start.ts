@@ -44,7 +44,15 @@ export async function startInjector(
       const verdict = reviewed?.injection.verdict ?? 'invalid'
       const reason = reviewed !== null && 'code' in reviewed.injection ? reviewed.injection.code : ''
       reviews.inc({ mode, verdict, reason })
-      log.info({ event: 'review', mode, verdict, reason, pod: reviewed?.pod ?? null })
+      const warnings = reviewed !== null && 'warnings' in reviewed.injection ? reviewed.injection.warnings : []
+      log.info({
+        event: 'review',
+        mode,
+        verdict,
+        reason,
+        pod: reviewed?.pod ?? null,
+        ...(warnings.length > 0 && { warnings }),
+      })
     },
   })
   shutdown.add('webhook', webhook.close)

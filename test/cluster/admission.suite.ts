@@ -277,6 +277,6 @@ describe('a stored Pod', () => {
     const answer = await patch('invoices', name, [
       { op: 'add', path: '/metadata/labels', value: { 'portcullis.dev/injected': 'true' } },
     ])
-    expect(message(answer)).toContain("is the injector's")
+    expect(message(answer)).toContain("are the injector's")
   })
 })

@@ -1,13 +1,14 @@
 /** Injector and backstop are two judges, in two languages: over random Pods, what the one makes the other passes, and bare ones not. */
 import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, inject as given, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject as given, test } from 'vitest'
 import { inject } from '../../sidecar/injector/inject.ts'
 import type { Mode } from '../../sidecar/injector/injection.ts'
 import { type InjectorConfig, parseInjectorConfig } from '../../sidecar/injector/injector-config.ts'
-import { isObject, type JsonObject, listAt, objectAt, textsAt } from '../../sidecar/injector/json.ts'
-import { applyPatch } from '../../sidecar/injector/patch.ts'
+import { isObject, type JsonObject, listAt, objectAt, ShapeError, textsAt } from '../../sidecar/injector/json.ts'
+import { applyPatch, type PatchOperation } from '../../sidecar/injector/patch.ts'
 import { parsePod } from '../../sidecar/injector/pod.ts'
+import { FORGERIES, HARMLESS } from '../sidecar/injector/forgeries.ts'
 import { anyPod, podWith } from '../sidecar/injector/pods.ts'
 import { type Cluster, installWords, NAMESPACE, startCluster } from './cluster.ts'
 import type { KubeAnswer } from './kube-client.ts'
@@ -83,3 +84,68 @@ test('what the injector makes, or lets be, the backstop passes; what it refuses,
   )
   expect(Math.min(...Object.values(counts))).toBeGreaterThan(5)
 }, 300_000)
+
+describe('of a Pod that the injector made and its author changed, both say the same:', () => {
+  const ASKING_POD = podWith({ labels: {} })
+  async function judged(mode: Mode, changes: readonly PatchOperation[]) {
+    const made = inject(ASKING_POD, { config, mode })
+    if (made.verdict !== 'inject') throw new Error(JSON.stringify(made))
+    const forged = applyPatch(applyPatch(ASKING_POD, made.operations), changes)
+    // What Kubernetes itself refuses, nobody can have.
+    const free = await send('free', forged)
+    const again = inject(forged, { config, mode })
+    const asItMustBe = again.verdict === 'inject' && again.operations.length === 0
+    return { possible: free.status === 201, asItMustBe, answer: await send(mode, forged) }
+  }
+
+  // In `enabled` these are the author's own affair.
+  const FREE_WHERE_ENABLED = [
+    'a container before it',
+    'a port that nobody named',
+    'shared processes',
+    'the processes of the node',
+  ]
+  const impossible: string[] = []
+  for (const mode of MODES)
+    test.each(FORGERIES)(`${mode}: %s`, async (what, changes) => {
+      const { possible, asItMustBe, answer } = await judged(mode, changes)
+      const free = mode === 'enabled' && FREE_WHERE_ENABLED.includes(what)
+      expect(asItMustBe).toBe(free)
+      if (!possible) impossible.push(what)
+      else if (free) expect([answer.status, answer.body.message]).toEqual([201, undefined])
+      else expect([answer.status, answer.body.message]).toEqual([422, expect.stringContaining('ValidatingAdmission')])
+    })
+
+  test.each(HARMLESS)('%s', async (_what, changes) => {
+    for (const mode of MODES) {
+      const { asItMustBe, answer } = await judged(mode, changes)
+      expect([asItMustBe, answer.status, answer.body.message]).toEqual([true, 201, undefined])
+    }
+  })
+
+  test('nearly every change is one that Kubernetes would take', () => {
+    expect(new Set(impossible).size).toBeLessThan(FORGERIES.length / 5)
+  })
+
+  test('also for random sets of changes', async () => {
+    const counts = { passed: 0, refused: 0 }
+    const some = fc.uniqueArray(fc.constantFrom(...FORGERIES, ...HARMLESS, ...HARMLESS, ...HARMLESS), { maxLength: 3 })
+    await fc.assert(
+      fc.asyncProperty(some, fc.constantFrom(...MODES), async (chosen, mode) => {
+        const outcome = await judged(
+          mode,
+          chosen.flatMap(([, changes]) => changes),
+        ).catch((err: unknown) => {
+          // Two changes that do not fit together.
+          if (err instanceof ShapeError) return null
+          throw err
+        })
+        if (outcome === null || !outcome.possible) return
+        counts[outcome.asItMustBe ? 'passed' : 'refused'] += 1
+        expect(outcome.answer.status).toBe(outcome.asItMustBe ? 201 : 422)
+      }),
+      { numRuns: RUNS, seed: 7 },
+    )
+    expect(Math.min(...Object.values(counts))).toBeGreaterThan(20)
+  }, 300_000)
+})

@@ -12,24 +12,30 @@ import type { KubeAnswer } from './kube-client.ts'
 let cluster: Cluster
 let config: InjectorConfig
 
+let authority = ''
+
 beforeAll(async () => {
   cluster = await startCluster(given('binaries'))
   await cluster.namespace(NAMESPACE)
-  const authority = await cluster.certify('first')
+  authority = await cluster.certify('first')
   cluster.helm(
     ...installWords('install', authority, [
       '--set',
       'injector.webhook.failurePolicy=Ignore,injector.gate.nativeSidecars=true',
     ]),
   )
-  const map = await cluster.kube.must('GET', `/api/v1/namespaces/${NAMESPACE}/configmaps/portcullis-injector`)
-  config = parseInjectorConfig(textsAt(map.data, 'data').get('injector.yaml') ?? '', 'injector.yaml')
+  await readSettings()
   await cluster.namespace('invoices', { 'portcullis.dev/inject': 'enabled' })
   await cluster.namespace('payments', { 'portcullis.dev/inject': 'required' })
   // The API server takes up policies after a moment.
   while ((await send('payments', podWith({ annotations: {} }))).status === 201) await delay(100)
 })
 afterAll(() => cluster?.close())
+
+async function readSettings(): Promise<void> {
+  const map = await cluster.kube.must('GET', `/api/v1/namespaces/${NAMESPACE}/configmaps/portcullis-injector`)
+  config = parseInjectorConfig(textsAt(map.data, 'data').get('injector.yaml') ?? '', 'injector.yaml')
+}
 
 let count = 0
 function send(namespace: string, pod: JsonObject): Promise<KubeAnswer> {
@@ -42,9 +48,9 @@ const message = ({ body }: KubeAnswer): string => String(body.message)
 
 type Over = Parameters<typeof podWith>[0]
 /** A Pod as the injector would have made it, which its author writes down to the last member, and then changes. */
-function forged(over: Over = {}, changes: readonly PatchOperation[] = [], settings: Partial<InjectorConfig> = {}) {
+function forged(over: Over = {}, changes: readonly PatchOperation[] = []) {
   const pod = podWith(over)
-  const injection = inject(pod, { config: { ...config, ...settings }, mode: 'enabled' })
+  const injection = inject(pod, { config, mode: 'enabled' })
   if (injection.verdict !== 'inject') throw new Error(JSON.stringify(injection))
   return applyPatch(applyPatch(pod, injection.operations), changes)
 }
@@ -65,13 +71,11 @@ const TWO = {
 
 describe('what the injector makes passes', () => {
   test.each([
-    ['one gate', {}, {}],
-    ['two gates', TWO, {}],
-    ['an ordinary container', {}, { nativeSidecars: false }],
-    ['an image by digest', {}, { image: `portcullis-sidecar@sha256:${'a'.repeat(64)}` }],
-  ])('%s', async (_what, over, settings) => {
+    ['one gate', {}],
+    ['two gates', TWO],
+  ])('%s', async (_what, over) => {
     for (const namespace of ['invoices', 'payments']) {
-      const answer = await send(namespace, forged(over, [], settings))
+      const answer = await send(namespace, forged(over))
       expect([answer.status, answer.body.message]).toEqual([201, undefined])
     }
   })
@@ -98,7 +102,7 @@ const FORGERIES: readonly (readonly [string, string, readonly PatchOperation[], 
   ],
   [
     'put the gate in front of another name, and keep the port',
-    'one gate for each port',
+    'as the injector makes it',
     [
       put(`${GATE}/ports/0/name`, 'other'),
       put(`${GATE}/args/1`, '--file=/etc/portcullis/routes/other.yaml'),
@@ -203,7 +207,7 @@ const FORGERIES: readonly (readonly [string, string, readonly PatchOperation[], 
   ['have fewer gates than it says', 'one gate for each port', [put(ANNOTATION, 'http,grpc')]],
   [
     'have two gates for one port',
-    'one gate for each port',
+    'as the injector makes it',
     [
       put('/spec/initContainers/1/ports/0/name', 'http'),
       put('/spec/initContainers/1/args/1', '--file=/etc/portcullis/routes/http.yaml'),
@@ -289,4 +293,34 @@ test('a misspelt mode on a namespace is refused, since nothing would be gated th
   expect(message(answer)).toMatch(/enabled, required or disabled/)
   const label = [{ op: 'add', path: '/metadata/labels/portcullis.dev~1inject', value: 'Required' }]
   expect(message(await cluster.kube.send('PATCH', '/api/v1/namespaces/payments', label))).toMatch(/enabled, required/)
+})
+
+describe('with other settings of the chart, what the injector makes passes and what it does not is refused:', () => {
+  const digest = `sha256:${'a'.repeat(64)}`
+  test.each([
+    ['an image by digest', [`injector.image.registry=registry.example.com:5000,injector.image.digest=${digest}`]],
+    ['an ordinary container', ['injector.gate.nativeSidecars=false']],
+    [
+      'everything',
+      [
+        'injector.gate.authorities=house-ca,injector.gate.logLevel=warn,injector.gate.runAsUser=null',
+        'injector.gate.redis.secretName=redis,injector.gate.dpopNonces.secretName=nonces',
+      ],
+    ],
+  ])('%s', async (_what, set) => {
+    const before = forged()
+    const words = ['injector.webhook.failurePolicy=Ignore', ...set].flatMap((value) => ['--set', value])
+    cluster.helm(...installWords('upgrade', authority, words))
+    await readSettings()
+    // The API server takes up policies after a moment.
+    while ((await send('invoices', before)).status === 201) await delay(100)
+    for (const over of [{}, TWO]) {
+      const pod = podWith(over)
+      const injection = inject(pod, { config, mode: 'required' })
+      if (injection.verdict !== 'inject') throw new Error(JSON.stringify(injection))
+      const answer = await send('payments', applyPatch(pod, injection.operations))
+      expect([answer.status, answer.body.message]).toEqual([201, undefined])
+    }
+    expect(message(await send('payments', before))).toContain('ValidatingAdmissionPolicy')
+  })
 })

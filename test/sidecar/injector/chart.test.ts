@@ -7,7 +7,7 @@ import { parse } from 'yaml'
 import { SETTINGS as PDP_SETTINGS } from '../../../pdp/config.ts'
 import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config.ts'
 import { PORTS_COUNT_MAX } from '../../../sidecar/injector/annotations.ts'
-import { buildGates, COMMAND } from '../../../sidecar/injector/gate.ts'
+import { ADJUSTABLE, buildGates, COMMAND } from '../../../sidecar/injector/gate.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/json.ts'
 import { createMetrics } from '../../../sidecar/metrics.ts'
 import { parseRouteFile } from '../../../sidecar/route-file.ts'
@@ -85,20 +85,29 @@ test('the dashboard shows metrics that there are', () => {
 
 describe('the backstop', () => {
   const policy = read('templates', 'backstop-pods.yaml')
-  const patterns = [...policy.matchAll(/matches\(\s*'(\^[^']+\$)'\)/g)].map(([, text = '']) => new RegExp(text))
-  const words = (value: Json | undefined): string => listAt(value, 'words').join(' ')
-  test('accepts the command and the hook of a gate as they are made', () => {
-    const [gate] = buildGates(['http'], CONFIG)
-    const hook = objectAt(objectAt(gate?.container.lifecycle, '').preStop, '').exec
-    for (const line of [words(gate?.container.command), words(objectAt(hook, '').command)])
-      expect([line, patterns.some((pattern) => pattern.test(line))]).toEqual([line, true])
+  test('knows the command of a gate, and every member that the injector writes', () => {
+    expect(policy).toContain(`dyn([${COMMAND.map((word) => `'${word}'`).join(', ')}])`)
+    const [gate] = buildGates(['http'], { ...CONFIG, authorities: 'ca', redis: SECRET, dpopNonces: SECRET })
+    const members = Object.keys(gate?.container ?? {})
+    const known = [...(policy.split('name: wantedVolumes')[0] ?? '').matchAll(/^ {10}'(\w+)': dyn\(/gm)].map(
+      ([, name]) => name,
+    )
+    expect([...known, ...ADJUSTABLE, 'restartPolicy'].toSorted()).toEqual(members.toSorted())
+    expect(policy).toContain(`['${[...ADJUSTABLE, 'restartPolicy'].join("', '")}']`)
   })
   test('knows the numbers of as many gates as a Pod may have', () => {
     const gates = buildGates(
       Array.from({ length: PORTS_COUNT_MAX }, (_, at) => `p${at}`),
       CONFIG,
     )
-    expect(policy).toContain(`in [${gates.map(({ dataPort }) => dataPort).join(', ')}]`)
+    expect(policy).toContain(`[${gates.map((_, at) => at).join(', ')}].filter(i,`)
+    const taken = [...gates.map(({ dataPort }) => dataPort), ...gates.map(({ adminPort }) => adminPort)]
+    expect(policy).toContain(`[${taken.map((number) => `'${number}'`).join(', ')}]`)
+    expect(schema).toMatchObject({
+      properties: {
+        gatedNamespaces: { items: { properties: { unprotectedPorts: { items: { not: { enum: taken } } } } } },
+      },
+    })
     expect(read('templates', 'gated-namespaces.yaml')).toContain(
       `$gate := list ${gates.map((_, at) => at + 1).join(' ')} }}`,
     )

@@ -122,6 +122,42 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
       },
     },
   ],
+  [
+    'the gated port called unprotected by its number',
+    'port_covered',
+    says({ 'portcullis.dev/unprotected-ports': '8080' }),
+  ],
+  [
+    'the gated port called unprotected by its name',
+    'port_covered',
+    says({ 'portcullis.dev/unprotected-ports': 'http' }),
+  ],
+  [
+    'the name behind the gate called unprotected',
+    'port_covered',
+    says({ 'portcullis.dev/unprotected-ports': 'app-http' }),
+  ],
+  ['the port of a gate called unprotected', 'port_covered', says({ 'portcullis.dev/unprotected-ports': '15081' })],
+  [
+    'more unprotected ports than anybody has',
+    'wish_invalid',
+    says({ 'portcullis.dev/unprotected-ports': Array.from({ length: 17 }, (_, at) => 9000 + at).join() }),
+  ],
+  [
+    'the mark of an open port that it does not ask for',
+    'label_forged',
+    { labels: { 'portcullis.dev/open-8080': 'true' } },
+  ],
+  [
+    'the mark of an open port without a gate',
+    'label_forged',
+    { annotations: {}, labels: { 'portcullis.dev/open-8080': 'true' } },
+  ],
+  [
+    'a foreign volume with a name like ours',
+    'name_taken',
+    { spec: { volumes: [{ name: 'portcullis-x', emptyDir: {} }] } },
+  ],
   ['a port that is not TCP', 'port_unfit', port({ protocol: 'UDP' })],
   [
     'a port beside the gate where one is required',
