@@ -46,7 +46,7 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     async prepare({ at }) {
       requireOwn(at.entitlements)
     },
-    state: ({ at, params }) => entitlementOf(at, params),
+    state: ({ at, params }) => gateOf(at, params),
     async handle({ at, params, body, context }) {
       const mistake = storageMistake(body.value)
       if (mistake !== null) {
@@ -73,7 +73,7 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     async prepare({ at }) {
       requireOwn(at.entitlements)
     },
-    state: ({ at, params }) => entitlementOf(at, params),
+    state: ({ at, params }) => gateOf(at, params),
     async handle({ at, params, context }) {
       const change = { kind: 'entitlement', key: params.key, entitlement: null } as const
       const { changed } = await at.store.write(params.org, [change], { context })
@@ -109,6 +109,15 @@ async function entitlementOf(
   return entitlement === undefined ? null : { key, ...entitlement, version }
 }
 
+/** The version is the organization's: what is written beside a gate does not make it another one. */
+async function gateOf(
+  at: ManagementDeps,
+  params: { readonly org: string; readonly key: string },
+): Promise<object | null> {
+  const entitlement = await entitlementOf(at, params)
+  return entitlement === null ? null : { ...entitlement, version: null }
+}
+
 /** What nobody would ever read is not written. */
 function requireOwn({ name }: EntitlementSource): void {
   if (name !== 'store') throw new Refusal('conflict', 'an external source owns the entitlements')
@@ -122,7 +131,7 @@ function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'getEntitlement',
     summary: 'One gate with the version of the organization at which it was read.',
     answer: ENTITLEMENT,
-    state: ({ at, params }) => entitlementOf(at, params),
+    state: ({ at, params }) => gateOf(at, params),
     async handle({ at, params }) {
       const entitlement = await entitlementOf(at, params)
       if (entitlement === null) throw new Refusal('not_found', `${params.org} has no entitlement ${params.key}`)
