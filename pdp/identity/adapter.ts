@@ -1,25 +1,24 @@
 /** oidc-provider's storage: one table, codes as digests only, and each use of something single-use decided by the database. */
-import { createHash } from 'node:crypto'
 import { type Adapter, errors } from 'oidc-provider'
 import { isId } from '../decide/names.ts'
 import type { Directory, Sql } from '../store/directory.ts'
 import { engineMetadata } from './clients.ts'
 import type { Endings } from './endings.ts'
+import { createRecordSecrets, type RecordSecrets } from './record-secrets.ts'
 import type { PendingRecord, Rotation } from './rotation.ts'
 
-// Only ever looked up by the bearer value itself, so the digest is enough; a stolen backup redeems nothing.
-const HASHED_KINDS: ReadonlySet<string> = new Set(['AuthorizationCode', 'RefreshToken', 'PushedAuthorizationRequest'])
 const REPLAY = 'ReplayDetection'
 const REFRESH_TOKEN = 'RefreshToken'
 // The engine forgets a proof 300 s after its use, but accepts it until 300 s after an `iat` that may lie 300 s ahead.
 const REPLAY_SECONDS_ADDED = 360
 
-type RecordRow = { readonly payload: object; readonly consumed: number | null }
+type RecordRow = { readonly id: string; readonly payload: object; readonly consumed: number | null }
 export type AdapterDeps = {
   readonly sql: Sql
   readonly directory: Directory
   readonly endings: Endings
   readonly rotation: Rotation
+  readonly masterKey: Buffer
 }
 const PUSHED = 'PushedAuthorizationRequest'
 const SESSION = 'Session'
@@ -35,33 +34,39 @@ export class UsedBeforeError extends Error {
 
 /** The engine's factory: one adapter per kind of record. */
 export function createAdapters(deps: AdapterDeps): (kind: string) => Adapter {
-  return (kind) => (kind === 'Client' ? clientAdapter(deps.directory) : recordAdapter(kind, deps))
+  const secrets = createRecordSecrets(deps)
+  return (kind) => (kind === 'Client' ? clientAdapter(deps.directory) : recordAdapter(kind, deps, secrets))
 }
 
-function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps): Adapter {
-  const hashed = HASHED_KINDS.has(kind)
-  const keyOf = (id: string): string => (hashed ? createHash('sha256').update(id).digest('base64url') : id)
+function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps, secrets: RecordSecrets): Adapter {
+  const keyOf = (id: string): string => secrets.keyOf(kind, id)
 
   async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<object | undefined> {
     // No text column holds U+0000, and PostgreSQL fails when it is asked for one.
     if (value.includes('\0')) return undefined
+    const wanted = { id: keyOf, uid: (uid: string) => uid, user_code: secrets.userCodeOf }[column](value)
     const [row] = await sql.query<RecordRow>(
-      `select payload, extract(epoch from consumed_at)::int as consumed from oidc_record where kind = $1 and ${column} = $2`,
-      [kind, column === 'id' ? keyOf(value) : value],
+      `select id, payload, extract(epoch from consumed_at)::int as consumed from oidc_record where kind = $1 and ${column} = $2`,
+      [kind, wanted],
     )
     if (row === undefined || (kind === SESSION && row.consumed !== null)) return undefined
+    const payload = secrets.open(kind, row.id, row.payload)
+    if (payload === null) return undefined
     return {
-      ...row.payload,
-      ...(hashed && column === 'id' ? { jti: value } : {}),
+      ...payload,
+      ...(column === 'id' ? { jti: value } : {}),
       ...(row.consumed === null ? {} : { consumed: row.consumed }),
     }
   }
 
   return {
     async upsert(id, payload, expiresIn) {
-      const record = pendingRecord({ kind, key: keyOf(id), payload, hashed, expiresIn })
+      const key = keyOf(id)
+      const record = pendingRecord({ kind, key, payload, stored: secrets.seal(kind, key, payload), expiresIn })
       if (kind === REFRESH_TOKEN && rotation.store(record)) return
-      const stored = await upsert(sql, kind, { ...record, payload, text: record.payload })
+      const code = member(payload, 'userCode')
+      const userCode = code === null ? null : secrets.userCodeOf(code)
+      const stored = await upsert(sql, kind, { ...record, payload, text: record.payload, userCode })
       if (!stored && kind === REPLAY) {
         throw new UsedBeforeError('remembered already')
       }
@@ -82,7 +87,7 @@ function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps): A
     async destroy(id) {
       if (kind === 'Grant') await endings.endGrant(id, CONTEXT)
       else if (kind === 'AccessToken' || kind === 'ClientCredentials') await endings.endToken(id, CONTEXT)
-      else if (kind === SESSION) await sql.query(END_SESSION, [id])
+      else if (kind === SESSION) await sql.query(END_SESSION, [keyOf(id)])
       else await sql.query('delete from oidc_record where kind = $1 and id = $2', [kind, keyOf(id)])
     },
     // The engine destroys the Grant too (see revokeGrantPolicy), and with it everything goes, in one logged transaction.
@@ -94,13 +99,13 @@ function pendingRecord(record: {
   kind: string
   key: string
   payload: object
-  hashed: boolean
+  stored: object
   expiresIn: number | undefined
 }): PendingRecord {
-  const { kind, key, payload, hashed, expiresIn } = record
-  const text = JSON.stringify(hashed ? { ...payload, jti: undefined } : payload)
+  const { kind, key, payload, stored, expiresIn } = record
+  const text = JSON.stringify(stored)
   // jsonb cannot hold U+0000, and no parameter has a use for it.
-  if (text.includes('\\u0000')) throw new errors.InvalidRequest('a parameter holds a NUL character')
+  if (JSON.stringify(payload).includes('\\u0000')) throw new errors.InvalidRequest('a parameter holds a NUL character')
   const seconds = expiresIn === undefined ? null : expiresIn + (kind === REPLAY ? REPLAY_SECONDS_ADDED : 0)
   return { key, payload: text, grantId: member(payload, 'grantId'), seconds }
 }
@@ -114,11 +119,10 @@ const LIVE_SESSION = `and (oidc_record.kind <> '${SESSION}' or oidc_record.consu
 async function upsert(
   sql: Sql,
   kind: string,
-  record: Omit<PendingRecord, 'payload'> & { payload: object; text: string },
+  record: Omit<PendingRecord, 'payload'> & { payload: object; text: string; userCode: string | null },
 ): Promise<boolean> {
-  const { key, payload, text, grantId, seconds } = record
+  const { key, payload, text, grantId, seconds, userCode } = record
   const uid = kind === SESSION ? member(payload, 'uid') : null
-  const userCode = member(payload, 'userCode')
   const values = [kind, key, text, grantId, uid, userCode, seconds]
   // `on conflict` looks at one unique index. Several that write the same row at once may meet in the other one, and fail.
   if (uid !== null || userCode !== null) {

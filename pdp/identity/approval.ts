@@ -17,6 +17,7 @@ import type { Choice, Consent } from './consent.ts'
 import { isCrossSite, readForm } from './forms.ts'
 import { errorPage, type Page } from './pages.ts'
 import { approvalPage, type PendingRequest } from './pages-approval.ts'
+import type { RecordSecrets } from './record-secrets.ts'
 import { splitScope } from './scopes.ts'
 import type { SecondFactor } from './second-factor.ts'
 import type { Waiting } from './sign-in.ts'
@@ -25,7 +26,7 @@ import { type Outcome, STATUS } from './status.ts'
 
 const SHOWN_MAX = 20
 const PENDING = `
-  select id from oidc_record where kind = 'BackchannelAuthenticationRequest' and payload ->> 'accountId' = $1
+  select id, payload from oidc_record where kind = 'BackchannelAuthenticationRequest' and payload ->> 'accountId' = $1
     and payload ->> 'grantId' is null and payload ->> 'error' is null and consumed_at is null and expires_at > now()
   order by expires_at limit ${SHOWN_MAX}`
 
@@ -36,6 +37,7 @@ export type ApprovalDeps = ApprovalSignInDeps & {
   readonly isSignedIn: IsSignedIn
   readonly secondFactor: Pick<SecondFactor, 'has'>
   readonly consent: Consent
+  readonly recordSecrets: Pick<RecordSecrets, 'open'>
   /** Signs the forms. */
   readonly formKey: Buffer
 }
@@ -136,8 +138,12 @@ function chosen(choice: Exclude<Choice, { kind: 'refused' }>, form: URLSearchPar
 }
 
 async function pending(deps: ApprovalDeps, accountId: string): Promise<readonly BackchannelRequest[]> {
-  const rows = await deps.sql.query<{ id: string }>(PENDING, [accountId])
-  const found = await Promise.all(rows.map(({ id }) => deps.engine().BackchannelAuthenticationRequest.find(id)))
+  const rows = await deps.sql.query<{ id: string; payload: object }>(PENDING, [accountId])
+  const ids = rows.flatMap(({ id, payload }) => {
+    const opened = deps.recordSecrets.open('BackchannelAuthenticationRequest', id, payload)
+    return opened !== null && 'jti' in opened && typeof opened.jti === 'string' ? [opened.jti] : []
+  })
+  const found = await Promise.all(ids.map((id) => deps.engine().BackchannelAuthenticationRequest.find(id)))
   return found.filter((request) => request !== undefined)
 }
 

@@ -26,6 +26,7 @@ import { createIntrospection, type Introspection } from './introspection.ts'
 import { KEYS_POLL_MS, keysVersion } from './key-rotation.ts'
 import { loadSigningKeys, type SigningKeys } from './keys.ts'
 import { createProvenSecrets } from './proven-secrets.ts'
+import { createRecordSecrets } from './record-secrets.ts'
 import { createResources } from './resources.ts'
 import { createHandler } from './routes.ts'
 import { deriveKey } from './sealing.ts'
@@ -150,6 +151,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       decoyHash: decoys.chosen,
       sealingKey: deriveKey(deps.masterKey, 'sign-in'),
     }),
+    recordSecrets: createRecordSecrets(deps),
     devices: createDevices({ issuer, key: deriveKey(deps.masterKey, 'device') }),
     formKey: deriveKey(deps.masterKey, 'form-signature'),
     verifyProof,

@@ -17,7 +17,13 @@ beforeAll(async () => {
   const { sql, close: end } = await openPostgres({ connectionString: database.connectionString })
   endings = createEndings({ sql, appendLog, appendEvents, clock: Date.now })
   const rotation = createRotation({ sql, path: '/oauth/token' })
-  adapterOf = createAdapters({ sql, directory: postgresDirectory(sql), endings, rotation })
+  adapterOf = createAdapters({
+    sql,
+    directory: postgresDirectory(sql),
+    endings,
+    rotation,
+    masterKey: Buffer.alloc(32, 7),
+  })
   close = () => end().then(database.drop)
 })
 afterAll(() => close())
@@ -34,7 +40,7 @@ it.each([
     )
     await Promise.all(writers)
   }
-  expect(await adapter.find('one')).toEqual({ ...other, accountId: expect.stringMatching(/^19\./) })
+  expect(await adapter.find('one')).toEqual({ ...other, jti: 'one', accountId: expect.stringMatching(/^19\./) })
 })
 
 it.each([

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createBrowser, hiddenFields } from '../../support/browser.ts'
 import { CIBA, createFlows, DEVICE_CODE } from './flows.ts'
@@ -71,7 +72,7 @@ describe('the device grant (RFC 8628)', () => {
     const { started } = await flows.startDevice(eve)
     await world.sql.query(
       `update oidc_record set payload = jsonb_set(payload, '{exp}', '1') where kind = 'DeviceCode' and id = $1`,
-      [started.device_code],
+      [createHash('sha256').update(started.device_code).digest('base64url')],
     )
     expect((await poll(started.device_code)).body.error).toBe('expired_token')
     expect((await poll('unknown')).body.error).toBe('invalid_grant')
@@ -97,6 +98,34 @@ describe('the device grant (RFC 8628)', () => {
     world.time.offsetMs += 61_000
     expect((await attempt()).status).toBe(200)
     world.time.offsetMs = 0
+  })
+})
+
+describe('what the database holds', () => {
+  it('redeems nothing: neither codes nor requests nor sessions are found in it, before and after the person answers', async () => {
+    const device = await flows.startDevice(eve)
+    const { started } = device
+    const ciba = await flows.startCiba(eve)
+    const bearers = [started.device_code, started.user_code.replace('-', ''), ciba.started.auth_req_id]
+    const expectNone = async () => {
+      const rows = await world.sql.query('select * from oidc_record')
+      expect(rows.length).toBeGreaterThan(0)
+      const held = JSON.stringify(rows)
+      for (const bearer of bearers) expect(held.includes(bearer)).toBe(false)
+      return rows.map((row) => ('id' in row ? String(row.id) : ''))
+    }
+    const ids = await expectNone()
+    await device.browser.send('/oauth/device')
+    await flows.answerDevice(device.browser, started.verification_uri, eve, started.user_code)
+    const cookies = [...device.browser.cookies()].filter(([name]) => name.startsWith('portcullis_session'))
+    expect(cookies.length).toBeGreaterThan(0)
+    bearers.push(...cookies.filter(([name]) => !name.includes('.sig')).map(([, value]) => value))
+    await expectNone()
+    for (const id of ids) {
+      expect((await token({ grant_type: DEVICE_CODE, device_code: id })).body.error).toBe('invalid_grant')
+      expect((await token({ grant_type: CIBA, auth_req_id: id })).body.error).toBe('invalid_grant')
+    }
+    expect((await token({ grant_type: DEVICE_CODE, device_code: started.device_code })).status).toBe(200)
   })
 })
 
