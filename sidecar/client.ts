@@ -75,12 +75,15 @@ export const imaginedRequest = (head: Pick<ClientRequest, 'method' | 'target' | 
   gone: () => false,
 })
 
+const VERSIONS = new Set(['1.0', '1.1'])
+
 export const http1Request = (req: IncomingMessage): ClientRequest => ({
   version: req.httpVersion === '1.0' ? '1.0' : '1.1',
   method: req.method ?? '',
   target: req.url ?? '',
   raw: req.rawHeaders,
-  fault: null,
+  // The parser takes others, too, and reads them as 1.1.
+  fault: VERSIONS.has(req.httpVersion) ? null : 'The version is neither HTTP/1.1 nor HTTP/1.0',
   bodiless: false,
   body: req,
   complete: () => req.complete,

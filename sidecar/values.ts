@@ -86,7 +86,7 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const PAIRS_MAX = 500
 
 /** `;` separates pairs for some servers, `+` is a space for most: neither may be in what a check depends on. */
-function readQuery(query: string | null, { name, parts }: Extract<Source, { from: 'query' }>): string {
+export function readQuery(query: string | null, { name, parts }: Extract<Source, { from: 'query' }>): string {
   if (query?.includes(';')) throw malformed('The query has a semicolon')
   const pairs = query?.split('&') ?? []
   if (pairs.length > PAIRS_MAX) throw malformed(`The query has more than ${PAIRS_MAX} keys`)

@@ -131,6 +131,9 @@ describe('a host', () => {
   test.each([
     ['no Host', 'GET /public/a/b HTTP/1.1\r\n\r\n'],
     ['two Hosts', 'GET /public/a/b HTTP/1.1\r\nHost: app.test\r\nHost: app.test\r\n\r\n'],
+    ['HTTP/0.9', 'GET /public/a/b HTTP/0.9\r\nHost: app.test\r\n\r\n'],
+    ['HTTP/0.9 without a version', 'GET /public/a/b\r\nHost: app.test\r\n\r\n'],
+    ['HTTP/2.0', 'GET /public/a/b HTTP/2.0\r\nHost: app.test\r\n\r\n'],
     ['HTTP/1.0 without Host', 'GET /public/a/b HTTP/1.0\r\n\r\n'],
   ])('%s is 400', async (_name, bytes) => {
     expect((await sendRaw(h.port, bytes)).status).toBe(400)

@@ -1,0 +1,84 @@
+/** Real servers and parsers of other languages, installed from their registries into a folder outside the project. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { connect } from 'node:net'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'portcullis-servers')
+const INSTALL_MS = 240_000
+
+const runs = (command: string, args: readonly string[], cwd = CACHE): boolean =>
+  spawnSync(command, args, { cwd, timeout: INSTALL_MS, stdio: 'ignore' }).status === 0
+
+export type Runtime = {
+  readonly command: string
+  readonly args: readonly string[]
+}
+/** The runtime, or why it cannot be had. */
+export type Sought = Runtime | string
+
+/** Python with gunicorn, Flask, uvicorn and Django. */
+export function python(): Sought {
+  mkdirSync(CACHE, { recursive: true })
+  const command = join(CACHE, 'python', 'bin', 'python')
+  const ready = (): boolean => runs(command, ['-c', 'import gunicorn, flask, uvicorn, django'])
+  if (ready()) return { command, args: [] }
+  if (!runs('python3', ['-m', 'venv', 'python'])) return 'python3 with venv is not there'
+  if (!runs(command, ['-m', 'pip', 'install', '-q', 'gunicorn', 'flask', 'uvicorn', 'django']) || !ready())
+    return 'pip cannot install gunicorn, flask, uvicorn and django'
+  return { command, args: [] }
+}
+
+/** Ruby with Rack and Puma as Debian packs them, unpacked without being installed. */
+export function ruby(): Sought {
+  if (!runs('ruby', ['-v'], '/')) return 'ruby is not there'
+  const folder = join(CACHE, 'ruby')
+  mkdirSync(folder, { recursive: true })
+  const packages = ['ruby-rack', 'puma', 'ruby-nio4r']
+  if (!existsSync(join(folder, 'usr', 'bin', 'puma'))) {
+    if (!runs('apt-get', ['download', '-q', ...packages], folder)) return 'apt-get cannot download ruby-rack and puma'
+    for (const name of readdirSync(folder).filter((file) => file.endsWith('.deb')))
+      if (!runs('dpkg', ['-x', name, '.'], folder)) return 'dpkg cannot unpack ruby-rack and puma'
+  }
+  const libraries = readdirSync(join(folder, 'usr'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => /(?:\/lib|\/vendor_ruby|\/ruby\/vendor_ruby|extensions\/[^/]+\/[^/]+\/[^/]+)$/.test(path))
+    .map((path) => join(folder, 'usr', path))
+  const args = libraries.flatMap((path) => ['-I', path])
+  if (!runs('ruby', [...args, '-e', 'require "rack"; require "puma"; require "puma/server"']))
+    return 'rack and puma do not load'
+  return { command: 'ruby', args }
+}
+
+export const php = (): Sought => (runs('php', ['-v'], '/') ? { command: 'php', args: [] } : 'php is not there')
+export const go = (): Sought => (runs('go', ['version'], '/') ? { command: 'go', args: ['run'] } : 'go is not there')
+
+export function qs(): Sought {
+  const folder = join(CACHE, 'qs')
+  mkdirSync(folder, { recursive: true })
+  const installed = join(folder, 'node_modules', 'qs')
+  if (!existsSync(installed) && !runs('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', 'qs'], folder))
+    return 'npm cannot install qs'
+  return { command: process.execPath, args: ['--input-type=commonjs', '-e'] }
+}
+export const qsPath = (): string => join(CACHE, 'qs', 'node_modules', 'qs')
+
+/** Starts a server and waits until it takes connections. Throws when it does not in half a minute. */
+export async function startServer(
+  { command, args }: Runtime,
+  more: readonly string[],
+  { cwd, port }: { readonly cwd: string; readonly port: number },
+): Promise<ChildProcess> {
+  const child = spawn(command, [...args, ...more], { cwd, stdio: 'ignore' })
+  for (let tries = 0; tries < 600; tries += 1) {
+    const open = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
+      socket.once('connect', () => socket.destroy())
+    })
+    if (open) return child
+    if (child.exitCode !== null) break
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  child.kill('SIGKILL')
+  throw new Error(`${command} ${more.join(' ')} does not listen`)
+}
