@@ -17,15 +17,17 @@ type Call = Pick<
   ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
   'metadata' | 'getAuthContext'
 >
-/** Throws Refusal `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
-export type AuthenticateCaller = (call: Call) => Promise<void>
+/** Who calls, by a name of its own. Throws Refusal `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
+export type AuthenticateCaller = (call: Call) => Promise<string>
 
 export function createCallers(deps: CallerDeps): AuthenticateCaller {
   return async (call) => {
     // grpc-js names a certificate only when it was verified against the CA of the settings.
-    if (call.getAuthContext()?.sslPeerCertificate !== undefined) return
+    const certificate = call.getAuthContext()?.sslPeerCertificate
+    if (certificate !== undefined) return `certificate ${certificate.fingerprint256}`
     const token = bearerOf(call.metadata)
-    if (deps.serviceAccounts !== null && (await isServiceAccount(deps.serviceAccounts, token))) return
+    const account = deps.serviceAccounts === null ? null : await serviceAccountOf(deps.serviceAccounts, token)
+    if (account !== null) return `service account ${account}`
     const state = await deps.introspect(token)
     if (!state.active) throw new Refusal('token_invalid', 'the caller’s token is not active')
     if (!state.audiences.includes(deps.issuer))
@@ -36,6 +38,7 @@ export function createCallers(deps: CallerDeps): AuthenticateCaller {
     }
     if (state.subject.type !== 'service') throw new Refusal('permission_denied', 'only a service may call')
     if (!state.scopes.has(SCOPE)) throw new Refusal('scope_insufficient', `this needs the scope ${SCOPE}`)
+    return `client ${state.clientId}`
   }
 }
 
@@ -49,13 +52,12 @@ function bearerOf(metadata: Metadata): string {
   throw new Refusal('token_missing', 'call with a client certificate, or with authorization: Bearer and one token')
 }
 
-async function isServiceAccount(verify: VerifyServiceAccount, token: string): Promise<boolean> {
+async function serviceAccountOf(verify: VerifyServiceAccount, token: string): Promise<string | null> {
   try {
-    await verify(token)
-    return true
+    return await verify(token)
   } catch (err) {
     // One of ours perhaps: introspection says.
-    if (err instanceof TokenError) return false
+    if (err instanceof TokenError) return null
     throw err
   }
 }

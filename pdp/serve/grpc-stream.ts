@@ -1,12 +1,13 @@
 /** One `DecideStream`: many questions over one connection, answered in any order, and again where they stand. */
 import type { TokenState } from '../identity/token-state.ts'
 import type { Outcome } from './grpc-answers.ts'
+import type { Holding } from './grpc-budgets.ts'
 import { createHandles } from './grpc-handles.ts'
 import { readStreamQuestion } from './grpc-messages.ts'
 import { createOutbox, type Outbox, type StreamCall } from './grpc-outbox.ts'
 import type { StreamQuestion, StreamRequest } from './grpc-questions.ts'
 import type { AnswerQuestion } from './questions.ts'
-import type { StandingQuestions } from './standing.ts'
+import type { StandingQuestion, StandingQuestions } from './standing.ts'
 import { Refusal } from './status.ts'
 
 const QUESTIONS_PER_MESSAGE_MAX = 8_192
@@ -16,6 +17,8 @@ export type StreamDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
   readonly standing: StandingQuestions
+  /** Of the caller's. */
+  readonly holding: Holding
   /** The code that the caller sees; logs what is our fault. */
   readonly refusalCode: (err: unknown) => string
 }
@@ -25,7 +28,7 @@ export type OpenStream = {
 }
 
 export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
-  const handles = createHandles()
+  const handles = createHandles(deps.holding)
   const outbox = createOutbox(call)
   const standing = createStandingTable(outbox, deps)
 
@@ -76,17 +79,31 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   })
   call.on('end', drain)
   // The caller is gone.
-  for (const event of ['cancelled', 'close', 'error']) call.on(event, () => standing.clear())
+  for (const event of ['cancelled', 'close', 'error']) {
+    call.on(event, () => {
+      standing.clear()
+      handles.clear()
+    })
+  }
   return { drain }
 }
 
 /** The standing questions of one stream, by the ids that its caller chose. */
-function createStandingTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' | 'refusalCode'>) {
+function createStandingTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' | 'holding' | 'refusalCode'>) {
   const endings = new Map<number, () => void>()
 
   function remove(id: number): void {
     endings.get(id)?.()
     endings.delete(id)
+  }
+
+  function askOrGiveBack(asked: StandingQuestion): () => void {
+    try {
+      return deps.standing.ask(asked)
+    } catch (err) {
+      deps.holding.give('standing', 1)
+      throw err
+    }
   }
 
   return {
@@ -99,13 +116,15 @@ function createStandingTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' |
       remove(id)
       if (endings.size >= STANDING_MAX)
         throw new Refusal('standing_limit', 'too many standing questions on this stream')
+      if (!deps.holding.take('standing', 1))
+        throw new Refusal('standing_limit', 'too many standing questions of this caller')
       let answered = false
       const say = (outcome: Outcome): void => {
         if (answered) outbox.update(id, outcome)
         else outbox.reply(id, outcome)
         answered = true
       }
-      const cancel = deps.standing.ask({
+      const cancel = askOrGiveBack({
         token,
         question: readStreamQuestion(question),
         onAnswer: (answer) => say({ answer }),
@@ -113,6 +132,7 @@ function createStandingTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' |
       })
       endings.set(id, () => {
         cancel()
+        deps.holding.give('standing', 1)
         outbox.cancelUpdate(id)
         if (!answered) outbox.forget()
         answered = true

@@ -16,6 +16,7 @@ import { serviceDefinition } from '../process/grpc.ts'
 import { formatAddress, isLoopback, type ListenAddress, listenError, listenOn } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
 import { createAnswerEncoder } from './grpc-answers.ts'
+import { createBudgets } from './grpc-budgets.ts'
 import type { AuthenticateCaller } from './grpc-callers.ts'
 import { readRequest } from './grpc-messages.ts'
 import type { StreamCall } from './grpc-outbox.ts'
@@ -28,8 +29,9 @@ import { asRefusal, isFault, Refusal, STATUS } from './status.ts'
 
 const MESSAGE_BYTES_MAX = 1_048_576
 const DRAIN_TIMEOUT_MS = 5_000
-const STREAMS_MAX = 10_000
 const RECHECK_INTERVAL_MS = 30_000
+/** Whoever calls on loopback. */
+const LOCAL = 'this machine'
 const RETRY_PUSHBACK_MS = '1000'
 
 export type GrpcDeps = {
@@ -88,14 +90,16 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
     if (isFault(refusal.code)) deps.log.error({ event: 'request_failed', code: refusal.code, err: refusal.cause })
     return refusal
   }
-  function open(call: StreamCall): void {
-    if (streams.size >= STREAMS_MAX) throw new Refusal('request_too_large', 'too many streams are open')
-    const stream = serveStream(call, { ...deps, refusalCode: (err) => refusalOf(err).code })
+  const budgets = createBudgets()
+  function open(call: StreamCall, caller: string): void {
+    const holding = budgets.of(caller)
+    if (!holding.take('streams', 1)) throw new Refusal('overloaded', 'too many streams are open')
+    const stream = serveStream(call, { ...deps, holding, refusalCode: (err) => refusalOf(err).code })
     streams.add(stream)
     const stop = deps.authenticate === null ? () => undefined : recheck(call, stream, deps)
     for (const end of ['close', 'cancelled', 'finish']) {
       call.once(end, () => {
-        streams.delete(stream)
+        if (streams.delete(stream)) holding.give('streams', 1)
         stop()
       })
     }
@@ -119,8 +123,8 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
       )
     },
     decideStream(call: StreamCall) {
-      const admitted = deps.authenticate === null ? Promise.resolve() : deps.authenticate(call)
-      admitted.then(() => open(call)).catch((err: unknown) => refuse(call, err))
+      const admitted = deps.authenticate === null ? Promise.resolve(LOCAL) : deps.authenticate(call)
+      admitted.then((caller) => open(call, caller)).catch((err: unknown) => refuse(call, err))
     },
   })
   return streams

@@ -232,7 +232,7 @@ const DEPS: GrpcDeps = {
   recognize: async () => ({ active: false }),
   answer: () => Promise.reject(new Error()),
   standing: { ask: () => () => undefined, close: async () => undefined },
-  authenticate: async () => undefined,
+  authenticate: async () => 'anybody',
   tls: null,
   log: undefined as never,
 }
