@@ -115,41 +115,11 @@ const FORGERIES: readonly (readonly [string, string, readonly PatchOperation[], 
     [put('/spec/containers/0/ports/0/name', 'http')],
   ],
   [
-    'hide a name in a third port of the gate',
-    'as the injector makes it',
-    [add(`${GATE}/ports/-`, { name: 'web', containerPort: 8081 })],
-  ],
-  [
-    'let the gate listen elsewhere than it says',
-    'as the injector makes it',
-    [put(`${GATE}/args/2`, '--listen=:15081')],
-  ],
-  [
     'give the gate the route file of another port',
     'as the injector makes it',
     [put(`${GATE}/args/1`, '--file=/etc/portcullis/routes/open.yaml')],
   ],
-  [
-    'start the gate with more than numbers',
-    'as the injector makes it',
-    [put(`${GATE}/command/1`, '--require=/tmp/x.js')],
-  ],
-  [
-    'mount over the program of the gate',
-    'as the injector makes it',
-    [put(`${GATE}/volumeMounts/0/mountPath`, '/app/sidecar')],
-  ],
   ['mount another file as the routes', 'as the injector makes it', [add(`${GATE}/volumeMounts/0/subPath`, 'x')]],
-  [
-    'run a program in the gate as a probe',
-    'as the injector makes it',
-    [put(`${GATE}/readinessProbe`, { exec: { command: ['node', '-e', '0'] } })],
-  ],
-  [
-    'run a program in the gate at its end',
-    'as the injector makes it',
-    [put(`${GATE}/lifecycle/preStop/exec/command`, ['node', '-e', '0'])],
-  ],
   [
     'choose the nonce secret of the gate',
     'as the injector makes it',
