@@ -10,6 +10,7 @@ import type { Identity } from './headers.ts'
 import type { InboundRequest } from './inbound.ts'
 import type { Route } from './routes.ts'
 import type { StepUp } from './step-up.ts'
+import type { Authority } from './target.ts'
 
 export type Denial = {
   readonly kind: 'denial'
@@ -24,12 +25,24 @@ export type Denial = {
 export type Known = {
   route: Route | null
   request: InboundRequest | null
+  /** By a trusted proxy; null: none. */
+  readonly namedHost: Authority | null
   claims: AccessClaims | null
   /** Of a token that is verified, with its proof, and that nobody has called inactive. */
   identity: Identity | null
   body: Buffer | null
   scheme: ChallengeScheme | undefined
 }
+export const nothingKnown = (namedHost: Authority | null): Known => ({
+  route: null,
+  request: null,
+  namedHost,
+  claims: null,
+  identity: null,
+  body: null,
+  scheme: undefined,
+})
+
 /** What an answer of the PDP leads to, when it is not an allow. */
 export type Verdict =
   | Refusal

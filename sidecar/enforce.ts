@@ -4,22 +4,32 @@ import type { AccessClaims } from '../pdp/token/claims.ts'
 import type { ProofVerifier } from '../pdp/token/dpop.ts'
 import { TokenError } from '../pdp/token/errors.ts'
 import type { TokenVerifier } from '../pdp/token/verify.ts'
-import type { Admission } from './admission.ts'
+import { type Admission, NO_ADMISSION } from './admission.ts'
 import { usesBody } from './body.ts'
 import { buildQuestions, type Questions } from './checks.ts'
 import type { ClientRequest } from './client.ts'
-import { type Denial, denialOf, denied, isShadowable, type Known, problemOf, refused, type Verdict } from './denial.ts'
+import {
+  type Denial,
+  denialOf,
+  denied,
+  isShadowable,
+  type Known,
+  nothingKnown,
+  problemOf,
+  refused,
+  type Verdict,
+} from './denial.ts'
 import { malformed, RequestError } from './errors.ts'
 import { checkHandshake } from './handshake.ts'
 import type { Identity } from './headers.ts'
 import { type InboundRequest, readInbound } from './inbound.ts'
-import type { Standing } from './lifetimes.ts'
+import type { JudgedAgain, Standing } from './lifetimes.ts'
 import { matchRequest } from './match.ts'
 import type { Origin } from './origin.ts'
 import type { PdpClient } from './pdp-client.ts'
-import type { PdpAnswer } from './pdp-question.ts'
+import type { PdpAnswer, PdpQuestion } from './pdp-question.ts'
 import type { Match, Route, RouteTable } from './routes.ts'
-import { satisfies, signInOf } from './step-up.ts'
+import { type StepUp, satisfies, signInOf } from './step-up.ts'
 import type { Authority } from './target.ts'
 import { requestValues } from './values.ts'
 
@@ -30,6 +40,8 @@ export type Permit = {
   readonly kind: 'permit'
   readonly route: Route
   readonly request: InboundRequest
+  /** By a trusted proxy; null: none. */
+  readonly namedHost: Authority | null
   /** Null on a public route. */
   readonly identity: Identity | null
   /** The body, when it was read for a check. */
@@ -70,7 +82,7 @@ export type Arrival = {
 
 /** Never throws: what goes wrong is a denial. */
 export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Permit | Denial | OwnAnswer> {
-  const known: Known = { route: null, request: null, claims: null, identity: null, body: null, scheme: undefined }
+  const known = nothingKnown(arrival.origin.host)
   try {
     const judged = await judge(arrival, deps, known)
     return judged.kind === 'denial' ? orShadow(judged, known) : judged
@@ -85,52 +97,123 @@ async function judge(arrival: Arrival, deps: EnforceDeps, known: Known): Promise
   if (wait !== null) await wait // RequestError
   if (origin.fault !== null) throw malformed(origin.fault)
   const request = readInbound(arrival.client) // RequestError
+  const ground = await prepare(request, { ...arrival, namedHost: origin.host, former: null }, deps, known)
+  if (ground === null) return permit(known, null)
+  if (ground.kind !== 'ground') return ground
+  const { route, claims, questions, question } = ground
+  const answer = await deps.pdp.ask(question) // PdpUnavailable
+  const refusal = judgeAnswer(answer, { route, claims, questions, deps })
+  if (refusal !== null) return refused(refusal, known)
+  known.identity = identityOf(claims, answer.subjectType)
+  // How fresh the sign-in is counts when a connection is opened.
+  return permit(known, standingOf(ground, null, deps))
+}
+
+/** On what a permitted exchange may go on by the rules of `deps`; null: on nothing that could change. Never throws. */
+export async function judgeAgain(
+  former: Permit,
+  { upgrade }: { readonly upgrade: boolean },
+  deps: EnforceDeps,
+): Promise<JudgedAgain> {
+  const known = nothingKnown(former.namedHost)
+  const readFormer = async (): Promise<Buffer> => {
+    if (former.body === null) throw malformed('The body is not there any more')
+    return former.body
+  }
+  // It has its places.
+  const places = { namedHost: former.namedHost, admission: NO_ADMISSION }
+  try {
+    const ground = await prepare(former.request, { ...places, upgrade, readBody: readFormer, former }, deps, known)
+    if (ground === null || known.route?.shadow === true) return { kind: 'permitted', standing: null }
+    if (ground.kind === 'ground') {
+      const isSame = JSON.stringify(ground.route.stepUp) === JSON.stringify(former.route.stepUp)
+      return { kind: 'permitted', standing: standingOf(ground, isSame ? null : ground.route.stepUp, deps) }
+    }
+    return { kind: 'denied', code: ground.kind === 'denial' ? ground.code : 'route_unknown' }
+  } catch (err) {
+    const denial = denialOf(err, known)
+    return isShadowable(denial) ? { kind: 'permitted', standing: null } : { kind: 'denied', code: denial.code }
+  }
+}
+
+/** What a decision about a guarded route rests on. */
+type Ground = {
+  readonly kind: 'ground'
+  readonly route: Route
+  readonly claims: AccessClaims
+  readonly questions: Questions
+  readonly question: PdpQuestion
+}
+/** `former`: it was permitted before, and its proof was verified then: none is good twice. */
+type Preparing = Omit<Arrival, 'client' | 'origin'> & {
+  readonly namedHost: Authority | null
+  readonly former: Permit | null
+}
+
+/** All that comes before the question to the PDP; null: the route is public. */
+async function prepare(
+  request: InboundRequest,
+  { upgrade, readBody, admission, namedHost, former }: Preparing,
+  deps: EnforceDeps,
+  known: Known,
+): Promise<Ground | Denial | OwnAnswer | null> {
   if (!deps.hosts.has(request.host.hostname)) throw new RequestError('host_unknown', 'No route is for this host')
   const match = matchRequest(deps.routes, request) // RequestError
-  if (origin.host !== null) checkNamedHost(origin.host, { request, match, deps }) // RequestError
+  if (namedHost !== null) checkNamedHost(namedHost, { request, match, deps }) // RequestError
   if (match.kind !== 'route')
     return match.kind === 'method' ? unmatchedMethod(request, match.allow, known) : unmatched(request, deps)
   const { route, parameters } = match
   Object.assign(known, { route, request })
-  if (arrival.upgrade) checkHandshake(request, route) // RequestError
+  // The rules may have changed since the listener looked.
+  if (upgrade && !route.websocket) throw new RequestError('route_unknown', 'No route here takes WebSocket connections')
+  if (upgrade) checkHandshake(request, route) // RequestError
   if (route.check === null) {
     const turn = admission.enter(route.id, null) // RequestError
     if (turn !== null) await turn // RequestError
-    return permit(known, null)
+    return null
   }
   known.scheme = /^dpop /i.test(request.authorization[0] ?? '') ? 'DPoP' : 'Bearer'
   const credentials = parseAuthorization(request.authorization) // TokenError
   const claims = deps.tokens.cached(credentials.token) ?? (await deps.tokens.verify(credentials.token)) // TokenError
   known.claims = claims
-  if (claims.jkt !== null || credentials.scheme === 'dpop')
+  const isProven = former !== null && former.identity !== null
+  if (!isProven && (claims.jkt !== null || credentials.scheme === 'dpop'))
     await verifyBinding(request, { credentials, claims, known }, deps) // TokenError
   known.identity = identityOf(claims, claims.subject === claims.clientId ? 'service' : 'user')
-  known.body = usesBody(route.check) ? await arrival.readBody(request) : null // RequestError
+  known.body = usesBody(route.check) ? await readBody(request) : null // RequestError
   const values = requestValues({ request, parameters, claims, body: known.body })
   const questions = buildQuestions(route.check, values) // RequestError
   const turn = admission.enter(route.id, claims) // RequestError
   if (turn !== null) await turn // RequestError
-  const question = questionOf(credentials, claims, questions)
-  const answer = await deps.pdp.ask(question) // PdpUnavailable
-  const refusal = judgeAnswer(answer, { route, claims, questions, deps })
-  if (refusal !== null) return refused(refusal, known)
-  known.identity = identityOf(claims, answer.subjectType)
-  return permit(known, {
+  return { kind: 'ground', route, claims, questions, question: questionOf(credentials, claims, questions) }
+}
+
+/** `stepUp`: what the next answer must satisfy, and no later one. */
+function standingOf(
+  { route, claims, questions, question }: Ground,
+  stepUp: StepUp | null,
+  deps: EnforceDeps,
+): Standing {
+  let next = stepUp
+  return {
     question,
     expiresAtMs: claims.expiresAtMs,
-    // How fresh the sign-in is counts when a connection is opened.
-    judge: (later) => problemOf(judgeAnswer(later, { route: { ...route, stepUp: null }, claims, questions, deps })),
+    judge(answer) {
+      const code = problemOf(judgeAnswer(answer, { route: { ...route, stepUp: next }, claims, questions, deps }))
+      if (code === null) next = null
+      return code
+    },
     watch: (onAnswer) => deps.pdp.watch(question, onAnswer),
-  })
+  }
 }
 
 /** The only place where a Permit is made. */
 function permit(known: Known, standing: Standing | null, shadowed: Denial | null = null): Permit {
-  const { route, request, identity, body } = known
+  const { route, request, namedHost, identity, body } = known
   if (route === null || request === null) throw new TypeError('only a matched request can be permitted')
   // A shadowed route cuts nothing short either.
   const kept = route.shadow ? null : standing
-  return { kind: 'permit', route, request, identity, body, standing: kept, shadowed } as Permit
+  return { kind: 'permit', route, request, namedHost, identity, body, standing: kept, shadowed } as Permit
 }
 
 /** DESIGN section 6.1: a shadowed route only says what it would have refused; who asks is told if it was proven. */

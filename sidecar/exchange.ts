@@ -13,7 +13,7 @@ import { type ForwardDeps, type Forwarded, type Forwarding, forward } from './fo
 import { isGrpc } from './grpc.ts'
 import { firstValue } from './headers.ts'
 import type { InboundRequest } from './inbound.ts'
-import type { Lifetimes } from './lifetimes.ts'
+import type { JudgedAgain, Lifetimes } from './lifetimes.ts'
 import type { SidecarLimits } from './limits.ts'
 import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -43,8 +43,10 @@ export type ExchangeDeps = {
   /** Never throws. */
   readonly log: SidecarLog
   readonly draining: () => boolean
-  /** Ends with `end` when the sidecar drains; returns what to call when the connection has ended. */
-  readonly holdTunnel: (end: () => void) => () => void
+  /** False once other rules than these are in force. */
+  readonly isCurrent: () => boolean
+  /** By the rules that are in force at that moment. */
+  readonly judgeAgain: (permit: Permit, options: { readonly upgrade: boolean }) => Promise<JudgedAgain>
 }
 type Serving = {
   readonly client: ClientRequest
@@ -108,7 +110,7 @@ async function act(serving: Serving, judged: Judged, deps: ExchangeDeps): Promis
     answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(judged, deps)],
     cut: new Cut(),
   }
-  const over = beginLifetime(judged, { forwarding, route: judged.route.id }, deps)
+  const over = beginLifetime(judged, { forwarding, upgrade: upgrade !== null }, deps)
   const result = await (upgrade === null
     ? forwardOnce(judged, { forwarding, over }, deps)
     : tunnel(judged, { forwarding, over, upgrade }, deps))
@@ -132,15 +134,22 @@ function nonceFor({ request, identity }: Permit, deps: ExchangeDeps): string[] {
 
 /** Returns what to call when the exchange has ended. */
 function beginLifetime(
-  { standing }: Permit,
-  { forwarding, route }: { readonly forwarding: Forwarding; readonly route: string },
-  { lifetimes, log, metrics }: ExchangeDeps,
+  permit: Permit,
+  { forwarding, upgrade }: { readonly forwarding: Forwarding; readonly upgrade: boolean },
+  { lifetimes, log, metrics, isCurrent, judgeAgain }: ExchangeDeps,
 ): () => void {
-  if (standing === null) return () => undefined
-  return lifetimes.begin(standing, (code) => {
-    log.info({ event: 'cut', request_id: forwarding.requestId, route, reason: code })
-    metrics.cut(route, code)
-    forwarding.cut.make(code)
+  const { cut, requestId } = forwarding
+  const { standing, route } = permit
+  const open = {
+    standing,
+    stale: !isCurrent(),
+    judgeAgain: () => judgeAgain(permit, { upgrade }),
+    isEndless: () => cut.endless,
+  }
+  return lifetimes.begin(open, (code) => {
+    log.info({ event: 'cut', request_id: requestId, route: route.id, reason: code })
+    metrics.cut(route.id, code)
+    cut.make(code)
   })
 }
 
@@ -156,13 +165,9 @@ async function tunnel(
   { forwarding, over, upgrade }: Lived & { readonly upgrade: Upgrade },
   deps: ExchangeDeps,
 ): Promise<Tunneled> {
-  const release = deps.holdTunnel(() => forwarding.cut.make('draining'))
-  const onEnd = (): void => {
-    release()
-    over()
-  }
-  const result = await openTunnel(permit, { ...forwarding, upgrade, onEnd }, deps.forwarding)
-  if (result.kind !== 'opened') onEnd()
+  forwarding.cut.endless = true
+  const result = await openTunnel(permit, { ...forwarding, upgrade, onEnd: over }, deps.forwarding)
+  if (result.kind !== 'opened') over()
   return result
 }
 

@@ -189,6 +189,7 @@ export function createHandler(
       if (status < 200 || over) return
       const fields = downstreamFields(rawFields(controller.rawHeaders))
       ending = endingOf(fields, client.version)
+      cut.endless = isEventStream(fields)
       bodyBytes = Number(firstValue(fields, 'content-length') ?? -1)
       try {
         res.writeHead(status, fields.concat(answerFields))

@@ -25,8 +25,8 @@ export type Listener = {
   draining(): boolean
   /** Sends each client elsewhere with its next answer. Connections and requests are still taken. */
   withdraw(): void
-  /** Takes no further connections, waits for requests under way for at most `drainMs`, then cuts them. */
-  close(): Promise<void>
+  /** Takes no further connections, and waits for requests under way for at most `drainMs`: then `onLate` may end them in order. */
+  close(options: { readonly drainMs: number; readonly onLate: () => void }): Promise<void>
 }
 export type ListenerOptions = {
   readonly limits: SidecarLimits
@@ -56,6 +56,7 @@ const CHECK_MS = 1_000
 const PROBE_AFTER_MS = 30_000
 /** For a client that was refused to read why and to end its side, too. */
 const LINGER_MS = 1_000
+const IDLE_CHECK_MS = 100
 
 export function createListener(options: ListenerOptions): Listener {
   const { certificate, onRequest, mayUpgrade, onUpgrade, onRefused } = options
@@ -160,12 +161,12 @@ export function createListener(options: ListenerOptions): Listener {
     replaceCertificate(next) {
       if (server instanceof TlsServer) server.setSecureContext(secureOptions(next))
     },
-    async close() {
+    async close(ending) {
       draining = true
       choice.close()
       if (!server.listening) return
       http2.drain()
-      await drain(server, sockets, limits.drainMs)
+      await drain(server, sockets, ending)
     },
   }
 }
@@ -248,12 +249,22 @@ function openSockets(server: Server, { mayOpen, onFull }: Opening): ReadonlySet<
   return sockets
 }
 
-async function drain(server: Server, sockets: ReadonlySet<Socket>, drainMs: number): Promise<void> {
+async function drain(
+  server: Server,
+  sockets: ReadonlySet<Socket>,
+  { drainMs, onLate }: Parameters<Listener['close']>[0],
+): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
-  const timer = setTimeout(() => {
-    for (const socket of sockets) socket.destroy()
+  // One whose last answer had begun before does not say that it ends.
+  const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
+  let timer = setTimeout(() => {
+    onLate()
+    timer = setTimeout(() => {
+      for (const socket of sockets) socket.destroy()
+    }, LINGER_MS)
   }, drainMs)
   await closed
   clearTimeout(timer)
+  clearInterval(idle)
 }

@@ -1,12 +1,14 @@
 /** Puts the parts of a sidecar together: one listener, and the engine of the configuration in force. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import { ConfigError } from '../pdp/process/exit.ts'
 import type { ListenAddress } from '../pdp/process/listen.ts'
 import type { ProbeResult } from '../pdp/process/operations.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from './client.ts'
 import { refusalLine } from './decision-log.ts'
 import { describeDenial, sendRawDenial } from './deny.ts'
+import { judgeAgain, type Permit } from './enforce.ts'
 import { createEngine, createEngineParts, type Engine, type EngineDeps, type LoadedConfig } from './engine.ts'
 import { type ExchangeDeps, serve } from './exchange.ts'
 import { asksForWebSocket } from './handshake.ts'
@@ -34,8 +36,11 @@ export type Sidecar = {
   notReady(): ProbeResult
   /** Is not ready any more and sends its clients elsewhere, but serves all that come: before `close`, until others have heard. */
   withdraw(): void
-  /** Takes no further connections, lets requests finish for at most `drainMs`, and ends. */
-  close(): Promise<void>
+  /**
+   * Withdraws; `acceptMs` after the first withdrawal takes no further connections and sends away what would never end;
+   * ends with the last request, or after `drainMs` in all.
+   */
+  close(options?: { readonly acceptMs: number }): Promise<void>
 }
 /** `serving`: made once, not for each request. */
 type Running = { readonly engine: Engine; readonly serving: ExchangeDeps }
@@ -50,8 +55,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   // Those that no route file can set.
   const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...overLimits }
   const lifetimes = createLifetimes({ clock, unconfirmedMaxMs, expiryLeewayMs })
-  const tunnels = new Set<() => void>()
-  let closing = false
+  let withdrawnAtMs: number | null = null
   const places = new Places()
   let current = run(createEngine(given.config, shared))
   say(current.engine)
@@ -61,7 +65,16 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     const { enforcing, forwarding, metadata, proofNonce, limits, trustedProxies, requestsMax } = engine
     const { bodyBytesMax, subjectsInLog } = engine.config.file
     const settings = { metadata, limits, requestsMax, trustedProxies, bodyBytesMax, subjectsInLog, proofNonce }
-    const operating = { metrics, log, lifetimes, places, draining: () => listener.draining(), holdTunnel }
+    const operating = {
+      metrics,
+      log,
+      lifetimes,
+      places,
+      draining: () => listener.draining(),
+      isCurrent: () => current.engine === engine,
+      judgeAgain: (permit: Permit, how: { readonly upgrade: boolean }) =>
+        judgeAgain(permit, how, current.engine.enforcing),
+    }
     return { engine, serving: { enforcing, forwarding, ...settings, ...operating } }
   }
 
@@ -73,10 +86,10 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     refreshKeys()
   }
 
-  function holdTunnel(end: () => void): () => void {
-    tunnels.add(end)
-    if (closing) end()
-    return () => tunnels.delete(end)
+  function withdraw(): number {
+    withdrawnAtMs ??= performance.now()
+    listener.withdraw()
+    return withdrawnAtMs
   }
 
   function accept(
@@ -132,19 +145,21 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       listener.tune(engine.limits)
       say(engine)
       former.retire()
+      lifetimes.judgeAgain()
     },
     notReady() {
       if (listener.draining()) return 'draining'
       const missing = current.engine.keyless()
       return missing.length === 0 ? pdpSilence(current.engine, clock()) : `no keys yet of ${missing.join(', ')}`
     },
-    withdraw: listener.withdraw,
-    async close() {
-      closing = true
+    withdraw: () => void withdraw(),
+    async close({ acceptMs } = { acceptMs: 0 }) {
+      const startedMs = performance.now()
       clearInterval(refreshing)
-      const closed = listener.close()
-      for (const end of tunnels) end()
-      await closed
+      await delay(Math.max(0, withdraw() + acceptMs - startedMs))
+      lifetimes.sendAway()
+      const leftMs = current.engine.limits.drainMs - (performance.now() - startedMs)
+      await listener.close({ drainMs: Math.max(0, leftMs), onLate: () => lifetimes.cutAll('draining') })
       lifetimes.close()
       current.engine.retire()
     },

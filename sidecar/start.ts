@@ -20,6 +20,8 @@ import { createSidecar, type Sidecar } from './sidecar.ts'
 
 const RELOAD_MS = 1_000
 const SECRET_BYTES = 32
+/** Until load balancers have heard that this process is not ready: the injector's hook waits as long. */
+const ACCEPT_MS = 5_000
 
 /** Returns when both ports listen. Throws StartError when one cannot be had. */
 export async function startSidecar(
@@ -44,7 +46,8 @@ export async function startSidecar(
   const probes = { '/startz': () => null, '/livez': () => null, '/readyz': () => sidecar.notReady() }
   const operations = await startOperations({ listen: config.adminListen, registry, probes })
   shutdown.add('admin listener', () => operations.close())
-  shutdown.add('sidecar', () => sidecar.close())
+  // Who presses Control-C has no load balancer that must hear of it first.
+  shutdown.add('sidecar', (reason) => sidecar.close({ acceptMs: reason === 'SIGINT' ? 0 : ACCEPT_MS }))
   const address = await sidecar.listen(config.listen)
   const load = (): ReturnType<typeof loadConfig> => loadConfig(filePath)
   const { apply } = sidecar
@@ -104,7 +107,7 @@ async function openControl(
     withdraw: sidecar.withdraw,
     async drain() {
       process.kill(process.pid, 'SIGTERM')
-      await shutdown.run('drain')
+      await shutdown.run('SIGTERM')
     },
   })
   shutdown.add('control socket', () => control.close())

@@ -81,7 +81,8 @@ async function list(deps: ApprovalDeps, visit: Visit, done: Done): Promise<void>
   const { accountId } = (await signedIn(deps, visit.session)) ?? { accountId: null }
   const user = accountId === null ? null : await deps.directory.user(accountId)
   if (accountId === null || user === null) return show(deps, visit, askToSignIn('session'))
-  const requests = await Promise.all((await pending(deps, accountId)).map((request) => presentRequest(deps, request)))
+  const presented = await Promise.all((await pending(deps, accountId)).map((request) => presentRequest(deps, request)))
+  const requests = presented.filter((request) => request !== null)
   const person = user.email ?? user.name ?? accountId
   send(visit.res, 'shown', approvalPage({ person, xsrf: signatureOf(deps, visit.session), requests, done }))
 }
@@ -147,15 +148,19 @@ async function pending(deps: ApprovalDeps, accountId: string): Promise<readonly 
   return found.filter((request) => request !== undefined)
 }
 
-async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): Promise<PendingRequest> {
+/** Null for a tenant's client whose tenant the person has left: its words are not for them. */
+async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): Promise<PendingRequest | null> {
   const client = await deps.engine().Client.find(request.clientId)
-  const registered = splitScope(client?.portcullis_scope)
+  if (client === undefined) return null
+  const choice = await choiceOf(deps, request)
+  if (choice === null && client.portcullis_organization !== null) return null
+  const registered = splitScope(client.portcullis_scope)
   return {
     name: nameOf(request.jti),
-    clientName: client?.clientName ?? request.clientId,
+    clientName: client.clientName ?? request.clientId,
     bindingMessage: request.params.binding_message ?? null,
     scopes: splitScope(request.params.scope).filter((scope) => registered.includes(scope)),
-    choice: await choiceOf(deps, request),
+    choice,
   }
 }
 

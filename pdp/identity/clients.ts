@@ -21,7 +21,13 @@ export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post',
 /** Of client assertions and of DPoP proofs at the engine's endpoints. */
 export const CLIENT_SIGNING_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const
 /** Members of the engine's client that are ours. */
-export const OWN_MEMBERS = ['portcullis_app', 'portcullis_organization', 'portcullis_scope'] as const
+export const OWN_MEMBERS = [
+  'portcullis_app',
+  'portcullis_organization',
+  'portcullis_scope',
+  'portcullis_exchange_clients',
+  'portcullis_exchange_resources',
+] as const
 
 // Anything that would make the engine fetch a URL (jwks_uri, sector_identifier_uri) is not passed on.
 const PASSED_ON = [
@@ -66,6 +72,8 @@ export function engineMetadata(client: Registered): { readonly [member: string]:
     portcullis_app: client.app,
     portcullis_organization: client.organization,
     portcullis_scope: metadataScope,
+    portcullis_exchange_clients: metadata.exchange_clients ?? [],
+    portcullis_exchange_resources: metadata.exchange_resources ?? [],
   }
 }
 

@@ -27,6 +27,8 @@ const REFRESH_SECONDS = 30 * DAY_SECONDS
 const GRANT_SECONDS = DAY_SECONDS
 const OFFLINE_GRANT_SECONDS = 365 * DAY_SECONDS
 const CLOCK_TOLERANCE_SECONDS = 5
+/** Not an id. */
+const NOBODY = ''
 const BINDING_MESSAGE = /^[\x20-\x7e]{1,64}$/
 
 export type SettingsDeps = EngineDeps & { readonly pages: Pick<EnginePages, 'features'> }
@@ -175,12 +177,19 @@ function resourceIndicators({ issuer, keys, resources }: EngineDeps): object {
 }
 
 /** The person learns of the request on the page for it; nothing is sent to them. */
-function ciba({ directory }: EngineDeps): object {
+function ciba({ directory, consent }: EngineDeps): object {
   return {
     enabled: true,
     deliveryModes: ['poll'],
-    processLoginHint: async (_ctx: Context, hint: string) =>
-      isEmail(hint) ? (await directory.userByEmail(hint))?.id : undefined,
+    // A client learns nothing of people whom it could not sign in, and sends them nothing: they are nobody to it.
+    processLoginHint: async (ctx: Context, hint: string) => {
+      const { client, params } = ctx.oidc
+      const person = isEmail(hint) ? await directory.userByEmail(hint) : null
+      const accountId = person?.id ?? NOBODY
+      const choice = await consent.choose({ accountId, client, asked: params.organization ?? null })
+      if (person === null) return undefined
+      return client.portcullis_organization !== null && choice.kind === 'refused' ? undefined : person.id
+    },
     processLoginHintToken: () => {
       throw new errors.InvalidRequest('login_hint_token is not supported')
     },

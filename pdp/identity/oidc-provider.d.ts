@@ -39,6 +39,8 @@ declare module 'oidc-provider' {
     readonly portcullis_app: string | null
     readonly portcullis_organization: string | null
     readonly portcullis_scope: string
+    readonly portcullis_exchange_clients: readonly string[]
+    readonly portcullis_exchange_resources: readonly string[]
     grantTypeAllowed(grantType: string): boolean
     compareClientSecret(actual: string): boolean | Promise<boolean>
   }

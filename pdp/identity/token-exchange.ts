@@ -11,6 +11,7 @@ import type { Pdp } from '../pdp.ts'
 import type { JsonObject } from '../store/contracts.ts'
 import type { Bindings } from './bindings.ts'
 import { type Consent, mayActIn } from './consent.ts'
+import { type ExchangePolicyDeps, requireExchange } from './exchange-policy.ts'
 import type { Introspection } from './introspection.ts'
 import type { Mint } from './mint.ts'
 import { refusedScope, splitScope } from './scopes.ts'
@@ -34,7 +35,7 @@ export const EXCHANGE_PARAMETERS = [
   'organization',
 ] as const
 
-export type ExchangeDeps = {
+export type ExchangeDeps = ExchangePolicyDeps & {
   readonly provider: Provider
   readonly introspection: Pick<Introspection, 'record' | 'isDead'>
   readonly bindings: Bindings
@@ -53,14 +54,13 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: Context) => Promis
     checkDpopRequired(provider, ctx, proof)
     await checkDpopReplay(provider, ctx, proof, client.clientId)
     const subject = await subjectOf(deps, params.subject_token ?? '')
-    // A bound token is worth something only together with its key, also here. RFC 9449 section 7.1
-    if (subject.jkt !== null && subject.clientId === client.clientId && subject.jkt !== proof?.thumbprint) {
-      throw new errors.InvalidRequest('the subject_token is bound to another key')
-    }
+    requireKey('subject_token', subject, proof)
     const actor = params.actor_token === undefined ? null : await live(deps, params.actor_token)
     if (params.actor_token !== undefined && actor === null) throw new errors.InvalidRequest('actor_token is not active')
+    if (actor !== null) requireKey('actor_token', actor, proof)
     const [resource, ...others] = await resolveRequestedResources(provider, ctx)
     if (resource === undefined || others.length > 0) throw new errors.InvalidTarget('exactly one resource is possible')
+    await requireExchange(deps, { client, subject, resource: resource.identifier() })
     const scope = narrowedScope({ client, subject, asked: params.scope, atResource: resource.scopes })
     const organization = await organizationOf(deps, { client, subject, asked: params.organization })
     const grantId = await childGrant(deps, { client, subject, organization, resource: resource.identifier(), scope })
@@ -85,6 +85,13 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: Context) => Promis
       tokenType: token.tokenType,
       issuedTokenType: ACCESS_TOKEN,
     })
+  }
+}
+
+/** A bound token is worth something only together with its key, whoever shows it. RFC 9449 section 7.1 */
+function requireKey(name: string, { jkt }: TokenRecord, proof: { readonly thumbprint: string } | undefined): void {
+  if (jkt !== null && jkt !== proof?.thumbprint) {
+    throw new errors.InvalidRequest(`the ${name} is bound to a key, and the request has no DPoP proof of it`)
   }
 }
 

@@ -3,9 +3,11 @@ import type { Log } from './log.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
+/** `reason`: as given to `run`; the name of a signal, for one. */
+export type Close = (reason: string) => Promise<void> | void
 export type Shutdown = {
   /** `close` runs at shutdown, before everything that was added earlier. */
-  add(name: string, close: () => Promise<void> | void): void
+  add(name: string, close: Close): void
   /** Shutdown closes nothing before `work`, such as a start that opens more, has ended. */
   hold<T>(work: Promise<T>): Promise<T>
   /** True when all closed in time without an error. Further calls get the same promise. */
@@ -17,16 +19,16 @@ export type Shutdown = {
 /** `timeoutMs`: bound of the whole shutdown, after which the rest is not waited for. */
 export function createShutdown(options: { readonly log: Log; readonly timeoutMs: number }): Shutdown {
   const { log, timeoutMs } = options
-  const closers: { name: string; close: () => Promise<void> | void }[] = []
+  const closers: { name: string; close: Close }[] = []
   const held = new Set<Promise<unknown>>()
   let running: Promise<boolean> | undefined
 
-  async function closeAll(): Promise<boolean> {
+  async function closeAll(reason: string): Promise<boolean> {
     let clean = true
     await Promise.allSettled(held)
     for (let closer = closers.pop(); closer !== undefined; closer = closers.pop()) {
       try {
-        await closer.close()
+        await closer.close(reason)
       } catch (err) {
         clean = false
         log.error({ event: 'shutdown_failed', part: closer.name, err })
@@ -43,7 +45,7 @@ export function createShutdown(options: { readonly log: Log; readonly timeoutMs:
         log.error({ event: 'shutdown_late', timeout_ms: timeoutMs, parts: closers.map(({ name }) => name) })
         resolve(false)
       }, timeoutMs)
-      const clean = await Promise.race([closeAll(), late])
+      const clean = await Promise.race([closeAll(reason), late])
       clearTimeout(timer)
       return clean
     })()

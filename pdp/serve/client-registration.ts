@@ -39,6 +39,14 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
   token_endpoint_auth_method: { type: 'string', enum: CLIENT_AUTH_METHODS },
   redirect_uris: { type: 'array', maxItems: 50, uniqueItems: true, items: URI },
   post_logout_redirect_uris: { type: 'array', maxItems: 50, uniqueItems: true, items: URI },
+  exchange_clients: {
+    ...{ type: 'array', maxItems: 50, uniqueItems: true, items: ID },
+    description: 'Clients whose tokens this one may exchange (RFC 8693), besides its own and those sent to its app.',
+  },
+  exchange_resources: {
+    ...{ type: 'array', maxItems: 50, uniqueItems: true, items: URI },
+    description: 'Resources that it may exchange tokens for, besides the audience that they have.',
+  },
   jwks: {
     ...object({ keys: { type: 'array', minItems: 1, maxItems: 20, items: { type: 'object' } } }, ['keys']),
     description: 'Public keys for private_key_jwt.',

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createLifetimes, type Lifetimes, type Standing } from '../../sidecar/lifetimes.ts'
+import { createLifetimes, type JudgedAgain, type Lifetimes, type Standing } from '../../sidecar/lifetimes.ts'
 import type { PdpAnswer, PdpQuestion } from '../../sidecar/pdp-question.ts'
 
 const START_MS = 1_000_000
@@ -39,6 +39,8 @@ type Begun = {
   /** Null until it is asked. */
   tell: ((answer: PdpAnswer | null) => void) | null
   stopped: number
+  again: () => Promise<JudgedAgain>
+  endless: boolean
 }
 /** `first`: what is said at once when it is asked. `onCut`: what else happens at that moment. */
 function begin(
@@ -61,11 +63,18 @@ function begin(
     },
   }
   const cuts: string[] = []
-  const end = lifetimes.begin(standing, (code) => {
+  const exchange = {
+    standing,
+    stale: false,
+    judgeAgain: () => begun.again(),
+    isEndless: () => begun.endless,
+  }
+  const end = lifetimes.begin(exchange, (code) => {
     cuts.push(code)
     onCut?.()
   })
-  const begun: Begun = { cuts, end, tell: null, stopped: 0 }
+  const again = (): Promise<JudgedAgain> => Promise.resolve({ kind: 'permitted', standing })
+  const begun: Begun = { cuts, end, tell: null, stopped: 0, again, endless: false }
   return begun
 }
 const pass = (ms: number): unknown => vi.advanceTimersByTime(ms)
@@ -187,4 +196,76 @@ describe('many exchanges that last', () => {
     for (const one of open) one.tell?.(DENIAL)
     expect([...open].every(({ cuts, stopped }) => cuts.length === 1 && stopped === 1)).toBe(true)
   })
+})
+
+describe('when the rules change, an exchange', () => {
+  const soon = async (ms: number): Promise<void> => void (await vi.advanceTimersByTimeAsync(ms))
+
+  test('that they still permit goes on, and what was asked about it before is asked anew', async () => {
+    const one = begin({ first: ANSWER })
+    pass(500)
+    lifetimes.judgeAgain()
+    await soon(100)
+    one.tell?.(ANSWER)
+    await soon(10 * UNCONFIRMED_MAX_MS)
+    expect([one.cuts, one.stopped]).toEqual([[], 1])
+  })
+
+  test('that they deny is cut, once it has lasted, and whatever was said of it before', async () => {
+    const one = begin({ first: ANSWER })
+    one.again = () => Promise.resolve({ kind: 'denied', code: 'route_unknown' })
+    lifetimes.judgeAgain()
+    await soon(300)
+    expect(one.cuts).toEqual([])
+    await soon(200)
+    one.tell?.(ANSWER)
+    expect(one.cuts).toEqual(['route_unknown'])
+  })
+
+  test('that ended meanwhile is not cut, nor is one that they make public', async () => {
+    const [gone, open] = [begin({ first: ANSWER }), begin({ livesMs: 2_000, first: ANSWER })]
+    gone.again = () => Promise.resolve({ kind: 'denied', code: 'route_unknown' })
+    open.again = () => Promise.resolve({ kind: 'permitted', standing: null })
+    pass(500)
+    lifetimes.judgeAgain()
+    gone.end()
+    await soon(60_000)
+    expect([gone.cuts, open.cuts]).toEqual([[], []])
+  })
+
+  test('that nobody can judge is cut like one that no PDP confirms', async () => {
+    const one = begin({ first: ANSWER })
+    one.again = () => new Promise(() => undefined)
+    pass(500)
+    lifetimes.judgeAgain()
+    await soon(UNCONFIRMED_MAX_MS + 200)
+    expect(one.cuts).toEqual(['pdp_unavailable'])
+  })
+
+  test('is judged by the last of two changes, even when the first judgement comes later', async () => {
+    const one = begin({ first: ANSWER })
+    const { promise, resolve } = Promise.withResolvers<JudgedAgain>()
+    one.again = () => promise
+    pass(500)
+    lifetimes.judgeAgain()
+    await soon(100)
+    one.again = () => Promise.resolve({ kind: 'permitted', standing: null })
+    lifetimes.judgeAgain()
+    await soon(100)
+    resolve({ kind: 'denied', code: 'permission_denied' })
+    await soon(60_000)
+    expect(one.cuts).toEqual([])
+  })
+})
+
+test('when the process ends, what would never end is sent away first, and all else at the last', () => {
+  const [endless, other, later] = [begin({ first: ANSWER }), begin({ first: ANSWER }), begin({ first: ANSWER })]
+  endless.endless = true
+  lifetimes.sendAway()
+  expect([endless.cuts, other.cuts]).toEqual([['draining'], []])
+  later.endless = true
+  pass(100)
+  expect(later.cuts).toEqual(['draining'])
+  lifetimes.cutAll('draining')
+  expect([endless.cuts, other.cuts, later.cuts]).toEqual([['draining'], ['draining'], ['draining']])
 })

@@ -13,7 +13,7 @@ import { createNonces } from '../../pdp/token/nonces.ts'
 import { loadConfig } from '../../sidecar/config.ts'
 import { makeCertificate } from '../../sidecar/injector/certificate.ts'
 import { NO_MATERIAL } from '../../sidecar/material.ts'
-import { watchConfig } from '../../sidecar/reload.ts'
+import { type Reload, watchConfig } from '../../sidecar/reload.ts'
 import { type Harness, PROMPT_MS, routeFile, startHarness, until } from './support/harness.ts'
 import { ecKeys, proof, thumbprint } from './support/issuer.ts'
 import { tuples } from './support/pdp.ts'
@@ -78,6 +78,11 @@ describe('a reload', () => {
     writeFileSync(path, text)
     return path
   }
+  /** A file counts when it is the same in two looks. */
+  const look = (reload: Reload): void => {
+    reload.check()
+    reload.check()
+  }
   const settings = (harness: Harness, path: string) => ({
     path,
     started: loadConfig(path),
@@ -99,21 +104,21 @@ describe('a reload', () => {
     closers.push(reload.close)
     expect((await harness.send('GET /new')).status).toBe(404)
     writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
-    reload.check()
+    look(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
     expect((await harness.send('GET /invoices/1')).status).toBe(200)
     writeFileSync(path, `${source(harness, ROUTES)}\nrelaton: x\n`)
-    reload.check()
+    look(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
     expect(harness.log).toContainEqual(
       expect.objectContaining({ event: 'config_refused', mistakes: [expect.stringMatching(/relaton/)] }),
     )
     expect(await harness.registry.metrics()).toContain('config_last_reload_successful 0')
     unlinkSync(path)
-    reload.check()
+    look(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
     writeFileSync(path, source(harness, ROUTES))
-    reload.check()
+    look(reload)
     expect((await harness.send('GET /new')).status).toBe(404)
     const metrics = await harness.registry.metrics()
     expect(metrics).toContain('config_last_reload_successful 1')
@@ -130,7 +135,7 @@ describe('a reload', () => {
     closers.push(reload.close)
     symlinkSync('second', join(folder, 'swap'))
     renameSync(join(folder, 'swap'), path)
-    reload.check()
+    look(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
   })
 
@@ -142,6 +147,54 @@ describe('a reload', () => {
     harness.apply('GET /other: public', 'strip_headers: [x-y]')
     expect((await answer).body).toBe('late')
     expect((await harness.send('GET /invoices/1')).status).toBe(404)
+  })
+
+  test('takes no file that is written in pieces, however good a piece is, before it is the same in two looks', async () => {
+    const harness = await start()
+    const path = write('routes.yaml', source(harness, ROUTES))
+    const reload = watchConfig(settings(harness, path))
+    closers.push(reload.close)
+    const whole = source(harness, 'GET /**: public\nGET /invoices/{id}: viewer invoice:{id}')
+    writeFileSync(path, whole.slice(0, whole.indexOf('  GET /invoices')))
+    reload.check()
+    expect((await harness.send('GET /invoices/1', { token: null })).status).toBe(401)
+    writeFileSync(path, whole)
+    reload.check()
+    expect((await harness.send('GET /other', { token: null })).status).toBe(404)
+    reload.check()
+    expect((await harness.send('GET /other', { token: null })).status).toBe(200)
+    expect((await harness.send('GET /invoices/1', { token: null })).status).toBe(401)
+    expect(harness.log.filter((line) => 'event' in line && line.event === 'config_refused')).toEqual([])
+  })
+
+  test('says that a file never settles, and goes on by the old one', async () => {
+    const harness = await start()
+    const path = write('routes.yaml', source(harness, ROUTES))
+    const reload = watchConfig(settings(harness, path))
+    closers.push(reload.close)
+    for (let at = 0; at < 10; at += 1) {
+      writeFileSync(path, source(harness, `${ROUTES}\nGET /new${at}: public`))
+      reload.check()
+    }
+    expect(harness.log).toContainEqual(expect.objectContaining({ event: 'config_unsettled' }))
+    expect((await harness.send('GET /new9')).status).toBe(404)
+    reload.check()
+    expect((await harness.send('GET /new9')).status).toBe(200)
+  })
+
+  test('names the routes that it opens, and is silent about others', async () => {
+    const harness = await start()
+    const path = write('routes.yaml', source(harness, ROUTES))
+    const reload = watchConfig(settings(harness, path))
+    closers.push(reload.close)
+    const opened = () => harness.log.filter((line) => 'event' in line && line.event === 'routes_opened')
+    writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
+    look(reload)
+    expect(opened()).toEqual([])
+    writeFileSync(path, source(harness, 'GET /**: public'))
+    look(reload)
+    const routes = [{ route: 'GET /**', before: 'GET /invoices/{id}', now: 'public' }]
+    expect(opened()).toEqual([expect.objectContaining({ routes })])
   })
 
   test('cannot turn TLS on', async () => {

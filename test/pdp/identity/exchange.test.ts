@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hashGeneratedSecret } from '../../../pdp/identity/secrets.ts'
 import { clientToken } from '../../support/sign-in.ts'
 import { ACCESS_TOKEN, createFlows, EXCHANGE } from './flows.ts'
+import { newClientKey, proveKey } from './forge.ts'
 import { API, decode, openWorld, postToken, SECRET, type World } from './harness.ts'
 
 let world: World
@@ -96,9 +98,79 @@ describe('token exchange (RFC 8693)', () => {
     expect((await exchange({ subject_token: robot })).body.error).toBe('invalid_request')
     const bound = (await flows.code({ ...eve, dpop: true })).tokens.access_token
     expect((await exchange({ subject_token: bound }, 'flows')).body.error).toBe('invalid_request')
-    expect((await exchange({ subject_token: bound })).status).toBe(200)
+    expect((await exchange({ subject_token: bound })).body.error).toBe('invalid_request')
     expect((await exchange({ subject_token: subject }, 'web')).body.error).toBe('unauthorized_client')
     const { tokens } = await flows.code(eve)
     expect((await exchange({ subject_token: tokens.id_token ?? '' })).body.error).toBe('invalid_request')
+  })
+})
+
+describe('what a client may exchange', () => {
+  const metadata = { scope: 'openid orders:read', grant_types: [EXCHANGE] }
+  const register = (id: string, more: object, client: object = {}) =>
+    world.putClient({ id, ...client, metadata: { ...metadata, ...more }, secretHash: hashGeneratedSecret(SECRET) })
+  const tokenOf = async (client: string, resource?: string) =>
+    (await flows.code({ ...eve, client, scope: 'openid orders:read', ...(resource && { resource }) })).tokens
+      .access_token
+  const exchange = (id: string, subject: string, form: Record<string, string> = {}) =>
+    token({ grant_type: EXCHANGE, subject_token: subject, subject_token_type: ACCESS_TOKEN, ...form }, id)
+
+  beforeAll(async () => {
+    await register('names-nobody', {})
+    await register('names-another', { exchange_clients: ['web'], exchange_resources: [API] })
+    await register('names-flows', { exchange_clients: ['flows'] })
+    await register('invoices-api', {}, { app: 'invoices' })
+    await register('tenant-names', { exchange_clients: ['flows', 'tenant-flows'] }, { organization: 'acme' })
+    await register('tenant-api', {}, { organization: 'acme', app: 'invoices' })
+  })
+
+  it.each([
+    ['of a client that it does not name', 'names-nobody', 'flows', undefined],
+    ['of a client that it does not name, though it names others', 'names-another', 'flows', undefined],
+    ['of a client of the environment, as a tenant that names it', 'tenant-names', 'flows', undefined],
+    ['that was sent to the app of which a tenant says to be', 'tenant-api', 'flows', API],
+    ['that was sent to an app, as a client of no app', 'names-nobody', 'flows', API],
+  ])('is no token %s', async (_, id, issuedTo, resource) => {
+    const answer = await exchange(id, await tokenOf(issuedTo, resource))
+    expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } })
+  })
+
+  it.each([
+    ['its own', 'flows', 'flows', undefined],
+    ['that of a client that it names', 'names-flows', 'flows', undefined],
+    ['that of another client of its tenant that it names', 'tenant-names', 'tenant-flows', undefined],
+    ['what was sent to its app', 'invoices-api', 'flows', API],
+  ])('is %s', async (_, id, issuedTo, resource) => {
+    const form = resource === undefined ? {} : { resource }
+    expect((await exchange(id, await tokenOf(issuedTo, resource), form)).status).toBe(200)
+  })
+
+  it('is no token for a resource that it does not name, not even its own token', async () => {
+    for (const [id, issuedTo] of [
+      ['flows', 'flows'],
+      ['names-flows', 'flows'],
+    ] as const) {
+      const answer = await exchange(id, await tokenOf(issuedTo), { resource: API })
+      expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_target' } })
+    }
+  })
+
+  it('is no bound token without a proof of its key, as subject or as actor, whoever it was issued to', async () => {
+    const key = await newClientKey()
+    const jkt = async (proofKey = key) => ({ dpop: await proveKey(world, proofKey) })
+    const form = { grant_type: EXCHANGE, subject_token_type: ACCESS_TOKEN }
+    const plain = await tokenOf('flows')
+    const first = await token({ ...form, subject_token: plain }, 'gateway', await jkt())
+    const bound = String(first.body.access_token)
+    expect(first.body.token_type).toBe('DPoP')
+    const acting = { subject_token: plain, actor_token: bound, actor_token_type: ACCESS_TOKEN }
+    for (const wanted of [{ subject_token: bound }, acting]) {
+      for (const headers of [{}, await jkt(await newClientKey())]) {
+        const answer = await token({ ...form, ...wanted }, 'gateway', headers)
+        expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } })
+        expect(String(answer.body.error_description)).toContain('bound to a key')
+      }
+      expect((await token({ ...form, ...wanted }, 'gateway', await jkt())).status).toBe(200)
+    }
   })
 })

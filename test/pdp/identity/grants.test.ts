@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createBrowser, hiddenFields } from '../../support/browser.ts'
 import { CIBA, createFlows, DEVICE_CODE } from './flows.ts'
-import { CONTEXT, openWorld, parseObject, postToken, SECRET, type World } from './harness.ts'
+import { CONTEXT, openWorld, PASSWORD, parseObject, postToken, SECRET, type World } from './harness.ts'
 
 let world: World
 let flows: ReturnType<typeof createFlows>
@@ -197,6 +197,36 @@ describe('CIBA (poll)', () => {
     ['no openid', { login_hint: 'eve@x.example', scope: 'email' }, 'invalid_request'],
   ])('is refused with %s', async (_, form, error) => {
     expect((await post('/oauth/bc-authorize', { scope: 'openid', ...form })).body.error).toBe(error)
+  })
+
+  it('of a tenant reaches its own people alone, and tells of others no more than of nobody', async () => {
+    const ask = (person: string, form: Record<string, string> = {}) =>
+      post('/oauth/bc-authorize', { scope: 'openid', login_hint: `${person}@x.example`, ...form }, 'tenant-flows')
+    expect((await ask('eve')).status).toBe(200)
+    const answers = await Promise.all([ask('nobody'), ask('cy'), ask('ann', { organization: 'beta' })])
+    for (const answer of answers) expect(answer).toEqual(answers[0])
+    expect(answers[0]?.body.error).toBe('unknown_user_id')
+    const waiting = await world.sql.query(
+      "select 1 from oidc_record where kind = 'BackchannelAuthenticationRequest' and payload ->> 'accountId' = 'cy' and payload ->> 'clientId' = 'tenant-flows'",
+    )
+    expect(waiting).toEqual([])
+  })
+
+  it('of a tenant is shown no more to a person who has left it', async () => {
+    const person = { person: 'eve', client: 'tenant-flows' }
+    await flows.startCiba(person, { binding_message: 'words-of-the-tenant' })
+    const browser = createBrowser(world.issuer)
+    await browser.send('/oauth/approve', { form: { action: 'login', email: 'eve@x.example', password: PASSWORD } })
+    const page = async () => (await browser.send('/oauth/approve')).text()
+    const set = (status: 'active' | 'suspended') =>
+      world.store.write('acme', [{ kind: 'membership', user: 'eve', membership: { role: 'developer', status } }], {
+        context: CONTEXT,
+      })
+    expect(await page()).toContain('words-of-the-tenant')
+    await set('suspended')
+    expect(await page()).not.toContain('words-of-the-tenant')
+    await set('active')
+    expect(await page()).toContain('words-of-the-tenant')
   })
 
   it('is for confidential clients that have it', async () => {

@@ -241,5 +241,11 @@ async function seedFlows(put: PutClient, scope: string): Promise<void> {
   await put('flows', { app: 'invoices', metadata: { ...metadata, client_name: 'Flows' } })
   await put('tenant-flows', { organization: 'acme', app: 'invoices', metadata })
   await put('public-flows', { public: true, metadata: { ...metadata, token_endpoint_auth_method: 'none' } })
-  await put('gateway', { metadata: { scope, grant_types: [EXCHANGE] } })
+  await put('gateway', {
+    metadata: {
+      ...{ scope, grant_types: [EXCHANGE] },
+      exchange_clients: ['flows', 'tenant-flows', 'public-flows'],
+      exchange_resources: [API],
+    },
+  })
 }

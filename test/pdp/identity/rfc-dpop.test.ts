@@ -256,7 +256,7 @@ describe('a client that is registered for bound tokens only', () => {
       grant_types: [...GRANTS, 'client_credentials'],
       dpop_bound_access_tokens: true,
     }
-    await world.putClient({ ...stored, id: 'bound-flows', metadata })
+    await world.putClient({ ...stored, id: 'bound-flows', metadata: { ...metadata, exchange_clients: ['flows'] } })
   })
 
   const grants: readonly UserGrant[] = ['code', 'refresh', 'device', 'ciba', 'exchange']

@@ -65,7 +65,7 @@ export async function startProcess(options: {
           rmSync(folder, { recursive: true, force: true })
           resolve()
         })
-        child.kill('SIGTERM')
+        child.kill('SIGINT')
       }),
   }
 }

@@ -1,0 +1,230 @@
+/** The faults that are played, by name: what begins, how long it lasts, what ends it, and what must hold meanwhile. */
+import { spawnSync } from 'node:child_process'
+import { closeSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Load } from './load.ts'
+import type { Part } from './part.ts'
+import type { LinkFault } from './proxy.ts'
+import type { LinkName, System } from './system.ts'
+
+export type Fault = {
+  readonly name: string
+  readonly lastsMs: number
+  readonly begin: (system: System, load: Load) => Promise<void> | void
+  readonly end: (system: System, load: Load) => Promise<void> | void
+  /**
+   * `unaffected`: no question goes unanswered. `routed around`: none does once the others had time to notice.
+   * `back`: questions may go unanswered for as long as it lasts.
+   */
+  readonly questions: 'unaffected' | 'routed around' | 'back'
+  /** For the end of a question or a write that runs into it; without: what holds for all. */
+  readonly withinMs?: number
+  /** From the end of the fault until all is answered again; without: what holds for all. */
+  readonly backMs?: number
+  /** Why it cannot be played here; null: it can. */
+  readonly missing?: (system: System) => string | null
+}
+
+const UPSTREAM_SILENT_MS = 63_000
+const RESTART_MS = 1_000
+
+const noRedis = ({ redis }: System): string | null => (redis === null ? 'redis-server is not installed' : null)
+
+type Target = {
+  readonly name: string
+  readonly part: (system: System) => Part | null
+  readonly questions: Fault['questions']
+  readonly withinMs?: number
+}
+/** The second of those that there are several of: the first one serves the key set. */
+const TARGETS: readonly Target[] = [
+  { name: 'pdp', part: ({ pdps }) => pdps[1]?.part ?? null, questions: 'routed around' },
+  { name: 'postgres', part: ({ postgres }) => postgres, questions: 'back' },
+  { name: 'redis', part: ({ redis }) => redis, questions: 'unaffected' },
+  {
+    name: 'sidecar',
+    part: ({ sidecars }) => sidecars[1]?.part ?? null,
+    questions: 'back',
+    withinMs: UPSTREAM_SILENT_MS,
+  },
+  { name: 'upstream', part: ({ upstream }) => upstream, questions: 'back', withinMs: UPSTREAM_SILENT_MS },
+]
+
+const kills = TARGETS.map(
+  ({ name, part, questions }): Fault => ({
+    name: `kill-${name}`,
+    lastsMs: RESTART_MS,
+    questions,
+    begin: (system) => part(system)?.signal('SIGKILL'),
+    async end(system) {
+      await part(system)?.ended()
+      await part(system)?.start()
+    },
+    missing: (system) => (part(system) === null ? noRedis(system) : null),
+  }),
+)
+
+const stops = TARGETS.flatMap(({ name, part, questions, withinMs }) =>
+  [2, 10, 30].map(
+    (seconds): Fault => ({
+      name: `stop-${name}-${seconds}`,
+      lastsMs: seconds * 1_000,
+      questions,
+      ...(withinMs !== undefined && { withinMs }),
+      begin: (system) => part(system)?.signal('SIGSTOP'),
+      end: (system) => part(system)?.signal('SIGCONT'),
+      missing: (system) => (part(system) === null ? noRedis(system) : null),
+    }),
+  ),
+)
+
+const LINKS: readonly (readonly [LinkName, 'one' | 'all', Fault['questions']])[] = [
+  ['sidecar-pdp', 'one', 'routed around'],
+  ['sidecar-pdp', 'all', 'back'],
+  ['pdp-postgres', 'one', 'routed around'],
+  ['pdp-postgres', 'all', 'back'],
+  ['pdp-redis', 'all', 'unaffected'],
+  ['sidecar-redis', 'all', 'unaffected'],
+  ['sidecar-upstream', 'all', 'back'],
+]
+const LINK_FAULTS: readonly LinkFault[] = ['half-open', 'slow', 'trickle', 'cut']
+const LINK_MS = 8_000
+
+const links = LINKS.flatMap(([link, of, questions]) =>
+  LINK_FAULTS.map((fault): Fault => {
+    const spoil = (system: System, to: LinkFault | null): void => {
+      for (const one of system.links(link, of)) one.spoil(to)
+    }
+    return {
+      name: `${fault}-${link}${of === 'all' ? '' : '-one'}`,
+      lastsMs: LINK_MS,
+      questions,
+      ...(link === 'sidecar-upstream' && { withinMs: UPSTREAM_SILENT_MS, backMs: UPSTREAM_SILENT_MS }),
+      begin: (system) => spoil(system, fault),
+      end: (system) => spoil(system, null),
+      missing: (system) => (link.endsWith('redis') ? noRedis(system) : null),
+    }
+  }),
+)
+
+const rolling: readonly Fault[] = [
+  {
+    name: 'rolling-pdp',
+    lastsMs: 0,
+    questions: 'unaffected',
+    async begin({ pdps }) {
+      for (const { part } of pdps) await restart(part)
+    },
+    end: () => undefined,
+  },
+  {
+    name: 'rolling-sidecar',
+    lastsMs: 0,
+    questions: 'unaffected',
+    async begin({ sidecars }, { serving }) {
+      for (const [at, { part }] of sidecars.entries()) {
+        // Requests under way are the sidecar's to finish; new ones go where the Service sends them.
+        serving.delete(at)
+        await restart(part)
+        serving.add(at)
+      }
+    },
+    end: () => undefined,
+  },
+]
+
+async function restart(part: Part, env?: { readonly [name: string]: string }): Promise<void> {
+  part.signal('SIGTERM')
+  await part.ended()
+  await part.start(env)
+}
+
+const clocks = (['ahead', 'behind'] as const).flatMap((way) =>
+  [2, 300].map((seconds): Fault => {
+    const shift = { FAULTS_CLOCK_SHIFT_MS: `${(way === 'ahead' ? 1 : -1) * seconds * 1_000}` }
+    const swap = async ({ sidecars }: System, { serving }: Load, env?: typeof shift): Promise<void> => {
+      serving.delete(1)
+      const part = sidecars[1]?.part
+      if (part !== undefined) await restart(part, env)
+      serving.add(1)
+    }
+    return {
+      name: `clock-sidecar-${way}-${seconds}`,
+      lastsMs: 4_000,
+      // Within seconds nothing is noticed; with minutes the tokens of others look not yet valid.
+      questions: seconds > 5 ? 'back' : 'unaffected',
+      async begin(system, load) {
+        load.refusesTokens = seconds > 5
+        await swap(system, load, shift)
+      },
+      async end(system, load) {
+        await swap(system, load)
+        load.refusesTokens = false
+      },
+    }
+  }),
+)
+
+/** New connections and files are refused to a process that has used its descriptors up. */
+const starved = (['sidecar', 'pdp'] as const).map((name): Fault => {
+  const target = ({ sidecars, pdps }: System): Part | undefined => (name === 'pdp' ? pdps[1] : sidecars[1])?.part
+  const limit = (system: System, count: (used: number) => number): void => {
+    const pid = target(system)?.pid() ?? 0
+    const used = readdirSync(`/proc/${pid}/fd`).length
+    spawnSync('prlimit', ['--pid', `${pid}`, `--nofile=${count(used)}:`])
+  }
+  return {
+    name: `descriptors-${name}`,
+    lastsMs: 5_000,
+    questions: 'back',
+    begin: (system) => limit(system, (used) => used),
+    end: (system) => limit(system, () => 4_096),
+    missing: () => (spawnSync('prlimit', ['--version']).status === 0 ? null : 'prlimit (util-linux) is not installed'),
+  }
+})
+
+const full: Fault = {
+  name: 'disk-full',
+  lastsMs: 5_000,
+  questions: 'back',
+  backMs: 15_000,
+  begin({ disk }) {
+    if ('path' in disk) fill(join(disk.path, 'ballast'))
+  },
+  async end({ disk, postgres }) {
+    if ('path' in disk) rmSync(join(disk.path, 'ballast'), { force: true })
+    await delay(RESTART_MS)
+    // The server ends itself when it cannot write its log; whoever runs it starts it again.
+    if (!postgres.running()) await postgres.start()
+  },
+  missing: ({ disk }) => ('missing' in disk ? disk.missing : null),
+}
+
+function fill(path: string): void {
+  const file = openSync(path, 'w')
+  try {
+    for (let bytes = 1 << 20; bytes >= 512; bytes /= 2) while (wrote(file, bytes));
+  } finally {
+    closeSync(file)
+  }
+}
+
+function wrote(file: number, bytes: number): boolean {
+  try {
+    return writeSync(file, Buffer.alloc(bytes)) > 0
+  } catch {
+    return false
+  }
+}
+
+export const FAULTS: readonly Fault[] = [...kills, ...stops, ...links, ...rolling, ...clocks, ...starved, full]
+
+/** About a minute: one of each kind. */
+export const SHORT: readonly string[] = [
+  'kill-pdp',
+  'stop-postgres-2',
+  'half-open-sidecar-pdp-one',
+  'cut-pdp-postgres-one',
+  'rolling-pdp',
+]

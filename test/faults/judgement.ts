@@ -1,0 +1,119 @@
+/** Plays one fault under load, and says what did not hold. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Fault } from './catalogue.ts'
+import type { Asked, Load } from './load.ts'
+import type { System } from './system.ts'
+
+export type Verdict = {
+  readonly name: string
+  readonly complaints: readonly string[]
+  readonly asked: number
+  readonly unavailable: number
+  readonly writes: number
+  readonly slowestAskMs: number
+  readonly slowestWriteMs: number
+  /** From the end of the fault to the last question or write that nobody could answer. */
+  readonly backMs: number
+}
+
+/** The product's own deadlines are 1 s for a decision and 5 s for a write; a busy machine takes its time. */
+const ASK_MS = 3_000
+const WRITE_MS = 8_000
+const BACK_MS = 6_000
+/** For the others to notice that a part is gone. */
+const NOTICED_MS = 4_000
+const BEFORE_MS = 700
+/** At the end all must be well for so long. */
+const WELL_MS = 1_500
+
+export async function playFault(
+  fault: Fault,
+  { system, load }: { readonly system: System; readonly load: Load },
+): Promise<Verdict> {
+  await delay(BEFORE_MS)
+  const from = { asked: load.asked.length, wrote: load.wrote.length, wrong: load.wrong.length }
+  const beginMs = performance.now()
+  await fault.begin(system, load)
+  await delay(fault.lastsMs)
+  await fault.end(system, load)
+  const endMs = performance.now()
+  const backMax = fault.backMs ?? BACK_MS
+  await settle(load, { endMs, backMax })
+  const asked = load.asked.slice(from.asked)
+  const wrote = load.wrote.slice(from.wrote)
+  const failures = [
+    ...asked.filter(({ outcome }) => outcome === 'unavailable'),
+    ...wrote.filter(({ acknowledged }) => !acknowledged),
+  ]
+  const backMs = Math.max(0, ...failures.map((one) => one.endMs - endMs))
+  const slowestAskMs = slowest(asked)
+  const slowestWriteMs = slowest(wrote)
+  const complaints = [
+    ...load.wrong.slice(from.wrong, from.wrong + 3),
+    ...(await load.lost().catch((err: unknown) => [err instanceof Error ? err.message : String(err)])).slice(0, 3),
+    ...(slowestAskMs > (fault.withinMs ?? ASK_MS) ? [`a question took ${Math.round(slowestAskMs)} ms`] : []),
+    ...(slowestWriteMs > WRITE_MS ? [`a write took ${Math.round(slowestWriteMs)} ms`] : []),
+    ...(backMs > backMax ? [`not well again ${Math.round(backMs)} ms after its end`] : []),
+    ...unanswered(fault, { asked, beginMs, endMs }),
+    ...silent(load, system),
+  ]
+  const unavailable = asked.filter(({ outcome }) => outcome === 'unavailable').length
+  return {
+    name: fault.name,
+    complaints,
+    asked: asked.length,
+    unavailable,
+    writes: wrote.length,
+    slowestAskMs,
+    slowestWriteMs,
+    backMs,
+  }
+}
+
+/** Until all was well for a while, or it cannot be in time any more. */
+async function settle(load: Load, { endMs, backMax }: { endMs: number; backMax: number }): Promise<void> {
+  const deadline = endMs + backMax + 2 * WELL_MS
+  for (;;) {
+    await delay(100)
+    const now = performance.now()
+    const recent = (one: { endMs: number }): boolean => one.endMs > Math.max(endMs, now - WELL_MS)
+    const bad =
+      load.asked.some((one) => recent(one) && one.outcome === 'unavailable') ||
+      load.wrote.some((one) => recent(one) && !one.acknowledged)
+    if (now > deadline || (!bad && now - endMs > WELL_MS)) return
+  }
+}
+
+const slowest = (ones: readonly { startMs: number; endMs: number }[]): number =>
+  ones.reduce((most, { startMs, endMs }) => Math.max(most, endMs - startMs), 0)
+
+function unanswered(
+  { questions }: Fault,
+  { asked, beginMs, endMs }: { asked: readonly Asked[]; beginMs: number; endMs: number },
+): string[] {
+  if (questions === 'back') return []
+  const noticedMs = questions === 'unaffected' ? beginMs : beginMs + NOTICED_MS
+  const missed = asked.filter(
+    ({ outcome, startMs }) => outcome === 'unavailable' && startMs >= noticedMs && startMs <= endMs,
+  )
+  const [first] = missed
+  if (first === undefined) return []
+  return [
+    `${missed.length} questions unanswered though others could, first ${Math.round(first.startMs - beginMs)} ms in: ${first.detail}`,
+  ]
+}
+
+/** A part from which nothing is heard at the end has not come back. */
+function silent({ asked, wrote, serving }: Load, { pdps }: System): string[] {
+  const since = performance.now() - 2 * WELL_MS
+  const heard = new Set(
+    asked.filter(({ endMs, outcome }) => endMs > since && outcome !== 'unavailable').map((one) => one.sidecar),
+  )
+  const written = new Set(
+    wrote.filter(({ endMs, acknowledged }) => endMs > since && acknowledged).map((one) => one.pdp),
+  )
+  return [
+    ...[...serving].filter((at) => !heard.has(at)).map((at) => `sidecar ${at} answers nothing at the end`),
+    ...[...pdps.keys()].filter((at) => !written.has(at)).map((at) => `PDP ${at} takes no write at the end`),
+  ]
+}

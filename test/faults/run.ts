@@ -1,0 +1,63 @@
+/** `npm run faults [-- NAME… | --short | --list]`: faults under load, with an oracle for every answer and every write. */
+import { parseArgs } from 'node:util'
+import { FAULTS, type Fault, SHORT } from './catalogue.ts'
+import { playFault, type Verdict } from './judgement.ts'
+import { startLoad } from './load.ts'
+import { startSystem } from './system.ts'
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { short: { type: 'boolean' }, list: { type: 'boolean' } },
+})
+function chosen(): readonly Fault[] {
+  const names = values.short === true ? SHORT : positionals
+  return names.length === 0 ? FAULTS : FAULTS.filter(({ name }) => names.includes(name))
+}
+
+async function main(faults: readonly Fault[]): Promise<void> {
+  const system = await startSystem()
+  const counts = { passed: 0, failed: 0 }
+  try {
+    const load = await startLoad(system)
+    write(`${'fault'.padEnd(30)} ${COLUMNS.map(([title, width]) => title.padStart(width)).join(' ')}`)
+    for (const fault of faults) {
+      const missing = fault.missing?.(system) ?? null
+      if (missing !== null) {
+        write(`${fault.name.padEnd(30)} skipped: ${missing}`)
+        continue
+      }
+      const verdict = await playFault(fault, { system, load })
+      const passed = verdict.complaints.length === 0
+      counts[passed ? 'passed' : 'failed'] += 1
+      write(
+        `${fault.name.padEnd(30)} ${COLUMNS.map(([, width, show]) => show(verdict).padStart(width)).join(' ')}  ${passed ? 'passed' : 'FAILED'}`,
+      )
+      for (const complaint of verdict.complaints) write(`  ${complaint}`)
+    }
+    await load.stop()
+  } finally {
+    await system.stop()
+  }
+  write(`${counts.passed} passed, ${counts.failed} failed`)
+  if (counts.failed > 0) process.exitCode = 1
+}
+
+const COLUMNS: readonly (readonly [title: string, width: number, show: (verdict: Verdict) => string])[] = [
+  ['asked', 7, ({ asked }) => `${asked}`],
+  ['unanswered', 10, ({ unavailable }) => `${unavailable}`],
+  ['writes', 7, ({ writes }) => `${writes}`],
+  ['slowest ask', 12, ({ slowestAskMs }) => `${Math.round(slowestAskMs)} ms`],
+  ['slowest write', 14, ({ slowestWriteMs }) => `${Math.round(slowestWriteMs)} ms`],
+  ['back after', 11, ({ backMs }) => `${(backMs / 1_000).toFixed(1)} s`],
+]
+
+function write(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+const unknown = positionals.filter((name) => !FAULTS.some((fault) => fault.name === name))
+if (values.list === true) process.stdout.write(`${FAULTS.map(({ name }) => name).join('\n')}\n`)
+else if (unknown.length > 0) {
+  process.stderr.write(`no fault is called ${unknown.join(', ')}; --list names them\n`)
+  process.exitCode = 64
+} else await main(chosen())
