@@ -9,6 +9,7 @@ import { createIdentity } from './identity/identity.ts'
 import { rotateKeys } from './identity/key-rotation.ts'
 import type { HookOutcome } from './identity/token-hook.ts'
 import type { TokenState } from './identity/token-state.ts'
+import { watchDescriptors } from './process/descriptors.ts'
 import { StartError } from './process/exit.ts'
 import { generatedSecret } from './process/generated-secret.ts'
 import { inTime } from './process/in-time.ts'
@@ -106,6 +107,8 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     startOperations({ listen: config.metrics, registry, probes }),
   )
   shutdown.add('metrics', () => operations.close())
+  const descriptors = watchDescriptors({ log })
+  shutdown.add('descriptors', () => descriptors.close())
   const app = await createHttpServer({
     identity: { ...identity, recognize },
     pdp,

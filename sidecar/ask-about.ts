@@ -1,6 +1,7 @@
 /** `explain --token`: judges a request with a real token as the sidecar would, and says what comes out and why. */
 import { NO_ADMISSION } from './admission.ts'
 import { type ClientRequest, imaginedRequest } from './client.ts'
+import { createClockSkew } from './clock-skew.ts'
 import { denialStatus } from './deny.ts'
 import { enforce } from './enforce.ts'
 import { createEngine, createEngineParts, type EngineDeps, type LoadedConfig } from './engine.ts'
@@ -22,9 +23,10 @@ const ASK_MS = 3_000
 export async function askAbout(
   config: LoadedConfig,
   request: AskedRequest,
-  deps: Omit<EngineDeps, 'limits' | 'parts'>,
+  deps: Omit<EngineDeps, 'limits' | 'parts' | 'skew'>,
 ): Promise<Asked> {
-  const engine = createEngine(config, { ...deps, limits: { pdpTimeoutMs: ASK_MS }, parts: createEngineParts() })
+  const skew = createClockSkew({ clock: deps.clock, onHeard: () => undefined })
+  const engine = createEngine(config, { ...deps, limits: { pdpTimeoutMs: ASK_MS }, parts: createEngineParts(), skew })
   try {
     const { body } = request
     const client = toRequest(request, config)

@@ -96,11 +96,21 @@ const TOKEN_PROBLEMS: { readonly [code in TokenErrorCode]: ProblemCode } = {
   keys_unavailable: 'keys_unavailable',
 }
 
-export function denialOf(err: unknown, known: Known): Denial {
+/** Where the time is judged: a good token is refused by a clock that is wrong. */
+const TIMED: ReadonlySet<TokenErrorCode> = new Set(['token_invalid', 'token_expired', 'proof_invalid'])
+
+/** `clockHint`: a sentence about this server's clock, when it is not that of others. */
+export function denialOf(err: unknown, known: Known, clockHint: () => string | null): Denial {
   if (err instanceof RequestError) return denied(err.code, known, { reason: err.reason, detail: err.message })
   if (err instanceof PdpUnavailable) return denied(err.code, known, { reason: err.message })
   if (!(err instanceof TokenError))
     return denied('internal', known, { reason: err instanceof Error ? (err.stack ?? err.message) : 'unknown' })
+  const hint = TIMED.has(err.code) ? clockHint() : null
   const malformedCredentials = err.code === 'authorization_invalid'
-  return denied(TOKEN_PROBLEMS[err.code], known, { reason: err.message, scheme: known.scheme, malformedCredentials })
+  return denied(TOKEN_PROBLEMS[err.code], known, {
+    reason: hint === null ? err.message : `${err.message}; ${hint}`,
+    scheme: known.scheme,
+    malformedCredentials,
+    ...(hint !== null && { detail: hint }),
+  })
 }

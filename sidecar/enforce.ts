@@ -69,6 +69,8 @@ export type EnforceDeps = {
   readonly externalIssuers: ReadonlySet<string>
   /** Milliseconds since the epoch. */
   readonly clock: () => number
+  /** A sentence about this clock, when it is not that of others; else null. */
+  readonly clockHint: () => string | null
 }
 /** The request, and how to get its body when a check needs it. */
 export type Arrival = {
@@ -87,7 +89,7 @@ export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Perm
     const judged = await judge(arrival, deps, known)
     return judged.kind === 'denial' ? orShadow(judged, known) : judged
   } catch (err) {
-    return orShadow(denialOf(err, known), known)
+    return orShadow(denialOf(err, known, deps.clockHint), known)
   }
 }
 
@@ -131,7 +133,7 @@ export async function judgeAgain(
     }
     return { kind: 'denied', code: ground.kind === 'denial' ? ground.code : 'route_unknown' }
   } catch (err) {
-    const denial = denialOf(err, known)
+    const denial = denialOf(err, known, deps.clockHint)
     return isShadowable(denial) ? { kind: 'permitted', standing: null } : { kind: 'denied', code: denial.code }
   }
 }

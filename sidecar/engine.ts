@@ -7,6 +7,7 @@ import { type Fetch, remoteKeys } from '../pdp/token/remote-keys.ts'
 import type { ReplayMemory } from '../pdp/token/replay.ts'
 import { createTokenVerifier, type TrustedIssuer } from '../pdp/token/verify.ts'
 import { createNetworks, type Networks } from './addresses.ts'
+import type { ClockSkew } from './clock-skew.ts'
 import type { EnforceDeps } from './enforce.ts'
 import type { ForwardDeps } from './forward.ts'
 import { createHeaderRules } from './headers.ts'
@@ -44,6 +45,7 @@ export type EngineDeps = {
   readonly nonces: Nonces
   readonly readToken: (path: string) => string
   readonly parts: EngineParts
+  readonly skew: ClockSkew
 }
 export type EngineParts = {
   readonly keys: Parts<KeySource>
@@ -112,6 +114,7 @@ export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
       externalIssuers: new Set(file.issuers.filter(({ external }) => external).map(({ issuer }) => issuer)),
       pdp,
       clock,
+      clockHint: deps.skew.hint,
     },
     forwarding: {
       upstream,
@@ -181,13 +184,18 @@ function leaseParts(config: LoadedConfig, deps: Limited): Leased {
 
 type Limited = EngineDeps & { readonly limits: SidecarLimits }
 
-function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits }: Limited): Lease<KeySource> {
+function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits, skew }: Limited): Lease<KeySource> {
   const { issuer, jwksUri } = entry
   return parts.keys.lease(JSON.stringify([issuer, jwksUri]), () => {
     const value = remoteKeys({
       issuer,
       ...(jwksUri !== null && { jwksUri }),
-      fetch,
+      async fetch(url, init) {
+        const askedMs = clock()
+        const answer = await fetch(url, init)
+        if (answer.dated !== undefined) skew.heard(issuer, { ...answer.dated, askedMs })
+        return answer
+      },
       clock,
       refreshAfterMs: limits.keyRefreshMs,
       ageMaxMs: limits.keyAgeMaxMs,
@@ -201,7 +209,7 @@ function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits }: Lim
 const pemKey = ({ ca, cert, key }: Pem): string => [ca, cert, key].map((part) => part?.toString('base64')).join(' ')
 
 function leasePdp({ file, material }: LoadedConfig, deps: Limited): Lease<PdpClient> {
-  const { parts, metrics, log, random, clock, limits, readToken } = deps
+  const { parts, metrics, log, random, clock, limits, readToken, skew } = deps
   const { addresses, insecure, tokenFile } = file.pdp
   return parts.pdp.lease(JSON.stringify([file.pdp, pemKey(material.pdp), limits.pdpTimeoutMs]), () => {
     const value = createPdpClient({
@@ -211,6 +219,7 @@ function leasePdp({ file, material }: LoadedConfig, deps: Limited): Lease<PdpCli
       random,
       clock,
       timeoutMs: limits.pdpTimeoutMs,
+      onDate: (address, date, askedMs) => skew.heard(address, { date, askedMs }),
       onLinkChange({ address, open, reason, wasOpen }) {
         metrics.pdpOpen(address, open)
         if (open) log.info({ event: 'pdp_connected', address, reason })

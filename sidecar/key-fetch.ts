@@ -10,5 +10,10 @@ export const fetchKeys: Fetch = async (url, { headers, signal }) => {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     get(url, { headers: { ...headers }, signal, agent: false }, resolve).on('error', reject)
   })
-  return { status: response.statusCode ?? 0, body: Readable.toWeb(response) as ReadableStream<Uint8Array> }
+  const { date, age } = response.headers
+  return {
+    status: response.statusCode ?? 0,
+    body: Readable.toWeb(response) as ReadableStream<Uint8Array>,
+    ...(date !== undefined && { dated: { date, ageSeconds: Number(age ?? 0) } }),
+  }
 }

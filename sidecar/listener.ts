@@ -41,6 +41,8 @@ export type ListenerOptions = {
   readonly onRefused: (connection: Duplex, refusal: Refusal) => void
   /** True for addresses whose connections are not counted, since they bring many clients. */
   readonly isProxy: (address: string) => boolean
+  /** A connection was closed unread: there were as many as may be. */
+  readonly onDropped: () => void
 }
 export type Refusal = {
   readonly code: ProblemCode
@@ -113,6 +115,7 @@ export function createListener(options: ListenerOptions): Listener {
     onRefused(connection, { code, reason, address: addressOf(connection), answers: false })
     connection.destroy()
   }
+  server.on('drop', options.onDropped)
   server.on('connect', (_req, connection) =>
     turnsOf(connection).endWith(() => turnAway(connection, 'method_unsupported', 'CONNECT')),
   )

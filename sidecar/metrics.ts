@@ -12,6 +12,8 @@ export type Metrics = {
   cut(route: string, reason: string): void
   /** Connections to the PDP. */
   pdpOpen(address: string, open: boolean): void
+  /** How far this clock is behind that of an issuer or a PDP; 0: not by what would matter. */
+  clockSkew(against: string, behindSeconds: number): void
   /** Asked whenever metrics are read: since when no PDP answers, null when one does. */
   watchPdp(silentSinceMs: () => number | null): void
   /** A configuration was taken or refused. `hash`: of the route file in force. */
@@ -58,6 +60,7 @@ export function createMetrics(registry: Registry): Metrics {
       this.set((silentSinceMs() ?? 0) / 1_000)
     },
   })
+  const skews = gauge('clock_behind_seconds', 'Seconds by which this clock is behind; negative when ahead', ['against'])
   const links = gauge('pdp_connected', '1 while the stream to this PDP address is open', ['address'])
   const config = gauge('config_info', '1 for the SHA-256 of the route file in force', ['hash'])
   const reloadOk = gauge('config_last_reload_successful', '1 when the last load of the configuration was taken', [])
@@ -72,6 +75,7 @@ export function createMetrics(registry: Registry): Metrics {
     forwarded: (route, status) => answers.inc({ route, class: `${Math.floor(status / 100)}xx` }),
     cut: (route, reason) => cuts.inc({ route, reason }),
     pdpOpen: (address, open) => links.set({ address }, open ? 1 : 0),
+    clockSkew: (against, behindSeconds) => skews.set({ against }, behindSeconds),
     watchPdp(since) {
       silentSinceMs = since
     },

@@ -6,6 +6,7 @@ import { ConfigError } from '../pdp/process/exit.ts'
 import type { ListenAddress } from '../pdp/process/listen.ts'
 import type { ProbeResult } from '../pdp/process/operations.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from './client.ts'
+import { createClockSkew } from './clock-skew.ts'
 import { refusalLine } from './decision-log.ts'
 import { describeDenial, sendRawDenial } from './deny.ts'
 import { judgeAgain, type Permit } from './enforce.ts'
@@ -20,7 +21,7 @@ import { unfailingLog } from './log.ts'
 import { matchRequest } from './match.ts'
 import { Places } from './places.ts'
 
-export type SidecarOptions = Omit<EngineDeps, 'limits' | 'parts'> & {
+export type SidecarOptions = Omit<EngineDeps, 'limits' | 'parts' | 'skew'> & {
   readonly config: LoadedConfig
   readonly limits?: Partial<SidecarLimits>
 }
@@ -49,9 +50,18 @@ type Running = { readonly engine: Engine; readonly serving: ExchangeDeps }
 const SILENCE_MS = 10_000
 
 export function createSidecar(given: SidecarOptions): Sidecar {
-  const { limits: overLimits = {} } = given
-  const shared: EngineDeps = { ...given, log: unfailingLog(given.log), limits: overLimits, parts: createEngineParts() }
-  const { log, metrics, clock } = shared
+  const { limits: overLimits = {}, metrics, clock } = given
+  const log = unfailingLog(given.log)
+  const skew = createClockSkew({
+    clock,
+    onHeard(against, behindMs, changed) {
+      const behind = Math.round(behindMs / 1_000)
+      metrics.clockSkew(against, behind)
+      if (behindMs !== 0) log.warn({ event: 'clock_skewed', against, behind_seconds: behind })
+      else if (changed) log.info({ event: 'clock_agrees', against })
+    },
+  })
+  const shared: EngineDeps = { ...given, log, limits: overLimits, parts: createEngineParts(), skew }
   // Those that no route file can set.
   const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...overLimits }
   const lifetimes = createLifetimes({ clock, unconfirmedMaxMs, expiryLeewayMs })
@@ -119,6 +129,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       log.info(line)
       if (answers) sendRawDenial(connection, describeDenial(code, {}, { requestId, metadataUrl: null }))
     },
+    onDropped: () => log.warn({ event: 'connections_dropped', reason: 'connections_max' }),
   })
   const refreshing = setInterval(() => current.engine.refreshKeys(), keyRefreshMs).unref()
 

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Registry } from 'prom-client'
+import { watchDescriptors } from '../pdp/process/descriptors.ts'
 import { formatAddress } from '../pdp/process/listen.ts'
 import type { Log } from '../pdp/process/log.ts'
 import { createRegistry, startOperations } from '../pdp/process/operations.ts'
@@ -45,6 +46,8 @@ export async function startSidecar(
   })
   const probes = { '/startz': () => null, '/livez': () => null, '/readyz': () => sidecar.notReady() }
   const operations = await startOperations({ listen: config.adminListen, registry, probes })
+  const descriptors = watchDescriptors({ log })
+  shutdown.add('descriptors', () => descriptors.close())
   shutdown.add('admin listener', () => operations.close())
   // Who presses Control-C has no load balancer that must hear of it first.
   shutdown.add('sidecar', (reason) => sidecar.close({ acceptMs: reason === 'SIGINT' ? 0 : ACCEPT_MS }))
@@ -65,7 +68,7 @@ export async function startSidecar(
 }
 
 /** For a single question from the command line, which nobody else hears of. */
-export function openTools(): Omit<EngineDeps, 'limits' | 'parts'> {
+export function openTools(): Omit<EngineDeps, 'limits' | 'parts' | 'skew'> {
   const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
   return {
     log: silent,

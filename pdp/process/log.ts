@@ -1,17 +1,28 @@
 /** Structured logging: one JSON object a line, nothing that is a secret. */
-import { type DestinationStream, type Logger, pino } from 'pino'
+import { type DestinationStream, type LogFn, type Logger, pino } from 'pino'
+import { createRepeatedLines } from './repeated-lines.ts'
 
 export type Log = Logger
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** Writes to standard output, line by line, unless told otherwise. */
+const WARN = 40
+
+/** Writes to standard output, line by line, unless told otherwise. Warnings and errors that repeat are counted instead. */
 export function createLog(options: {
   readonly service: string
   readonly level: LogLevel
   readonly destination?: DestinationStream
 }): Log {
+  const repeated = createRepeatedLines()
   const settings = {
+    hooks: {
+      logMethod(this: Logger, args: Parameters<LogFn>, method: LogFn, level: number): void {
+        const [entry] = args
+        const counts = level >= WARN && typeof entry === 'object' && entry !== null
+        if (!counts || repeated.admit(entry, (summary) => method.call(this, summary))) method.apply(this, args)
+      },
+    },
     base: { service: options.service },
     level: options.level,
     timestamp: createTimestamps(),

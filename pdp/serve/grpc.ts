@@ -94,6 +94,8 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
   function open(call: StreamCall, caller: string): void {
     const holding = budgets.of(caller)
     if (!holding.take('streams', 1)) throw new Refusal('overloaded', 'too many streams are open')
+    // At once, with the Date by which the caller compares clocks.
+    call.sendMetadata(new Metadata())
     const stream = serveStream(call, { ...deps, holding, refusalCode: (err) => refusalOf(err).code })
     streams.add(stream)
     const stop = deps.authenticate === null ? () => undefined : recheck(call, stream, deps)

@@ -6,7 +6,11 @@ import { createKeySource, type KeySource } from './keys.ts'
 export type Fetch = (
   url: string,
   init: { redirect: 'manual'; signal: AbortSignal; headers: { [name: string]: string } },
-) => Promise<Pick<Response, 'status' | 'body'>>
+) => Promise<Fetched>
+/** `dated`: when the answer was made, and for how long it lay in caches (RFC 9110 section 6.6.1, RFC 9111 section 5.1). */
+export type Fetched = Pick<Response, 'status' | 'body'> & {
+  readonly dated?: { readonly date: string; readonly ageSeconds: number } | undefined
+}
 
 export type RemoteKeysOptions = {
   /** Exactly as in the tokens; its metadata must say the same. */

@@ -78,7 +78,8 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
     const now = clock()
     if (now >= claims.expiresAtMs + expiryLeewayMs) throw new TokenError('token_expired', 'the token has expired')
     const notBeforeMs = Math.max(claims.issuedAtMs, optionalInstant(claims.all, 'nbf') ?? 0)
-    if (notBeforeMs > now + futureLeewayMs) throw invalid('nbf or iat is in the future')
+    if (notBeforeMs > now + futureLeewayMs)
+      throw invalid(`nbf or iat is ${Math.round((notBeforeMs - now) / 1_000)} s in the future of this clock`)
   }
 
   return { cached, verify }

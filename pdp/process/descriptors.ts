@@ -1,0 +1,56 @@
+/** Notices when file descriptors run out: the system then drops new connections, and nothing else says so. */
+import { open, readFile } from 'node:fs/promises'
+
+export type DescriptorWatch = { close(): void }
+type DescriptorLog = { readonly info: (entry: object) => void; readonly error: (entry: object) => void }
+
+const EVERY_MS = 1_000
+const PROBED = '/dev/null'
+
+export function watchDescriptors({
+  log,
+  everyMs = EVERY_MS,
+}: {
+  readonly log: DescriptorLog
+  readonly everyMs?: number
+}): DescriptorWatch {
+  let isShort = false
+  let isProbing = false
+  let limit: number | null = null
+  void readLimit().then((found) => {
+    limit = found
+  })
+
+  async function probe(): Promise<void> {
+    try {
+      await (await open(PROBED)).close()
+      if (isShort) log.info({ event: 'descriptors_available', limit })
+      isShort = false
+    } catch (err) {
+      const code = err instanceof Error && 'code' in err ? err.code : ''
+      // EMFILE: of this process; ENFILE: of the whole system.
+      if (code !== 'EMFILE' && code !== 'ENFILE') return
+      isShort = true
+      log.error({ event: 'descriptors_exhausted', code, limit, reason: 'new connections are dropped' })
+    }
+  }
+
+  const timer = setInterval(() => {
+    if (isProbing) return
+    isProbing = true
+    void probe().finally(() => {
+      isProbing = false
+    })
+  }, everyMs).unref()
+  return { close: () => clearInterval(timer) }
+}
+
+/** Of this process; null where /proc does not say it. */
+async function readLimit(): Promise<number | null> {
+  try {
+    const found = /^Max open files\s+(\d+)/m.exec(await readFile('/proc/self/limits', 'utf8'))
+    return found === null ? null : Number(found[1])
+  } catch {
+    return null
+  }
+}
