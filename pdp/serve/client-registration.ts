@@ -81,6 +81,7 @@ export const CLIENT: JsonSchema = object(
     app: { ...ID, type: ['string', 'null'] },
     organization: { ...ID, type: ['string', 'null'] },
     ...METADATA,
+    response_types: { type: 'array', items: { type: 'string' }, description: 'Follow from grant_types.' },
     client_secret: { type: 'string', description: 'Only in the answer that created it.' },
   },
   ['client_id', 'app', 'organization'],

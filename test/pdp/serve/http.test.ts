@@ -1,6 +1,8 @@
 import { connect } from 'node:net'
 import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createAdmin } from '../../../pdp/identity/admin.ts'
+import { createLog } from '../../../pdp/process/log.ts'
 import { listenHttp } from '../../../pdp/serve/http.ts'
 import { type Json, type Served, serve } from './harness.ts'
 
@@ -202,6 +204,18 @@ describe('/openapi.json', () => {
     })
     expect(bare).toEqual([])
     expect(JSON.stringify(body)).toContain('x-form')
+  })
+
+  it('describes every member of the client that the first start creates', async () => {
+    const { body: description } = await served.send('GET', '/openapi.json')
+    const described =
+      description.paths['/v1/clients/{client_id}'].get.responses['200'].content['application/json'].schema
+    const log = createLog({ service: 'test', level: 'silent' })
+    await createAdmin({ directory: served.directory, log })('secret-of-the-administrator')
+    const token = await served.manager({ client: 'reader' })
+    const { status, body } = await served.send('GET', '/v1/clients/admin', { token })
+    expect(status).toBe(200)
+    expect(Object.keys(body).filter((name) => !Object.hasOwn(described.properties, name))).toEqual([])
   })
 
   it('describes only what is there: each call asks for a token, and for nothing else first', async () => {
