@@ -20,6 +20,8 @@ export type Fault = {
   readonly questions: 'unaffected' | 'routed around' | 'back'
   /** For the end of a question or a write that runs into it; without: what holds for all. */
   readonly withinMs?: number
+  /** Writes that were sent to the frozen process wait for it. */
+  readonly freezesPdp?: boolean
   /** From the end of the fault until all is answered again; without: what holds for all. */
   readonly backMs?: number
   /** Why it cannot be played here; null: it can. */
@@ -28,6 +30,8 @@ export type Fault = {
 
 const UPSTREAM_SILENT_MS = 63_000
 const RESTART_MS = 1_000
+/** Until clients have heard that a part is going. */
+const HEARD_MS = 500
 
 const noRedis = ({ redis }: System): string | null => (redis === null ? 'redis-server is not installed' : null)
 
@@ -72,6 +76,7 @@ const stops = TARGETS.flatMap(({ name, part, questions, withinMs }) =>
       lastsMs: seconds * 1_000,
       questions,
       ...(withinMs !== undefined && { withinMs }),
+      freezesPdp: name === 'pdp',
       begin: (system) => part(system)?.signal('SIGSTOP'),
       end: (system) => part(system)?.signal('SIGCONT'),
       missing: (system) => (part(system) === null ? noRedis(system) : null),
@@ -126,6 +131,7 @@ const rolling: readonly Fault[] = [
       for (const [at, { part }] of sidecars.entries()) {
         // Requests under way are the sidecar's to finish; new ones go where the Service sends them.
         serving.delete(at)
+        await delay(HEARD_MS)
         await restart(part)
         serving.add(at)
       }
@@ -145,6 +151,7 @@ const clocks = (['ahead', 'behind'] as const).flatMap((way) =>
     const shift = { FAULTS_CLOCK_SHIFT_MS: `${(way === 'ahead' ? 1 : -1) * seconds * 1_000}` }
     const swap = async ({ sidecars }: System, { serving }: Load, env?: typeof shift): Promise<void> => {
       serving.delete(1)
+      await delay(HEARD_MS)
       const part = sidecars[1]?.part
       if (part !== undefined) await restart(part, env)
       serving.add(1)
