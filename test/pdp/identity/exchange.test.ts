@@ -147,7 +147,7 @@ describe('what a client may exchange', () => {
 
   it('is no token for a resource that it does not name, not even its own token', async () => {
     for (const [id, issuedTo] of [
-      ['flows', 'flows'],
+      ['tenant-flows', 'tenant-flows'],
       ['names-flows', 'flows'],
     ] as const) {
       const answer = await exchange(id, await tokenOf(issuedTo), { resource: API })

@@ -238,7 +238,7 @@ type PutClient = (
 /** Clients with every grant of a person: one confidential, one public, one of a tenant. */
 async function seedFlows(put: PutClient, scope: string): Promise<void> {
   const metadata = { redirect_uris: [REDIRECT], scope, grant_types: GRANTS, post_logout_redirect_uris: [REDIRECT] }
-  await put('flows', { app: 'invoices', metadata: { ...metadata, client_name: 'Flows' } })
+  await put('flows', { app: 'invoices', metadata: { ...metadata, client_name: 'Flows', exchange_resources: [API] } })
   await put('tenant-flows', { organization: 'acme', app: 'invoices', metadata })
   await put('public-flows', { public: true, metadata: { ...metadata, token_endpoint_auth_method: 'none' } })
   await put('gateway', {
