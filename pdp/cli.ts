@@ -2,16 +2,16 @@
 import { readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 import { Command } from 'commander'
-import { addDecisionCommands } from './cli/decisions.ts'
-import { CliError, EXIT } from './cli/errors.ts'
-import { addKeyCommands } from './cli/keys.ts'
-import { addManifestCommands } from './cli/manifest.ts'
-import { addRelationshipCommands } from './cli/relationships.ts'
-import { CLIENT_SETTINGS, readConfig, SETTINGS } from './config.ts'
+import { addDecisionCommands } from './commands/decisions.ts'
+import { CliError, EXIT } from './commands/errors.ts'
+import { addKeyCommands } from './commands/keys.ts'
+import { addManifestCommands } from './commands/manifest.ts'
+import { addRelationshipCommands } from './commands/relationships.ts'
 import { runCommand } from './process/exit.ts'
 import { createLog } from './process/log.ts'
 import { openLogOutput } from './process/log-output.ts'
 import { createShutdown } from './process/shutdown.ts'
+import { CLIENT_SETTINGS, readConfig, SETTINGS } from './runtime/config.ts'
 
 const SHUTDOWN_TIMEOUT_MS = 20_000
 
@@ -104,7 +104,7 @@ function runClient(io: NodeJS.Process): (work: () => Promise<number>) => Promise
 
 // The server's parts take a second to load, which a question to a running one should not cost.
 async function serve(io: NodeJS.Process): Promise<void> {
-  const { startPdp } = await import('./start.ts')
+  const { startPdp } = await import('./runtime/start.ts')
   const config = readConfig(io.env)
   const log = createLog({ service: 'portcullis-pdp', level: config.logLevel, destination: openLogOutput() })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
@@ -113,7 +113,7 @@ async function serve(io: NodeJS.Process): Promise<void> {
 }
 
 async function migrate(io: NodeJS.Process): Promise<void> {
-  const { migrateStore } = await import('./start.ts')
+  const { migrateStore } = await import('./runtime/start.ts')
   const applied = await migrateStore(readConfig(io.env))
   io.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied: ${applied.join(', ')}\n`)
 }

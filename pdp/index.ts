@@ -1,6 +1,5 @@
 /** What applications that embed the PDP import. */
-export { createPdp } from './create-pdp.ts'
-export { PdpError, type PdpErrorCode } from './errors.ts'
+export { createPdp } from './decision-point/create-pdp.ts'
 export type {
   DecideRequest,
   Decision,
@@ -14,11 +13,12 @@ export type {
   PermissionCheck,
   PermissionResult,
   Subject,
-} from './pdp.ts'
-export type { Change, EntitlementSource, Precondition, Store, Tuple, WriteContext } from './store/contracts.ts'
-export { httpEntitlements, type SourceFetch } from './store/entitlement-http.ts'
-export { memoryStore } from './store/memory.ts'
-export { type PostgresOptions, postgresStore } from './store/postgres.ts'
-export type { SharedCache, Slot, StatedValue } from './store/shared-cache.ts'
-export { redisSharedCache } from './store/shared-cache-redis.ts'
-export { service, user } from './subjects.ts'
+} from './domain/decision.ts'
+export { PdpError, type PdpErrorCode } from './domain/errors.ts'
+export { service, user } from './domain/subjects.ts'
+export type { Change, EntitlementSource, Precondition, Store, Tuple, WriteContext } from './store/contract.ts'
+export { httpEntitlements, type SourceFetch } from './store/entitlements/http-source.ts'
+export { redisSharedCache } from './store/entitlements/redis-cache.ts'
+export type { SharedCache, Slot, StatedValue } from './store/entitlements/shared-cache.ts'
+export { memoryStore } from './store/memory/memory.ts'
+export { type PostgresOptions, postgresStore } from './store/postgres/postgres.ts'

@@ -7,9 +7,9 @@ import { createLog } from '../pdp/process/log.ts'
 import { openLogOutput } from '../pdp/process/log-output.ts'
 import { createShutdown } from '../pdp/process/shutdown.ts'
 import { parseJws } from '../pdp/token/jws.ts'
-import type { Asked, AskedRequest } from './ask-about.ts'
-import { loadConfig, loadRouteFile, readConfig, SETTINGS, type SidecarFlags } from './config.ts'
-import type { Explanation } from './explain.ts'
+import type { Explanation } from './commands/explain.ts'
+import type { Asked, AskedRequest } from './commands/explain-token.ts'
+import { loadConfig, loadRouteFile, readConfig, SETTINGS, type SidecarFlags } from './config/config.ts'
 
 /** Above the time that requests under way are given (limits.ts). */
 const SHUTDOWN_TIMEOUT_MS = 30_000
@@ -94,7 +94,7 @@ function addControls(program: Command, io: Io): void {
     .description('Tell a running sidecar to finish what is under way and to end; return when it has.')
     .requiredOption(...socket)
     .action(({ control }: { control: string }) =>
-      runCommand(async () => (await import('./control.ts')).sendCommand(control, 'drain'), io),
+      runCommand(async () => (await import('./runtime/control.ts')).sendCommand(control, 'drain'), io),
     )
   program
     .command('withdraw')
@@ -106,7 +106,7 @@ function addControls(program: Command, io: Io): void {
 
 async function withdraw({ control, seconds }: WithdrawOptions): Promise<void> {
   if (!/^\d{1,3}$/.test(seconds)) throw new ConfigError(['--seconds must be 0 to 999'])
-  const { sendCommand } = await import('./control.ts')
+  const { sendCommand } = await import('./runtime/control.ts')
   await sendCommand(control, 'withdraw')
   await delay(Number(seconds) * 1_000)
 }
@@ -123,24 +123,24 @@ async function run(flags: SidecarFlags, io: Io): Promise<void> {
   const log = createLog({ service: 'portcullis-sidecar', level: config.logLevel, destination: openLogOutput() })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
   shutdown.onSignals((status) => io.exit(status))
-  const { startSidecar } = await import('./start.ts')
+  const { startSidecar } = await import('./runtime/start.ts')
   await startSidecar(config, { log, shutdown })
 }
 
 async function check(path: string, io: Io): Promise<void> {
   const { routes, tests } = loadRouteFile(path)
-  const { routeWarnings } = await import('./route-warnings.ts')
+  const { routeWarnings } = await import('./route-file/warnings.ts')
   for (const warning of routeWarnings(routes)) io.stdout.write(`${path}: warning: ${warning}\n`)
   io.stdout.write(`${path}: no mistakes, ${routes.length} routes, ${tests.length} tests\n`)
 }
 
 async function listRoutes(path: string, io: Io): Promise<void> {
-  const { describeRoutes } = await import('./route-report.ts')
+  const { describeRoutes } = await import('./commands/route-report.ts')
   io.stdout.write(`${describeRoutes(loadRouteFile(path)).join('\n')}\n`)
 }
 
 async function test(path: string, io: Io): Promise<void> {
-  const { runRouteTests } = await import('./route-report.ts')
+  const { runRouteTests } = await import('./commands/route-report.ts')
   const report = runRouteTests(loadRouteFile(path), path)
   io.stdout.write(`${report.lines.join('\n')}\n`)
   if (report.failed > 0) io.exitCode = 1
@@ -151,7 +151,7 @@ async function explain(
   options: ExplainOptions,
   io: Io,
 ): Promise<void> {
-  const { createExplainer } = await import('./explain.ts')
+  const { createExplainer } = await import('./commands/explain.ts')
   const explainer = createExplainer(loadRouteFile(options.file))
   const token = options.token === undefined ? null : readToken(options.token)
   const given = options.claim.map((text) => pair(text, '=', '--claim'))
@@ -188,7 +188,10 @@ function claimsOf(token: string): [string, string][] {
 }
 
 async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<Asked> {
-  const [{ askAbout }, { openTools }] = await Promise.all([import('./ask-about.ts'), import('./start.ts')])
+  const [{ askAbout }, { openTools }] = await Promise.all([
+    import('./commands/explain-token.ts'),
+    import('./runtime/start.ts'),
+  ])
   return askAbout(loadConfig(file), request, openTools())
 }
 

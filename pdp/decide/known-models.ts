@@ -1,5 +1,5 @@
 /** Models by their text: compiled here where that costs little, and otherwise in a thread of their own, before they are needed. */
-import { PdpError } from '../errors.ts'
+import { PdpError } from '../domain/errors.ts'
 import type { Model } from './model.ts'
 import { isLight } from './model-bounds.ts'
 import { compileModel } from './model-language.ts'

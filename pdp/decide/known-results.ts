@@ -1,5 +1,5 @@
 /** What parts of one check came to: the first few in a list, since making and asking a table costs more than those few. */
-import type { ReasonStep } from '../pdp.ts'
+import type { ReasonStep } from '../domain/decision.ts'
 import type { Truth } from './view.ts'
 
 const LIST_MAX = 16

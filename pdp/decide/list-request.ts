@@ -1,8 +1,8 @@
 /** What a request for a list must look like, and the cursor that leads from one page to the next. */
 import { createHash } from 'node:crypto'
-import { type Mistake, PdpError } from '../errors.ts'
+import { type Mistake, PdpError } from '../domain/errors.ts'
+import { isId, isName, isObject, isPermissionKey, quote } from '../domain/names.ts'
 import type { ListQuestion } from './lists.ts'
-import { isId, isName, isObject, isPermissionKey, quote } from './names.ts'
 
 export const PAGE_SIZE_MAX = 1_000
 export const PAGE_SIZE_DEFAULT = 100

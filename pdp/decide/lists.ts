@@ -2,13 +2,12 @@
  * Lists by exhaustion: everything that tuples, memberships and grants name is a candidate, and a candidate is in the list
  * if and only if the check says so. Pure; pages and storage are the caller's.
  */
-
-import { PdpError } from '../errors.ts'
-import type { ListResourcesRequest, ListSubjectsRequest, PermissionCheck } from '../pdp.ts'
-import { ENVIRONMENT, type LogId, type NameSource } from '../store/contracts.ts'
+import type { ListResourcesRequest, ListSubjectsRequest, PermissionCheck } from '../domain/decision.ts'
+import { PdpError } from '../domain/errors.ts'
+import { isWildcard, typeOf } from '../domain/names.ts'
+import { ENVIRONMENT, type LogId, type NameSource } from '../store/contract.ts'
 import { type Asked, answerCheck } from './check.ts'
 import type { Model } from './model.ts'
-import { isWildcard, typeOf } from './names.ts'
 import { lineage } from './roles.ts'
 import type { View } from './view.ts'
 

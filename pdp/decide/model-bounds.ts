@@ -1,5 +1,5 @@
 /** How large a model may be, told by one look at each of its lines before anything parses it. */
-import type { Mistake } from '../errors.ts'
+import type { Mistake } from '../domain/errors.ts'
 
 /** Characters of one model at most. */
 export const MODEL_CHARACTERS_MAX = 256 * 1024

@@ -1,7 +1,7 @@
 /** Compiles the OpenFGA language (schema 1.1), and refuses what cannot be evaluated, with line and column. */
 import openfga from '@openfga/syntax-transformer'
-import { type Mistake, PdpError } from '../errors.ts'
-import { MEMBERSHIP_RELATIONS } from './membership.ts'
+import { type Mistake, PdpError } from '../domain/errors.ts'
+import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import type { Direct, Expression, Model } from './model.ts'
 import { circlesOf } from './model-circles.ts'
 

@@ -1,12 +1,12 @@
 /** The relationship engine: does `object#relation` hold `subject`? Synchronous over one view, so it sees one moment. */
-import { PdpError } from '../errors.ts'
-import type { ReasonStep } from '../pdp.ts'
-import type { LogId } from '../store/contracts.ts'
+import type { ReasonStep } from '../domain/decision.ts'
+import { PdpError } from '../domain/errors.ts'
+import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
+import { typeOf } from '../domain/names.ts'
+import type { LogId } from '../store/contract.ts'
 import { type Explanation, groupSteps } from './explanation.ts'
 import { KnownResults } from './known-results.ts'
-import { MEMBERSHIP_RELATIONS } from './membership.ts'
 import type { Direct, Expression, Model } from './model.ts'
-import { typeOf } from './names.ts'
 import { subjectType, type Userset } from './usersets.ts'
 import { DEPTH_MAX, FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 

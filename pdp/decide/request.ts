@@ -1,7 +1,7 @@
 /** What a decision request must look like, with every mistake and its JSON pointer. */
-import { type Mistake, PdpError } from '../errors.ts'
-import type { DecideRequest, PermissionCheck, Subject } from '../pdp.ts'
-import { isEntitlementKey, isId, isObject, isPermissionKey, quote } from './names.ts'
+import type { DecideRequest, PermissionCheck, Subject } from '../domain/decision.ts'
+import { type Mistake, PdpError } from '../domain/errors.ts'
+import { isEntitlementKey, isId, isObject, isPermissionKey, quote } from '../domain/names.ts'
 
 export const CHECKS_MAX = 256
 export const ENTITLEMENTS_MAX = 256

@@ -1,7 +1,7 @@
 /** Type restrictions: which tuples a model lets count, and what to say of one that it does not. */
-import type { Tuple } from '../store/contracts.ts'
+import { isWildcard, typeOf } from '../domain/names.ts'
+import type { Tuple } from '../store/contract.ts'
 import type { Direct, Expression, Model } from './model.ts'
-import { isWildcard, typeOf } from './names.ts'
 
 /** Tuples of one type and relation whose subjects are of one kind: `user`, `user:*` or `group#member`. */
 export type Shape = { readonly type: string; readonly relation: string; readonly subject: string }

@@ -1,5 +1,5 @@
 /** Which roles and permission keys a subject holds in an organization: the one resolver of checks and of token claims. */
-import { ENVIRONMENT, type LogId, type RoleGrant } from '../store/contracts.ts'
+import { ENVIRONMENT, type LogId, type RoleGrant } from '../store/contract.ts'
 import { DEPTH_MAX, type View } from './view.ts'
 
 /** Where a grant was found: in the organization itself, in an ancestor, or environment-wide. */

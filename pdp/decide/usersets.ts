@@ -1,5 +1,5 @@
 /** Usersets (`type:id#relation`) and wildcards (`type:*`) as tuples name them, taken apart once. */
-import { isWildcard, typeOf } from './names.ts'
+import { isWildcard, typeOf } from '../domain/names.ts'
 
 export const isUserset = (subject: string): boolean => subject.includes('#') || isWildcard(subject)
 

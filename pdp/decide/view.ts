@@ -1,12 +1,5 @@
 /** What an evaluation may look at: everything of one moment, answered at once, or said to be unknown yet. */
-import type {
-  LogId,
-  Membership,
-  Organization,
-  OrganizationRole,
-  RoleGrant,
-  StoredManifest,
-} from '../store/contracts.ts'
+import type { LogId, Membership, Organization, OrganizationRole, RoleGrant, StoredManifest } from '../store/contract.ts'
 import type { Userset } from './usersets.ts'
 
 export const FALSE = 0

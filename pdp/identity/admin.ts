@@ -1,10 +1,10 @@
 /** The first client, with which everything else is set up. */
-import { PdpError } from '../errors.ts'
+import { PdpError } from '../domain/errors.ts'
 import type { Log } from '../process/log.ts'
-import type { JsonObject } from '../store/contracts.ts'
+import type { JsonObject } from '../store/contract.ts'
 import { type Directory, SYSTEM } from '../store/directory.ts'
-import { SERVICE_SCOPES } from './scopes.ts'
-import { hashSecret, verifySecret } from './secrets.ts'
+import { hashSecret, verifySecret } from './keys/password-hash.ts'
+import { SERVICE_SCOPES } from './oauth/scopes.ts'
 
 export const ADMIN = 'admin'
 const CONTEXT = { actor: 'system', requestId: 'start' }

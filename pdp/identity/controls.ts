@@ -1,8 +1,8 @@
 /** What management does with the identity service, by itself or as part of a transaction that is under way. */
-import { createEndings, type Endings } from './endings.ts'
-import { createExternalIssuers, type ExternalIssuers } from './external-issuers.ts'
-import { createSecondFactor, type SecondFactor } from './second-factor.ts'
-import type { TokenHook } from './token-hook.ts'
+import { createSecondFactor, type SecondFactor } from './sign-in/second-factor.ts'
+import { createExternalIssuers, type ExternalIssuers } from './tokens/external-issuers.ts'
+import { createEndings, type Endings } from './tokens/revocation.ts'
+import type { TokenHook } from './tokens/token-hook.ts'
 
 export type Controls = {
   readonly sessions: Pick<Endings, 'revokeSession' | 'revokeUser' | 'endUser'>

@@ -4,7 +4,7 @@ import openfga from '@openfga/syntax-transformer'
 import type { Model } from '../decide/model.ts'
 import { boundMistakes } from '../decide/model-bounds.ts'
 import { compileDocument, compileModel, type ModelDocument, parsed } from '../decide/model-language.ts'
-import { type Mistake, PdpError } from '../errors.ts'
+import { type Mistake, PdpError } from '../domain/errors.ts'
 import type { Mistakes } from './located.ts'
 import type { ModelSource, ReadText } from './store-file.ts'
 

@@ -1,5 +1,5 @@
 /** Which row sets a change may alter: the only place that knows, for caches, replays and standing questions alike. */
-import { type Change, ENVIRONMENT, type LogId, type RowKey, TOKENS } from './contracts.ts'
+import { type Change, ENVIRONMENT, type LogId, type RowKey, TOKENS } from './contract.ts'
 
 /** Every key whose content may differ after the change, empty sets included. A `clear` affects everything: null. */
 export function affectedKeys(log: LogId, change: Change): readonly RowKey[] | null {

@@ -1,11 +1,10 @@
 /** Which changes a log accepts, and what is wrong with those it does not: one rule book for every store. */
-
 import { knownModel } from '../decide/known-models.ts'
-import { MEMBERSHIP_RELATIONS } from '../decide/membership.ts'
 import { SUBJECT_TYPES } from '../decide/model.ts'
 import { boundMistakes } from '../decide/model-bounds.ts'
-import { formatTuple, isEntitlementKey, isId, isPermissionKey, quote, tupleMistake, typeOf } from '../decide/names.ts'
-import { type Mistake, PdpError } from '../errors.ts'
+import { type Mistake, PdpError } from '../domain/errors.ts'
+import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
+import { formatTuple, isEntitlementKey, isId, isPermissionKey, quote, tupleMistake, typeOf } from '../domain/names.ts'
 import {
   type Change,
   DIRECTORY,
@@ -17,7 +16,7 @@ import {
   type RoleGrant,
   TIERS,
   TOKENS,
-} from './contracts.ts'
+} from './contract.ts'
 
 export const ORGANIZATION_NAME_CHARACTERS_MAX = 256
 const ENVIRONMENT_KINDS: ReadonlySet<Change['kind']> = new Set(['organization', 'manifest', 'role', 'role_grant'])

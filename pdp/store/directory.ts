@@ -1,5 +1,5 @@
 /** The contract of the directory: people and OAuth clients, and the statements of the identity service's own tables. */
-import type { JsonObject, Organization, RoleGrant, Tier, Tuple, WriteContext } from './contracts.ts'
+import type { JsonObject, Organization, RoleGrant, Tier, Tuple, WriteContext } from './contract.ts'
 
 export type User = {
   readonly id: string

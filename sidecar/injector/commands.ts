@@ -5,12 +5,12 @@ import { ConfigError, runCommand } from '../../pdp/process/exit.ts'
 import { type ListenAddress, parseListenAddress } from '../../pdp/process/listen.ts'
 import { createLog } from '../../pdp/process/log.ts'
 import { createShutdown } from '../../pdp/process/shutdown.ts'
-import { askInjector } from './ask.ts'
-import { makeCertificate, secretManifest } from './certificate.ts'
-import { addCheckCluster } from './check-cluster-command.ts'
+import { makeCertificate, secretManifest } from './certificate/certificate.ts'
+import { addCheckCluster } from './check-cluster/command.ts'
 import { injectFile } from './inject-file.ts'
-import { loadInjectorConfig } from './injector-config.ts'
+import { loadInjectorConfig } from './pod/config.ts'
 import { startInjector } from './start.ts'
+import { askInjector } from './webhook/ask.ts'
 
 type Io = NodeJS.Process
 type ServeOptions = {

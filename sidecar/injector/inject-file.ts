@@ -1,11 +1,11 @@
 /** `inject FILE`: the injector's judgement on manifests in a file, so that the result can be reviewed in Git. */
 import { parseAllDocuments, stringify } from 'yaml'
 import { ConfigError } from '../../pdp/process/exit.ts'
-import { inject } from './inject.ts'
-import type { Injection, Mode } from './injection.ts'
-import type { InjectorConfig } from './injector-config.ts'
-import { isObject, type Json, type JsonObject, listAt, objectAt } from './json.ts'
-import { applyPatch } from './patch.ts'
+import type { InjectorConfig } from './pod/config.ts'
+import { inject } from './pod/inject.ts'
+import type { Injection, Mode } from './pod/injection.ts'
+import { isObject, type Json, type JsonObject, listAt, objectAt } from './pod/json.ts'
+import { applyPatch } from './pod/patch.ts'
 
 /** Where each kind keeps its Pod; the kinds that are not here pass through. */
 const TEMPLATES: { readonly [kind: string]: readonly string[] } = {

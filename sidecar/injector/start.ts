@@ -4,9 +4,9 @@ import { formatAddress, type ListenAddress } from '../../pdp/process/listen.ts'
 import type { Log } from '../../pdp/process/log.ts'
 import { createRegistry, startOperations } from '../../pdp/process/operations.ts'
 import type { Shutdown } from '../../pdp/process/shutdown.ts'
-import type { InjectorConfig } from './injector-config.ts'
-import { readCertificate, watchCertificate } from './key-pair-files.ts'
-import { startWebhook } from './webhook.ts'
+import type { InjectorConfig } from './pod/config.ts'
+import { readCertificate, watchCertificate } from './webhook/key-pair-files.ts'
+import { startWebhook } from './webhook/webhook.ts'
 
 export type InjectorOptions = {
   readonly config: InjectorConfig

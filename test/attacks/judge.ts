@@ -1,5 +1,5 @@
 /** Compares what happened to a request with what its attack case expects. */
-import { foldName } from '../../sidecar/folding.ts'
+import { foldName } from '../../sidecar/http/folding.ts'
 import { field, type RawAnswer } from '../sidecar/support/raw-http.ts'
 import { fieldOf, type Reached } from '../sidecar/support/upstream.ts'
 import { type Expectation, Unknown } from './cases.ts'

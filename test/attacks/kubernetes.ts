@@ -17,7 +17,7 @@ const ADMISSION = 'test/cluster/admission.suite.ts'
 const AROUND = 'test/cluster/around.suite.ts'
 const OUTAGE = 'test/cluster/outage.suite.ts'
 const IMAGE = 'test/image/image.test.ts'
-const WEBHOOK = 'test/sidecar/injector/webhook.test.ts'
+const WEBHOOK = 'test/sidecar/injector/webhook/webhook.test.ts'
 const WEBHOOKS = ['injector-objects.yaml', 'kind: MutatingWebhookConfiguration'] as const
 const PODS = ['backstop-pods.yaml', 'name: {{ $name }}-pods'] as const
 

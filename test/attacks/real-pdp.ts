@@ -1,14 +1,14 @@
 /** The real PDP for attack cases: the engine over a memory store, behind the real gRPC service. */
 import { randomUUID } from 'node:crypto'
-import { createPdp } from '../../pdp/create-pdp.ts'
-import { INACTIVE, type TokenState } from '../../pdp/identity/token-state.ts'
+import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
+import { INACTIVE, type TokenState } from '../../pdp/identity/tokens/token-state.ts'
 import { createLog } from '../../pdp/process/log.ts'
-import { startGrpcServer } from '../../pdp/serve/grpc.ts'
-import { createAnswerQuestion, createAskAgain } from '../../pdp/serve/questions.ts'
-import { createStanding } from '../../pdp/serve/standing.ts'
-import type { Change } from '../../pdp/store/contracts.ts'
+import { createAnswerQuestion, createAskAgain } from '../../pdp/serve/decisions/answer.ts'
+import { createStanding } from '../../pdp/serve/decisions/standing-questions.ts'
+import { startGrpcServer } from '../../pdp/serve/grpc/server.ts'
+import type { Change } from '../../pdp/store/contract.ts'
 import type { Directory } from '../../pdp/store/directory.ts'
-import { memoryStore } from '../../pdp/store/memory.ts'
+import { memoryStore } from '../../pdp/store/memory/memory.ts'
 
 export type RealPdp = {
   readonly address: string

@@ -30,7 +30,7 @@ export function routeFileText(fixture: Fixture, attack: AttackCase): string {
 
 type Schema = { readonly properties: object; readonly definitions: { readonly route: { readonly properties: object } } }
 const SCHEMA: Schema = JSON.parse(
-  readFileSync(new URL('../../sidecar/route-file.schema.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../sidecar/route-file/route-file.schema.json', import.meta.url), 'utf8'),
 )
 /** Members of a case's configuration that this runner reads itself; others are those of a route file or of a route. */
 const OWN = new Set([

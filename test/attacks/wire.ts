@@ -1,5 +1,4 @@
 /** The bytes of an attack case: placeholders filled in, names and order kept, nothing made right. */
-
 import { connect } from 'node:net'
 import type { RawAnswer } from '../sidecar/support/raw-http.ts'
 import { parseAnswer, sendRaw } from '../sidecar/support/raw-http.ts'

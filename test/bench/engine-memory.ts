@@ -1,11 +1,11 @@
 /** In process on the memory store: checks per second, look-ups and bytes a tuple, and what the asynchronous call adds. */
-import { createPdp } from '../../pdp/create-pdp.ts'
 import { answerCheck } from '../../pdp/decide/check.ts'
 import { NO_MODEL } from '../../pdp/decide/model.ts'
-import type { PermissionCheck, Subject } from '../../pdp/pdp.ts'
-import { type Change, ENVIRONMENT } from '../../pdp/store/contracts.ts'
-import { memoryStore, type ResidentStore } from '../../pdp/store/memory.ts'
-import { user } from '../../pdp/subjects.ts'
+import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
+import type { PermissionCheck, Subject } from '../../pdp/domain/decision.ts'
+import { user } from '../../pdp/domain/subjects.ts'
+import { type Change, ENVIRONMENT } from '../../pdp/store/contract.ts'
+import { memoryStore, type ResidentStore } from '../../pdp/store/memory/memory.ts'
 import { context, organization } from '../support/tuples.ts'
 import { type Grants, grants, median, perSecond, questions } from './engine-data.ts'
 

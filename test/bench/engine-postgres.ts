@@ -1,15 +1,14 @@
 /** On PostgreSQL, strictly fresh and warm, against one well-planned recursive statement for each check, in turn. */
-
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { createPdp } from '../../pdp/create-pdp.ts'
-import type { Pdp } from '../../pdp/pdp.ts'
-import { type Change, ENVIRONMENT, type Store } from '../../pdp/store/contracts.ts'
-import { openPostgres } from '../../pdp/store/postgres.ts'
-import { startEmbeddedPostgres } from '../../pdp/store/postgres-embedded.ts'
-import { user } from '../../pdp/subjects.ts'
+import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
+import type { Pdp } from '../../pdp/domain/decision.ts'
+import { user } from '../../pdp/domain/subjects.ts'
+import { type Change, ENVIRONMENT, type Store } from '../../pdp/store/contract.ts'
+import { startEmbeddedPostgres } from '../../pdp/store/embedded-postgres/embedded-postgres.ts'
+import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { context, organization, put } from '../support/tuples.ts'
 import { type Grants, grants, median, perSecond, type Question, questions } from './engine-data.ts'
 

@@ -1,7 +1,7 @@
 /** The asking side of `engine-stream.ts`, a process of its own as a sidecar is: asks what it is told, and reports. */
 import { hash } from 'node:crypto'
 import { credentials } from '@grpc/grpc-js'
-import { createPdpLink, type PdpLink } from '../../sidecar/pdp-link.ts'
+import { createPdpLink, type PdpLink } from '../../sidecar/pdp-client/stream.ts'
 
 export type Load = { readonly address: string; readonly token: string; readonly batches: readonly number[] }
 export type Measured = { readonly batch: number; readonly rate: number; readonly p99Ms: number }

@@ -1,7 +1,7 @@
 /** What a real API server stores, and what it refuses, with the chart installed. */
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { isObject, type JsonObject, listAt, objectAt } from '../../sidecar/injector/json.ts'
-import { parsePod } from '../../sidecar/injector/pod.ts'
+import { isObject, type JsonObject, listAt, objectAt } from '../../sidecar/injector/pod/json.ts'
+import { parsePod } from '../../sidecar/injector/pod/pod.ts'
 import { type Cluster, installWords, NAMESPACE, startCluster, until } from './cluster.ts'
 import type { KubeAnswer } from './kube-client.ts'
 

@@ -1,8 +1,8 @@
 /** The ways that lead past a gate: what closes each, who is warned of it, and what `check-cluster` says. */
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { type JsonObject, listAt, objectAt } from '../../sidecar/injector/json.ts'
-import { podWith } from '../sidecar/injector/pods.ts'
+import { type JsonObject, listAt, objectAt } from '../../sidecar/injector/pod/json.ts'
+import { podWith } from '../sidecar/injector/pod/pods.ts'
 import { type Cluster, installWords, NAMESPACE, startCluster, until } from './cluster.ts'
 import type { KubeAnswer } from './kube-client.ts'
 

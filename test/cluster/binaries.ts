@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, delimiter, join } from 'node:path'
-import { isObject } from '../../sidecar/injector/json.ts'
+import { isObject } from '../../sidecar/injector/pod/json.ts'
 
 const PROMETHEUS_OPERATOR = 'github.com/prometheus-operator/prometheus-operator@v0.83.0'
 const PROMETHEUS_CRDS = 'example/prometheus-operator-crd/monitoring.coreos.com'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
-import { isObject, type Json, type JsonObject, objectAt, textAt } from '../../sidecar/injector/json.ts'
+import { isObject, type Json, type JsonObject, objectAt, textAt } from '../../sidecar/injector/pod/json.ts'
 import { type Cluster, NAMESPACE, startCluster } from './cluster.ts'
 
 const CHART = 'charts/portcullis'

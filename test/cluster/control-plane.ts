@@ -6,7 +6,7 @@ import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { makeCertificate } from '../../sidecar/injector/certificate.ts'
+import { makeCertificate } from '../../sidecar/injector/certificate/certificate.ts'
 import { freePort } from '../support/free-port.ts'
 import type { Binaries } from './binaries.ts'
 import { type KubeClient, kubeClient } from './kube-client.ts'

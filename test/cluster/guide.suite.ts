@@ -4,8 +4,8 @@ import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from '
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { parse } from 'yaml'
-import { isObject, type JsonObject, listAt, objectAt, textsAt } from '../../sidecar/injector/json.ts'
-import { parsePod } from '../../sidecar/injector/pod.ts'
+import { isObject, type JsonObject, listAt, objectAt, textsAt } from '../../sidecar/injector/pod/json.ts'
+import { parsePod } from '../../sidecar/injector/pod/pod.ts'
 import { type Cluster, NAMESPACE, startCluster, until } from './cluster.ts'
 
 const GUIDE = readFileSync('charts/portcullis/README.md', 'utf8')

@@ -1,11 +1,11 @@
 /** Whoever may write Pods, against the API server alone: no injector runs, and the webhook fails open. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject as given, test } from 'vitest'
-import { inject } from '../../sidecar/injector/inject.ts'
-import { type InjectorConfig, parseInjectorConfig } from '../../sidecar/injector/injector-config.ts'
-import { type Json, type JsonObject, listAt, objectAt, textsAt } from '../../sidecar/injector/json.ts'
-import { applyPatch, type PatchOperation } from '../../sidecar/injector/patch.ts'
-import { podWith } from '../sidecar/injector/pods.ts'
+import { type InjectorConfig, parseInjectorConfig } from '../../sidecar/injector/pod/config.ts'
+import { inject } from '../../sidecar/injector/pod/inject.ts'
+import { type Json, type JsonObject, listAt, objectAt, textsAt } from '../../sidecar/injector/pod/json.ts'
+import { applyPatch, type PatchOperation } from '../../sidecar/injector/pod/patch.ts'
+import { podWith } from '../sidecar/injector/pod/pods.ts'
 import { type Cluster, installWords, NAMESPACE, startCluster } from './cluster.ts'
 import type { KubeAnswer } from './kube-client.ts'
 

@@ -1,6 +1,6 @@
 /** A client of the API server for tests: JSON in, JSON out, with the status and the warnings. */
 import { request } from 'node:https'
-import { isObject, type JsonObject } from '../../sidecar/injector/json.ts'
+import { isObject, type JsonObject } from '../../sidecar/injector/pod/json.ts'
 
 export type KubeAnswer = {
   readonly status: number

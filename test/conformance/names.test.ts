@@ -1,8 +1,8 @@
 /** Both stores give the names that lists choose from: distinct, in key order, page by page, of the snapshot's moment. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ENVIRONMENT, type NameSource, type Store } from '../../pdp/store/contracts.ts'
-import { memoryStore } from '../../pdp/store/memory.ts'
-import { openPostgres } from '../../pdp/store/postgres.ts'
+import { ENVIRONMENT, type NameSource, type Store } from '../../pdp/store/contract.ts'
+import { memoryStore } from '../../pdp/store/memory/memory.ts'
+import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { drop, given, grant, member, put } from '../support/tuples.ts'
 

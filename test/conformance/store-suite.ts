@@ -1,7 +1,7 @@
 /** What every Store must do. An implementation is done when this passes; an exception needs a reason. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { parseTuple } from '../../pdp/decide/names.ts'
-import { PdpError } from '../../pdp/errors.ts'
+import { PdpError } from '../../pdp/domain/errors.ts'
+import { parseTuple } from '../../pdp/domain/names.ts'
 import {
   type Change,
   ENVIRONMENT,
@@ -11,7 +11,7 @@ import {
   type Store,
   TOKENS,
   type Tuple,
-} from '../../pdp/store/contracts.ts'
+} from '../../pdp/store/contract.ts'
 import { context, drop, grant, organization, put, tuple } from '../support/tuples.ts'
 
 const code = (wanted: string) => expect.objectContaining({ code: wanted })

@@ -1,6 +1,6 @@
 /** Both stores pass the same suite. */
-import { memoryStore } from '../../pdp/store/memory.ts'
-import { openPostgres } from '../../pdp/store/postgres.ts'
+import { memoryStore } from '../../pdp/store/memory/memory.ts'
+import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { storeSuite } from './store-suite.ts'
 

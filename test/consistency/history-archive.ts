@@ -4,7 +4,7 @@
  * others, so its ticket numbers commits in the order of visibility.
  */
 import type pg from 'pg'
-import type { Change, LogId } from '../../pdp/store/contracts.ts'
+import type { Change, LogId } from '../../pdp/store/contract.ts'
 
 /** One revision of one log. */
 export type Committed = {

@@ -3,7 +3,7 @@
  * anything that was known when it was asked, not after it was answered, and if the reference gives the same answers there.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { type Change, ENVIRONMENT, type LogId, TOKENS } from '../../pdp/store/contracts.ts'
+import { type Change, ENVIRONMENT, type LogId, TOKENS } from '../../pdp/store/contract.ts'
 import { Answers, CLOCK_SLACK_MS, type Logs, type Revision, stateOf } from './history-answers.ts'
 import type { Committed } from './history-archive.ts'
 import {

@@ -6,7 +6,7 @@ import {
   type Manifest,
   type RoleGrant,
   TOKENS,
-} from '../../pdp/store/contracts.ts'
+} from '../../pdp/store/contract.ts'
 import type { Rules } from '../support/reference.ts'
 import { gate, grant, member, organization, put, tuple } from '../support/tuples.ts'
 

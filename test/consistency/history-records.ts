@@ -1,5 +1,5 @@
 /** What a run hands to its judges. */
-import type { Change, LogId } from '../../pdp/store/contracts.ts'
+import type { Change, LogId } from '../../pdp/store/contract.ts'
 import type { Question } from './history-mix.ts'
 
 /** Times are the checker's: `At` monotonic, `Ms` the wall clock, which the database on the same machine shares. */

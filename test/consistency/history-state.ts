@@ -11,7 +11,7 @@ import {
   type RoleGrant,
   type StoredManifest,
   type Tuple,
-} from '../../pdp/store/contracts.ts'
+} from '../../pdp/store/contract.ts'
 import type { World } from '../support/reference.ts'
 import { rulesOf } from './history-mix.ts'
 

@@ -1,7 +1,7 @@
 /** Compares what a node's caches hold with what the database holds, once nothing is being written. */
 import { isDeepStrictEqual } from 'node:util'
-import type { LogId, RowKey, RowSet, Store } from '../../pdp/store/contracts.ts'
-import type { LogCache } from '../../pdp/store/log-cache.ts'
+import type { LogCache } from '../../pdp/store/cache/log-cache.ts'
+import type { LogId, RowKey, RowSet, Store } from '../../pdp/store/contract.ts'
 
 /** What the copy of the source under test hands out; see HOOKS in history-cases.ts. */
 export type Hooks = {

@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
-import type { DecideRequest, Pdp, PdpOptions } from '../../pdp/pdp.ts'
-import type { Change, LogId, Store } from '../../pdp/store/contracts.ts'
+import type { DecideRequest, Pdp, PdpOptions } from '../../pdp/domain/decision.ts'
+import type { Change, LogId, Store } from '../../pdp/store/contract.ts'
 import type { Sql } from '../../pdp/store/directory.ts'
 import { auditCaches, type Hooks } from './node-audit.ts'
 
@@ -32,7 +32,7 @@ type Running = {
   readonly store: Store
   readonly sql: Sql
   readonly pdp: Pdp
-  readonly appendLog: typeof import('../../pdp/store/postgres-log.ts').appendLog
+  readonly appendLog: typeof import('../../pdp/store/postgres/log.ts').appendLog
   readonly opened: Opened
   close(): Promise<void>
 }
@@ -65,9 +65,9 @@ async function open(from: NodeCase): Promise<Running> {
   const hooks = globalThis as Hooks
   hooks.historyCaches = []
   hooks.historySheds = []
-  const { openPostgres } = await load<typeof import('../../pdp/store/postgres.ts')>('store/postgres.ts')
-  const { createPdp } = await load<typeof import('../../pdp/create-pdp.ts')>('create-pdp.ts')
-  const { appendLog } = await load<typeof import('../../pdp/store/postgres-log.ts')>('store/postgres-log.ts')
+  const { openPostgres } = await load<typeof import('../../pdp/store/postgres/postgres.ts')>('store/postgres.ts')
+  const { createPdp } = await load<typeof import('../../pdp/decision-point/create-pdp.ts')>('create-pdp.ts')
+  const { appendLog } = await load<typeof import('../../pdp/store/postgres/log.ts')>('store/postgres-log.ts')
   const database = await openPostgres({ connectionString: from.connectionString, poolCountMax: 12 })
   const { cacheBytesMax, triesMax } = from
   const options: PdpOptions & { cacheBytesMax: number; triesMax: number } = {
@@ -107,8 +107,8 @@ async function serve(
   load: <T>(file: string) => Promise<T>,
   given: { issuer: string; adminSecret: string; masterKey: string; url: string },
 ) {
-  const { startPdp } = await load<typeof import('../../pdp/start.ts')>('start.ts')
-  const { readConfig } = await load<typeof import('../../pdp/config.ts')>('config.ts')
+  const { startPdp } = await load<typeof import('../../pdp/runtime/start.ts')>('start.ts')
+  const { readConfig } = await load<typeof import('../../pdp/runtime/config.ts')>('config.ts')
   const { createLog } = await load<typeof import('../../pdp/process/log.ts')>('process/log.ts')
   const { createShutdown } = await load<typeof import('../../pdp/process/shutdown.ts')>('process/shutdown.ts')
   const config = readConfig({

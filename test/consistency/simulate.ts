@@ -1,16 +1,16 @@
 /** One schedule: random writers and readers over the simulated store, the real cache and evaluator, every answer checked. */
-import { type Change, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/store/contracts.ts'
-import type { MemoryState } from '../../pdp/store/memory-log.ts'
+import { type Change, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/store/contract.ts'
+import type { MemoryState } from '../../pdp/store/memory/log.ts'
 import { type Rules, referenceAnswer, type World } from '../support/reference.ts'
 import { grant, member, organization, put, tuple } from '../support/tuples.ts'
 import { type Faults, SimulatedStore } from './simulated-store.ts'
 
 /** The code under test, so that a mutated copy of it can take its place. */
 export type Engine = {
-  readonly Freshness: typeof import('../../pdp/store/freshness.ts').Freshness
+  readonly Freshness: typeof import('../../pdp/store/cache/freshness.ts').Freshness
   readonly answerCheck: typeof import('../../pdp/decide/check.ts').answerCheck
   readonly createModelCompiler: typeof import('../../pdp/decide/models.ts').createModelCompiler
-  readonly readRowSets: typeof import('../../pdp/store/memory-rows.ts').readRowSets
+  readonly readRowSets: typeof import('../../pdp/store/memory/rows.ts').readRowSets
 }
 type Focus = 'groups' | 'tree' | 'wide'
 export type Setup = Faults & {

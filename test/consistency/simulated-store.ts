@@ -3,13 +3,13 @@
  * lost connections, a trimmed log and history lost to a failover. The history of states is kept, so that every answer can
  * be compared with what was true.
  */
-import { PdpError } from '../../pdp/errors.ts'
-import type { LogId, Reading, RowKey, Snapshot, Store, Vector } from '../../pdp/store/contracts.ts'
-import { type Change, DIRECTORY, ENVIRONMENT, TOKENS } from '../../pdp/store/contracts.ts'
-import { GrantIndex } from '../../pdp/store/grant-index.ts'
-import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from '../../pdp/store/memory-log.ts'
-import type { readRowSets } from '../../pdp/store/memory-rows.ts'
-import { applyToMemory } from '../../pdp/store/memory-write.ts'
+import { PdpError } from '../../pdp/domain/errors.ts'
+import type { LogId, Reading, RowKey, Snapshot, Store, Vector } from '../../pdp/store/contract.ts'
+import { type Change, DIRECTORY, ENVIRONMENT, TOKENS } from '../../pdp/store/contract.ts'
+import { GrantIndex } from '../../pdp/store/memory/grant-index.ts'
+import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from '../../pdp/store/memory/log.ts'
+import type { readRowSets } from '../../pdp/store/memory/rows.ts'
+import { applyToMemory } from '../../pdp/store/memory/write.ts'
 
 export type Moment = { readonly state: MemoryState; readonly clockMs: number }
 export type Faults = {

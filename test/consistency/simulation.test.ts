@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { answerCheck } from '../../pdp/decide/check.ts'
 import { createModelCompiler } from '../../pdp/decide/models.ts'
-import { Freshness } from '../../pdp/store/freshness.ts'
-import { readRowSets } from '../../pdp/store/memory-rows.ts'
+import { Freshness } from '../../pdp/store/cache/freshness.ts'
+import { readRowSets } from '../../pdp/store/memory/rows.ts'
 import { MISTAKES, plant, WIDE } from './mistakes.ts'
 import { type Engine, type Setup, simulate } from './simulate.ts'
 

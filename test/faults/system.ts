@@ -10,7 +10,7 @@ import {
   readPassword,
   SUPERUSER,
   spawnPostmaster,
-} from '../../pdp/store/postgres-embedded-process.ts'
+} from '../../pdp/store/embedded-postgres/process.ts'
 import { freePort } from '../support/free-port.ts'
 import { createPart, type Part, spawnNode } from './part.ts'
 import { type Link, openLink } from './proxy.ts'

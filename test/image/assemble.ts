@@ -4,7 +4,7 @@ import { isBuiltin } from 'node:module'
 import { dirname, join, normalize, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import ts from 'typescript'
-import { isObject, type JsonObject, objectAt } from '../../sidecar/injector/json.ts'
+import { isObject, type JsonObject, objectAt } from '../../sidecar/injector/pod/json.ts'
 
 export const PARTS = ['pdp', 'sidecar'] as const
 export type Part = (typeof PARTS)[number]

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { isObject, type Json, type JsonObject, objectAt } from '../../sidecar/injector/json.ts'
+import { isObject, type Json, type JsonObject, objectAt } from '../../sidecar/injector/pod/json.ts'
 
 /** The same for the same folder and lock file (npm's own, of what is installed): no time, no random serial number. */
 export function billOfMaterials(folder: string, lock: JsonObject): JsonObject {

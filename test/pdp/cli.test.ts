@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { isRunning } from '../../pdp/store/postgres-embedded-process.ts'
+import { isRunning } from '../../pdp/store/embedded-postgres/process.ts'
 
 const MAIN = new URL('../../pdp/main.ts', import.meta.url).pathname
 const BIN = new URL('../../pdp/bin.ts', import.meta.url).pathname

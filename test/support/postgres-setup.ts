@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
-import { openPostgres } from '../../pdp/store/postgres.ts'
-import { startEmbeddedPostgres } from '../../pdp/store/postgres-embedded.ts'
+import { startEmbeddedPostgres } from '../../pdp/store/embedded-postgres/embedded-postgres.ts'
+import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { TEMPLATE } from './database.ts'
 
 declare module 'vitest' {

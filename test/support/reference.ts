@@ -2,7 +2,7 @@
  * What is right, worked out by brute force: every relation of every object is derived for one subject until nothing new
  * follows. Shares no code with the engine.
  */
-import type { Membership, OrganizationRole, RoleGrant, StoredManifest, Tuple } from '../../pdp/store/contracts.ts'
+import type { Membership, OrganizationRole, RoleGrant, StoredManifest, Tuple } from '../../pdp/store/contract.ts'
 
 /** Everything that answers depend on, at one moment. */
 export type World = {

@@ -1,5 +1,5 @@
 /** Short words for writing what a test needs. */
-import { parseTuple } from '../../pdp/decide/names.ts'
+import { parseTuple } from '../../pdp/domain/names.ts'
 import {
   type Change,
   ENVIRONMENT,
@@ -7,7 +7,7 @@ import {
   type Store,
   type Tier,
   type Tuple,
-} from '../../pdp/store/contracts.ts'
+} from '../../pdp/store/contract.ts'
 
 export const context = { actor: 'client:test', requestId: 'r1' }
 export const tuple = (text: string, expiresAtMs: number | null = null): Tuple => ({ ...parseTuple(text), expiresAtMs })

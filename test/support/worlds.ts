@@ -9,7 +9,7 @@ import {
   type Store,
   TIERS,
   type Tuple,
-} from '../../pdp/store/contracts.ts'
+} from '../../pdp/store/contract.ts'
 import type { Rule, Rules, World } from './reference.ts'
 import { context, organization, tuple } from './tuples.ts'
 

@@ -1,10 +1,10 @@
 /** The bounds of evaluation, at the bound and one past it. Past it there is an error, never an answer. */
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createPdp } from '../../../pdp/create-pdp.ts'
-import type { Pdp } from '../../../pdp/pdp.ts'
-import { type Change, ENVIRONMENT, type Store } from '../../../pdp/store/contracts.ts'
-import { memoryStore } from '../../../pdp/store/memory.ts'
-import { user } from '../../../pdp/subjects.ts'
+import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import type { Pdp } from '../../../pdp/domain/decision.ts'
+import { user } from '../../../pdp/domain/subjects.ts'
+import { type Change, ENVIRONMENT, type Store } from '../../../pdp/store/contract.ts'
+import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { given, put } from '../../support/tuples.ts'
 

@@ -1,8 +1,8 @@
 /** What happens to be cached does not change an answer. */
 import { describe, expect, it } from 'vitest'
-import { createPdp } from '../../../pdp/create-pdp.ts'
-import { type Change, ENVIRONMENT } from '../../../pdp/store/contracts.ts'
-import { user } from '../../../pdp/subjects.ts'
+import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import { user } from '../../../pdp/domain/subjects.ts'
+import { type Change, ENVIRONMENT } from '../../../pdp/store/contract.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { gate, given, grant, put, renamed } from '../../support/tuples.ts'
 

@@ -1,11 +1,11 @@
 /** Why: the chain of grants that allowed it, or the tuples any one of which would have. */
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createPdp } from '../../../pdp/create-pdp.ts'
-import { parseTuple } from '../../../pdp/decide/names.ts'
-import type { Pdp, Reason } from '../../../pdp/pdp.ts'
-import { ENVIRONMENT, type Store } from '../../../pdp/store/contracts.ts'
-import { memoryStore } from '../../../pdp/store/memory.ts'
-import { user } from '../../../pdp/subjects.ts'
+import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import type { Pdp, Reason } from '../../../pdp/domain/decision.ts'
+import { parseTuple } from '../../../pdp/domain/names.ts'
+import { user } from '../../../pdp/domain/subjects.ts'
+import { ENVIRONMENT, type Store } from '../../../pdp/store/contract.ts'
+import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { given, grant, member, organization, put } from '../../support/tuples.ts'
 
 const MODEL = `model

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createPdp } from '../../../pdp/create-pdp.ts'
 import { formatCursor, parseListRequest } from '../../../pdp/decide/list-request.ts'
 import type { ListQuestion } from '../../../pdp/decide/lists.ts'
+import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type {
   DecideRequest,
   Decision,
@@ -14,12 +14,12 @@ import type {
   Pdp,
   PermissionCheck,
   Subject,
-} from '../../../pdp/pdp.ts'
-import { type Change, deathKey, ENVIRONMENT, type Manifest, type Store, TOKENS } from '../../../pdp/store/contracts.ts'
-import { memoryStore } from '../../../pdp/store/memory.ts'
-import { openPostgres } from '../../../pdp/store/postgres.ts'
-import { appendLog } from '../../../pdp/store/postgres-log.ts'
-import { service, user } from '../../../pdp/subjects.ts'
+} from '../../../pdp/domain/decision.ts'
+import { service, user } from '../../../pdp/domain/subjects.ts'
+import { type Change, deathKey, ENVIRONMENT, type Manifest, type Store, TOKENS } from '../../../pdp/store/contract.ts'
+import { memoryStore } from '../../../pdp/store/memory/memory.ts'
+import { appendLog } from '../../../pdp/store/postgres/log.ts'
+import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { type Edit, plantSource } from '../../consistency/mistakes.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { openTestDatabase } from '../../support/database.ts'

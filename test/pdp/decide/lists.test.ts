@@ -1,11 +1,11 @@
 /** Resources of a subject and subjects of a resource, page by page, on every store. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createPdp } from '../../../pdp/create-pdp.ts'
-import type { ListPage, ListResourcesRequest, ListSubjectsRequest, Pdp } from '../../../pdp/pdp.ts'
-import { ENVIRONMENT, type Store } from '../../../pdp/store/contracts.ts'
-import { memoryStore } from '../../../pdp/store/memory.ts'
-import { openPostgres } from '../../../pdp/store/postgres.ts'
-import { service, user } from '../../../pdp/subjects.ts'
+import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import type { ListPage, ListResourcesRequest, ListSubjectsRequest, Pdp } from '../../../pdp/domain/decision.ts'
+import { service, user } from '../../../pdp/domain/subjects.ts'
+import { ENVIRONMENT, type Store } from '../../../pdp/store/contract.ts'
+import { memoryStore } from '../../../pdp/store/memory/memory.ts'
+import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../../support/database.ts'
 import { drop, given, grant, member, organization, put } from '../../support/tuples.ts'
 

@@ -1,9 +1,9 @@
 /** The models of several apps are one: naming a type of subjects takes nothing from the app that defines it. */
 import { expect, it } from 'vitest'
-import { createPdp } from '../../../pdp/create-pdp.ts'
-import { ENVIRONMENT } from '../../../pdp/store/contracts.ts'
-import { memoryStore } from '../../../pdp/store/memory.ts'
-import { user } from '../../../pdp/subjects.ts'
+import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import { user } from '../../../pdp/domain/subjects.ts'
+import { ENVIRONMENT } from '../../../pdp/store/contract.ts'
+import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { given, put } from '../../support/tuples.ts'
 
 const model = (...lines: readonly string[]): string => ['model', '  schema 1.1', 'type user', ...lines, ''].join('\n')

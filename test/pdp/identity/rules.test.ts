@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { BusyError, createAttempts, createGates } from '../../../pdp/identity/attempts.ts'
+import { engineMetadata } from '../../../pdp/identity/engine/clients.ts'
+import { refusedScope, SERVICE_SCOPES, scopesAt } from '../../../pdp/identity/oauth/scopes.ts'
+import { BusyError, createAttempts, createGates } from '../../../pdp/identity/sign-in/attempts.ts'
+import { chooseOrganization } from '../../../pdp/identity/sign-in/consent.ts'
 import {
   accessTokenClaims,
   CLAIMS_BYTES_MAX,
   type Facts,
   idTokenClaims,
   UNBOUND,
-} from '../../../pdp/identity/claims.ts'
-import { engineMetadata } from '../../../pdp/identity/clients.ts'
-import { chooseOrganization } from '../../../pdp/identity/consent.ts'
-import { refusedScope, SERVICE_SCOPES, scopesAt } from '../../../pdp/identity/scopes.ts'
+} from '../../../pdp/identity/tokens/claims.ts'
 
 const FACTS: Facts = {
   organization: { id: 'acme', name: 'Acme' },

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { affectedKeys } from '../../../pdp/store/affected-keys.ts'
+import { rowKeyName } from '../../../pdp/store/cache/row-keys.ts'
 import {
   type Change,
   ENVIRONMENT,
@@ -9,9 +10,8 @@ import {
   type RowKey,
   type RowSet,
   type Store,
-} from '../../../pdp/store/contracts.ts'
-import { memoryStore } from '../../../pdp/store/memory.ts'
-import { rowKeyName } from '../../../pdp/store/row-keys.ts'
+} from '../../../pdp/store/contract.ts'
+import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { context, gate, grant, member, organization } from '../../support/tuples.ts'
 import {
   deleted,

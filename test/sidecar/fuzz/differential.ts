@@ -3,11 +3,11 @@
  * sidecar's part is its own parser and route table; what they let through is sent to each service as it would be.
  */
 import { Pool } from 'undici'
-import { type ClientRequest, imaginedRequest } from '../../../sidecar/client.ts'
-import { readInbound } from '../../../sidecar/inbound.ts'
-import { matchRequest } from '../../../sidecar/match.ts'
-import { createRouteTable } from '../../../sidecar/route-table.ts'
-import type { RouteTable } from '../../../sidecar/routes.ts'
+import { type ClientRequest, imaginedRequest } from '../../../sidecar/http/client.ts'
+import { readInbound } from '../../../sidecar/request/inbound.ts'
+import { matchRequest } from '../../../sidecar/routes/match.ts'
+import type { RouteTable } from '../../../sidecar/routes/route.ts'
+import { createRouteTable } from '../../../sidecar/routes/route-table.ts'
 import { loadFile, routeFile } from '../support/harness.ts'
 import { type Framework, HANDLER, startFrameworks } from './frameworks.ts'
 import { type Random, randomTarget, seeded } from './targets.ts'

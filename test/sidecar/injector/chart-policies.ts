@@ -1,9 +1,9 @@
 /** The policies of the chart's backstop as the API server holds them, read from the templates without Helm. */
 import { readFileSync } from 'node:fs'
 import { parseAllDocuments } from 'yaml'
-import { isObject, type JsonObject, objectAt } from '../../../sidecar/injector/json.ts'
-import { ofKind } from '../../../sidecar/injector/watched.ts'
-import { CONFIG } from './pods.ts'
+import { ofKind } from '../../../sidecar/injector/check-cluster/watched.ts'
+import { isObject, type JsonObject, objectAt } from '../../../sidecar/injector/pod/json.ts'
+import { CONFIG } from './pod/pods.ts'
 
 const FILES = ['backstop-pods.yaml', 'backstop-changes.yaml']
 const SETTINGS = [

@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { SETTINGS as PDP_SETTINGS } from '../../../pdp/config.ts'
-import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config.ts'
-import { PORTS_COUNT_MAX } from '../../../sidecar/injector/annotations.ts'
-import { ADJUSTABLE, buildGates, COMMAND } from '../../../sidecar/injector/gate.ts'
-import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/json.ts'
-import { createMetrics } from '../../../sidecar/metrics.ts'
-import { parseRouteFile } from '../../../sidecar/route-file.ts'
+import { SETTINGS as PDP_SETTINGS } from '../../../pdp/runtime/config.ts'
+import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config/config.ts'
+import { PORTS_COUNT_MAX } from '../../../sidecar/injector/pod/annotations.ts'
+import { ADJUSTABLE, buildGates, COMMAND } from '../../../sidecar/injector/pod/gate.ts'
+import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
+import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
+import { createMetrics } from '../../../sidecar/runtime/metrics.ts'
 import { INJECTION_ATTACKS } from '../../attacks/kubernetes.ts'
-import { CONFIG } from './pods.ts'
+import { CONFIG } from './pod/pods.ts'
 
 const SECRET = { name: 'shared', key: 'key' }
 const CHART = 'charts/portcullis'
@@ -78,7 +78,9 @@ test('the dashboard shows metrics that there are', () => {
   const registry = new Registry()
   createMetrics(registry)
   const ofGates = registry.getMetricsAsArray().map(({ name }) => name)
-  const code = ['pdp/start.ts', 'sidecar/injector/start.ts'].map((path) => readFileSync(path, 'utf8')).join('\n')
+  const code = ['pdp/runtime/start.ts', 'sidecar/injector/start.ts']
+    .map((path) => readFileSync(path, 'utf8'))
+    .join('\n')
   expect(named.size).toBeGreaterThan(5)
   expect([...named].filter((name) => !ofGates.includes(name) && !code.includes(`'${name}'`))).toEqual([])
 })

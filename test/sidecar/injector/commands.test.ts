@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
-import { isObject, objectAt, textsAt } from '../../../sidecar/injector/json.ts'
+import { isObject, objectAt, textsAt } from '../../../sidecar/injector/pod/json.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-commands-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -9,10 +9,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { buildGates } from '../../../sidecar/injector/gate.ts'
-import { listAt, objectAt } from '../../../sidecar/injector/json.ts'
+import { buildGates } from '../../../sidecar/injector/pod/gate.ts'
+import { listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
 import { routeFile, until } from '../support/harness.ts'
-import { CONFIG } from './pods.ts'
+import { CONFIG } from './pod/pods.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-end-'))
 const running: ChildProcess[] = []

@@ -1,0 +1,162 @@
+/** How the client commands reach a running PDP: its address, and a token of who asks. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Command } from 'commander'
+import { isLoopback } from '../process/listen.ts'
+import { URL_DEFAULT } from '../runtime/config.ts'
+import { CliError, problemError } from './errors.ts'
+
+const REQUEST_TIMEOUT_MS = 30_000
+const RETRIES_MAX = 3
+export type ConnectionOptions = {
+  readonly url?: string
+  readonly tokenFile?: string
+  readonly clientId?: string
+  readonly clientSecretFile?: string
+  readonly organization?: string
+  readonly json?: boolean
+}
+export type Sent = {
+  readonly method: string
+  /** Percent-encoded. */
+  readonly path: string
+  readonly body?: unknown
+  readonly lines?: { readonly stream: AsyncIterable<Uint8Array>; readonly type: string }
+  readonly accept?: string
+}
+export type Connection = {
+  readonly organization: string | null
+  /** Any answer but a success throws CliError with what the PDP said. */
+  send(request: Sent): Promise<Response>
+}
+
+export function addConnectionOptions(command: Command): Command {
+  return command
+    .option('--url <url>', 'where the PDP is')
+    .option('--token-file <file>', 'file that holds an access token')
+    .option('--client-id <id>', 'client to get a token for')
+    .option('--client-secret-file <file>', 'file that holds its secret')
+    .option('-o, --organization <id>', 'the organization that is asked about; by default the client’s own')
+    .option('--json', 'print JSON')
+}
+
+/** `scope`: what the command needs. Throws CliError. */
+export async function connect(
+  options: ConnectionOptions,
+  deps: {
+    readonly env: NodeJS.ProcessEnv
+    readonly fetch: typeof fetch
+    readonly scope: string
+    readonly bind: boolean
+  },
+): Promise<Connection> {
+  const url = baseUrl(options.url ?? deps.env.PORTCULLIS_URL ?? URL_DEFAULT)
+  const given = secretOf(deps.env, 'PORTCULLIS_TOKEN', options.tokenFile)
+  const token = given ?? (await clientToken(url, options, deps))
+  return {
+    organization: options.organization ?? null,
+    send: (request) => send({ ...request, url, token, fetch: deps.fetch }),
+  }
+}
+
+function baseUrl(text: string): string {
+  const url = URL.parse(text)
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.origin !== text.replace(/\/$/, ''))
+    throw new CliError(`the URL must be an origin such as https://pdp.example.com, not ${JSON.stringify(text)}`)
+  if (url.protocol === 'http:' && !isLoopback(url.hostname.replace(/^\[|\]$/g, '')))
+    throw new CliError(`${url.origin} would carry secrets in plain text: use https, except on this machine`)
+  return url.origin
+}
+
+function secretOf(env: NodeJS.ProcessEnv, name: string, file: string | undefined): string | null {
+  const path = file ?? env[`${name}_FILE`]
+  if (path === undefined) return env[name] ?? null
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch (cause) {
+    throw new CliError(`${path} cannot be read: ${cause instanceof Error ? cause.message : cause}`, { cause })
+  }
+}
+
+/** RFC 6749 section 4.4. */
+async function clientToken(
+  url: string,
+  options: ConnectionOptions,
+  { env, fetch, scope, bind }: Parameters<typeof connect>[1],
+): Promise<string> {
+  const id = options.clientId ?? env.PORTCULLIS_CLIENT_ID ?? 'admin'
+  const secret = secretOf(env, 'PORTCULLIS_CLIENT_SECRET', options.clientSecretFile) ?? localAdminSecret(url, id, env)
+  const organization = bind && options.organization !== undefined ? { organization: options.organization } : {}
+  const form = new URLSearchParams({ grant_type: 'client_credentials', scope, ...organization })
+  // RFC 6749 section 2.3.1: both are form-encoded before they are joined.
+  const [user, password] = [id, secret].map((text) => new URLSearchParams({ v: text }).toString().slice(2))
+  const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+  const response = await reach(url, fetch, '/oauth/token', { method: 'POST', body: form, headers: { authorization } })
+  const body: unknown = await response.json().catch(() => null)
+  if (response.ok && isObject(body) && typeof body.access_token === 'string') return body.access_token
+  const said = isObject(body) ? [body.error, body.error_description].filter((text) => typeof text === 'string') : []
+  throw new CliError(`client ${id} got no token: ${said.join(': ') || `status ${response.status}`}`)
+}
+
+/** A PDP on this machine keeps what it generated beside its data. */
+function localAdminSecret(url: string, id: string, env: NodeJS.ProcessEnv): string {
+  const local = isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ''))
+  const path = join(env.PORTCULLIS_DATA_DIR ?? '.data', 'admin-secret')
+  try {
+    if (local && id === 'admin') return readFileSync(path, 'utf8').trim()
+  } catch {
+    // said below
+  }
+  throw new CliError(
+    `there is neither a token nor a secret of client ${id}: set PORTCULLIS_CLIENT_SECRET, or --client-secret-file`,
+  )
+}
+
+const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === 'object' && value !== null
+
+async function send(request: Sent & { url: string; token: string; fetch: typeof fetch }): Promise<Response> {
+  const { url, token, method, path, body, lines, accept, fetch } = request
+  const headers = {
+    authorization: `Bearer ${token}`,
+    ...(accept === undefined ? {} : { accept }),
+    ...(lines === undefined ? {} : { 'content-type': lines.type }),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+  }
+  const content = lines === undefined ? (body === undefined ? null : JSON.stringify(body)) : lines.stream
+  const response = await reach(url, fetch, path, {
+    method,
+    headers,
+    ...(content === null ? {} : { body: content }),
+    ...(lines === undefined ? {} : { duplex: 'half' as const }),
+  })
+  if (response.ok) return response
+  throw problemError(response.status, await response.json().catch(() => null))
+}
+
+/** Throws CliError when there is no answer. What is only asked for, and not streamed, is asked for again. */
+async function reach(
+  url: string,
+  fetch: typeof globalThis.fetch,
+  path: string,
+  init: Parameters<typeof fetch>[1] & { readonly method: string },
+): Promise<Response> {
+  const streams = 'duplex' in init || init.method === 'GET'
+  for (let retries = 0; ; retries += 1) {
+    try {
+      const signal = streams ? {} : { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) }
+      const response = await fetch(`${url}${path}`, { redirect: 'error', ...init, ...signal })
+      if (response.status !== 503 || 'duplex' in init || retries === RETRIES_MAX) return response
+      await response.body?.cancel()
+    } catch (cause) {
+      throw new CliError(`${url} cannot be reached: ${reasonOf(cause)}`, { cause })
+    }
+    await delay(200 * 2 ** retries)
+  }
+}
+
+function reasonOf(err: unknown): string {
+  if (!(err instanceof Error)) return String(err)
+  return err.cause instanceof Error ? reasonOf(err.cause) : err.message || err.name
+}

@@ -1,0 +1,270 @@
+/** The policy decision point over a store: evaluates questions at one moment, and says at which. */
+import { type Answer, type Asked, answerCheck } from '../decide/check.ts'
+import { NO_MODEL } from '../decide/model.ts'
+import { createModelCompiler, type ModelCompiler } from '../decide/models.ts'
+import { assertCheck, assertRequest } from '../decide/request.ts'
+import { heldPermissions, lineage } from '../decide/roles.ts'
+import type { View } from '../decide/view.ts'
+import type {
+  DecideRequest,
+  Decision,
+  EntitlementResult,
+  Pdp,
+  PdpOptions,
+  PermissionCheck,
+  PermissionResult,
+  Subject,
+} from '../domain/decision.ts'
+import { PdpError } from '../domain/errors.ts'
+import { isId, quote } from '../domain/names.ts'
+import { createRevisionTexts } from '../domain/revision.ts'
+import { Freshness } from '../store/cache/freshness.ts'
+import type { Fresh, Moments } from '../store/cache/moments.ts'
+import type { JsonObject, Store } from '../store/contract.ts'
+import { EntitlementCache } from '../store/entitlements/cache.ts'
+import { noSharedCache } from '../store/entitlements/shared-cache.ts'
+import { storeEntitlements } from '../store/entitlements/store-source.ts'
+import { isResident, residentMoments } from '../store/memory/memory.ts'
+import { withModels } from '../worker/worker.ts'
+import { listPage } from './list.ts'
+
+export const TUPLES_PER_REQUEST_MAX = 100_000
+/** Moments taken for one request at most, before the entitlement source is said to be unavailable. */
+const MOMENTS_MAX = 10
+
+type Parts = {
+  readonly store: Store
+  readonly moments: Moments
+  readonly entitlements: EntitlementCache
+  readonly compile: ModelCompiler
+  readonly revision: ReturnType<typeof createRevisionTexts>
+}
+
+/** @throws TypeError when `app` is not an id. */
+export function createPdp(options: PdpOptions): Pdp {
+  const {
+    store,
+    app = null,
+    entitlements: source = storeEntitlements(store),
+    sharedCache: shared = noSharedCache(),
+  } = options
+  if (app !== null && !isId(app)) throw new TypeError(`app ${quote(app)} is not an id`)
+  const compile = createModelCompiler()
+  const parts: Parts = {
+    store,
+    moments: judged(isResident(store) ? residentMoments(store) : new Freshness(options)),
+    entitlements: new EntitlementCache({ source, shared }),
+    compile,
+    revision: createRevisionTexts(),
+  }
+  return {
+    decide: (request) => decideAt(parts, { app, ...request }),
+    /** The path that applications take on every request of theirs: no reasons, no revision, and little to allocate. */
+    async can(organization, subject, relation, resource) {
+      const { moments } = parts
+      const check = { relation, resource }
+      assertCheck(organization, subject, check)
+      const asked = { organization, subject: subjectName(subject), app }
+      const { look } = moments
+      if (look !== undefined) return withModels(() => isAllowed(look(), compile, { asked, check }) === true)
+      return (await moments.ask({ organization, evaluate: (view) => isAllowed(view, compile, { asked, check }) })).value
+    },
+    async entitlement(organization, key) {
+      // Entitlements are the organization's; the subject plays no part in them.
+      const { entitlements } = await decideAt(parts, {
+        organization,
+        subject: { type: 'service', id: 'any' },
+        entitlements: [key],
+        app,
+      })
+      return entitlements.get(key) ?? null
+    },
+    held: (request) => held(parts, request),
+    claimsEntitlements: (organization) => claimsEntitlements(parts, organization),
+    async lineage(organization) {
+      const { value } = await parts.moments.ask({ organization, evaluate: (view) => lineage(view, organization) })
+      return value.length === 0 ? null : value
+    },
+    listResources: (request) => withModels(() => listPage(parts, { app, ...request, kind: 'resources' })),
+    listSubjects: (request) => withModels(() => listPage(parts, { app, ...request, kind: 'subjects' })),
+    async close() {
+      shared.close()
+      await store.close()
+    },
+  }
+}
+
+/** No question comes to where questions share statements unless its organization is an id. */
+function judged(moments: Moments): Moments {
+  return {
+    ...(moments.look === undefined ? {} : { look: moments.look }),
+    ask(question) {
+      if (isId(question.organization)) return withModels(() => moments.ask(question))
+      const mistakes = [{ place: '/organization', message: `${quote(question.organization)} is not an id` }]
+      return Promise.reject(new PdpError('request_invalid', '/organization is not an id', { mistakes }))
+    },
+  }
+}
+
+const subjectName = ({ type, id }: Subject): string => `${type}:${id}`
+
+/** Undefined while rows are missing. */
+function isAllowed(
+  view: View,
+  compile: ModelCompiler,
+  { asked, check }: { asked: Asked; check: PermissionCheck },
+): boolean | undefined {
+  const manifests = view.manifests()
+  if (manifests === undefined) return foresee(view, asked, check)
+  return answerCheck(view, compile(manifests), asked, check)?.allowed
+}
+
+/** Without the model an evaluation only finds out what else has to be loaded; what it comes to does not matter. */
+function foresee(view: View, asked: Asked, check: PermissionCheck): undefined {
+  try {
+    answerCheck(view, NO_MODEL, asked, check)
+  } catch (error) {
+    if (!(error instanceof PdpError) || error.code !== 'evaluation_limit') throw error
+  }
+}
+
+async function decideAt(parts: Parts, request: DecideRequest & { app: string | null }): Promise<Decision> {
+  assertRequest(request)
+  const { organization, subject, permissions = [], entitlements = [], app } = request
+  const asked = { organization, subject: subjectName(subject), app, explain: request.explain === true }
+  for (let moment = 0; moment < MOMENTS_MAX; moment++) {
+    const fresh = await parts.moments.ask({
+      organization,
+      evaluate(view) {
+        const dead = isDead(view, request)
+        const answers = answerAll(view, parts.compile, {
+          asked,
+          audiences: request.audiences ?? [],
+          checks: permissions,
+        })
+        return dead === undefined || answers === undefined ? undefined : { dead, answers }
+      },
+    })
+    const values =
+      entitlements.length === 0
+        ? NO_ENTITLEMENTS
+        : await entitlementValues(parts, { organization, keys: entitlements, fresh })
+    if (values === undefined) continue // written meanwhile: everything is answered anew at one moment
+    return {
+      permissions: permissions.map((check, i) => resultOf(check, fresh.value.answers[i])),
+      entitlements: values,
+      tokenDead: fresh.value.dead,
+      revision: parts.revision(fresh),
+      validUntilMs: fresh.validUntilMs,
+    }
+  }
+  throw changesTooFast()
+}
+
+const changesTooFast = (): PdpError =>
+  new PdpError('store_unavailable', 'the entitlements changed faster than they could be read')
+
+const NO_ENTITLEMENTS: ReadonlyMap<string, EntitlementResult | null> = new Map()
+
+async function entitlementValues(
+  { entitlements }: Parts,
+  asked: { organization: string; keys: readonly string[]; fresh: Fresh<unknown> },
+): Promise<ReadonlyMap<string, EntitlementResult | null> | undefined> {
+  const { organization, keys, fresh } = asked
+  const standing = fresh.vector.logs.get(organization)
+  if (standing === undefined) return new Map(keys.map((key) => [key, null]))
+  const values = await entitlements.read(organization, standing, keys)
+  if (values === undefined) return undefined
+  return new Map(
+    [...values].map(([key, found]) => [
+      key,
+      found === null ? null : entitlementResult(found.value, standing.entitlementVersion),
+    ]),
+  )
+}
+
+const entitlementResult = (value: JsonObject, version: number): EntitlementResult => ({
+  value,
+  version,
+  boolean: () => value.enabled === true,
+})
+
+type Outcome = Answer | { readonly limit: PdpError }
+
+/** Undefined while the token log is not loaded. */
+function isDead(view: View, { deathKeys = [], issuedAtMs = 0 }: DecideRequest): boolean | undefined {
+  if (deathKeys.length === 0) return false
+  const deaths = view.deaths()
+  if (deaths === undefined) return undefined
+  return deathKeys.some((key) => {
+    const diedAtMs = deaths.at(key)
+    // A client lives on after its tokens were ended, and gets new ones; everything else dies once.
+    return diedAtMs !== undefined && (!key.startsWith('client ') || issuedAtMs <= diedAtMs)
+  })
+}
+
+/** Every check is evaluated before any row is loaded, so that one load serves them all. */
+function answerAll(
+  view: View,
+  compile: ModelCompiler,
+  request: { asked: Asked; audiences: readonly string[]; checks: readonly PermissionCheck[] },
+): readonly Outcome[] | undefined {
+  const manifests = view.manifests()
+  const { audiences } = request
+  const owner = manifests?.find((m) => m.audiences.some((audience) => audiences.includes(audience)))
+  const model = manifests === undefined ? NO_MODEL : compile(manifests)
+  // Without the model an evaluation only finds out what else has to be loaded.
+  let missing = manifests === undefined
+  const meter = { tuplesCount: 0 }
+  const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter }
+  const outcomes: Outcome[] = []
+  for (const check of request.checks) {
+    try {
+      assertWithinRequest(meter)
+      const answer = answerCheck(view, model, asked, check)
+      assertWithinRequest(meter)
+      if (answer === undefined) missing = true
+      else outcomes.push(answer)
+    } catch (error) {
+      if (!(error instanceof PdpError) || error.code !== 'evaluation_limit') throw error
+      outcomes.push({ limit: error })
+    }
+  }
+  return missing ? undefined : outcomes
+}
+
+function assertWithinRequest({ tuplesCount }: { readonly tuplesCount: number }): void {
+  if (tuplesCount <= TUPLES_PER_REQUEST_MAX) return
+  throw new PdpError('evaluation_limit', `the request visited more than ${TUPLES_PER_REQUEST_MAX} tuples`)
+}
+
+function resultOf(check: PermissionCheck, outcome: Outcome | undefined): PermissionResult {
+  const { relation, resource } = check
+  if (outcome === undefined || 'limit' in outcome) {
+    return { relation, resource, allowed: false, reasonCode: 'evaluation_limit', error: 'evaluation_limit' }
+  }
+  const { allowed, code, reason } = outcome
+  if (reason === undefined) return { relation, resource, allowed, reasonCode: code }
+  return { relation, resource, allowed, reasonCode: code, reason }
+}
+
+/** Opaque to callers: what was read where. */
+async function held({ moments }: Parts, request: { organization: string; subject: Subject; app: string | null }) {
+  const { organization, subject, app } = request
+  const { value } = await moments.ask({
+    organization,
+    evaluate: (view) => heldPermissions(view, { organization, subject: subjectName(subject), app }),
+  })
+  return { roles: value.roles, permissions: [...new Set(value.permissions.map((p) => p.key))].sort() }
+}
+
+async function claimsEntitlements({ entitlements, moments }: Parts, organization: string) {
+  for (let moment = 0; moment < MOMENTS_MAX; moment++) {
+    const { value, vector } = await moments.ask({ organization, evaluate: (view) => lineage(view, organization) })
+    const standing = vector.logs.get(organization)
+    if (value.length === 0 || standing === undefined) return null
+    const values = await entitlements.claims(organization, standing)
+    if (values !== undefined) return { version: standing.entitlementVersion, values }
+  }
+  throw changesTooFast()
+}

@@ -1,0 +1,108 @@
+/** Pages of a list: candidates in key order out of one snapshot of the store, each checked at that snapshot's moment. */
+import { formatCursor, parseListRequest, shortDigest } from '../decide/list-request.ts'
+import {
+  type Candidates,
+  candidatesOf,
+  type Listed,
+  type ListQuestion,
+  listOf,
+  TUPLES_PER_PAGE_MAX,
+} from '../decide/lists.ts'
+import type { ModelCompiler } from '../decide/models.ts'
+import type { ListPage } from '../domain/decision.ts'
+import { revisionText } from '../domain/revision.ts'
+import { momentsIn } from '../store/cache/moment.ts'
+import type { Moments } from '../store/cache/moments.ts'
+import { type Snapshot, type Store, TOKENS } from '../store/contract.ts'
+
+/** Candidates looked at for one page at most; what is left is for the next. */
+export const CANDIDATES_PER_PAGE_MAX = 2_000
+/** Candidates that are loaded and checked together. */
+const CHUNK = 250
+
+type Parts = { readonly store: Pick<Store, 'snapshot'>; readonly compile: ModelCompiler }
+type Progress = { readonly items: string[]; after: string | null; more: boolean; complete: boolean }
+
+/** @throws PdpError `request_invalid`, `store_unavailable`. */
+export async function listPage({ store, compile }: Parts, question: ListQuestion): Promise<ListPage> {
+  const { size, from } = parseListRequest(question)
+  return store.snapshot(async (at) => {
+    const moments = momentsIn(at)
+    const { organization } = question
+    const found = await moments.ask({ organization, evaluate: (view) => candidatesOf(view, question) })
+    const progress: Progress = { items: [], after: from?.after ?? null, more: true, complete: true }
+    await fill(progress, { at, moments, compile, question, candidates: found.value, size })
+    // Tokens die all the time, and no list depends on them.
+    const revision = revisionText({ vector: found.vector, logs: found.logs.filter((log) => log !== TOKENS) })
+    const digest = shortDigest(revision)
+    const unchanged = from === null || from.revision === digest
+    const { items, after, more, complete } = progress
+    return {
+      items,
+      nextPageToken:
+        more && after !== null ? formatCursor(question, { after, revision: unchanged ? digest : null }) : null,
+      complete,
+      revision,
+      revisionUnchanged: unchanged,
+    }
+  })
+}
+
+type Filling = {
+  readonly at: Snapshot
+  readonly moments: Moments
+  readonly compile: ModelCompiler
+  readonly question: ListQuestion
+  readonly candidates: Candidates
+  readonly size: number
+}
+
+/** Until the page is full, the candidates are at an end, or the work for one page is done. */
+async function fill(progress: Progress, filling: Filling): Promise<void> {
+  const { at, candidates, size } = filling
+  let tuplesLeft = TUPLES_PER_PAGE_MAX
+  for (let left = CANDIDATES_PER_PAGE_MAX; left > 0 && tuplesLeft > 0 && progress.items.length < size; ) {
+    const names = await nextNames(at, candidates, { after: progress.after, countMax: Math.min(CHUNK, left) })
+    const listed = await check(names, filling, { countMax: size - progress.items.length, tuplesMax: tuplesLeft })
+    progress.items.push(...listed.items)
+    progress.after = names[listed.examinedCount - 1] ?? progress.after
+    progress.complete &&= listed.undecidedCount === 0
+    progress.more = names.length === Math.min(CHUNK, left) || listed.examinedCount < names.length
+    if (!progress.more) return
+    left -= listed.examinedCount
+    tuplesLeft -= listed.tuplesCount
+  }
+}
+
+async function check(
+  names: readonly string[],
+  { moments, compile, question }: Filling,
+  bounds: { readonly countMax: number; readonly tuplesMax: number },
+): Promise<Listed> {
+  const { value } = await moments.ask({
+    organization: question.organization,
+    evaluate(view) {
+      const manifests = view.manifests()
+      if (manifests === undefined) return undefined
+      return listOf(view, compile(manifests), { question, candidates: names, ...bounds })
+    },
+  })
+  return value
+}
+
+/** The next names of all sources together, in key order, each once. */
+async function nextNames(
+  at: Snapshot,
+  { stored, known, prefix }: Candidates,
+  page: { readonly after: string | null; readonly countMax: number },
+): Promise<readonly string[]> {
+  const names = new Set(known.filter((name) => page.after === null || name > page.after))
+  for (const { log, source } of stored) for (const name of await at.names(log, source, page)) names.add(name)
+  return [...names]
+    .filter((name) => name.startsWith(prefix))
+    .sort(byBytes)
+    .slice(0, page.countMax)
+}
+
+/** Ids are ASCII, so that code units compare like the database's bytes. */
+const byBytes = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

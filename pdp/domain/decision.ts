@@ -1,0 +1,145 @@
+/** The policy decision point in process. HTTP, gRPC and embedders call this and nothing else. */
+import type { EntitlementSource, JsonObject, Store } from '../store/contract.ts'
+import type { SharedCache } from '../store/entitlements/shared-cache.ts'
+
+export type Subject = { readonly type: 'user' | 'service'; readonly id: string }
+/** `resource` is `type:id`. */
+export type PermissionCheck = { readonly relation: string; readonly resource: string }
+
+export const REASON_CODES = [
+  'tuple',
+  'group',
+  'model',
+  'membership',
+  'role',
+  'role_rolled_down',
+  'role_environment',
+  'none',
+  'unknown_relation',
+  'membership_suspended',
+  'token_inactive',
+  'evaluation_limit',
+] as const
+export type ReasonCode = (typeof REASON_CODES)[number]
+/** One link of the chain that led to an allow. */
+export type ReasonStep =
+  | { readonly tuple: string }
+  | { readonly member: string }
+  | { readonly rule: string }
+  | { readonly role_grant: string }
+/** `missing`: tuples, any one of which would have led to an allow. */
+export type Reason = {
+  readonly code: ReasonCode
+  readonly path: readonly ReasonStep[]
+  readonly missing: readonly string[]
+}
+
+export type DecideRequest = {
+  readonly organization: string
+  readonly subject: Subject
+  readonly permissions?: readonly PermissionCheck[]
+  readonly entitlements?: readonly string[]
+  /** The app whose roles answer permission keys on `organization:<O>`; default: createPdp's. Null for none. */
+  readonly app?: string | null
+  readonly explain?: boolean
+  /** The audiences of the bearer's token: the app that declares one of them answers in place of `app`. */
+  readonly audiences?: readonly string[]
+  /** What the bearer's token is dead by, once it is logged (deathKey). */
+  readonly deathKeys?: readonly string[]
+  /** When the token was issued, in milliseconds: a client's death ends what it had until then. */
+  readonly issuedAtMs?: number
+}
+export type PermissionResult = PermissionCheck & {
+  readonly allowed: boolean
+  readonly reasonCode: ReasonCode
+  /** Only when the item could not be decided; `allowed` is then false. */
+  readonly error?: 'evaluation_limit'
+  /** Only when asked for. */
+  readonly reason?: Reason
+}
+export type EntitlementResult = {
+  readonly value: JsonObject
+  /** The organization's entitlement version at which the value was read. */
+  readonly version: number
+  /** True if and only if `value.enabled` is the boolean true. */
+  boolean(): boolean
+}
+export type Decision = {
+  /** In the order asked. */
+  readonly permissions: readonly PermissionResult[]
+  /** One entry per key asked; null when the organization does not have it. */
+  readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
+  /** The token that was asked about is dead at this moment: nothing else that is said here counts. */
+  readonly tokenDead: boolean
+  /** Opaque text of the vector at which everything was answered. */
+  readonly revision: string
+  /** The instant from which the answer may differ without any write; null for never. */
+  readonly validUntilMs: number | null
+}
+/** Role and permission keys that a subject holds in an organization, sorted: the source of the token claims. */
+export type HeldRoles = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
+
+/** `pageSize`: 1 to 1,000, 100 by default. `pageToken`: `nextPageToken` of the page before, for the same question. */
+type PageRequest = { readonly pageSize?: number; readonly pageToken?: string | null; readonly app?: string | null }
+/** Resources of a type on which the subject has the relation (or permission key). */
+export type ListResourcesRequest = PageRequest & {
+  readonly organization: string
+  readonly subject: Subject
+  readonly relation: string
+  readonly type: string
+}
+/** Subjects of a type that have the relation (or permission key) on the resource. */
+export type ListSubjectsRequest = PageRequest & {
+  readonly organization: string
+  readonly resource: string
+  readonly relation: string
+  /** `user`, `service`, or any other type that tuples name. */
+  readonly type: string
+  /** Lists the usersets `type:id#subjectRelation` that tuples name, instead of plain subjects. */
+  readonly subjectRelation?: string
+}
+/** Exactly what the check allows among everything that tuples, memberships and grants name, in key order. */
+export type ListPage = {
+  /** `type:id`; `type:*` for everybody of the type whom no tuple names; `type:id#relation` when asked for. */
+  readonly items: readonly string[]
+  /** Null on the last page. A page may hold fewer items than asked for, and even none. */
+  readonly nextPageToken: string | null
+  /** False when something between this page's bounds could not be decided (`evaluation_limit`) and is not in it. */
+  readonly complete: boolean
+  /** Opaque text of the moment at which the whole page was read. */
+  readonly revision: string
+  /** True when this page and all before it were read at one revision. */
+  readonly revisionUnchanged: boolean
+}
+
+export interface Pdp {
+  /** Throws PdpError when the question is malformed or cannot be decided. An unknown organization is a denial. */
+  can(organization: string, subject: Subject, relation: string, resource: string): Promise<boolean>
+  /** Throws PdpError `store_unavailable` or `request_invalid`. */
+  entitlement(organization: string, key: string): Promise<EntitlementResult | null>
+  /** At most 256 checks and 256 entitlements, all answered at one moment. Throws PdpError. */
+  decide(request: DecideRequest): Promise<Decision>
+  /** `app`: the app whose roles count, besides the organization-wide ones. */
+  held(request: { organization: string; subject: Subject; app: string | null }): Promise<HeldRoles>
+  /** Claims-mode entitlements and their version, for tokens; null for an unknown organization. */
+  claimsEntitlements(organization: string): Promise<{ version: number; values: JsonObject } | null>
+  /** The organization itself and its ancestors, nearest first; null for an unknown organization. */
+  lineage(organization: string): Promise<readonly string[] | null>
+  /** Throws PdpError `request_invalid` or `store_unavailable`. An unknown organization has nothing. */
+  listResources(request: ListResourcesRequest): Promise<ListPage>
+  /** As listResources. `user:*` is about people without a membership: an invited or suspended one still holds nothing. */
+  listSubjects(request: ListSubjectsRequest): Promise<ListPage>
+  close(): Promise<void>
+}
+
+export type PdpOptions = {
+  readonly store: Store
+  /** Who owns the values of entitlements. Default: the store. */
+  readonly entitlements?: EntitlementSource
+  /** Where replicas share entitlement values. Default: nowhere. Closed with the PDP. */
+  readonly sharedCache?: SharedCache
+  /** Bytes of rows that are kept in memory at most. Default 256 MiB. */
+  readonly cacheBytesMax?: number
+  /** The embedding application's key, if its roles shall answer permission keys. */
+  readonly app?: string
+}

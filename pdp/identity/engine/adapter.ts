@@ -1,0 +1,168 @@
+/** oidc-provider's storage: one table, codes as digests only, and each use of something single-use decided by the database. */
+import { type Adapter, errors } from 'oidc-provider'
+import { isId } from '../../domain/names.ts'
+import type { Directory, Sql } from '../../store/directory.ts'
+import { createRecordSecrets, type RecordSecrets } from '../keys/record-secrets.ts'
+import type { Endings } from '../tokens/revocation.ts'
+import { engineMetadata } from './clients.ts'
+import type { PendingRecord, Rotation } from './rotation.ts'
+
+const REPLAY = 'ReplayDetection'
+const REFRESH_TOKEN = 'RefreshToken'
+// The engine forgets a proof 300 s after its use, but accepts it until 300 s after an `iat` that may lie 300 s ahead.
+const REPLAY_SECONDS_ADDED = 360
+
+type RecordRow = { readonly id: string; readonly payload: object; readonly consumed: number | null }
+export type AdapterDeps = {
+  readonly sql: Sql
+  readonly directory: Directory
+  readonly endings: Endings
+  readonly rotation: Rotation
+  readonly masterKey: Buffer
+}
+const PUSHED = 'PushedAuthorizationRequest'
+const SESSION = 'Session'
+// Its row stays until it would have expired: a request that began before would store it again.
+const END_SESSION = `
+  update oidc_record set consumed_at = now(), uid = null, payload = '{}' where kind = '${SESSION}' and id = $1`
+const CONTEXT = { actor: 'identity', requestId: '' }
+
+/** A proof or an assertion that another request used in the meantime. */
+export class UsedBeforeError extends Error {
+  override readonly name = 'UsedBeforeError'
+}
+
+/** The engine's factory: one adapter per kind of record. */
+export function createAdapters(deps: AdapterDeps): (kind: string) => Adapter {
+  const secrets = createRecordSecrets(deps)
+  return (kind) => (kind === 'Client' ? clientAdapter(deps.directory) : recordAdapter(kind, deps, secrets))
+}
+
+function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps, secrets: RecordSecrets): Adapter {
+  const keyOf = (id: string): string => secrets.keyOf(kind, id)
+
+  async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<object | undefined> {
+    // No text column holds U+0000, and PostgreSQL fails when it is asked for one.
+    if (value.includes('\0')) return undefined
+    const wanted = { id: keyOf, uid: (uid: string) => uid, user_code: secrets.userCodeOf }[column](value)
+    const [row] = await sql.query<RecordRow>(
+      `select id, payload, extract(epoch from consumed_at)::int as consumed from oidc_record where kind = $1 and ${column} = $2`,
+      [kind, wanted],
+    )
+    if (row === undefined || (kind === SESSION && row.consumed !== null)) return undefined
+    const payload = secrets.open(kind, row.id, row.payload)
+    if (payload === null) return undefined
+    return {
+      ...payload,
+      ...(column === 'id' ? { jti: value } : {}),
+      ...(row.consumed === null ? {} : { consumed: row.consumed }),
+    }
+  }
+
+  return {
+    async upsert(id, payload, expiresIn) {
+      const key = keyOf(id)
+      const record = pendingRecord({ kind, key, payload, stored: secrets.seal(kind, key, payload), expiresIn })
+      if (kind === REFRESH_TOKEN && rotation.store(record)) return
+      const code = member(payload, 'userCode')
+      const userCode = code === null ? null : secrets.userCodeOf(code)
+      const stored = await upsert(sql, kind, { ...record, payload, text: record.payload, userCode })
+      if (!stored && kind === REPLAY) {
+        throw new UsedBeforeError('remembered already')
+      }
+    },
+    find: (id) => find('id', id),
+    findByUid: (uid) => find('uid', uid),
+    findByUserCode: (userCode) => find('user_code', userCode),
+    async consume(id) {
+      if (kind === REFRESH_TOKEN && rotation.use(keyOf(id))) return
+      const rows = await sql.query(
+        'update oidc_record set consumed_at = now() where kind = $1 and id = $2 and consumed_at is null returning 1',
+        [kind, keyOf(id)],
+      )
+      // The engine looks first and consumes later; of those that looked at the same time, one gets here first.
+      if (rows.length > 0) return
+      throw kind === PUSHED ? new errors.InvalidRequestUri('used before') : new errors.InvalidGrant('used before')
+    },
+    async destroy(id) {
+      if (kind === 'Grant') await endings.endGrant(id, CONTEXT)
+      else if (kind === 'AccessToken' || kind === 'ClientCredentials') await endings.endToken(id, CONTEXT)
+      else if (kind === SESSION) await sql.query(END_SESSION, [keyOf(id)])
+      else await sql.query('delete from oidc_record where kind = $1 and id = $2', [kind, keyOf(id)])
+    },
+    // The engine destroys the Grant too (see revokeGrantPolicy), and with it everything goes, in one logged transaction.
+    revokeByGrantId: async () => undefined,
+  }
+}
+
+function pendingRecord(record: {
+  kind: string
+  key: string
+  payload: object
+  stored: object
+  expiresIn: number | undefined
+}): PendingRecord {
+  const { kind, key, payload, stored, expiresIn } = record
+  const text = JSON.stringify(stored)
+  // jsonb cannot hold U+0000, and no parameter has a use for it.
+  if (JSON.stringify(payload).includes('\\u0000')) throw new errors.InvalidRequest('a parameter holds a NUL character')
+  const seconds = expiresIn === undefined ? null : expiresIn + (kind === REPLAY ? REPLAY_SECONDS_ADDED : 0)
+  return { key, payload: text, grantId: member(payload, 'grantId'), seconds }
+}
+
+const COLUMNS = `payload = $3::jsonb, grant_id = $4, uid = $5, user_code = $6,
+  expires_at = now() + make_interval(secs => $7::int)`
+
+const LIVE_SESSION = `and (oidc_record.kind <> '${SESSION}' or oidc_record.consumed_at is null)`
+
+/** False when a proof is remembered already (the first writer wins, on whichever node), or a session has ended. */
+async function upsert(
+  sql: Sql,
+  kind: string,
+  record: Omit<PendingRecord, 'payload'> & { payload: object; text: string; userCode: string | null },
+): Promise<boolean> {
+  const { key, payload, text, grantId, seconds, userCode } = record
+  const uid = kind === SESSION ? member(payload, 'uid') : null
+  const values = [kind, key, text, grantId, uid, userCode, seconds]
+  // `on conflict` looks at one unique index. Several that write the same row at once may meet in the other one, and fail.
+  if (uid !== null || userCode !== null) {
+    const kept = await sql.query(
+      `update oidc_record set ${COLUMNS} where kind = $1 and id = $2 ${LIVE_SESSION} returning 1`,
+      values,
+    )
+    if (kept.length > 0) return true
+  }
+  const rows = await sql.query(
+    `insert into oidc_record (kind, id, payload, grant_id, uid, user_code, expires_at)
+     values ($1, $2, $3::jsonb, $4, $5, $6, now() + make_interval(secs => $7::int))
+     on conflict (kind, id) do update set ${COLUMNS}
+     where true ${kind === REPLAY ? 'and oidc_record.expires_at < now()' : LIVE_SESSION} returning 1`,
+    values,
+  )
+  return rows.length > 0
+}
+
+function member(payload: object, name: string): string | null {
+  const value: unknown = Object.entries(payload).find(([key]) => key === name)?.[1]
+  return typeof value === 'string' ? value : null
+}
+
+/** Clients are read on every request: a changed or deleted one is seen at once. They are written by management only. */
+function clientAdapter(directory: Directory): Adapter {
+  const refuse = (): never => {
+    throw new TypeError('clients are written through the directory')
+  }
+  return {
+    async find(id) {
+      if (!isId(id)) return undefined
+      const client = await directory.client(id)
+      return client === null ? undefined : engineMetadata(client)
+    },
+    upsert: refuse,
+    findByUid: refuse,
+    findByUserCode: refuse,
+    consume: refuse,
+    destroy: refuse,
+    revokeByGrantId: refuse,
+  }
+}

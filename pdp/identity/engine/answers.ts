@@ -1,0 +1,105 @@
+/** What the engine answers, corrected: failures without their reason, and the error codes that the RFCs name otherwise. */
+import { type Context, errors, type Provider } from 'oidc-provider'
+import { PdpError } from '../../domain/errors.ts'
+import type { Log } from '../../process/log.ts'
+import { errorPage, type Page } from '../html/page.ts'
+import { PATHS } from '../oauth/paths.ts'
+import { STATUS } from '../oauth/status.ts'
+
+/** How long others may hold our key set and metadata; a new key is published for longer before it signs. */
+export const PUBLIC_CACHE_SECONDS = 300
+const CACHED_PATHS: ReadonlySet<string> = new Set([PATHS.jwks, PATHS.openidConfiguration, PATHS.serverMetadata])
+const NOT_STORED: ReadonlySet<string> = new Set([PATHS.introspect, PATHS.revoke])
+
+// RFC 6749 section 5.2 and 2.3, RFC 7662 section 2.3, RFC 9449 section 5 name these otherwise than the engine does.
+const CORRECTED: { readonly [reason: string]: { readonly error: string; readonly status?: number } | undefined } = {
+  'requested grant type is not allowed for this client': { error: 'unauthorized_client' },
+  'no client authentication mechanism provided': { error: 'invalid_client', status: STATUS.unauthenticated },
+  'DPoP proof JWT not provided': { error: 'invalid_dpop_proof' },
+  'unsupported response_mode requested': { error: 'invalid_request' },
+  'DPoP proof JWT Replay detected': { error: 'invalid_dpop_proof' },
+}
+
+// No RFC knows this code, and clients know only those.
+const UNKNOWN_MODE = 'error=unsupported_response_mode'
+// The engine's own pages send a form on; it adds the hash of their script. Our pages bring stricter fields.
+const ENGINE_PAGE = {
+  'content-security-policy': "default-src 'none'; script-src; frame-ancestors 'none'; base-uri 'none'",
+  'referrer-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+}
+
+/** What a person is told while the store is away. */
+export const UNAVAILABLE = { code: 'temporarily_unavailable', detail: 'The service cannot answer right now.' }
+
+/** What failed is logged, and said without its reason; what may succeed later is said to be so. */
+export function answerFailures(provider: Provider, log: Log): void {
+  provider.on('server_error', (ctx: Context, error: unknown) => {
+    ctx.state.failure = error
+    log.error({ event: 'identity_failed', path: ctx.path, err: error })
+  })
+  // What a client is told is general; the reason stays here.
+  provider.on('grant.error', (ctx: Context, error: unknown) => {
+    ctx.state.failure = error
+  })
+  provider.on('error', (error: unknown) => log.error({ event: 'identity_failed', err: error }))
+  provider.use(async (ctx, next) => {
+    for (const [name, value] of Object.entries(ENGINE_PAGE)) ctx.set(name, value)
+    try {
+      await next()
+    } catch (error) {
+      answerEscaped(ctx, error, log)
+    }
+    if (isUnavailable(ctx.state.failure)) {
+      if (isErrorBody(ctx.body)) {
+        ctx.status = STATUS.unavailable
+        ctx.body = { error: 'temporarily_unavailable', error_description: 'try again later' }
+      } else if (ctx.status === STATUS.failed) {
+        ctx.status = STATUS.unavailable
+        show(ctx, errorPage(UNAVAILABLE))
+      }
+    }
+    if (isErrorBody(ctx.body)) {
+      const corrected = CORRECTED[ctx.body.error_description ?? ''] ?? CORRECTED[detailOf(ctx.state.failure)]
+      if (corrected?.status !== undefined) ctx.status = corrected.status
+      if (corrected !== undefined) ctx.body = { ...ctx.body, error: corrected.error }
+    }
+    const location = ctx.response.get('location')
+    if (location?.includes(UNKNOWN_MODE)) ctx.set('location', location.replace(UNKNOWN_MODE, 'error=invalid_request'))
+    if (CACHED_PATHS.has(ctx.path) && ctx.status === STATUS.shown) {
+      ctx.set('cache-control', `public, max-age=${PUBLIC_CACHE_SECONDS}`)
+    }
+    if (NOT_STORED.has(ctx.path)) ctx.set('cache-control', 'no-store')
+  })
+}
+
+/** Thrown outside the engine's own handler, as when the session of a page cannot be read or kept. */
+function answerEscaped(ctx: Context, error: unknown, log: Log): void {
+  ctx.state.failure = error
+  const isTheirs = error instanceof errors.OIDCProviderError && error.statusCode < STATUS.failed
+  if (!isTheirs) log.error({ event: 'identity_failed', path: ctx.path, err: error })
+  ctx.status = isTheirs ? error.statusCode : STATUS.failed
+  const answer = isTheirs
+    ? { error: error.error, error_description: error.error_description ?? '' }
+    : { error: 'server_error', error_description: 'an unexpected error occurred' }
+  if (ctx.req.headers.accept === 'application/json') ctx.body = answer
+  else show(ctx, errorPage({ code: answer.error, detail: answer.error_description }))
+}
+
+function show(ctx: Context, page: Page): void {
+  for (const [name, value] of Object.entries(page.headers)) ctx.set(name, value)
+  ctx.body = page.html
+}
+
+const isUnavailable = (failure: unknown): boolean =>
+  (failure instanceof PdpError && failure.code === 'store_unavailable') ||
+  (failure instanceof Error && failure.name === 'BusyError')
+
+const detailOf = (failure: unknown): string =>
+  failure instanceof Error && 'error_detail' in failure && typeof failure.error_detail === 'string'
+    ? failure.error_detail
+    : ''
+
+function isErrorBody(body: unknown): body is { readonly error: string; readonly error_description?: string } {
+  return typeof body === 'object' && body !== null && 'error' in body && typeof body.error === 'string'
+}

@@ -1,0 +1,72 @@
+/** The client_credentials grant (RFC 6749 section 4.4) with DPoP, one resource, and an organization. */
+import { type Client, type Context, errors, type Provider } from 'oidc-provider'
+import {
+  buildTokenResponse,
+  checkDpopReplay,
+  checkDpopRequired,
+  resolveRequestedResources,
+  validateDpop,
+} from 'oidc-provider/lib/helpers/grants.js'
+import type { Pdp } from '../../domain/decision.ts'
+import { isId } from '../../domain/names.ts'
+import { refusedScope, splitScope } from '../oauth/scopes.ts'
+import type { Mint } from './mint.ts'
+
+export const PARAMETERS = ['scope', 'resource', 'organization'] as const
+
+export type ClientCredentialsDeps = {
+  readonly provider: Provider
+  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly mint: Pick<Mint, 'describe'>
+}
+
+export function clientCredentialsGrant(deps: ClientCredentialsDeps): (ctx: Context) => Promise<void> {
+  const { provider, pdp, mint } = deps
+  return async (ctx) => {
+    const { client, params } = ctx.oidc
+    const proof = await validateDpop(provider, ctx)
+    const [resource, ...others] = await resolveRequestedResources(provider, ctx)
+    if (resource === undefined || others.length > 0) throw new errors.InvalidTarget('exactly one resource is possible')
+    const scope = grantedScope(client, params.scope, resource.scopes)
+    const organization = await organizationOf(pdp, client, params.organization)
+
+    checkDpopRequired(provider, ctx, proof)
+    await checkDpopReplay(provider, ctx, proof, client.clientId)
+    const token = new provider.ClientCredentials({ client, scope })
+    token.resourceServer = resource
+    if (proof !== undefined) token.setThumbprint('jkt', proof.thumbprint)
+    mint.describe(token, { organization })
+    ctx.oidc.entity('ClientCredentials', token)
+    const accessToken = await token.save()
+    ctx.body = buildTokenResponse(provider, {
+      accessToken,
+      expiresIn: token.expiration,
+      scope,
+      tokenType: token.tokenType,
+    })
+  }
+}
+
+/** What the client may not have at all is refused; what means nothing at this resource is left out (RFC 6749 3.3). */
+function grantedScope(client: Client, scope: string | undefined, atResource: ReadonlySet<string>): string | undefined {
+  const asked = [...new Set(splitScope(scope))]
+  const refused = refusedScope({ asked, registered: splitScope(client.portcullis_scope), kind: 'service' })
+  if (refused !== null) throw new errors.InvalidScope('the client may not ask for this scope', refused)
+  return asked.filter((s) => atResource.has(s)).join(' ') || undefined
+}
+
+/** The client's own organization, or one below it; a client of the environment may name any, or none. */
+async function organizationOf(
+  pdp: Pick<Pdp, 'lineage'>,
+  client: Client,
+  asked: string | undefined,
+): Promise<string | null> {
+  const own = client.portcullis_organization
+  if (asked === undefined || asked === own) return own
+  const lineage = isId(asked) ? await pdp.lineage(asked) : null
+  // One message for what does not exist and what is not theirs.
+  if (lineage === null || (own !== null && !lineage.includes(own))) {
+    throw new errors.InvalidRequest('organization is not one that the client may act in')
+  }
+  return asked
+}

@@ -1,0 +1,66 @@
+/** A wrong secret takes as long for a client that there is not: the work that its secret would have cost is done as well. */
+import { createHmac } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Client, Context, Provider } from 'oidc-provider'
+import { deriveKey } from '../../process/encryption.ts'
+import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
+import { BusyError, type Gate } from '../sign-in/attempts.ts'
+
+const WAIT_MS_DEFAULT = 300
+const WAIT_MS_MAX = 5_000
+
+/** Nobody's secret as clients' are stored: generated, and from outside. */
+export type DecoyHashes = { readonly generated: string; readonly chosen: string }
+
+export function installClientDecoy(
+  provider: Provider,
+  deps: { readonly masterKey: Buffer; readonly secretGate: Gate; readonly decoys: DecoyHashes },
+): void {
+  const key = deriveKey(deps.masterKey, 'client-decoy')
+  let latelyMs = WAIT_MS_DEFAULT
+
+  /** By the id, always the same: neither a quick nor a slow answer tells whether there is such a client. */
+  function decoyFor(id: string): string {
+    const [first = 0] = createHmac('sha256', key).update(id).digest()
+    return first % 2 === 0 ? deps.decoys.generated : deps.decoys.chosen
+  }
+
+  provider.use(async (ctx, next) => {
+    await next()
+    if (!isUnjudged(ctx)) return
+    const [id, secret] = presentedSecret(ctx)
+    if (secret === '') return
+    const stored = decoyFor(id)
+    const verify = (): Promise<boolean> => verifySecret(secret, stored)
+    await (isSlowHash(stored) ? workOrWait(verify) : verify())
+  })
+
+  /** When too many do this work already, as much time passes as it took lately: the answer is the same, and as late. */
+  async function workOrWait(verify: () => Promise<boolean>): Promise<void> {
+    const startedMs = performance.now()
+    try {
+      await deps.secretGate(verify)
+      latelyMs = Math.min(performance.now() - startedMs, WAIT_MS_MAX)
+    } catch (error) {
+      if (!(error instanceof BusyError)) throw error
+      await pause(latelyMs)
+    }
+  }
+}
+
+/** Client authentication failed before any secret was compared. */
+function isUnjudged({ body, oidc }: Context): boolean {
+  if (typeof body !== 'object' || body === null || !('error' in body) || body.error !== 'invalid_client') return false
+  const client: Client | undefined = oidc.client
+  return client?.clientAuthMethod.startsWith('client_secret_') !== true
+}
+
+function presentedSecret({ req, oidc }: Context): readonly [string, string] {
+  const { client_id: id = '', client_secret: secret } = oidc.params
+  if (secret !== undefined) return [id, secret]
+  const [, basic] = /^basic +(\S+)$/i.exec(req.headers.authorization ?? '') ?? []
+  if (basic === undefined) return ['', '']
+  const text = Buffer.from(basic, 'base64').toString()
+  const colon = text.indexOf(':')
+  return colon === -1 ? ['', ''] : [text.slice(0, colon), text.slice(colon + 1)]
+}

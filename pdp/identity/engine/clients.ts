@@ -1,0 +1,83 @@
+/** OAuth clients of the directory, as the engine wants them: RFC 7591 metadata that this version supports, and ours. */
+import type { JsonValue } from '../../store/contract.ts'
+import type { Client } from '../../store/directory.ts'
+import { isOpenidScope, isPlatformScope, splitScope } from '../oauth/scopes.ts'
+
+export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
+export const CIBA = 'urn:openid:params:grant-type:ciba'
+export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+/** Grants that this version has; a registration may name others, which then cannot be used. */
+export const GRANT_TYPES = [
+  'authorization_code',
+  'refresh_token',
+  'client_credentials',
+  DEVICE_CODE,
+  CIBA,
+  TOKEN_EXCHANGE,
+] as const
+// RFC 6749 section 4.4, CIBA section 4, RFC 8693 section 5: whoever uses these must be who they say they are.
+const CONFIDENTIAL_GRANTS: ReadonlySet<string> = new Set(['client_credentials', CIBA, TOKEN_EXCHANGE])
+export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
+/** Of client assertions and of DPoP proofs at the engine's endpoints. */
+export const CLIENT_SIGNING_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const
+/** Members of the engine's client that are ours. */
+export const OWN_MEMBERS = [
+  'portcullis_app',
+  'portcullis_organization',
+  'portcullis_scope',
+  'portcullis_exchange_clients',
+  'portcullis_exchange_resources',
+] as const
+
+// Anything that would make the engine fetch a URL (jwks_uri, sector_identifier_uri) is not passed on.
+const PASSED_ON = [
+  'application_type',
+  'client_name',
+  'client_uri',
+  'contacts',
+  'default_max_age',
+  'dpop_bound_access_tokens',
+  'jwks',
+  'logo_uri',
+  'policy_uri',
+  'post_logout_redirect_uris',
+  'redirect_uris',
+  'require_auth_time',
+  'require_pushed_authorization_requests',
+  'token_endpoint_auth_method',
+  'tos_uri',
+] as const
+
+type Registered = Client & { readonly secretHash: string | null }
+
+/** The stored hash takes the place of the secret: Client.compareClientSecret is overridden to match. */
+export function engineMetadata(client: Registered): { readonly [member: string]: JsonValue } {
+  const { metadata } = client
+  const metadataScope = typeof metadata.scope === 'string' ? metadata.scope : ''
+  const platformScope = splitScope(metadataScope)
+    .filter((s) => isPlatformScope(s) || isOpenidScope(s))
+    .join(' ')
+  const isPublic = metadata.token_endpoint_auth_method === 'none'
+  const hasSecret = !isPublic && metadata.token_endpoint_auth_method !== 'private_key_jwt'
+  const grantTypes = grantTypesOf(metadata.grant_types, isPublic)
+  return {
+    redirect_uris: [],
+    ...Object.fromEntries(PASSED_ON.flatMap((name) => (metadata[name] === undefined ? [] : [[name, metadata[name]]]))),
+    client_id: client.id,
+    grant_types: grantTypes,
+    response_types: grantTypes.includes('authorization_code') ? ['code'] : [],
+    ...(grantTypes.includes(CIBA) ? { backchannel_token_delivery_mode: 'poll' } : {}),
+    ...(hasSecret && client.secretHash !== null ? { client_secret: client.secretHash } : {}),
+    ...(platformScope === '' ? {} : { scope: platformScope }),
+    portcullis_app: client.app,
+    portcullis_organization: client.organization,
+    portcullis_scope: metadataScope,
+    portcullis_exchange_clients: metadata.exchange_clients ?? [],
+    portcullis_exchange_resources: metadata.exchange_resources ?? [],
+  }
+}
+
+function grantTypesOf(registered: JsonValue | undefined, isPublic: boolean): readonly string[] {
+  const asked = Array.isArray(registered) ? registered : ['authorization_code'] // RFC 7591 section 2
+  return GRANT_TYPES.filter((name) => asked.includes(name) && !(isPublic && CONFIDENTIAL_GRANTS.has(name)))
+}

@@ -1,0 +1,36 @@
+/** What the engine is put together from. */
+import type { Pdp } from '../../domain/decision.ts'
+import type { Log } from '../../process/log.ts'
+import type { SigningKeys } from '../keys/signing-keys.ts'
+import type { Gates } from '../sign-in/attempts.ts'
+import type { Consent } from '../sign-in/consent.ts'
+import type { SecondFactor } from '../sign-in/second-factor.ts'
+import type { IsSignedIn } from '../sign-in/sign-ins.ts'
+import type { Bindings } from '../tokens/bindings.ts'
+import type { ReadFacts } from '../tokens/facts.ts'
+import type { Introspection } from '../tokens/introspection.ts'
+import type { Resources } from '../tokens/resources.ts'
+import type { TokenHook } from '../tokens/token-hook.ts'
+import type { AdapterDeps } from './adapter.ts'
+import type { DecoyHashes } from './client-decoy.ts'
+import type { ProvenSecrets } from './proven-secrets.ts'
+
+export type EngineDeps = Omit<AdapterDeps, 'rotation'> & {
+  readonly issuer: string
+  readonly keys: SigningKeys
+  readonly masterKey: Buffer
+  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly bindings: Bindings
+  readonly resources: Resources
+  readonly readFacts: ReadFacts
+  readonly consent: Consent
+  readonly hook: Pick<TokenHook, 'claims'>
+  readonly introspection: Pick<Introspection, 'record' | 'isDead'>
+  readonly secondFactor: Pick<SecondFactor, 'has'>
+  readonly isSignedIn: IsSignedIn
+  readonly gates: Gates
+  readonly provenSecrets: ProvenSecrets
+  readonly decoys: DecoyHashes
+  readonly clock: () => number
+  readonly log: Log
+}

@@ -1,0 +1,97 @@
+/** oidc-provider, put together: settings, grants of our own, and the places where we reach into it. */
+import { type Client, Provider, type Session, type Token } from 'oidc-provider'
+import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
+import { PATHS } from '../oauth/paths.ts'
+import { createAdapters, UsedBeforeError } from './adapter.ts'
+import { answerFailures } from './answers.ts'
+import { clientCredentialsGrant, PARAMETERS } from './client-credentials.ts'
+import { installClientDecoy } from './client-decoy.ts'
+import { TOKEN_EXCHANGE } from './clients.ts'
+import type { EngineDeps } from './deps.ts'
+import { requireIdToken } from './jwt-kinds.ts'
+import { createMint, type Mint } from './mint.ts'
+import { createEnginePages } from './pages.ts'
+import { installPolling } from './polling.ts'
+import { installProofCheck } from './proof-check.ts'
+import { createRotation } from './rotation.ts'
+import { engineSettings } from './settings.ts'
+import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './token-exchange.ts'
+
+/** One per set of signing keys, all on the same store; a rotation makes the next one. */
+export function createEngine(deps: EngineDeps): Provider {
+  const rotation = createRotation({ sql: deps.sql, path: PATHS.token })
+  const adapter = createAdapters({ ...deps, rotation })
+  const mint = createMint({ ...deps, adapter })
+  const pages = createEnginePages(deps)
+  const provider = new Provider(deps.issuer, { adapter, ...engineSettings({ ...deps, pages }, mint) })
+  // Whatever a proxy in front says, the identity service overwrites with the issuer's own scheme and host.
+  provider.proxy = true
+  provider.registerGrantType(
+    'client_credentials',
+    clientCredentialsGrant({ provider, pdp: deps.pdp, mint }),
+    PARAMETERS,
+    ['resource'],
+  )
+  provider.registerGrantType(TOKEN_EXCHANGE, tokenExchangeGrant({ ...deps, provider, mint }), EXCHANGE_PARAMETERS, [
+    'resource',
+    'audience',
+  ])
+  reachInto(provider, deps, mint)
+  answerFailures(provider, deps.log)
+  installProofCheck(provider)
+  pages.install(provider)
+  installPolling(provider, deps.clock)
+  installClientDecoy(provider, { ...deps, secretGate: deps.gates.decoys })
+  rotation.install(provider)
+  return provider
+}
+
+function reachInto(provider: Provider, deps: EngineDeps, mint: Mint): void {
+  const { AccessToken, Client, IdToken, ReplayDetection, Session } = provider
+  // 1. Since 9.0 ID tokens of the token endpoint have no at_hash: the claims get the token's text, which is then hashed.
+  const { save } = AccessToken.prototype
+  AccessToken.prototype.save = async function (this: Token) {
+    const value = await save.call(this)
+    mint.remember(this, value)
+    return value
+  }
+  // 2. Secrets are stored as hashes.
+  Client.prototype.compareClientSecret = function (this: { clientSecret?: string }, actual: string) {
+    const stored = this.clientSecret ?? ''
+    return isSlowHash(stored) ? verifyChosen(deps, actual, stored) : verifySecret(actual, stored)
+  }
+  // 3. The only real end of a session; the adapter's destroy also runs whenever its cookie changes.
+  const { destroy } = Session.prototype
+  Session.prototype.destroy = async function (this: Session) {
+    const user = this.accountId ?? null
+    if (user !== null) {
+      const context = { actor: `user:${user}`, requestId: '' }
+      await deps.endings.endSession({ uid: this.uid, user }, context)
+    }
+    await destroy.call(this)
+  }
+  // 4. A hint is an ID token, not whatever our keys have signed.
+  const { validate } = IdToken
+  IdToken.validate = async function (jwt: string, client: Client) {
+    requireIdToken(jwt)
+    return validate.call(this, jwt, client)
+  }
+  // 5. The engine looks first and stores later; whoever is second then is told what it is told when it looks later.
+  const { unique } = ReplayDetection
+  ReplayDetection.unique = async function (issuer: string, jti: string, expiresAt: number) {
+    try {
+      return await unique.call(this, issuer, jti, expiresAt)
+    } catch (error) {
+      if (error instanceof UsedBeforeError) return false
+      throw error
+    }
+  }
+}
+
+/** What a person chose costs a slow hash; a client that has just proven it is not kept waiting by others. */
+async function verifyChosen({ gates, provenSecrets }: EngineDeps, secret: string, stored: string): Promise<boolean> {
+  if (provenSecrets.has(secret, stored)) return true
+  const isRight = await gates.clients(() => verifySecret(secret, stored))
+  if (isRight) provenSecrets.add(secret, stored)
+  return isRight
+}

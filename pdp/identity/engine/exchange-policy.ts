@@ -1,0 +1,46 @@
+/** Which clients may exchange whose tokens, and for which resources (RFC 8693 section 5): nothing that is not named. */
+import { type Client, errors } from 'oidc-provider'
+import type { Pdp } from '../../domain/decision.ts'
+import type { Directory } from '../../store/directory.ts'
+import { mayActIn } from '../sign-in/consent.ts'
+import type { Resources } from '../tokens/resources.ts'
+import type { TokenRecord } from '../tokens/token-state.ts'
+
+export type ExchangePolicyDeps = {
+  readonly directory: Pick<Directory, 'client'>
+  readonly resources: Pick<Resources, 'owner'>
+  readonly pdp: Pick<Pdp, 'lineage'>
+}
+export type Exchange = { readonly client: Client; readonly subject: TokenRecord; readonly resource: string }
+
+/**
+ * A client may exchange its own tokens, those that were sent to its app, and those of the clients that its registration
+ * names; for the audience that the token has already, and for the resources that its registration names.
+ * Throws InvalidRequest and InvalidTarget (RFC 8693 section 2.2.2).
+ */
+export async function requireExchange(deps: ExchangePolicyDeps, exchange: Exchange): Promise<void> {
+  if (!(await isTheirs(deps, exchange))) {
+    throw new errors.InvalidRequest('the client may not exchange tokens of this client: name it in exchange_clients')
+  }
+  const { client, subject, resource } = exchange
+  if (subject.audiences.includes(resource) || client.portcullis_exchange_resources.includes(resource)) return
+  throw new errors.InvalidTarget('the client may not exchange for this resource: name it in exchange_resources')
+}
+
+async function isTheirs(deps: ExchangePolicyDeps, { client, subject }: Exchange): Promise<boolean> {
+  if (subject.clientId === client.clientId) return true
+  const own = client.portcullis_organization
+  if (own === null && (await wasSentTo(deps, client, subject))) return true
+  if (!client.portcullis_exchange_clients.includes(subject.clientId)) return false
+  if (own === null) return true
+  // A tenant names clients of its own alone, whatever its registration says.
+  const owner = await deps.directory.client(subject.clientId)
+  return owner !== null && (await mayActIn(deps.pdp, own, owner.organization))
+}
+
+/** The client is the resource server that the token is for. A tenant's client may name any app as its own. */
+async function wasSentTo({ resources }: ExchangePolicyDeps, client: Client, subject: TokenRecord): Promise<boolean> {
+  const [audience] = subject.audiences
+  if (client.portcullis_app === null || audience === undefined) return false
+  return (await resources.owner(audience)) === client.portcullis_app
+}

@@ -1,0 +1,157 @@
+/** What goes into a token while the engine mints it, and the record that keeps it revocable afterwards. */
+import { type Adapter, type Client, type Context, errors, type Token, type TokenSource } from 'oidc-provider'
+import type { Pdp } from '../../domain/decision.ts'
+import type { Log } from '../../process/log.ts'
+import type { JsonObject } from '../../store/contract.ts'
+import { splitScope } from '../oauth/scopes.ts'
+import { mayActIn } from '../sign-in/consent.ts'
+import type { IsSignedIn } from '../sign-in/sign-ins.ts'
+import type { Binding, Bindings } from '../tokens/bindings.ts'
+import { accessTokenClaims, type Facts, idTokenClaims } from '../tokens/claims.ts'
+import type { ReadFacts } from '../tokens/facts.ts'
+import type { Resources } from '../tokens/resources.ts'
+import type { TokenHook } from '../tokens/token-hook.ts'
+
+export type MintDeps = {
+  readonly issuer: string
+  readonly bindings: Bindings
+  readonly isSignedIn: IsSignedIn
+  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly resources: Resources
+  readonly readFacts: ReadFacts
+  readonly hook: Pick<TokenHook, 'claims'>
+  readonly adapter: (kind: string) => Adapter
+  readonly log: Log
+}
+/** What the grants of ours know about a token, which the engine does not. */
+export type Provenance = {
+  /** For client_credentials, whose organization no grant knows. */
+  readonly organization?: string | null
+  readonly acr?: string | null
+  readonly authTime?: number | null
+  /** RFC 8693 section 4.1. */
+  readonly act?: JsonObject
+}
+export type Mint = {
+  /** Called before the token is minted. */
+  describe(token: Token, provenance: Provenance): void
+  /** The engine's extraTokenClaims. It spreads them first: they cannot replace iss, sub, aud, exp, iat, jti, scope. */
+  accessTokenClaims(token: Token): Promise<JsonObject>
+  /** The engine's formats.customizers.jwt: awaited, sees the final payload, before signing. */
+  record(ctx: Context, token: Token, payload: { readonly iat: number; readonly exp: number }): Promise<void>
+  /** Called with each access token's text, whose hash becomes the ID token's at_hash. */
+  remember(token: Token, value: string): void
+  /**
+   * The engine's findAccount; undefined for a person who is gone or was signed out since, and for a grant that the client
+   * may no longer use. `source`: what is redeemed; without one, the browser's session counts.
+   */
+  findAccount(ctx: Context, id: string, source?: TokenSource): Promise<object | undefined>
+}
+
+export function createMint(deps: MintDeps): Mint {
+  const { bindings, log } = deps
+  // Per token, not per request, and gone with it.
+  const provenances = new WeakMap<Token, Provenance>()
+  const factsOf = new WeakMap<Token, Facts>()
+  const values = new WeakMap<Token, string>()
+
+  async function bindingOf(token: Token): Promise<Binding | null> {
+    if (token.grantId === undefined) return null
+    const binding = await bindings.find(token.grantId)
+    if (binding === null) throw new errors.InvalidGrant('the grant is bound to nothing')
+    const isFirst = token.gty?.endsWith('refresh_token') !== true
+    if (isFirst && token.jkt !== undefined && !binding.senderConstrained) await bindings.constrain(token.grantId)
+    return binding
+  }
+
+  return {
+    describe: (token, provenance) => void provenances.set(token, provenance),
+    async accessTokenClaims(token) {
+      const provenance = provenances.get(token) ?? {}
+      const [binding, owner] = await Promise.all([
+        bindingOf(token),
+        token.aud === deps.issuer ? null : deps.resources.owner(token.aud),
+      ])
+      const organization = binding === null ? (provenance.organization ?? null) : binding.organization
+      const isService = token.accountId === undefined
+      const subject = isService
+        ? ({ type: 'service', id: token.clientId } as const)
+        : ({ type: 'user', id: token.accountId ?? '' } as const)
+      const [facts, added] = await Promise.all([
+        deps.readFacts({ subject, organization, app: owner ?? token.client.portcullis_app }),
+        deps.hook.claims({
+          jti: token.jti,
+          client_id: token.clientId,
+          sub: subject.id,
+          subject_type: subject.type,
+          aud: token.aud,
+          org: organization,
+          scope: token.scope ?? '',
+          grant_type: isService ? 'client_credentials' : (token.gty ?? ''),
+        }),
+      ])
+      factsOf.set(token, facts)
+      const { claims, leftOut } = accessTokenClaims(facts, added)
+      for (const what of leftOut) log.warn({ event: `${what}_left_out`, organization, jti: token.jti })
+      return provenance.act === undefined ? claims : { ...claims, act: provenance.act }
+    },
+    async record(ctx, token, times) {
+      const record = recordOf({ ctx, token, times, provenance: provenances.get(token) ?? {} })
+      await deps.adapter(token.kind).upsert(token.jti, record, times.exp - times.iat)
+    },
+    remember: (token, value) => void values.set(token, value),
+    async findAccount(ctx, id, source) {
+      const since = source === undefined ? ctx.oidc.session?.authTime() : source.authTime
+      if (!(await deps.isSignedIn(id, since))) return undefined
+      if (source?.grantId !== undefined && !(await mayStillUse(deps, source.grantId, ctx.oidc.client))) return undefined
+      return {
+        accountId: id,
+        // Only ID tokens ask: the engine's UserInfo is off.
+        claims: (_use: string, scope: string) => {
+          const token = ctx.oidc.entities.AccessToken
+          const facts = token === undefined ? undefined : factsOf.get(token)
+          if (token === undefined || facts === undefined) throw new Error('an ID token without an access token')
+          return { sub: id, at_hash: values.get(token), ...idTokenClaims(facts, new Set(splitScope(scope))) }
+        },
+      }
+    },
+  }
+}
+
+/**
+ * The organization of the grant still exists and is still one that the client acts in. A person who is no longer a member
+ * keeps it as a guest: `org` says what the grant is bound to, `org_role` needs a membership, and what
+ * members may is decided live; only an active member is bound anew.
+ */
+async function mayStillUse(deps: MintDeps, grantId: string, client: Client): Promise<boolean> {
+  const binding = await deps.bindings.find(grantId)
+  return binding !== null && (await mayActIn(deps.pdp, client.portcullis_organization, binding.organization))
+}
+
+/** What revocation and introspection need; acr and auth_time are here because they are not in the token. */
+function recordOf(minted: {
+  ctx: Context
+  token: Token
+  times: { iat: number; exp: number }
+  provenance: Provenance
+}): object {
+  const { ctx, token, times, provenance } = minted
+  const { RefreshToken, AuthorizationCode, DeviceCode, BackchannelAuthenticationRequest } = ctx.oidc.entities
+  const source = RefreshToken ?? AuthorizationCode ?? DeviceCode ?? BackchannelAuthenticationRequest
+  return {
+    kind: token.kind,
+    jti: token.jti,
+    iat: times.iat,
+    exp: times.exp,
+    clientId: token.clientId,
+    accountId: token.accountId,
+    grantId: token.grantId,
+    sessionUid: token.sessionUid,
+    aud: token.aud,
+    scope: token.scope,
+    jkt: token.jkt,
+    gty: token.gty,
+    acr: source?.acr ?? provenance.acr ?? undefined,
+    authTime: source?.authTime ?? provenance.authTime ?? undefined,
+  }
+}

@@ -1,0 +1,153 @@
+/** The pages that the engine asks for by itself: errors, the device page and signing out. */
+import type { Client, Context, Provider, Session } from 'oidc-provider'
+import { errorPage, type Page } from '../html/page.ts'
+import { PATHS, urlOf } from '../oauth/paths.ts'
+import { STATUS } from '../oauth/status.ts'
+import { createAttempts } from '../sign-in/attempts.ts'
+import { addressOf } from '../sign-in/devices.ts'
+import {
+  deviceCodePage,
+  deviceConfirmPage,
+  deviceDonePage,
+  handOverPage,
+  logoutPage,
+  signedOutPage,
+} from './device-pages.ts'
+
+// There are 20^8 codes and few of them live; at this rate nobody finds one by guessing (RFC 8628 section 5.1).
+const WRONG_CODES = { triesMax: 100, windowMs: 60_000, keysMax: 10_000 }
+/** A person, or the address of those who are not signed in: nobody else is kept away. */
+const guesserOf = ({ accountId }: Pick<Session, 'accountId'>, { req }: Pick<Context, 'req'>): string =>
+  accountId === undefined ? `address ${addressOf(req)}` : `person ${accountId}`
+// The engine's form that sends itself by a script: at a sign-out of nobody, and when somebody else signs in.
+const SELF_SENDING = '<title>Submitting Callback</title>'
+
+export type EnginePages = {
+  /** Features `deviceFlow` and `rpInitiatedLogout`. */
+  readonly features: object
+  /** Keeps guessers of user codes away. */
+  install(provider: Provider): void
+}
+
+export function createEnginePages({ issuer, clock }: { issuer: string; clock: () => number }): EnginePages {
+  const wrongCodes = createAttempts({ ...WRONG_CODES, clock })
+  const action = urlOf(issuer, PATHS.device)
+  const confirm = urlOf(issuer, PATHS.logoutConfirm)
+  // What it sends to a client is an authorization response by form_post, which stays as it is.
+  const toOurselves = `action="${confirm}"`
+  const features = {
+    deviceFlow: {
+      enabled: true,
+      charset: 'base-20',
+      mask: '****-****',
+      deviceInfo: () => ({}),
+      userCodeInputSource: (ctx: Context, _form: string, out: object | undefined, error: CodeError | undefined) => {
+        if (error?.name === 'NotFoundError') wrongCodes.take(guesserOf(ctx.oidc.session, ctx))
+        const problem = codeProblem(out, error)
+        send(ctx, deviceCodePage({ action, xsrf: ctx.oidc.session.state?.secret ?? '', problem }))
+      },
+      userCodeConfirmSource: (ctx: Context, _form: string, client: Client, _info: object, userCode: string) =>
+        send(
+          ctx,
+          deviceConfirmPage({
+            action,
+            xsrf: ctx.oidc.session.state?.secret ?? '',
+            userCode,
+            clientName: client.clientName ?? client.clientId,
+          }),
+        ),
+      successSource: (ctx: Context) => send(ctx, deviceDonePage()),
+    },
+    rpInitiatedLogout: {
+      enabled: true,
+      logoutSource: (ctx: Context) =>
+        send(
+          ctx,
+          logoutPage({ action: urlOf(issuer, PATHS.logoutConfirm), xsrf: ctx.oidc.session.state?.secret ?? '' }),
+        ),
+      postLogoutSuccessSource: (ctx: Context) => send(ctx, signedOutPage()),
+    },
+  }
+  function refuseGuess(ctx: Context): void {
+    ctx.status = STATUS.tooMany
+    ctx.set('retry-after', String(WRONG_CODES.windowMs / 1_000))
+    send(ctx, deviceCodePage({ action, xsrf: '', problem: 'tooMany' }))
+  }
+
+  function startAnew(ctx: Context): void {
+    ctx.status = STATUS.seeOther
+    ctx.set('location', action)
+    ctx.set('cache-control', 'no-store')
+  }
+
+  /** Confirms the code that came with the address (RFC 8628 section 3.3.1); the engine would send it on by a script. */
+  async function confirmAtOnce(provider: Provider, ctx: Context, userCode: string): Promise<void> {
+    const xsrf = ctx.oidc.session.state?.secret ?? ''
+    const normalized = userCode.toUpperCase().replace(/\W/g, '')
+    const code = await provider.DeviceCode.findByUserCode(normalized, { ignoreExpiration: true })
+    const client = code === undefined ? undefined : await provider.Client.find(code.clientId)
+    if (code === undefined || client === undefined) {
+      wrongCodes.take(guesserOf(ctx.oidc.session, ctx))
+      return send(ctx, deviceCodePage({ action, xsrf, problem: 'wrong' }))
+    }
+    const isUsed = code.error !== undefined || code.accountId !== undefined || code.inFlight === true
+    if (code.isExpired || isUsed) {
+      return send(ctx, deviceCodePage({ action, xsrf, problem: code.isExpired ? 'expired' : 'used' }))
+    }
+    const shown = `${normalized.slice(0, 4)}-${normalized.slice(4)}`
+    const clientName = client.clientName ?? client.clientId
+    send(ctx, deviceConfirmPage({ action, xsrf, userCode: shown, clientName }))
+  }
+
+  return {
+    features,
+    install(provider) {
+      provider.use(async (ctx, next) => {
+        if (ctx.path !== PATHS.device) return next()
+        const given = ctx.method === 'POST' ? null : ctx.query.user_code
+        if (given === undefined) return next()
+        const session = await provider.Session.get(provider.createContext(ctx.req, ctx.res))
+        const guesser = guesserOf(session, ctx)
+        if (!wrongCodes.take(guesser)) return refuseGuess(ctx)
+        wrongCodes.giveBack(guesser)
+        // Without a state, the session that the form was shown in is over.
+        if (given === null) return session.state === undefined ? startAnew(ctx) : next()
+        ctx.query = {}
+        await next()
+        if (ctx.status === STATUS.shown) await confirmAtOnce(provider, ctx, String(given))
+      })
+      provider.use(async (ctx, next) => {
+        await next()
+        if (typeof ctx.body !== 'string' || !ctx.body.includes(SELF_SENDING) || !ctx.body.includes(toOurselves)) return
+        const xsrf = ctx.oidc.session.state?.secret ?? ''
+        const isHandOver = ctx.path !== PATHS.logout
+        send(ctx, handOverPage({ action: confirm, xsrf, isHandOver }))
+      })
+    },
+  }
+}
+
+/** Setting `renderError`. */
+export function renderError(ctx: Context, out: { error: string; error_description?: string }): void {
+  send(ctx, errorPage({ code: out.error, detail: out.error_description ?? '' }))
+}
+
+type CodeError = { readonly name: string; readonly userCode?: string }
+type CodeProblem = 'wrong' | 'expired' | 'used' | 'stopped' | 'failed'
+const PROBLEMS: { readonly [name: string]: CodeProblem } = {
+  NoCodeError: 'wrong',
+  NotFoundError: 'wrong',
+  ExpiredError: 'expired',
+  AlreadyUsedError: 'used',
+  AbortedError: 'stopped',
+}
+
+function codeProblem(out: object | undefined, error: CodeError | undefined): CodeProblem | null {
+  if (error !== undefined) return PROBLEMS[error.name] ?? 'failed'
+  return out === undefined ? null : 'failed'
+}
+
+function send(ctx: Context, page: Page): void {
+  for (const [name, value] of Object.entries(page.headers)) ctx.set(name, value)
+  ctx.body = page.html
+}

@@ -1,0 +1,42 @@
+/** How often a device or a CIBA client may ask whether the person has answered (RFC 8628 section 3.5, CIBA section 7.3). */
+import { createHash } from 'node:crypto'
+import type { Provider } from 'oidc-provider'
+import { PATHS } from '../oauth/paths.ts'
+
+/** What the answer that starts the wait tells the client. */
+export const INTERVAL_SECONDS = 5
+// A client that waits exactly as long as it was told is not too fast because a network was.
+const TOLERANCE_MS = 500
+const KEYS_MAX = 50_000
+
+/** Per process: with several nodes a client may be told less often that it is too fast. */
+export function installPolling(provider: Provider, clock: () => number): void {
+  const polls = new Map<string, { atMs: number; intervalMs: number }>()
+
+  /** RFC 8628 section 3.5: each time that a client is too fast, it has to wait five seconds longer from then on. */
+  function isTooFast(key: string): boolean {
+    const last = polls.get(key)
+    polls.delete(key)
+    const [oldest] = polls.keys()
+    if (polls.size >= KEYS_MAX && oldest !== undefined) polls.delete(oldest)
+    const interval = last?.intervalMs ?? INTERVAL_SECONDS * 1_000
+    const tooFast = last !== undefined && clock() - last.atMs < interval - TOLERANCE_MS
+    polls.set(key, { atMs: clock(), intervalMs: interval + (tooFast ? INTERVAL_SECONDS * 1_000 : 0) })
+    return tooFast
+  }
+
+  provider.use(async (ctx, next) => {
+    await next()
+    const { body } = ctx
+    if (typeof body !== 'object' || body === null) return
+    if (ctx.path === PATHS.token && 'error' in body && body.error === 'authorization_pending') {
+      const { device_code: device, auth_req_id: request } = ctx.oidc.params
+      const key = createHash('sha256')
+        .update(`${device ?? ''} ${request ?? ''}`)
+        .digest('base64url')
+      if (isTooFast(key)) ctx.body = { error: 'slow_down', error_description: 'wait longer between two requests' }
+    }
+    const starts = ctx.path === PATHS.deviceAuthorization || ctx.path === PATHS.backchannel
+    if (starts && 'expires_in' in body) ctx.body = { ...body, interval: INTERVAL_SECONDS }
+  })
+}

@@ -1,0 +1,23 @@
+/** DPoP proofs at the engine's endpoints: what a proof costs us is bounded before the engine verifies it. */
+import type { Provider } from 'oidc-provider'
+import { readProof } from '../../token/dpop.ts'
+import { TokenError } from '../../token/errors.ts'
+import { STATUS } from '../oauth/status.ts'
+
+/** The engine verifies a signature by whatever key the proof brings, before it looks at anything else. */
+export function installProofCheck(provider: Provider): void {
+  provider.use(async (ctx, next) => {
+    const proofs = ctx.req.headersDistinct.dpop
+    if (proofs === undefined) return next()
+    try {
+      readProof(proofs)
+    } catch (error) {
+      if (!(error instanceof TokenError)) throw error
+      ctx.status = STATUS.invalid
+      ctx.set('cache-control', 'no-store')
+      ctx.body = { error: 'invalid_dpop_proof', error_description: error.message }
+      return
+    }
+    await next()
+  })
+}

@@ -1,0 +1,226 @@
+/** Every setting of oidc-provider that differs from its default. */
+import { type Client, type Context, errors, type Token, type TokenSource } from 'oidc-provider'
+import { isId } from '../../domain/names.ts'
+import { deriveKey } from '../../process/encryption.ts'
+import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
+import { IDENTITY_SCOPES, OFFLINE_ACCESS, refusedScope, SERVICE_SCOPES, scopesAt, splitScope } from '../oauth/scopes.ts'
+import { ACR_VALUES, isAttainable } from '../sign-in/acr.ts'
+import { isEmail } from '../sign-in/sign-in.ts'
+import { signInPolicy } from '../sign-in/sign-in-policy.ts'
+import { CLIENT_AUTH_METHODS, CLIENT_SIGNING_ALGORITHMS, OWN_MEMBERS } from './clients.ts'
+import type { EngineDeps } from './deps.ts'
+import { requireAssertion } from './jwt-kinds.ts'
+import type { Mint } from './mint.ts'
+import { type EnginePages, renderError } from './pages.ts'
+
+const DAY_SECONDS = 86_400
+/** Seed section 8: about 15 minutes. */
+export const ACCESS_TOKEN_SECONDS = 900
+export const SESSION_SECONDS = DAY_SECONDS / 2
+const INTERACTION_SECONDS = 900
+const CODE_SECONDS = 60
+const DEVICE_CODE_SECONDS = 600
+const BACKCHANNEL_SECONDS = 300
+const PUSHED_SECONDS = 60
+const REFRESH_SECONDS = 30 * DAY_SECONDS
+// A grant caps everything minted from it, so an offline one outlives every refresh token that is used now and then.
+const GRANT_SECONDS = DAY_SECONDS
+const OFFLINE_GRANT_SECONDS = 365 * DAY_SECONDS
+const CLOCK_TOLERANCE_SECONDS = 5
+/** Not an id. */
+const NOBODY = ''
+const BINDING_MESSAGE = /^[\x20-\x7e]{1,64}$/
+
+export type SettingsDeps = EngineDeps & { readonly pages: Pick<EnginePages, 'features'> }
+
+export function engineSettings(deps: SettingsDeps, mint: Mint): object {
+  return { ...protocol(deps), ...issuance(deps, mint), ...people(deps, mint) }
+}
+
+function protocol({ issuer, keys, masterKey, secondFactor }: EngineDeps): object {
+  return {
+    jwks: { keys: keys.privateJwks },
+    scopes: [...IDENTITY_SCOPES, OFFLINE_ACCESS, ...SERVICE_SCOPES],
+    responseTypes: ['code'],
+    pkce: { required: () => true },
+    allowOmittingSingleRegisteredRedirectUri: false,
+    clientAuthMethods: [...CLIENT_AUTH_METHODS],
+    enabledJWA: {
+      idTokenSigningAlgValues: ['RS256'],
+      clientAuthSigningAlgValues: [...CLIENT_SIGNING_ALGORITHMS],
+      dPoPSigningAlgValues: [...CLIENT_SIGNING_ALGORITHMS],
+    },
+    clockTolerance: CLOCK_TOLERANCE_SECONDS,
+    assertJwtClientAuthClaimsAndHeader: requireAssertion,
+    acrValues: [...ACR_VALUES],
+    claims: {
+      openid: ['sub', 'acr', 'amr', 'auth_time', 'at_hash', 'org', 'org_name', 'org_role'],
+      groups: ['groups'],
+      organizations: [],
+      email: [],
+      profile: [],
+    },
+    discovery: {
+      userinfo_endpoint: urlOf(issuer, PATHS.userinfo),
+      protected_resources: [issuer],
+    },
+    extraClientMetadata: { properties: [...OWN_MEMBERS] },
+    extraParams: {
+      organization: (_ctx: Context, value: string | undefined) => {
+        if (value !== undefined && !isId(value)) throw new errors.InvalidRequest('organization is not an id')
+      },
+      scope: (_ctx: Context, value: string | undefined, client: Client) => checkPersonScope(value, client),
+    },
+    routes: {
+      authorization: PATHS.authorize,
+      pushed_authorization_request: PATHS.pushed,
+      token: PATHS.token,
+      device_authorization: PATHS.deviceAuthorization,
+      code_verification: PATHS.device,
+      backchannel_authentication: PATHS.backchannel,
+      introspection: PATHS.introspect,
+      revocation: PATHS.revoke,
+      jwks: PATHS.jwks,
+      end_session: PATHS.logout,
+    },
+    cookies: {
+      names: { session: 'portcullis_session', interaction: 'portcullis_interaction', resume: 'portcullis_resume' },
+      keys: [deriveKey(masterKey, 'cookie-signature').toString('base64url')],
+      long: { httpOnly: true, sameSite: 'lax' },
+      short: { httpOnly: true, sameSite: 'lax' },
+    },
+    interactions: {
+      policy: signInPolicy({ secondFactor }),
+      url: (_ctx: Context, i: { uid: string }) => `${mountOf(issuer)}${PATHS.interaction}/${i.uid}`,
+    },
+    renderError,
+    // A public client may call the token endpoint from its own pages.
+    clientBasedCORS: (_ctx: Context, origin: string, client: Client) =>
+      client.clientAuthMethod === 'none' && client.redirectUris.some((uri) => URL.parse(uri)?.origin === origin),
+  }
+}
+
+function issuance(deps: SettingsDeps, mint: Mint): object {
+  return {
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      dPoP: { enabled: true, nonceSecret: deriveKey(deps.masterKey, 'dpop-nonce'), requireNonce: () => false },
+      // Its UserInfo refuses JWT access tokens by design; ours is userinfo.ts.
+      userinfo: { enabled: false },
+      pushedAuthorizationRequests: { enabled: true },
+      introspection: { enabled: true, allowedPolicy: (ctx: Context) => ctx.oidc.client.clientAuthMethod !== 'none' },
+      revocation: {
+        enabled: true,
+        // Default policy with our words: RFC 7009 section 2.1 has the request refused.
+        allowedPolicy: (_ctx: Context, client: Client, token: { readonly clientId: string }) => {
+          if (token.clientId !== client.clientId) throw new errors.InvalidRequest('the token is another client’s')
+          return true
+        },
+      },
+      ciba: ciba(deps),
+      ...deps.pages.features,
+      resourceIndicators: resourceIndicators(deps),
+    },
+    revokeGrantPolicy: () => true,
+    issueRefreshToken: (_ctx: Context, client: Client, source: { readonly scopes: ReadonlySet<string> }) =>
+      client.grantTypeAllowed('refresh_token') && source.scopes.has(OFFLINE_ACCESS),
+    rotateRefreshToken: async (ctx: Context) => {
+      const binding = await deps.bindings.find(ctx.oidc.entities.RefreshToken?.grantId ?? '')
+      // A confidential client may change its key, but not go back to bearer tokens.
+      if (binding?.senderConstrained !== false && ctx.req.headers.dpop === undefined) {
+        throw new errors.InvalidGrant('DPoP proof JWT not provided')
+      }
+      return true
+    },
+    ttl: {
+      AccessToken: ACCESS_TOKEN_SECONDS,
+      ClientCredentials: ACCESS_TOKEN_SECONDS,
+      IdToken: (ctx: Context) => ctx.oidc.entities.AccessToken?.expiration ?? ACCESS_TOKEN_SECONDS,
+      AuthorizationCode: CODE_SECONDS,
+      DeviceCode: DEVICE_CODE_SECONDS,
+      BackchannelAuthenticationRequest: BACKCHANNEL_SECONDS,
+      PushedAuthorizationRequest: PUSHED_SECONDS,
+      RefreshToken: REFRESH_SECONDS,
+      Grant: (_ctx: Context, grant: { getOIDCScope(): string }) =>
+        splitScope(grant.getOIDCScope()).includes(OFFLINE_ACCESS) ? OFFLINE_GRANT_SECONDS : GRANT_SECONDS,
+      Interaction: INTERACTION_SECONDS,
+      Session: SESSION_SECONDS,
+    },
+    extraTokenClaims: (_ctx: Context, token: Token) => mint.accessTokenClaims(token),
+    formats: {
+      customizers: {
+        jwt: (ctx: Context, token: Token, jwt: { payload: { iat: number; exp: number } }) =>
+          mint.record(ctx, token, jwt.payload),
+      },
+    },
+  }
+}
+
+function resourceIndicators({ issuer, keys, resources }: EngineDeps): object {
+  return {
+    enabled: true,
+    defaultResource: (_ctx: Context, _client: Client, oneOf?: readonly string[]) => oneOf?.[0] ?? issuer,
+    useGrantedResource: () => true,
+    getResourceServerInfo: async (_ctx: Context, resource: string, client: Client) => {
+      const isIssuer = resource === issuer
+      if (!isIssuer && (await resources.owner(resource)) === null) throw new errors.InvalidTarget()
+      return {
+        scope: scopesAt({ isIssuer }, splitScope(client.portcullis_scope)).join(' '),
+        audience: resource,
+        accessTokenTTL: ACCESS_TOKEN_SECONDS,
+        accessTokenFormat: 'jwt',
+        jwt: { sign: { alg: 'RS256', kid: keys.activeKid } },
+      }
+    },
+  }
+}
+
+/** The person learns of the request on the page for it; nothing is sent to them. */
+function ciba({ directory, consent }: EngineDeps): object {
+  return {
+    enabled: true,
+    deliveryModes: ['poll'],
+    // A client learns nothing of people whom it could not sign in, and sends them nothing: they are nobody to it.
+    processLoginHint: async (ctx: Context, hint: string) => {
+      const { client, params } = ctx.oidc
+      const person = isEmail(hint) ? await directory.userByEmail(hint) : null
+      const accountId = person?.id ?? NOBODY
+      const choice = await consent.choose({ accountId, client, asked: params.organization ?? null })
+      if (person === null) return undefined
+      return client.portcullis_organization !== null && choice.kind === 'refused' ? undefined : person.id
+    },
+    processLoginHintToken: () => {
+      throw new errors.InvalidRequest('login_hint_token is not supported')
+    },
+    verifyUserCode: () => undefined,
+    validateRequestContext: (ctx: Context) => {
+      if (!isAttainable(splitScope(ctx.oidc.params.acr_values))) {
+        throw new errors.InvalidRequest('none of the acr_values can be had')
+      }
+    },
+    validateBindingMessage: (_ctx: Context, message: string | undefined) => {
+      if (message !== undefined && !BINDING_MESSAGE.test(message)) {
+        throw new errors.InvalidBindingMessage('binding_message has 1 to 64 visible ASCII characters')
+      }
+    },
+    triggerAuthenticationDevice: () => undefined,
+  }
+}
+
+function people({ consent }: EngineDeps, mint: Mint): object {
+  return {
+    findAccount: (ctx: Context, id: string, source?: TokenSource) => mint.findAccount(ctx, id, source),
+    loadExistingGrant: (ctx: Context) => consent.existing(ctx),
+    // The engine's own binding knows one grant per client and session; ours is grant_binding.session_uid.
+    expiresWithSession: () => false,
+  }
+}
+
+/** RFC 6749 section 3.3: without a default, a request without scope fails. */
+function checkPersonScope(scope: string | undefined, client: Client): void {
+  const asked = splitScope(scope)
+  if (asked.length === 0) throw new errors.InvalidScope('scope is required', '')
+  const refused = refusedScope({ asked, registered: splitScope(client.portcullis_scope), kind: 'person' })
+  if (refused !== null) throw new errors.InvalidScope('the client may not ask for this scope', refused)
+}

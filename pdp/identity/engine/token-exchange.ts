@@ -1,0 +1,191 @@
+/** RFC 8693: a person's access token for another one, for another resource, with less scope, or with somebody acting. */
+import { type Client, type Context, errors, type Provider } from 'oidc-provider'
+import {
+  buildTokenResponse,
+  checkDpopReplay,
+  checkDpopRequired,
+  resolveRequestedResources,
+  validateDpop,
+} from 'oidc-provider/lib/helpers/grants.js'
+import type { Pdp } from '../../domain/decision.ts'
+import type { JsonObject } from '../../store/contract.ts'
+import { refusedScope, splitScope } from '../oauth/scopes.ts'
+import { type Consent, mayActIn } from '../sign-in/consent.ts'
+import type { Bindings } from '../tokens/bindings.ts'
+import type { Introspection } from '../tokens/introspection.ts'
+import type { TokenRecord } from '../tokens/token-state.ts'
+import { type ExchangePolicyDeps, requireExchange } from './exchange-policy.ts'
+import type { Mint } from './mint.ts'
+
+const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
+const JWT = 'urn:ietf:params:oauth:token-type:jwt'
+const TYPES: ReadonlySet<string | undefined> = new Set([ACCESS_TOKEN, JWT])
+/** Exchanges of exchanged tokens; each adds a grant that the new token depends on. */
+const CHAIN_MAX = 8
+
+export const EXCHANGE_PARAMETERS = [
+  'subject_token',
+  'subject_token_type',
+  'actor_token',
+  'actor_token_type',
+  'requested_token_type',
+  'resource',
+  'audience',
+  'scope',
+  'organization',
+] as const
+
+export type ExchangeDeps = ExchangePolicyDeps & {
+  readonly provider: Provider
+  readonly introspection: Pick<Introspection, 'record' | 'isDead'>
+  readonly bindings: Bindings
+  readonly consent: Consent
+  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly mint: Mint
+  readonly clock: () => number
+}
+
+export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: Context) => Promise<void> {
+  const { provider, mint } = deps
+  return async (ctx) => {
+    const { client, params } = ctx.oidc
+    checkForm(ctx)
+    const proof = await validateDpop(provider, ctx)
+    checkDpopRequired(provider, ctx, proof)
+    await checkDpopReplay(provider, ctx, proof, client.clientId)
+    const subject = await subjectOf(deps, params.subject_token ?? '')
+    requireKey('subject_token', subject, proof)
+    const actor = params.actor_token === undefined ? null : await live(deps, params.actor_token)
+    if (params.actor_token !== undefined && actor === null) throw new errors.InvalidRequest('actor_token is not active')
+    if (actor !== null) requireKey('actor_token', actor, proof)
+    const [resource, ...others] = await resolveRequestedResources(provider, ctx)
+    if (resource === undefined || others.length > 0) throw new errors.InvalidTarget('exactly one resource is possible')
+    await requireExchange(deps, { client, subject, resource: resource.identifier() })
+    const scope = narrowedScope({ client, subject, asked: params.scope, atResource: resource.scopes })
+    const organization = await organizationOf(deps, { client, subject, asked: params.organization })
+    const grantId = await childGrant(deps, { client, subject, organization, resource: resource.identifier(), scope })
+
+    const token = new provider.AccessToken({ accountId: subject.subject.id, client, grantId, gty: 'token_exchange' })
+    token.resourceServer = resource
+    token.scope = scope
+    // The child never outlives its parent, so exchanging again and again gains no time.
+    token.expiresIn = Math.max(1, Math.min(token.expiration, Math.floor((subject.expiresAtMs - deps.clock()) / 1_000)))
+    if (proof !== undefined) token.setThumbprint('jkt', proof.thumbprint)
+    mint.describe(token, {
+      acr: subject.acr,
+      authTime: subject.authTime,
+      ...(actor === null ? inherited(subject) : { act: { sub: actor.subject.id, ...inherited(subject) } }),
+    })
+    ctx.oidc.entity('AccessToken', token)
+    const accessToken = await token.save()
+    ctx.body = buildTokenResponse(provider, {
+      accessToken,
+      expiresIn: token.expiration,
+      scope,
+      tokenType: token.tokenType,
+      issuedTokenType: ACCESS_TOKEN,
+    })
+  }
+}
+
+/** A bound token is worth something only together with its key, whoever shows it. RFC 9449 section 7.1 */
+function requireKey(name: string, { jkt }: TokenRecord, proof: { readonly thumbprint: string } | undefined): void {
+  if (jkt !== null && jkt !== proof?.thumbprint) {
+    throw new errors.InvalidRequest(`the ${name} is bound to a key, and the request has no DPoP proof of it`)
+  }
+}
+
+function checkForm({ oidc: { params } }: Context): void {
+  if (params.subject_token === undefined) throw new errors.InvalidRequest('subject_token is missing')
+  if (!TYPES.has(params.subject_token_type)) throw new errors.InvalidRequest('subject_token_type is not supported')
+  if ((params.actor_token === undefined) !== (params.actor_token_type === undefined)) {
+    throw new errors.InvalidRequest('actor_token and actor_token_type go together')
+  }
+  if (params.actor_token_type !== undefined && !TYPES.has(params.actor_token_type)) {
+    throw new errors.InvalidRequest('actor_token_type is not supported')
+  }
+  if (params.requested_token_type !== undefined && !TYPES.has(params.requested_token_type)) {
+    throw new errors.InvalidRequest('requested_token_type is not supported')
+  }
+  if (params.audience !== undefined) throw new errors.InvalidTarget('name the target by resource')
+}
+
+async function live(deps: ExchangeDeps, token: string): Promise<TokenRecord | null> {
+  const record = await deps.introspection.record(token)
+  if (record === null || record.externalIssuer !== null) return null
+  return (await deps.introspection.isDead(record)) ? null : record
+}
+
+async function subjectOf(deps: ExchangeDeps, token: string): Promise<TokenRecord> {
+  const record = await live(deps, token)
+  // A service token already is the service; exchanging it would only hide which client it was minted for.
+  if (record === null || record.grantId === null) throw new errors.InvalidRequest('subject_token is not active')
+  if (record.grants.length > CHAIN_MAX) throw new errors.InvalidRequest('the subject_token was exchanged too often')
+  return record
+}
+
+function narrowedScope(request: {
+  client: Client
+  subject: TokenRecord
+  asked: string | undefined
+  atResource: ReadonlySet<string>
+}): string | undefined {
+  const { client, subject, asked, atResource } = request
+  const wanted = asked === undefined ? [...subject.scopes] : [...new Set(splitScope(asked))]
+  const excess = wanted.find((s) => !subject.scopes.has(s))
+  if (excess !== undefined) throw new errors.InvalidScope('the scope exceeds that of the subject_token', excess)
+  const registered = splitScope(client.portcullis_scope)
+  const refused = asked === undefined ? null : refusedScope({ asked: wanted, registered, kind: 'person' })
+  if (refused !== null) throw new errors.InvalidScope('the client may not ask for this scope', refused)
+  return wanted.filter((s) => atResource.has(s)).join(' ') || undefined
+}
+
+/** The subject token's, or another one of the person's, as far as the client may act there. */
+async function organizationOf(
+  deps: ExchangeDeps,
+  request: { client: Client; subject: TokenRecord; asked: string | undefined },
+): Promise<string | null> {
+  const { client, subject, asked } = request
+  const own = client.portcullis_organization
+  if (asked === undefined || asked === subject.organization) {
+    if (await mayActIn(deps.pdp, own, subject.organization)) return subject.organization
+  } else {
+    const choice = await deps.consent.choose({ accountId: subject.subject.id, client, asked })
+    if (choice.kind === 'bound') return choice.organization.id
+  }
+  throw new errors.InvalidRequest('organization is not one that the person and the client may act in')
+}
+
+async function childGrant(
+  { provider, bindings }: ExchangeDeps,
+  child: {
+    client: Client
+    subject: TokenRecord
+    organization: string | null
+    resource: string
+    scope: string | undefined
+  },
+): Promise<string> {
+  const { client, subject, organization, scope } = child
+  const grant = new provider.Grant({ accountId: subject.subject.id, clientId: client.clientId })
+  if (scope !== undefined) grant.addResourceScope(child.resource, scope)
+  const grantId = await grant.save()
+  await bindings.bind({
+    grantId,
+    organization,
+    user: subject.subject.id,
+    client: client.clientId,
+    sessionUid: subject.sessionUid,
+    parentGrantId: subject.grantId,
+    offline: subject.sessionUid === null,
+  })
+  return grantId
+}
+
+/** RFC 8693 section 4.1: earlier actors are nested, the outermost is the current one. */
+function inherited({ act }: TokenRecord): { act?: JsonObject } {
+  return isObject(act) ? { act } : {}
+}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,0 +1,104 @@
+/** The pages that people see: plain HTML that needs no JavaScript. Everything from outside is escaped. */
+import { createHash } from 'node:crypto'
+import type { Choice } from '../sign-in/consent.ts'
+
+export type Page = { readonly html: string; readonly headers: { readonly [name: string]: string } }
+
+const STYLE = `
+body{margin:0;font:16px/1.5 system-ui,sans-serif;color:#1b1f24;background:#f3f4f6}
+main{box-sizing:border-box;max-width:26rem;margin:8vh auto;padding:2rem;background:#fff;border:1px solid #d0d7de;border-radius:8px}
+h1{margin:0 0 1rem;font-size:1.4rem}
+label{display:block;margin:1rem 0 .25rem;font-weight:600}
+input[type=email],input[type=password],input[type=text]{box-sizing:border-box;width:100%;padding:.6rem;font:inherit;border:1px solid #6e7781;border-radius:4px}
+.code{font:700 1.6rem/1.2 ui-monospace,monospace;letter-spacing:.1em;text-align:center;overflow-wrap:anywhere}
+form+form{margin-top:2rem;border-top:1px solid #d0d7de}
+fieldset{margin:1rem 0;padding:.5rem 1rem;border:1px solid #d0d7de;border-radius:4px}
+fieldset label{margin:.5rem 0;font-weight:400}
+button{margin:1.25rem .5rem 0 0;padding:.6rem 1.2rem;font:inherit;border:1px solid #0b57d0;border-radius:4px;color:#fff;background:#0b57d0;cursor:pointer}
+button.plain{color:#0b57d0;background:#fff}
+[role=alert]{padding:.6rem 1rem;border-left:4px solid #b42318;background:#fef3f2}
+[role=status]{padding:.6rem 1rem;border-left:4px solid #1a7f37;background:#effaf1}
+h2{margin:1.5rem 0 .5rem;font-size:1.15rem}
+:focus-visible{outline:3px solid #f0a000;outline-offset:2px}
+`
+// No script and nothing from elsewhere. `form-action` is left out: browsers apply it to the redirect to the client too.
+const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; frame-ancestors 'none'; base-uri 'none'`
+const HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': POLICY,
+  'cache-control': 'no-store',
+  'referrer-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+}
+
+/** What a scope lets a client see, for the person who is asked. Others are shown by name. */
+const SCOPE_TEXTS: { readonly [scope: string]: string } = {
+  openid: 'know who you are',
+  profile: 'see your name',
+  email: 'see your e-mail address',
+  groups: 'see your roles',
+  organizations: 'see the organizations that you belong to',
+  offline_access: 'go on doing this while you are away',
+}
+
+export function consentPage(view: {
+  clientName: string
+  person: string
+  scopes: readonly string[]
+  choice: Exclude<Choice, { kind: 'refused' }>
+}): Page {
+  return page(
+    `Go on to ${view.clientName}`,
+    `<p>You are signed in as <strong>${escapeHtml(view.person)}</strong>.</p>
+<form method="post" data-step="consent">
+${organizationField(view.choice)}
+<p><strong>${escapeHtml(view.clientName)}</strong> will be able to:</p>${scopeList(view.scopes)}
+<button type="submit" name="action" value="continue">Continue</button>
+<button type="submit" name="action" value="cancel" class="plain" formnovalidate>Cancel</button>
+</form>`,
+  )
+}
+
+export function scopeList(scopes: readonly string[]): string {
+  return `<ul>${scopes.map((scope) => `<li>${escapeHtml(SCOPE_TEXTS[scope] ?? scope)}</li>`).join('')}</ul>`
+}
+
+export function organizationField(choice: Exclude<Choice, { kind: 'refused' }>): string {
+  if (choice.kind === 'unbound') return ''
+  if (choice.kind === 'bound') return `<p>Organization: <strong>${escapeHtml(choice.organization.name)}</strong></p>`
+  const options = choice.from.map(
+    ({ id, name }) =>
+      `<label><input type="radio" name="organization" value="${escapeHtml(id)}" required> ${escapeHtml(name)} <small>(${escapeHtml(id)})</small></label>`,
+  )
+  return `<fieldset><legend>For which organization?</legend>${options.join('')}</fieldset>`
+}
+
+/** `detail` must be our own or the engine's text, never an exception's. */
+export function errorPage(view: { code: string; detail: string }): Page {
+  return page(
+    'This did not work',
+    `<p>${escapeHtml(view.detail)}</p><p>Go back to the application and try again. <small>(${escapeHtml(view.code)})</small></p>`,
+  )
+}
+
+/** `body` is HTML: everything in it from outside must have gone through escapeHtml. */
+export function page(title: string, body: string): Page {
+  return {
+    headers: HEADERS,
+    html: `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)}</title><style>${STYLE}</style></head>
+<body><main><h1>${escapeHtml(title)}</h1>${body}</main></body>
+</html>
+`,
+  }
+}
+
+const ENTITIES: { readonly [character: string]: string } = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')

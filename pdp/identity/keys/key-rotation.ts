@@ -1,0 +1,56 @@
+/** Changing the signing key: the next key has been published before it signs, the former one verifies until its tokens are dead. */
+import { PdpError } from '../../domain/errors.ts'
+import { deriveKey } from '../../process/encryption.ts'
+import type { Sql } from '../../store/directory.ts'
+import { PUBLIC_CACHE_SECONDS } from '../engine/answers.ts'
+import { ACCESS_TOKEN_SECONDS } from '../engine/settings.ts'
+import { KEYS_LOCK, makeKey, storeKey } from './signing-keys.ts'
+
+/** How often a node looks whether another one changed the keys. */
+export const KEYS_POLL_MS = 30_000
+const SKEW_SECONDS = 60
+/** Everybody has had time to fetch a key set with the next key in it. */
+export const PUBLISHED_SECONDS_MIN = PUBLIC_CACHE_SECONDS + KEYS_POLL_MS / 1_000 + SKEW_SECONDS
+// A node that has not noticed yet goes on signing with the former key for one more poll.
+const RETIRED_SECONDS = ACCESS_TOKEN_SECONDS + KEYS_POLL_MS / 1_000 + SKEW_SECONDS
+
+type StateRow = { readonly kid: string; readonly published: number }
+
+/** Throws PdpError `conflict` while the next key is not known long enough. */
+export async function rotateKeys(deps: {
+  readonly sql: Sql
+  readonly masterKey: Buffer
+}): Promise<{ readonly activeKid: string; readonly nextKid: string }> {
+  const next = await makeKey(deriveKey(deps.masterKey, 'signing-key'), 'next')
+  return deps.sql.transaction(async (sql) => {
+    await sql.query('select pg_advisory_xact_lock($1)', [KEYS_LOCK])
+    const [row] = await sql.query<StateRow>(
+      `select kid, extract(epoch from now() - created_at)::float8 as published from signing_key
+       where state = 'next' order by created_at limit 1`,
+    )
+    if (row === undefined) throw new PdpError('conflict', 'there are no signing keys yet: start the server once')
+    const waitSeconds = Math.ceil(PUBLISHED_SECONDS_MIN - row.published)
+    if (waitSeconds > 0) {
+      throw new PdpError(
+        'conflict',
+        `the next key was published too short a time ago for everybody to know it: try again in ${waitSeconds} seconds`,
+      )
+    }
+    await sql.query(
+      `update signing_key set state = 'retired', retire_after = now() + make_interval(secs => $1) where state = 'active'`,
+      [RETIRED_SECONDS],
+    )
+    await sql.query("update signing_key set state = 'active' where kid = $1", [row.kid])
+    await storeKey(sql, next)
+    await sql.query("delete from signing_key where state = 'retired' and retire_after < now()")
+    return { activeKid: row.kid, nextKid: next.kid }
+  })
+}
+
+/** Changes whenever the set of keys, or what one of them is for, changes. */
+export async function keysVersion(sql: Pick<Sql, 'query'>): Promise<string> {
+  const rows = await sql.query<{ key: string }>(
+    `select kid || ' ' || state as key from signing_key where state <> 'retired' or retire_after > now() order by 1`,
+  )
+  return rows.map(({ key }) => key).join('\n')
+}

@@ -1,0 +1,76 @@
+/** Signing keys: generated at the first start, stored sealed, published as a JWK set. */
+import { generateKeyPair } from 'node:crypto'
+import { promisify } from 'node:util'
+import { calculateJwkThumbprint, type JWK } from 'jose'
+import { deriveKey, open, seal } from '../../process/encryption.ts'
+import type { Sql } from '../../store/directory.ts'
+
+const RSA_BITS = 2_048
+/** Any number, as long as nobody else uses it: one node at a time makes or changes keys. */
+export const KEYS_LOCK = 7_079_882_305_114
+
+export type SigningKeys = {
+  /** Private; the active key first, since the first one signs. */
+  readonly privateJwks: readonly JWK[]
+  /** Public parts in the same order: active, next (published before it is used), retired (until its tokens are dead). */
+  readonly publicJwks: readonly JWK[]
+  readonly activeKid: string
+}
+type State = 'next' | 'active' | 'retired'
+type KeyRow = { readonly kid: string; readonly public_jwk: JWK; readonly private_jwk_sealed: string }
+type NewKey = { readonly kid: string; readonly publicJwk: JWK; readonly sealed: string; readonly state: State }
+
+/** @throws Error when the master key is not the one that sealed the stored keys; PdpError `store_unavailable`. */
+export async function loadSigningKeys(deps: { sql: Sql; masterKey: Buffer }): Promise<SigningKeys> {
+  const sealingKey = deriveKey(deps.masterKey, 'signing-key')
+  await ensureKeys(deps.sql, sealingKey)
+  const rows = await deps.sql.query<KeyRow>(
+    `select kid, public_jwk, private_jwk_sealed from signing_key
+     where state <> 'retired' or retire_after > now()
+     order by case state when 'active' then 0 when 'next' then 1 else 2 end, created_at, kid`,
+  )
+  const [active] = rows
+  if (active === undefined) throw new Error('there is no signing key')
+  return {
+    privateJwks: rows.map((row) => unseal(sealingKey, row)),
+    publicJwks: rows.map((row) => row.public_jwk),
+    activeKid: active.kid,
+  }
+}
+
+function unseal(sealingKey: Buffer, row: KeyRow): JWK {
+  try {
+    return JSON.parse(open(sealingKey, row.kid, row.private_jwk_sealed))
+  } catch (cause) {
+    throw new Error('the signing keys cannot be opened: PORTCULLIS_MASTER_KEY is not the key that sealed them', {
+      cause,
+    })
+  }
+}
+
+async function ensureKeys(sql: Sql, sealingKey: Buffer): Promise<void> {
+  await sql.transaction(async (transaction) => {
+    await transaction.query('select pg_advisory_xact_lock($1)', [KEYS_LOCK])
+    const stored = await transaction.query("select 1 from signing_key where state = 'active'")
+    if (stored.length > 0) return
+    for (const key of await Promise.all([makeKey(sealingKey, 'active'), makeKey(sealingKey, 'next')])) {
+      await storeKey(transaction, key)
+    }
+  })
+}
+
+export async function storeKey(sql: Pick<Sql, 'query'>, key: NewKey): Promise<void> {
+  await sql.query(
+    'insert into signing_key (kid, public_jwk, private_jwk_sealed, state) values ($1, $2::jsonb, $3, $4)',
+    [key.kid, JSON.stringify(key.publicJwk), key.sealed, key.state],
+  )
+}
+
+export async function makeKey(sealingKey: Buffer, state: State): Promise<NewKey> {
+  const pair = await promisify(generateKeyPair)('rsa', { modulusLength: RSA_BITS })
+  const bare = pair.publicKey.export({ format: 'jwk' })
+  const kid = await calculateJwkThumbprint(bare) // RFC 7638
+  const use = { kid, alg: 'RS256', use: 'sig' }
+  const privateJwk = { ...pair.privateKey.export({ format: 'jwk' }), ...use }
+  return { kid, publicJwk: { ...bare, ...use }, sealed: seal(sealingKey, kid, JSON.stringify(privateJwk)), state }
+}

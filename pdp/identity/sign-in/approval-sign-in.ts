@@ -1,0 +1,88 @@
+/** Signing in on our own page for requests, where no engine looks after the session. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Provider, Session } from 'oidc-provider'
+import { SESSION_SECONDS } from '../engine/settings.ts'
+import type { Page } from '../html/page.ts'
+import type { Outcome } from '../oauth/status.ts'
+import type { Devices } from './devices.ts'
+import type { SignedIn, SignIn, Waiting } from './sign-in.ts'
+import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose } from './sign-in-pages.ts'
+
+/** Why the person is asked, when a request asks for more than the present sign-in. */
+export type Lacking = 'session' | 'fresh' | 'code'
+export type Visit = { readonly req: IncomingMessage; readonly res: ServerResponse; readonly session: Session }
+/** A page to show, or the session that the person has now. */
+export type Step = { readonly outcome: Outcome; readonly page: Page } | { readonly session: Session }
+
+const PAGE = 'approval'
+const REASONS: { readonly [lacking in Lacking]: string } = {
+  session: 'to see which applications wait for you',
+  fresh: 'An application asks that you sign in again.',
+  code: 'An application asks for a code as well.',
+}
+const purposeOf = (lacking: Lacking): Purpose => ({ reason: REASONS[lacking], application: null, cancel: false })
+
+export type ApprovalSignInDeps = {
+  readonly engine: () => Provider
+  readonly signIn: SignIn
+  readonly devices: Devices
+}
+
+export function askToSignIn(lacking: Lacking, view: { email?: string; problem?: LoginProblem } = {}): Step {
+  const { email = '', problem = null } = view
+  return { outcome: outcomeOf(problem), page: loginPage({ purpose: purposeOf(lacking), email, problem }) }
+}
+
+/** `hidden`: the sealed password step, or the signature of the session that the code is added to. */
+export function askForCode(hidden: { readonly [name: string]: string }, problem: LoginProblem | null = null): Step {
+  const lacking = hidden.password_accepted === undefined ? 'code' : 'session'
+  return { outcome: outcomeOf(problem), page: codePage({ purpose: purposeOf(lacking), hidden, problem }) }
+}
+
+export async function takePassword(deps: ApprovalSignInDeps, visit: Visit, form: URLSearchParams): Promise<Step> {
+  const email = form.get('email') ?? ''
+  const source = deps.devices.source(visit.req)
+  const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client: PAGE, source })
+  if ('problem' in outcome) return askToSignIn('session', { email, problem: outcome.problem })
+  if ('waiting' in outcome) return askForCode({ password_accepted: deps.signIn.seal(outcome.waiting, PAGE) })
+  return { session: await startSession(deps, visit, outcome) }
+}
+
+/** `waiting`: whose session lacks nothing but the code; null for who has just given the password. */
+export async function takeCode(
+  deps: ApprovalSignInDeps,
+  visit: Visit,
+  { form, waiting }: { form: URLSearchParams; waiting: Waiting | null },
+): Promise<Step> {
+  const sealed = form.get('password_accepted') ?? ''
+  const whose = waiting ?? deps.signIn.open(sealed, PAGE)
+  if (whose === null) return askToSignIn('session')
+  const source = deps.devices.source(visit.req)
+  const outcome = await deps.signIn.code({ waiting: whose, code: form.get('code') ?? '', client: PAGE, source })
+  if (!('problem' in outcome)) return { session: await startSession(deps, visit, outcome) }
+  const hidden = waiting === null ? { password_accepted: sealed } : { xsrf: form.get('xsrf') ?? '' }
+  return askForCode(hidden, outcome.problem)
+}
+
+/** As the engine does it: the identifier changes with every sign-in, and another person's session ends first. */
+async function startSession(deps: ApprovalSignInDeps, visit: Visit, signedIn: SignedIn): Promise<Session> {
+  const provider = deps.engine()
+  deps.devices.remember(visit.res, signedIn.accountId)
+  let { session } = visit
+  if (session.accountId !== undefined && session.accountId !== signedIn.accountId) {
+    await session.destroy()
+    session = new provider.Session()
+  } else session.resetIdentifier()
+  const { accountId, acr, amr, ts } = signedIn
+  session.loginAccount({ accountId, acr, amr, loginTs: ts })
+  await session.save(SESSION_SECONDS)
+  const context = provider.createContext(visit.req, visit.res)
+  context.cookies.secure = context.secure
+  context.cookies.set(provider.cookieName('session'), session.jti, {
+    httpOnly: true,
+    sameSite: 'lax',
+    maxAge: SESSION_SECONDS * 1_000,
+    overwrite: true,
+  })
+  return session
+}

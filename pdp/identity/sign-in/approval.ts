@@ -1,0 +1,195 @@
+/** CIBA: the page on which a signed-in person approves or refuses what clients ask for without a browser. */
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type BackchannelRequest, errors, type Session } from 'oidc-provider'
+import type { Directory, Sql } from '../../store/directory.ts'
+import { isCrossSite, readForm } from '../html/forms.ts'
+import { errorPage, type Page } from '../html/page.ts'
+import type { RecordSecrets } from '../keys/record-secrets.ts'
+import { splitScope } from '../oauth/scopes.ts'
+import { type Outcome, STATUS } from '../oauth/status.ts'
+import { meets } from './acr.ts'
+import { approvalPage, type PendingRequest } from './approval-pages.ts'
+import {
+  type ApprovalSignInDeps,
+  askForCode,
+  askToSignIn,
+  type Step,
+  takeCode,
+  takePassword,
+  type Visit,
+} from './approval-sign-in.ts'
+import type { Choice, Consent } from './consent.ts'
+import type { SecondFactor } from './second-factor.ts'
+import type { Waiting } from './sign-in.ts'
+import type { IsSignedIn } from './sign-ins.ts'
+
+const SHOWN_MAX = 20
+const PENDING = `
+  select id, payload from oidc_record where kind = 'BackchannelAuthenticationRequest' and payload ->> 'accountId' = $1
+    and payload ->> 'grantId' is null and payload ->> 'error' is null and consumed_at is null and expires_at > now()
+  order by expires_at limit ${SHOWN_MAX}`
+
+export type ApprovalDeps = ApprovalSignInDeps & {
+  readonly issuer: string
+  readonly sql: Pick<Sql, 'query'>
+  readonly directory: Pick<Directory, 'user'>
+  readonly isSignedIn: IsSignedIn
+  readonly secondFactor: Pick<SecondFactor, 'has'>
+  readonly consent: Consent
+  readonly recordSecrets: Pick<RecordSecrets, 'open'>
+  /** Signs the forms. */
+  readonly formKey: Buffer
+}
+type Done = Parameters<typeof approvalPage>[0]['done']
+
+/** Answers GET and POST. Throws PdpError `store_unavailable`. */
+export async function answerApproval(deps: ApprovalDeps, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const provider = deps.engine()
+  const session = await provider.Session.get(provider.createContext(req, res))
+  const visit = { req, res, session }
+  if (req.method !== 'POST') return list(deps, visit, null)
+  if (isCrossSite(req, deps.issuer)) return refuse(res, 'The form was sent from elsewhere.')
+  const form = await readForm(req)
+  if (form === null)
+    return send(res, 'tooLarge', errorPage({ code: 'invalid_request', detail: 'The form is too large.' }))
+  if (form.get('action') === 'login') return show(deps, visit, await takePassword(deps, visit, form))
+  const isOurs = isOurForm(deps, session, form)
+  if (form.get('action') === 'code') {
+    const waiting = isOurs ? await signedIn(deps, session) : null
+    return show(deps, visit, await takeCode(deps, visit, { form, waiting }))
+  }
+  if (!isOurs) return refuse(res, 'The form has expired.')
+  return decide(deps, visit, form)
+}
+
+/** The page to show, or what waits for who is signed in now. */
+async function show(deps: ApprovalDeps, visit: Visit, step: Step): Promise<void> {
+  if ('session' in step) return list(deps, { ...visit, session: step.session }, null)
+  return send(visit.res, step.outcome, step.page)
+}
+
+/** Null when nobody is, or the sign-in is over. */
+async function signedIn({ isSignedIn }: ApprovalDeps, session: Session): Promise<Waiting | null> {
+  const { accountId } = session
+  const ts = session.authTime()
+  if (accountId === undefined || ts === undefined || !(await isSignedIn(accountId, ts))) return null
+  return { accountId, ts }
+}
+
+async function list(deps: ApprovalDeps, visit: Visit, done: Done): Promise<void> {
+  const { accountId } = (await signedIn(deps, visit.session)) ?? { accountId: null }
+  const user = accountId === null ? null : await deps.directory.user(accountId)
+  if (accountId === null || user === null) return show(deps, visit, askToSignIn('session'))
+  const presented = await Promise.all((await pending(deps, accountId)).map((request) => presentRequest(deps, request)))
+  const requests = presented.filter((request) => request !== null)
+  const person = user.email ?? user.name ?? accountId
+  send(visit.res, 'shown', approvalPage({ person, xsrf: signatureOf(deps, visit.session), requests, done }))
+}
+
+async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): Promise<void> {
+  const { session } = visit
+  const provider = deps.engine()
+  const { accountId } = (await signedIn(deps, session)) ?? { accountId: null }
+  if (accountId === null) return show(deps, visit, askToSignIn('session'))
+  const name = form.get('request')
+  const request = (await pending(deps, accountId)).find(({ jti }) => nameOf(jti) === name)
+  if (request === undefined) return list(deps, visit, 'gone')
+  if (form.get('action') !== 'approve') {
+    await provider.backchannelResult(request, new errors.AccessDenied('the person refused'))
+    return list(deps, visit, 'denied')
+  }
+  if (isTooOld(session, request)) return show(deps, visit, askToSignIn('fresh'))
+  if (!meets(session.acr, splitScope(request.params.acr_values))) {
+    if (await deps.secondFactor.has(accountId))
+      return show(deps, visit, askForCode({ xsrf: signatureOf(deps, session) }))
+    await provider.backchannelResult(request, new errors.AccessDenied('the person has no authenticator'))
+    return list(deps, visit, 'unmet')
+  }
+  const client = await provider.Client.find(request.clientId)
+  const choice = client === undefined ? null : await choiceOf(deps, request)
+  const organization = choice === null ? undefined : chosen(choice, form)
+  if (client === undefined || organization === undefined) return refuse(visit.res, 'Choose one of the organizations.')
+  const grantId = await deps.consent.grant(provider, {
+    accountId: request.accountId,
+    client,
+    params: { ...request.params, ...(request.resource === undefined ? {} : { resource: request.resource }) },
+    organization,
+    sessionUid: session.uid,
+  })
+  const { acr, amr } = session
+  await provider.backchannelResult(request, grantId, {
+    acr,
+    amr,
+    authTime: session.authTime(),
+    sessionUid: session.uid,
+  })
+  return list(deps, visit, 'approved')
+}
+
+/** The engine turns max_age=0 into prompt=login: a sign-in after the request. */
+function isTooOld(session: Session, { params, iat }: BackchannelRequest): boolean {
+  if (params.max_age !== undefined && session.past(params.max_age)) return true
+  return splitScope(params.prompt).includes('login') && (session.authTime() ?? 0) < iat
+}
+
+function chosen(choice: Exclude<Choice, { kind: 'refused' }>, form: URLSearchParams): string | null | undefined {
+  if (choice.kind === 'bound') return choice.organization.id
+  return choice.kind === 'unbound' ? null : choice.from.find(({ id }) => id === form.get('organization'))?.id
+}
+
+async function pending(deps: ApprovalDeps, accountId: string): Promise<readonly BackchannelRequest[]> {
+  const rows = await deps.sql.query<{ id: string; payload: object }>(PENDING, [accountId])
+  const ids = rows.flatMap(({ id, payload }) => {
+    const opened = deps.recordSecrets.open('BackchannelAuthenticationRequest', id, payload)
+    return opened !== null && 'jti' in opened && typeof opened.jti === 'string' ? [opened.jti] : []
+  })
+  const found = await Promise.all(ids.map((id) => deps.engine().BackchannelAuthenticationRequest.find(id)))
+  return found.filter((request) => request !== undefined)
+}
+
+/** Null for a tenant's client whose tenant the person has left: its words are not for them. */
+async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): Promise<PendingRequest | null> {
+  const client = await deps.engine().Client.find(request.clientId)
+  if (client === undefined) return null
+  const choice = await choiceOf(deps, request)
+  if (choice === null && client.portcullis_organization !== null) return null
+  const registered = splitScope(client.portcullis_scope)
+  return {
+    name: nameOf(request.jti),
+    clientName: client.clientName ?? request.clientId,
+    bindingMessage: request.params.binding_message ?? null,
+    scopes: splitScope(request.params.scope).filter((scope) => registered.includes(scope)),
+    choice,
+  }
+}
+
+/** Null when the person may not answer for the organization that was asked for. */
+async function choiceOf(deps: ApprovalDeps, request: BackchannelRequest) {
+  const client = await deps.engine().Client.find(request.clientId)
+  if (client === undefined) return null
+  const asked = request.params.organization ?? null
+  const choice = await deps.consent.choose({ accountId: request.accountId, client, asked })
+  return choice.kind === 'refused' ? null : choice
+}
+
+/** The id of the request is half of what redeems it, so pages name it by its digest. */
+const nameOf = (id: string): string => createHash('sha256').update(id).digest('base64url')
+
+const signatureOf = (deps: ApprovalDeps, session: Session): string =>
+  createHmac('sha256', deps.formKey).update(session.uid).digest('base64url')
+
+function isOurForm(deps: ApprovalDeps, session: Session, form: URLSearchParams): boolean {
+  const given = Buffer.from(form.get('xsrf') ?? '')
+  const expected = Buffer.from(signatureOf(deps, session))
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}
+
+function refuse(res: ServerResponse, detail: string): void {
+  send(res, 'invalid', errorPage({ code: 'invalid_request', detail }))
+}
+
+function send(res: ServerResponse, outcome: Outcome, page: Page): void {
+  res.writeHead(STATUS[outcome], page.headers)
+  res.end(page.html)
+}

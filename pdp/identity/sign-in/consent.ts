@@ -1,0 +1,189 @@
+/** Which organization a sign-in is bound to, whether the person must be asked, and the grant that results. */
+import type { Client, Context, Grant, Params, Provider } from 'oidc-provider'
+import type { Pdp } from '../../domain/decision.ts'
+import type { Organization } from '../../store/contract.ts'
+import type { Directory } from '../../store/directory.ts'
+import { isOpenidScope, OFFLINE_ACCESS, scopesAt, splitScope } from '../oauth/scopes.ts'
+import type { Binding, Bindings } from '../tokens/bindings.ts'
+
+const DEVICE_ROUTES: ReadonlySet<string> = new Set(['code_verification', 'device_resume'])
+
+export type Choice =
+  | { readonly kind: 'bound'; readonly organization: Organization }
+  /** The person belongs nowhere; the token then says nothing about any organization. */
+  | { readonly kind: 'unbound' }
+  | { readonly kind: 'choose'; readonly from: readonly Organization[] }
+  /** Not an active member of what was asked for, or of the client's own organization. */
+  | { readonly kind: 'refused' }
+
+export type GrantRequest = {
+  readonly accountId: string
+  readonly client: Client
+  readonly params: Params
+  readonly organization: string | null
+  readonly sessionUid: string | null
+}
+export type Consent = {
+  /** The engine's loadExistingGrant: the grant to go on with, or undefined when the person must be asked. */
+  existing(ctx: Context): Promise<Grant | undefined>
+  choose(request: { accountId: string; client: Client; asked: string | null }): Promise<Choice>
+  /** Stores a grant of everything asked for that the client may have, and returns its id. */
+  grant(provider: Provider, request: GrantRequest): Promise<string>
+}
+export type ConsentDeps = {
+  readonly issuer: string
+  readonly directory: Pick<Directory, 'activeMemberships'>
+  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly bindings: Bindings
+}
+
+/** `asked`: the id that the client or the person named. `eligible`: active memberships that this client may use. */
+export function chooseOrganization(request: {
+  readonly asked: string | null
+  readonly eligible: readonly Organization[]
+  readonly clientOrganization: string | null
+}): Choice {
+  const { asked, eligible, clientOrganization } = request
+  if (asked !== null) {
+    const organization = eligible.find((o) => o.id === asked)
+    return organization === undefined ? { kind: 'refused' } : { kind: 'bound', organization }
+  }
+  const [only, ...more] = eligible
+  if (only === undefined) return clientOrganization === null ? { kind: 'unbound' } : { kind: 'refused' }
+  return more.length === 0 ? { kind: 'bound', organization: only } : { kind: 'choose', from: eligible }
+}
+
+/** `own`: the client's organization, null for a client of the environment. False for an organization that is gone. */
+export async function mayActIn(
+  pdp: Pick<Pdp, 'lineage'>,
+  own: string | null,
+  organization: string | null,
+): Promise<boolean> {
+  if (organization === null) return own === null
+  const lineage = await pdp.lineage(organization)
+  return lineage !== null && (own === null || lineage.includes(own))
+}
+
+export function createConsent(deps: ConsentDeps): Consent {
+  const { issuer, bindings } = deps
+
+  async function choose(request: { accountId: string; client: Client; asked: string | null }): Promise<Choice> {
+    const { asked, client } = request
+    const clientOrganization = client.portcullis_organization
+    const eligible = await eligibleOrganizations(deps, request.accountId, clientOrganization)
+    return chooseOrganization({ asked, eligible, clientOrganization })
+  }
+
+  async function grant(provider: Provider, request: GrantRequest): Promise<string> {
+    const { accountId, client, params, organization, sessionUid } = request
+    const granted = new provider.Grant({ accountId, clientId: client.clientId })
+    const { identity, byResource } = wantedScopes(issuer, client, params)
+    if (identity.length > 0) granted.addOIDCScope(identity.join(' '))
+    for (const [resource, scopes] of byResource) {
+      if (scopes.length > 0) granted.addResourceScope(resource, scopes.join(' '))
+    }
+    const grantId = await granted.save()
+    // A grant whose binding was not stored mints nothing: no token can be minted or used without it.
+    const offline = identity.includes(OFFLINE_ACCESS)
+    const user = accountId
+    await bindings.bind({
+      grantId,
+      organization,
+      user,
+      client: client.clientId,
+      sessionUid,
+      parentGrantId: null,
+      offline,
+    })
+    return grantId
+  }
+
+  async function existing(ctx: Context): Promise<Grant | undefined> {
+    const { provider, client, params, session, account, result } = ctx.oidc
+    if (account === undefined) return undefined
+    const consented = result?.consent?.grantId
+    const held = await heldGrant(bindings, ctx, consented ?? session.grantIdFor(client.clientId))
+    if (consented !== undefined) return held?.grant
+    const { accountId } = account
+    let choice = await choose({ accountId, client, asked: params.organization ?? held?.binding.organization ?? null })
+    // The organization of the former sign-in is no longer theirs, and nobody asked for it now.
+    if (choice.kind === 'refused' && params.organization === undefined && held !== null) {
+      choice = await choose({ accountId, client, asked: null })
+    }
+    if (held !== null && isBoundAs(held.binding, choice) && covers(issuer, ctx, held.grant)) return held.grant
+    if (choice.kind === 'choose' || choice.kind === 'refused' || mustAsk(ctx)) return undefined
+    const organization = choice.kind === 'bound' ? choice.organization.id : null
+    const sessionUid = session.uid
+    return provider.Grant.find(await grant(provider, { accountId, client, params, organization, sessionUid }))
+  }
+
+  return { existing, choose, grant }
+}
+
+/**
+ * A client of the environment was registered by its operators, so signing in to it is consent. A tenant's client, and a
+ * native one, which anybody can imitate (RFC 8252 section 8.6), must ask.
+ */
+function mustAsk({ oidc }: Context): boolean {
+  const { client, prompts, result } = oidc
+  const loginPending = prompts.has('login') && result?.login === undefined
+  return (
+    loginPending ||
+    // Whoever starts a sign-in on a device may have sent its code to somebody else. RFC 8628 section 5.4
+    DEVICE_ROUTES.has(oidc.route) ||
+    prompts.has('consent') ||
+    client.applicationType === 'native' ||
+    client.portcullis_organization !== null
+  )
+}
+
+async function eligibleOrganizations(
+  { directory, pdp }: ConsentDeps,
+  accountId: string,
+  clientOrganization: string | null,
+): Promise<readonly Organization[]> {
+  const organizations = (await directory.activeMemberships(accountId)).map((m) => m.organization)
+  if (clientOrganization === null) return organizations
+  const eligible: Organization[] = []
+  for (const organization of organizations) {
+    if (await mayActIn(pdp, clientOrganization, organization.id)) eligible.push(organization)
+  }
+  return eligible
+}
+
+async function heldGrant(
+  bindings: Bindings,
+  { oidc }: Context,
+  grantId: string | undefined,
+): Promise<{ readonly grant: Grant; readonly binding: Binding } | null> {
+  if (grantId === undefined) return null
+  const [grant, binding] = await Promise.all([oidc.provider.Grant.find(grantId), bindings.find(grantId)])
+  if (grant === undefined || binding === null) return null
+  const isTheirs = grant.accountId === oidc.account?.accountId && grant.clientId === oidc.client.clientId
+  return isTheirs ? { grant, binding } : null
+}
+
+function isBoundAs(binding: Binding, choice: Choice): boolean {
+  if (choice.kind === 'bound') return binding.organization === choice.organization.id
+  return choice.kind === 'unbound' && binding.organization === null
+}
+
+function wantedScopes(issuer: string, client: Client, params: Params) {
+  const registered = splitScope(client.portcullis_scope)
+  const asked = splitScope(params.scope)
+  const resources = params.resource === undefined ? [issuer] : [params.resource].flat()
+  const byResource = resources.map((resource): [string, readonly string[]] => [
+    resource,
+    scopesAt({ isIssuer: resource === issuer }, registered).filter((s) => asked.includes(s)),
+  ])
+  return { identity: asked.filter((s) => isOpenidScope(s) && registered.includes(s)), byResource }
+}
+
+function covers(issuer: string, { oidc }: Context, grant: Grant): boolean {
+  const { identity, byResource } = wantedScopes(issuer, oidc.client, oidc.params)
+  const has = (granted: string, wanted: readonly string[]) => wanted.every((s) => splitScope(granted).includes(s))
+  return (
+    has(grant.getOIDCScope(), identity) &&
+    byResource.every(([resource, scopes]) => has(grant.getResourceScope(resource), scopes))
+  )
+}

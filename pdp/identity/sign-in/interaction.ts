@@ -1,0 +1,199 @@
+/** Signing in and consenting: what the engine leaves to us, one page each, bound to the cookie of its own path. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Client, errors, type Interaction, type Provider } from 'oidc-provider'
+import type { Log } from '../../process/log.ts'
+import type { Directory } from '../../store/directory.ts'
+import { isCrossSite, readForm } from '../html/forms.ts'
+import { consentPage, errorPage, type Page } from '../html/page.ts'
+import { splitScope } from '../oauth/scopes.ts'
+import { type Outcome, STATUS } from '../oauth/status.ts'
+import type { Choice, Consent } from './consent.ts'
+import type { Devices } from './devices.ts'
+import { isEmail, type SignIn, type Waiting } from './sign-in.ts'
+import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose } from './sign-in-pages.ts'
+
+const RETRY_AFTER_SECONDS = 60
+
+export type InteractionDeps = {
+  readonly issuer: string
+  /** The engine of the current signing keys. */
+  readonly engine: () => Provider
+  readonly directory: Pick<Directory, 'user'>
+  readonly consent: Consent
+  readonly signIn: SignIn
+  readonly devices: Devices
+  readonly log: Log
+}
+type Exchange = {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly interaction: Interaction
+  readonly client: Client
+}
+
+/** Answers GET and POST of `/oauth/interaction/<uid>`. Throws PdpError `store_unavailable`. */
+export async function answerInteraction(
+  deps: InteractionDeps,
+  exchange: { req: IncomingMessage; res: ServerResponse; uid: string },
+): Promise<void> {
+  const { req, res, uid } = exchange
+  const interaction = await findInteraction(deps.engine(), req, res)
+  const client = await deps.engine().Client.find(interaction?.params.client_id ?? '')
+  // The cookie says whose interaction this is; the address must name the same.
+  if (interaction === null || interaction.uid !== uid || client === undefined) {
+    return show(res, 'invalid', errorPage({ code: 'invalid_request', detail: 'This sign-in has expired.' }))
+  }
+  const current = { req, res, interaction, client }
+  if (req.method !== 'POST') return ask(deps, current)
+  if (isCrossSite(req, deps.issuer)) {
+    return show(res, 'invalid', errorPage({ code: 'invalid_request', detail: 'The form was sent from elsewhere.' }))
+  }
+  const form = await readForm(req)
+  if (form === null) {
+    return show(res, 'tooLarge', errorPage({ code: 'invalid_request', detail: 'The form is too large.' }))
+  }
+  if (form.get('action') === 'cancel') return finish(deps, current, denied('the person did not continue'))
+  if (interaction.prompt.name !== 'login') return consent(deps, current, form)
+  return form.get('action') === 'code' ? code(deps, current, form) : password(deps, current, form)
+}
+
+async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
+  const { res, interaction, client } = exchange
+  if (interaction.prompt.name === 'login') {
+    if ((await steppingUp(deps, exchange)) !== null) return showCode(exchange, { sealed: null, problem: null })
+    const hint = interaction.params.login_hint ?? ''
+    return showLogin(exchange, { email: isEmail(hint) ? hint : '', problem: null })
+  }
+  const accountId = interaction.session?.accountId
+  const choice = await choiceOf(deps, exchange)
+  if (accountId === undefined || choice.kind === 'refused') return finish(deps, exchange, notAMember())
+  const user = await deps.directory.user(accountId)
+  const person = user?.email ?? user?.name ?? accountId
+  const asked = splitScope(interaction.params.scope)
+  const scopes = splitScope(client.portcullis_scope).filter((scope) => asked.includes(scope))
+  show(res, 'shown', consentPage({ clientName: nameOf(client), person, scopes, choice }))
+}
+
+async function password(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
+  const email = form.get('email') ?? ''
+  const client = exchange.client.clientId
+  const source = deps.devices.source(exchange.req)
+  const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client, source })
+  if ('problem' in outcome) return showLogin(exchange, { email, problem: outcome.problem })
+  if ('waiting' in outcome) {
+    const sealed = deps.signIn.seal(outcome.waiting, exchange.interaction.uid)
+    return showCode(exchange, { sealed, problem: null })
+  }
+  deps.devices.remember(exchange.res, outcome.accountId)
+  return finish(deps, exchange, { login: outcome })
+}
+
+async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
+  const sealed = form.get('password_accepted')
+  const waiting =
+    sealed === null ? await steppingUp(deps, exchange) : deps.signIn.open(sealed, exchange.interaction.uid)
+  if (waiting === null) return showLogin(exchange, { email: '', problem: null })
+  const client = exchange.client.clientId
+  const source = deps.devices.source(exchange.req)
+  const outcome = await deps.signIn.code({ waiting, code: form.get('code') ?? '', client, source })
+  if ('problem' in outcome) return showCode(exchange, { sealed, problem: outcome.problem })
+  deps.devices.remember(exchange.res, outcome.accountId)
+  return finish(deps, exchange, { login: outcome })
+}
+
+/**
+ * Who is signed in by password and lacks nothing but the code. The time of the password stays that of the sign-in: whoever
+ * asks for a fresh one by max_age is given neither by a code alone.
+ */
+async function steppingUp(deps: InteractionDeps, { req, res, interaction }: Exchange): Promise<Waiting | null> {
+  const [reason, ...others] = interaction.prompt.reasons
+  if (reason !== 'acr_values' || others.length > 0 || interaction.session === undefined) return null
+  const provider = deps.engine()
+  const session = await provider.Session.get(provider.createContext(req, res))
+  const { accountId, uid } = session
+  const ts = session.authTime()
+  if (accountId === undefined || ts === undefined || uid !== interaction.session.uid) return null
+  return { accountId, ts }
+}
+
+async function consent(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
+  const { interaction, client } = exchange
+  const accountId = interaction.session?.accountId
+  const choice = await choiceOf(deps, exchange)
+  const organization = organizationFrom(choice, form)
+  if (accountId === undefined || organization === undefined) return finish(deps, exchange, notAMember())
+  const sessionUid = interaction.session?.uid ?? null
+  const { params } = interaction
+  const grantId = await deps.consent.grant(deps.engine(), { accountId, client, params, organization, sessionUid })
+  return finish(deps, exchange, { consent: { grantId } })
+}
+
+/** Undefined when the person named none, or one that was not offered. */
+function organizationFrom(choice: Choice, form: URLSearchParams): string | null | undefined {
+  switch (choice.kind) {
+    case 'bound':
+      return choice.organization.id
+    case 'unbound':
+      return null
+    case 'choose':
+      return choice.from.find(({ id }) => id === form.get('organization'))?.id
+    case 'refused':
+      return undefined
+  }
+}
+
+async function choiceOf(deps: InteractionDeps, { interaction, client }: Exchange): Promise<Choice> {
+  const accountId = interaction.session?.accountId
+  if (accountId === undefined) return { kind: 'refused' }
+  return deps.consent.choose({ accountId, client, asked: interaction.params.organization ?? null })
+}
+
+const denied = (description: string) => ({ error: 'access_denied', error_description: description })
+const notAMember = () => denied('no active membership that this sign-in could be bound to')
+
+/** Back to the engine, which keeps what earlier steps of this sign-in found out. */
+async function finish({ engine }: InteractionDeps, { req, res }: Exchange, result: object): Promise<void> {
+  res.setHeader('cache-control', 'no-store')
+  await engine().interactionFinished(req, res, result)
+}
+
+async function findInteraction(
+  provider: Provider,
+  req: IncomingMessage,
+  res: ServerResponse,
+): Promise<Interaction | null> {
+  try {
+    return await provider.interactionDetails(req, res)
+  } catch (error) {
+    if (error instanceof errors.SessionNotFound) return null
+    throw error
+  }
+}
+
+const nameOf = (client: Client): string => client.clientName ?? client.clientId
+
+function purposeOf({ client }: Exchange): Purpose {
+  return { reason: 'to go on to', application: nameOf(client), cancel: true }
+}
+
+function showLogin(exchange: Exchange, view: { email: string; problem: LoginProblem | null }): void {
+  showStep(exchange, view.problem, loginPage({ purpose: purposeOf(exchange), ...view }))
+}
+
+/** `sealed`: null for who is signed in already. */
+function showCode(exchange: Exchange, view: { sealed: string | null; problem: LoginProblem | null }): void {
+  const { sealed, problem } = view
+  const hidden = sealed === null ? {} : { password_accepted: sealed }
+  showStep(exchange, problem, codePage({ purpose: purposeOf(exchange), hidden, problem }))
+}
+
+function showStep({ res }: Exchange, problem: LoginProblem | null, page: Page): void {
+  const outcome = outcomeOf(problem)
+  if (outcome === 'tooMany' || outcome === 'unavailable') res.setHeader('retry-after', RETRY_AFTER_SECONDS)
+  show(res, outcome, page)
+}
+
+function show(res: ServerResponse, outcome: Outcome, page: Page): void {
+  res.writeHead(STATUS[outcome], page.headers)
+  res.end(page.html)
+}

@@ -1,0 +1,48 @@
+/** Tries in a window of time, counted in the database: by all nodes together, however many try at once. */
+import { hash } from 'node:crypto'
+import type { Sql } from '../../store/directory.ts'
+
+export type SharedAttempts = {
+  /**
+   * Counts a try before it is made, so that many at once are counted too. False: no tries are left for now, and nothing
+   * was counted. All throw PdpError `store_unavailable`.
+   */
+  take(key: string, triesMax: number): Promise<boolean>
+  /** The try was not made after all. */
+  giveBack(key: string): Promise<void>
+  /** The try succeeded, so the former ones were not a guesser's. */
+  forget(key: string): Promise<void>
+}
+
+// One statement, so that of many at once no more pass than are left: each waits for the row of the one before.
+const TAKE = `
+  insert into attempt (key, tries, ends_at)
+  values ($1, 1, to_timestamp($2::float8) + make_interval(secs => $3::float8))
+  on conflict (key) do update set
+    tries = case when attempt.ends_at <= to_timestamp($2::float8) then 1 else attempt.tries + 1 end,
+    ends_at = case when attempt.ends_at <= to_timestamp($2::float8) then excluded.ends_at else attempt.ends_at end
+  where attempt.ends_at <= to_timestamp($2::float8) or attempt.tries < $4
+  returning 1`
+
+/** `clock`: milliseconds since the epoch; those of the nodes may differ by much less than a window. */
+export function createSharedAttempts(deps: {
+  readonly sql: Pick<Sql, 'query'>
+  readonly clock: () => number
+  readonly windowMs: number
+}): SharedAttempts {
+  const { sql, clock, windowMs } = deps
+  // What somebody typed as an address is nothing that a table should tell.
+  const digestOf = (key: string): string => hash('sha256', key, 'base64url')
+  return {
+    async take(key, triesMax) {
+      const taken = await sql.query(TAKE, [digestOf(key), clock() / 1_000, windowMs / 1_000, triesMax])
+      return taken.length > 0
+    },
+    async giveBack(key) {
+      await sql.query('update attempt set tries = tries - 1 where key = $1 and tries > 0', [digestOf(key)])
+    },
+    async forget(key) {
+      await sql.query('delete from attempt where key = $1', [digestOf(key)])
+    },
+  }
+}

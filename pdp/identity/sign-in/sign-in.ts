@@ -1,0 +1,164 @@
+/** Signing in by password, and by a code for who has an authenticator: bounded tries, the same answer for whom there is not. */
+import { open, seal } from '../../process/encryption.ts'
+import type { Log } from '../../process/log.ts'
+import type { Directory } from '../../store/directory.ts'
+import { verifySecret } from '../keys/password-hash.ts'
+import { type Assurance, BY_PASSWORD, BY_PASSWORD_AND_CODE } from './acr.ts'
+import { BusyError, type Gate } from './attempts.ts'
+import type { Source } from './devices.ts'
+import type { SecondFactor } from './second-factor.ts'
+import type { SharedAttempts } from './shared-attempts.ts'
+import type { LoginProblem } from './sign-in-pages.ts'
+
+const EMAIL = /^[^\s\0]{1,254}$/
+export const isEmail = (text: string): boolean => EMAIL.test(text)
+/** For which a password that was right waits for its code. */
+const WAITING_SECONDS_MAX = 300
+/** Tries of passwords and codes together, in one window: of a device or an address, and of all strangers together. */
+const SOURCE_TRIES_MAX = 10
+const STRANGERS_TRIES_MAX = 30
+
+/** Whose password was right, and when: `ts` in seconds since the epoch, from before it was looked at. */
+export type Waiting = { readonly accountId: string; readonly ts: number }
+export type SignedIn = Waiting & Assurance
+/** `client`: what the person signs in to, for the log. All throw PdpError `store_unavailable`. */
+export type SignIn = {
+  /** `waiting`: the person has an authenticator, whose code is asked for next. */
+  password(attempt: {
+    readonly email: string
+    readonly password: string
+    readonly client: string
+    readonly source: Source
+  }): Promise<SignedIn | { readonly waiting: Waiting } | { readonly problem: LoginProblem }>
+  code(attempt: {
+    readonly waiting: Waiting
+    readonly code: string
+    readonly client: string
+    readonly source: Source
+  }): Promise<SignedIn | { readonly problem: LoginProblem }>
+  /** For a hidden field between the two steps; `page` is where it is good. */
+  seal(waiting: Waiting, page: string): string
+  /** Null when it was not sealed for this page, or too long ago. */
+  open(sealed: string, page: string): Waiting | null
+}
+
+export type SignInDeps = {
+  readonly directory: Pick<Directory, 'user' | 'userByEmail' | 'foldEmail'>
+  readonly secondFactor: Pick<SecondFactor, 'has' | 'accept'>
+  readonly attempts: SharedAttempts
+  readonly secretGate: Gate
+  /** Checked when there is no such person, so that the answer takes as long. */
+  readonly decoyHash: string
+  readonly sealingKey: Buffer
+  readonly clock: () => number
+  readonly log: Log
+}
+
+export function createSignIn(deps: SignInDeps): SignIn {
+  const { directory, secondFactor, attempts, log } = deps
+  const nowSeconds = (): number => Math.floor(deps.clock() / 1_000)
+
+  /** What a try counts for: `account` is an id, or stands for an address that nobody has. */
+  function budgetsOf(account: string, source: Source): readonly Budget[] {
+    const device = source.deviceOf(account)
+    if (device !== null) return [{ key: `device ${device} of ${account}`, max: SOURCE_TRIES_MAX }]
+    return [
+      { key: `address ${source.address} for ${account}`, max: SOURCE_TRIES_MAX },
+      { key: `strangers for ${account}`, max: STRANGERS_TRIES_MAX },
+    ]
+  }
+
+  /** Null: no tries are left for now. A try that nobody judged does not count. */
+  async function tried<T>(budgets: readonly Budget[], judge: () => Promise<T>): Promise<T | null> {
+    const taken: Budget[] = []
+    const giveBack = () => Promise.all(taken.map(({ key }) => attempts.giveBack(key)))
+    try {
+      for (const budget of budgets) {
+        if (!(await attempts.take(budget.key, budget.max))) {
+          await giveBack()
+          return null
+        }
+        taken.push(budget)
+      }
+      return await judge()
+    } catch (error) {
+      await giveBack()
+      throw error
+    }
+  }
+
+  async function signedIn(
+    budgets: readonly Budget[],
+    waiting: Waiting,
+    { by, client }: { by: Assurance; client: string },
+  ): Promise<SignedIn> {
+    // Of the person's own place alone: what strangers have tried meanwhile, they have tried.
+    const [own, ...others] = budgets
+    if (own !== undefined) await attempts.forget(own.key)
+    for (const { key } of others) await attempts.giveBack(key)
+    log.info({ event: 'signed_in', user: waiting.accountId, acr: by.acr, client })
+    return { ...waiting, ...by }
+  }
+
+  return {
+    async password({ email, password, client, source }) {
+      if (!isEmail(email)) return { problem: 'wrong' }
+      const ts = nowSeconds()
+      // Folded as the look-up folds it, so that no spelling of an address has tries of its own.
+      const [user, folded] = await Promise.all([directory.userByEmail(email), directory.foldEmail(email)])
+      const budgets = budgetsOf(user?.id ?? `nobody ${folded}`, source)
+      try {
+        const accountId = await tried(budgets, () => authenticate(deps, user, password))
+        if (accountId === null) return { problem: 'tooMany' }
+        if (accountId === NOBODY) {
+          log.info({ event: 'sign_in_refused', client })
+          return { problem: 'wrong' }
+        }
+        if (!(await secondFactor.has(accountId)))
+          return await signedIn(budgets, { accountId, ts }, { by: BY_PASSWORD, client })
+        // Not forgotten: else the right password would give a guesser of codes new tries.
+        for (const { key } of budgets) await attempts.giveBack(key)
+        return { waiting: { accountId, ts } }
+      } catch (error) {
+        if (error instanceof BusyError) return { problem: 'busy' }
+        throw error
+      }
+    },
+    async code({ waiting, code, client, source }) {
+      const user = await directory.user(waiting.accountId)
+      if (user === null) return { problem: 'wrong' }
+      const budgets = budgetsOf(user.id, source)
+      const isRight = await tried(budgets, () => secondFactor.accept(user.id, code))
+      if (isRight === null) return { problem: 'tooMany' }
+      if (isRight) return signedIn(budgets, waiting, { by: BY_PASSWORD_AND_CODE, client })
+      log.info({ event: 'code_refused', user: user.id, client })
+      return { problem: 'wrongCode' }
+    },
+    seal: (waiting, page) => seal(deps.sealingKey, sealedAs(page), JSON.stringify(waiting)),
+    open(sealed, page) {
+      const waiting = parseWaiting(deps.sealingKey, sealedAs(page), sealed)
+      return waiting !== null && nowSeconds() - waiting.ts <= WAITING_SECONDS_MAX ? waiting : null
+    },
+  }
+}
+
+const sealedAs = (page: string): string => `password accepted on ${page}`
+
+function parseWaiting(key: Buffer, name: string, sealed: string): Waiting | null {
+  try {
+    return JSON.parse(open(key, name, sealed))
+  } catch {
+    return null
+  }
+}
+
+/** Not an id. */
+const NOBODY = ''
+type Budget = { readonly key: string; readonly max: number }
+type WithPassword = { readonly id: string; readonly passwordHash: string | null }
+
+async function authenticate(deps: SignInDeps, user: WithPassword | null, password: string): Promise<string> {
+  const stored = user?.passwordHash ?? null
+  const matches = await deps.secretGate(() => verifySecret(password, stored ?? deps.decoyHash))
+  return matches && stored !== null && user !== null ? user.id : NOBODY
+}

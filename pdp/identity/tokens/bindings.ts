@@ -1,0 +1,73 @@
+/** What each grant is bound to: an organization, a person, a client, a browser session, and the grant it came from. */
+import type { Sql } from '../../store/directory.ts'
+
+/** `sessionUid`: the browser session that it ends with, unless `offline`. `parentGrantId`: the exchanged token's. */
+export type Binding = {
+  readonly grantId: string
+  readonly organization: string | null
+  readonly user: string
+  readonly client: string
+  readonly sessionUid: string | null
+  readonly parentGrantId: string | null
+  readonly offline: boolean
+  /** Its first token was bound to a DPoP key. */
+  readonly senderConstrained: boolean
+}
+
+export type Bindings = {
+  bind(binding: Omit<Binding, 'senderConstrained'>): Promise<void>
+  find(grantId: string): Promise<Binding | null>
+  /** From now on, every refresh needs a DPoP proof. */
+  constrain(grantId: string): Promise<void>
+  /** Deletes all that has been dead for an hour, in pieces. */
+  collect(): Promise<void>
+}
+
+/** One piece takes some tens of milliseconds; a call takes as many as there are, up to ten million rows. */
+const PIECE_ROWS = 5_000
+const PIECES_MAX = 2_000
+const COLUMNS = `grant_id as "grantId", organization_id as organization, user_id as "user", client_id as client,
+  session_uid as "sessionUid", parent_grant_id as "parentGrantId", offline, sender_constrained as "senderConstrained"`
+// What another node collects at the same moment is left to it.
+const COLLECTIONS = [
+  `delete from oidc_record where ctid = any(array(
+     select ctid from oidc_record where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
+  `delete from grant_binding where ctid = any(array(
+     select ctid from grant_binding b where created_at < now() - interval '1 hour'
+     and not exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id) limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
+  `delete from attempt where ctid = any(array(
+     select ctid from attempt where ends_at < now() - interval '1 hour' limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
+  `delete from outbox where seq in (
+     select seq from outbox where created_at < now() - interval '30 days' order by seq limit ${PIECE_ROWS}
+     for update skip locked) returning 1`,
+]
+
+export function createBindings({ sql }: { readonly sql: Pick<Sql, 'query'> }): Bindings {
+  return {
+    async bind(b) {
+      await sql.query(
+        `insert into grant_binding (grant_id, organization_id, user_id, client_id, session_uid, parent_grant_id, offline)
+         values ($1, $2, $3, $4, $5, $6, $7)`,
+        [b.grantId, b.organization, b.user, b.client, b.sessionUid, b.parentGrantId, b.offline],
+      )
+    },
+    async find(grantId) {
+      const [row] = await sql.query<Binding>(`select ${COLUMNS} from grant_binding where grant_id = $1`, [grantId])
+      return row ?? null
+    },
+    async constrain(grantId) {
+      await sql.query('update grant_binding set sender_constrained = true where grant_id = $1', [grantId])
+    },
+    async collect() {
+      for (const statement of COLLECTIONS) {
+        for (let pieces = 0; pieces < PIECES_MAX; pieces++) {
+          const gone = await sql.query(statement)
+          if (gone.length < PIECE_ROWS) break
+        }
+      }
+    },
+  }
+}

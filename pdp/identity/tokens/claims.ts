@@ -1,0 +1,88 @@
+/** Which claim stands where (seed table 2.1 and 2.2). Pure: everything that the claims depend on is in `Facts`. */
+import type { HeldRoles } from '../../domain/decision.ts'
+import type { JsonObject, Tier } from '../../store/contract.ts'
+
+/** What is true of a subject in an organization when a token is minted. */
+export type Facts = {
+  /** Null when the grant is bound to none. */
+  readonly organization: { readonly id: string; readonly name: string } | null
+  /** The person's tier there; null for a service, and for a membership that is not active. */
+  readonly tier: Tier | null
+  readonly held: HeldRoles
+  /** Claims-mode entitlements; null when embedding is off or there is no organization. */
+  readonly entitlements: { readonly version: number; readonly values: JsonObject } | null
+}
+export const UNBOUND: Facts = {
+  organization: null,
+  tier: null,
+  held: { roles: [], permissions: [] },
+  entitlements: null,
+}
+
+/**
+ * Bytes of JSON that our claims may take in an access token. With the registered claims, base64url and the signature the
+ * token then stays under the 8 KiB that proxies accept in a header.
+ */
+export const CLAIMS_BYTES_MAX = 5_000
+
+/** `leftOut`: what would have made the token too large; each is in it whole or not at all. */
+export function accessTokenClaims(
+  facts: Facts,
+  added: JsonObject = {},
+): { claims: JsonObject; leftOut: readonly ('entitlements' | 'hook')[] } {
+  const own: JsonObject = {
+    ...organizationClaims(facts),
+    ...(facts.held.roles.length > 0 ? { roles: facts.held.roles } : {}),
+    ...(facts.held.permissions.length > 0 ? { permissions: facts.held.permissions } : {}),
+  }
+  const leftOut: ('entitlements' | 'hook')[] = []
+  let claims = own
+  const { entitlements } = facts
+  if (facts.organization !== null && entitlements !== null && Object.keys(entitlements.values).length > 0) {
+    const whole = { ...claims, ent: entitlements.values, ent_ver: entitlements.version }
+    if (fits(whole)) claims = whole
+    else leftOut.push('entitlements')
+  }
+  const extended = { ...added, ...claims }
+  if (fits(extended)) claims = extended
+  else leftOut.push('hook')
+  return { claims, leftOut: Object.keys(added).length === 0 ? leftOut.filter((what) => what !== 'hook') : leftOut }
+}
+
+const fits = (claims: JsonObject): boolean => Buffer.byteLength(JSON.stringify(claims)) <= CLAIMS_BYTES_MAX
+
+/** `groups` are the role keys, under the name that consumers of ID tokens read. */
+export function idTokenClaims(facts: Facts, scopes: ReadonlySet<string>): JsonObject {
+  return {
+    ...organizationClaims(facts),
+    ...(scopes.has('groups') && facts.held.roles.length > 0 ? { groups: facts.held.roles } : {}),
+  }
+}
+
+export type Person = {
+  readonly id: string
+  readonly email: string | null
+  readonly emailVerified: boolean
+  readonly name: string | null
+  /** Every active membership. */
+  readonly organizations: readonly { readonly id: string; readonly name: string; readonly role: Tier }[]
+}
+
+export function userInfoClaims(facts: Facts, person: Person, scopes: ReadonlySet<string>): JsonObject {
+  return {
+    sub: person.id,
+    ...organizationClaims(facts),
+    ...(facts.held.roles.length > 0 ? { roles: facts.held.roles } : {}),
+    ...(facts.held.permissions.length > 0 ? { permissions: facts.held.permissions } : {}),
+    ...(scopes.has('organizations') ? { organizations: person.organizations } : {}),
+    ...(scopes.has('email') && person.email !== null
+      ? { email: person.email, email_verified: person.emailVerified }
+      : {}),
+    ...(scopes.has('profile') && person.name !== null ? { name: person.name } : {}),
+  }
+}
+
+function organizationClaims({ organization, tier }: Facts): JsonObject {
+  if (organization === null) return {}
+  return { org: organization.id, org_name: organization.name, ...(tier === null ? {} : { org_role: tier }) }
+}

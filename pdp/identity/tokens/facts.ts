@@ -1,0 +1,50 @@
+/** Reads what a token says about its subject, at the moment it is minted. */
+import type { Pdp, Subject } from '../../domain/decision.ts'
+import { ENVIRONMENT, type RowKey, type Store } from '../../store/contract.ts'
+import { type Facts, UNBOUND } from './claims.ts'
+
+/** `off`: no entitlement is ever put into a token. */
+export type EmbedEntitlements = 'off' | 'claims-mode'
+export type FactsRequest = {
+  readonly subject: Subject
+  readonly organization: string | null
+  readonly app: string | null
+}
+/** Throws PdpError `store_unavailable`. An organization that is gone reads as none. */
+export type ReadFacts = (request: FactsRequest) => Promise<Facts>
+
+export function createFacts(deps: {
+  readonly store: Pick<Store, 'rows'>
+  readonly pdp: Pick<Pdp, 'held' | 'claimsEntitlements'>
+  readonly embedEntitlements: EmbedEntitlements
+}): ReadFacts {
+  return async ({ subject, organization, app }) => {
+    if (organization === null) return UNBOUND
+    const place = await readPlace(deps.store, organization, subject)
+    if (place.organization === null) return UNBOUND
+    const [held, entitlements] = await Promise.all([
+      deps.pdp.held({ organization, subject, app }),
+      deps.embedEntitlements === 'off' ? null : deps.pdp.claimsEntitlements(organization),
+    ])
+    return { ...place, held, entitlements }
+  }
+}
+
+async function readPlace(
+  store: Pick<Store, 'rows'>,
+  organization: string,
+  subject: Subject,
+): Promise<Pick<Facts, 'organization' | 'tier'>> {
+  const keys: RowKey[] = [{ log: ENVIRONMENT, kind: 'organization', id: organization }]
+  // RFC 9068: a service has no membership, whatever its id.
+  if (subject.type === 'user') keys.push({ log: organization, kind: 'membership', user: subject.id })
+  const { rows } = await store.rows([ENVIRONMENT, organization], keys)
+  let place: Facts['organization'] = null
+  let tier: Facts['tier'] = null
+  for (const row of rows) {
+    // The ancestors come along with an organization.
+    if ('organization' in row && row.organization?.id === organization) place = row.organization
+    if ('membership' in row && row.membership?.status === 'active') tier = row.membership.role
+  }
+  return { organization: place === null ? null : { id: place.id, name: place.name }, tier }
+}

@@ -1,0 +1,111 @@
+/** Is this token alive: what never changes is read once (token-record.ts), everything else anew on every call. */
+import type { JWK } from 'jose'
+import { deathKey } from '../../store/contract.ts'
+import type { Directory, Sql } from '../../store/directory.ts'
+import { createKeySource } from '../../token/keys.ts'
+import { createTokenVerifier } from '../../token/verify.ts'
+import type { Resources } from './resources.ts'
+import { createReadRecord, type ReadRecord } from './token-record.ts'
+import { INACTIVE, type TokenRecord, type TokenState } from './token-state.ts'
+
+const KEYS_REFRESH_MS = 1_000
+const KEYS_AGE_MAX_MS = 60_000
+
+// The token, its grants and their bindings go together, so a token lives only while all of them are there.
+const ALIVE = `
+  select (select count(*) from oidc_record where kind = 'Grant' and id = any($2::text[])) = cardinality($2::text[])
+    and (select count(*) from grant_binding where grant_id = any($2::text[])) = cardinality($2::text[])
+    and exists (select 1 from oidc_record where kind = $3 and id = $1) as alive`
+
+export type Introspection = {
+  /** Null for anything that is not a good token. Throws PdpError `store_unavailable` when nobody can say. */
+  readonly record: ReadRecord
+  /** Live: revoked, or its grant, a grant it came from, its person or its client is gone. */
+  isDead(record: TokenRecord): Promise<boolean>
+  /** Live: the app whose roles count for the token. */
+  appOf(record: TokenRecord): Promise<string | null>
+  /** All three in one. A bad token is inactive, never an error. `at`: what lives is looked up through this. */
+  introspect(token: string, at?: Reads): Promise<TokenState>
+  /** As introspect, but whether it is dead is left to the decision, which finds out at its own moment (`deathKeys`). */
+  recognize(token: string): Promise<TokenState>
+}
+type Reads = { readonly sql: Pick<Sql, 'query'>; readonly directory: Pick<Directory, 'user' | 'client'> }
+export type IntrospectionDeps = {
+  readonly issuer: string
+  readonly publicJwks: () => readonly JWK[]
+  readonly sql: Pick<Sql, 'query'>
+  readonly directory: Pick<Directory, 'user' | 'client'>
+  readonly resources: Resources
+  readonly external: ReadRecord
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+}
+
+export function createIntrospection(deps: IntrospectionDeps): Introspection {
+  const { issuer, clock } = deps
+  const keys = createKeySource({
+    load: () => deps.publicJwks(),
+    clock,
+    refreshAfterMs: KEYS_REFRESH_MS,
+    ageMaxMs: KEYS_AGE_MAX_MS,
+    cooldownMs: 0,
+  })
+  // Our own clock wrote `exp`, so there is no leeway. Any audience: resource servers ask about the tokens they were shown.
+  const verifier = createTokenVerifier({
+    issuers: [{ issuer, keys, algorithms: ['RS256'] }],
+    audience: null,
+    clock,
+    expiryLeewayMs: 0,
+  })
+  const record = createReadRecord({ ...deps, verifier })
+
+  async function isDead(r: TokenRecord, at: Reads = deps): Promise<boolean> {
+    if (r.externalIssuer !== null) return false
+    const kind = r.subject.type === 'service' ? 'ClientCredentials' : 'AccessToken'
+    const [rows, client, user] = await Promise.all([
+      at.sql.query<{ alive: boolean }>(ALIVE, [r.jti, r.grants, kind]),
+      at.directory.client(r.clientId),
+      r.userId === null ? null : at.directory.user(r.userId),
+    ])
+    return rows[0]?.alive !== true || client === null || (r.userId !== null && user === null)
+  }
+
+  async function appOf(r: TokenRecord, at: Reads = deps): Promise<string | null> {
+    const [audience] = r.audiences // we mint exactly one
+    const owner = audience === undefined || audience === issuer ? null : await deps.resources.owner(audience)
+    if (owner !== null || r.externalIssuer !== null) return owner
+    return (await at.directory.client(r.clientId))?.app ?? null
+  }
+
+  async function introspect(token: string, at?: Reads): Promise<TokenState> {
+    const found = await record(token)
+    if (found === null) return INACTIVE
+    const [dead, app] = await Promise.all([isDead(found, at), appOf(found, at)])
+    return dead ? INACTIVE : stateOf(found, app)
+  }
+
+  async function recognize(token: string): Promise<TokenState> {
+    const found = await record(token)
+    if (found === null) return INACTIVE
+    // The app that owns the audience is found with the answer; only a token for ourselves has its client's app.
+    const own = found.externalIssuer === null && found.audiences.includes(issuer)
+    return stateOf(found, own ? await appOf(found) : null)
+  }
+
+  return { record, isDead, appOf, introspect, recognize }
+}
+
+/** Everything that kills the token before its time, as the token log names it. */
+function deathKeysOf(record: TokenRecord): readonly string[] {
+  if (record.externalIssuer !== null) return []
+  const keys = [deathKey('jti', record.jti), deathKey('client', record.clientId)]
+  for (const grant of record.grants) keys.push(deathKey('grant', grant))
+  if (record.sessionUid !== null) keys.push(deathKey('session', record.sessionUid))
+  if (record.userId !== null) keys.push(deathKey('user', record.userId))
+  return keys
+}
+
+function stateOf(record: TokenRecord, app: string | null): TokenState {
+  const { grants: _g, sessionUid: _s, userId: _u, digest: _d, act: _a, externalIssuer: _e, ...state } = record
+  return { active: true, ...state, app, deathKeys: deathKeysOf(record) }
+}

@@ -1,0 +1,34 @@
+/** Which resources a token can be for (RFC 8707): the audiences that app manifests declare, each owned by one app. */
+import { ENVIRONMENT, type Standing, type Store } from '../../store/contract.ts'
+
+export type Resources = {
+  /** The app that declared the audience, as of now; null when none did. Throws PdpError `store_unavailable`. */
+  owner(audience: string): Promise<string | null>
+}
+
+export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resources {
+  let held: { standing: Standing; owners: ReadonlyMap<string, string> } | null = null
+
+  /** Read again whenever the environment's log has moved: what is held is exactly the content at its standing. */
+  async function owners(): Promise<ReadonlyMap<string, string>> {
+    const now = (await store.vector([ENVIRONMENT])).logs.get(ENVIRONMENT)
+    if (held !== null && now?.revision === held.standing.revision && now.writeId === held.standing.writeId) {
+      return held.owners
+    }
+    const { vector, rows } = await store.rows([ENVIRONMENT], [{ log: ENVIRONMENT, kind: 'manifests' }])
+    const read = new Map<string, string>()
+    for (const row of rows) {
+      if (row.key.kind !== 'manifests' || !('manifests' in row)) continue
+      for (const { app, audiences } of row.manifests) for (const audience of audiences) read.set(audience, app)
+    }
+    const standing = vector.logs.get(ENVIRONMENT)
+    if (standing !== undefined) held = { standing, owners: read }
+    return read
+  }
+
+  return {
+    async owner(audience) {
+      return (await owners()).get(audience) ?? null
+    },
+  }
+}

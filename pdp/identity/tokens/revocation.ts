@@ -1,0 +1,124 @@
+/** Every way a token dies before it expires: in the token log and in the tables, in one transaction, so no node can miss it. */
+import { type Change, type JsonObject, type LogId, TOKENS, type WriteContext } from '../../store/contract.ts'
+import type { Sql } from '../../store/directory.ts'
+import { lockLog } from '../oauth/log-lock.ts'
+
+type Queries = Pick<Sql, 'query'>
+/** Locks and raises a log and stores entries inside the caller's transaction. */
+export type AppendLog = (sql: Queries, log: LogId, changes: readonly Change[], context: WriteContext) => Promise<number>
+export type SessionRevoked = {
+  readonly type: 'session.revoked'
+  readonly organization: null
+  readonly data: JsonObject
+}
+/** Numbers and stores events; must come last in the transaction. */
+export type AppendEvents = (sql: Queries, events: readonly SessionRevoked[]) => Promise<void>
+
+export type Endings = {
+  /** One token that stands for no grant (client_credentials). */
+  endToken(jti: string, context: WriteContext): Promise<void>
+  /** The grant, every token of it, and every grant exchanged from it. Ending it again is harmless. */
+  endGrant(grantId: string, context: WriteContext): Promise<void>
+  /** The grants that live as long as the browser session, and reports that it ended. */
+  endSession(session: { readonly uid: string; readonly user: string | null }, context: WriteContext): Promise<void>
+  /** As endSession, with the session itself; false when there is none of that id. */
+  revokeSession(uid: string, context: WriteContext): Promise<boolean>
+  /** All sessions and all grants of a person, offline ones and unfinished sign-ins too; the ids of the sessions. */
+  revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
+  /** As revokeUser, inside the caller's transaction. It stores events, so nothing else may follow. */
+  endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]>
+}
+
+const DELETE_GRANTS = `
+  with recursive doomed as (
+    select unnest($1::text[]) collate "C" as grant_id
+    union select b.grant_id from grant_binding b join doomed d on b.parent_grant_id = d.grant_id)
+  delete from oidc_record where grant_id in (select grant_id from doomed)
+    or (kind = 'Grant' and id in (select grant_id from doomed))`
+
+export function createEndings(deps: {
+  readonly sql: Sql
+  readonly appendLog: AppendLog
+  readonly appendEvents: AppendEvents
+  readonly clock: () => number
+}): Endings {
+  const { appendLog, appendEvents } = deps
+
+  function locked<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
+    return deps.sql.transaction(async (sql) => {
+      await lockLog(sql, TOKENS)
+      return work(sql)
+    })
+  }
+
+  async function endGrants(sql: Queries, ended: Ended, context: WriteContext): Promise<void> {
+    const changes: Change[] = ended.sessions.map((id) => ({ kind: 'token', by: 'session', id }))
+    for (const id of ended.grants) changes.push({ kind: 'token', by: 'grant', id })
+    if (changes.length > 0) await appendLog(sql, TOKENS, changes, context)
+    await sql.query(DELETE_GRANTS, [ended.grants])
+  }
+
+  async function endSession(sql: Queries, session: { uid: string; user: string | null }, context: WriteContext) {
+    const rows = await sql.query<{ id: string }>(
+      'select grant_id as id from grant_binding where session_uid = $1 and not offline',
+      [session.uid],
+    )
+    await endGrants(sql, { sessions: [session.uid], grants: rows.map(({ id }) => id) }, context)
+    await appendEvents(sql, [sessionRevoked(session.uid, session.user)])
+  }
+
+  async function endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]> {
+    // By the clock that dates sign-ins.
+    const now = new Date(deps.clock()).toISOString()
+    await sql.query('update user_account set signed_out_at = $2 where user_id = $1', [user, now])
+    await lockLog(sql, TOKENS)
+    const sessions = await sql.query<{ uid: string }>(
+      "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
+      [user],
+    )
+    const uids = sessions.map(({ uid }) => uid).sort()
+    const grants = await sql.query<{ id: string }>(
+      `select grant_id as id from grant_binding b where user_id = $1
+       and exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id)`,
+      [user],
+    )
+    await endGrants(sql, { sessions: uids, grants: grants.map(({ id }) => id) }, context)
+    await appendEvents(
+      sql,
+      uids.map((uid) => sessionRevoked(uid, user)),
+    )
+    return uids
+  }
+
+  return {
+    endToken: (jti, context) =>
+      locked(async (sql) => {
+        await appendLog(sql, TOKENS, [{ kind: 'token', by: 'jti', id: jti }], context)
+        await sql.query("delete from oidc_record where kind in ('AccessToken', 'ClientCredentials') and id = $1", [jti])
+      }),
+    endGrant: (grantId, context) => locked((sql) => endGrants(sql, { sessions: [], grants: [grantId] }, context)),
+    endSession: (session, context) => locked((sql) => endSession(sql, session, context)),
+    revokeSession: (uid, context) =>
+      locked(async (sql) => {
+        const [row] = await sql.query<{ user: string | null }>(
+          `with ended as (select id, payload from oidc_record where kind = 'Session' and uid = $1 for update)
+           update oidc_record r set consumed_at = now(), uid = null, payload = '{}' from ended
+           where r.kind = 'Session' and r.id = ended.id returning ended.payload ->> 'accountId' as "user"`,
+          [uid],
+        )
+        if (row === undefined) return false
+        await endSession(sql, { uid, user: row.user }, context)
+        return true
+      }),
+    revokeUser: (user, context) => deps.sql.transaction((sql) => endUser(sql, user, context)),
+    endUser,
+  }
+}
+
+type Ended = { readonly sessions: readonly string[]; readonly grants: readonly string[] }
+
+const sessionRevoked = (session: string, user: string | null): SessionRevoked => ({
+  type: 'session.revoked',
+  organization: null,
+  data: { session, user },
+})

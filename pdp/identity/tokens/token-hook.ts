@@ -1,0 +1,230 @@
+/**
+ * The token hook: an HTTP service that may add claims while a token is minted. Whatever it does, the token is issued: it
+ * has a deadline, a size cap and a breaker, its failures are logged and counted, and reserved claims of it are ignored.
+ */
+import { createHmac, hash } from 'node:crypto'
+import { deriveKey, open, seal } from '../../process/encryption.ts'
+import type { Log } from '../../process/log.ts'
+import { ENVIRONMENT, type JsonObject, type WriteContext } from '../../store/contract.ts'
+import type { Sql } from '../../store/directory.ts'
+import { lockLog } from '../oauth/log-lock.ts'
+import type { AppendLog } from './revocation.ts'
+
+/** Seed section 2.3: set by us alone. */
+export const RESERVED_CLAIMS = [
+  'iss',
+  'sub',
+  'client_id',
+  'jti',
+  'scope',
+  'org',
+  'org_name',
+  'org_role',
+  'iat',
+  'exp',
+  'nbf',
+  'aud',
+  'cnf',
+  'ent',
+  'ent_ver',
+  'typ',
+  'roles',
+  'permissions',
+] as const
+// RFC 8693 sections 4.1 and 4.4: who acts for whom, and who may, is ours to say as well.
+const IGNORED: ReadonlySet<string> = new Set([...RESERVED_CLAIMS, 'act', 'may_act'])
+
+export const HOOK_DEADLINE_MS = 1_000
+export const HOOK_BYTES_MAX = 16_384
+/** Resource servers parse what we sign, and not all of them bound how deep they go. */
+export const HOOK_DEPTH_MAX = 16
+const RUNNING_MAX = 64
+const FAILURES_MAX = 5
+const REST_MS = 10_000
+const SETTINGS_AGE_MS = 1_000
+const SEALED_AS = 'token-hook'
+
+export type HookOutcome = 'added' | 'failed' | 'skipped'
+/** What the hook is told about the token that is being minted. */
+export type HookEvent = {
+  readonly jti: string
+  readonly client_id: string
+  readonly sub: string
+  readonly subject_type: 'user' | 'service'
+  readonly aud: string
+  readonly org: string | null
+  readonly scope: string
+  readonly grant_type: string
+}
+/** The part of the platform's `fetch` that is used. */
+export type HookFetch = (
+  url: string,
+  init: { method: 'POST'; redirect: 'manual'; signal: AbortSignal; headers: { [name: string]: string }; body: string },
+) => Promise<Pick<Response, 'status' | 'body'>>
+
+export type TokenHook = {
+  /** Claims to add, without the reserved ones; none when there is no hook or it failed. Never throws, never stalls. */
+  claims(event: HookEvent): Promise<JsonObject>
+  /** `version` is another one after every `configure`. */
+  read(over?: Pick<Sql, 'query'>): Promise<{ readonly url: string; readonly version: string } | null>
+  /** Throws PdpError `store_unavailable`. Null removes the hook. `over`: a transaction that this is part of. */
+  configure(
+    hook: { readonly url: string; readonly secret: string } | null,
+    context: WriteContext,
+    over?: Pick<Sql, 'transaction'>,
+  ): Promise<void>
+}
+type Settings = { readonly url: string; readonly secret: string } | null
+
+export function createTokenHook(deps: {
+  readonly sql: Sql
+  readonly appendLog: AppendLog
+  readonly masterKey: Buffer
+  readonly fetch: HookFetch
+  readonly clock: () => number
+  readonly log: Log
+  readonly onOutcome: (outcome: HookOutcome) => void
+}): TokenHook {
+  const { sql, clock, log, onOutcome } = deps
+  const key = deriveKey(deps.masterKey, SEALED_AS)
+  let held: { readonly settings: Settings; readonly readAtMs: number } | null = null
+  let running = 0
+  let failures = 0
+  let restUntilMs = 0
+
+  async function settings(): Promise<Settings> {
+    if (held !== null && Math.abs(clock() - held.readAtMs) < SETTINGS_AGE_MS) return held.settings
+    const [row] = await sql.query<{ url: string; secret_sealed: string }>('select url, secret_sealed from token_hook')
+    const read = row === undefined ? null : { url: row.url, secret: open(key, SEALED_AS, row.secret_sealed) }
+    held = { settings: read, readAtMs: clock() }
+    return read
+  }
+
+  function fail(reason: unknown): JsonObject {
+    failures += 1
+    if (failures >= FAILURES_MAX) restUntilMs = clock() + REST_MS
+    log.warn({ event: 'token_hook_failed', err: reason })
+    onOutcome('failed')
+    return {}
+  }
+
+  return {
+    async claims(event) {
+      let hook: Settings
+      try {
+        hook = await settings()
+      } catch (error) {
+        return fail(error)
+      }
+      if (hook === null) return {}
+      if (clock() < restUntilMs || running >= RUNNING_MAX) {
+        onOutcome('skipped')
+        return {}
+      }
+      running += 1
+      try {
+        const claims = await ask(deps, hook, event)
+        failures = 0
+        onOutcome('added')
+        return claims
+      } catch (error) {
+        return fail(error)
+      } finally {
+        running -= 1
+      }
+    },
+    async read(over = sql) {
+      const [row] = await over.query<{ url: string; sealed: string }>(
+        'select url, secret_sealed as sealed from token_hook',
+      )
+      return row === undefined ? null : { url: row.url, version: hash('sha256', row.sealed) }
+    },
+    async configure(hook, context, over = sql) {
+      await over.transaction(async (tx) => {
+        await lockLog(tx, ENVIRONMENT)
+        const [former] = await tx.query<{ url: string }>('select url from token_hook')
+        if (hook === null && former === undefined) return
+        const op = hook === null ? 'delete' : 'write'
+        const change = { kind: 'token_hook', id: placeOf((hook ?? former)?.url ?? ''), op } as const
+        await deps.appendLog(tx, ENVIRONMENT, [change], context)
+        await tx.query('delete from token_hook')
+        if (hook === null) return
+        const sealed = seal(key, SEALED_AS, hook.secret)
+        await tx.query('insert into token_hook (url, secret_sealed) values ($1, $2)', [hook.url, sealed])
+      })
+      held = null
+      failures = 0
+      restUntilMs = 0
+    },
+  }
+}
+
+/** For the log: a query may hold a secret. */
+function placeOf(text: string): string {
+  const url = URL.parse(text)
+  return url === null ? '' : url.origin + url.pathname
+}
+
+async function ask(
+  deps: { readonly fetch: HookFetch; readonly clock: () => number },
+  hook: { readonly url: string; readonly secret: string },
+  event: HookEvent,
+): Promise<JsonObject> {
+  const body = JSON.stringify({ type: 'token.minting', token: event })
+  const signedAt = Math.floor(deps.clock() / 1_000)
+  const signature = createHmac('sha256', hook.secret).update(`${signedAt}.${body}`).digest('hex')
+  const signal = AbortSignal.timeout(HOOK_DEADLINE_MS)
+  const work = deps
+    .fetch(hook.url, {
+      method: 'POST',
+      redirect: 'manual',
+      signal,
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'portcullis-signature': `t=${signedAt},v1=${signature}`,
+      },
+      body,
+    })
+    .then(readClaims)
+  // The signal ends the request; the race ends the wait even for a fetch that does not heed it.
+  return Promise.race([work, expired(signal)])
+}
+
+function expired(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('the token hook did not answer in time')), { once: true })
+  })
+}
+
+async function readClaims(response: Pick<Response, 'status' | 'body'>): Promise<JsonObject> {
+  if (response.status !== 200) {
+    await response.body?.cancel()
+    throw new Error(`the token hook answered ${response.status}`)
+  }
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > HOOK_BYTES_MAX) throw new Error(`the token hook answered more than ${HOOK_BYTES_MAX} bytes`)
+    chunks.push(chunk)
+  }
+  return parseClaims(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))))
+}
+
+function parseClaims(answer: unknown): JsonObject {
+  const claims = typeof answer === 'object' && answer !== null && 'claims' in answer ? answer.claims : undefined
+  if (typeof claims !== 'object' || claims === null || Array.isArray(claims)) {
+    throw new Error('the token hook answered no object of claims')
+  }
+  if (isDeeper(claims, HOOK_DEPTH_MAX)) throw new Error(`the token hook answered more than ${HOOK_DEPTH_MAX} levels`)
+  return Object.fromEntries(
+    Object.entries(claims).filter(([name]) => !IGNORED.has(name) && !(name in Object.prototype)),
+  )
+}
+
+/** Goes no deeper than it has to. */
+function isDeeper(value: unknown, levelsMax: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levelsMax === 0 || Object.values(value).some((member) => isDeeper(member, levelsMax - 1))
+}

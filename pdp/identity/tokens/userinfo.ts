@@ -1,0 +1,167 @@
+/** UserInfo (OpenID Connect Core section 5.3): what is true of the person right now, for a token of ours with `openid`. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { PROBLEM_MEDIA_TYPE, type ProblemCode, problem } from '../../process/problems.ts'
+import type { Directory } from '../../store/directory.ts'
+import { parseAuthorization } from '../../token/authorization.ts'
+import { type ChallengeError, challenge } from '../../token/challenge.ts'
+import { PROOF_ALGORITHMS, type ProofVerifier } from '../../token/dpop.ts'
+import { TokenError } from '../../token/errors.ts'
+import { readForm } from '../html/forms.ts'
+import { PATHS, resourceMetadataUrl, urlOf } from '../oauth/paths.ts'
+import { type Outcome, STATUS } from '../oauth/status.ts'
+import { userInfoClaims } from './claims.ts'
+import type { ReadFacts } from './facts.ts'
+import type { Introspection } from './introspection.ts'
+import type { TokenRecord } from './token-state.ts'
+
+const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i
+const FORM_BYTES_MAX = 32_768
+// Access is by token alone and never by cookie, so pages of any origin may ask.
+const CORS = {
+  'access-control-allow-origin': '*',
+  'access-control-allow-headers': 'Authorization, DPoP, Content-Type',
+  'access-control-allow-methods': 'GET, POST',
+  'access-control-expose-headers': 'WWW-Authenticate',
+}
+
+export type UserinfoDeps = {
+  readonly issuer: string
+  readonly introspection: Introspection
+  readonly verifyProof: ProofVerifier
+  readonly readFacts: ReadFacts
+  readonly directory: Pick<Directory, 'user' | 'activeMemberships'>
+}
+type Presented = { readonly scheme: 'bearer' | 'dpop'; readonly token: string }
+
+/** What keeps the claims back. `scheme`: the one that the caller used. */
+class Refused extends Error {
+  readonly outcome: Outcome
+  readonly code: ProblemCode
+  readonly error: ChallengeError | null
+  readonly scheme: 'bearer' | 'dpop' | null
+  constructor(kind: keyof typeof REFUSALS, scheme: Refused['scheme'], detail: string) {
+    super(detail)
+    const { outcome, code, error } = REFUSALS[kind]
+    this.outcome = outcome
+    this.code = code
+    this.error = error
+    this.scheme = scheme
+  }
+}
+const REFUSALS = {
+  missing: { outcome: 'unauthenticated', code: 'token_missing', error: null },
+  malformed: { outcome: 'invalid', code: 'request_invalid', error: 'invalid_request' },
+  token: { outcome: 'unauthenticated', code: 'token_invalid', error: 'invalid_token' },
+  proof: { outcome: 'unauthenticated', code: 'proof_invalid', error: 'invalid_dpop_proof' },
+  scope: { outcome: 'forbidden', code: 'scope_insufficient', error: 'insufficient_scope' },
+} as const satisfies { [kind: string]: { outcome: Outcome; code: ProblemCode; error: ChallengeError | null } }
+
+/** Answers GET and POST, and a preflight. Throws PdpError `store_unavailable`. */
+export async function answerUserinfo(deps: UserinfoDeps, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  if (req.method === 'OPTIONS') {
+    res.writeHead(STATUS.empty, CORS).end()
+    return
+  }
+  try {
+    const presented = await presentedToken(req)
+    const token = await authorize(deps, req, presented)
+    const claims = await claimsOf(deps, token)
+    if (claims === null) throw new Refused('token', presented.scheme, 'the person is gone')
+    res.writeHead(STATUS.shown, { ...CORS, 'content-type': 'application/json', 'cache-control': 'no-store' })
+    res.end(JSON.stringify(claims))
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error
+    refuse(deps.issuer, res, error)
+  }
+}
+
+/** RFC 6750 section 2: by exactly one of header and form body, never in the query. */
+async function presentedToken(req: IncomingMessage): Promise<Presented> {
+  const query = new URLSearchParams((req.url ?? '').split('?')[1])
+  if (query.has('access_token')) throw new Refused('malformed', null, 'a token must not be sent in the query')
+  const inForm = await formToken(req)
+  const fields = req.headersDistinct.authorization ?? []
+  if (inForm !== null && fields.length > 0) throw new Refused('malformed', null, 'the token was sent in two ways')
+  if (inForm !== null) return { scheme: 'bearer', token: inForm }
+  try {
+    return parseAuthorization(fields)
+  } catch (error) {
+    if (!(error instanceof TokenError)) throw error
+    throw new Refused(error.code === 'token_missing' ? 'missing' : 'malformed', null, error.message)
+  }
+}
+
+async function formToken(req: IncomingMessage): Promise<string | null> {
+  if (req.method !== 'POST' || !FORM.test(req.headers['content-type'] ?? '')) return null
+  const form = await readForm(req, FORM_BYTES_MAX)
+  if (form === null) throw new Refused('malformed', null, 'the form is too large')
+  const tokens = form.getAll('access_token')
+  if (tokens.length > 1) throw new Refused('malformed', null, 'access_token was sent more than once')
+  return tokens[0] ?? null
+}
+
+async function authorize(deps: UserinfoDeps, req: IncomingMessage, presented: Presented): Promise<TokenRecord> {
+  const { scheme } = presented
+  const record = await deps.introspection.record(presented.token)
+  if (record === null || record.externalIssuer !== null || !record.audiences.includes(deps.issuer)) {
+    throw new Refused('token', scheme, 'the token is not active or is meant for another resource')
+  }
+  // RFC 9449 section 7.2: a bound token shown as a bearer token is a stolen one, for all we know.
+  if ((record.jkt === null) !== (scheme === 'bearer')) {
+    throw new Refused('token', record.jkt === null ? 'bearer' : 'dpop', 'the token needs the other scheme')
+  }
+  if (record.jkt !== null) await prove(deps, req, { ...record, jkt: record.jkt })
+  if (await deps.introspection.isDead(record)) throw new Refused('token', scheme, 'the token is not active')
+  if (record.userId === null || !record.scopes.has('openid')) {
+    throw new Refused('scope', scheme, 'the token needs the scope openid')
+  }
+  return record
+}
+
+async function prove(deps: UserinfoDeps, req: IncomingMessage, token: TokenRecord & { jkt: string }): Promise<void> {
+  const request = {
+    proofs: req.headersDistinct.dpop ?? [],
+    method: req.method ?? '',
+    url: urlOf(deps.issuer, PATHS.userinfo),
+  }
+  try {
+    await deps.verifyProof(request, token)
+  } catch (error) {
+    if (!(error instanceof TokenError) || error.code === 'proof_unverifiable') throw error
+    throw new Refused(error.code === 'token_invalid' ? 'token' : 'proof', 'dpop', error.message)
+  }
+}
+
+async function claimsOf(deps: UserinfoDeps, token: TokenRecord): Promise<object | null> {
+  const { subject } = token
+  const [user, app] = await Promise.all([deps.directory.user(subject.id), deps.introspection.appOf(token)])
+  if (user === null) return null
+  const [facts, memberships] = await Promise.all([
+    deps.readFacts({ subject, organization: token.organization, app }),
+    token.scopes.has('organizations') ? deps.directory.activeMemberships(subject.id) : [],
+  ])
+  const organizations = memberships.map(({ organization: { id, name }, role }) => ({ id, name, role }))
+  return userInfoClaims(facts, { ...user, organizations }, token.scopes)
+}
+
+function refuse(issuer: string, res: ServerResponse, refused: Refused): void {
+  const { error, scheme } = refused
+  const parameters = {
+    ...(error === null ? {} : { error, error_description: refused.message }),
+    ...(error === 'insufficient_scope' ? { scope: 'openid' } : {}),
+    resource_metadata: resourceMetadataUrl(issuer),
+  }
+  const algs = PROOF_ALGORITHMS.join(' ')
+  const challenges = [
+    ...(scheme === 'dpop' ? [] : [challenge('Bearer', parameters)]),
+    ...(scheme === 'bearer' ? [] : [challenge('DPoP', { ...parameters, algs })]),
+  ]
+  const status = STATUS[refused.outcome]
+  res.writeHead(status, {
+    ...CORS,
+    'www-authenticate': challenges,
+    'content-type': PROBLEM_MEDIA_TYPE,
+    'cache-control': 'no-store',
+  })
+  res.end(JSON.stringify({ ...problem(refused.code, { detail: refused.message }), status }))
+}

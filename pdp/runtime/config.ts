@@ -1,0 +1,219 @@
+/** The PDP's settings, read once from environment variables. Every mistake is reported together. */
+import { resolve } from 'node:path'
+import { type EnvironmentReader, oneOf, readEnvironment } from '../process/environment.ts'
+import { formatAddress, isLoopback, type ListenAddress, parseListenAddress } from '../process/listen.ts'
+import { LOG_LEVELS, type LogLevel } from '../process/log.ts'
+import { isCaller, type ServiceAccountSettings } from '../serve/authentication/service-account.ts'
+import type { TlsFiles } from '../serve/grpc/tls.ts'
+
+export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
+const SECRET_CHARACTERS_MIN = 16
+const MASTER_KEY_BYTES = 32
+
+export type PdpConfig = {
+  /** Origin of the identity service as its users reach it; `iss` of every token. */
+  readonly issuer: string
+  /** Of the client `admin` at its creation; null: generated into the data directory. */
+  readonly adminSecret: string | null
+  /** Encrypts private keys at rest; null: generated into the data directory. */
+  readonly masterKey: Buffer | null
+  readonly http: ListenAddress
+  readonly grpc: ListenAddress
+  /** Null: plain text, on loopback. */
+  readonly grpcTls: TlsFiles | null
+  /** Whose ServiceAccount tokens may call over gRPC; null: none. */
+  readonly serviceAccounts: ServiceAccountSettings | null
+  readonly metrics: ListenAddress
+  /** Null: an embedded PostgreSQL in the data directory. */
+  readonly databaseUrl: string | null
+  /** Null: replicas share no entitlement values. */
+  readonly redisUrl: string | null
+  /** The external system that owns the entitlements; null: the store does. */
+  readonly entitlementSource: { readonly url: string; readonly secret: string } | null
+  readonly embedEntitlements: (typeof EMBED_ENTITLEMENTS)[number]
+  /** Older entries of the log of changes are deleted; null: never. */
+  readonly changesKeptDays: number | null
+  /** Absolute. */
+  readonly dataDirectory: string
+  readonly logLevel: LogLevel
+}
+
+/** What `--help` says about each variable. */
+export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
+  ['PORTCULLIS_ISSUER', 'origin that tokens name as iss, such as https://id.example.com'],
+  ['PORTCULLIS_ADMIN_SECRET', 'secret of the client admin, which the first start creates'],
+  ['PORTCULLIS_MASTER_KEY', '32 bytes in base64, as of: openssl rand -base64 32'],
+  ['PORTCULLIS_HTTP_LISTEN', 'host:port of HTTP (127.0.0.1:8080)'],
+  ['PORTCULLIS_GRPC_LISTEN', 'host:port of gRPC; TLS unless it is loopback (127.0.0.1:9090)'],
+  ['PORTCULLIS_GRPC_TLS_CERT_FILE', 'certificate chain in PEM; read again when it changes'],
+  ['PORTCULLIS_GRPC_TLS_KEY_FILE', 'its private key in PEM'],
+  ['PORTCULLIS_GRPC_CLIENT_CA_FILE', 'CA in PEM whose client certificates may call'],
+  ['PORTCULLIS_SERVICE_ACCOUNT_ISSUER', 'cluster whose ServiceAccount tokens for portcullis-pdp may call'],
+  ['PORTCULLIS_SERVICE_ACCOUNTS', 'which of them: namespace/name or namespace/*, with commas between'],
+  ['PORTCULLIS_SERVICE_ACCOUNT_JWKS', 'URL or file of its key set; by default as its metadata says'],
+  ['PORTCULLIS_METRICS_LISTEN', 'host:port of /metrics, /livez and /readyz (127.0.0.1:9091)'],
+  ['PORTCULLIS_EMBED_ENTITLEMENTS', 'off, or claims-mode: Claims entitlements go into tokens (claims-mode)'],
+  ['PORTCULLIS_ENTITLEMENT_SOURCE_URL', 'external system that owns the entitlements (they are in the database)'],
+  ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token that it is asked with, also as …_FILE'],
+  ['PORTCULLIS_CHANGES_KEPT_DAYS', 'days after which entries of the log of changes are deleted (never)'],
+  ['PORTCULLIS_DATA_DIR', 'where what is generated and the embedded PostgreSQL are kept (.data)'],
+  ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (info)`],
+  ['DATABASE_URL', 'PostgreSQL; without it an embedded one runs in the data directory'],
+  ['REDIS_URL', 'a Redis in which replicas share entitlement values (each process keeps its own)'],
+]
+
+export const URL_DEFAULT = 'http://127.0.0.1:8080'
+/** What the commands that ask a running PDP read; a server leaves them alone. */
+export const CLIENT_SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
+  ['PORTCULLIS_URL', `where the PDP is (${URL_DEFAULT})`],
+  ['PORTCULLIS_TOKEN', 'an access token, also as …_FILE; or the client below'],
+  ['PORTCULLIS_CLIENT_ID', 'a client with the scope that the command needs (admin)'],
+  ['PORTCULLIS_CLIENT_SECRET', 'its secret, also as …_FILE; the generated one of admin is found on this machine'],
+]
+
+/** Throws ConfigError with one line for each mistake. */
+export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
+  return readEnvironment(environment, (reader) => {
+    for (const [name] of CLIENT_SETTINGS) for (const suffix of ['', '_FILE']) reader.text(`${name}${suffix}`)
+    const http = reader.parsed('PORTCULLIS_HTTP_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 8080 }
+    const issuer = reader.parsed('PORTCULLIS_ISSUER', parseIssuer)
+    const secrets = readSecrets(reader)
+    if (!isLoopback(http.host)) requireExplicit(reader, { ...secrets, issuer })
+    return {
+      issuer: issuer ?? `http://${formatAddress(http)}`,
+      ...secrets,
+      http,
+      ...readGrpc(reader),
+      metrics: reader.parsed('PORTCULLIS_METRICS_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 9091 },
+      databaseUrl: reader.parsed('DATABASE_URL', parseDatabaseUrl),
+      redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
+      entitlementSource: readEntitlementSource(reader),
+      embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
+      changesKeptDays: reader.parsed('PORTCULLIS_CHANGES_KEPT_DAYS', parseDays),
+      dataDirectory: resolve(reader.text('PORTCULLIS_DATA_DIR') ?? '.data'),
+      logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
+    }
+  })
+}
+
+function readGrpc(reader: EnvironmentReader): Pick<PdpConfig, 'grpc' | 'grpcTls' | 'serviceAccounts'> {
+  const grpc = reader.parsed('PORTCULLIS_GRPC_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 9090 }
+  const certFile = reader.text('PORTCULLIS_GRPC_TLS_CERT_FILE')
+  const keyFile = reader.text('PORTCULLIS_GRPC_TLS_KEY_FILE')
+  const clientCaFile = reader.text('PORTCULLIS_GRPC_CLIENT_CA_FILE')
+  if ((certFile === null) !== (keyFile === null))
+    reader.mistake('PORTCULLIS_GRPC_TLS_CERT_FILE and PORTCULLIS_GRPC_TLS_KEY_FILE need each other')
+  const grpcTls = certFile === null || keyFile === null ? null : { certFile, keyFile, clientCaFile }
+  if (certFile === null && keyFile === null) {
+    if (clientCaFile !== null) reader.mistake('PORTCULLIS_GRPC_CLIENT_CA_FILE needs PORTCULLIS_GRPC_TLS_CERT_FILE')
+    if (!isLoopback(grpc.host))
+      reader.mistake(
+        'PORTCULLIS_GRPC_LISTEN is not a loopback address, so PORTCULLIS_GRPC_TLS_CERT_FILE and PORTCULLIS_GRPC_TLS_KEY_FILE are required',
+      )
+  }
+  return { grpc, grpcTls, serviceAccounts: readServiceAccounts(reader) }
+}
+
+function readServiceAccounts(reader: EnvironmentReader): ServiceAccountSettings | null {
+  const issuer = reader.text('PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
+  const jwks = reader.text('PORTCULLIS_SERVICE_ACCOUNT_JWKS')
+  const listed = reader.parsed('PORTCULLIS_SERVICE_ACCOUNTS', splitCallers)
+  const odd = listed?.find((caller) => !isCaller(caller))
+  if (odd !== undefined)
+    reader.mistake(
+      `PORTCULLIS_SERVICE_ACCOUNTS must list namespace/name or namespace/*, with commas between, not ${JSON.stringify(odd)}`,
+    )
+  if (issuer === null && jwks !== null)
+    reader.mistake('PORTCULLIS_SERVICE_ACCOUNT_JWKS needs PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
+  if ((issuer === null) !== (listed === null))
+    reader.mistake('PORTCULLIS_SERVICE_ACCOUNT_ISSUER and PORTCULLIS_SERVICE_ACCOUNTS need each other')
+  return issuer === null ? null : { issuer, jwks, callers: listed ?? [] }
+}
+
+const splitCallers = (text: string): readonly string[] => text.split(',').map((caller) => caller.trim())
+
+function readEntitlementSource(reader: EnvironmentReader): PdpConfig['entitlementSource'] {
+  const url = reader.parsed('PORTCULLIS_ENTITLEMENT_SOURCE_URL', parseSourceUrl)
+  const secret = reader.secret('PORTCULLIS_ENTITLEMENT_SOURCE_SECRET')
+  if (secret !== null && !/^[\x21-\x7e]{16,1024}$/.test(secret)) {
+    reader.mistake(
+      `PORTCULLIS_ENTITLEMENT_SOURCE_SECRET must have ${SECRET_CHARACTERS_MIN} to 1024 visible ASCII characters`,
+    )
+  }
+  if ((url === null) !== (secret === null))
+    reader.mistake('PORTCULLIS_ENTITLEMENT_SOURCE_URL and PORTCULLIS_ENTITLEMENT_SOURCE_SECRET need each other')
+  return url === null || secret === null ? null : { url, secret }
+}
+
+type Secrets = Pick<PdpConfig, 'adminSecret' | 'masterKey'>
+
+function readSecrets(reader: EnvironmentReader): Secrets {
+  const adminSecret = reader.secret('PORTCULLIS_ADMIN_SECRET')
+  if (adminSecret !== null && !/^[\x21-\x7e]{16,256}$/.test(adminSecret)) {
+    reader.mistake(`PORTCULLIS_ADMIN_SECRET must have ${SECRET_CHARACTERS_MIN} to 256 visible ASCII characters`)
+  }
+  const text = reader.secret('PORTCULLIS_MASTER_KEY')
+  const masterKey = text === null ? null : parseMasterKey(text)
+  if (text !== null && masterKey === null) {
+    reader.mistake(`PORTCULLIS_MASTER_KEY must be ${MASTER_KEY_BYTES} bytes in base64, as of: openssl rand -base64 32`)
+  }
+  return { adminSecret, masterKey }
+}
+
+/** Null unless the text is exactly 32 bytes in base64 or base64url. */
+export function parseMasterKey(text: string): Buffer | null {
+  if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return null
+  const key = Buffer.from(text, 'base64')
+  return key.length === MASTER_KEY_BYTES ? key : null
+}
+
+// What is generated on one machine is neither known to nor shared by others: a server for others needs it said.
+function requireExplicit(reader: EnvironmentReader, given: Secrets & { readonly issuer: string | null }): void {
+  const needed = [
+    ['PORTCULLIS_ISSUER', given.issuer],
+    ['PORTCULLIS_ADMIN_SECRET', given.adminSecret],
+    ['PORTCULLIS_MASTER_KEY', given.masterKey],
+  ] as const
+  for (const [name, value] of needed) {
+    if (value === null) reader.mistake(`${name} is required when PORTCULLIS_HTTP_LISTEN is not a loopback address`)
+  }
+}
+
+function parseDays(text: string): number {
+  if (!/^[1-9]\d{0,4}$/.test(text)) throw new Error('is not a number of days from 1 to 99999')
+  return Number(text)
+}
+
+function parseIssuer(text: string): string {
+  const url = URL.parse(text)
+  if (url === null || url.origin !== text)
+    throw new Error(`must be an origin without a path, such as https://id.example.com, not ${JSON.stringify(text)}`)
+  if (url.protocol === 'https:') return text
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (url.protocol !== 'http:' || !isLoopback(host))
+    throw new Error('must use https, unless its host is a loopback address')
+  return text
+}
+
+/** It is sent a secret, so nobody on the way may read it. */
+function parseSourceUrl(text: string): string {
+  const url = URL.parse(text)
+  if (url === null || url.username !== '' || url.password !== '' || url.hash !== '')
+    throw new Error('must be a URL without a user and a fragment, such as https://billing.example.com/entitlements')
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(host)))
+    throw new Error('must use https, unless its host is a loopback address')
+  return url.href
+}
+
+function parseRedisUrl(text: string): string {
+  const url = URL.parse(text)
+  if ((url?.protocol === 'redis:' || url?.protocol === 'rediss:') && url.hostname !== '') return text
+  throw new Error('must be a URL such as rediss://user:password@host:6379') // its text may hold a password
+}
+
+function parseDatabaseUrl(text: string): string {
+  const protocol = URL.parse(text)?.protocol
+  if (protocol === 'postgres:' || protocol === 'postgresql:') return text
+  throw new Error('must be a URL such as postgresql://user:password@host:5432/database') // its text may hold a password
+}

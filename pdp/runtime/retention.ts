@@ -1,0 +1,41 @@
+/** Trims the log of changes now and then, as long as the PDP runs. */
+import type { Log } from '../process/log.ts'
+import type { Sql } from '../store/directory.ts'
+import { createRetention } from '../store/postgres/retention.ts'
+
+const INTERVAL_MS = 60_000
+const DAY_MS = 86_400_000
+
+export type RetentionDeps = {
+  readonly sql: Pick<Sql, 'transaction'>
+  /** Null: entries are kept for ever, apart from old deaths of tokens. */
+  readonly keptDays: number | null
+  readonly log: Log
+  /** Default a minute. */
+  readonly intervalMs?: number
+}
+
+/** The returned function ends it, once the piece under way is done. */
+export function startRetention({ sql, keptDays, log, intervalMs = INTERVAL_MS }: RetentionDeps): () => Promise<void> {
+  const trim = createRetention({ sql, keptMs: keptDays === null ? null : keptDays * DAY_MS })
+  let running: Promise<void> | null = null
+
+  async function run(): Promise<void> {
+    try {
+      const count = await trim()
+      if (count > 0) log.info({ event: 'changes_trimmed', entries_count: count })
+    } catch (err) {
+      log.warn({ event: 'changes_not_trimmed', err })
+    }
+    running = null
+  }
+
+  const timer = setInterval(() => {
+    running ??= run()
+  }, intervalMs)
+  timer.unref()
+  return async () => {
+    clearInterval(timer)
+    await running
+  }
+}

@@ -1,0 +1,184 @@
+/** Who is answered when more is asked than can be answered in time: every organization and client in turn, and nobody late. */
+import { PdpError } from '../../domain/errors.ts'
+import { inTime } from '../../process/in-time.ts'
+import { Refusal } from '../problems/status.ts'
+
+/** From when a question was read until it is answered. */
+export const DECISION_MS = 1_000
+/** Questions under way at once. One organization has at most three quarters of them. */
+const OPEN_MAX = 2_048
+/** Those that wait for that, of everybody together. */
+const WAITING_MAX = 16_384
+/** What a question waits at most; and where somebody waited all the time for so long already, so that answers stay prompt. */
+const WAIT_MS = 500
+const WAIT_MS_BUSY = 100
+const SWEEP_MS = 25
+
+export type Asker = { readonly organization: string | null; readonly client: string }
+export type Admission = {
+  /** Throws Refusal `overloaded`, PdpError `store_unavailable` for want of an answer in time, and what `work` throws. */
+  run<T>(asker: Asker, work: () => Promise<T>): Promise<T>
+  /** Questions that wait for their turn. */
+  readonly waitingCount: number
+}
+export type AdmissionOptions = {
+  /** Monotonic milliseconds. */
+  readonly clock: () => number
+  readonly openMax?: number
+  readonly waitingMax?: number
+  readonly deadlineMs?: number
+}
+type Waiting = {
+  readonly share: Share
+  readonly client: string
+  readonly sinceMs: number
+  readonly start: () => void
+  readonly refuse: (error: Error) => void
+}
+/** Of one organization. */
+type Share = { readonly key: string; open: number; readonly byClient: Map<string, Set<Waiting>> }
+
+export function createAdmission(options: AdmissionOptions): Admission {
+  const { clock, openMax = OPEN_MAX, waitingMax = WAITING_MAX, deadlineMs = DECISION_MS } = options
+  const shareMax = Math.max(1, Math.floor((openMax * 3) / 4))
+  const shares = new Map<string, Share>()
+  /** Those with somebody who waits, whose turn is next first. */
+  const line = new Set<Share>()
+  /** All of them, in the order in which they came: the first in is the first that is shed. */
+  const waiting = new Set<Waiting>()
+  let openCount = 0
+  let busySinceMs = 0
+  let answeredMs = Number.NEGATIVE_INFINITY
+  let timer: NodeJS.Timeout | null = null
+
+  function shareOf({ organization }: Asker): Share {
+    const key = organization ?? ''
+    const share = shares.get(key) ?? { key, open: 0, byClient: new Map() }
+    shares.set(key, share)
+    return share
+  }
+
+  const mayStart = (share: Share): boolean => openCount < openMax && share.open < shareMax
+
+  function wait(share: Share, client: string): Promise<void> {
+    if (waiting.size >= waitingMax) {
+      const [oldest] = share.byClient.get(client) ?? waiting
+      if (oldest !== undefined) shed(oldest)
+    }
+    return new Promise((resolve, reject) => {
+      const item: Waiting = { share, client, sinceMs: clock(), start: resolve, refuse: reject }
+      if (waiting.size === 0) busySinceMs = item.sinceMs
+      waiting.add(item)
+      const own = share.byClient.get(client) ?? new Set()
+      share.byClient.set(client, own.add(item))
+      line.add(share)
+      timer ??= setInterval(sweep, SWEEP_MS)
+    })
+  }
+
+  function leave(item: Waiting): void {
+    const own = item.share.byClient.get(item.client)
+    own?.delete(item)
+    if (own?.size === 0) item.share.byClient.delete(item.client)
+    if (item.share.byClient.size === 0) line.delete(item.share)
+    waiting.delete(item)
+    if (waiting.size > 0 || timer === null) return
+    clearInterval(timer)
+    timer = null
+  }
+
+  function shed(item: Waiting): void {
+    leave(item)
+    // Where nothing at all is answered, there are not too many questions: there are no answers.
+    const stuck = answeredMs < item.sinceMs && clock() - answeredMs >= WAIT_MS
+    item.refuse(stuck ? unanswered() : new Refusal('overloaded', 'too many questions wait already'))
+    forget(item.share)
+  }
+
+  function sweep(): void {
+    const nowMs = clock()
+    const waitMs = nowMs - busySinceMs > WAIT_MS ? WAIT_MS_BUSY : WAIT_MS
+    for (const item of waiting) {
+      if (nowMs - item.sinceMs < waitMs) return
+      shed(item)
+    }
+  }
+
+  /** Organizations take turns, and so do the clients of each: whoever was served goes to the end of the line. */
+  function startNext(): void {
+    for (const share of line) {
+      const [turn] = share.byClient
+      if (turn === undefined || !mayStart(share)) continue
+      const [client, own] = turn
+      const [item] = own
+      if (item === undefined) continue
+      leave(item)
+      if (line.delete(share)) line.add(share)
+      if (share.byClient.delete(client)) share.byClient.set(client, own)
+      openCount += 1
+      share.open += 1
+      item.start()
+      return
+    }
+  }
+
+  function forget(share: Share): void {
+    if (share.open === 0 && share.byClient.size === 0) shares.delete(share.key)
+  }
+
+  function end(share: Share): void {
+    openCount -= 1
+    share.open -= 1
+    startNext()
+    forget(share)
+  }
+
+  return {
+    get waitingCount() {
+      return waiting.size
+    },
+    async run(asker, work) {
+      const share = shareOf(asker)
+      let leftMs = deadlineMs
+      if (mayStart(share) && share.byClient.size === 0) {
+        openCount += 1
+        share.open += 1
+      } else {
+        const sinceMs = clock()
+        await wait(share, asker.client)
+        leftMs -= clock() - sinceMs
+      }
+      try {
+        const result = await inTime(work(), leftMs, unanswered)
+        answeredMs = clock()
+        return result
+      } finally {
+        end(share)
+      }
+    },
+  }
+}
+
+const unanswered = (): PdpError => new PdpError('store_unavailable', 'there was no answer in time')
+
+/** What one client may have under way at once, of what takes long or costs much. */
+export type Places = {
+  /** Throws Refusal `overloaded`. The returned function gives the place back. */
+  take(client: string): () => void
+}
+
+export function createPlaces(countMax: number): Places {
+  const taken = new Map<string, number>()
+  return {
+    take(client) {
+      const count = taken.get(client) ?? 0
+      if (count >= countMax) throw new Refusal('overloaded', `this client has ${countMax} requests under way already`)
+      taken.set(client, count + 1)
+      return () => {
+        const left = (taken.get(client) ?? 1) - 1
+        if (left === 0) taken.delete(client)
+        else taken.set(client, left)
+      }
+    },
+  }
+}

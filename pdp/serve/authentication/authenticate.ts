@@ -1,0 +1,89 @@
+/** What the holder of an access token may ask of us, as of now. */
+import type { IncomingMessage } from 'node:http'
+import type { Pdp } from '../../domain/decision.ts'
+import type { TokenState } from '../../identity/tokens/token-state.ts'
+import type { Directory } from '../../store/directory.ts'
+import { challenge } from '../../token/challenge.ts'
+import { scopesOf } from '../management/clients/client-registration.ts'
+import { Refusal } from '../problems/status.ts'
+import {
+  type ActiveToken,
+  type CredentialDeps,
+  invalidToken,
+  presentedToken,
+  provesKey,
+  unproven,
+} from './credentials.ts'
+
+/** The holder of a client_credentials token for us, and the organizations that it stays within; none: everywhere. */
+export type Manager = { readonly token: ActiveToken; readonly bounds: readonly string[] }
+
+/**
+ * Throws Refusal unless the token may name another subject, or ask for reasons, by scope `decisions:read`. `provenKey`:
+ * the sender proved to hold the key that the token is bound to.
+ */
+export function requireReader(token: ActiveToken, provenKey: boolean): void {
+  if (token.subject.type !== 'service')
+    throw new Refusal('permission_denied', 'only a client_credentials token may ask this')
+  requireScope(token, 'decisions:read')
+  if (token.jkt !== null && !provenKey) {
+    throw unproven('a DPoP-bound token may ask this over HTTP only, as Authorization: DPoP with a proof')
+  }
+}
+
+export type ManagerDeps = CredentialDeps & {
+  readonly introspect: (token: string) => Promise<TokenState>
+  readonly directory: Directory
+}
+/** The manager behind a request, with `scope`. `provenBefore`: this request's proof was checked, and so used up. Throws Refusal. */
+export async function authenticateManager(
+  deps: ManagerDeps,
+  request: { readonly message: IncomingMessage; readonly scope: string; readonly provenBefore: boolean },
+): Promise<Manager> {
+  const { issuer } = deps
+  const presented = presentedToken(issuer, request.message)
+  const token = await deps.introspect(presented.token)
+  if (!token.active) throw invalidToken(issuer, presented.scheme, 'the token is not active')
+  if (!token.audiences.includes(issuer))
+    throw invalidToken(issuer, presented.scheme, 'the token is meant for another audience')
+  if (token.subject.type !== 'service')
+    throw new Refusal('permission_denied', 'only a client_credentials token may manage')
+  const isProven = request.provenBefore || (await provesKey(deps, request.message, { ...presented, state: token }))
+  if (token.jkt !== null && !isProven) throw unproven('send a DPoP-bound token as Authorization: DPoP with a proof')
+  requireScope(token, request.scope)
+  // The client's registration of now counts as well as the token, in scopes and organization: neither may widen the other.
+  const client = await deps.directory.client(token.clientId)
+  if (client === null) throw invalidToken(issuer, presented.scheme, 'the client is gone')
+  const registered = scopesOf(client.metadata)
+  const held = { ...token, scopes: new Set(registered.filter((scope) => token.scopes.has(scope))) }
+  requireScope(held, request.scope)
+  const bounds = [token.organization, client.organization].filter((organization) => organization !== null)
+  return { token: held, bounds: [...new Set(bounds)] }
+}
+
+/** Throws Refusal when the manager is bound to an organization. */
+export function requireUnbound(manager: Pick<Manager, 'bounds'>): void {
+  if (manager.bounds.length > 0)
+    throw new Refusal('permission_denied', 'a client that is bound to an organization may not do this')
+}
+
+/** Throws Refusal unless the organization is the manager's or below it. Which others exist is not told to a bound one. */
+export async function requireWithin(
+  manager: Pick<Manager, 'bounds'>,
+  organization: string,
+  pdp: Pick<Pdp, 'lineage'>,
+): Promise<void> {
+  const lineage = await pdp.lineage(organization)
+  if (manager.bounds.some((bound) => !lineage?.includes(bound))) {
+    throw new Refusal('permission_denied', 'the organization is not one that this client manages')
+  }
+  if (lineage === null) throw new Refusal('organization_unknown', `there is no organization ${organization}`)
+}
+
+function requireScope(token: ActiveToken, scope: string): void {
+  if (token.scopes.has(scope)) return
+  const scheme = token.jkt === null ? 'Bearer' : 'DPoP'
+  throw new Refusal('scope_insufficient', `this needs the scope ${scope}`, {
+    headers: { 'www-authenticate': challenge(scheme, { error: 'insufficient_scope', scope }) },
+  })
+}

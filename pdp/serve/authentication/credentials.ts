@@ -1,0 +1,97 @@
+/** The token that a request presents, and the proof that its sender holds the key that the token is bound to. */
+import { hash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { resourceMetadataUrl } from '../../identity/oauth/paths.ts'
+import type { TokenState } from '../../identity/tokens/token-state.ts'
+import { type Credentials, parseAuthorization } from '../../token/authorization.ts'
+import { type ChallengeParameters, challenge } from '../../token/challenge.ts'
+import { PROOF_ALGORITHMS, type ProofVerifier } from '../../token/dpop.ts'
+import { TokenError, type TokenErrorCode } from '../../token/errors.ts'
+import { Refusal, type RefusalCode } from '../problems/status.ts'
+
+export type ActiveToken = Extract<TokenState, { active: true }>
+type Scheme = Credentials['scheme']
+export type CredentialDeps = { readonly issuer: string; readonly verifyProof: ProofVerifier }
+
+const ALGS = PROOF_ALGORITHMS.join(' ')
+
+/** Throws Refusal `token_missing` with a challenge for each scheme when there is no token, or not exactly one. */
+export function presentedToken(issuer: string, request: IncomingMessage): Credentials {
+  try {
+    return parseAuthorization(request.headersDistinct.authorization ?? [])
+  } catch (err) {
+    if (!(err instanceof TokenError)) throw err
+  }
+  const challenges = [challengeOf('bearer', { issuer }), challengeOf('dpop', { issuer })].join(', ')
+  throw new Refusal('token_missing', 'send one access token as Authorization: Bearer, or as DPoP with a proof', {
+    headers: { 'www-authenticate': challenges },
+  })
+}
+
+/**
+ * True when the sender proved to hold the token's key. False for a token that was sent as a bearer token, which proves
+ * nothing about a bound one: the sender may be any resource server. A proof is good for one call of this.
+ * Throws Refusal `proof_missing`, `proof_invalid`, `proof_replayed`, `token_invalid` or
+ * `replay_memory_unavailable`.
+ */
+export async function provesKey(
+  deps: CredentialDeps,
+  request: IncomingMessage,
+  { scheme, token, state }: Credentials & { readonly state: ActiveToken },
+): Promise<boolean> {
+  if (scheme === 'bearer') return false
+  if (state.jkt === null) {
+    throw invalidToken(deps.issuer, 'bearer', 'the token is bound to no key: send it as Authorization: Bearer')
+  }
+  const presented = {
+    proofs: request.headersDistinct.dpop ?? [],
+    method: request.method ?? '',
+    url: urlOfRequest(deps.issuer, request.url ?? ''),
+  }
+  try {
+    await deps.verifyProof(presented, { jkt: state.jkt, digest: hash('sha256', token, 'base64url') })
+  } catch (err) {
+    throw err instanceof TokenError ? refusedProof(deps.issuer, err) : err
+  }
+  return true
+}
+
+/** What the caller asked for as it names it itself: neither a Host field nor a proxy has a say in it. */
+const urlOfRequest = (issuer: string, target: string): string =>
+  issuer.replace(/\/$/, '') + (target.split('?', 1)[0] ?? '')
+
+const PROOF_REFUSALS: { readonly [code in TokenErrorCode]?: RefusalCode } = {
+  proof_missing: 'proof_missing',
+  proof_invalid: 'proof_invalid',
+  proof_replayed: 'proof_replayed',
+}
+
+function refusedProof(issuer: string, err: TokenError): Error {
+  if (err.code === 'token_invalid') return invalidToken(issuer, 'dpop', err.message)
+  if (err.code === 'proof_unverifiable') {
+    return new Refusal('replay_memory_unavailable', 'proofs cannot be checked right now', { cause: err })
+  }
+  const code = PROOF_REFUSALS[err.code]
+  if (code === undefined) return err
+  return new Refusal(code, err.message, {
+    headers: { 'www-authenticate': challengeOf('dpop', { issuer, error: 'invalid_dpop_proof' }) },
+  })
+}
+
+/** RFC 9449 section 7.2: a bound token shown as a bearer token is a stolen one, for all we know. */
+export function unproven(message: string): Refusal {
+  return new Refusal('proof_missing', message, {
+    headers: { 'www-authenticate': challenge('DPoP', { error: 'invalid_token', algs: ALGS }) },
+  })
+}
+
+export function invalidToken(issuer: string, scheme: Scheme, message: string): Refusal {
+  return new Refusal('token_invalid', message, {
+    headers: { 'www-authenticate': challengeOf(scheme, { issuer, error: 'invalid_token' }) },
+  })
+}
+
+function challengeOf(scheme: Scheme, { issuer, ...rest }: ChallengeParameters & { readonly issuer: string }): string {
+  const parameters = { ...rest, resource_metadata: resourceMetadataUrl(issuer) }
+  return scheme === 'bearer' ? challenge('Bearer', parameters) : challenge('DPoP', { ...parameters, algs: ALGS })
+}

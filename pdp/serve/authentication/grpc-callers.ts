@@ -1,0 +1,63 @@
+/** Who may call over gRPC: anybody on loopback; elsewhere a client certificate, a service's token, or that of a service account that the operator named. */
+import type { Metadata, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js'
+import type { TokenState } from '../../identity/tokens/token-state.ts'
+import { parseAuthorization } from '../../token/authorization.ts'
+import { TokenError } from '../../token/errors.ts'
+import { Refusal } from '../problems/status.ts'
+import type { VerifyServiceAccount } from './service-account.ts'
+
+const SCOPE = 'decisions:ask'
+
+export type CallerDeps = {
+  readonly introspect: (token: string) => Promise<TokenState>
+  readonly issuer: string
+  readonly serviceAccounts: VerifyServiceAccount | null
+}
+type Call = Pick<
+  ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
+  'metadata' | 'getAuthContext'
+>
+/** Who calls, by a name of its own. Throws Refusal `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
+export type AuthenticateCaller = (call: Call) => Promise<string>
+
+export function createCallers(deps: CallerDeps): AuthenticateCaller {
+  return async (call) => {
+    // grpc-js names a certificate only when it was verified against the CA of the settings.
+    const certificate = call.getAuthContext()?.sslPeerCertificate
+    if (certificate !== undefined) return `certificate ${certificate.fingerprint256}`
+    const token = bearerOf(call.metadata)
+    const account = deps.serviceAccounts === null ? null : await serviceAccountOf(deps.serviceAccounts, token)
+    if (account !== null) return `service account ${account}`
+    const state = await deps.introspect(token)
+    if (!state.active) throw new Refusal('token_invalid', 'the caller’s token is not active')
+    if (!state.audiences.includes(deps.issuer))
+      throw new Refusal('token_invalid', 'the caller’s token is meant for another audience')
+    // RFC 9449 has no form of a proof for gRPC: it names an HTTP method and address, which a stream does not have.
+    if (state.jkt !== null) {
+      throw new Refusal('token_invalid', 'a token that is bound to a key (DPoP) cannot be used over gRPC')
+    }
+    if (state.subject.type !== 'service') throw new Refusal('permission_denied', 'only a service may call')
+    if (!state.scopes.has(SCOPE)) throw new Refusal('scope_insufficient', `this needs the scope ${SCOPE}`)
+    return `client ${state.clientId}`
+  }
+}
+
+function bearerOf(metadata: Metadata): string {
+  try {
+    const { scheme, token } = parseAuthorization(metadata.get('authorization').map(String))
+    if (scheme === 'bearer') return token
+  } catch (err) {
+    if (!(err instanceof TokenError)) throw err
+  }
+  throw new Refusal('token_missing', 'call with a client certificate, or with authorization: Bearer and one token')
+}
+
+async function serviceAccountOf(verify: VerifyServiceAccount, token: string): Promise<string | null> {
+  try {
+    return await verify(token)
+  } catch (err) {
+    // One of ours perhaps: introspection says.
+    if (err instanceof TokenError) return null
+    throw err
+  }
+}

@@ -1,0 +1,145 @@
+/** `POST /oauth/decisions`: the bearer's permissions and the organization's entitlements in one round trip. */
+import type { FastifyInstance } from 'fastify'
+import type { PermissionResult, Subject } from '../../domain/decision.ts'
+import type { TokenState } from '../../identity/tokens/token-state.ts'
+import { type CredentialDeps, presentedToken, provesKey } from '../authentication/credentials.ts'
+import { PROBLEM_RESPONSE } from '../http/schemas.ts'
+import { SUCCESS } from '../problems/status.ts'
+import type { Answer, AnswerQuestion, Question } from './answer.ts'
+
+const CHECKS_MAX = 256
+const ENTITLEMENTS_MAX = 256
+
+type Body = {
+  readonly permissions?: Question['permissions']
+  readonly entitlements?: readonly string[]
+  readonly subject?: Subject
+  readonly explain?: boolean
+}
+const text = { type: 'string', maxLength: 512 } as const
+const BODY = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    permissions: {
+      type: 'array',
+      maxItems: CHECKS_MAX,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['relation', 'resource'],
+        properties: {
+          relation: { ...text, description: 'A relation, or a permission key for app and organization resources.' },
+          resource: { ...text, description: '<type>:<id>' },
+        },
+      },
+    },
+    entitlements: { type: 'array', maxItems: ENTITLEMENTS_MAX, items: text },
+    subject: {
+      type: 'object',
+      description: 'Another subject of the organization. Needs a client_credentials token with scope decisions:read.',
+      additionalProperties: false,
+      required: ['type', 'id'],
+      properties: {
+        type: { type: 'string', enum: ['user', 'service'] },
+        id: { type: 'string', minLength: 1, maxLength: 256 },
+      },
+    },
+    explain: { type: 'boolean', description: 'Adds a reason to each permission. Needs decisions:read as well.' },
+  },
+} as const
+
+const SUBJECT = {
+  type: ['object', 'null'],
+  required: ['type', 'id'],
+  properties: { type: { type: 'string' }, id: { type: 'string' } },
+}
+const ANSWER = {
+  description: 'Denied or allowed, item by item. An inactive or unbound token is denied everything.',
+  type: 'object',
+  required: ['subject', 'organization', 'permissions', 'entitlements'],
+  properties: {
+    subject: SUBJECT,
+    organization: { type: ['string', 'null'] },
+    permissions: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['relation', 'resource', 'allowed'],
+        properties: {
+          relation: { type: 'string' },
+          resource: { type: 'string' },
+          allowed: { type: 'boolean' },
+          error: { type: 'string', description: 'Why the item could not be decided; allowed is then false.' },
+          reason: { type: 'object' },
+        },
+      },
+    },
+    entitlements: {
+      type: 'object',
+      additionalProperties: {
+        type: ['object', 'null'],
+        required: ['value', 'version'],
+        properties: { value: { type: 'object' }, version: { type: 'integer' } },
+      },
+    },
+  },
+}
+
+/** Adds the route. */
+export function addDecisions(
+  app: FastifyInstance,
+  deps: CredentialDeps & {
+    readonly recognize: (token: string) => Promise<TokenState>
+    readonly answer: AnswerQuestion
+  },
+): void {
+  app.post<{ Body: Body }>('/oauth/decisions', {
+    schema: {
+      operationId: 'decide',
+      summary: 'Answers permission and entitlement questions about the bearer of the token.',
+      tags: ['Decisions'],
+      security: [{ bearer: [] }],
+      body: BODY,
+      response: { [SUCCESS.ok]: ANSWER, default: PROBLEM_RESPONSE },
+    },
+    onRequest: async (request) => {
+      presentedToken(deps.issuer, request.raw)
+    },
+    handler: async (request, reply) => {
+      const presented = presentedToken(deps.issuer, request.raw)
+      const token = await deps.recognize(presented.token)
+      // Whoever forwards a token cannot prove its key, and asks with it as a bearer token what its bearer may do.
+      const provenKey = token.active && (await provesKey(deps, request.raw, { ...presented, state: token }))
+      const { permissions = [], entitlements = [], subject = null, explain = false } = request.body
+      const answer = await deps.answer(token, { permissions, entitlements, subject, explain, provenKey })
+      reply.header('cache-control', 'no-store').header('portcullis-decision-id', answer.decisionId)
+      if (answer.revision !== null) reply.header('portcullis-revision', answer.revision)
+      return present(answer)
+    },
+  })
+}
+
+function present(answer: Answer) {
+  return {
+    subject: answer.subject,
+    organization: answer.organization,
+    permissions: answer.permissions.map(presentPermission),
+    entitlements: Object.fromEntries(
+      [...answer.entitlements].map(([key, result]) => [
+        key,
+        result && { value: result.value, version: result.version },
+      ]),
+    ),
+  }
+}
+
+function presentPermission({ relation, resource, allowed, error, reason }: PermissionResult) {
+  return {
+    relation,
+    resource,
+    allowed,
+    ...(error === undefined ? {} : { error }),
+    ...(reason === undefined ? {} : { reason }),
+  }
+}

@@ -1,0 +1,221 @@
+/** Standing questions: asked again when what they depend on has moved, and answered again when the answer has changed. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Pdp } from '../../domain/decision.ts'
+import type { TokenState } from '../../identity/tokens/token-state.ts'
+import type { Log } from '../../process/log.ts'
+import {
+  DIRECTORY,
+  ENVIRONMENT,
+  type LogId,
+  type Standing as LogStanding,
+  type Store,
+  TOKENS,
+} from '../../store/contract.ts'
+import { Refusal } from '../problems/status.ts'
+import type { Answer, AnswerQuestion, Question } from './answer.ts'
+
+const INTERVAL_MS = 250
+const QUESTIONS_MAX = 100_000
+/** Logs that one statement looks at, and questions that are asked at once. */
+const LOGS_PER_STATEMENT = 1_000
+const ASKED_AT_ONCE = 64
+/** They may change any answer: tokens and clients, the tree, roles and models. */
+const COMMON_LOGS: readonly LogId[] = [TOKENS, DIRECTORY, ENVIRONMENT]
+
+export type StandingDeps = {
+  readonly store: Pick<Store, 'vector'>
+  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly recognize: (token: string) => Promise<TokenState>
+  /** Not logged: most looks find nothing new. */
+  readonly answer: AnswerQuestion
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+  readonly log: Log
+  /** Between two looks at what moved. Default 250. */
+  readonly intervalMs?: number
+}
+export type StandingQuestion = {
+  readonly token: string
+  readonly question: Question
+  /** Called first with the answer as it is, then whenever it is another, at its `valid_until`, and after an error. */
+  readonly onAnswer: (answer: Answer) => void
+  /** Nobody can say: the answer that was given is in doubt until the next call of `onAnswer`. Called once for an outage. */
+  readonly onError: (err: unknown) => void
+}
+export type StandingQuestions = {
+  /** Throws Refusal `standing_limit`. The returned function ends it; nothing is called afterwards. */
+  ask(asked: StandingQuestion): () => void
+  close(): Promise<void>
+}
+
+type Item = StandingQuestion & {
+  open: boolean
+  /** The organization and its ancestors. */
+  logs: readonly LogId[]
+  organization: string | null
+  /** What was last answered; null: nothing, or in doubt. */
+  said: string | null
+  /** False until a look that began after the answer has found nothing newer. */
+  settled: boolean
+  failing: boolean
+  asking: boolean
+  /** When the answer may change by itself. */
+  dueAtMs: number | null
+}
+const NEW = {
+  open: true,
+  logs: [],
+  organization: null,
+  said: null,
+  settled: false,
+  failing: false,
+  asking: false,
+  dueAtMs: null,
+} as const
+
+/** One look at a time serves all questions of all callers, so their number costs memory and not statements. */
+export function createStanding(deps: StandingDeps): StandingQuestions {
+  const { intervalMs = INTERVAL_MS } = deps
+  const items = new Set<Item>()
+  const closing = new AbortController()
+  let seen: ReadonlyMap<LogId, string> = new Map()
+  let running: Promise<void> | null = null
+
+  async function run(): Promise<void> {
+    while (items.size > 0 && !closing.signal.aborted) {
+      await delay(waitMs(items, deps.clock(), intervalMs), undefined, { signal: closing.signal }).catch(() => undefined)
+      if (!closing.signal.aborted) await look()
+    }
+    running = null
+  }
+
+  async function look(): Promise<void> {
+    try {
+      const now = await readStandings(deps.store, items)
+      const moved = new Set([...now].filter(([log, standing]) => seen.get(log) !== standing).map(([log]) => log))
+      seen = now
+      const anyMoved = COMMON_LOGS.some((log) => moved.has(log))
+      const asked = [...items].filter((item) => anyMoved || isDue(item, moved, deps.clock()))
+      await askAll(deps, asked, moved.has(ENVIRONMENT))
+    } catch (err) {
+      fail([...items], err, deps.log)
+    }
+  }
+
+  return {
+    ask(asked) {
+      if (items.size >= QUESTIONS_MAX) throw new Refusal('standing_limit', 'too many standing questions are open')
+      const item: Item = { ...asked, ...NEW }
+      items.add(item)
+      void askAgain(deps, item, { stateOf: deps.recognize, treeMoved: true }).then(() => {
+        // What moved between this answer and the next look is not told from what moved before: the look asks once more.
+        item.settled = false
+      })
+      running ??= run()
+      return () => {
+        item.open = false
+        items.delete(item)
+      }
+    },
+    async close() {
+      for (const item of items) item.open = false
+      items.clear()
+      closing.abort()
+      await running
+    },
+  }
+}
+
+function waitMs(items: ReadonlySet<Item>, nowMs: number, intervalMs: number): number {
+  let wait = intervalMs
+  for (const { dueAtMs } of items) if (dueAtMs !== null && dueAtMs - nowMs < wait) wait = dueAtMs - nowMs
+  return Math.max(1, wait)
+}
+
+async function askAll(deps: StandingDeps, asked: readonly Item[], treeMoved: boolean): Promise<void> {
+  // Questions about one token share one look at its state.
+  const states = new Map<string, Promise<TokenState>>()
+  const stateOf = (token: string): Promise<TokenState> => {
+    const state = states.get(token) ?? deps.recognize(token)
+    states.set(token, state)
+    return state
+  }
+  const queue = asked.values()
+  const workers = Array.from({ length: Math.min(ASKED_AT_ONCE, asked.length) }, async () => {
+    for (const item of queue) if (item.open && !item.asking) await askAgain(deps, item, { stateOf, treeMoved })
+  })
+  await Promise.all(workers)
+}
+
+/** Never throws. */
+async function askAgain(
+  deps: StandingDeps,
+  item: Item,
+  at: { readonly stateOf: (token: string) => Promise<TokenState>; readonly treeMoved: boolean },
+): Promise<void> {
+  item.asking = true
+  item.settled = true
+  try {
+    const state = await at.stateOf(item.token)
+    const answer = await deps.answer(state, item.question)
+    if (at.treeMoved || answer.organization !== item.organization) {
+      item.logs = answer.organization === null ? [] : ((await deps.pdp.lineage(answer.organization)) ?? [])
+      item.organization = answer.organization
+    }
+    tell(item, { answer, expiresAtMs: state.active ? state.expiresAtMs : null, nowMs: deps.clock() })
+  } catch (err) {
+    fail([item], err, deps.log)
+  } finally {
+    item.asking = false
+  }
+}
+
+function tell(item: Item, told: { answer: Answer; expiresAtMs: number | null; nowMs: number }): void {
+  const { answer, expiresAtMs, nowMs } = told
+  const ends = [answer.validUntilMs, expiresAtMs].filter((at) => at !== null)
+  const endMs = ends.length === 0 ? null : Math.min(...ends)
+  // By the database's clock it is not over yet, and that is the one that counts: asked again shortly.
+  const early = endMs !== null && endMs <= nowMs
+  const due = item.dueAtMs !== null && item.dueAtMs <= nowMs && !early
+  item.dueAtMs = early ? nowMs + INTERVAL_MS : endMs
+  const text = fingerprint(answer)
+  const changed = item.said !== text
+  item.said = text
+  item.failing = false
+  if ((changed || due) && item.open) item.onAnswer(answer)
+}
+
+function fail(items: readonly Item[], err: unknown, log: Log): void {
+  const fresh = items.filter(({ failing, open }) => open && !failing)
+  for (const item of items) Object.assign(item, { failing: true, settled: false, said: null })
+  for (const item of fresh) item.onError(err)
+  if (fresh.length > 0) log.warn({ event: 'standing_unanswered', questions_count: fresh.length, err })
+}
+
+function isDue(item: Item, moved: ReadonlySet<LogId>, nowMs: number): boolean {
+  if (!item.settled || item.logs.some((log) => moved.has(log))) return true
+  return item.dueAtMs !== null && item.dueAtMs <= nowMs
+}
+
+async function readStandings(
+  store: Pick<Store, 'vector'>,
+  items: ReadonlySet<Item>,
+): Promise<ReadonlyMap<LogId, string>> {
+  const logs = [...new Set([...COMMON_LOGS, ...[...items].flatMap((item) => item.logs)])]
+  const standings = new Map<LogId, string>(logs.map((log) => [log, '']))
+  for (let from = 0; from < logs.length; from += LOGS_PER_STATEMENT) {
+    const vector = await store.vector(logs.slice(from, from + LOGS_PER_STATEMENT))
+    for (const [log, standing] of vector.logs) standings.set(log, nameOf(standing))
+  }
+  return standings
+}
+
+const nameOf = ({ revision, writeId }: LogStanding): string => `${revision} ${writeId}`
+
+/** What a caller acts on. Versions and revisions move with every write and change nothing by themselves. */
+function fingerprint(answer: Answer): string {
+  const { active, subject, organization, permissions, entitlements, acr, authTime } = answer
+  const results = permissions.map(({ allowed, error, reasonCode }) => [allowed, error, reasonCode])
+  const values = [...entitlements].map(([key, result]) => [key, result?.value ?? null])
+  return JSON.stringify([active, subject, organization, results, values, acr, authTime])
+}

@@ -1,0 +1,24 @@
+/** The protocol's questions as ours. */
+import type { DecideRequest } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { Subject } from '../../domain/decision.ts'
+import type { Question } from '../decisions/answer.ts'
+import { Refusal } from '../problems/status.ts'
+
+/** A question of the stream: always about the token's own bearer. The message serves as it is; nobody changes it. */
+export function readStreamQuestion({
+  permissions,
+  entitlements,
+}: Pick<Question, 'permissions' | 'entitlements'>): Question {
+  return { permissions, entitlements, subject: null, explain: false }
+}
+
+/** Throws Refusal `request_invalid` for a subject that is neither a user nor a service. */
+export function readRequest(request: DecideRequest): Question {
+  const subject = request.subject === undefined ? null : readSubject(request.subject)
+  return { ...readStreamQuestion(request), subject, explain: request.explain }
+}
+
+function readSubject({ type, id }: { type: string; id: string }): Subject {
+  if (type === 'user' || type === 'service') return { type, id }
+  throw new Refusal('request_invalid', 'subject.type must be user or service')
+}

@@ -1,0 +1,85 @@
+/**
+ * Questions of a stream as they are read from bytes. The generated code would make messages of them, and since it has made
+ * many that live for ever, V8 takes these for such too: each would wait for a full garbage collection.
+ */
+import { BinaryReader } from '@bufbuild/protobuf/wire'
+import { CHECK, QUESTION, REQUEST, TOKEN } from '../../../proto/decision-tags.ts'
+import type { PermissionCheck } from '../../domain/decision.ts'
+import { endOf, readFields, requireAt } from '../../process/wire.ts'
+
+export type TokenHandle = { readonly handle: number; readonly token: string }
+export type StreamQuestion = {
+  readonly id: number
+  readonly handle: number
+  readonly permissions: readonly PermissionCheck[]
+  readonly entitlements: readonly string[]
+  readonly standing: boolean
+}
+export type StreamRequest = {
+  readonly tokens: readonly TokenHandle[]
+  readonly questions: readonly StreamQuestion[]
+  /** Ids of standing questions. */
+  readonly cancel: readonly number[]
+}
+
+/** A DecideStreamRequest. Throws Error for what is none. */
+export function decodeStreamRequest(bytes: Uint8Array): StreamRequest {
+  const from = new BinaryReader(bytes)
+  const tokens: TokenHandle[] = []
+  const questions: StreamQuestion[] = []
+  const cancel: number[] = []
+  readFields(from, bytes.length, (field) => {
+    if (field === REQUEST.questions) questions.push(readQuestion(from))
+    else if (field === REQUEST.tokens) tokens.push(readToken(from))
+    else if (field === REQUEST.cancel) cancel.push(from.uint32())
+    else if (field === REQUEST.cancelPacked) {
+      const end = endOf(from, from.uint32())
+      while (from.pos < end) cancel.push(from.uint32())
+      requireAt(from, end)
+    } else return false
+    return true
+  })
+  return { tokens, questions, cancel }
+}
+
+function readToken(from: BinaryReader): TokenHandle {
+  let handle = 0
+  let token = ''
+  readFields(from, from.uint32(), (field) => {
+    if (field === TOKEN.handle) handle = from.uint32()
+    else if (field === TOKEN.token) token = from.string(true)
+    else return false
+    return true
+  })
+  return { handle, token }
+}
+
+function readQuestion(from: BinaryReader): StreamQuestion {
+  const permissions: PermissionCheck[] = []
+  const entitlements: string[] = []
+  let id = 0
+  let handle = 0
+  let standing = false
+  readFields(from, from.uint32(), (field) => {
+    if (field === QUESTION.permissions) permissions.push(readCheck(from))
+    else if (field === QUESTION.id) id = from.uint32()
+    else if (field === QUESTION.handle) handle = from.uint32()
+    else if (field === QUESTION.entitlements) entitlements.push(from.string(true))
+    else if (field === QUESTION.standing) standing = from.bool()
+    else return false
+    return true
+  })
+  return { id, handle, permissions, entitlements, standing }
+}
+
+function readCheck(from: BinaryReader): PermissionCheck {
+  let relation = ''
+  let resource = ''
+  readFields(from, from.uint32(), (field) => {
+    if (field === CHECK.relation) relation = from.string(true)
+    else if (field === CHECK.resource) resource = from.string(true)
+    else return false
+    return true
+  })
+  return { relation, resource }
+}

@@ -1,0 +1,199 @@
+/** The PDP's gRPC server: Decide, DecideStream, health and reflection. */
+import { createServer } from 'node:net'
+import { toBinary } from '@bufbuild/protobuf'
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
+import { Metadata, Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js'
+import { ReflectionService } from '@grpc/reflection'
+import { HealthImplementation } from 'grpc-health-check'
+import {
+  type DecideRequest,
+  DecisionService,
+  file_portcullis_v1_decision,
+} from '../../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { TokenState } from '../../identity/tokens/token-state.ts'
+import { StartError } from '../../process/exit.ts'
+import { serviceDefinition } from '../../process/grpc.ts'
+import { formatAddress, isLoopback, type ListenAddress, listenError, listenOn } from '../../process/listen.ts'
+import type { Log } from '../../process/log.ts'
+import type { AuthenticateCaller } from '../authentication/grpc-callers.ts'
+import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
+import type { StandingQuestions } from '../decisions/standing-questions.ts'
+import { asRefusal, isFault, Refusal, STATUS } from '../problems/status.ts'
+import { createAnswerEncoder } from './answer-codec.ts'
+import { createBudgets } from './budgets.ts'
+import type { StreamCall } from './outbox.ts'
+import { readRequest } from './question-codec.ts'
+import { decodeStreamRequest } from './questions.ts'
+import { type OpenStream, serveStream } from './stream.ts'
+import type { ReloadedTls } from './tls.ts'
+
+const MESSAGE_BYTES_MAX = 1_048_576
+const DRAIN_TIMEOUT_MS = 5_000
+const RECHECK_INTERVAL_MS = 30_000
+/** Whoever calls on loopback. */
+const LOCAL = 'this machine'
+const RETRY_PUSHBACK_MS = '1000'
+
+export type GrpcDeps = {
+  readonly recognize: (token: string) => Promise<TokenState>
+  readonly answer: AnswerQuestion
+  readonly standing: StandingQuestions
+  /** Not asked on loopback, where only this machine can call. */
+  readonly authenticate: AuthenticateCaller
+  /** Null: plain text. */
+  readonly tls: ReloadedTls | null
+  readonly log: Log
+  /** How often the caller of a long stream is asked for again. Default 30 s. */
+  readonly recheckIntervalMs?: number
+}
+/** `address` is `host:port` as bound. */
+export type GrpcServer = { readonly address: string; close(): Promise<void> }
+
+/**
+ * Without TLS it serves on loopback only.
+ * @throws StartError for another address, or one that cannot be had.
+ */
+export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Promise<GrpcServer> {
+  const local = isLoopback(listen.host)
+  if (!local && deps.tls === null) {
+    throw new StartError(
+      `The gRPC listener cannot listen on ${formatAddress(listen)} without TLS: plain text is for loopback addresses only`,
+    )
+  }
+  const server = new Server({
+    'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
+    'grpc.max_concurrent_streams': 1_000,
+    'grpc.keepalive_permit_without_calls': 1,
+  })
+  const streams = addDecisionService(server, { ...deps, authenticate: local ? null : deps.authenticate })
+  const health = new HealthImplementation({ '': 'SERVING', [DecisionService.typeName]: 'SERVING' })
+  health.addToServer(server)
+  addReflection(server)
+  const bound = await bind(server, listen, deps.tls?.credentials ?? ServerCredentials.createInsecure())
+  return {
+    address: formatAddress(bound),
+    async close() {
+      for (const name of ['', DecisionService.typeName]) health.setStatus(name, 'NOT_SERVING')
+      await drain(server, streams)
+      await deps.standing.close()
+      deps.tls?.close()
+    },
+  }
+}
+
+type ServiceDeps = Omit<GrpcDeps, 'authenticate'> & { readonly authenticate: AuthenticateCaller | null }
+
+function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> {
+  const streams = new Set<OpenStream>()
+  const refusalOf = (err: unknown): Refusal => {
+    const refusal = asRefusal(err)
+    if (isFault(refusal.code)) deps.log.error({ event: 'request_failed', code: refusal.code, err: refusal.cause })
+    return refusal
+  }
+  const budgets = createBudgets()
+  function open(call: StreamCall, caller: string): void {
+    const holding = budgets.of(caller)
+    if (!holding.take('streams', 1)) throw new Refusal('overloaded', 'too many streams are open')
+    // At once, with the Date by which the caller compares clocks.
+    call.sendMetadata(new Metadata())
+    const stream = serveStream(call, { ...deps, holding, refusalCode: (err) => refusalOf(err).code })
+    streams.add(stream)
+    const stop = deps.authenticate === null ? () => undefined : recheck(call, stream, deps)
+    for (const end of ['close', 'cancelled', 'finish']) {
+      call.once(end, () => {
+        if (streams.delete(stream)) holding.give('streams', 1)
+        stop()
+      })
+    }
+  }
+  const refuse = (call: StreamCall, err: unknown): void => void call.emit('error', grpcError(refusalOf(err)))
+  const definition = serviceDefinition(DecisionService)
+  const encode = createAnswerEncoder()
+  const service = {
+    decide: { ...definition.decide, responseSerialize: encode.one },
+    decideStream: {
+      ...definition.decideStream,
+      requestDeserialize: decodeStreamRequest,
+      responseSerialize: encode.all,
+    },
+  }
+  server.addService(service, {
+    decide(call: ServerUnaryCall<DecideRequest, Answer>, done: sendUnaryData<Answer>) {
+      decide(call, deps).then(
+        (answer) => done(null, answer),
+        (err: unknown) => done(grpcError(refusalOf(err))),
+      )
+    },
+    decideStream(call: StreamCall) {
+      const admitted = deps.authenticate === null ? Promise.resolve(LOCAL) : deps.authenticate(call)
+      admitted.then((caller) => open(call, caller)).catch((err: unknown) => refuse(call, err))
+    },
+  })
+  return streams
+}
+
+/** Ends a stream whose caller may no longer call: it can open another with a newer token. */
+function recheck(call: StreamCall, stream: OpenStream, deps: ServiceDeps): () => void {
+  const timer = setInterval(() => {
+    deps.authenticate?.(call).catch((err: unknown) => {
+      if (!isFault(asRefusal(err).code)) stream.drain()
+    })
+  }, deps.recheckIntervalMs ?? RECHECK_INTERVAL_MS)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+async function decide(call: ServerUnaryCall<DecideRequest, Answer>, deps: ServiceDeps): Promise<Answer> {
+  await deps.authenticate?.(call)
+  const { request } = call
+  if (request.token === '') throw new Refusal('request_invalid', 'token is empty')
+  const question = readRequest(request)
+  return deps.answer(await deps.recognize(request.token), question)
+}
+
+/** The problem code travels in the trailer `portcullis-problem`. */
+function grpcError(refusal: Refusal): { code: number; details: string; metadata: Metadata } {
+  const metadata = new Metadata()
+  metadata.set('portcullis-problem', refusal.code)
+  // The retries of gRPC's own clients wait for so long.
+  if (refusal.code === 'overloaded') metadata.set('grpc-retry-pushback-ms', RETRY_PUSHBACK_MS)
+  return { code: STATUS[refusal.code].grpc, details: refusal.message, metadata }
+}
+
+function addReflection(server: Server): void {
+  const files = [file_portcullis_v1_decision, ...file_portcullis_v1_decision.dependencies]
+  const fileDescriptorProtos = files.map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)))
+  new ReflectionService({
+    [DecisionService.typeName]: { format: 'Protocol Buffer 3 DescriptorProto', type: {}, fileDescriptorProtos },
+  }).addToServer(server)
+}
+
+async function bind(server: Server, wanted: ListenAddress, credentials: ServerCredentials): Promise<ListenAddress> {
+  // First without grpc-js, which would write lines of its own to standard error.
+  const probe = createServer()
+  const { host } = await listenOn(probe, 'The gRPC listener', wanted)
+  await new Promise((resolve) => probe.close(resolve))
+  return new Promise((resolve, reject) => {
+    server.bindAsync(formatAddress({ host, port: wanted.port }), credentials, (err, port) => {
+      // grpc-js says only in words why it could not bind.
+      if (err !== null) reject(listenError(withCode(err), 'The gRPC listener', wanted))
+      else resolve({ host, port })
+    })
+  })
+}
+
+function withCode(err: Error): Error {
+  const code = /\b(EADDRINUSE|EACCES|EADDRNOTAVAIL|ENOTFOUND)\b/.exec(err.message)?.[1] ?? 'EADDRINUSE'
+  return Object.assign(new Error(err.message, { cause: err }), { code })
+}
+
+/** Sends GOAWAY, lets answers under way leave, then cuts what is left. */
+async function drain(server: Server, streams: ReadonlySet<OpenStream>): Promise<void> {
+  for (const stream of streams) stream.drain()
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, DRAIN_TIMEOUT_MS)
+  const closed = new Promise<void>((done) => server.tryShutdown(() => done()))
+  await Promise.race([closed, late])
+  clearTimeout(timer)
+  server.forceShutdown()
+}

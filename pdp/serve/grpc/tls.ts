@@ -1,0 +1,99 @@
+/** Certificates of the gRPC listener, read from files and read again when they change; the last good ones stay. */
+import { readFile } from 'node:fs/promises'
+import { createSecureContext } from 'node:tls'
+import { type experimental, experimental as grpc, type ServerCredentials } from '@grpc/grpc-js'
+import { StartError } from '../../process/exit.ts'
+import type { Log } from '../../process/log.ts'
+
+const RELOAD_INTERVAL_MS = 5_000
+
+export type TlsFiles = {
+  readonly certFile: string
+  readonly keyFile: string
+  /** Whose client certificates are accepted; null: none. */
+  readonly clientCaFile: string | null
+}
+export type ReloadedTls = { readonly credentials: ServerCredentials; close(): void }
+type Loaded = { readonly cert: Buffer; readonly key: Buffer; readonly ca: Buffer | null }
+
+/** Throws StartError when the files cannot be read or do not belong together. */
+export async function loadTls(
+  files: TlsFiles,
+  deps: { readonly log: Log; readonly reloadIntervalMs?: number },
+): Promise<ReloadedTls> {
+  const { log, reloadIntervalMs = RELOAD_INTERVAL_MS } = deps
+  let current = await readFiles(files).catch((cause: unknown) => {
+    throw new StartError(`TLS for gRPC: ${cause instanceof Error ? cause.message : cause}`, { cause })
+  })
+  const listeners = createListeners(() => current)
+  // Contents are compared, not times: mounted secrets are swapped by links. Half a swap does not fit together, and waits.
+  const reload = async (): Promise<void> => {
+    const next = await readFiles(files)
+    if (isSame(current, next)) return
+    current = next
+    listeners.publish()
+    log.info({ event: 'certificates_reloaded' })
+  }
+  const timer = setInterval(() => {
+    reload().catch((err: unknown) => log.warn({ event: 'certificates_not_reloaded', err }))
+  }, reloadIntervalMs)
+  timer.unref()
+  const { provider } = listeners
+  return {
+    // A caller may come without a certificate, and show a token instead.
+    credentials: grpc.createCertificateProviderServerCredentials(
+      provider,
+      files.clientCaFile === null ? null : provider,
+      false,
+    ),
+    close: () => clearInterval(timer),
+  }
+}
+
+async function readFiles({ certFile, keyFile, clientCaFile }: TlsFiles): Promise<Loaded> {
+  const [cert, key, ca] = await Promise.all([
+    readFile(certFile),
+    readFile(keyFile),
+    clientCaFile === null ? null : readFile(clientCaFile),
+  ])
+  try {
+    createSecureContext({ cert, key, ...(ca === null ? {} : { ca }) })
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`${certFile} and ${keyFile} do not fit together: ${reason}`, { cause })
+  }
+  return { cert, key, ca }
+}
+
+function isSame(a: Loaded, b: Loaded): boolean {
+  return a.cert.equals(b.cert) && a.key.equals(b.key) && (a.ca === null || (b.ca !== null && a.ca.equals(b.ca)))
+}
+
+/** The provider of grpc-js; a new listener hears of the current certificates after it has been added. */
+function createListeners(current: () => Loaded): {
+  readonly provider: experimental.CertificateProvider
+  publish(): void
+} {
+  type Tell = () => void
+  const told = new Map<unknown, Tell>()
+  const add = (listener: unknown, tell: Tell): void => {
+    told.set(listener, tell)
+    process.nextTick(() => told.get(listener)?.())
+  }
+  return {
+    publish() {
+      for (const tell of told.values()) tell()
+    },
+    provider: {
+      addIdentityCertificateListener: (listener) =>
+        add(listener, () => listener({ certificate: current().cert, privateKey: current().key })),
+      removeIdentityCertificateListener: (listener) => void told.delete(listener),
+      addCaCertificateListener: (listener) =>
+        add(listener, () => {
+          const { ca } = current()
+          listener(ca === null ? null : { caCertificate: ca })
+        }),
+      removeCaCertificateListener: (listener) => void told.delete(listener),
+    },
+  }
+}

@@ -1,0 +1,269 @@
+/** The PDP's HTTP server: decisions, management, and the identity service's own paths, with one way to say no. */
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import swagger from '@fastify/swagger'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Pdp } from '../domain/decision.ts'
+import { SERVICE_SCOPES } from '../identity/oauth/scopes.ts'
+import type { TokenState } from '../identity/tokens/token-state.ts'
+import { bindableAddress, dialableHost, formatAddress, type ListenAddress, listenError } from '../process/listen.ts'
+import type { Log } from '../process/log.ts'
+import type { EntitlementSource, Store } from '../store/contract.ts'
+import type { Client, Directory, Moves } from '../store/directory.ts'
+import type { ProofVerifier } from '../token/dpop.ts'
+import { createPlaces } from './authentication/admission.ts'
+import type { AnswerQuestion } from './decisions/answer.ts'
+import { addDecisions } from './decisions/route.ts'
+import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
+import { answerClientError, asHttpRefusal, NOSNIFF, sendRefusal } from './http/problem-response.ts'
+import { FORM } from './http/schemas.ts'
+import { addTextGuard } from './http/text-guard.ts'
+import { addApps } from './management/apps.ts'
+import { addChanges } from './management/changes.ts'
+import { addClients } from './management/clients/clients.ts'
+import type { EventSource, IdentityControl, ReachAtomically } from './management/deps.ts'
+import { addEntitlements } from './management/entitlements.ts'
+import { addEvents } from './management/events.ts'
+import { addHooks } from './management/hooks.ts'
+import { addLists } from './management/lists.ts'
+import { addMembers } from './management/members.ts'
+import { addOrganizations } from './management/organizations.ts'
+import { addRelationships } from './management/relationships/relationships.ts'
+import { addRelationshipStreams } from './management/relationships/streams.ts'
+import { addRoleGrants } from './management/role-grants.ts'
+import { addRoles } from './management/roles.ts'
+import { addSessions } from './management/sessions.ts'
+import { addUsers } from './management/users.ts'
+import { isFault, Refusal } from './problems/status.ts'
+
+const BODY_BYTES_MAX = 262_144
+const HEADER_BYTES_MAX = 16_384
+// An id of 256 characters, percent-encoded.
+const PARAMETER_CHARACTERS_MAX = 768
+const REQUEST_TIMEOUT_MS = 30_000
+/** What is under way at a shutdown may take this long. */
+const DRAIN_TIMEOUT_MS = 5_000
+/** Those that the framework knows; others are answered as an unknown path. */
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'] as const
+/** Management calls of one client that are under way at once; a stream is one of them until its end. */
+const CALLS_PER_CLIENT_MAX = 64
+const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/
+
+const MANAGEMENT = [
+  addApps,
+  addOrganizations,
+  addMembers,
+  addRoles,
+  addRoleGrants,
+  addRelationships,
+  addRelationshipStreams,
+  addEntitlements,
+  addClients,
+  addChanges,
+  addLists,
+  addUsers,
+  addHooks,
+  addSessions,
+  addEvents,
+] as const
+
+/** What the server needs of the identity service. */
+export type IdentityHandler = {
+  /** True when it answered. */
+  handle(req: IncomingMessage, res: ServerResponse): Promise<boolean>
+  introspect(token: string): Promise<TokenState>
+  recognize(token: string): Promise<TokenState>
+  readonly verifyProof: ProofVerifier
+  /** Throws PdpError `request_invalid` for a registration that could never be used. */
+  validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
+}
+export type HttpDeps = {
+  readonly identity: IdentityHandler & IdentityControl & EventSource
+  readonly pdp: Pdp
+  readonly store: Store
+  readonly entitlements: EntitlementSource
+  readonly directory: Directory
+  readonly moves: Moves
+  /** For management writes. */
+  readonly atomically: ReachAtomically
+  readonly answer: AnswerQuestion
+  readonly issuer: string
+  readonly log: Log
+  /** For a request to arrive whole, or for the next piece of a streamed one. Default 30 s. */
+  readonly bodyTimeoutMs?: number
+  /** Called with the route's pattern once a request is answered. */
+  readonly observe: (request: { route: string; method: string; status: number; durationMs: number }) => void
+}
+export type HttpServer = { readonly url: string; close(): Promise<void> }
+
+/** Not yet listening; `inject` of the instance answers without a socket. */
+export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
+  const app = Fastify({
+    bodyLimit: BODY_BYTES_MAX,
+    requestTimeout: 0, // bodies.ts bounds it, knowing which routes stream
+    http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: REQUEST_TIMEOUT_MS },
+    routerOptions: { maxParamLength: PARAMETER_CHARACTERS_MAX },
+    // What was sent is judged as it was sent: nothing is converted, completed or dropped.
+    ajv: {
+      customOptions: {
+        allErrors: true,
+        coerceTypes: false,
+        removeAdditional: false,
+        useDefaults: false,
+        strictTypes: false,
+        // Refusals say the form of a text in words, which stand in its schema.
+        keywords: [FORM],
+        verbose: true,
+      },
+    },
+    genReqId: requestId,
+    clientErrorHandler: answerClientError,
+    frameworkErrors: (err, request, reply) => void sendRefusal(request, reply, asHttpRefusal(err)),
+  })
+  // Response schemas are for the description alone.
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data))
+  addObservation(app, deps)
+  addBodyParsers(app)
+  addBodyTimeout(app, deps.bodyTimeoutMs ?? REQUEST_TIMEOUT_MS)
+  addTextGuard(app)
+  addRefusals(app, deps)
+  await app.register(swagger, { openapi: openapi(deps.issuer) })
+  addRoutes(app, deps)
+  return app
+}
+
+/** Throws StartError when the address cannot be had. */
+export async function listenHttp(app: FastifyInstance, address: ListenAddress): Promise<HttpServer> {
+  const { host, port: wanted } = await bindableAddress(address)
+  try {
+    await app.listen({ host, port: wanted })
+  } catch (err) {
+    throw listenError(err, 'The HTTP listener', address)
+  }
+  const bound = app.server.address()
+  const port = bound === null || typeof bound === 'string' ? wanted : bound.port
+  return {
+    url: `http://${formatAddress({ host: dialableHost(host), port })}`,
+    async close() {
+      const timer = setTimeout(() => app.server.closeAllConnections(), DRAIN_TIMEOUT_MS)
+      await app.close()
+      clearTimeout(timer)
+    },
+  }
+}
+
+function requestId(req: { headers: IncomingMessage['headers'] }): string {
+  const given = req.headers['x-request-id']
+  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID()
+}
+
+function openapi(issuer: string) {
+  const scopes = Object.fromEntries(SERVICE_SCOPES.map((scope) => [scope, scope]))
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Portcullis',
+      version: '1',
+      description: 'Decisions and management. Errors are RFC 9457 problem details.',
+    },
+    servers: [{ url: issuer }],
+    components: {
+      securitySchemes: {
+        bearer: {
+          type: 'oauth2' as const,
+          flows: { clientCredentials: { tokenUrl: new URL('/oauth/token', issuer).href, scopes } },
+        },
+      },
+    },
+  }
+}
+
+function addRefusals(app: FastifyInstance, deps: HttpDeps): void {
+  const refuse = (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const refusal = asHttpRefusal(err)
+    if (isFault(refusal.code))
+      deps.log.error({ event: 'request_failed', request_id: request.id, code: refusal.code, err: refusal.cause })
+    return sendRefusal(request, reply, refusal)
+  }
+  const unknown = (): Refusal => new Refusal('route_unknown', 'there is nothing at this path')
+  app.setErrorHandler(refuse)
+  // Before anything of the request is read: what a method demands of a body does not matter where there is nothing.
+  app.addHook('onRequest', async (request) => {
+    if (request.is404) throw unknown()
+  })
+  app.setNotFoundHandler((request, reply) => refuse(unknown(), request, reply))
+}
+
+function addObservation(app: FastifyInstance, deps: HttpDeps): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    // On the bare answer, so that those of the identity service have it too.
+    reply.raw.setHeader(...NOSNIFF)
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const observed = {
+      route: request.routeOptions.url ?? 'none',
+      method: request.method,
+      status: reply.raw.statusCode,
+      durationMs: reply.elapsedTime,
+    }
+    deps.observe(observed)
+    const { durationMs, ...rest } = observed
+    deps.log.info({
+      event: 'request',
+      request_id: request.id,
+      ...rest,
+      duration_ms: Math.round(durationMs * 1000) / 1000,
+    })
+  })
+}
+
+function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
+  const methods = new Map<string, Set<string>>()
+  app.addHook('onRoute', (route) => {
+    const known = methods.get(route.url) ?? new Set()
+    for (const method of [route.method].flat()) known.add(method)
+    methods.set(route.url, known)
+  })
+  const { introspect, recognize, verifyProof, validateClient, ...controls } = deps.identity
+  addDecisions(app, { ...deps, recognize, verifyProof })
+  const management = {
+    ...deps,
+    ...controls,
+    places: createPlaces(CALLS_PER_CLIENT_MAX),
+    introspect,
+    verifyProof,
+    validateClient,
+  }
+  for (const add of MANAGEMENT) add(app, management)
+  app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
+  for (const [url, known] of [...methods]) addMethodRefusal(app, url, known)
+  for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps.identity)
+}
+
+/** RFC 9110 section 15.5.6: a known path with another method says which ones it has. */
+function addMethodRefusal(app: FastifyInstance, url: string, known: ReadonlySet<string>): void {
+  const others = METHODS.filter((method) => !known.has(method))
+  const headers = { allow: [...known].join(', ') }
+  app.route({
+    method: others,
+    url,
+    schema: { hide: true },
+    onRequest: async () => {
+      throw new Refusal('method_unsupported', `this path has ${headers.allow}`, { headers })
+    },
+    handler: () => undefined,
+  })
+}
+
+/** The identity service reads and answers the request itself; it is asked before anything here reads the body. */
+function addIdentity(app: FastifyInstance, url: string, identity: IdentityHandler): void {
+  app.all(url, {
+    schema: { hide: true },
+    onRequest: async (request, reply) => {
+      if (await identity.handle(request.raw, reply.raw)) return reply.hijack()
+      throw new Refusal('route_unknown', 'there is nothing at this path')
+    },
+    handler: () => undefined,
+  })
+}

@@ -1,0 +1,108 @@
+/** How request bodies are read: which media types a route takes, and for how long it waits for them. */
+import type { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { parseAside } from '../../worker/worker.ts'
+import { parseYaml } from '../../worker/yaml.ts'
+import { Refusal } from '../problems/status.ts'
+import { parseJson, parseUtf8 } from './json.ts'
+import { sendRefusal } from './problem-response.ts'
+
+/** `json` alone unless the route says so; `lines` reach the handler as a stream. */
+export type BodyKind = 'json' | 'yaml' | 'lines'
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    readonly bodies?: readonly BodyKind[]
+  }
+}
+
+const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml']
+const LINES_TYPES = ['application/x-ndjson', 'text/plain']
+/** Until a caller that still sends has had time to read why nobody listens. */
+const LINGER_MS = 1_000
+/** Parsed within some milliseconds, whatever it says. */
+const YAML_CHARACTERS_LIGHT = 4_096
+const JSON_DEFAULT: readonly BodyKind[] = ['json']
+export const BODY_TYPES = { json: ['application/json'], yaml: YAML_TYPES, lines: LINES_TYPES } as const
+
+/** Strict parsers for each kind, and the refusal of what a route does not take. */
+export function addBodyParsers(app: FastifyInstance): void {
+  app.removeContentTypeParser(['text/plain', 'application/json'])
+  const parsers = [
+    [BODY_TYPES.json, parseJson],
+    [BODY_TYPES.yaml, parseYamlBody],
+  ] as const
+  for (const [types, parse] of parsers) {
+    app.addContentTypeParser([...types], { parseAs: 'buffer' }, async (_request: unknown, bytes: Buffer) => {
+      if (bytes.length === 0) throw new Refusal('request_invalid', 'the body is empty')
+      return parse(parseUtf8(bytes))
+    })
+  }
+  app.addContentTypeParser(LINES_TYPES, (_request, payload, done) => done(null, payload))
+  app.addHook('preParsing', async (request) => {
+    if (request.method === 'GET' || request.method === 'HEAD') return
+    const kinds = request.routeOptions.config.bodies ?? JSON_DEFAULT
+    const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
+    const known: readonly string[] = [...YAML_TYPES, ...LINES_TYPES, 'application/json']
+    const taken = kinds.flatMap((kind): readonly string[] => BODY_TYPES[kind])
+    if (type === undefined || !known.includes(type) || taken.includes(type)) return
+    throw new Refusal('media_type_unsupported', `send the body as ${taken.join(' or ')}`)
+  })
+}
+
+/** A short text here, and a long one in a thread of its own. Throws PdpError with every mistake as line:column. */
+const parseYamlBody = (text: string): unknown =>
+  text.length <= YAML_CHARACTERS_LIGHT ? parseYaml(text) : parseAside(text)
+
+/** A body that is not a stream of lines was sent as something that the route does not take. */
+export function isStream(body: unknown): body is Readable {
+  return typeof body === 'object' && body !== null && 'pipe' in body && Symbol.asyncIterator in body
+}
+
+/** Refuses a request that has not arrived whole in time. Node's own bound knows only one time for all routes. */
+export function addBodyTimeout(app: FastifyInstance, timeoutMs: number): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    const { raw } = request
+    if (request.routeOptions.config.bodies?.includes('lines') === true) {
+      // Who reads a stream bounds the wait for each piece of it; what comes after the answer is not waited for.
+      reply.raw.once('close', () => {
+        if (!raw.complete) setTimeout(() => raw.destroy(), LINGER_MS).unref()
+      })
+      return done()
+    }
+    const timer = setTimeout(() => refuseLate(request, reply), timeoutMs)
+    timer.unref()
+    const stop = (): void => clearTimeout(timer)
+    raw.once('end', stop)
+    raw.once('close', stop)
+    done()
+  })
+}
+
+function refuseLate(request: FastifyRequest, reply: FastifyReply): void {
+  // Answered before it was whole, or by the identity service: what is left of it is not waited for.
+  if (reply.sent || reply.raw.headersSent) {
+    request.raw.destroy()
+    return
+  }
+  reply.header('connection', 'close')
+  sendRefusal(request, reply, new Refusal('request_timeout', 'the request did not arrive in time'))
+}
+
+/** The pieces of a streamed body. Throws Refusal `request_timeout` when the next does not come in time. */
+export async function* piecesOf(body: Readable, timeoutMs: number): AsyncGenerator<Buffer> {
+  const pieces = body[Symbol.asyncIterator]()
+  for (;;) {
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(
+      () => reject(new Refusal('request_timeout', 'the next line did not arrive in time')),
+      timeoutMs,
+    )
+    try {
+      const { done, value } = await Promise.race([pieces.next(), late])
+      if (done === true) return
+      yield Buffer.isBuffer(value) ? value : Buffer.from(String(value))
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}

@@ -1,0 +1,82 @@
+/** JSON that came from outside, read strictly: where two readers could understand two things, nobody reads it. */
+import type { Mistake } from '../../domain/errors.ts'
+import { Refusal } from '../problems/status.ts'
+import { pointer } from './schemas.ts'
+
+const MISTAKES_MAX = 100
+/** Of places, after which no more mistakes are noted: the body decides how long each of them is. */
+const CHARACTERS_MAX = 10_000
+const UTF8 = new TextDecoder('utf-8', { fatal: true })
+
+/** An object has the names that it had so far, and the last of them; an array has none, and its current index. */
+type Level = { readonly names: Set<string> | null; at: string | number }
+
+/** Throws Refusal `request_invalid`. */
+export function parseUtf8(bytes: Uint8Array): string {
+  try {
+    return UTF8.decode(bytes)
+  } catch (cause) {
+    throw new Refusal('request_invalid', 'the body is not UTF-8', { cause })
+  }
+}
+
+/** Throws Refusal `request_invalid` for what is not JSON, and for objects that name a member twice. */
+export function parseJson(text: string): unknown {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw new Refusal('request_invalid', 'the body is not JSON', { cause })
+  }
+  const mistakes = nameMistakes(text)
+  if (mistakes.length === 0) return value
+  const message = mistakes.map((mistake) => `${mistake.place} ${mistake.message}`).join('; ')
+  throw new Refusal('request_invalid', message, { mistakes })
+}
+
+/** Of a text that is known to be JSON, so that every mark outside of strings is where it belongs. */
+function nameMistakes(text: string): readonly Mistake[] {
+  const mistakes: Mistake[] = []
+  const levels: Level[] = []
+  let level: Level | undefined
+  let [from, to] = [0, 0]
+  let characters = 0
+  const note = (message: string): void => {
+    if (mistakes.length === MISTAKES_MAX || characters > CHARACTERS_MAX) return
+    const place = pointer('', ...levels.map(({ at }) => at))
+    characters += place.length
+    mistakes.push({ place, message })
+  }
+  for (let i = 0; i < text.length; i++) {
+    const mark = text[i]
+    if (mark === '"') {
+      from = i
+      i = to = endOfString(text, i)
+    } else if (mark === '{' || mark === '[') {
+      level = mark === '{' ? { names: new Set(), at: '' } : { names: null, at: 0 }
+      levels.push(level)
+    } else if (mark === '}' || mark === ']') {
+      levels.pop()
+      level = levels.at(-1)
+    } else if (mark === ',' && typeof level?.at === 'number') level.at += 1
+    else if (mark === ':' && level?.names != null) {
+      const written = text.slice(from + 1, to)
+      const name = written.includes('\\') ? String(JSON.parse(`"${written}"`)) : written
+      level.at = name
+      if (level.names.has(name)) note('is there more than once')
+      // Assigned to an object instead of defined on it, it would become what the object inherits from.
+      if (name === '__proto__') note('is not a name that a member may have')
+      level.names.add(name)
+    }
+  }
+  return mistakes
+}
+
+/** Where the string that begins at `at` has its closing quote. */
+function endOfString(text: string, at: number): number {
+  for (let end = text.indexOf('"', at + 1); ; end = text.indexOf('"', end + 1)) {
+    let escapes = 0
+    while (text[end - 1 - escapes] === '\\') escapes++
+    if (escapes % 2 === 0) return end
+  }
+}

@@ -1,0 +1,127 @@
+/** Lists in pages: `?page_size=&page_token=` to `{items, next_page_token, revision, revision_unchanged}`. */
+import type { LogId, Store } from '../../store/contract.ts'
+import { Refusal } from '../problems/status.ts'
+import { type JsonSchema, object, text } from './schemas.ts'
+
+const SIZE_DEFAULT = 100
+const SIZE_MAX = 1_000
+const TRIES_MAX = 3
+
+export type PageQuery = { readonly page_size?: string; readonly page_token?: string }
+export const PAGE_PROPERTIES: { readonly [name: string]: JsonSchema } = {
+  page_size: {
+    ...text('^[1-9][0-9]{0,3}$', `a whole number from 1 to ${SIZE_MAX}`),
+    description: `1 to ${SIZE_MAX}; ${SIZE_DEFAULT} by default.`,
+  },
+  page_token: { type: 'string', minLength: 1, maxLength: 2_048, description: 'next_page_token of the page before.' },
+}
+
+export function pageSchema(items: JsonSchema): JsonSchema {
+  return object(
+    {
+      items: { type: 'array', items },
+      next_page_token: {
+        type: ['string', 'null'],
+        description: 'Null on the last page. A page may hold fewer items than asked for.',
+      },
+      revision: { type: 'integer', description: 'Revision at which this page was read.' },
+      revision_unchanged: {
+        type: 'boolean',
+        description: 'True when this page and all before it were read at one revision.',
+      },
+    },
+    ['items', 'next_page_token', 'revision', 'revision_unchanged'],
+  )
+}
+
+export type Page<Item> = {
+  readonly items: readonly Item[]
+  readonly next_page_token: string | null
+  readonly revision: number
+  readonly revision_unchanged: boolean
+}
+type Token = { readonly after: string; readonly revision: number | null }
+type PageSource<Item> = {
+  /** The log that every change of the items raises. */
+  readonly log: LogId
+  /** In order of `key`, after `after` (exclusive), at most `countMax`. */
+  read(page: { after: string | null; countMax: number }): Promise<readonly Item[]>
+  readonly key: (item: Item) => string
+  /** Leaves out what the caller may not see. */
+  readonly visible?: (item: Item) => Promise<boolean>
+}
+
+/** Throws Refusal `request_invalid` for a size out of bounds or a token that we did not give. */
+export async function readPage<Item>(
+  store: Pick<Store, 'vector'>,
+  query: PageQuery,
+  source: PageSource<Item>,
+): Promise<Page<Item>> {
+  const size = pageSize(query.page_size)
+  const from = parseToken(query.page_token)
+  const { rows, revision, whole } = await readAtOneRevision(store, source, {
+    after: from?.after ?? null,
+    countMax: size + 1,
+  })
+  const shown = rows.slice(0, size)
+  const last = rows.length > size ? shown.at(-1) : undefined
+  const unchanged = whole && (from === null || from.revision === revision)
+  return {
+    items: await keep(shown, source.visible),
+    next_page_token:
+      last === undefined ? null : formatToken({ after: source.key(last), revision: unchanged ? revision : null }),
+    revision,
+    revision_unchanged: unchanged,
+  }
+}
+
+async function readAtOneRevision<Item>(
+  store: Pick<Store, 'vector'>,
+  source: PageSource<Item>,
+  page: { after: string | null; countMax: number },
+): Promise<{ rows: readonly Item[]; revision: number; whole: boolean }> {
+  const revisionNow = async (): Promise<number> =>
+    (await store.vector([source.log])).logs.get(source.log)?.revision ?? 0
+  let before = await revisionNow()
+  for (let tries = 1; ; tries += 1) {
+    const rows = await source.read(page)
+    const after = await revisionNow()
+    if (before === after || tries === TRIES_MAX) return { rows, revision: after, whole: before === after }
+    before = after
+  }
+}
+
+async function keep<Item>(items: readonly Item[], visible: PageSource<Item>['visible']): Promise<readonly Item[]> {
+  if (visible === undefined) return items
+  const flags = await Promise.all(items.map(visible))
+  return items.filter((_, i) => flags[i])
+}
+
+/** Throws Refusal `request_invalid` for a size out of bounds. */
+export function pageSize(text: string | undefined): number {
+  const size = text === undefined ? SIZE_DEFAULT : Number(text)
+  if (size > SIZE_MAX) throw refuseParameter('page_size', `must be a whole number from 1 to ${SIZE_MAX}`)
+  return size
+}
+
+function formatToken(token: Token): string {
+  return Buffer.from(JSON.stringify([token.after, token.revision])).toString('base64url')
+}
+
+function parseToken(text: string | undefined): Token | null {
+  if (text === undefined) return null
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
+    const [after, revision]: readonly unknown[] = Array.isArray(parsed) ? parsed : []
+    if (typeof after === 'string' && after.isWellFormed() && !after.includes('\0')) {
+      return { after, revision: typeof revision === 'number' ? revision : null }
+    }
+  } catch {
+    // refused below, as anything else that is not ours
+  }
+  throw refuseParameter('page_token', 'is not a token that a list gave')
+}
+
+export function refuseParameter(parameter: string, message: string): Refusal {
+  return new Refusal('request_invalid', `${parameter} ${message}`, { mistakes: [{ place: `?${parameter}`, message }] })
+}

@@ -1,0 +1,95 @@
+/** Pieces that the JSON Schemas of several requests share, and the checks that a schema cannot say. */
+import type { JsonValue } from '../../store/contract.ts'
+
+export type JsonSchema = { readonly [keyword: string]: unknown }
+
+/** The keyword that says in words what a pattern says to machines; they continue "must be". */
+export const FORM = 'x-form'
+export const text = (pattern: string, form: string) => ({ type: 'string', pattern, [FORM]: form }) as const
+
+/** DESIGN section 3: 1-256 characters of visible ASCII, no `#`, not `*` alone. */
+export const ID = text(
+  '^(?!\\*$)[\\x21\\x22\\x24-\\x7e]{1,256}$',
+  '1 to 256 visible ASCII characters without #, and not * alone',
+)
+const KEY = text('^[a-z][a-z0-9_.:-]{0,127}$', 'a key: a small letter, then up to 127 of a-z, 0-9, _ . : and -')
+export const ENTITLEMENT_KEY = KEY
+export const PERMISSION_KEY = KEY
+/** Text for people: no control characters, which neither logs nor PostgreSQL take well. */
+export const LABEL = text('^[^\\u0000-\\u001f\\u007f]{1,256}$', '1 to 256 characters, none of them a control character')
+/** A secret that a caller chooses. */
+export const SECRET = text('^[\\x21-\\x7e]{16,256}$', '16 to 256 visible ASCII characters')
+/** A position in a log, in a query. */
+export const POSITION = text('^(0|[1-9][0-9]{0,14})$', 'a whole number of up to 15 digits')
+export const TIMESTAMP = { type: 'string', format: 'date-time' } as const
+const JSON_DEPTH_MAX = 32
+
+/** An object schema that refuses members it does not name. */
+export function object(
+  properties: { readonly [name: string]: JsonSchema },
+  required: readonly string[] = [],
+): JsonSchema {
+  return { type: 'object', additionalProperties: false, required, properties }
+}
+
+/** RFC 9457, as every refusal is answered. */
+export const PROBLEM_RESPONSE = {
+  description: 'A problem.',
+  content: {
+    'application/problem+json': {
+      schema: {
+        type: 'object',
+        required: ['type', 'title', 'status', 'code'],
+        properties: {
+          type: { type: 'string', description: 'urn:portcullis:problem:<code>' },
+          title: { type: 'string' },
+          status: { type: 'integer' },
+          code: { type: 'string' },
+          detail: { type: 'string' },
+          request_id: { type: 'string' },
+          errors: {
+            type: 'array',
+            description: 'Every mistake: a JSON pointer into the body, or a parameter of the path or the query.',
+            items: {
+              type: 'object',
+              required: ['detail'],
+              properties: {
+                pointer: { type: 'string' },
+                parameter: { type: 'string' },
+                line: { type: 'integer' },
+                column: { type: 'integer' },
+                detail: { type: 'string' },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+} as const
+
+/** What keeps a JSON value from being stored as jsonb, or null: NUL, half a surrogate pair, too deep nesting. */
+export function storageMistake(value: JsonValue, depth = 0): string | null {
+  if (typeof value === 'string') return textMistake(value)
+  if (value === null || typeof value !== 'object') return null
+  if (depth >= JSON_DEPTH_MAX) return `is nested deeper than ${JSON_DEPTH_MAX} levels`
+  for (const [name, member] of Object.entries(value)) {
+    const mistake = textMistake(name) ?? storageMistake(member, depth + 1)
+    if (mistake !== null) return mistake
+  }
+  return null
+}
+
+/** What keeps a text from being stored, or null. */
+export function textMistake(text: string): string | null {
+  if (text.includes('\0')) return 'contains the character U+0000'
+  return text.isWellFormed() ? null : 'contains half of a surrogate pair'
+}
+
+/** RFC 6901: one more step of a JSON pointer. */
+export function pointer(base: string, ...steps: readonly (string | number)[]): string {
+  return steps.reduce<string>(
+    (path, step) => `${path}/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`,
+    base,
+  )
+}

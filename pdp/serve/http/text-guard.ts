@@ -1,0 +1,52 @@
+/** Refuses text that PostgreSQL cannot hold, wherever in a request it stands, before any route sees it. */
+import type { FastifyInstance } from 'fastify'
+import type { Mistake } from '../../domain/errors.ts'
+import { Refusal } from '../problems/status.ts'
+import { isStream } from './bodies.ts'
+import { pointer, textMistake } from './schemas.ts'
+
+const MISTAKES_MAX = 100
+
+export function addTextGuard(app: FastifyInstance): void {
+  // Before the caller is authenticated, which already asks for the organization that the path names.
+  app.addHook('onRequest', async ({ params, query }) => {
+    refuse([...at(':', textMistakes(params)), ...at('?', textMistakes(query))])
+  })
+  app.addHook('preValidation', async ({ body }) => {
+    if (!isStream(body)) refuse(textMistakes(body))
+  })
+}
+
+const at = (mark: ':' | '?', mistakes: readonly Mistake[]): readonly Mistake[] =>
+  mistakes.map(({ place, message }) => ({ place: mark + place.slice(1), message }))
+
+function refuse(mistakes: readonly Mistake[]): void {
+  if (mistakes.length === 0) return
+  const message = mistakes.map((mistake) => `${mistake.place} ${mistake.message}`).join('; ')
+  throw new Refusal('request_invalid', message, { mistakes })
+}
+
+/** Without recursion: a body may be nested as deep as it is long. */
+function textMistakes(value: unknown): readonly Mistake[] {
+  const mistakes: Mistake[] = []
+  const open: { place: string; value: unknown }[] = [{ place: '', value }]
+  const seen = new Set<object>()
+  for (let next = open.pop(); next !== undefined && mistakes.length < MISTAKES_MAX; next = open.pop()) {
+    const { place, value: found } = next
+    if (typeof found === 'string') note(mistakes, place, found)
+    // A YAML document may name one value in many places.
+    if (typeof found !== 'object' || found === null || seen.has(found)) continue
+    seen.add(found)
+    for (const [name, member] of Object.entries(found)) {
+      note(mistakes, place, name)
+      if (typeof member === 'string' && textMistake(member) === null) continue
+      open.push({ place: pointer(place, name), value: member })
+    }
+  }
+  return mistakes
+}
+
+function note(mistakes: Mistake[], place: string, text: string): void {
+  const message = textMistake(text)
+  if (message !== null) mistakes.push({ place, message })
+}

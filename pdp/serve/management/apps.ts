@@ -1,0 +1,269 @@
+/** App manifests: the audiences, permissions, roles and the relation model that an application declares. */
+import type { FastifyInstance } from 'fastify'
+import { knownModel } from '../../decide/known-models.ts'
+import { type Model, NO_MODEL } from '../../decide/model.ts'
+import { boundMistakes, MODEL_CHARACTERS_MAX } from '../../decide/model-bounds.ts'
+import { type Mistake, PdpError } from '../../domain/errors.ts'
+import { formatTuple } from '../../domain/names.ts'
+import { ENVIRONMENT, type Manifest, type StoredManifest } from '../../store/contract.ts'
+import { withModels } from '../../worker/worker.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
+import { ID, type JsonSchema, LABEL, object, PERMISSION_KEY, pointer, storageMistake } from '../http/schemas.ts'
+import { Refusal } from '../problems/status.ts'
+import type { ManagementDeps } from './deps.ts'
+import { requireGivingRoles } from './given-roles.ts'
+import { grantEffects } from './grant-effects.ts'
+import { orphansOf } from './model-restrictions.ts'
+import {
+  claimBytes,
+  type Declared,
+  definitionsOf,
+  ROLES_BYTES_MAX,
+  readDeclared,
+  sizeMistake,
+  tokenMistake,
+} from './role-definitions.ts'
+import { addManagementRoute, ok, put } from './route.ts'
+
+type ManifestBody = Partial<Manifest>
+type Wanted = { readonly manifest: Manifest; readonly compiled: Model }
+
+const ITEMS_MAX = 1_000
+const keyed = (value: object) => ({
+  type: 'object',
+  maxProperties: ITEMS_MAX,
+  propertyNames: PERMISSION_KEY,
+  additionalProperties: value,
+})
+export const PERMISSION_KEYS = { type: 'array', maxItems: ITEMS_MAX, uniqueItems: true, items: PERMISSION_KEY }
+const PARTS = {
+  audiences: {
+    type: 'array',
+    maxItems: 100,
+    uniqueItems: true,
+    items: { type: 'string', maxLength: 2_048 },
+    description: 'RFC 8707 resources that tokens for this app name. Each belongs to the app that first declared it.',
+  },
+  permissions: { ...keyed(LABEL), description: 'Permission keys with a description for people.' },
+  roles: {
+    ...keyed(object({ name: LABEL, permissions: PERMISSION_KEYS }, ['name', 'permissions'])),
+    description: 'Role keys.',
+  },
+  model: {
+    type: ['string', 'null'],
+    maxLength: MODEL_CHARACTERS_MAX,
+    description: 'Relation model in the OpenFGA language.',
+  },
+}
+const VERSION = { type: 'integer', minimum: 1 }
+const MANIFEST: JsonSchema = object({ app: ID, version: VERSION, ...PARTS }, ['app', 'version', ...Object.keys(PARTS)])
+const EFFECTS = {
+  type: 'array',
+  items: object(
+    { permission: PERMISSION_KEY, subject: { type: 'string' }, organization: { type: ['string', 'null'] } },
+    ['permission', 'subject', 'organization'],
+  ),
+}
+const DRY_RUN: JsonSchema = object(
+  {
+    dry_run: { const: true },
+    version: { ...VERSION, description: 'The version that it would be.' },
+    gains: {
+      ...EFFECTS,
+      description: 'Who would hold a permission that they do not hold; organization null: everywhere.',
+    },
+    loses: EFFECTS,
+    complete: { type: 'boolean', description: 'False: there are more than are listed.' },
+  },
+  ['dry_run', 'version', 'gains', 'loses', 'complete'],
+)
+
+const PATH = '/v1/apps/:app/manifest'
+const COMMON = { tag: 'Apps', scope: 'manifest:write', bounds: 'environment' } as const
+
+export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'app'; body: ManifestBody; query: { dry_run?: 'true' | 'false' }; prepared: Wanted }>(
+    app,
+    deps,
+    {
+      ...COMMON,
+      method: 'PUT',
+      path: PATH,
+      operation: 'putManifest',
+      summary: 'Declares what an app has, or with dry_run says what that would change. Each change is a new version.',
+      query: { dry_run: { type: 'string', enum: ['true', 'false'] } },
+      bodies: ['json', 'yaml'],
+      body: object({ app: ID, ...PARTS }),
+      answer: { anyOf: [MANIFEST, DRY_RUN] },
+      locks: () => [ENVIRONMENT],
+      lengthy: true,
+      async prepare({ params, body }) {
+        const { app: named = params.app, audiences = [], permissions = {}, roles = {}, model = null } = body
+        const manifest: Manifest = { app: params.app, audiences, permissions, roles, model }
+        const mistakes = named === params.app ? [] : [{ place: '/app', message: 'is not the app of the path' }]
+        const { manifests } = await readDeclared(deps.store)
+        return withModels(() => {
+          // Those of the other apps are looked at as well, in the transaction, which is no place to wait for them.
+          for (const { model: other } of manifests) if (other !== null) knownModel(other)
+          return { manifest, compiled: parseManifest(manifest, mistakes) }
+        })
+      },
+      state: ({ at, params }) => at.store.manifest(params.app),
+      async handle({ at, manager, params, query, context }, { manifest, compiled }) {
+        const current = await at.store.manifest(params.app)
+        const declared = await readDeclared(at.store)
+        const wanted = withManifest(declared, manifest)
+        await requireHarmless(at, { manifest, compiled, declared: wanted, current })
+        requireUnclaimed(declared, manifest, compiled)
+        const [before, after] = [definitionsOf(declared), definitionsOf(wanted)]
+        if (query.dry_run !== 'true') {
+          await requireGivingRoles(at, manager, { app: params.app, before, after: manifest.roles })
+          await at.store.write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context })
+          return put(current !== null, await findManifest(at, params.app))
+        }
+        const effects = await grantEffects(at, { app: params.app, before, after })
+        return ok({ dry_run: true, version: (current?.version ?? 0) + 1, ...effects })
+      },
+    },
+  )
+  addReads(app, deps)
+}
+
+function addReads(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'app' }>(app, deps, {
+    ...COMMON,
+    method: 'GET',
+    path: PATH,
+    operation: 'getManifest',
+    summary: 'The manifest that counts now.',
+    answer: MANIFEST,
+    state: ({ at, params }) => at.store.manifest(params.app),
+    handle: async ({ at, params }) => ok(await findManifest(at, params.app)),
+  })
+  addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
+    ...COMMON,
+    method: 'GET',
+    path: '/v1/apps',
+    operation: 'listManifests',
+    summary: 'The manifests that count now, by app.',
+    answer: MANIFEST,
+    list: true,
+    handle: async ({ query }) =>
+      ok(
+        await readPage(deps.store, query, {
+          log: ENVIRONMENT,
+          async read({ after, countMax }) {
+            const { manifests } = await readDeclared(deps.store)
+            const sorted = manifests.toSorted((a, b) => (a.app < b.app ? -1 : 1))
+            return sorted.filter((manifest) => after === null || manifest.app > after).slice(0, countMax)
+          },
+          key: (manifest) => manifest.app,
+        }),
+      ),
+  })
+}
+
+async function findManifest(deps: ManagementDeps, app: string): Promise<StoredManifest> {
+  const manifest = await deps.store.manifest(app)
+  if (manifest === null) throw new Refusal('not_found', `there is no manifest of app ${app}`)
+  return manifest
+}
+
+function withManifest({ manifests, roles }: Declared, manifest: Manifest): Declared {
+  return { roles, manifests: [...manifests.filter(({ app }) => app !== manifest.app), manifest] }
+}
+
+/** The compiled model. Throws Refusal `request_invalid` with every mistake, `found` ones included. */
+function parseManifest(manifest: Manifest, found: readonly Mistake[]): Model {
+  const mistakes = [...found, ...partMistakes(manifest), ...roleMistakes(manifest)]
+  const { model, mistakes: ofModel } = parseModel(manifest.model)
+  for (const { place, message } of ofModel)
+    mistakes.push({ place: '/model', message: `line ${place.replace(':', ', column ')}: ${message}` })
+  if (mistakes.length > 0) throw new Refusal('request_invalid', 'nothing was written', { mistakes })
+  return model
+}
+
+/** Throws ModelPending. */
+function parseModel(text: string | null): { model: Model; mistakes: readonly Mistake[] } {
+  const beyond = text === null ? [] : boundMistakes(text)
+  if (text === null || beyond.length > 0) return { model: NO_MODEL, mistakes: beyond }
+  try {
+    return { model: knownModel(text), mistakes: [] }
+  } catch (err) {
+    if (!(err instanceof PdpError)) throw err
+    return { model: NO_MODEL, mistakes: err.mistakes }
+  }
+}
+
+function partMistakes(manifest: Manifest): readonly Mistake[] {
+  const mistakes: Mistake[] = []
+  for (const [i, audience] of manifest.audiences.entries()) {
+    const valid = URL.parse(audience) !== null && !audience.includes('#') && /^[\x21-\x7e]+$/.test(audience) // RFC 8707 section 2
+    if (!valid)
+      mistakes.push({ place: pointer('', 'audiences', i), message: 'is not an absolute URI without a fragment' })
+  }
+  for (const member of ['permissions', 'roles', 'model'] as const) {
+    const message = storageMistake(manifest[member])
+    if (message !== null) mistakes.push({ place: pointer('', member), message })
+  }
+  return mistakes
+}
+
+function roleMistakes(manifest: Manifest): readonly Mistake[] {
+  const mistakes: Mistake[] = []
+  for (const [key, role] of Object.entries(manifest.roles)) {
+    for (const [i, permission] of role.permissions.entries()) {
+      if (Object.hasOwn(manifest.permissions, permission)) continue
+      mistakes.push({
+        place: pointer('', 'roles', key, 'permissions', i),
+        message: 'is not one of the permissions declared here',
+      })
+    }
+    const held = [{ app: manifest.app, role: key }]
+    const bytes = claimBytes(held, () => role.permissions)
+    if (bytes > ROLES_BYTES_MAX) mistakes.push({ place: pointer('', 'roles', key), message: sizeMistake(bytes, held) })
+  }
+  return mistakes
+}
+
+/** Throws Refusal `conflict` when tuples would lose their meaning, or tokens grow too large. */
+async function requireHarmless(
+  deps: ManagementDeps,
+  change: { manifest: Manifest; compiled: Model; declared: Declared; current: Manifest | null },
+): Promise<void> {
+  const { manifest, compiled, declared, current } = change
+  const mistakes: Mistake[] = []
+  const before = current?.model ?? null
+  if (before !== manifest.model) {
+    const models = { current: before === null ? NO_MODEL : knownModel(before), wanted: compiled }
+    for (const { tuplesCount, example, ...shape } of await orphansOf(deps.store, models)) {
+      const what = `${shape.type}#${shape.relation}@${shape.subject}`
+      const place = `${formatTuple(example.tuple)} of organization ${example.organization}`
+      mistakes.push({
+        place: '/model',
+        message: `would orphan ${tuplesCount} stored tuples ${what}, such as ${place}; delete them first`,
+      })
+    }
+  }
+  const tooLarge = await tokenMistake(deps.store, manifest.app, definitionsOf(declared))
+  if (tooLarge !== null) mistakes.push({ place: '/roles', message: tooLarge })
+  if (mistakes.length > 0) throw new Refusal('conflict', 'nothing was written', { mistakes })
+}
+
+/** An audience or a type that another app has now, or had, which the write itself finds out. Throws Refusal `conflict`. */
+function requireUnclaimed({ manifests }: Declared, manifest: Manifest, compiled: Model): void {
+  const mistakes: Mistake[] = []
+  for (const other of manifests) {
+    if (other.app === manifest.app) continue
+    for (const [i, audience] of manifest.audiences.entries()) {
+      if (other.audiences.includes(audience))
+        mistakes.push({ place: pointer('', 'audiences', i), message: `belongs to app ${other.app}` })
+    }
+    const types = other.model === null ? NO_MODEL : knownModel(other.model)
+    for (const [type, relations] of compiled) {
+      if (relations.size > 0 && types.has(type) && types.get(type)?.size !== 0)
+        mistakes.push({ place: '/model', message: `declares type ${type}, which belongs to app ${other.app}` })
+    }
+  }
+  if (mistakes.length > 0) throw new Refusal('conflict', 'nothing was written', { mistakes })
+}

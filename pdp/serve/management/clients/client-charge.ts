@@ -1,0 +1,112 @@
+/** Who may set a client's secret can act as that client, so nobody has charge of one that holds more than they do. */
+import type { Subject } from '../../../domain/decision.ts'
+import { isIdentityScope, isServiceScope } from '../../../identity/oauth/scopes.ts'
+import { ENVIRONMENT } from '../../../store/contract.ts'
+import { type Client, SYSTEM } from '../../../store/directory.ts'
+import { type Manager, requireUnbound, requireWithin } from '../../authentication/authenticate.ts'
+import { Refusal } from '../../problems/status.ts'
+import type { Reach } from '../deps.ts'
+import { readDeclared } from '../role-definitions.ts'
+import { hasKey, scopesOf } from './client-registration.ts'
+
+/** Grants to one client that are looked at; beyond them nobody can say what it holds. */
+const GRANTS_MAX = 1_000
+const NAMED_MAX = 20
+
+/** Who has, or would have, charge of a client: what counts of a manager, or of the client that set a secret. */
+export type Holder = Pick<Manager, 'bounds'> & {
+  readonly clientId: string
+  readonly scopes: ReadonlySet<string>
+}
+export const holderOf = ({ token: { clientId, scopes }, bounds }: Manager): Holder => ({ clientId, scopes, bounds })
+
+/** The client must be within the holder's organizations and hold nothing that the holder does not. Throws Refusal. */
+export async function requireCharge(deps: Reach, holder: Holder, client: Client): Promise<void> {
+  if (client.organization === null) requireUnbound(holder)
+  else await requireWithin(holder, client.organization, deps.pdp)
+  refuse('scope', await lackingScopes(deps, holder, client))
+  // Nobody is above an unbound client, which manages the environment.
+  if (holder.bounds.length === 0 || client.organization === null || client.id === holder.clientId) return
+  const place = { id: client.id, organization: client.organization }
+  refuse('role or permission', await lackingRoles(deps, holder, place))
+  if (holder.scopes.has('relationships:write')) return
+  refuse('relationship', await deps.directory.clientRelations(place.id, place.organization, NAMED_MAX))
+}
+
+function refuse(what: string, lacking: readonly string[]): void {
+  if (lacking.length === 0) return
+  const names = lacking.slice(0, NAMED_MAX).join(', ')
+  throw new Refusal('permission_denied', `nobody gives or takes a ${what} that they do not hold: ${names}`)
+}
+
+/** Scopes of APIs are given freely by who manages the environment; a tenant's client gives those that it is registered for. */
+async function lackingScopes(deps: Reach, holder: Holder, client: Client): Promise<readonly string[]> {
+  const { clientId, scopes, bounds } = holder
+  const own = bounds.length === 0 ? null : await deps.directory.client(clientId)
+  const registered = new Set(own === null ? [] : scopesOf(own.metadata))
+  return scopesOf(client.metadata).filter((scope) => {
+    if (isServiceScope(scope)) return !scopes.has(scope)
+    return own !== null && !isIdentityScope(scope) && scope !== 'offline_access' && !registered.has(scope)
+  })
+}
+
+/** What the client holds where it can act: in its organization, however it came by it, and below by grants of its own. */
+async function lackingRoles(
+  { pdp, store }: Reach,
+  holder: Holder,
+  client: { readonly id: string; readonly organization: string },
+): Promise<readonly string[]> {
+  const subject: Subject = { type: 'service', id: client.id }
+  const own = await store.roleGrants({ subject: `service:${client.id}` }, { after: null, countMax: GRANTS_MAX })
+  if (own.length === GRANTS_MAX) return [`more than ${GRANTS_MAX} role grants`]
+  const places = new Set([client.organization, ...own.map(({ log }) => log).filter((log) => log !== ENVIRONMENT)])
+  const { manifests } = await readDeclared(store)
+  const lacking = new Set<string>()
+  for (const organization of places) {
+    for (const app of [null, ...manifests.map((manifest) => manifest.app)]) {
+      const held = await pdp.held({ organization, subject, app })
+      if (held.roles.length + held.permissions.length === 0) continue
+      const holds = await pdp.held({ organization, subject: { type: 'service', id: holder.clientId }, app })
+      for (const role of held.roles) if (!holds.roles.includes(role)) lacking.add(role)
+      for (const key of held.permissions) if (!holds.permissions.includes(key)) lacking.add(key)
+    }
+  }
+  return [...lacking]
+}
+
+/**
+ * Whether the stored secret may stay under a changed registration: who set it can act as the client, so what it comes to
+ * mean must be theirs to give.
+ */
+export async function mayKeepSecret(
+  deps: Reach,
+  { before, after }: { readonly before: Stored; readonly after: Client },
+): Promise<boolean> {
+  const authenticates = before.secretHash !== null || hasKey(before.metadata)
+  if (!authenticates || !isWidened(before, after) || before.secretSetBy === SYSTEM) return true
+  const setter = before.secretSetBy === null ? null : await deps.directory.client(before.secretSetBy)
+  if (setter === null) return false
+  const scopes = new Set(scopesOf(setter.metadata))
+  if (!scopes.has('clients:write')) return false
+  const bounds = setter.organization === null ? [] : [setter.organization]
+  try {
+    await requireCharge(deps, { clientId: setter.id, scopes, bounds }, after)
+    return true
+  } catch (err) {
+    if (err instanceof Refusal) return false
+    throw err
+  }
+}
+
+type Stored = NonNullable<Awaited<ReturnType<Reach['directory']['client']>>>
+
+function isWidened(before: Client, after: Client): boolean {
+  if (before.organization !== after.organization || before.app !== after.app) return true
+  if (isMethodChanged(before, after)) return true
+  const had = new Set(scopesOf(before.metadata))
+  return scopesOf(after.metadata).some((scope) => !had.has(scope))
+}
+
+export const isMethodChanged = (before: Client, after: Client): boolean => methodOf(before) !== methodOf(after)
+// RFC 7591 section 2
+const methodOf = ({ metadata }: Client): unknown => metadata.token_endpoint_auth_method ?? 'client_secret_basic'

@@ -1,0 +1,55 @@
+/** The keys of a private_key_jwt client, judged when they are registered: an unusable one would fail at every token request. */
+import type { Mistake } from '../../../domain/errors.ts'
+import { CLIENT_SIGNING_ALGORITHMS } from '../../../identity/engine/clients.ts'
+import type { JsonObject } from '../../../store/contract.ts'
+import { modulusBits, RSA_BITS_MAX, RSA_BITS_MIN, RSA_EXPONENT_ENCODED } from '../../../token/algorithms.ts'
+import { importKey } from '../../../token/keys.ts'
+import { pointer } from '../../http/schemas.ts'
+
+// RFC 7518 section 6: what makes a key private, or is one.
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+const KEY_TYPES = ['RSA', 'EC', 'OKP']
+const ALGORITHMS: ReadonlySet<string> = new Set(CLIENT_SIGNING_ALGORITHMS)
+
+/** `member`: where in the key; null for the key as a whole. */
+type KeyMistake = { readonly member: string | null; readonly message: string }
+
+export function keySetMistakes(keys: readonly JsonObject[]): readonly Mistake[] {
+  return keys.flatMap((key, i) => {
+    const mistake = keyMistake(key)
+    if (mistake === null) return []
+    const steps = mistake.member === null ? [] : [mistake.member]
+    return [{ place: pointer('/jwks', 'keys', i, ...steps), message: mistake.message }]
+  })
+}
+
+function keyMistake(key: JsonObject): KeyMistake | null {
+  const secret = PRIVATE_MEMBERS.find((member) => Object.hasOwn(key, member))
+  if (secret !== undefined) return { member: secret, message: 'belongs to a private or symmetric key' }
+  const { kty, alg, use, key_ops: operations } = key
+  if (typeof kty !== 'string' || !KEY_TYPES.includes(kty)) {
+    return { member: 'kty', message: `is not one of ${KEY_TYPES.join(', ')}` }
+  }
+  if (alg !== undefined && (typeof alg !== 'string' || !ALGORITHMS.has(alg))) {
+    return { member: 'alg', message: `is not one of ${CLIENT_SIGNING_ALGORITHMS.join(', ')}` }
+  }
+  if (use !== undefined && use !== 'sig') return { member: 'use', message: 'is not sig' }
+  if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) {
+    return { member: 'key_ops', message: 'does not hold verify' }
+  }
+  const rsaMistake = kty === 'RSA' ? rsaKeyMistake(key) : null
+  if (rsaMistake !== null) return rsaMistake
+  const usable = [...(importKey(key)?.algorithms ?? [])].some((algorithm) => ALGORITHMS.has(algorithm))
+  if (usable) return null
+  return { member: null, message: `is not a public key for one of ${CLIENT_SIGNING_ALGORITHMS.join(', ')}` }
+}
+
+function rsaKeyMistake({ n, e }: JsonObject): KeyMistake | null {
+  const bits = typeof n === 'string' ? modulusBits(n) : RSA_BITS_MIN
+  if (bits < RSA_BITS_MIN) return { member: 'n', message: `has ${bits} bits; ${RSA_BITS_MIN} are needed` }
+  if (bits > RSA_BITS_MAX) return { member: 'n', message: `has more than ${RSA_BITS_MAX} bits` }
+  if (typeof e === 'string' && e !== RSA_EXPONENT_ENCODED) {
+    return { member: 'e', message: `is not ${RSA_EXPONENT_ENCODED}, which is 65537` }
+  }
+  return null
+}

@@ -1,0 +1,157 @@
+/** What a client's registration may say: RFC 7591 metadata that this version supports, with every mistake in it. */
+import type { Mistake } from '../../../domain/errors.ts'
+import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../identity/engine/clients.ts'
+import { splitScope } from '../../../identity/oauth/scopes.ts'
+import { isLoopback } from '../../../process/listen.ts'
+import type { JsonObject } from '../../../store/contract.ts'
+import { ID, type JsonSchema, LABEL, object, pointer, SECRET, text } from '../../http/schemas.ts'
+import { keySetMistakes } from './client-keys.ts'
+
+export type ClientBody = {
+  readonly app?: string
+  readonly organization?: string
+  readonly client_secret?: string
+  readonly client_name?: string
+  readonly scope?: string
+  readonly grant_types?: readonly string[]
+  readonly token_endpoint_auth_method?: string
+  readonly redirect_uris?: readonly string[]
+  readonly post_logout_redirect_uris?: readonly string[]
+  readonly jwks?: { readonly keys: readonly JsonObject[] }
+  readonly jwks_uri?: string
+}
+
+const URI = { type: 'string', maxLength: 2_048 }
+const WEB_URI = { ...URI, ...text('^https?://[^\\s]+$', 'an http or https URL') }
+const METADATA: { readonly [name: string]: JsonSchema } = {
+  client_name: LABEL,
+  scope: {
+    // RFC 6749 section 3.3
+    ...text(
+      '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+( [\\x21\\x23-\\x5b\\x5d-\\x7e]+)*$',
+      'words with one space between each two',
+    ),
+    maxLength: 4_096,
+    description: 'Scopes that the client may ask for, separated by spaces.',
+  },
+  grant_types: { type: 'array', maxItems: 10, uniqueItems: true, items: { type: 'string', enum: GRANT_TYPES } },
+  token_endpoint_auth_method: { type: 'string', enum: CLIENT_AUTH_METHODS },
+  redirect_uris: { type: 'array', maxItems: 50, uniqueItems: true, items: URI },
+  post_logout_redirect_uris: { type: 'array', maxItems: 50, uniqueItems: true, items: URI },
+  exchange_clients: {
+    ...{ type: 'array', maxItems: 50, uniqueItems: true, items: ID },
+    description: 'Clients whose tokens this one may exchange (RFC 8693), besides its own and those sent to its app.',
+  },
+  exchange_resources: {
+    ...{ type: 'array', maxItems: 50, uniqueItems: true, items: URI },
+    description: 'Resources that it may exchange tokens for, besides the audience that they have.',
+  },
+  jwks: {
+    ...object({ keys: { type: 'array', minItems: 1, maxItems: 20, items: { type: 'object' } } }, ['keys']),
+    description: 'Public keys for private_key_jwt.',
+  },
+  jwks_uri: { ...URI, description: 'Refused: keys are sent as jwks.' },
+  application_type: { type: 'string', enum: ['web', 'native'] },
+  contacts: { type: 'array', maxItems: 10, items: LABEL },
+  client_uri: WEB_URI,
+  logo_uri: WEB_URI,
+  policy_uri: WEB_URI,
+  tos_uri: WEB_URI,
+  default_max_age: { type: 'integer', minimum: 0 },
+  require_auth_time: { type: 'boolean' },
+  dpop_bound_access_tokens: { type: 'boolean' },
+  require_pushed_authorization_requests: { type: 'boolean' },
+}
+export const CLIENT_BODY = object({
+  ...METADATA,
+  app: { ...ID, description: 'The app whose roles count for tokens that have no resource of their own.' },
+  organization: {
+    ...ID,
+    description: 'The organization that the client belongs to and acts in; none: the whole environment.',
+  },
+  client_secret: {
+    ...SECRET,
+    description: 'When absent, a confidential client keeps its secret, or is given one, which is returned this once.',
+  },
+})
+export const CLIENT: JsonSchema = object(
+  {
+    client_id: ID,
+    app: { ...ID, type: ['string', 'null'] },
+    organization: { ...ID, type: ['string', 'null'] },
+    ...METADATA,
+    response_types: { type: 'array', items: { type: 'string' }, description: 'Follow from grant_types.' },
+    client_secret: { type: 'string', description: 'Only in the answer that created it.' },
+  },
+  ['client_id', 'app', 'organization'],
+)
+
+/** The metadata to store, without secrets and without what is not metadata. */
+export function metadataOf(body: ClientBody): JsonObject {
+  const { app: _app, organization: _organization, client_secret: _secret, ...metadata } = body
+  return metadata
+}
+
+/** By its key alone: private_key_jwt (RFC 7523). */
+export const hasKey = (body: { readonly token_endpoint_auth_method?: unknown }): boolean =>
+  body.token_endpoint_auth_method === 'private_key_jwt'
+export const isPublic = (body: { readonly token_endpoint_auth_method?: unknown }): boolean =>
+  body.token_endpoint_auth_method === 'none'
+export const scopesOf = (metadata: { readonly scope?: unknown }): readonly string[] =>
+  typeof metadata.scope === 'string' ? splitScope(metadata.scope) : []
+
+/** What the schema cannot say. */
+export function registrationMistakes(body: ClientBody): readonly Mistake[] {
+  const mistakes: Mistake[] = []
+  const grants = body.grant_types ?? ['authorization_code'] // RFC 7591 section 2
+  if (isPublic(body) && grants.includes('client_credentials')) {
+    mistakes.push({
+      place: '/grant_types',
+      message: 'holds client_credentials, which a client without a secret cannot have',
+    })
+  }
+  if (isPublic(body) && body.client_secret !== undefined) {
+    mistakes.push({ place: '/client_secret', message: 'is given for a client that does not authenticate' })
+  }
+  mistakes.push(...keyMistakes(body))
+  if (grants.includes('authorization_code') && (body.redirect_uris ?? []).length === 0) {
+    mistakes.push({ place: '/redirect_uris', message: 'is needed for grant type authorization_code' })
+  }
+  for (const name of ['redirect_uris', 'post_logout_redirect_uris'] as const) {
+    for (const [i, uri] of (body[name] ?? []).entries()) {
+      const message = redirectMistake(uri)
+      if (message !== null) mistakes.push({ place: pointer('', name, i), message })
+    }
+  }
+  return mistakes
+}
+
+function keyMistakes(body: ClientBody): readonly Mistake[] {
+  if (body.jwks_uri !== undefined) {
+    // Else whoever may register a client could make this server fetch from inside its network.
+    return [
+      { place: '/jwks_uri', message: 'is not supported: this server fetches no keys of clients; send them as jwks' },
+    ]
+  }
+  if (!hasKey(body)) return body.jwks === undefined ? [] : [{ place: '/jwks', message: 'is for private_key_jwt only' }]
+  const mistakes: Mistake[] = []
+  if (body.jwks === undefined) mistakes.push({ place: '/jwks', message: 'is needed for private_key_jwt' })
+  if (body.client_secret !== undefined) {
+    mistakes.push({ place: '/client_secret', message: 'is given for a client that authenticates by its key' })
+  }
+  mistakes.push(...keySetMistakes(body.jwks?.keys ?? []))
+  return mistakes
+}
+
+// RFC 6749 section 3.1.2, RFC 8252 section 7: https, loopback http, or a scheme that is a reversed domain name.
+function redirectMistake(uri: string): string | null {
+  const url = URL.parse(uri)
+  if (url === null || /[^\x21-\x7e]/.test(uri)) return 'is not an absolute URI'
+  if (uri.includes('#')) return 'has a fragment'
+  if (url.username !== '' || url.password !== '') return 'has a user name'
+  if (url.protocol === 'https:') return null
+  if (url.protocol === 'http:') {
+    return isLoopback(url.hostname.replace(/^\[|\]$/g, '')) ? null : 'uses http for a host that is not loopback'
+  }
+  return url.protocol.includes('.') ? null : 'has a scheme that is neither https nor a reversed domain name'
+}

@@ -1,0 +1,160 @@
+/** OAuth clients: registered, changed and removed by clients that hold what they give. */
+import type { FastifyInstance } from 'fastify'
+import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../identity/keys/password-hash.ts'
+import { requireRegistrar } from '../../../identity/oauth/registrars.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../store/contract.ts'
+import type { Client } from '../../../store/directory.ts'
+import type { Manager } from '../../authentication/authenticate.ts'
+import { type PageQuery, readPage } from '../../http/pagination.ts'
+import { Refusal } from '../../problems/status.ts'
+import type { ManagementDeps } from '../deps.ts'
+import { requireOwnName } from '../own-names.ts'
+import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+import { holderOf, isMethodChanged, mayKeepSecret, requireCharge } from './client-charge.ts'
+import {
+  CLIENT,
+  CLIENT_BODY,
+  type ClientBody,
+  hasKey,
+  isPublic,
+  metadataOf,
+  registrationMistakes,
+} from './client-registration.ts'
+
+const PATH = '/v1/clients/:client_id'
+const COMMON = { tag: 'Clients', scope: 'clients:write', bounds: 'call' } as const
+
+export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'client_id'; body: ClientBody; prepared: Secret | null }>(app, deps, {
+    ...COMMON,
+    method: 'PUT',
+    path: PATH,
+    operation: 'putClient',
+    summary:
+      'Registers a client, or replaces its registration. A generated secret is returned this once. A stored one is replaced when the client comes to hold more than who set it may give.',
+    body: CLIENT_BODY,
+    answer: CLIENT,
+    // Its place in the tree, and what its roles mean, stand still meanwhile.
+    locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
+    async prepare({ at, manager, params, body }) {
+      await requireRegistration(at, manager, wantedClient(params, body))
+      const mistakes = registrationMistakes(body)
+      if (mistakes.length > 0) throw new Refusal('request_invalid', 'nothing was written', { mistakes })
+      return body.client_secret === undefined ? null : { hash: await hashSecret(body.client_secret), shown: {} }
+    },
+    state: ({ at, manager, params }) => stateOf(at, manager, params.client_id),
+    async handle({ at, manager, params, body, context }, chosen) {
+      const client = wantedClient(params, body)
+      const existing = await requireRegistration(at, manager, client)
+      const mayStay = existing === null || (await mayKeepSecret(at, { before: existing, after: client }))
+      const secret = chosen ?? secretFor(body, mayStay ? existing : null)
+      const registered = { ...client, secretHash: secret.hash }
+      await at.validateClient(registered)
+      const isSet = hasKey(body) || (secret.hash !== null && secret.hash !== existing?.secretHash)
+      const secretSetBy = isSet ? manager.token.clientId : (existing?.secretSetBy ?? null)
+      const endTokens = !mayStay || (existing !== null && isMethodChanged(existing, client))
+      await at.directory.putClient({ ...registered, secretSetBy, endTokens }, context, requireRegistrar)
+      return put(existing !== null, { ...present(client), ...secret.shown })
+    },
+  })
+  addManagementRoute<{ params: 'client_id' }>(app, deps, {
+    ...COMMON,
+    method: 'DELETE',
+    path: PATH,
+    operation: 'deleteClient',
+    summary: 'Deletes a client, with its tokens. Its id is never given to another client.',
+    answer: null,
+    locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
+    state: ({ at, manager, params }) => stateOf(at, manager, params.client_id),
+    async handle({ at, manager, params, context }) {
+      const client = await findClient(at, manager, params.client_id)
+      await requireCharge(at, holderOf(manager), client)
+      if (!(await at.directory.deleteClient(client.id, context, requireRegistrar))) throw unknownClient(client.id)
+      return EMPTY
+    },
+  })
+  addClientReads(app, deps)
+}
+
+const wantedClient = ({ client_id: id }: { readonly client_id: string }, body: ClientBody): Client => ({
+  id,
+  app: body.app ?? null,
+  organization: body.organization ?? null,
+  metadata: metadataOf(body),
+})
+
+/** What is stored now. Throws Refusal unless the manager has charge of that, and of what it is to become. */
+async function requireRegistration(at: ManagementDeps, manager: Manager, client: Client) {
+  const existing = await at.directory.client(client.id)
+  if (existing !== null) await requireCharge(at, holderOf(manager), existing)
+  await requireCharge(at, holderOf(manager), client)
+  if (existing === null) await requireOwnName(at, manager, client.id)
+  return existing
+}
+
+function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
+  const { directory } = deps
+  addManagementRoute<{ params: 'client_id' }>(app, deps, {
+    ...COMMON,
+    method: 'GET',
+    path: PATH,
+    operation: 'getClient',
+    summary: 'One client, without its secret.',
+    answer: CLIENT,
+    state: ({ at, manager, params }) => stateOf(at, manager, params.client_id),
+    handle: async ({ at, manager, params }) => ok(present(await findClient(at, manager, params.client_id))),
+  })
+  addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
+    ...COMMON,
+    method: 'GET',
+    path: '/v1/clients',
+    operation: 'listClients',
+    summary: 'Clients by id; for a bound client those of the organizations that it manages.',
+    answer: CLIENT,
+    list: true,
+    async handle({ manager, query }) {
+      const page = await readPage(deps.store, query, {
+        log: DIRECTORY,
+        read: (range) => directory.clients(range),
+        key: ({ id }) => id,
+        visible: (client) => isVisible(deps, manager, client),
+      })
+      return ok({ ...page, items: page.items.map(present) })
+    },
+  })
+}
+
+async function isVisible(deps: ManagementDeps, manager: Manager, { organization }: Client): Promise<boolean> {
+  if (manager.bounds.length === 0) return true
+  const lineage = organization === null ? null : await deps.pdp.lineage(organization)
+  return manager.bounds.every((bound) => lineage?.includes(bound) === true)
+}
+
+async function findClient(deps: ManagementDeps, manager: Manager, id: string): Promise<Client> {
+  const client = await deps.directory.client(id)
+  if (client === null || !(await isVisible(deps, manager, client))) throw unknownClient(id)
+  return client
+}
+
+function unknownClient(id: string): Refusal {
+  return new Refusal('not_found', `there is no client ${id}`)
+}
+
+/** The registration and its secret: another one of either is another state. Null for who may not see it. */
+async function stateOf(at: ManagementDeps, manager: Manager, id: string): Promise<object | null> {
+  const client = await at.directory.client(id)
+  return client !== null && (await isVisible(at, manager, client)) ? client : null
+}
+
+type Secret = { readonly hash: string | null; readonly shown: { readonly client_secret?: string } }
+
+function secretFor(body: ClientBody, kept: { readonly secretHash: string | null } | null): Secret {
+  if (isPublic(body) || hasKey(body)) return { hash: null, shown: {} }
+  if (kept?.secretHash != null) return { hash: kept.secretHash, shown: {} }
+  const secret = generateSecret()
+  return { hash: hashGeneratedSecret(secret), shown: { client_secret: secret } }
+}
+
+function present(client: Client): object {
+  return { client_id: client.id, app: client.app, organization: client.organization, ...client.metadata }
+}

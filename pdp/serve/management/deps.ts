@@ -1,0 +1,71 @@
+/** What management calls work with: as of now, or within the one transaction of a write. */
+import type { Pdp } from '../../domain/decision.ts'
+import type { TrustedIssuerDocument } from '../../identity/tokens/external-issuers.ts'
+import type { TokenState } from '../../identity/tokens/token-state.ts'
+import type { EntitlementSource, JsonObject, LogId, Store, WriteContext } from '../../store/contract.ts'
+import type { Client, Directory, Moves, Sql } from '../../store/directory.ts'
+import type { Places } from '../authentication/admission.ts'
+import type { CredentialDeps } from '../authentication/credentials.ts'
+
+/** What of the identity service these calls use. */
+export type IdentityControl = {
+  readonly sessions: {
+    revokeSession(uid: string, context: WriteContext): Promise<boolean>
+    revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
+    /** Ends all sign-ins of a person inside the caller's transaction; nothing may follow it there. */
+    endUser(sql: Pick<Sql, 'query'>, user: string, context: WriteContext): Promise<unknown>
+  }
+  readonly secondFactor: {
+    enroll(user: string, context: WriteContext): Promise<{ readonly secret: string; readonly uri: string }>
+    remove(user: string, context: WriteContext): Promise<boolean>
+  }
+  readonly hook: {
+    /** `version` is another one after every `configure`. */
+    read(): Promise<{ readonly url: string; readonly version: string } | null>
+    configure(hook: { readonly url: string; readonly secret: string } | null, context: WriteContext): Promise<void>
+  }
+  readonly issuers: {
+    list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
+    put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
+    remove(issuer: string, context: WriteContext): Promise<boolean>
+  }
+}
+/** Everything that a call reads and writes. */
+export type Reach = IdentityControl & {
+  readonly introspect: (token: string) => Promise<TokenState>
+  readonly store: Store
+  readonly directory: Directory
+  readonly pdp: Pdp
+  readonly moves: Moves
+}
+/** Locks the logs, then works through what reads and writes in that transaction alone; undone when `work` throws. */
+export type ReachAtomically = <T>(
+  locks: { readonly logs: readonly LogId[]; readonly lengthy?: boolean },
+  work: (at: Reach) => Promise<T>,
+) => Promise<T>
+/** The outbox. */
+export type EventSource = {
+  readonly events: {
+    after(
+      after: number,
+      options: { readonly waitMs: number; readonly signal: AbortSignal },
+    ): Promise<readonly OutboxEvent[]>
+  }
+}
+export type OutboxEvent = {
+  readonly seq: number
+  readonly id: string
+  readonly type: string
+  readonly organization: string | null
+  readonly at: string
+  readonly data: JsonObject
+}
+export type ManagementDeps = CredentialDeps &
+  Reach &
+  EventSource & {
+    readonly atomically: ReachAtomically
+    /** Throws PdpError `request_invalid` for a registration that the identity service could not use. */
+    readonly validateClient: (client: Client & { readonly secretHash: string | null }) => Promise<void>
+    readonly entitlements: EntitlementSource
+    readonly places: Places
+  }

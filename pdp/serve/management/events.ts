@@ -1,0 +1,59 @@
+/** The outbox by long poll: what happened, in the order in which it was committed. */
+import type { FastifyInstance } from 'fastify'
+import type { Manager } from '../authentication/authenticate.ts'
+import { ID, object, POSITION, TIMESTAMP, text } from '../http/schemas.ts'
+import type { ManagementDeps, OutboxEvent } from './deps.ts'
+import { addManagementRoute, ok } from './route.ts'
+
+type Query = { readonly after?: string; readonly wait?: string }
+
+// Less than what proxies and our own server allow a request to take.
+const WAIT_SECONDS_MAX = 20
+const EVENT = object(
+  {
+    id: { type: 'string' },
+    type: { type: 'string', enum: ['entitlement.updated', 'session.revoked'] },
+    organization: { ...ID, type: ['string', 'null'] },
+    at: TIMESTAMP,
+    data: { type: 'object' },
+  },
+  ['id', 'type', 'organization', 'at', 'data'],
+)
+
+export function addEvents(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: never; query: Query }>(app, deps, {
+    tag: 'Events',
+    scope: 'events:read',
+    bounds: 'call',
+    method: 'GET',
+    path: '/v1/events',
+    operation: 'listEvents',
+    summary:
+      'Events after a position, at most 100; waits for the first one. A bound client sees its organizations alone.',
+    query: {
+      after: {
+        ...POSITION,
+        description: '`next` of the former answer; absent: from the start.',
+      },
+      wait: {
+        ...text('^(0|1?[0-9]|20)$', `a whole number from 0 to ${WAIT_SECONDS_MAX}`),
+        description: `Seconds to wait, up to ${WAIT_SECONDS_MAX}; 0 by default.`,
+      },
+    },
+    answer: object({ items: { type: 'array', items: EVENT }, next: { type: 'string' } }, ['items', 'next']),
+    async handle({ manager, query }) {
+      const after = Number(query.after ?? 0)
+      const waitMs = Number(query.wait ?? 0) * 1_000
+      const rows = await deps.events.after(after, { waitMs, signal: AbortSignal.timeout(waitMs + 1_000) })
+      const visible = await Promise.all(rows.map((row) => isVisible(deps, manager, row)))
+      const items = rows.filter((_, i) => visible[i]).map(({ seq: _seq, ...event }) => event)
+      return ok({ items, next: String(rows.at(-1)?.seq ?? after) })
+    },
+  })
+}
+
+async function isVisible(deps: ManagementDeps, manager: Manager, { organization }: OutboxEvent): Promise<boolean> {
+  if (manager.bounds.length === 0) return true
+  const lineage = organization === null ? null : await deps.pdp.lineage(organization)
+  return manager.bounds.every((bound) => lineage?.includes(bound) === true)
+}

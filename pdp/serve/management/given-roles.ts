@@ -1,0 +1,107 @@
+/** Roles that a write gives without granting any: who joins a group has its roles, what moves below has those above it. */
+import type { HeldRole, LogId, Store, Tuple } from '../../store/contract.ts'
+import type { Manager } from '../authentication/authenticate.ts'
+import { Refusal } from '../problems/status.ts'
+import type { Reach } from './deps.ts'
+import { type Definitions, definitionsOf, readDeclared } from './role-definitions.ts'
+
+const SCOPE = 'roles:write'
+/** Grants in one organization that are looked at; beyond them nobody can say what they give. */
+const GRANTS_MAX = 1_000
+const GROUPS_MAX = 1_000
+const NAMED_MAX = 20
+const GROUP = 'group:'
+
+type Given = { readonly roles: readonly HeldRole[]; readonly what: string }
+
+/** Throws Refusal when these tuples make somebody a member of a group whose roles the manager may not give. */
+export async function requireGivenToGroups(
+  at: Reach,
+  manager: Manager,
+  { log, tuples }: { readonly log: LogId; readonly tuples: readonly Omit<Tuple, 'expiresAtMs'>[] },
+): Promise<void> {
+  const joined = tuples.filter(({ object, relation }) => relation === 'member' && object.startsWith(GROUP))
+  const groups = new Set(joined.map(({ object }) => object))
+  if (groups.size === 0) return
+  const roles = await rolesOfGroups(at.store, log, [...groups])
+  await requireGivable(at, manager, { log, given: { roles, what: 'a member of the group would have' } })
+}
+
+/** Throws Refusal when the grants in organizations that come to stand above give what the manager may not give. */
+export async function requireGivenByMove(
+  at: Reach,
+  manager: Manager,
+  { log, above }: { readonly log: LogId; readonly above: readonly LogId[] },
+): Promise<void> {
+  const roles: HeldRole[] = []
+  for (const organization of above) roles.push(...(await grantsIn(at.store, organization)))
+  await requireGivable(at, manager, { log, given: { roles, what: 'who holds a role above it would have' } })
+}
+
+/** Throws Refusal when roles of an app that are granted come to mean more, and the manager may not give roles. */
+export async function requireGivingRoles(
+  at: Reach,
+  manager: Manager,
+  change: {
+    readonly app: string
+    readonly before: Definitions
+    readonly after: { readonly [role: string]: { readonly permissions: readonly string[] } }
+  },
+): Promise<void> {
+  if (manager.token.scopes.has(SCOPE)) return
+  const { app, before, after } = change
+  for (const [role, { permissions }] of Object.entries(after)) {
+    const had = before({ app, role }) ?? []
+    const more = permissions.filter((key) => !had.includes(key))
+    if (more.length === 0) continue
+    const granted = await at.store.roleGrants({ apps: [app], role }, { after: null, countMax: 1 })
+    if (granted.length > 0) throw lacksScope(`holders of role ${role} would have ${listed(more)}`)
+  }
+}
+
+async function requireGivable(
+  at: Reach,
+  manager: Manager,
+  { log, given: { roles, what } }: { readonly log: LogId; readonly given: Given },
+): Promise<void> {
+  const definitions = definitionsOf(await readDeclared(at.store))
+  const lacking = new Set<string>()
+  for (const [app, held] of Map.groupBy(roles, ({ app }) => app)) {
+    const given = new Set(held.flatMap((role) => definitions(role) ?? []))
+    if (given.size === 0) continue
+    if (!manager.token.scopes.has(SCOPE)) throw lacksScope(`${what} ${listed([...given])}`)
+    // Nobody is above an unbound client, which manages the environment.
+    if (manager.bounds.length === 0) continue
+    const own = await at.pdp.held({ organization: log, subject: manager.token.subject, app })
+    for (const key of given) if (!own.permissions.includes(key)) lacking.add(key)
+  }
+  if (lacking.size === 0) return
+  throw new Refusal('permission_denied', `nobody gives a permission that they do not hold: ${listed([...lacking])}`)
+}
+
+/** Of the groups and of all that they are members of. */
+async function rolesOfGroups(
+  store: Pick<Store, 'rows'>,
+  log: LogId,
+  groups: readonly string[],
+): Promise<readonly HeldRole[]> {
+  const keys = groups.map((group) => ({ log, kind: 'groups', subject: `${group}#member` }) as const)
+  const { rows } = await store.rows([log], keys)
+  const above = rows.flatMap((row) => ('groups' in row ? row.groups : []))
+  const all = new Set([...groups, ...above.map(({ subject }) => subject.slice(0, subject.indexOf('#')))])
+  if (all.size > GROUPS_MAX) throw tooMany(`the groups are members of more than ${GROUPS_MAX}`)
+  const asked = [...all].map((subject) => ({ log, kind: 'grants', subject }) as const)
+  const held = (await store.rows([log], asked)).rows.flatMap((row) => ('grants' in row ? row.grants : []))
+  return held.map(({ app, role }) => ({ app, role }))
+}
+
+async function grantsIn(store: Pick<Store, 'roleGrants'>, log: LogId): Promise<readonly HeldRole[]> {
+  const grants = await store.roleGrants({ log }, { after: null, countMax: GRANTS_MAX + 1 })
+  if (grants.length > GRANTS_MAX) throw tooMany(`more than ${GRANTS_MAX} role grants would have to be looked at`)
+  return [...new Map(grants.map(({ app, role }) => [JSON.stringify([app, role]), { app, role }])).values()]
+}
+
+const listed = (keys: readonly string[]): string => keys.slice(0, NAMED_MAX).join(', ')
+const tooMany = (message: string): Refusal => new Refusal('evaluation_limit', message)
+const lacksScope = (effect: string): Refusal =>
+  new Refusal('permission_denied', `${effect}; who writes this needs the scope ${SCOPE} as well`)

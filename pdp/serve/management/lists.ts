@@ -1,0 +1,128 @@
+/** What a subject may reach, and who may reach a resource: the decisions of a whole organization, in pages. */
+import type { FastifyInstance } from 'fastify'
+import type { ListPage, Subject } from '../../domain/decision.ts'
+import { PdpError } from '../../domain/errors.ts'
+import type { Directory } from '../../store/directory.ts'
+import { PAGE_PROPERTIES, type PageQuery, pageSize } from '../http/pagination.ts'
+import { ID, type JsonSchema, object } from '../http/schemas.ts'
+import { Refusal } from '../problems/status.ts'
+import type { ManagementDeps } from './deps.ts'
+import { addManagementRoute, type Outcome, ok } from './route.ts'
+
+type ResourcesBody = {
+  readonly subject: Subject
+  readonly relation: string
+  readonly type: string
+  readonly app?: string
+}
+type SubjectsBody = {
+  readonly resource: string
+  readonly relation: string
+  readonly type: string
+  readonly subject_relation?: string
+  readonly app?: string
+}
+
+const TEXT = { type: 'string', maxLength: 512 }
+const RELATION = { ...TEXT, description: 'A relation, or a permission key for app and organization resources.' }
+const APP = { ...ID, description: 'Whose roles answer permission keys on the organization.' }
+const RESOURCES = object(
+  {
+    subject: object({ type: { type: 'string', enum: ['user', 'service'] }, id: ID }, ['type', 'id']),
+    relation: RELATION,
+    type: { ...TEXT, description: 'Type of the resources.' },
+    app: APP,
+  },
+  ['subject', 'relation', 'type'],
+)
+const SUBJECTS = object(
+  {
+    resource: { ...TEXT, description: '<type>:<id>' },
+    relation: RELATION,
+    type: { ...TEXT, description: 'Type of the subjects, such as user.' },
+    subject_relation: { ...TEXT, description: 'Lists usersets <type>:<id>#<subject_relation> instead.' },
+    app: APP,
+  },
+  ['resource', 'relation', 'type'],
+)
+const PAGE: JsonSchema = object(
+  {
+    items: { type: 'array', items: { type: 'string' } },
+    next_page_token: { type: ['string', 'null'], description: 'Null on the last page. A page may even be empty.' },
+    complete: {
+      type: 'boolean',
+      description: 'False: something here could not be decided within the bounds, and is not in it.',
+    },
+    revision: { type: 'string', description: 'Opaque: the moment at which this page was read.' },
+    revision_unchanged: { type: 'boolean', description: 'This page and all before it were read at one moment.' },
+  },
+  ['items', 'next_page_token', 'complete', 'revision', 'revision_unchanged'],
+)
+/** The engine's names of what a request says. */
+const PLACES: { readonly [place: string]: string } = {
+  '/organization': ':org',
+  '/pageSize': '?page_size',
+  '/pageToken': '?page_token',
+  '/subjectRelation': '/subject_relation',
+}
+const COMMON = {
+  tag: 'Decisions',
+  scope: 'decisions:read',
+  bounds: 'organization',
+  method: 'POST',
+  query: PAGE_PROPERTIES,
+  answer: PAGE,
+} as const
+
+export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'org'; body: ResourcesBody; query: PageQuery }>(app, deps, {
+    ...COMMON,
+    path: '/v1/organizations/:org/list-resources',
+    operation: 'listResources',
+    summary: 'Resources of a type on which a subject has a relation: exactly those that a check allows.',
+    body: RESOURCES,
+    async handle({ params, body, query }) {
+      const { app = null, ...question } = body
+      const page = await relocated(
+        deps.pdp.listResources({ ...pageOf(query), ...question, organization: params.org, app }),
+      )
+      // As in a decision: who does not exist has nothing, whatever everybody may do.
+      return present((await exists(deps.directory, body.subject)) ? page : { ...page, items: [], nextPageToken: null })
+    },
+  })
+  addManagementRoute<{ params: 'org'; body: SubjectsBody; query: PageQuery }>(app, deps, {
+    ...COMMON,
+    path: '/v1/organizations/:org/list-subjects',
+    operation: 'listSubjects',
+    summary: 'Subjects of a type that have a relation on a resource: exactly those that a check allows.',
+    body: SUBJECTS,
+    async handle({ params, body, query }) {
+      const { app = null, subject_relation, ...question } = body
+      const userset = subject_relation === undefined ? {} : { subjectRelation: subject_relation }
+      const request = { ...pageOf(query), ...question, ...userset, organization: params.org, app }
+      return present(await relocated(deps.pdp.listSubjects(request)))
+    },
+  })
+}
+
+function pageOf(query: PageQuery): { pageSize: number; pageToken: string | null } {
+  return { pageSize: pageSize(query.page_size), pageToken: query.page_token ?? null }
+}
+
+function present({ items, nextPageToken, complete, revision, revisionUnchanged }: ListPage): Outcome {
+  return ok({ items, next_page_token: nextPageToken, complete, revision, revision_unchanged: revisionUnchanged })
+}
+
+async function relocated(page: Promise<ListPage>): Promise<ListPage> {
+  try {
+    return await page
+  } catch (err) {
+    if (!(err instanceof PdpError) || err.mistakes.length === 0) throw err
+    const mistakes = err.mistakes.map(({ place, message }) => ({ place: PLACES[place] ?? place, message }))
+    throw new Refusal(err.code, 'the question is malformed', { mistakes, cause: err })
+  }
+}
+
+async function exists(directory: Directory, { type, id }: Subject): Promise<boolean> {
+  return (await (type === 'user' ? directory.user(id) : directory.client(id))) !== null
+}

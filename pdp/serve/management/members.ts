@@ -1,0 +1,121 @@
+/** Who belongs to an organization, as what, and whether it counts. */
+import type { FastifyInstance } from 'fastify'
+import { DIRECTORY, MEMBERSHIP_STATUSES, type Membership, type MembershipStatus, TIERS } from '../../store/contract.ts'
+import type { Manager } from '../authentication/authenticate.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
+import { ID, object } from '../http/schemas.ts'
+import { Refusal } from '../problems/status.ts'
+import type { ManagementDeps } from './deps.ts'
+import { addManagementRoute, EMPTY, ok, put } from './route.ts'
+
+const MEMBERSHIP = {
+  role: { type: 'string', enum: TIERS },
+  status: { type: 'string', enum: MEMBERSHIP_STATUSES },
+}
+const MEMBER = object({ user: ID, ...MEMBERSHIP }, ['user', 'role', 'status'])
+
+export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
+  const common = { tag: 'Members', scope: 'directory:write', bounds: 'organization' } as const
+  addManagementRoute<{ params: 'org' | 'user'; body: Membership }>(app, deps, {
+    ...common,
+    method: 'PUT',
+    path: '/v1/organizations/:org/members/:user',
+    operation: 'putMember',
+    summary:
+      'Makes a user a member, or changes the tier or the status. For a bound client somebody who is no active member of its organizations begins as `invited`.',
+    body: object(MEMBERSHIP, ['role', 'status']),
+    answer: MEMBER,
+    // The person must not vanish meanwhile.
+    locks: ({ org }) => [DIRECTORY, org],
+    state: ({ at, params }) => membershipOf(at, params),
+    async handle({ at, manager, params, body, context }) {
+      const { user, org } = params
+      if ((await at.directory.user(user)) === null) throw new Refusal('not_found', `there is no user ${user}`)
+      const before = await membershipOf(at, params)
+      const status = await statusFor(at, manager, { user, before: before?.status ?? null, wanted: body.status })
+      const membership = { role: body.role, status }
+      await at.store.write(org, [{ kind: 'membership', user, membership }], { context })
+      return put(before !== null, { user, ...membership })
+    },
+  })
+  addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {
+    ...common,
+    method: 'DELETE',
+    path: '/v1/organizations/:org/members/:user',
+    operation: 'deleteMember',
+    summary: 'Ends a membership.',
+    answer: null,
+    locks: ({ org }) => [org],
+    state: ({ at, params }) => membershipOf(at, params),
+    async handle({ at, params, context }) {
+      const { changed } = await at.store.write(
+        params.org,
+        [{ kind: 'membership', user: params.user, membership: null }],
+        { context },
+      )
+      if (!changed) throw new Refusal('not_found', `${params.user} is not a member of ${params.org}`)
+      return EMPTY
+    },
+  })
+  addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path: '/v1/organizations/:org/members/:user',
+    operation: 'getMember',
+    summary: 'One membership.',
+    answer: MEMBER,
+    state: ({ at, params }) => membershipOf(at, params),
+    async handle({ at, params }) {
+      const membership = await membershipOf(at, params)
+      if (membership === null) throw new Refusal('not_found', `${params.user} is not a member of ${params.org}`)
+      return ok({ user: params.user, ...membership })
+    },
+  })
+  addManagementRoute<{ params: 'org'; query: PageQuery }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path: '/v1/organizations/:org/members',
+    operation: 'listMembers',
+    summary: 'Members by user id, whatever their status.',
+    answer: MEMBER,
+    list: true,
+    handle: async ({ params, query }) =>
+      ok(
+        await readPage(deps.store, query, {
+          log: params.org,
+          read: (page) => deps.store.members(params.org, page),
+          key: ({ user }) => user,
+        }),
+      ),
+  })
+}
+
+async function membershipOf(
+  { store }: ManagementDeps,
+  { org, user }: { readonly org: string; readonly user: string },
+): Promise<Membership | null> {
+  const { rows } = await store.rows([org], [{ log: org, kind: 'membership', user }])
+  return rows.map((row) => ('membership' in row ? row.membership : null)).find((found) => found !== null) ?? null
+}
+
+type Wanted = {
+  readonly user: string
+  readonly before: MembershipStatus | null
+  readonly wanted: MembershipStatus
+}
+
+/** A tenant makes nobody a member who has not agreed to be one of its people: that is for the person or the operator to say. */
+async function statusFor(
+  { directory, pdp }: ManagementDeps,
+  { bounds }: Manager,
+  { user, before, wanted }: Wanted,
+): Promise<MembershipStatus> {
+  if (bounds.length === 0 || wanted === 'invited') return wanted
+  // Only what was active is ever suspended, so it has been agreed to.
+  if (before === 'active' || before === 'suspended') return wanted
+  for (const { organization } of await directory.activeMemberships(user)) {
+    const lineage = await pdp.lineage(organization.id)
+    if (bounds.every((bound) => lineage?.includes(bound) === true)) return wanted
+  }
+  return 'invited'
+}

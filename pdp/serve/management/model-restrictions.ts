@@ -1,0 +1,32 @@
+/** Tuples without a meaning: those that a new model would leave behind, and those that nobody should write. */
+import { type Model, mergeModels } from '../../decide/model.ts'
+import { createModelCompiler } from '../../decide/models.ts'
+import { shapeMistake, shapeOf } from '../../decide/restrictions.ts'
+import type { Store, Tuple, TupleShape } from '../../store/contract.ts'
+import { withModels } from '../../worker/worker.ts'
+import { readDeclared } from './role-definitions.ts'
+
+/** Shapes of stored tuples that count under the model in force and would not count under the new one. */
+export async function orphansOf(
+  store: Pick<Store, 'tupleShapes'>,
+  models: { readonly current: Model; readonly wanted: Model },
+): Promise<readonly TupleShape[]> {
+  const [current, wanted] = [mergeModels([models.current]), mergeModels([models.wanted])]
+  if (wanted.size === 0) return []
+  const shapes = await store.tupleShapes([...wanted.keys()])
+  return shapes.filter((shape) => shapeMistake(current, shape) === null && shapeMistake(wanted, shape) !== null)
+}
+
+/** Why a tuple would not count under the models in force, or null. */
+export type Restriction = (tuple: Omit<Tuple, 'expiresAtMs'>) => string | null
+/** As things stand: under a model that comes later, what is written may still not count. */
+export type ReadRestriction = (store: Pick<Store, 'rows'>) => Promise<Restriction>
+
+export function createRestrictions(): ReadRestriction {
+  const compile = createModelCompiler()
+  return async (store) => {
+    const { manifests } = await readDeclared(store)
+    const model = await withModels(() => compile(manifests))
+    return (tuple) => shapeMistake(model, shapeOf(tuple))
+  }
+}

@@ -1,0 +1,91 @@
+/** Moving an organization: who comes to stand above it gives it roles, and who no longer does keeps nothing in it. */
+import type { Change, LogId, Organization, WriteContext } from '../../store/contract.ts'
+import { type MovedClient, SYSTEM } from '../../store/directory.ts'
+import type { Manager } from '../authentication/authenticate.ts'
+import { Refusal } from '../problems/status.ts'
+import type { Reach } from './deps.ts'
+import { requireGivenByMove } from './given-roles.ts'
+
+const CLIENTS_MAX = 10_000
+
+export type Moved = {
+  /** Clients of organizations that are no longer above: their tokens ended, with what they held in it. */
+  readonly lost_access: readonly string[]
+  /** Clients in it whose secret or keys such a client had set, or nobody knows who: they need new ones. */
+  readonly lost_secrets: readonly string[]
+}
+type Move = { readonly from: Organization; readonly to: Organization; readonly context: WriteContext }
+
+/**
+ * To be called before the move is written; null when nothing stood above that does not any more. What people hold stays:
+ * memberships, roles and relationships are the organization's own. Throws Refusal.
+ */
+export async function moveOrganization(
+  at: Reach,
+  manager: Manager,
+  { from, to, context }: Move,
+): Promise<Moved | null> {
+  if (from.parent === to.parent) return null
+  const [before, after] = [await chainAt(at, from.parent), await chainAt(at, to.parent)]
+  await requireGivenByMove(at, manager, { log: to.id, above: after.filter((id) => !before.includes(id)) })
+  const left = before.filter((id) => !after.includes(id))
+  if (left.length === 0) return null
+  const { moves } = at
+  const inside = new Set(await moves.below(to.id))
+  // Whatever stood beside it below the former root loses its place too.
+  const outside = (await moves.below(left.at(-1) ?? '')).filter((id) => !inside.has(id))
+  // Nobody writes there meanwhile by what the former place gave.
+  await moves.lock([...inside])
+  const clients = await moves.clientsOf([...outside, ...inside], CLIENTS_MAX + 1)
+  if (clients.length > CLIENTS_MAX) {
+    throw new Refusal('evaluation_limit', `more than ${CLIENTS_MAX} clients would have to be looked at`)
+  }
+  const strangers = clients.filter(({ organization }) => !inside.has(organization))
+  const lost_secrets = await exposedOf(at, {
+    strangers,
+    own: clients.filter(({ organization }) => inside.has(organization)),
+  })
+  for (const id of lost_secrets) await moves.dropSecret(id, context)
+  // Those above it may have tokens for it.
+  const lost_access = strangers.filter(({ organization }) => left.includes(organization)).map(({ id }) => id)
+  for (const id of lost_access) await moves.endTokens(id, context)
+  for (const log of inside) await endHoldings(at, { log, clients: strangers.map(({ id }) => id), context })
+  return { lost_access, lost_secrets }
+}
+
+async function chainAt({ pdp }: Reach, parent: string | null): Promise<readonly string[]> {
+  return parent === null ? [] : ((await pdp.lineage(parent)) ?? [])
+}
+
+/** Clients that a stranger can act as: who set a secret knows it, and with it may have set another's. */
+async function exposedOf(
+  { directory }: Reach,
+  { strangers, own }: { readonly strangers: readonly MovedClient[]; readonly own: readonly MovedClient[] },
+): Promise<readonly string[]> {
+  const setters = new Set(own.flatMap(({ secretSetBy }) => (secretSetBy === null ? [] : [secretSetBy])))
+  const known = new Set(strangers.map(({ id }) => id))
+  // Of a client that is gone nobody knows who had its secret.
+  for (const id of setters) if (id !== SYSTEM && (await directory.client(id)) === null) known.add(id)
+  const exposed = new Set<string>()
+  for (let before = -1; before < exposed.size; ) {
+    before = exposed.size
+    for (const { id, authenticates, secretSetBy } of own) {
+      if (!authenticates || (secretSetBy !== null && !known.has(secretSetBy))) continue
+      exposed.add(id)
+      known.add(id)
+    }
+  }
+  return [...exposed]
+}
+
+async function endHoldings(
+  { store, moves }: Reach,
+  { log, clients, context }: { log: LogId; clients: readonly string[]; context: WriteContext },
+): Promise<void> {
+  const { grants, tuples } = await moves.heldBy(log, clients)
+  const changes: readonly Change[] = [
+    ...grants.map((grant) => ({ kind: 'role_grant', op: 'delete', grant }) as const),
+    ...tuples.map((tuple) => ({ kind: 'tuple', op: 'delete', tuple }) as const),
+  ]
+  if (changes.length > 0) await store.write(log, changes, { context })
+}

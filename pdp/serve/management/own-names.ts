@@ -1,0 +1,36 @@
+/** Names that a client bound to an organization may give to what it makes: only those that begin with its organization's. */
+import { ENVIRONMENT } from '../../store/contract.ts'
+import { type Manager, requireWithin } from '../authentication/authenticate.ts'
+import { Refusal } from '../problems/status.ts'
+import type { Reach } from './deps.ts'
+
+/** Stands between an organization's id and the rest. RFC 3986 section 2.3: it is never encoded in a URL. */
+export const NAME_SEPARATOR = '~'
+
+/**
+ * Ids are the environment's: without a namespace a tenant could take the one that another, or the operator, means to use,
+ * and whoever uses it next would find the tenant in it. Throws Refusal.
+ */
+export async function requireOwnName(at: Reach, manager: Manager, id: string): Promise<void> {
+  if (manager.bounds.length === 0) return
+  if (!manager.bounds.some((bound) => id.startsWith(bound + NAME_SEPARATOR))) {
+    const forms = manager.bounds.map((bound) => `${bound}${NAME_SEPARATOR}<name>`).join(' or ')
+    throw new Refusal(
+      'permission_denied',
+      `a client that is bound to an organization makes only what is called ${forms}`,
+    )
+  }
+  // An organization that was moved away, or that the operator called so, has its names for itself.
+  for (const owner of await ownersOf(at, id)) await requireWithin(manager, owner, at.pdp)
+}
+
+/** Organizations in whose namespaces the id lies. */
+async function ownersOf({ store }: Reach, id: string): Promise<readonly string[]> {
+  const prefixes = [...id.matchAll(new RegExp(NAME_SEPARATOR, 'g'))].map(({ index }) => id.slice(0, index))
+  const keys = prefixes.map((prefix) => ({ log: ENVIRONMENT, kind: 'organization', id: prefix }) as const)
+  const { rows } = await store.rows([ENVIRONMENT], keys)
+  const existing = rows.flatMap((row) =>
+    'organization' in row && row.organization !== null ? [row.organization.id] : [],
+  )
+  return prefixes.filter((prefix) => existing.includes(prefix))
+}

@@ -1,0 +1,117 @@
+/** An import of tuples, line by line: a transaction for each 1,000, in memory no more than one of them. */
+import { type Mistake, PdpError } from '../../../domain/errors.ts'
+import { formatTuple } from '../../../domain/names.ts'
+import type { Tuple } from '../../../store/contract.ts'
+import { Refusal } from '../../problems/status.ts'
+import type { Restriction } from '../model-restrictions.ts'
+import { parseTupleLine } from './tuple-bodies.ts'
+
+const LINES_PER_WRITE = 1_000
+const LINE_CHARACTERS_MAX = 4_096
+const MISTAKES_MAX = 100
+
+export type Progress = {
+  /** All lines up to this one are stored; an import resumes after it. */
+  readonly line: number
+  /** Tuples that the lines held so far. */
+  readonly tuplesCount: number
+  readonly revision: number
+}
+type Line = { readonly number: number; readonly text: string }
+
+/**
+ * Reads lines after `fromLine`, and says after each transaction how far it is; at least once. Throws Refusal and PdpError
+ * with the lines that are wrong; what progress was said for stays.
+ */
+export async function* importTuples(source: {
+  readonly pieces: AsyncIterable<Buffer>
+  readonly fromLine: number
+  /** Writes the tuples that `tuplesOf` gives under the restriction of the moment of the write. */
+  write(tuplesOf: (restriction: Restriction) => readonly Tuple[]): Promise<{ revision: number }>
+}): AsyncGenerator<Progress> {
+  const { fromLine, write } = source
+  let tuplesCount = 0
+  let progress: Progress | null = null
+  for await (const lines of batchesOf(source.pieces)) {
+    const last = lines.at(-1)?.number ?? 0
+    if (last <= fromLine) continue
+    const later = lines.filter(({ number }) => number > fromLine)
+    const { revision, written } = await writeLines(write, later)
+    tuplesCount += written
+    progress = { line: last, tuplesCount, revision }
+    yield progress
+  }
+  if (progress === null) yield { line: fromLine, tuplesCount, revision: (await write(() => [])).revision }
+}
+
+async function* batchesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<readonly Line[]> {
+  const decoder = new TextDecoder('utf-8', { fatal: false })
+  let rest = ''
+  let number = 0
+  let lines: Line[] = []
+  for await (const piece of pieces) {
+    const texts = (rest + decoder.decode(piece, { stream: true })).split('\n')
+    rest = texts.pop() ?? ''
+    for (const text of texts) {
+      number += 1
+      requireShort({ number, text })
+      lines.push({ number, text })
+      if (lines.length < LINES_PER_WRITE) continue
+      yield lines
+      lines = []
+    }
+    requireShort({ number: number + 1, text: rest })
+  }
+  if (rest !== '') lines.push({ number: number + 1, text: rest })
+  if (lines.length > 0) yield lines
+}
+
+function requireShort({ number, text }: Line): void {
+  if (text.length <= LINE_CHARACTERS_MAX) return
+  const mistakes = [{ place: String(number), message: `is longer than ${LINE_CHARACTERS_MAX} characters` }]
+  throw new Refusal('request_invalid', `line ${number} is too long`, { mistakes })
+}
+
+type Found = { readonly tuple: Tuple; readonly line: number }
+
+/** By name: of lines that name one tuple the last counts. Throws Refusal with every line that is wrong. */
+function parseLines(lines: readonly Line[], restriction: Restriction): ReadonlyMap<string, Found> {
+  const tuples = new Map<string, Found>()
+  const mistakes: Mistake[] = []
+  for (const { number, text } of lines) {
+    const tuple = parseTupleLine(text)
+    if (tuple === null) continue
+    const mistake = typeof tuple === 'string' ? tuple : restriction(tuple)
+    if (typeof tuple !== 'string' && mistake === null) tuples.set(formatTuple(tuple), { tuple, line: number })
+    else if (mistake !== null) mistakes.push({ place: String(number), message: mistake })
+  }
+  if (mistakes.length > 0) throw refusal(mistakes)
+  return tuples
+}
+
+function refusal(mistakes: readonly Mistake[], cause?: unknown): Refusal {
+  const said = mistakes.slice(0, MISTAKES_MAX)
+  const what = mistakes.length === 1 ? 'one of these lines is wrong' : `${mistakes.length} of these lines are wrong`
+  return new Refusal('request_invalid', what, { mistakes: said, cause })
+}
+
+async function writeLines(
+  write: (tuplesOf: (restriction: Restriction) => readonly Tuple[]) => Promise<{ revision: number }>,
+  lines: readonly Line[],
+): Promise<{ revision: number; written: number }> {
+  let found: readonly Found[] = []
+  try {
+    const { revision } = await write((restriction) => {
+      found = [...parseLines(lines, restriction).values()]
+      return found.map(({ tuple }) => tuple)
+    })
+    return { revision, written: found.length }
+  } catch (err) {
+    // The store names a change by its index.
+    if (!(err instanceof PdpError) || err.mistakes.length === 0) throw err
+    throw refusal(
+      err.mistakes.map(({ place, message }) => ({ place: String(found[Number(place.slice(1))]?.line ?? 0), message })),
+      err,
+    )
+  }
+}

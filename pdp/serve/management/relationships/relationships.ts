@@ -1,0 +1,154 @@
+/** Relationship tuples of an organization: written atomically, listed by object, relation or subject. */
+import type { FastifyInstance } from 'fastify'
+import { type Mistake, PdpError } from '../../../domain/errors.ts'
+import type { Change, Precondition, Tuple } from '../../../store/contract.ts'
+import { type PageQuery, readPage, refuseParameter } from '../../http/pagination.ts'
+import { object, pointer } from '../../http/schemas.ts'
+import { Refusal } from '../../problems/status.ts'
+import type { ManagementDeps } from '../deps.ts'
+import { requireGivenToGroups } from '../given-roles.ts'
+import { createRestrictions, type Restriction } from '../model-restrictions.ts'
+import { addManagementRoute, ok } from '../route.ts'
+import {
+  EXPIRY,
+  PARTS,
+  PARTS_REQUIRED,
+  parseFilter,
+  parseTupleBody,
+  presentTuple,
+  TUPLE,
+  type TupleBody,
+  type TupleFilter,
+} from './tuple-bodies.ts'
+
+const CHANGES_MAX = 1_000
+const PRECONDITIONS_MAX = 100
+
+type RelationshipsBody = {
+  readonly write?: readonly TupleBody[]
+  readonly delete?: readonly TupleBody[]
+  readonly if?: readonly { readonly tuple: TupleBody; readonly exists: boolean }[]
+}
+
+const BODY = object({
+  write: { type: 'array', maxItems: CHANGES_MAX, items: TUPLE },
+  delete: { type: 'array', maxItems: CHANGES_MAX, items: TUPLE },
+  if: {
+    type: 'array',
+    maxItems: PRECONDITIONS_MAX,
+    description: 'The write happens only if each tuple is there, or is not.',
+    items: object({ tuple: TUPLE, exists: { type: 'boolean' } }, ['tuple', 'exists']),
+  },
+})
+
+export function addRelationships(app: FastifyInstance, deps: ManagementDeps): void {
+  const path = '/v1/organizations/:org/relationships'
+  const common = { tag: 'Relationships', bounds: 'organization' } as const
+  const restriction = createRestrictions()
+  addManagementRoute<{ params: 'org'; body: RelationshipsBody }>(app, deps, {
+    ...common,
+    method: 'POST',
+    path,
+    operation: 'writeRelationships',
+    summary: 'Writes and deletes tuples, all or none. Writing what is there and deleting what is not are no mistakes.',
+    scope: 'relationships:write',
+    body: BODY,
+    answer: object({ revision: { type: 'integer' } }, ['revision']),
+    locks: ({ org }) => [org],
+    async handle({ at, manager, params, body, context }) {
+      const { changes, places, preconditions } = parseBody(body, await restriction(at.store))
+      const tuples = changes.flatMap(({ op, tuple }) => (op === 'write' ? [tuple] : []))
+      await requireGivenToGroups(at, manager, { log: params.org, tuples })
+      try {
+        const { revision } = await at.store.write(params.org, changes, { context, preconditions })
+        return ok({ revision })
+      } catch (err) {
+        throw relocate(err, places)
+      }
+    },
+  })
+  addManagementRoute<{ params: 'org'; query: PageQuery & TupleFilter }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path,
+    operation: 'listRelationships',
+    summary: 'Tuples by object, relation and subject, optionally only those that match.',
+    scope: 'relationships:read',
+    query: PARTS,
+    answer: object({ ...PARTS, expires_at: EXPIRY }, [...PARTS_REQUIRED, 'expires_at']),
+    list: true,
+    async handle({ params, query }) {
+      const filter = parseFilter(query)
+      const found = await readPage(deps.store, query, {
+        log: params.org,
+        read: ({ after, countMax }) =>
+          deps.store.tuples(params.org, filter, { after: after === null ? null : parseKey(after), countMax }),
+        key: formatKey,
+      })
+      return ok({ ...found, items: found.items.map(presentTuple) })
+    },
+  })
+}
+
+type TupleChange = Extract<Change, { kind: 'tuple' }>
+type Parsed = { changes: readonly TupleChange[]; places: readonly string[]; preconditions: readonly Precondition[] }
+
+/** Throws Refusal `request_invalid` with every mistake and its place. What could never count can still be deleted. */
+function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
+  const mistakes: Mistake[] = []
+  const seen = new Set<string>()
+  const read = (tuple: TupleBody, place: string): Tuple => {
+    const parsed = parseTupleBody(tuple)
+    if (typeof parsed !== 'string') return parsed
+    mistakes.push({ place, message: parsed })
+    return { object: '', relation: '', subject: '', expiresAtMs: null }
+  }
+  const changes: TupleChange[] = []
+  const places: string[] = []
+  for (const op of ['write', 'delete'] as const) {
+    for (const [i, item] of (body[op] ?? []).entries()) {
+      const place = pointer('', op, i)
+      const tuple = read(item, place)
+      const key = formatKey(tuple)
+      if (tuple.object === '') continue
+      const restricted = op === 'write' ? restriction(tuple) : null
+      if (restricted !== null) mistakes.push({ place, message: restricted })
+      if (seen.has(key)) mistakes.push({ place, message: 'names a tuple that this request names already' })
+      seen.add(key)
+      changes.push({ kind: 'tuple', op, tuple })
+      places.push(place)
+    }
+  }
+  const preconditions = (body.if ?? []).map(({ tuple, exists }, i) => ({
+    tuple: read(tuple, pointer('', 'if', i, 'tuple')),
+    exists,
+  }))
+  if (changes.length === 0) mistakes.push({ place: '', message: 'has nothing to write or delete' })
+  if (changes.length > CHANGES_MAX)
+    mistakes.push({ place: '', message: `has more than ${CHANGES_MAX} tuples to write and delete` })
+  if (mistakes.length > 0) throw new Refusal('request_invalid', 'nothing was written', { mistakes })
+  return { changes, places, preconditions }
+}
+
+/** The store names a change by its index; the caller knows it by its place in the body. */
+function relocate(err: unknown, places: readonly string[]): unknown {
+  if (!(err instanceof PdpError) || err.mistakes.length === 0) return err
+  const mistakes = err.mistakes.map(({ place, message }) => ({ place: places[Number(place.slice(1))] ?? '', message }))
+  return new Refusal(err.code, 'nothing was written', { mistakes, cause: err })
+}
+
+function formatKey({ object, relation, subject }: Tuple): string {
+  return JSON.stringify([object, relation, subject])
+}
+
+function parseKey(text: string): Tuple {
+  try {
+    const [object, relation, subject]: readonly unknown[] = JSON.parse(text)
+    if (typeof object === 'string' && typeof relation === 'string' && typeof subject === 'string') {
+      return { object, relation, subject, expiresAtMs: null }
+    }
+  } catch {
+    // refused below
+  }
+  throw refuseParameter('page_token', 'is not a token that this list gave')
+}

@@ -1,0 +1,151 @@
+/** Relationship tuples in bulk: imported from and exported to lines, in bounded memory whatever their number. */
+import { Readable } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import type { Log } from '../../../process/log.ts'
+import type { Change, Store, Tuple } from '../../../store/contract.ts'
+import { isStream, piecesOf } from '../../http/bodies.ts'
+import { problemOf } from '../../http/problem-response.ts'
+import { type JsonSchema, object, POSITION } from '../../http/schemas.ts'
+import { asRefusal, isFault, Refusal } from '../../problems/status.ts'
+import type { ManagementDeps } from '../deps.ts'
+import { requireGivenToGroups } from '../given-roles.ts'
+import { createRestrictions } from '../model-restrictions.ts'
+import { addManagementRoute, type Outcome } from '../route.ts'
+import { importTuples, type Progress } from './import.ts'
+import { formatTupleLine, PARTS, parseFilter, TUPLE, type TupleFilter } from './tuple-bodies.ts'
+
+const EXPORT_PAGE = 1_000
+const PIECE_TIMEOUT_MS = 30_000
+const NDJSON = 'application/x-ndjson'
+const TEXT = 'text/plain'
+
+type ImportDeps = ManagementDeps & { readonly log: Log }
+
+const PROGRESS: JsonSchema = object(
+  {
+    line: { type: 'integer', description: 'All lines up to this one are stored.' },
+    tuples: { type: 'integer', description: 'Tuples in the lines that this request stored.' },
+    revision: { type: 'integer' },
+    done: { type: 'boolean', description: 'Only in the last line, when all is stored.' },
+    problem: { type: 'object', description: 'Only in the last line: why the lines after `line` are not stored.' },
+  },
+  ['line'],
+)
+
+export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): void {
+  const base = '/v1/organizations/:org/relationships'
+  const common = { tag: 'Relationships', bounds: 'organization' } as const
+  const restriction = createRestrictions()
+  addManagementRoute<{ params: 'org'; body: unknown; query: { after_line?: string } }>(app, deps, {
+    ...common,
+    method: 'POST',
+    path: `${base}::import`,
+    operation: 'importRelationships',
+    summary: 'Writes a tuple per line, 1,000 lines a transaction. Each line of the answer says how far it is.',
+    scope: 'relationships:write',
+    bodies: ['lines'],
+    query: {
+      after_line: {
+        ...POSITION,
+        description: 'Resumes: lines up to this one are skipped.',
+      },
+    },
+    // A schema of the stream itself would be held against the stream's own members.
+    body: { description: 'On each line a tuple, as in a request body, or `tuple instant` in plain text.' },
+    answer: PROGRESS,
+    streams: [NDJSON],
+    handle: ({ params, body, query, context, atomically }) => {
+      if (!isStream(body)) throw new Refusal('media_type_unsupported', `send the lines as ${NDJSON} or ${TEXT}`)
+      const progress = importTuples({
+        pieces: piecesOf(body, PIECE_TIMEOUT_MS),
+        fromLine: Number(query.after_line ?? 0),
+        write: (tuplesOf) =>
+          atomically([params.org], async (at, manager) => {
+            const tuples = tuplesOf(await restriction(at.store))
+            await requireGivenToGroups(at, manager, { log: params.org, tuples })
+            return at.store.write(params.org, tuples.map(written), { context })
+          }),
+      })
+      return answerProgress(deps.log, progress, context.requestId)
+    },
+  })
+  addManagementRoute<{ params: 'org'; query: TupleFilter }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path: `${base}::export`,
+    operation: 'exportRelationships',
+    summary: 'A tuple per line, in order, which an import reads back; optionally only those that match.',
+    scope: 'relationships:read',
+    query: PARTS,
+    answer: TUPLE,
+    streams: [NDJSON, TEXT],
+    async handle({ params, query, accept, recheck }) {
+      const format = wantsText(accept) ? 'text' : 'json'
+      const asked = { organization: params.org, filter: parseFilter(query) }
+      const first = await readPage(deps.store, { ...asked, after: null })
+      const pages = exportPages(deps.store, { ...asked, first, format, recheck })
+      return { status: 'ok', body: Readable.from(pages), type: format === 'text' ? `${TEXT}; charset=utf-8` : NDJSON }
+    },
+  })
+}
+
+const written = (tuple: Tuple): Change => ({ kind: 'tuple', op: 'write', tuple })
+const wantsText = (accept: string): boolean => /(?:^|,)\s*text\/plain\b/i.test(accept)
+
+/**
+ * What goes wrong before anything is stored is refused as any request is; afterwards the last line says it. Lines that the
+ * caller does not read are left out, so that one who reads only at the end is not waited for.
+ */
+async function answerProgress(log: Log, progress: AsyncGenerator<Progress>, requestId: string): Promise<Outcome> {
+  const first = await progress.next()
+  const answer = new Readable({ read: () => undefined })
+  const say = (line: object): boolean => answer.push(`${JSON.stringify(line)}\n`)
+  const finish = async (): Promise<void> => {
+    let at = first.done === true ? null : first.value
+    let listens = true
+    try {
+      if (at !== null) listens = say(present(at))
+      for await (const next of progress) {
+        at = next
+        if (listens || answer.readableLength === 0) listens = say(present(at))
+      }
+      say({ ...(at === null ? { line: 0 } : present(at)), done: true })
+    } catch (err) {
+      const refusal = asRefusal(err)
+      if (isFault(refusal.code)) log.error({ event: 'request_failed', request_id: requestId, code: refusal.code, err })
+      say({ line: at?.line ?? 0, problem: problemOf(refusal, requestId) })
+    }
+    answer.push(null)
+  }
+  void finish()
+  return { status: 'ok', body: answer, type: NDJSON }
+}
+
+function present({ line, tuplesCount, revision }: Progress): object {
+  return { line, tuples: tuplesCount, revision }
+}
+
+type Page = { readonly organization: string; readonly filter: TupleFilter; readonly after: Tuple | null }
+
+function readPage(store: Pick<Store, 'tuples'>, { organization, filter, after }: Page): Promise<readonly Tuple[]> {
+  return store.tuples(organization, filter, { after, countMax: EXPORT_PAGE })
+}
+
+/** An error here breaks the answer off, so that nobody takes a part for the whole. */
+async function* exportPages(
+  store: Pick<Store, 'tuples'>,
+  request: Omit<Page, 'after'> & {
+    readonly first: readonly Tuple[]
+    readonly format: 'json' | 'text'
+    recheck(): Promise<void>
+  },
+): AsyncGenerator<string> {
+  let page = request.first
+  for (;;) {
+    if (page.length > 0) yield `${page.map((tuple) => formatTupleLine(tuple, request.format)).join('\n')}\n`
+    const last = page.at(-1)
+    if (page.length < EXPORT_PAGE || last === undefined) return
+    await request.recheck()
+    page = await readPage(store, { ...request, after: last })
+  }
+}

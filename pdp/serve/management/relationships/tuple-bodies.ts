@@ -1,0 +1,119 @@
+/** A tuple as requests and answers write it: `type:id#relation@subject`, or in parts with an expiry. */
+import { PdpError } from '../../../domain/errors.ts'
+import { formatTuple, isName, isObject, isSubject, parseTuple, quote, tupleMistake } from '../../../domain/names.ts'
+import type { Tuple } from '../../../store/contract.ts'
+import { parseJson } from '../../http/json.ts'
+import { refuseParameter } from '../../http/pagination.ts'
+import { type JsonSchema, object, TIMESTAMP } from '../../http/schemas.ts'
+import { Refusal } from '../../problems/status.ts'
+
+export type TupleBody =
+  | string
+  | {
+      readonly object: string
+      readonly relation: string
+      readonly subject: string
+      readonly expires_at?: string | null
+    }
+
+const WORD = { type: 'string', maxLength: 512 }
+export const PARTS = { object: WORD, relation: WORD, subject: WORD }
+export const PARTS_REQUIRED = ['object', 'relation', 'subject']
+export const EXPIRY = {
+  ...TIMESTAMP,
+  type: ['string', 'null'],
+  description: 'When the tuple ceases to count; null or absent: never.',
+}
+export const TUPLE: JsonSchema = {
+  ...object({ ...PARTS, expires_at: EXPIRY }, PARTS_REQUIRED),
+  type: ['string', 'object'],
+  maxLength: 1_024,
+  description: 'type:id#relation@subject, or the same in parts with an expiry.',
+}
+const MEMBERS: ReadonlySet<string> = new Set(['object', 'relation', 'subject', 'expires_at'])
+// RFC 3339, as the schema's date-time.
+const INSTANT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
+
+/** The tuple, or what is wrong with it. */
+export function parseTupleBody(body: TupleBody): Tuple | string {
+  if (typeof body === 'string') {
+    try {
+      return { ...parseTuple(body), expiresAtMs: null }
+    } catch (err) {
+      if (err instanceof PdpError) return err.message
+      throw err
+    }
+  }
+  const { object, relation, subject } = body
+  const expiresAtMs = body.expires_at == null ? null : Date.parse(body.expires_at)
+  if (Number.isNaN(expiresAtMs)) return 'expires_at is not an instant'
+  return tupleMistake({ object, relation, subject }) ?? { object, relation, subject, expiresAtMs }
+}
+
+/**
+ * One line of an import: a JSON string or object as in a request body, or `tuple` or `tuple instant` in plain text.
+ * Null for an empty line and for a comment, which begins with `#`.
+ */
+export function parseTupleLine(line: string): Tuple | string | null {
+  const text = line.trim()
+  if (text === '' || text.startsWith('#')) return null
+  if (text.startsWith('{') || text.startsWith('"')) return parseJsonLine(text)
+  const [tuple = '', expires_at, ...rest] = text.split(/[ \t]+/)
+  if (rest.length > 0) return 'has more than a tuple and an instant'
+  const parsed = parseTupleBody(tuple)
+  return expires_at === undefined || typeof parsed === 'string' ? parsed : withExpiry(parsed, expires_at)
+}
+
+function parseJsonLine(text: string): Tuple | string {
+  let value: unknown
+  try {
+    value = parseJson(text)
+  } catch (err) {
+    if (err instanceof Refusal) return err.mistakes.length === 0 ? 'is not JSON' : err.message
+    throw err
+  }
+  if (typeof value === 'string') return parseTupleBody(value)
+  if (typeof value !== 'object' || value === null) return 'is neither a tuple nor an object'
+  const unknown = Object.keys(value).find((name) => !MEMBERS.has(name))
+  if (unknown !== undefined) return `${JSON.stringify(unknown)} is not a known member`
+  const { object, relation, subject, expires_at = null }: { [name: string]: unknown } = { ...value }
+  if (typeof object !== 'string' || typeof relation !== 'string' || typeof subject !== 'string')
+    return 'needs object, relation and subject as strings'
+  const parsed = parseTupleBody({ object, relation, subject })
+  if (expires_at === null || typeof parsed === 'string') return parsed
+  return typeof expires_at === 'string' ? withExpiry(parsed, expires_at) : 'expires_at is not an instant'
+}
+
+function withExpiry(tuple: Tuple, instant: string): Tuple | string {
+  const expiresAtMs = INSTANT.test(instant) ? Date.parse(instant) : Number.NaN
+  return Number.isNaN(expiresAtMs) ? 'expires_at is not an instant' : { ...tuple, expiresAtMs }
+}
+
+/** What a list or an export is narrowed to. */
+export type TupleFilter = Partial<Omit<Tuple, 'expiresAtMs'>>
+const FORMS = { object: isObject, relation: isName, subject: isSubject }
+
+/** Throws Refusal for what no tuple could match: a misspelt filter would pass for an empty list. */
+export function parseFilter({ object, relation, subject }: TupleFilter): TupleFilter {
+  const given = Object.entries({ object, relation, subject }).filter(([, value]) => value !== undefined)
+  const filter: TupleFilter = Object.fromEntries(given)
+  for (const name of ['object', 'relation', 'subject'] as const) {
+    const value = filter[name]
+    if (value !== undefined && !FORMS[name](value))
+      throw refuseParameter(name, `${quote(value)} is not the ${name} of a tuple`)
+  }
+  return filter
+}
+
+export function presentTuple({ expiresAtMs, ...tuple }: Tuple) {
+  return { ...tuple, expires_at: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString() }
+}
+
+/** One line of an export, which parseTupleLine reads back. */
+export function formatTupleLine(tuple: Tuple, format: 'json' | 'text'): string {
+  const name = formatTuple(tuple)
+  if (tuple.expiresAtMs === null) return format === 'json' ? JSON.stringify(name) : name
+  return format === 'json'
+    ? JSON.stringify(presentTuple(tuple))
+    : `${name} ${new Date(tuple.expiresAtMs).toISOString()}`
+}

@@ -1,0 +1,62 @@
+/** What roles mean now or would mean, and how much of a token they would take. */
+import { CLAIMS_BYTES_MAX } from '../../identity/tokens/claims.ts'
+import { ENVIRONMENT, type HeldRole, type Manifest, type OrganizationRole, type Store } from '../../store/contract.ts'
+
+/** Organization, its name and the tier stand beside the roles: at most three times 256 characters with their names. */
+const ORGANIZATION_BYTES = 600
+export const ROLES_BYTES_MAX = CLAIMS_BYTES_MAX - ORGANIZATION_BYTES
+
+/** Permission keys of a role; undefined for one that nobody declares. */
+export type Definitions = (held: HeldRole) => readonly string[] | undefined
+export type Declared = { readonly manifests: readonly Manifest[]; readonly roles: readonly OrganizationRole[] }
+
+export async function readDeclared(store: Pick<Store, 'rows'>): Promise<Declared> {
+  const { rows } = await store.rows(
+    [ENVIRONMENT],
+    [
+      { log: ENVIRONMENT, kind: 'manifests' },
+      { log: ENVIRONMENT, kind: 'roles' },
+    ],
+  )
+  return {
+    manifests: rows.flatMap((row) => ('manifests' in row ? row.manifests : [])),
+    roles: rows.flatMap((row) => ('roles' in row ? row.roles : [])),
+  }
+}
+
+export function definitionsOf({ manifests, roles }: Declared): Definitions {
+  const apps = new Map(manifests.map((manifest) => [manifest.app, new Map(Object.entries(manifest.roles))]))
+  const wide = new Map(roles.map((role) => [role.key, role]))
+  return ({ app, role }) => (app === null ? wide.get(role) : apps.get(app)?.get(role))?.permissions
+}
+
+/** Bytes of the claims `roles` and `permissions` of who holds all of these. */
+export function claimBytes(held: readonly HeldRole[], definitions: Definitions): number {
+  const roles = new Set<string>()
+  const permissions = new Set<string>()
+  for (const role of held) {
+    const keys = definitions(role)
+    if (keys === undefined) continue
+    roles.add(role.role)
+    for (const key of keys) permissions.add(key)
+  }
+  return Buffer.byteLength(JSON.stringify({ roles: [...roles], permissions: [...permissions] }))
+}
+
+/** Why the tokens of an app would become too large, or null: looks at every set of roles that somebody holds together. */
+export async function tokenMistake(
+  store: Pick<Store, 'roleSets'>,
+  app: string,
+  definitions: Definitions,
+): Promise<string | null> {
+  for (const held of await store.roleSets(app)) {
+    const bytes = claimBytes(held, definitions)
+    if (bytes > ROLES_BYTES_MAX) return sizeMistake(bytes, held)
+  }
+  return null
+}
+
+export function sizeMistake(bytes: number, held: readonly HeldRole[]): string {
+  const names = held.map(({ app, role }) => (app === null ? role : `${app}/${role}`)).join(', ')
+  return `a token would carry ${bytes} bytes of roles and permissions, more than ${ROLES_BYTES_MAX}, for who holds ${names}`
+}

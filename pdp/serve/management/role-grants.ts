@@ -1,0 +1,221 @@
+/** Role grants: a role of an app, or an organization-wide one, to a user, service or group, in an organization or everywhere. */
+import { createHash } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import { isId, typeOf } from '../../domain/names.ts'
+import {
+  DIRECTORY,
+  ENVIRONMENT,
+  type HeldRole,
+  type LogId,
+  type RoleGrant,
+  type WriteContext,
+} from '../../store/contract.ts'
+import type { Manager } from '../authentication/authenticate.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
+import { ID, object, PERMISSION_KEY } from '../http/schemas.ts'
+import { Refusal } from '../problems/status.ts'
+import type { ManagementDeps } from './deps.ts'
+import {
+  claimBytes,
+  type Definitions,
+  definitionsOf,
+  ROLES_BYTES_MAX,
+  readDeclared,
+  sizeMistake,
+} from './role-definitions.ts'
+import { addManagementRoute, EMPTY, type Outcome, ok } from './route.ts'
+
+type GrantBody = { readonly app?: string; readonly role: string; readonly subject: string }
+
+const SUBJECT = {
+  type: 'string',
+  maxLength: 512,
+  description: 'user:<id>, service:<id>, or group:<id> in organizations.',
+}
+const BODY = object(
+  { app: { ...ID, description: 'Absent: an organization-wide role.' }, role: PERMISSION_KEY, subject: SUBJECT },
+  ['role', 'subject'],
+)
+const GRANT = object({ id: ID, app: { ...ID, type: ['string', 'null'] }, role: PERMISSION_KEY, subject: SUBJECT }, [
+  'id',
+  'app',
+  'role',
+  'subject',
+])
+/** Grants to one subject that are looked at for the size of its tokens. */
+const OWN_GRANTS_MAX = 1_000
+
+type Place = {
+  readonly base: '/v1/organizations/:org/role-grants' | '/v1/role-grants'
+  readonly bounds: 'organization' | 'environment'
+  readonly suffix: string
+  readonly where: string
+  readonly logOf: (params: { readonly org?: string }) => LogId
+}
+const PLACES: readonly Place[] = [
+  {
+    base: '/v1/organizations/:org/role-grants',
+    bounds: 'organization',
+    suffix: '',
+    where: 'in an organization, which rolls down to its descendants',
+    logOf: ({ org = '' }) => org,
+  },
+  {
+    base: '/v1/role-grants',
+    bounds: 'environment',
+    suffix: 'Everywhere',
+    where: 'in every organization',
+    logOf: () => ENVIRONMENT,
+  },
+]
+
+export function addRoleGrants(app: FastifyInstance, deps: ManagementDeps): void {
+  for (const place of PLACES) addGrantsOf(app, deps, place)
+}
+
+function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): void {
+  const { base, bounds, suffix, where, logOf } = place
+  const common = { tag: 'Roles', scope: 'roles:write', bounds } as const
+  addManagementRoute<{ params: 'org'; body: GrantBody }>(app, deps, {
+    ...common,
+    method: 'POST',
+    path: base,
+    operation: `grantRole${suffix}`,
+    summary: `Grants a role ${where}. Granting what is granted is no mistake.`,
+    body: BODY,
+    answer: GRANT,
+    // A role must not change its meaning, nor its holder vanish, while it is granted.
+    locks: (params) => [DIRECTORY, ENVIRONMENT, logOf(params)],
+    handle: ({ at, manager, params, body, context }) => writeGrant(at, { manager, log: logOf(params), body, context }),
+  })
+  addManagementRoute<{ params: 'org' | 'id' }>(app, deps, {
+    ...common,
+    method: 'DELETE',
+    path: `${base}/:id`,
+    operation: `revokeRole${suffix}`,
+    summary: 'Takes a grant back; the very next decision knows.',
+    answer: null,
+    locks: (params) => [logOf(params)],
+    async handle({ at, params, context }) {
+      const log = logOf(params)
+      const [grant] = await at.store.roleGrants({ log, id: params.id }, { after: null, countMax: 1 })
+      const change = grant && ({ kind: 'role_grant', op: 'delete', grant: present(grant) } as const)
+      const done = change !== undefined && (await at.store.write(log, [change], { context })).changed
+      if (!done) throw new Refusal('not_found', `there is no role grant ${params.id} here`)
+      return EMPTY
+    },
+  })
+  addManagementRoute<{ params: 'org'; query: PageQuery & { subject?: string } }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path: base,
+    operation: `listRoleGrants${suffix}`,
+    summary: `Roles that are granted ${where}, by id; optionally only those of a subject.`,
+    query: { subject: { type: 'string', maxLength: 512 } },
+    answer: GRANT,
+    list: true,
+    async handle({ params, query: { subject, ...query } }) {
+      const log = logOf(params)
+      const page = await readPage(deps.store, query, {
+        log,
+        read: ({ after, countMax }) =>
+          deps.store.roleGrants(
+            { log, ...(subject === undefined ? {} : { subject }) },
+            { after: after === null ? null : { log, id: after }, countMax },
+          ),
+        key: ({ id }) => id,
+      })
+      return ok({ ...page, items: page.items.map(present) })
+    },
+  })
+}
+
+function present({ id, app, role, subject }: RoleGrant): RoleGrant {
+  return { id, app, role, subject }
+}
+
+type Wanted = { manager: Manager; log: LogId; body: GrantBody; context: WriteContext }
+
+async function writeGrant(deps: ManagementDeps, { manager, log, body, context }: Wanted): Promise<Outcome> {
+  const { app = null, role, subject } = body
+  const definitions = definitionsOf(await readDeclared(deps.store))
+  await requireSubject(deps, log, subject)
+  const permissions = definitions({ app, role })
+  if (permissions === undefined) {
+    const message = app === null ? 'is not an organization-wide role' : `is not a role of app ${app}`
+    throw new Refusal('request_invalid', 'nothing was written', { mistakes: [{ place: '/role', message }] })
+  }
+  await requireHolding(deps, { manager, log, app, permissions })
+  await requireFitting(deps, { log, subject, role: { app, role }, definitions })
+  // The same grant has the same id, so that asking twice, also at once, is asking once.
+  const id = createHash('sha256')
+    .update(JSON.stringify([app, role, subject]))
+    .digest('base64url')
+    .slice(0, 22)
+  const grant: RoleGrant = { id, app, role, subject }
+  const { changed } = await deps.store.write(log, [{ kind: 'role_grant', op: 'write', grant }], { context })
+  if (changed) return ok(grant)
+  const [existing] = await deps.store.roleGrants({ log, apps: [app], role, subject }, { after: null, countMax: 1 })
+  return ok(existing === undefined ? grant : present(existing))
+}
+
+/** Throws Refusal for a subject that is none, or that does not exist; groups exist by having members. */
+async function requireSubject(deps: ManagementDeps, log: LogId, subject: string): Promise<void> {
+  const types = log === ENVIRONMENT ? ['user', 'service'] : ['user', 'service', 'group']
+  const [type, id] = [typeOf(subject), subject.slice(subject.indexOf(':') + 1)]
+  if (!types.includes(type) || !isId(id)) {
+    const message = `is not ${types.map((name) => `${name}:<id>`).join(' or ')}`
+    throw new Refusal('request_invalid', 'nothing was written', { mistakes: [{ place: '/subject', message }] })
+  }
+  if (type === 'group') return
+  const found = type === 'user' ? await deps.directory.user(id) : await deps.directory.client(id)
+  if (found === null) throw new Refusal('not_found', `there is no ${subject}`)
+}
+
+/** Nobody gives a permission that they do not hold; an unbound client manages the environment, where nobody is above it. */
+async function requireHolding(
+  deps: ManagementDeps,
+  grant: { manager: Manager; log: LogId; app: string | null; permissions: readonly string[] },
+): Promise<void> {
+  const { manager, log, app, permissions } = grant
+  if (manager.bounds.length === 0) return
+  const held = await deps.pdp.held({ organization: log, subject: manager.token.subject, app })
+  const lacking = permissions.filter((key) => !held.permissions.includes(key))
+  if (lacking.length === 0) return
+  throw new Refusal(
+    'permission_denied',
+    `nobody gives a permission that they do not hold: ${lacking.slice(0, 20).join(', ')}`,
+  )
+}
+
+/** Throws Refusal `conflict` when the subject's tokens would grow too large: with its other grants, and its groups' here. */
+async function requireFitting(
+  deps: ManagementDeps,
+  wanted: { log: LogId; subject: string; role: HeldRole; definitions: Definitions },
+): Promise<void> {
+  const { log, subject, role, definitions } = wanted
+  const own = await deps.store.roleGrants({ subject }, { after: null, countMax: OWN_GRANTS_MAX })
+  const apps = role.app === null ? [null, ...own.map((grant) => grant.app)] : [role.app]
+  for (const app of new Set(apps)) {
+    const counting = own.filter((grant) => grant.app === null || grant.app === app)
+    const groups = await rolesOfGroups(deps, { log, subject, app })
+    const held = [...counting, ...groups, role].map((grant): HeldRole => ({ app: grant.app, role: grant.role }))
+    const distinct = [...new Map(held.map((one) => [JSON.stringify(one), one])).values()]
+    const bytes = claimBytes(distinct, definitions)
+    if (bytes <= ROLES_BYTES_MAX) continue
+    const mistakes = [{ place: '/role', message: sizeMistake(bytes, distinct) }]
+    throw new Refusal('conflict', 'nothing was written', { mistakes })
+  }
+}
+
+/** What the subject holds in the organization however it came by it: names alone, so each may be the app's or no app's. */
+async function rolesOfGroups(
+  { pdp }: ManagementDeps,
+  { log, subject, app }: { log: LogId; subject: string; app: string | null },
+): Promise<readonly HeldRole[]> {
+  const type = typeOf(subject)
+  if (log === ENVIRONMENT || (type !== 'user' && type !== 'service')) return []
+  const id = subject.slice(type.length + 1)
+  const { roles } = await pdp.held({ organization: log, subject: { type, id }, app })
+  return roles.flatMap((name) => [{ app: null, role: name }, ...(app === null ? [] : [{ app, role: name }])])
+}

@@ -1,0 +1,138 @@
+/** Organization-wide roles: named sets of permission keys that no app owns. */
+import type { FastifyInstance } from 'fastify'
+import { ENVIRONMENT, type OrganizationRole } from '../../store/contract.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
+import { LABEL, object, PERMISSION_KEY } from '../http/schemas.ts'
+import { Refusal } from '../problems/status.ts'
+import { PERMISSION_KEYS } from './apps.ts'
+import type { ManagementDeps } from './deps.ts'
+import {
+  claimBytes,
+  type Declared,
+  definitionsOf,
+  ROLES_BYTES_MAX,
+  readDeclared,
+  sizeMistake,
+  tokenMistake,
+} from './role-definitions.ts'
+import { addManagementRoute, EMPTY, ok, put } from './route.ts'
+
+type RoleBody = Omit<OrganizationRole, 'key'>
+
+const PARTS = { name: LABEL, permissions: PERMISSION_KEYS }
+const ROLE = object({ key: PERMISSION_KEY, ...PARTS }, ['key', 'name', 'permissions'])
+const PATH = '/v1/roles/:key'
+const COMMON = { tag: 'Roles', scope: 'roles:write', bounds: 'environment' } as const
+/** Not an app's id: the roles that count whatever the app. */
+const NO_APP = '#'
+
+export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'key'; body: RoleBody }>(app, deps, {
+    ...COMMON,
+    method: 'PUT',
+    path: PATH,
+    operation: 'putRole',
+    summary: 'Declares an organization-wide role, or changes what it gives.',
+    body: object(PARTS, ['name', 'permissions']),
+    answer: ROLE,
+    locks: () => [ENVIRONMENT],
+    lengthy: true,
+    state: ({ at, params }) => roleOf(at, params.key),
+    async handle({ at, params, body, context }) {
+      const role = { key: params.key, name: body.name, permissions: body.permissions }
+      const declared = await readDeclared(at.store)
+      await requireFitting(at, declared, role)
+      await at.store.write(ENVIRONMENT, [{ kind: 'role', key: role.key, role }], { context })
+      return put(
+        declared.roles.some(({ key }) => key === role.key),
+        role,
+      )
+    },
+  })
+  addManagementRoute<{ params: 'key' }>(app, deps, {
+    ...COMMON,
+    method: 'DELETE',
+    path: PATH,
+    operation: 'deleteRole',
+    summary: 'Deletes a role that nobody is granted.',
+    answer: null,
+    locks: () => [ENVIRONMENT],
+    lengthy: true,
+    state: ({ at, params }) => roleOf(at, params.key),
+    async handle({ at, params, context }) {
+      const [grant] = await at.store.roleGrants({ apps: [null], role: params.key }, { after: null, countMax: 1 })
+      if (grant !== undefined) {
+        const where = grant.log === ENVIRONMENT ? 'environment-wide' : `in organization ${grant.log}`
+        throw new Refusal('conflict', `role ${params.key} is still granted, such as to ${grant.subject} ${where}`)
+      }
+      const change = { kind: 'role', key: params.key, role: null } as const
+      const { changed } = await at.store.write(ENVIRONMENT, [change], { context })
+      if (!changed) throw unknownRole(params.key)
+      return EMPTY
+    },
+  })
+  addReads(app, deps)
+}
+
+function addReads(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'key' }>(app, deps, {
+    ...COMMON,
+    method: 'GET',
+    path: PATH,
+    operation: 'getRole',
+    summary: 'One organization-wide role.',
+    answer: ROLE,
+    state: ({ at, params }) => roleOf(at, params.key),
+    async handle({ at, params }) {
+      const role = await roleOf(at, params.key)
+      if (role === null) throw unknownRole(params.key)
+      return ok(role)
+    },
+  })
+  addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
+    ...COMMON,
+    method: 'GET',
+    path: '/v1/roles',
+    operation: 'listRoles',
+    summary: 'Organization-wide roles by key.',
+    answer: ROLE,
+    list: true,
+    handle: async ({ query }) =>
+      ok(
+        await readPage(deps.store, query, {
+          log: ENVIRONMENT,
+          async read({ after, countMax }) {
+            const { roles } = await readDeclared(deps.store)
+            const sorted = roles.toSorted((a, b) => (a.key < b.key ? -1 : 1))
+            return sorted.filter(({ key }) => after === null || key > after).slice(0, countMax)
+          },
+          key: ({ key }) => key,
+        }),
+      ),
+  })
+}
+
+async function roleOf({ store }: ManagementDeps, key: string): Promise<OrganizationRole | null> {
+  return (await readDeclared(store)).roles.find((role) => role.key === key) ?? null
+}
+
+function unknownRole(key: string): Refusal {
+  return new Refusal('not_found', `there is no organization-wide role ${key}`)
+}
+
+/** The role is part of what tokens carry for every app. Throws Refusal. */
+async function requireFitting(deps: ManagementDeps, declared: Declared, role: OrganizationRole): Promise<void> {
+  const wanted = { ...declared, roles: [...declared.roles.filter(({ key }) => key !== role.key), role] }
+  const definitions = definitionsOf(wanted)
+  const own = [{ app: null, role: role.key }]
+  const bytes = claimBytes(own, definitions)
+  if (bytes > ROLES_BYTES_MAX) {
+    const mistakes = [{ place: '/permissions', message: sizeMistake(bytes, own) }]
+    throw new Refusal('request_invalid', 'nothing was written', { mistakes })
+  }
+  for (const app of [NO_APP, ...declared.manifests.map((manifest) => manifest.app)]) {
+    const message = await tokenMistake(deps.store, app, definitions)
+    if (message !== null)
+      throw new Refusal('conflict', 'nothing was written', { mistakes: [{ place: '/permissions', message }] })
+  }
+}

@@ -1,0 +1,282 @@
+/** One management call: its scope, its organization bounds, its schemas and its work, in one value. */
+import type { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { LogId, WriteContext } from '../../store/contract.ts'
+import { withModels } from '../../worker/worker.ts'
+import { authenticateManager, type Manager, requireUnbound, requireWithin } from '../authentication/authenticate.ts'
+import { BODY_TYPES, type BodyKind } from '../http/bodies.ts'
+import { isNoneMatch, requireConditions, tagOf } from '../http/conditions.ts'
+import { PAGE_PROPERTIES, pageSchema } from '../http/pagination.ts'
+import { ENTITLEMENT_KEY, FORM, ID, type JsonSchema, object, PROBLEM_RESPONSE } from '../http/schemas.ts'
+import { Refusal, SUCCESS } from '../problems/status.ts'
+import type { ManagementDeps, Reach } from './deps.ts'
+
+type Shape = {
+  readonly body?: unknown
+  readonly query?: unknown
+  readonly params: string
+  readonly prepared?: unknown
+}
+/** `at`: what the call reads and writes through; for a route with `locks` that is one transaction. */
+export type Call<S extends Shape> = {
+  readonly at: ManagementDeps
+  readonly manager: Manager
+  readonly params: { readonly [Name in S['params']]: string }
+  readonly query: S['query']
+  readonly body: S['body']
+  readonly context: WriteContext
+  /** What was asked for by `accept`. */
+  readonly accept: string
+  /** Asks again whether the caller may do this, for what takes longer than one look. Throws Refusal. */
+  recheck(): Promise<void>
+  /** As a route with `locks` does at once, for what writes several times: the caller is judged anew under the locks. */
+  atomically<T>(logs: readonly LogId[], work: (at: ManagementDeps, manager: Manager) => Promise<T>): Promise<T>
+}
+/** `type`: media type of a stream. */
+export type Outcome = {
+  readonly status: keyof typeof SUCCESS
+  readonly body?: object | Readable
+  readonly type?: string
+  readonly headers?: { readonly [name: string]: string }
+}
+
+export type ManagementRoute<S extends Shape> = {
+  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
+  /** Fastify path; parameters are `:app`, `:org`, `:user`, `:client_id`, `:key`. */
+  readonly path: string
+  /** Name of the call in OpenAPI. */
+  readonly operation: string
+  readonly summary: string
+  readonly tag: string
+  readonly scope: string
+  /** `organization`: `:org` must be the manager's or below; `environment`: only an unbound client; `call`: `handle` decides. */
+  readonly bounds: 'organization' | 'environment' | 'call'
+  readonly body?: JsonSchema
+  /** Media kinds of the body; `json` when absent. */
+  readonly bodies?: readonly BodyKind[]
+  /** Query parameters; for a list, those besides the page's. */
+  readonly query?: { readonly [name: string]: JsonSchema }
+  /** Schema of the answer; for a list, of one item. Null: no body. */
+  readonly answer: JsonSchema | null
+  /** The answer is a stream of these, each line of which `answer` describes. */
+  readonly streams?: readonly string[]
+  readonly list?: true
+  /**
+   * Logs that a write changes, and those whose changes could contradict it. They are locked before the caller is judged and
+   * `handle` reads what it decides by: whatever a check found still holds when the write is committed.
+   */
+  locks?(params: Call<S>['params']): readonly LogId[]
+  /** It looks at or deletes whole tables, which takes longer than others may. */
+  readonly lengthy?: true
+  /** Slow work, before anything is locked. What it finds out may be outdated when `handle` runs. */
+  prepare?(call: Call<S>): Promise<S['prepared']>
+  /** What the path names, as its tag is made of; null when there is none. It makes the request conditional. */
+  state?(call: Call<S>): Promise<object | null>
+  handle(call: Call<S>, prepared: S['prepared']): Promise<Outcome>
+}
+
+/** RFC 9110 sections 13.1.1 and 13.1.2. */
+const CONDITIONS: JsonSchema = {
+  type: 'object',
+  properties: {
+    'if-match': { type: 'string', description: 'Only if it still has one of these tags; *: only if it exists.' },
+    'if-none-match': { type: 'string', description: '*: only if it does not exist yet.' },
+  },
+}
+const ETAG = { etag: { type: 'string', description: 'The tag of what is stored now (RFC 9110 section 8.8.3).' } }
+const PARAMETERS: { readonly [name: string]: typeof ID } = {
+  app: ID,
+  org: ID,
+  user: ID,
+  client_id: ID,
+  key: ENTITLEMENT_KEY,
+}
+
+/** Adds a route: who asks and within which organization is settled before the body is read. */
+export function addManagementRoute<S extends Shape>(
+  app: FastifyInstance,
+  deps: ManagementDeps,
+  route: ManagementRoute<S>,
+): void {
+  const managers = new WeakMap<FastifyRequest, Manager>()
+  const names = [...route.path.replaceAll('::', '').matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name)
+  const authorize = async (request: FastifyRequest, at: Reach): Promise<Manager> => {
+    const manager = await authenticateManager(
+      { ...deps, ...at },
+      { message: request.raw, scope: route.scope, provenBefore: managers.has(request) },
+    )
+    requireForms(request.params)
+    if (route.bounds === 'environment') requireUnbound(manager)
+    if (route.bounds === 'organization') await requireWithin(manager, organizationOf(request.params), at.pdp)
+    return manager
+  }
+  app.route({
+    method: route.method,
+    url: route.path,
+    config: { bodies: route.bodies ?? ['json'] },
+    schema: {
+      operationId: route.operation,
+      summary: route.summary,
+      description: `Needs scope \`${route.scope}\`.`,
+      tags: [route.tag],
+      security: [{ bearer: [route.scope] }],
+      params: object(Object.fromEntries(names.map((name) => [name, PARAMETERS[name] ?? ID])), names),
+      querystring: object({ ...(route.list ? PAGE_PROPERTIES : {}), ...route.query }),
+      ...(route.state === undefined ? {} : { headers: CONDITIONS }),
+      ...bodySchema(route),
+      response: responses(route),
+    },
+    onRequest: async (request) => {
+      managers.set(request, await authorize(request, deps))
+    },
+    handler: async (request, reply) => {
+      const calls = callsOf(deps, request, (at) => authorize(request, at))
+      const found = managers.get(request)
+      if (found === undefined) throw new TypeError('a management call ran without its manager')
+      const free = deps.places.take(found.token.clientId)
+      reply.raw.once('close', free)
+      const { status, body, type, headers = {} } = await answer(deps, route, { request, found, calls })
+      reply.code(SUCCESS[status]).header('cache-control', 'no-store').headers(headers)
+      if (type !== undefined) reply.type(type)
+      return body === undefined ? reply.send() : body
+    },
+  })
+}
+
+/** Names of the path are judged before anything is looked up by them. Throws Refusal `request_invalid`. */
+function requireForms(params: unknown): void {
+  if (typeof params !== 'object' || params === null) return
+  const mistakes = Object.entries(params).flatMap(([name, value]: [string, unknown]) => {
+    const { pattern, [FORM]: form } = PARAMETERS[name] ?? ID
+    const valid = typeof value === 'string' && new RegExp(pattern).test(value)
+    return valid ? [] : [{ place: `:${name}`, message: `must be ${form}` }]
+  })
+  if (mistakes.length === 0) return
+  const message = mistakes.map(({ place, message }) => `${place} ${message}`).join('; ')
+  throw new Refusal('request_invalid', message, { mistakes })
+}
+
+type Calls = {
+  call(at: ManagementDeps, manager: Manager): Call<Shape>
+  /** Who asks, as of now. */
+  judge(at: ManagementDeps): Promise<Manager>
+}
+
+/** A body may take its time to arrive, and a lock to be had: the caller is judged anew after either. */
+async function answer<S extends Shape>(
+  deps: ManagementDeps,
+  route: ManagementRoute<S>,
+  { request, found, calls }: { request: FastifyRequest; found: Manager; calls: Calls },
+): Promise<Outcome> {
+  const callAt = (at: ManagementDeps, manager: Manager): Call<S> => calls.call(at, manager) as Call<S>
+  const params = request.params as Call<S>['params']
+  if (route.locks === undefined) {
+    const manager = route.body === undefined ? found : await calls.judge(deps)
+    return conditional(route, request, callAt(deps, manager), undefined)
+  }
+  // Its own check of who asks is for the caller's sake: what is slow is not done for who may not ask.
+  const prepared = route.prepare === undefined ? undefined : await route.prepare(callAt(deps, await calls.judge(deps)))
+  const locks = { logs: route.locks(params), lengthy: route.lengthy === true }
+  // A model that was declared meanwhile is not waited for within the transaction, which is undone and begun anew.
+  return withModels(() =>
+    deps.atomically(locks, async (reach) => {
+      const at = { ...deps, ...reach }
+      return conditional(route, request, callAt(at, await calls.judge(at)), prepared)
+    }),
+  )
+}
+
+/** RFC 9110 section 13.2: conditions are evaluated once the request would otherwise be done. */
+async function conditional<S extends Shape>(
+  route: ManagementRoute<S>,
+  { headers }: FastifyRequest,
+  call: Call<S>,
+  prepared: S['prepared'],
+): Promise<Outcome> {
+  if (route.state === undefined) {
+    const outcome = await route.handle(call, prepared)
+    return route.method === 'GET' && isDocument(outcome) ? tagged(outcome, tagOf(outcome.body)) : outcome
+  }
+  const before = await route.state(call)
+  const tag = before === null ? null : tagOf(before)
+  if (route.method === 'GET') {
+    if (isNoneMatch(headers, tag)) return tagged(await route.handle(call, prepared), tag)
+    return tagged({ status: 'unmodified' }, tag)
+  }
+  requireConditions(headers, tag)
+  const outcome = await route.handle(call, prepared)
+  const after = await route.state(call)
+  return tagged(outcome, after === null ? null : tagOf(after))
+}
+
+const isDocument = (outcome: Outcome): outcome is Outcome & { readonly body: object } =>
+  outcome.body !== undefined && outcome.type === undefined
+
+function tagged(outcome: Outcome, tag: string | null): Outcome {
+  return tag === null ? outcome : { ...outcome, headers: { ...outcome.headers, etag: tag } }
+}
+
+function callsOf(
+  deps: ManagementDeps,
+  request: FastifyRequest,
+  judge: (at: ManagementDeps) => Promise<Manager>,
+): Calls {
+  const recheck = async (): Promise<void> => void (await judge(deps))
+  const atomically: Call<Shape>['atomically'] = (logs, work) =>
+    deps.atomically({ logs }, async (reach) => {
+      const at = { ...deps, ...reach }
+      return work(at, await judge(at))
+    })
+  return { judge, call: (at, manager) => ({ ...parseCall<Shape>(request, manager), at, recheck, atomically }) }
+}
+
+function organizationOf(params: unknown): string {
+  return typeof params === 'object' && params !== null && 'org' in params ? String(params.org) : ''
+}
+
+/** Names what the schemas of the route have checked. */
+function parseCall<S extends Shape>(
+  request: FastifyRequest,
+  manager: Manager,
+): Omit<Call<S>, 'at' | 'recheck' | 'atomically'> {
+  return {
+    manager,
+    accept: request.headers.accept ?? '',
+    params: request.params as Call<S>['params'],
+    query: request.query as S['query'],
+    body: request.body as S['body'],
+    context: { actor: `service:${manager.token.clientId}`, requestId: request.id },
+  }
+}
+
+function bodySchema<S extends Shape>({ body, bodies }: ManagementRoute<S>): { body?: object } {
+  if (body === undefined) return {}
+  if (bodies === undefined) return { body }
+  const types = bodies.flatMap((kind) => [...BODY_TYPES[kind]])
+  return { body: { content: Object.fromEntries(types.map((type) => [type, { schema: body }])) } }
+}
+
+function responses<S extends Shape>(route: ManagementRoute<S>): { [status: string]: unknown } {
+  const { answer, list, method, streams } = route
+  const problems = { default: PROBLEM_RESPONSE }
+  if (streams !== undefined) {
+    const content = Object.fromEntries(streams.map((type) => [type, { schema: answer ?? {} }]))
+    return { [SUCCESS.ok]: { description: 'One on each line.', content }, ...problems }
+  }
+  const headers = method === 'GET' || route.state !== undefined ? { headers: ETAG } : {}
+  if (answer === null) return { [SUCCESS.empty]: { type: 'null', description: 'Done.', ...headers }, ...problems }
+  const done = { description: 'Done.', ...(list ? pageSchema(answer) : answer), ...headers }
+  const created = method === 'PUT' ? { [SUCCESS.created]: { ...done, description: 'Created.' } } : {}
+  const unmodified =
+    method === 'GET' && route.state !== undefined
+      ? { [SUCCESS.unmodified]: { type: 'null', description: 'What If-None-Match names.' } }
+      : {}
+  return { [SUCCESS.ok]: done, ...created, ...unmodified, ...problems }
+}
+
+/** The outcome of a PUT. */
+export function put(existed: boolean, body: object): Outcome {
+  return { status: existed ? 'ok' : 'created', body }
+}
+export const ok = (body: object): Outcome => ({ status: 'ok', body })
+export const EMPTY: Outcome = { status: 'empty' }

@@ -1,0 +1,193 @@
+/** People who can sign in. They belong to the environment, so only an unbound client manages them. */
+import type { FastifyInstance } from 'fastify'
+import { hashSecret, verifySecret } from '../../identity/keys/password-hash.ts'
+import { DIRECTORY, TOKENS } from '../../store/contract.ts'
+import type { Directory, User } from '../../store/directory.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
+import { ID, LABEL, object, text } from '../http/schemas.ts'
+import { Refusal } from '../problems/status.ts'
+import type { ManagementDeps } from './deps.ts'
+import { addManagementRoute, EMPTY, ok, put } from './route.ts'
+
+type UserBody = {
+  readonly email?: string
+  readonly email_verified?: boolean
+  readonly name?: string
+  readonly password?: string
+}
+const EMAIL = {
+  ...text('^[^\\s@\\u0000-\\u001f\\u007f]+@[^\\s@\\u0000-\\u001f\\u007f]+$', 'an e-mail address'),
+  maxLength: 254,
+}
+const BODY = object({
+  email: EMAIL,
+  email_verified: { type: 'boolean' },
+  name: LABEL,
+  password: {
+    type: 'string',
+    minLength: 8,
+    maxLength: 256,
+    description: 'Stored hashed and never returned; when absent, the stored one stays. Another one ends all sessions.',
+  },
+})
+const USER = object(
+  {
+    id: ID,
+    email: { ...EMAIL, type: ['string', 'null'] },
+    email_verified: { type: 'boolean' },
+    name: { ...LABEL, type: ['string', 'null'] },
+  },
+  ['id', 'email', 'email_verified', 'name'],
+)
+
+const PATH = '/v1/users/:user'
+const COMMON = { tag: 'Users', scope: 'directory:write', bounds: 'environment' } as const
+
+export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'user'; body: UserBody; prepared: Password }>(app, deps, {
+    ...COMMON,
+    method: 'PUT',
+    path: PATH,
+    operation: 'putUser',
+    summary: 'Creates a user, or replaces what is known of one. A deleted id is never given out again.',
+    body: BODY,
+    answer: USER,
+    locks: () => [DIRECTORY, TOKENS],
+    async prepare({ at, params, body }) {
+      if (body.email_verified === true && body.email === undefined) {
+        throw new Refusal('request_invalid', 'there is no e-mail address that could be verified', {
+          mistakes: [{ place: '/email_verified', message: 'is true without an email' }],
+        })
+      }
+      return preparePassword(at.directory, params.user, body.password)
+    },
+    state: ({ at, params }) => at.directory.user(params.user),
+    async handle({ at: { directory, sessions }, params, body, context }, password) {
+      const existing = await directory.user(params.user)
+      const user: User = {
+        id: params.user,
+        email: body.email ?? null,
+        emailVerified: body.email_verified ?? false,
+        name: body.name ?? null,
+      }
+      if (password.kind === 'same' && (await storedHash(directory, user.id)) !== password.hash) {
+        throw new Refusal('conflict', 'another request changed the password at the same moment; send this one again')
+      }
+      if (password.kind === 'new') {
+        const { hash: passwordHash } = password
+        await directory.putUser({ ...user, passwordHash }, context, (sql) => sessions.endUser(sql, user.id, context))
+      } else await directory.putUser(user, context)
+      return put(existing !== null, present(user))
+    },
+  })
+  addManagementRoute<{ params: 'user' }>(app, deps, {
+    ...COMMON,
+    method: 'DELETE',
+    path: PATH,
+    operation: 'deleteUser',
+    summary: 'Deletes a user, with memberships and tokens.',
+    answer: null,
+    locks: () => [DIRECTORY, TOKENS],
+    state: ({ at, params }) => at.directory.user(params.user),
+    async handle({ at, params, context }) {
+      if (!(await at.directory.deleteUser(params.user, context)))
+        throw new Refusal('not_found', `there is no user ${params.user}`)
+      return EMPTY
+    },
+  })
+  addUserReads(app, deps)
+  addAuthenticators(app, deps)
+}
+
+/** `same`: what is stored already, under this hash. */
+type Password = { readonly kind: 'none' } | { readonly kind: 'same' | 'new'; readonly hash: string }
+
+/** Putting what is there already changes nothing, and signs nobody out. */
+async function preparePassword(directory: Directory, id: string, password: string | undefined): Promise<Password> {
+  if (password === undefined) return { kind: 'none' }
+  const stored = await storedHash(directory, id)
+  if (stored !== null && (await verifySecret(password, stored))) return { kind: 'same', hash: stored }
+  return { kind: 'new', hash: await hashSecret(password) }
+}
+
+async function storedHash(directory: Directory, id: string): Promise<string | null> {
+  const user = await directory.user(id)
+  const stored = user?.email == null ? null : await directory.userByEmail(user.email)
+  return stored?.id === id ? stored.passwordHash : null
+}
+
+function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
+  const path = '/v1/users/:user/totp'
+  addManagementRoute<{ params: 'user' }>(app, deps, {
+    ...COMMON,
+    method: 'POST',
+    path,
+    operation: 'postAuthenticator',
+    summary:
+      'Gives the user an authenticator app, from now on asked for at every sign-in. Its secret is returned this once.',
+    answer: object(
+      {
+        secret: { type: 'string', description: 'Base32, to type in.' },
+        otpauth_uri: { type: 'string', description: 'The same, to show as a QR code.' },
+      },
+      ['secret', 'otpauth_uri'],
+    ),
+    locks: () => [DIRECTORY],
+    async handle({ at, params, context }) {
+      const { secret, uri } = await at.secondFactor.enroll(params.user, context)
+      return ok({ secret, otpauth_uri: uri })
+    },
+  })
+  addManagementRoute<{ params: 'user' }>(app, deps, {
+    ...COMMON,
+    method: 'DELETE',
+    path,
+    operation: 'deleteAuthenticator',
+    summary: 'Takes the authenticator app away, and ends all sessions of the user.',
+    answer: null,
+    locks: () => [DIRECTORY, TOKENS],
+    async handle({ at, params, context }) {
+      if (await at.secondFactor.remove(params.user, context)) return EMPTY
+      throw new Refusal('not_found', `there is no user ${params.user} with an authenticator`)
+    },
+  })
+}
+
+function addUserReads(app: FastifyInstance, deps: ManagementDeps): void {
+  const { directory } = deps
+  addManagementRoute<{ params: 'user' }>(app, deps, {
+    ...COMMON,
+    method: 'GET',
+    path: PATH,
+    operation: 'getUser',
+    summary: 'One user.',
+    answer: USER,
+    state: ({ at, params }) => at.directory.user(params.user),
+    async handle({ at, params }) {
+      const user = await at.directory.user(params.user)
+      if (user === null) throw new Refusal('not_found', `there is no user ${params.user}`)
+      return ok(present(user))
+    },
+  })
+  addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
+    ...COMMON,
+    method: 'GET',
+    path: '/v1/users',
+    operation: 'listUsers',
+    summary: 'Users by id.',
+    answer: USER,
+    list: true,
+    async handle({ query }) {
+      const page = await readPage(deps.store, query, {
+        log: DIRECTORY,
+        read: (range) => directory.users(range),
+        key: ({ id }) => id,
+      })
+      return ok({ ...page, items: page.items.map(present) })
+    },
+  })
+}
+
+function present({ id, email, emailVerified, name }: User) {
+  return { id, email, email_verified: emailVerified, name }
+}

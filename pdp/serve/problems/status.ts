@@ -1,0 +1,70 @@
+/** The only table from a problem code to its HTTP and gRPC status, and the error that carries one to the border. */
+import { status as grpc } from '@grpc/grpc-js'
+import { type Mistake, PdpError } from '../../domain/errors.ts'
+import type { ProblemCode } from '../../process/problems.ts'
+
+type Status = { readonly http: number; readonly grpc: grpc }
+export const STATUS = {
+  request_invalid: { http: 400, grpc: grpc.INVALID_ARGUMENT },
+  token_missing: { http: 401, grpc: grpc.UNAUTHENTICATED },
+  token_invalid: { http: 401, grpc: grpc.UNAUTHENTICATED },
+  proof_missing: { http: 401, grpc: grpc.UNAUTHENTICATED },
+  proof_invalid: { http: 401, grpc: grpc.UNAUTHENTICATED },
+  proof_replayed: { http: 401, grpc: grpc.UNAUTHENTICATED },
+  scope_insufficient: { http: 403, grpc: grpc.PERMISSION_DENIED },
+  permission_denied: { http: 403, grpc: grpc.PERMISSION_DENIED },
+  route_unknown: { http: 404, grpc: grpc.UNIMPLEMENTED },
+  not_found: { http: 404, grpc: grpc.NOT_FOUND },
+  organization_unknown: { http: 404, grpc: grpc.NOT_FOUND },
+  method_unsupported: { http: 405, grpc: grpc.UNIMPLEMENTED },
+  request_timeout: { http: 408, grpc: grpc.DEADLINE_EXCEEDED },
+  conflict: { http: 409, grpc: grpc.ALREADY_EXISTS },
+  precondition_failed: { http: 412, grpc: grpc.FAILED_PRECONDITION },
+  request_too_large: { http: 413, grpc: grpc.RESOURCE_EXHAUSTED },
+  media_type_unsupported: { http: 415, grpc: grpc.INVALID_ARGUMENT },
+  evaluation_limit: { http: 422, grpc: grpc.RESOURCE_EXHAUSTED },
+  overloaded: { http: 429, grpc: grpc.RESOURCE_EXHAUSTED },
+  headers_too_large: { http: 431, grpc: grpc.RESOURCE_EXHAUSTED },
+  internal: { http: 500, grpc: grpc.INTERNAL },
+  store_unavailable: { http: 503, grpc: grpc.UNAVAILABLE },
+  replay_memory_unavailable: { http: 503, grpc: grpc.UNAVAILABLE },
+  draining: { http: 503, grpc: grpc.UNAVAILABLE },
+  handle_unknown: { http: 400, grpc: grpc.INVALID_ARGUMENT },
+  standing_limit: { http: 400, grpc: grpc.RESOURCE_EXHAUSTED },
+} as const satisfies { readonly [Code in ProblemCode]?: Status }
+export type RefusalCode = keyof typeof STATUS
+
+export type RefusalOptions = {
+  readonly mistakes?: readonly Mistake[]
+  readonly headers?: { readonly [name: string]: string }
+  readonly cause?: unknown
+}
+/** A request that is answered with a problem. The message is shown to the caller; `cause` is for the log alone. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal'
+  readonly code: RefusalCode
+  readonly mistakes: readonly Mistake[]
+  readonly headers: { readonly [name: string]: string }
+  constructor(code: RefusalCode, message: string, options: RefusalOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.mistakes = options.mistakes ?? []
+    this.headers = options.headers ?? {}
+  }
+}
+
+/** Whatever was thrown, as what the caller may see of it. Unexpected errors become `internal` without their message. */
+export function asRefusal(err: unknown): Refusal {
+  if (err instanceof Refusal) return err
+  if (err instanceof PdpError) return new Refusal(err.code, err.message, { mistakes: err.mistakes, cause: err })
+  return new Refusal('internal', 'an unexpected error occurred; the log of this server has it under the request id', {
+    cause: err,
+  })
+}
+
+/** True for what the operator should look at, rather than the caller. */
+export function isFault(code: RefusalCode): boolean {
+  return STATUS[code].http >= 500
+}
+
+export const SUCCESS = { ok: 200, created: 201, empty: 204, unmodified: 304 } as const

@@ -1,0 +1,239 @@
+/**
+ * Answers from memory that reflect every write acknowledged before the question: each question learns from one statement
+ * where the store stands, brings the caches it needs to exactly there, and is evaluated synchronously over them.
+ */
+import { lineage } from '../../decide/roles.ts'
+import { ENVIRONMENT, type LogId, type RowKey, type Store } from '../contract.ts'
+import { Batcher, type Schedule } from './batcher.ts'
+import type { LogCache, Moment, Target } from './log-cache.ts'
+import { ALWAYS, LogCaches, targetIn } from './log-caches.ts'
+import { evaluateAt } from './moment.ts'
+import type { Fresh, Moments, Question } from './moments.ts'
+import { rowKeyName } from './row-keys.ts'
+import { RowsView } from './rows-view.ts'
+
+export type FreshnessOptions = {
+  readonly store: Store
+  /** Bytes of row sets kept in memory at most. Default 256 MiB. */
+  readonly cacheBytesMax?: number
+  /** How the questions of a moment are gathered. Default: until the event loop goes on to its next event. */
+  readonly schedule?: Schedule
+  /** Tries before a question is answered from a snapshot of its own, without the cache. Default 12. */
+  readonly triesMax?: number
+}
+
+/** What an organization's questions depend on, by the tree as it was at `treeVersion`. */
+type Scope = { readonly logs: readonly LogId[]; readonly treeVersion: number; readonly known: boolean }
+/** A question on its way. Its type is the caller's; here it only has to be settled. */
+type Pending = {
+  readonly question: Question<unknown>
+  scope: Scope
+  /** When it was asked: only a statement sent later than this can answer it. */
+  readonly askedTick: number
+  tries: number
+  readonly resolve: (fresh: Fresh<unknown>) => void
+  readonly reject: (error: unknown) => void
+}
+type Loading = { readonly pending: Pending; readonly needed: readonly RowKey[] }
+
+/** Scopes that are kept at most before all are dropped. */
+const SCOPES_MAX = 10_000
+
+export class Freshness implements Moments {
+  readonly #store: Store
+  readonly #triesMax: number
+  readonly #caches: LogCaches
+  readonly #scopes = new Map<LogId, Scope>()
+  readonly #environment: LogCache
+  /** One view for all evaluations: they are synchronous, so there is never more than one under way. */
+  readonly #view: RowsView
+  readonly #waves: Batcher<Pending>
+  readonly #loadings: Batcher<Loading>
+
+  constructor(options: FreshnessOptions) {
+    const { store, schedule = process.nextTick, cacheBytesMax = 256 * 1024 * 1024 } = options
+    this.#store = store
+    this.#triesMax = options.triesMax ?? 12
+    this.#caches = new LogCaches({ store, cacheBytesMax, schedule })
+    this.#environment = this.#caches.of(ENVIRONMENT)
+    this.#view = new RowsView((log) => this.#caches.of(log).rows, 0)
+    this.#waves = new Batcher({
+      runningMax: 2,
+      schedule,
+      run: (pending) => this.#wave(pending),
+      fail: (pending, error) => pending.reject(error),
+    })
+    this.#loadings = new Batcher({
+      runningMax: 2,
+      schedule,
+      run: (loadings) => this.#load(loadings),
+      fail: ({ pending }, error) => pending.reject(error),
+    })
+  }
+
+  /** Bytes and row sets held. */
+  get size(): LogCaches['size'] {
+    return this.#caches.size
+  }
+
+  ask<T>(question: Question<T>): Promise<Fresh<T>> {
+    return new Promise((resolve, reject) => {
+      this.#waves.add({
+        question,
+        scope: this.#scopeOf(question.organization),
+        askedTick: this.#caches.tick,
+        tries: 0,
+        resolve: resolve as Pending['resolve'], // what this question's evaluation returned is of its type
+        reject,
+      })
+    })
+  }
+
+  /** By the tree as it is cached, which may be behind: that is noticed before anything is evaluated. */
+  #scopeOf(organization: LogId): Scope {
+    const treeVersion = this.#environment.rows.version
+    const kept = this.#scopes.get(organization)
+    if (kept?.treeVersion === treeVersion) return kept
+    this.#view.begin(0)
+    const path = lineage(this.#view, organization)
+    // An organization that does not exist depends on the environment alone, which says so.
+    const logs = path === undefined || path.length === 0 ? [organization] : path
+    const scope = { logs: [...logs, ...ALWAYS], treeVersion, known: path !== undefined }
+    if (this.#scopes.size > SCOPES_MAX) this.#scopes.clear()
+    this.#scopes.set(organization, scope)
+    return scope
+  }
+
+  /** One statement for all questions that wait; none of them was asked after it was sent. */
+  async #wave(all: readonly Pending[]): Promise<void> {
+    const logs = logsOf(all)
+    const sentTick = ++this.#caches.tick
+    const vector = await this.#store.vector([...logs])
+    this.#caches.tick++
+    this.#settle(all, { vector, sentTick })
+  }
+
+  /** Questions of the same scope stand or fall together. */
+  #settle(all: readonly Pending[], moment: Moment): void {
+    const [first] = all
+    if (first === undefined) return
+    if (all.every(({ scope }) => scope === first.scope)) this.#step(all, moment)
+    else for (const group of Map.groupBy(all, ({ scope }) => scope).values()) this.#step(group, moment)
+  }
+
+  /** Brings the caches to the moment, evaluates, and loads what is missing. Called anew after every wait. */
+  #step(all: readonly Pending[], asked: Moment): void {
+    const [first] = all
+    if (first === undefined) return
+    const { logs } = first.scope
+    const moment = this.#align(all, asked)
+    if (moment === null) return
+    // One scope is one organization, and nothing moves while questions are evaluated.
+    const scope = this.#scopeOf(first.question.organization)
+    if (scope.known && scope.logs.some((log) => !logs.includes(log))) {
+      for (const pending of all) {
+        pending.scope = scope // the tree is not what was assumed
+        this.#again(pending)
+      }
+    } else for (const pending of all) this.#evaluate(pending, moment, scope)
+  }
+
+  #evaluate(pending: Pending, moment: Moment, scope: Scope): void {
+    const view = this.#view
+    view.begin(moment.vector.clockMs)
+    try {
+      const value = pending.question.evaluate(view)
+      if (value !== undefined && scope.known) {
+        const { validUntilMs } = view
+        pending.resolve({ value, vector: moment.vector, logs: scope.logs, validUntilMs })
+        return
+      }
+      if (!scope.known) lineage(view, pending.question.organization)
+      if (++pending.tries > this.#triesMax) this.#fallBack(pending)
+      else this.#loadings.add({ pending, needed: view.needed })
+    } catch (error) {
+      pending.reject(error)
+    }
+  }
+
+  /** @returns a moment at which every cache of the questions stands exactly; null when that has to be waited for. */
+  #align(all: readonly Pending[], moment: Moment): Moment | null {
+    const logs = all[0]?.scope.logs ?? []
+    const behind: { cache: LogCache; target: Target }[] = []
+    let passedBy: Moment | null = null
+    let passed = false
+    for (const log of logs) {
+      const target = targetIn(moment, log)
+      if (target === null) continue // there is no such log, so there is nothing of it to be stale
+      const cache = this.#caches.of(log)
+      const relation = cache.compare(target, this.#caches.tick)
+      if (relation === 'behind') behind.push({ cache, target })
+      else if (relation !== 'at') {
+        passed = true
+        passedBy = cache.reachedBy
+      }
+    }
+    if (behind.length > 0) {
+      this.#caches.bringForward(behind, (error) => {
+        if (error === undefined) this.#step(all, moment)
+        else for (const pending of all) pending.reject(error)
+      })
+      return null
+    }
+    if (!passed) return moment
+    // Others have moved on. If everything stands at one later moment, that is as good: it reflects all that ours does.
+    const askedTick = all.reduce((latest, pending) => Math.max(latest, pending.askedTick), 0)
+    if (passedBy !== null && passedBy.sentTick > askedTick && this.#standsAt(passedBy, moment, logs)) {
+      return laterOf(passedBy, moment)
+    }
+    for (const pending of all) this.#again(pending)
+    return null
+  }
+
+  /** Are all the caches exactly at the later moment, and is it no earlier than the question's own in any log? */
+  #standsAt(later: Moment, own: Moment, logs: readonly LogId[]): boolean {
+    return logs.every((log) => {
+      const at = later.vector.logs.get(log)
+      const asked = own.vector.logs.get(log)
+      if (at === undefined || asked === undefined) return at === asked
+      const { standing } = this.#caches.of(log)
+      return standing.revision === at.revision && standing.writeId === at.writeId && at.revision >= asked.revision
+    })
+  }
+
+  #again(pending: Pending): void {
+    if (++pending.tries > this.#triesMax) this.#fallBack(pending)
+    else this.#waves.add(pending)
+  }
+
+  /** One statement for every row set that the waiting questions miss, with the standings of all that they depend on. */
+  async #load(all: readonly Loading[]): Promise<void> {
+    const waiting = all.map(({ pending }) => pending)
+    const keys = new Map(all.flatMap(({ needed }) => needed.map((key) => [rowKeyName(key), key] as const)))
+    const logs = logsOf(waiting)
+    for (const key of keys.values()) logs.add(key.log)
+    await this.#caches.load([...logs], [...keys.values()], (moment) => this.#settle(waiting, moment))
+  }
+
+  /** One transaction that neither reads nor fills the cache: for questions that the cache cannot hold still for. */
+  #fallBack(pending: Pending): void {
+    evaluateAt(this.#store, pending.question).then(pending.resolve, pending.reject)
+  }
+}
+
+function logsOf(all: readonly Pending[]): Set<LogId> {
+  const logs = new Set<LogId>()
+  let last: Scope | null = null
+  for (const { scope } of all) {
+    if (scope === last) continue // most often everybody asks about the same
+    for (const log of scope.logs) logs.add(log)
+    last = scope
+  }
+  return logs
+}
+
+/** The same standings, with a clock that no question was asked after. */
+function laterOf(later: Moment, own: Moment): Moment {
+  const clockMs = Math.max(later.vector.clockMs, own.vector.clockMs)
+  return { sentTick: later.sentTick, vector: { clockMs, logs: later.vector.logs } }
+}

@@ -1,0 +1,132 @@
+/** The caches of all logs: the statements that bring them forward, and those that fill them. */
+import { ENVIRONMENT, type LogId, type RowKey, type RowSet, type Store, TOKENS } from '../contract.ts'
+import { Batcher, type Schedule } from './batcher.ts'
+import { DELTA_ENTRIES_MAX, LogCache, type Moment, type PendingLoad, type Target } from './log-cache.ts'
+import { RowBudget } from './row-budget.ts'
+
+/** What every question depends on, whatever its organization. */
+export const ALWAYS: readonly LogId[] = [ENVIRONMENT, TOKENS]
+/** Caches that are kept at most before the idle ones are dropped. */
+const KEPT_MAX = 10_000
+type Behind = { readonly cache: LogCache; readonly target: Target }
+
+export class LogCaches {
+  /** Counts sendings and answers, so that "sent after that answer arrived" can be told. */
+  tick = 0
+  readonly #store: Store
+  readonly #budget: RowBudget
+  readonly #caches = new Map<LogId, LogCache>()
+  readonly #deltas: Batcher<LogCache>
+
+  constructor(options: { readonly store: Store; readonly cacheBytesMax: number; readonly schedule: Schedule }) {
+    this.#store = options.store
+    this.#budget = new RowBudget(options.cacheBytesMax)
+    this.#deltas = new Batcher({
+      runningMax: 2,
+      schedule: options.schedule,
+      run: (caches) => this.#delta(caches),
+      fail: (cache, error) => void cache.release(error),
+    })
+  }
+
+  /** Bytes and row sets held. */
+  get size(): { readonly bytes: number; readonly rowSets: number; readonly evicted: number } {
+    return { bytes: this.#budget.bytes, rowSets: this.#budget.count, evicted: this.#budget.evictedCount }
+  }
+
+  of(log: LogId): LogCache {
+    let cache = this.#caches.get(log)
+    if (cache === undefined) {
+      if (this.#caches.size > KEPT_MAX) this.#dropIdle()
+      cache = new LogCache(log, this.#budget)
+      this.#caches.set(log, cache)
+    }
+    return cache
+  }
+
+  #dropIdle(): void {
+    for (const [log, cache] of this.#caches) if (cache.idle && !ALWAYS.includes(log)) this.#caches.delete(log)
+  }
+
+  /** `run` is called once every cache stands at its target or past it, or with the error of the first that cannot. */
+  bringForward(all: readonly Behind[], run: (error?: unknown) => void): void {
+    let left = all.length
+    let failed: unknown
+    for (const behind of all) {
+      this.#catchUp(behind, (error) => {
+        failed ??= error
+        if (--left === 0) run(failed)
+      })
+    }
+  }
+
+  #catchUp({ cache, target }: Behind, run: (error?: unknown) => void): void {
+    if (cache.await({ target, run })) this.#deltas.add(cache)
+  }
+
+  /** Log entries from where each cache stands to the furthest target that was taken from a vector, and never past it. */
+  async #delta(caches: readonly LogCache[]): Promise<void> {
+    const wanted = caches.flatMap((cache) => {
+      const { target, standing } = cache
+      return target === null ? [] : [{ cache, target, from: standing }]
+    })
+    const ranges = wanted.map(({ cache, target, from }) => ({
+      log: cache.log,
+      from: from.revision,
+      to: target.standing.revision,
+    }))
+    const entries = await this.#store.entries(ranges, (DELTA_ENTRIES_MAX + 1) * ranges.length)
+    this.tick++
+    const byLog = Map.groupBy(entries, (entry) => entry.log)
+    for (const { cache, target, from } of wanted) {
+      cache.advance({ from, target, entries: byLog.get(cache.log) ?? [] }, this.tick)
+    }
+    for (const { cache } of wanted) if (cache.release()) this.#deltas.add(cache)
+  }
+
+  /**
+   * One statement for all the row sets, with the standings of the logs. `done` is called with its moment once the rows are
+   * installed. @throws PdpError `store_unavailable`.
+   */
+  async load(logs: readonly LogId[], keys: readonly RowKey[], done: (moment: Moment) => void): Promise<void> {
+    const sentTick = ++this.tick
+    const loads = new Map(logs.map((log) => [log, this.of(log).startLoad()]))
+    try {
+      const { vector, rows } = await this.#store.rows(logs, keys)
+      this.tick++
+      const moment = { vector, sentTick }
+      this.#install(moment, loads, { rows, done: () => done(moment) })
+    } catch (error) {
+      for (const [log, load] of loads) this.of(log).loads.delete(load)
+      throw error
+    }
+  }
+
+  /** Every log's rows are installed once its cache stands where they were read, or past it; then `done` is called. */
+  #install(
+    moment: Moment,
+    loads: ReadonlyMap<LogId, PendingLoad>,
+    of: { rows: readonly RowSet[]; done: () => void },
+  ): void {
+    const byLog = Map.groupBy(of.rows, (row) => row.key.log)
+    let left = loads.size
+    for (const [log, load] of loads) {
+      const cache = this.of(log)
+      const target = targetIn(moment, log)
+      const finish = (): void => {
+        if (target === null) cache.loads.delete(load)
+        else cache.finishLoad(load, target.standing, byLog.get(log) ?? [])
+        if (--left === 0) of.done()
+      }
+      if (target === null || cache.compare(target, this.tick) !== 'behind') finish()
+      // If the delta cannot be had, nothing is installed; the questions find out by themselves.
+      else this.#catchUp({ cache, target }, finish)
+    }
+  }
+}
+
+/** Where the log stood at the moment; null when there was none. */
+export function targetIn(moment: Moment, log: LogId): Target | null {
+  const standing = moment.vector.logs.get(log)
+  return standing === undefined ? null : { standing, moment }
+}

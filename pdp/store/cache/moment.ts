@@ -1,0 +1,47 @@
+/** Evaluates over one snapshot of the store: rows are loaded as the evaluation finds that it needs them. */
+import { lineage } from '../../decide/roles.ts'
+import { PdpError } from '../../domain/errors.ts'
+import { ENVIRONMENT, type LogId, type Snapshot, type Store, TOKENS } from '../contract.ts'
+import { LogRows } from './log-rows.ts'
+import type { Fresh, Moments, Question } from './moments.ts'
+import { RowsView } from './rows-view.ts'
+
+/** Loads of one evaluation at most; every load brings at least one level of a relation, and those have a bound of 25. */
+const LOADS_MAX = 100
+
+/** @throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
+export function evaluateAt<T>(store: Store, question: Question<T>): Promise<Fresh<T>> {
+  return store.snapshot((at) => momentsIn(at).ask(question))
+}
+
+/** One moment for all that is asked, that of the snapshot: rows that one question has loaded serve the next. */
+export function momentsIn(at: Snapshot): Moments {
+  const held = new Map<LogId, LogRows>()
+  const rowsOf = (log: LogId): LogRows => {
+    const rows = held.get(log) ?? new LogRows(log, null)
+    held.set(log, rows)
+    return rows
+  }
+  const view = new RowsView(rowsOf, 0)
+  let clockMs: number | null = null
+  return {
+    async ask(question) {
+      for (let load = 0; load < LOADS_MAX; load++) {
+        view.begin(clockMs ?? 0)
+        const path = lineage(view, question.organization)
+        const value = question.evaluate(view)
+        if (clockMs !== null && value !== undefined && path !== undefined) {
+          const logs = [...(path.length === 0 ? [question.organization] : path), ENVIRONMENT, TOKENS]
+          const { validUntilMs } = view
+          const { vector } = await at.rows(logs, [])
+          return { value, vector: { clockMs, logs: vector.logs }, logs, validUntilMs }
+        }
+        const reading = await at.rows([ENVIRONMENT], view.needed)
+        // The moment is the first statement's: a later clock would let rows expire between two halves of one answer.
+        clockMs ??= reading.vector.clockMs
+        for (const rows of reading.rows) rowsOf(rows.key.log).install(rows)
+      }
+      throw new PdpError('evaluation_limit', `the question needs more than ${LOADS_MAX} loads`)
+    },
+  }
+}

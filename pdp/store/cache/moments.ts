@@ -1,0 +1,26 @@
+/** How questions are asked of a store: all of one question is evaluated over one moment, which the answer names. */
+import type { View } from '../../decide/view.ts'
+import type { LogId, Vector } from '../contract.ts'
+
+/** A view that notes the earliest expiry among the rows that it showed (milliseconds; null for none). */
+export type NotingView = View & { readonly validUntilMs: number | null }
+/** `evaluate` is pure and synchronous, and returns undefined while the view lacks rows. It may throw. */
+export type Question<T> = {
+  /** Its ancestors, the environment and the token log are read at the same moment. */
+  readonly organization: LogId
+  readonly evaluate: (view: NotingView) => T | undefined
+}
+/** An answer, the moment that it holds for, and the instant from which it may not (milliseconds; null for never). */
+export type Fresh<T> = {
+  readonly value: T
+  readonly vector: Vector
+  /** Those of the vector that the answer depends on. */
+  readonly logs: readonly LogId[]
+  readonly validUntilMs: number | null
+}
+export interface Moments {
+  /** @throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
+  ask<T>(question: Question<T>): Promise<Fresh<T>>
+  /** Where everything is in this process, a question can be evaluated at once, and lacks nothing. */
+  readonly look?: () => NotingView
+}

@@ -1,0 +1,83 @@
+/** What a row set in memory holds: made of what was read, weighed, and brought forward by changes. */
+import {
+  deathKey,
+  type LogEntry,
+  type Membership,
+  type Organization,
+  type OrganizationRole,
+  type RoleGrant,
+  type RowKey,
+  type RowSet,
+  type StoredManifest,
+} from '../contract.ts'
+import { DeathList } from './revoked-tokens.ts'
+import { SubjectSet } from './subject-set.ts'
+
+export type Content =
+  | SubjectSet
+  | DeathList
+  | Membership
+  | Organization
+  | readonly RoleGrant[]
+  | readonly StoredManifest[]
+  | readonly OrganizationRole[]
+  | null
+
+type Held = { readonly key: RowKey; readonly content: Content }
+
+/** What was read, as it is held. */
+export function contentOf(rows: RowSet): Content {
+  if ('subjects' in rows) return SubjectSet.of(rows.subjects, rows.complete)
+  if ('groups' in rows) return SubjectSet.of(rows.groups, true)
+  if ('membership' in rows) return rows.membership
+  if ('grants' in rows) return rows.grants
+  if ('organization' in rows) return rows.organization
+  if ('manifests' in rows) return rows.manifests
+  if ('roles' in rows) return rows.roles
+  if ('deaths' in rows) return new DeathList(rows.deaths)
+  return null
+}
+
+/** Heap bytes, roughly: the row set, its key, its place in a map, and what it holds. */
+export function bytesOf({ key, content }: Held): number {
+  const name = key.kind === 'set' ? key.object : key.kind === 'groups' || key.kind === 'grants' ? key.subject : ''
+  const measured = content instanceof SubjectSet || content instanceof DeathList
+  const held = measured ? content.bytes : Array.isArray(content) ? 40 + content.length * 200 : 100
+  return 230 + name.length + held
+}
+
+/** The content after a change that affects its key; a set is changed in place. */
+export function contentAfter({ key, content }: Held, { change, atMs }: Pick<LogEntry, 'change' | 'atMs'>): Content {
+  switch (change.kind) {
+    case 'token':
+      ;(content as DeathList).add({ key: deathKey(change.by, change.id), atMs })
+      return content
+    case 'tuple': {
+      const set = content as SubjectSet
+      const { subject, object, expiresAtMs } = change.tuple
+      const member = key.kind === 'groups' ? `${object}#member` : subject
+      if (change.op === 'write') set.put(member, expiresAtMs)
+      else set.remove(member)
+      return set
+    }
+    case 'membership':
+      return change.membership
+    case 'role_grant': {
+      const others = (content as readonly RoleGrant[]).filter((g) => g.id !== change.grant.id)
+      return change.op === 'write' ? [...others, change.grant] : others
+    }
+    case 'organization':
+      return change.organization
+    case 'manifest': {
+      const manifests = content as readonly StoredManifest[]
+      const version = (manifests.find((m) => m.app === change.manifest.app)?.version ?? 0) + 1
+      return [...manifests.filter((m) => m.app !== change.manifest.app), { ...change.manifest, version }]
+    }
+    case 'role':
+      return (content as readonly OrganizationRole[])
+        .filter((r) => r.key !== change.key)
+        .concat(change.role === null ? [] : [change.role])
+    default:
+      return content
+  }
+}

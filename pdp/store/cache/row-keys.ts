@@ -1,0 +1,24 @@
+/** A row key as text, for maps. */
+import type { RowKey } from '../contract.ts'
+
+/** One text per key, unique: no part of a key can hold a space. */
+export function rowKeyName(key: RowKey): string {
+  switch (key.kind) {
+    case 'set':
+      return `set ${key.log} ${key.object} ${key.relation}`
+    case 'tuple':
+      return `tuple ${key.log} ${key.object} ${key.relation} ${key.subject}`
+    case 'groups':
+      return `groups ${key.log} ${key.subject}`
+    case 'membership':
+      return `membership ${key.log} ${key.user}`
+    case 'grants':
+      return `grants ${key.log} ${key.subject}`
+    case 'organization':
+      return `organization ${key.id}`
+    case 'manifests':
+    case 'roles':
+    case 'deaths':
+      return key.kind
+  }
+}

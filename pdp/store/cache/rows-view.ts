@@ -1,0 +1,266 @@
+/** A view over row sets in memory, which notes every row set that it was asked for and does not hold. */
+import { isUserset, type Userset } from '../../decide/usersets.ts'
+import { type Closure, DEPTH_MAX, FALSE, TRUE, type Truth, UNKNOWN, type View } from '../../decide/view.ts'
+import { PdpError } from '../../domain/errors.ts'
+import {
+  ENVIRONMENT,
+  type LogId,
+  type Membership,
+  type Organization,
+  type OrganizationRole,
+  type RoleGrant,
+  type RowKey,
+  SET_ROWS_MAX,
+  type StoredManifest,
+  TOKENS,
+} from '../contract.ts'
+import type { GroupsAbove, HeldRows, LogRows } from './log-rows.ts'
+import type { DeathList } from './revoked-tokens.ts'
+import { rowKeyName } from './row-keys.ts'
+import type { SubjectSet } from './subject-set.ts'
+
+const NO_GROUPS: Closure = { groups: new Set(), truncated: false }
+/** Closures of one log that are kept at most; past it they are derived anew. */
+const ABOVE_MAX = 10_000
+
+export class RowsView implements View {
+  /** The earliest expiry among the rows shown; null for none. */
+  validUntilMs: number | null = null
+  #needed: Map<string, RowKey> | null = null
+  readonly #logs: (log: LogId) => LogRows
+  #nowMs: number
+  #lastLog: LogId = ''
+  #lastRows: LogRows | null = null
+  #lastObject: string | null = null
+  #lastRelation = ''
+  #lastSet: SubjectSet | undefined
+
+  /** `nowMs`: the clock of the vector; a row counts as long as it is below the row's expiry. */
+  constructor(logs: (log: LogId) => LogRows, nowMs: number) {
+    this.#logs = logs
+    this.#nowMs = nowMs
+  }
+
+  /** Starts another evaluation: nothing noted yet. */
+  begin(nowMs: number): void {
+    this.#nowMs = nowMs
+    this.#needed = null
+    this.validUntilMs = null
+    this.#lastRows = null
+    this.#lastObject = null
+  }
+
+  /** What has to be loaded before the evaluation can start over. */
+  get needed(): readonly RowKey[] {
+    return [...(this.#needed?.values() ?? [])]
+  }
+
+  #need(key: RowKey): undefined {
+    this.#needed ??= new Map()
+    this.#needed.set(rowKeyName(key), key)
+  }
+
+  #live(expiresAtMs: number | null): boolean {
+    if (expiresAtMs === null) return true
+    if (this.#nowMs >= expiresAtMs) return false
+    this.validUntilMs = Math.min(this.validUntilMs ?? expiresAtMs, expiresAtMs)
+    return true
+  }
+
+  #liveSubjects(set: SubjectSet, subjects: Iterable<string>): readonly string[] {
+    const live: string[] = []
+    for (const subject of subjects) if (this.#live(set.expiryOf(subject))) live.push(subject)
+    return live
+  }
+
+  #rows(log: LogId): LogRows {
+    if (this.#lastRows === null || log !== this.#lastLog) {
+      this.#lastLog = log
+      this.#lastRows = this.#logs(log)
+    }
+    return this.#lastRows
+  }
+
+  /** Nearly every set is looked at twice in a row: for the subject, and for its usersets. */
+  #set(log: LogId, object: string, relation: string): SubjectSet | undefined {
+    if (object === this.#lastObject && relation === this.#lastRelation && log === this.#lastLog) return this.#lastSet
+    const held = this.#rows(log).sets.get(relation)?.get(object)
+    if (held !== undefined) held.hot = true
+    this.#lastObject = object
+    this.#lastRelation = relation
+    this.#lastSet = held?.content as SubjectSet | undefined
+    return this.#lastSet
+  }
+
+  has(log: LogId, object: string, relation: string, subject: string): Truth {
+    const set = this.#set(log, object, relation)
+    if (set === undefined) {
+      this.#need({ log, kind: 'set', object, relation })
+      this.#need({ log, kind: 'tuple', object, relation, subject }) // in case the set turns out to be too wide
+      return UNKNOWN
+    }
+    if (set.has(subject)) return this.#live(set.expiryOf(subject)) ? TRUE : FALSE
+    if (set.complete) return FALSE
+    const probed = set.probed(subject)
+    if (probed === undefined) {
+      this.#need({ log, kind: 'tuple', object, relation, subject })
+      return UNKNOWN
+    }
+    return probed !== null && this.#live(probed.expiresAtMs) ? TRUE : FALSE
+  }
+
+  usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined {
+    const set = this.#set(log, object, relation)
+    if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
+    return set.hasExpiries ? set.usersets.filter(({ text }) => this.#live(set.expiryOf(text))) : set.usersets
+  }
+
+  objects(log: LogId, object: string, relation: string): readonly string[] | undefined {
+    const set = this.#set(log, object, relation)
+    if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
+    if (!set.complete || set.size > SET_ROWS_MAX) {
+      throw new PdpError('evaluation_limit', `${object}#${relation} has more than ${SET_ROWS_MAX} parents`)
+    }
+    return this.#liveSubjects(set, set.members()).filter((subject) => !isUserset(subject))
+  }
+
+  groups(log: LogId, subject: string): readonly string[] | undefined {
+    const rows = this.#rows(log)
+    const held = rows.groups.get(subject)
+    if (held === undefined) return this.#need({ log, kind: 'groups', subject })
+    held.hot = true
+    const set = held.content as SubjectSet
+    return this.#liveSubjects(set, set.members())
+  }
+
+  #onlyGroup(log: LogId, subject: string): string | null {
+    const held = this.#rows(log).groups.get(subject)
+    if (held === undefined) return null
+    held.hot = true
+    return (held.content as SubjectSet).only
+  }
+
+  inGroup(log: LogId, subject: string, { text: group }: Userset): Truth {
+    const only = this.#onlyGroup(log, subject)
+    const own = only === null ? this.groups(log, subject) : [only]
+    if (own === undefined) return UNKNOWN
+    let truth: Truth = FALSE
+    let truncated = false
+    for (const at of own) {
+      const above = this.#above(log, at)
+      if (above === undefined) truth = UNKNOWN
+      else if (above.groups.has(group)) return TRUE
+      else truncated ||= above.truncated
+    }
+    if (truth === FALSE && truncated) throw tooDeep(subject)
+    return truth
+  }
+
+  closure(log: LogId, subject: string): Closure | undefined {
+    const own = this.groups(log, subject)
+    if (own === undefined) return undefined
+    if (own.length === 0) return NO_GROUPS
+    const [only] = own
+    if (own.length === 1 && only !== undefined) return this.#above(log, only)
+    const groups = new Set<string>()
+    let truncated = false
+    let missing = false
+    for (const group of own) {
+      const above = this.#above(log, group)
+      if (above === undefined) missing = true
+      else {
+        for (const g of above.groups) groups.add(g)
+        truncated ||= above.truncated
+      }
+    }
+    return missing ? undefined : { groups, truncated }
+  }
+
+  /** The group itself and every group above it: the same for all its members, so it is kept. */
+  #above(log: LogId, group: string): GroupsAbove | undefined {
+    const rows = this.#rows(log)
+    const kept = rows.above.get(group)
+    if (kept !== undefined && this.#live(kept.untilMs)) return kept
+    const outer = this.validUntilMs
+    this.validUntilMs = null
+    const found = this.#climb(log, group)
+    const untilMs = this.validUntilMs
+    this.validUntilMs = untilMs === null ? outer : Math.min(outer ?? untilMs, untilMs)
+    if (found === undefined) return undefined
+    if (rows.above.size >= ABOVE_MAX) rows.above.clear()
+    const above = { ...found, untilMs }
+    rows.above.set(group, above)
+    return above
+  }
+
+  #climb(log: LogId, group: string): Closure | undefined {
+    const groups = new Set<string>()
+    let missing = false
+    let level: readonly string[] = [group]
+    for (let depth = 1; level.length > 0; depth++) {
+      const next: string[] = []
+      for (const at of level) {
+        if (groups.has(at)) continue
+        if (depth > DEPTH_MAX) return missing ? undefined : { groups, truncated: true }
+        groups.add(at)
+        const above = this.groups(log, at)
+        if (above === undefined) missing = true
+        // Spread into one call, very many would overflow the stack.
+        else for (const one of above) next.push(one)
+      }
+      level = next
+    }
+    return missing ? undefined : { groups, truncated: false }
+  }
+
+  #content(held: HeldRows | undefined): HeldRows['content'] | undefined {
+    if (held === undefined) return undefined
+    held.hot = true
+    return held.content
+  }
+
+  membership(log: LogId, subject: string): Membership | null | undefined {
+    if (!subject.startsWith('user:')) return null
+    const user = subject.slice('user:'.length)
+    const rows = this.#rows(log)
+    const membership = this.#content(rows.memberships.get(user))
+    if (membership !== undefined) return membership as Membership | null
+    return this.#need({ log, kind: 'membership', user })
+  }
+
+  grants(log: LogId, subject: string): readonly RoleGrant[] | undefined {
+    const rows = this.#rows(log)
+    const grants = this.#content(rows.grants.get(subject))
+    if (grants !== undefined) return grants as readonly RoleGrant[]
+    return this.#need({ log, kind: 'grants', subject })
+  }
+
+  organization(id: string): Organization | null | undefined {
+    const rows = this.#rows(ENVIRONMENT)
+    const organization = this.#content(rows.organizations.get(id))
+    if (organization !== undefined) return organization as Organization | null
+    return this.#need({ log: ENVIRONMENT, kind: 'organization', id })
+  }
+
+  manifests(): readonly StoredManifest[] | undefined {
+    const manifests = this.#content(this.#rows(ENVIRONMENT).manifests)
+    return (manifests as readonly StoredManifest[] | undefined) ?? this.#need({ log: ENVIRONMENT, kind: 'manifests' })
+  }
+
+  deaths(): DeathList | undefined {
+    const held = this.#rows(TOKENS).deaths
+    if (held === undefined) return this.#need({ log: TOKENS, kind: 'deaths' })
+    held.hot = true
+    return held.content as DeathList
+  }
+
+  roles(): readonly OrganizationRole[] | undefined {
+    const roles = this.#content(this.#rows(ENVIRONMENT).roles)
+    return (roles as readonly OrganizationRole[] | undefined) ?? this.#need({ log: ENVIRONMENT, kind: 'roles' })
+  }
+}
+
+/** What is above the last level that is followed might hold the group, so there is no answer. */
+export function tooDeep(subject: string): PdpError {
+  return new PdpError('evaluation_limit', `${subject} is in groups more than ${DEPTH_MAX} levels deep`)
+}

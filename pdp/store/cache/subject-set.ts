@@ -1,0 +1,120 @@
+/** The subjects of one object#relation, or the groups of one subject, in as little memory as their number allows. */
+import { isUserset, Userset } from '../../decide/usersets.ts'
+import type { SubjectRow } from '../contract.ts'
+
+const NONE: readonly never[] = []
+/** Up to here a list is searched faster than a Set, and is a fraction of its size. */
+const LIST_MAX = 8
+
+export class SubjectSet {
+  /** One member is kept as itself: most sets have one. */
+  #members: string | readonly string[] | Set<string> = NONE
+  /** Members that expire, with the instant (milliseconds). */
+  #expiries: Map<string, number> | null = null
+  #usersets: readonly Userset[] = NONE
+  /** False: too wide to hold. The members are then its usersets, and what was probed stands in `#probed`. */
+  #complete = true
+  #probed: Map<string, SubjectRow | null> | null = null
+
+  static of(rows: readonly SubjectRow[], complete: boolean): SubjectSet {
+    const set = new SubjectSet()
+    set.#complete = complete
+    if (rows.length > LIST_MAX) set.#members = new Set()
+    for (const row of rows) set.put(row.subject, row.expiresAtMs)
+    return set
+  }
+
+  get complete(): boolean {
+    return this.#complete
+  }
+
+  get size(): number {
+    const members = this.#members
+    return typeof members === 'string' ? 1 : members instanceof Set ? members.size : members.length
+  }
+
+  /** Bytes on the heap, roughly: measured per layout, and adjusted by the owner after each change. */
+  get bytes(): number {
+    return (
+      120 +
+      this.size * 50 +
+      this.#usersets.length * 70 +
+      (this.#expiries?.size ?? 0) * 60 +
+      (this.#probed?.size ?? 0) * 90
+    )
+  }
+
+  get usersets(): readonly Userset[] {
+    return this.#usersets
+  }
+
+  get hasExpiries(): boolean {
+    return this.#expiries !== null
+  }
+
+  has(subject: string): boolean {
+    const members = this.#members
+    if (typeof members === 'string') return members === subject
+    return members instanceof Set ? members.has(subject) : members.includes(subject)
+  }
+
+  /** Null for never; meaningful for members only. */
+  expiryOf(subject: string): number | null {
+    return this.#expiries?.get(subject) ?? null
+  }
+
+  /** The only member, if there is just one and it never expires: most sets are like that. */
+  get only(): string | null {
+    return typeof this.#members === 'string' && this.#expiries === null ? this.#members : null
+  }
+
+  members(): Iterable<string> {
+    return typeof this.#members === 'string' ? [this.#members] : this.#members
+  }
+
+  /** What a probe of a wide set found: a row, null for none, undefined when it was not probed. */
+  probed(subject: string): SubjectRow | null | undefined {
+    return this.#probed?.get(subject)
+  }
+
+  notePresence(subject: string, row: SubjectRow | null): void {
+    this.#probed ??= new Map()
+    this.#probed.set(subject, row)
+  }
+
+  put(subject: string, expiresAtMs: number | null): void {
+    const userset = isUserset(subject)
+    if (!this.#complete && !userset) {
+      this.notePresence(subject, { subject, expiresAtMs })
+      return
+    }
+    if (expiresAtMs !== null) {
+      this.#expiries ??= new Map()
+      this.#expiries.set(subject, expiresAtMs)
+    } else if (this.#expiries?.delete(subject) === true && this.#expiries.size === 0) this.#expiries = null
+    if (this.has(subject)) return
+    this.#add(subject)
+    if (userset) this.#usersets = [...this.#usersets, new Userset(subject)]
+  }
+
+  #add(subject: string): void {
+    const members = this.#members
+    if (members instanceof Set) members.add(subject)
+    else if (typeof members === 'string') this.#members = [members, subject]
+    else if (members.length === 0) this.#members = subject
+    else this.#members = members.length < LIST_MAX ? [...members, subject] : new Set([...members, subject])
+  }
+
+  remove(subject: string): void {
+    if (!this.#complete && !isUserset(subject)) {
+      this.notePresence(subject, null)
+      return
+    }
+    const members = this.#members
+    if (members instanceof Set) members.delete(subject)
+    else if (typeof members === 'string') this.#members = members === subject ? NONE : members
+    else this.#members = members.filter((member) => member !== subject)
+    if (this.#expiries?.delete(subject) === true && this.#expiries.size === 0) this.#expiries = null
+    if (isUserset(subject)) this.#usersets = this.#usersets.filter((userset) => userset.text !== subject)
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * The entitlement source of an external system that owns the gates and is asked over HTTP. It commits a change first and
+ * announces it then (`entitlements:changed`); whoever asks after the announcement never gets a value from before it.
+ */
+import { createHash } from 'node:crypto'
+import { PdpError } from '../../domain/errors.ts'
+import { isEntitlementKey, quote } from '../../domain/names.ts'
+import {
+  ENFORCEMENTS,
+  type Entitlement,
+  type EntitlementSource,
+  type JsonObject,
+  type Standing,
+  type Store,
+} from '../contract.ts'
+import { createCircuit } from './circuit-breaker.ts'
+import { storeEntitlements } from './store-source.ts'
+
+export const SOURCE_DEADLINE_MS = 1_000
+export const SOURCE_BYTES_MAX = 1_048_576
+/** A change that nobody announced is noticed after this long in memory, and as long in the shared cache. */
+const KEPT_MS_MAX = 30_000
+/** Requests under way. Readers of the same keys share one, so this many differ. */
+const RUNNING_MAX = 256
+/** A source that did not answer this often in a row is left alone for a while, twice as long each time. */
+const FAILURES_MAX = 3
+const REST_MS = 500
+const REST_MS_MAX = 5_000
+/** Reads begun anew because the version changed meanwhile. */
+const TRIES_MAX = 5
+const STATE_CHARACTERS_MAX = 256
+
+/** The part of the platform's `fetch` that is used. */
+export type SourceFetch = (
+  url: string,
+  init: { method: 'POST'; redirect: 'manual'; signal: AbortSignal; headers: { [name: string]: string }; body: string },
+) => Promise<Pick<Response, 'status' | 'body'>>
+type Answer = { readonly state: string; readonly values: ReadonlyMap<string, Entitlement> }
+type Question = { readonly organization: string; readonly keys: readonly string[] | 'all' }
+
+/**
+ * `POST url` with `{organization, keys}` (`keys` null for all) is answered 200 with `{organization, state, values}`: `values`
+ * maps each key that the organization has to `{value, enforcement?}`, all of one moment, and `state` is any text that is
+ * another one after every change. Anything else is a failure. `secret` is sent as a bearer token.
+ */
+export function httpEntitlements(options: {
+  readonly url: string
+  readonly secret: string
+  /** Owns the organizations and their versions. */
+  readonly store: Pick<Store, 'entitlements' | 'vector'>
+  readonly fetch: SourceFetch
+  /** Default 1 s. */
+  readonly deadlineMs?: number
+  /** Monotonic milliseconds. */
+  readonly clock?: () => number
+}): EntitlementSource {
+  const { url, store, clock = () => performance.now() } = options
+  const circuit = createCircuit({ failuresMax: FAILURES_MAX, restMs: REST_MS, restMsMax: REST_MS_MAX, clock })
+  let running = 0
+
+  async function ask(question: Question): Promise<Answer> {
+    if (running >= RUNNING_MAX) throw unavailable('is asked too much at once')
+    const settle = circuit.begin()
+    if (settle === null) throw unavailable('did not answer, and is left alone for a moment')
+    running += 1
+    try {
+      const answer = parseAnswer(await request(options, question), question)
+      settle(true)
+      return answer
+    } catch (error) {
+      settle(error instanceof BadAnswer)
+      throw unavailable('gave no usable answer', error)
+    } finally {
+      running -= 1
+    }
+  }
+  const standing = async (organization: string): Promise<Standing | undefined> =>
+    (await store.vector([organization])).logs.get(organization)
+
+  return {
+    name: `external ${createHash('sha256').update(url).digest('base64url')}`,
+    keptMsMax: KEPT_MS_MAX,
+    async read(organization, keys) {
+      let before = await standing(organization)
+      for (let tries = 0; tries < TRIES_MAX; tries++) {
+        if (before === undefined) return { version: 0, writeId: '', state: '', values: new Map() }
+        const { entitlementVersion: version, entitlementWriteId: writeId } = before
+        if (keys.length === 0) return { version, writeId, state: '', values: new Map() }
+        const answer = await ask({ organization, keys })
+        const after = await standing(organization)
+        // The version held before and after, so it held when the values were read.
+        if (after !== undefined && sameVersion(before, after)) return { version, writeId, ...answer }
+        before = after
+      }
+      throw unavailable('announces changes faster than it answers')
+    },
+    version: storeEntitlements(store).version,
+  }
+}
+
+const sameVersion = (a: Standing, b: Standing): boolean =>
+  a.entitlementVersion === b.entitlementVersion && a.entitlementWriteId === b.entitlementWriteId
+
+const unavailable = (what: string, cause?: unknown): PdpError =>
+  new PdpError('store_unavailable', `the entitlement source ${what}`, { cause })
+
+/** The source answers, though not as it should; anything else that fails is no answer. */
+class BadAnswer extends Error {}
+
+/** What it said, as JSON. */
+async function request(
+  options: {
+    readonly url: string
+    readonly secret: string
+    readonly fetch: SourceFetch
+    readonly deadlineMs?: number
+  },
+  { organization, keys }: Question,
+): Promise<unknown> {
+  const deadline = AbortSignal.timeout(options.deadlineMs ?? SOURCE_DEADLINE_MS)
+  const work = options
+    .fetch(options.url, {
+      method: 'POST',
+      redirect: 'manual',
+      signal: deadline,
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json',
+        authorization: `Bearer ${options.secret}`,
+      },
+      body: JSON.stringify({ organization, keys: keys === 'all' ? null : keys }),
+    })
+    .then(readBody)
+  // The signal ends the request; the race ends the wait even for a fetch that does not heed it.
+  return Promise.race([work, expired(deadline)])
+}
+
+function expired(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('no answer in time')), { once: true })
+  })
+}
+
+async function readBody(response: Pick<Response, 'status' | 'body'>): Promise<unknown> {
+  const { status } = response
+  if (status !== 200) {
+    await response.body?.cancel()
+    throw status >= 500 || status === 429 ? new Error(`status ${status}`) : new BadAnswer(`status ${status}`)
+  }
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > SOURCE_BYTES_MAX) throw new BadAnswer(`more than ${SOURCE_BYTES_MAX} bytes`)
+    chunks.push(chunk)
+  }
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)))
+  } catch (cause) {
+    throw new BadAnswer('it is not JSON', { cause })
+  }
+}
+
+function parseAnswer(answer: unknown, { organization, keys }: Question): Answer {
+  const { state, values, ...rest } = members(answer, 'the answer')
+  if (rest.organization !== organization) throw new BadAnswer('the answer is about another organization')
+  if (typeof state !== 'string' || state === '' || state.length > STATE_CHARACTERS_MAX)
+    throw new BadAnswer(`state is no text of 1 to ${STATE_CHARACTERS_MAX} characters`)
+  const parsed = new Map<string, Entitlement>()
+  for (const [key, entitlement] of Object.entries(members(values, 'values'))) {
+    if (!isEntitlementKey(key)) throw new BadAnswer(`${quote(key)} is not an entitlement key`)
+    if (keys !== 'all' && !keys.includes(key)) throw new BadAnswer(`${key} was not asked for`)
+    parsed.set(key, parseEntitlement(key, entitlement))
+  }
+  return { state, values: parsed }
+}
+
+function parseEntitlement(key: string, given: unknown): Entitlement {
+  const { value, enforcement: named = 'DecisionApi' } = members(given, key)
+  const enforcement = ENFORCEMENTS.find((known) => known === named)
+  if (enforcement === undefined) throw new BadAnswer(`enforcement of ${key} is none of ${ENFORCEMENTS.join(', ')}`)
+  return { value: typeof value === 'boolean' ? { enabled: value } : members(value, `value of ${key}`), enforcement }
+}
+
+/** Of what JSON.parse returned. */
+function members(value: unknown, what: string): JsonObject {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new BadAnswer(`${what} is not an object`)
+  return Object.fromEntries(Object.entries(value))
+}

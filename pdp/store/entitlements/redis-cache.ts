@@ -1,0 +1,84 @@
+/** Shares entitlement values through Redis, which is trusted with nothing but their absence. */
+import { deriveKey } from '../../process/encryption.ts'
+import { REDIS_OPTIONS } from '../../token/redis-options.ts'
+import { openValue, type SharedCache, type StatedValue, sealValue, slotName } from './shared-cache.ts'
+
+/** What a question waits for Redis at most. */
+export const REDIS_DEADLINE_MS = 50
+/** How long Redis is left alone after it failed, so that only few questions pay for that. */
+const REST_MS = 1_000
+const SEALED_CHARACTERS_MAX = 65_536
+const PREFIX = 'portcullis:entitlement:'
+
+/** `url` as in REDIS_URL. Connects beside its use, and again whenever the connection ends. */
+export async function redisSharedCache(options: {
+  readonly url: string
+  /** All replicas have the same one. */
+  readonly masterKey: Buffer
+  /** For the log: decisions go on without Redis. */
+  readonly onError: (error: Error) => void
+  /** Monotonic milliseconds. */
+  readonly clock?: () => number
+  readonly deadlineMs?: number
+}): Promise<SharedCache> {
+  const { clock = () => performance.now(), deadlineMs = REDIS_DEADLINE_MS } = options
+  // The driver's own errors carry the command that failed, which may be the one with the password.
+  const report = (error: unknown): void => options.onError(new Error(error instanceof Error ? error.message : 'failed'))
+  const secret = deriveKey(options.masterKey, 'shared entitlements')
+  // Loaded only where it is used: decisions are slower in a process that has loaded the driver.
+  const { Redis } = await import('ioredis')
+  const redis = new Redis(options.url, {
+    ...REDIS_OPTIONS,
+    enableOfflineQueue: false,
+  })
+  redis.on('error', report)
+  let restUntilMs = Number.NEGATIVE_INFINITY
+
+  /** Undefined when there was no answer in time. */
+  async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+    if (redis.status !== 'ready' || clock() < restUntilMs) return undefined
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        // What was asked would otherwise pile up behind a Redis that hangs.
+        redis.disconnect(true)
+        reject(new Error('Redis gave no answer in time'))
+      }, deadlineMs)
+    })
+    try {
+      return await Promise.race([work(), late])
+    } catch (error) {
+      restUntilMs = clock() + REST_MS
+      report(error)
+      return undefined
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  return {
+    async read(slot, keys) {
+      const values = new Map<string, StatedValue>()
+      if (keys.length === 0) return values
+      const names = keys.map((key) => slotName(slot, key))
+      const found = await attempt(() => redis.mget(names.map((name) => PREFIX + name)))
+      for (const [i, key] of keys.entries()) {
+        const sealed = found?.[i]
+        if (typeof sealed !== 'string' || sealed.length > SEALED_CHARACTERS_MAX) continue
+        const value = openValue(secret, names[i] ?? '', sealed)
+        if (value !== null) values.set(key, value)
+      }
+      return values
+    },
+    async write(slot, values, keptMs) {
+      const pipeline = redis.pipeline()
+      for (const [key, value] of values) {
+        const name = slotName(slot, key)
+        const sealed = sealValue(secret, name, value)
+        if (sealed.length <= SEALED_CHARACTERS_MAX) pipeline.set(PREFIX + name, sealed, 'PX', Math.ceil(keptMs))
+      }
+      if (pipeline.length > 0) await attempt(() => pipeline.exec())
+    },
+    close: () => redis.disconnect(),
+  }
+}

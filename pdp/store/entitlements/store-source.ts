@@ -1,0 +1,17 @@
+/** The entitlement source whose values are in the store itself: every change of them is a new version. */
+import type { EntitlementSource, Store } from '../contract.ts'
+
+export function storeEntitlements(store: Pick<Store, 'entitlements' | 'vector'>): EntitlementSource {
+  return {
+    name: 'store',
+    keptMsMax: null,
+    async read(organization, keys) {
+      const read = await store.entitlements(organization, keys)
+      return { ...read, state: `${read.version} ${read.writeId}` }
+    },
+    async version(organizations) {
+      const { logs } = await store.vector(organizations)
+      return new Map([...logs].map(([organization, { entitlementVersion }]) => [organization, entitlementVersion]))
+    },
+  }
+}

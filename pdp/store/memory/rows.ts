@@ -1,0 +1,80 @@
+/** Row sets out of a log that is held whole, with the same sets coming along as a database's statement brings. */
+import { rowKeyName } from '../cache/row-keys.ts'
+import { type RowKey, type RowSet, SET_ROWS_MAX } from '../contract.ts'
+import { emptyLog, type MemoryLog } from './log.ts'
+
+/** One row set for each key, and what comes along. */
+export function readRowSets(logs: ReadonlyMap<string, MemoryLog>, keys: readonly RowKey[]): readonly RowSet[] {
+  const found = new Map<string, RowSet>()
+  for (const key of keys) addRowSets(logs.get(key.log) ?? emptyLog(), key, found)
+  return [...found.values()]
+}
+
+function addRowSets(log: MemoryLog, key: RowKey, found: Map<string, RowSet>): void {
+  const name = rowKeyName(key)
+  if (found.has(name)) return
+  switch (key.kind) {
+    case 'set': {
+      const subjects = log.tuples.subjects(key.object, key.relation)
+      const complete = subjects.length <= SET_ROWS_MAX
+      found.set(name, {
+        key,
+        subjects: complete ? subjects : log.tuples.usersetRows(key.object, key.relation),
+        complete,
+      })
+      break
+    }
+    case 'tuple': {
+      const expiresAtMs = log.tuples.expiryOf(key)
+      found.set(name, { key, row: expiresAtMs === undefined ? null : { subject: key.subject, expiresAtMs } })
+      break
+    }
+    case 'groups': {
+      const groups = log.tuples.groupsOf(key.subject)
+      found.set(name, { key, groups })
+      for (const { subject } of groups) addRowSets(log, { ...key, subject }, found)
+      break
+    }
+    case 'grants':
+      found.set(name, { key, grants: log.grants.to(key.subject) })
+      addRowSets(log, { log: key.log, kind: 'groups', subject: key.subject }, found)
+      for (const group of groupsAbove(log, key.subject)) {
+        const above = { log: key.log, kind: 'grants', subject: group } as const
+        found.set(rowKeyName(above), { key: above, grants: log.grants.to(group) })
+      }
+      break
+    case 'membership':
+      found.set(name, { key, membership: log.memberships.get(key.user) ?? null })
+      break
+    case 'organization': {
+      const organization = log.organizations.get(key.id) ?? null
+      found.set(name, { key, organization })
+      if (organization?.parent != null) addRowSets(log, { ...key, id: organization.parent }, found)
+      break
+    }
+    case 'manifests':
+      found.set(name, { key, manifests: [...log.manifests.values()] })
+      break
+    case 'deaths':
+      found.set(name, { key, deaths: [] })
+      break
+    case 'roles':
+      found.set(name, { key, roles: [...log.roles.values()] })
+      break
+  }
+}
+
+/** `group:x` of every group above the subject. */
+function groupsAbove(log: MemoryLog, subject: string): ReadonlySet<string> {
+  const groups = new Set<string>()
+  const todo = [subject]
+  for (let below = todo.pop(); below !== undefined; below = todo.pop()) {
+    for (const { subject: userset } of log.tuples.groupsOf(below)) {
+      const group = userset.slice(0, userset.indexOf('#'))
+      if (groups.has(group)) continue
+      groups.add(group)
+      todo.push(userset)
+    }
+  }
+  return groups
+}

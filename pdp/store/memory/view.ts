@@ -1,0 +1,153 @@
+/** The view of a store that holds everything in this process: nothing is ever unknown, and nothing is copied. */
+import type { Userset } from '../../decide/usersets.ts'
+import { type Closure, DEPTH_MAX, FALSE, TRUE, type Truth, type View } from '../../decide/view.ts'
+import { PdpError } from '../../domain/errors.ts'
+import { DeathList } from '../cache/revoked-tokens.ts'
+import { tooDeep } from '../cache/rows-view.ts'
+import {
+  type LogId,
+  type Membership,
+  type Organization,
+  type OrganizationRole,
+  type RoleGrant,
+  SET_ROWS_MAX,
+  type StoredManifest,
+  type SubjectRow,
+} from '../contract.ts'
+import type { MemoryLog } from './log.ts'
+
+const NONE: readonly never[] = []
+const NO_DEATHS = new DeathList([])
+
+/** The same lists as long as nothing in them changes, so that what is derived from them can be kept. */
+export type Environment = {
+  readonly organizations: ReadonlyMap<string, Organization>
+  readonly manifests: readonly StoredManifest[]
+  readonly roles: readonly OrganizationRole[]
+}
+
+export class MemoryView implements View {
+  /** The earliest expiry among the rows shown; null for none. */
+  validUntilMs: number | null = null
+  readonly #logs: ReadonlyMap<string, MemoryLog>
+  readonly #environment: Environment
+  readonly #clock: () => number
+  /** Read once something expires, which few things do; the same from then on. */
+  #nowMs: number | null = null
+  #lastLog: LogId | null = null
+  #last: MemoryLog | undefined
+
+  /** `clock`: milliseconds since the epoch. */
+  constructor(logs: ReadonlyMap<string, MemoryLog>, environment: Environment, clock: () => number) {
+    this.#logs = logs
+    this.#environment = environment
+    this.#clock = clock
+  }
+
+  /** Nearly every look is at the same log as the one before. */
+  #of(log: LogId): MemoryLog | undefined {
+    if (log !== this.#lastLog) {
+      this.#lastLog = log
+      this.#last = this.#logs.get(log)
+    }
+    return this.#last
+  }
+
+  #live(expiresAtMs: number | null): boolean {
+    if (expiresAtMs === null) return true
+    this.#nowMs ??= this.#clock()
+    if (this.#nowMs >= expiresAtMs) return false
+    this.validUntilMs = Math.min(this.validUntilMs ?? expiresAtMs, expiresAtMs)
+    return true
+  }
+
+  #liveNames(rows: readonly SubjectRow[]): readonly string[] {
+    return rows.length === 0 ? NONE : rows.filter((row) => this.#live(row.expiresAtMs)).map((row) => row.subject)
+  }
+
+  has(log: LogId, object: string, relation: string, subject: string): Truth {
+    const tuples = this.#of(log)?.tuples
+    if (tuples === undefined || !tuples.has(object, relation, subject)) return FALSE
+    if (!tuples.expires) return TRUE
+    return this.#live(tuples.expiryOf({ object, relation, subject }) ?? null) ? TRUE : FALSE
+  }
+
+  usersets(log: LogId, object: string, relation: string): readonly Userset[] {
+    const tuples = this.#of(log)?.tuples
+    if (tuples === undefined) return NONE
+    const usersets = tuples.usersets(object, relation)
+    if (!tuples.expires) return usersets
+    return usersets.filter(({ text }) => this.#live(tuples.expiryOf({ object, relation, subject: text }) ?? null))
+  }
+
+  objects(log: LogId, object: string, relation: string): readonly string[] {
+    const tuples = this.#of(log)?.tuples
+    if (tuples === undefined) return NONE
+    if (tuples.count(object, relation) > SET_ROWS_MAX)
+      throw new PdpError('evaluation_limit', `${object}#${relation} has more than ${SET_ROWS_MAX} parents`)
+    const objects = tuples.objects(object, relation)
+    if (!tuples.expires) return objects
+    return objects.filter((subject) => this.#live(tuples.expiryOf({ object, relation, subject }) ?? null))
+  }
+
+  groups(log: LogId, subject: string): readonly string[] {
+    return this.#liveNames(this.#of(log)?.tuples.groupsOf(subject) ?? NONE)
+  }
+
+  inGroup(log: LogId, subject: string, group: Userset): Truth {
+    const tuples = this.#of(log)?.tuples
+    if (tuples === undefined) return FALSE
+    if (!tuples.groupsExpire) {
+      const found = tuples.inGroup(subject, group, DEPTH_MAX)
+      if (found === null) throw tooDeep(subject)
+      return found ? TRUE : FALSE
+    }
+    const { groups, truncated } = this.closure(log, subject)
+    if (groups.has(group.text)) return TRUE
+    if (truncated) throw tooDeep(subject)
+    return FALSE
+  }
+
+  closure(log: LogId, subject: string): Closure {
+    const groups = new Set<string>()
+    let level = this.groups(log, subject)
+    for (let depth = 1; level.length > 0; depth++) {
+      const next: string[] = []
+      for (const group of level) {
+        if (groups.has(group)) continue
+        if (depth > DEPTH_MAX) return { groups, truncated: true }
+        groups.add(group)
+        for (const above of this.groups(log, group)) next.push(above)
+      }
+      level = next
+    }
+    return { groups, truncated: false }
+  }
+
+  membership(log: LogId, subject: string): Membership | null {
+    const memberships = this.#of(log)?.memberships
+    if (memberships === undefined || memberships.size === 0 || !subject.startsWith('user:')) return null
+    return memberships.get(subject.slice('user:'.length)) ?? null
+  }
+
+  grants(log: LogId, subject: string): readonly RoleGrant[] {
+    return this.#of(log)?.grants.to(subject) ?? NONE
+  }
+
+  organization(id: string): Organization | null {
+    return this.#environment.organizations.get(id) ?? null
+  }
+
+  manifests(): readonly StoredManifest[] {
+    return this.#environment.manifests
+  }
+
+  /** Tokens are the identity service's, and that needs a database. */
+  deaths(): DeathList {
+    return NO_DEATHS
+  }
+
+  roles(): readonly OrganizationRole[] {
+    return this.#environment.roles
+  }
+}

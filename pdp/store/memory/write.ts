@@ -1,0 +1,235 @@
+/** Writes to the memory store: checked first, applied whole, logged like a database's. */
+import { isDeepStrictEqual } from 'node:util'
+import { PdpError } from '../../domain/errors.ts'
+import { claimsOf } from '../changes.ts'
+import {
+  type Change,
+  ENVIRONMENT,
+  type LogId,
+  type Organization,
+  type Precondition,
+  type RoleGrant,
+  type Standing,
+  type WriteContext,
+} from '../contract.ts'
+import { emptyLog, type LogWrite, type MemoryLog, type MemoryState, START } from './log.ts'
+
+type Write = {
+  readonly log: LogId
+  readonly changes: readonly Change[]
+  readonly preconditions: readonly Precondition[]
+  readonly context: WriteContext
+  readonly nowMs: number
+  readonly writeId: () => string
+}
+/** A map, or whatever else is kept by key. */
+type Entries<V> = { get(key: string): V | undefined; set(key: string, value: V): unknown; delete(key: string): unknown }
+/** How to take a change back; null when it found what it asks for already there. */
+type Undo = (() => void) | null
+
+/** Changes that are kept of each log; half of them go when there are more. */
+const CHANGES_KEPT_MAX = 10_000
+/** Levels of the organization tree, root included. */
+const ORGANIZATION_DEPTH_MAX = 25
+
+/** @throws PdpError as Store.write says; the state is then as it was. */
+export function applyToMemory(state: MemoryState, write: Write): { revision: number; changed: boolean } {
+  const { log, changes } = write
+  const standing = state.standings.get(log)
+  const content = state.logs.get(log)
+  if (standing === undefined || content === undefined)
+    throw new PdpError('organization_unknown', `there is no organization ${log}`)
+  assertPreconditions(content, write)
+  const undo: (() => void)[] = []
+  const effective: Change[] = []
+  try {
+    for (const change of changes) {
+      const back = applyChange(state, content, { write, change })
+      if (back === null) continue
+      undo.push(back)
+      effective.push(change)
+    }
+  } catch (error) {
+    for (const back of undo.reverse()) back()
+    throw error
+  }
+  if (effective.length === 0) return { revision: standing.revision, changed: false }
+  return { revision: raise(state, write, effective), changed: true }
+}
+
+function raise(
+  state: MemoryState,
+  write: Pick<Write, 'log' | 'context' | 'nowMs' | 'writeId'>,
+  changes: readonly Change[],
+): number {
+  const { log, context, nowMs } = write
+  const before = state.standings.get(log) ?? START
+  const writeId = write.writeId()
+  const raisesEntitlements = changes.some(
+    (c) => c.kind === 'entitlement' || c.kind === 'entitlements' || c.kind === 'clear',
+  )
+  const standing: Standing = {
+    revision: before.revision + 1,
+    writeId,
+    entitlementVersion: before.entitlementVersion + (raisesEntitlements ? 1 : 0),
+    entitlementWriteId: raisesEntitlements ? writeId : before.entitlementWriteId,
+  }
+  state.standings.set(log, standing)
+  const writes = state.writes.get(log) ?? []
+  const last = writes.at(-1)
+  const changesBefore = last === undefined ? 0 : last.changesBefore + last.changes.length
+  writes.push({ revision: standing.revision, writeId, changes, changesBefore, ...context, atMs: nowMs })
+  state.writes.set(log, kept(writes, changesBefore + changes.length))
+  return standing.revision
+}
+
+/** `changesCount`: of the log since it began. */
+function kept(writes: LogWrite[], changesCount: number): LogWrite[] {
+  const [first] = writes
+  if (first === undefined || changesCount - first.changesBefore <= CHANGES_KEPT_MAX) return writes
+  return writes.filter((write) => changesCount - write.changesBefore <= CHANGES_KEPT_MAX / 2)
+}
+
+function assertPreconditions(content: MemoryLog, { preconditions, nowMs }: Write): void {
+  for (const { tuple, exists } of preconditions) {
+    const expiry = content.tuples.expiryOf(tuple)
+    const found = expiry !== undefined && (expiry === null || expiry > nowMs)
+    if (found !== exists) {
+      const name = `${tuple.object}#${tuple.relation}@${tuple.subject}`
+      throw new PdpError('precondition_failed', `${name} ${exists ? 'does not exist' : 'exists'}`)
+    }
+  }
+}
+
+function applyChange(
+  state: MemoryState,
+  content: MemoryLog,
+  { write, change }: { write: Write; change: Change },
+): Undo {
+  switch (change.kind) {
+    case 'tuple': {
+      const { tuple } = change
+      const before = content.tuples.expiryOf(tuple)
+      if (change.op === 'delete' ? before === undefined : before === tuple.expiresAtMs) return null
+      if (change.op === 'delete') content.tuples.remove(tuple)
+      else content.tuples.put(tuple)
+      return () =>
+        before === undefined ? content.tuples.remove(tuple) : content.tuples.put({ ...tuple, expiresAtMs: before })
+    }
+    case 'membership':
+      return putIn(content.memberships, change.user, change.membership)
+    case 'role_grant':
+      return applyGrant(content, change)
+    case 'entitlement':
+      return putIn(content.entitlements, change.key, change.entitlement)
+    case 'entitlements':
+      return () => undefined
+    case 'organization':
+      return change.organization === null
+        ? deleteOrganization(state, write, change.id)
+        : writeOrganization(state, content, change.organization)
+    case 'manifest':
+      return applyManifest(state, content, change)
+    case 'role':
+      return putIn(content.roles, change.key, change.role)
+    default:
+      throw new TypeError(`a ${change.kind} change cannot be applied here`)
+  }
+}
+
+function putIn<V>(map: Entries<V>, key: string, value: V | null): Undo {
+  const before = map.get(key)
+  if (isDeepStrictEqual(before ?? null, value)) return null
+  if (value === null) map.delete(key)
+  else map.set(key, value)
+  return () => {
+    if (before === undefined) map.delete(key)
+    else map.set(key, before)
+  }
+}
+
+function applyGrant({ grants }: MemoryLog, { op, grant }: Extract<Change, { kind: 'role_grant' }>): Undo {
+  const same = grants.get(grant.id)
+  const alike = (g: RoleGrant): boolean => g.app === grant.app && g.role === grant.role && g.subject === grant.subject
+  if (same !== undefined && !alike(same))
+    throw new PdpError('conflict', `role grant ${grant.id} exists and says something else`)
+  if (op === 'delete') return same === undefined ? null : putIn(grants, grant.id, null)
+  return grants.to(grant.subject).some(alike) ? null : putIn(grants, grant.id, grant)
+}
+
+function writeOrganization(state: MemoryState, { organizations }: MemoryLog, organization: Organization): Undo {
+  const { id, parent } = organization
+  const fresh = !organizations.has(id)
+  if (fresh && state.standings.has(id))
+    throw new PdpError('conflict', `organization ${id} was deleted; its id is not given out again`)
+  if (parent !== null) assertTree(organizations, id, parent)
+  const undo = putIn(organizations, id, organization)
+  if (!fresh) return undo
+  state.standings.set(id, START)
+  state.logs.set(id, emptyLog())
+  return () => {
+    undo?.()
+    state.standings.delete(id)
+    state.logs.delete(id)
+  }
+}
+
+function assertTree(organizations: ReadonlyMap<string, Organization>, id: string, parent: string): void {
+  if (!organizations.has(parent))
+    throw new PdpError('organization_unknown', `there is no organization ${parent} to be the parent`)
+  let depth = 0
+  for (let at: string | null = parent; at !== null; at = organizations.get(at)?.parent ?? null) {
+    if (at === id) throw new PdpError('conflict', `${id} would become its own ancestor`)
+    depth++
+  }
+  if (depth + height(organizations, id) > ORGANIZATION_DEPTH_MAX) {
+    throw new PdpError('conflict', `the organization tree would be deeper than ${ORGANIZATION_DEPTH_MAX}`)
+  }
+}
+
+function height(organizations: ReadonlyMap<string, Organization>, id: string): number {
+  const children = [...organizations.values()].filter((o) => o.parent === id)
+  return 1 + Math.max(0, ...children.map((child) => height(organizations, child.id)))
+}
+
+function deleteOrganization(state: MemoryState, write: Write, id: string): Undo {
+  const environment = state.logs.get(ENVIRONMENT)
+  const content = state.logs.get(id)
+  const standing = state.standings.get(id)
+  const before = environment?.organizations.get(id)
+  if (environment === undefined || content === undefined || standing === undefined || before === undefined) return null
+  if ([...environment.organizations.values()].some((o) => o.parent === id)) {
+    throw new PdpError('conflict', `organization ${id} still has child organizations`)
+  }
+  environment.organizations.delete(id)
+  state.logs.delete(id)
+  raise(state, { ...write, log: id }, [{ kind: 'clear' }])
+  return () => {
+    environment.organizations.set(id, before)
+    state.logs.set(id, content)
+    state.standings.set(id, standing)
+    state.writes.get(id)?.pop()
+  }
+}
+
+function applyManifest(
+  state: MemoryState,
+  { manifests }: MemoryLog,
+  { manifest }: Extract<Change, { kind: 'manifest' }>,
+): Undo {
+  const current = manifests.get(manifest.app)
+  const version = current?.version ?? 0
+  if (isDeepStrictEqual(current, { ...manifest, version })) return null
+  const claims = claimsOf(manifest)
+  for (const { kind, name } of claims) {
+    const owner = state.claims.get(`${kind} ${name}`) ?? manifest.app
+    if (owner !== manifest.app) throw new PdpError('conflict', `${kind} ${name} belongs to app ${owner}`)
+  }
+  const claimed = claims.map(({ kind, name }) => `${kind} ${name}`).filter((claim) => !state.claims.has(claim))
+  for (const claim of claimed) state.claims.set(claim, manifest.app)
+  const undo = putIn(manifests, manifest.app, { ...manifest, version: version + 1 })
+  return () => {
+    undo?.()
+    for (const claim of claimed) state.claims.delete(claim)
+  }
+}

@@ -1,0 +1,165 @@
+/** Connections to PostgreSQL as the store and the identity service use them, with errors that say who is to blame. */
+import pg from 'pg'
+import { PdpError } from '../../domain/errors.ts'
+import { inTime } from '../../process/in-time.ts'
+import type { Sql } from '../directory.ts'
+import { createSilence } from './silence.ts'
+
+/** One connection's view: rows as objects (`query`) or as arrays through a named, prepared statement (`prepared`). */
+export type Connection = Pick<Sql, 'query'> & {
+  prepared(name: string, text: string, values: readonly unknown[]): Promise<readonly (readonly unknown[])[]>
+}
+export type Database = Sql & {
+  prepared: Connection['prepared']
+  /** One transaction on one connection. */
+  within<T>(begin: string, work: (connection: Connection) => Promise<T>): Promise<T>
+  /** One transaction that looks at or deletes whole tables: the bounds of `lengthyMs` hold for it. */
+  lengthy<T>(begin: string, work: (connection: Connection) => Promise<T>): Promise<T>
+}
+
+/** Milliseconds, on top of which the server has bounds of its own (postgres.ts). */
+export type TimeLimits = {
+  /** For a statement that decisions wait for. */
+  readonly decisionMs: number
+  /** For any other statement. */
+  readonly statementMs: number
+  /** For a transaction, with the wait for its connection. */
+  readonly transactionMs: number
+  /** For a transaction that looks at or deletes whole tables. */
+  readonly lengthyMs: number
+}
+export const TIME_LIMITS: TimeLimits = {
+  decisionMs: 1_000,
+  statementMs: 4_500,
+  transactionMs: 5_000,
+  lengthyMs: 60_000,
+}
+/** While the database is silent, how often somebody tries it. */
+const RETRY_MS = 250
+
+export type Pools = {
+  readonly reads: pg.Pool
+  /** Apart, so that writers who wait for each other never stand in the way of a decision. */
+  readonly transactions: pg.Pool
+}
+type Use<T> = (client: pg.PoolClient, drop: (reason: unknown) => void) => Promise<T>
+
+export function databaseOver(pools: Pools, limits = TIME_LIMITS): Database {
+  const silence = createSilence({ silentMs: limits.decisionMs, retryMs: RETRY_MS, clock: () => performance.now() })
+
+  async function on<T>(pool: pg.Pool, options: { readonly prompt: boolean }, use: Use<T>): Promise<T> {
+    const done = silence.begin(options)
+    if (done === null) throw new PdpError('store_unavailable', 'the database gives no answer')
+    try {
+      const result = await onClient(pool, use)
+      done(true)
+      return result
+    } catch (error) {
+      done(!isLost(error))
+      throw error
+    }
+  }
+
+  const transact =
+    (totalMs: number, statementMs: number, settings: readonly string[] = []): Database['within'] =>
+    (begin, work) => {
+      const endMs = performance.now() + totalMs
+      return on(pools.transactions, { prompt: false }, async (client, drop) => {
+        const connection = connectionOver(client, () => Math.min(statementMs, endMs - performance.now()))
+        try {
+          await connection.query(begin)
+          for (const setting of settings) await connection.query(setting)
+          const result = await work(connection)
+          await connection.query('commit')
+          return result
+        } catch (error) {
+          // Where there was no answer a rollback would get none either; the server makes it when the connection is closed.
+          if (!isLost(error))
+            await connectionOver(client, () => limits.decisionMs)
+              .query('rollback')
+              .catch(drop)
+          throw error
+        }
+      })
+    }
+  const { decisionMs, statementMs, transactionMs, lengthyMs } = limits
+  const within = transact(transactionMs, statementMs)
+  return {
+    query: (text, values) =>
+      on(pools.reads, { prompt: false }, (client) => connectionOver(client, () => statementMs).query(text, values)),
+    prepared: (name, text, values) =>
+      on(pools.reads, { prompt: true }, (client) =>
+        connectionOver(client, () => decisionMs).prepared(name, text, values),
+      ),
+    within,
+    lengthy: transact(lengthyMs, lengthyMs, [`set local statement_timeout = ${lengthyMs}`]),
+    transaction: (work) => within('begin', work),
+  }
+}
+
+/** A connection that gave no answer, or broke, is dropped: nothing more is said on it. */
+async function onClient<T>(pool: pg.Pool, use: Use<T>): Promise<T> {
+  const client = await pool.connect().catch((error: unknown) => {
+    throw asPdpError(error)
+  })
+  let broken: Error | undefined
+  const drop = (reason: unknown): void => {
+    broken = reason instanceof Error ? reason : new Error('the connection is of no use any more')
+  }
+  // A connection that breaks between two statements says so by an event, which would end the process if nobody listened.
+  client.on('error', drop)
+  try {
+    return await use(client, drop)
+  } catch (error) {
+    if (isLost(error)) drop(error)
+    throw error
+  } finally {
+    client.off('error', drop)
+    client.release(broken)
+  }
+}
+
+/** `leftMs`: what the next statement may take. */
+function connectionOver(client: pg.PoolClient, leftMs: () => number): Connection {
+  const run = async <Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<Row[]> => {
+    const { rows } = await inTime(client.query<Row>(config), leftMs(), lost).catch((error: unknown) => {
+      throw asPdpError(error)
+    })
+    return rows
+  }
+  return {
+    query: (text, values = []) => run({ text, values: [...values] }),
+    async prepared(name, text, values) {
+      const config: pg.QueryArrayConfig = { name, text, values: [...values], rowMode: 'array' }
+      const { rows } = await inTime(client.query<unknown[]>(config), leftMs(), lost).catch((error: unknown) => {
+        throw asPdpError(error)
+      })
+      return rows
+    },
+  }
+}
+
+const lost = (): PdpError => new PdpError('store_unavailable', 'the database gave no answer in time')
+
+/** Whether the connection gave no answer, rather than one that says why not. */
+const isLost = (error: unknown): boolean =>
+  error instanceof PdpError && error.code === 'store_unavailable' && !(error.cause instanceof pg.DatabaseError)
+
+/** Errors of the connection and of a server that is going away. What the statement itself did wrong passes unchanged. */
+export function asPdpError(error: unknown): unknown {
+  if (error instanceof PdpError) return error
+  if (error instanceof pg.DatabaseError) {
+    const code = error.code ?? ''
+    // 08 connection, 53 resources, 57P server going away, 25006 read-only (a standby), 40 serialization (retryable)
+    if (/^(08|53|57P|40|25006)/.test(code))
+      return new PdpError('store_unavailable', 'the database is not available', { cause: error })
+    // 55P03 a lock, 57014 a statement, 25P03 and 25P04 a transaction: what took longer than the session allows
+    if (/^(55P03|57014|25P0[34])$/.test(code))
+      return new PdpError('store_unavailable', 'the database took too long', { cause: error })
+    // 22021, 22P05: U+0000, which a string of ours may hold and a text of PostgreSQL may not
+    if (/^(22021|22P05)$/.test(code))
+      return new PdpError('request_invalid', 'a text holds the character U+0000', { cause: error })
+    return error
+  }
+  return new PdpError('store_unavailable', 'the database cannot be reached', { cause: error })
+}

@@ -1,0 +1,59 @@
+/** Raising a log's revision and storing its entries: the first statement of every writing transaction. */
+import { randomBytes } from 'node:crypto'
+import { PdpError } from '../../domain/errors.ts'
+import type { Change, LogId, Standing, WriteContext } from '../contract.ts'
+import type { Sql } from '../directory.ts'
+
+type Queries = Pick<Sql, 'query'>
+type StandingRow = { revision: number; write_id: string; entitlement_version: number; entitlement_write_id: string }
+
+/** A signed 64-bit integer as text; what makes a restored database distinguishable from its own future. */
+const randomWriteId = (): string => randomBytes(8).readBigInt64BE().toString()
+
+/**
+ * Locks the log's revision row until the transaction ends, and raises it. Must come before any statement that reads what
+ * the write depends on: only a later statement's snapshot is younger than the lock.
+ * @throws PdpError `organization_unknown` when the log does not exist.
+ */
+export async function raiseRevision(sql: Queries, log: LogId, options: { entitlements: boolean }): Promise<Standing> {
+  const [row] = await sql.query<StandingRow>(
+    `update revision set revision = revision + 1, write_id = $2, entitlement_version = entitlement_version + $3,
+       entitlement_write_id = case when $3 = 0 then entitlement_write_id else $2 end
+     where organization_id = $1 and not closed
+     returning revision, write_id::text, entitlement_version, entitlement_write_id::text`,
+    [log, randomWriteId(), options.entitlements ? 1 : 0],
+  )
+  if (row === undefined) throw new PdpError('organization_unknown', `there is no organization ${log}`)
+  return {
+    revision: row.revision,
+    writeId: row.write_id,
+    entitlementVersion: row.entitlement_version,
+    entitlementWriteId: row.entitlement_write_id,
+  }
+}
+
+/** Stores the entries of a raised revision, in order. At least one: an empty revision would read as a gap. */
+export async function storeEntries(
+  sql: Queries,
+  entries: { log: LogId; standing: Standing; changes: readonly Change[]; context: WriteContext },
+): Promise<void> {
+  const { log, standing, changes, context } = entries
+  if (changes.length === 0) throw new TypeError('a revision needs at least one entry')
+  await sql.query(
+    `insert into change_log (organization_id, revision, seq, write_id, change, actor, request_id)
+     select $1, $2, q.seq, $3, q.change, $5, $6 from unnest($4::jsonb[]) with ordinality q(change, seq)`,
+    [log, standing.revision, standing.writeId, changes.map((c) => JSON.stringify(c)), context.actor, context.requestId],
+  )
+}
+
+/** Raises a log and stores what is about to be done, for tables outside the Store. Call it first in the transaction. */
+export async function appendLog(
+  sql: Queries,
+  log: LogId,
+  changes: readonly Change[],
+  context: WriteContext,
+): Promise<number> {
+  const standing = await raiseRevision(sql, log, { entitlements: false })
+  await storeEntries(sql, { log, standing, changes, context })
+  return standing.revision
+}

@@ -1,0 +1,150 @@
+/** What the statement of row sets answers, gathered under the keys that were asked and those that came along. */
+import { rowKeyName } from '../cache/row-keys.ts'
+import {
+  type Death,
+  type DeathCause,
+  deathKey,
+  type LogId,
+  type Membership,
+  type MembershipStatus,
+  type Organization,
+  type OrganizationRole,
+  type RoleGrant,
+  type RowKey,
+  type RowSet,
+  type StoredManifest,
+  type SubjectRow,
+  type Tier,
+} from '../contract.ts'
+
+/** branch, log, then a, b, c, d and milliseconds, whose meaning the branch gives. Where it allows no null there is none. */
+export type Row = readonly [string, LogId, string, string, string, string, number | null]
+
+/** One row set for each key asked, empty when nothing was found, and what came along. */
+export function rowSetsOf(keys: readonly RowKey[], rows: readonly Row[]): readonly RowSet[] {
+  const found = new RowCollector()
+  for (const key of keys) found.expect(key)
+  for (const row of rows) found.add(row)
+  return found.rowSets()
+}
+
+/** Gathers rows under their keys. */
+class RowCollector {
+  readonly #sets = new Map<string, Gathered>()
+
+  expect(key: RowKey): void {
+    this.#at(key)
+    if (key.kind === 'grants') this.#at({ log: key.log, kind: 'groups', subject: key.subject })
+  }
+
+  #at(key: RowKey): Gathered {
+    const name = rowKeyName(key)
+    let set = this.#sets.get(name)
+    if (set === undefined) {
+      set = { key, rows: [], complete: true }
+      this.#sets.set(name, set)
+    }
+    return set
+  }
+
+  add([branch, log, a, b, c, d, expiresAtMs]: Row): void {
+    switch (branch) {
+      case 'set': {
+        const set = this.#at({ log, kind: 'set', object: a, relation: b })
+        if (set.complete) set.rows.push({ subject: c, expiresAtMs })
+        break
+      }
+      case 'wide': {
+        // The set's own rows were cut off: they are dropped, whichever came first.
+        const set = this.#at({ log, kind: 'set', object: a, relation: b })
+        if (set.complete) {
+          set.complete = false
+          set.rows = []
+        }
+        if (c !== null) set.rows.push({ subject: c, expiresAtMs })
+        break
+      }
+      case 'tuple':
+        this.#at({ log, kind: 'tuple', object: a, relation: b, subject: c }).rows.push({ subject: c, expiresAtMs })
+        break
+      case 'groups':
+        this.#at({ log, kind: 'groups', subject: a }).rows.push({ subject: `${b}#member`, expiresAtMs })
+        this.#at({ log, kind: 'groups', subject: `${b}#member` }) // every reached group was expanded: empty means none
+        break
+      case 'grants': {
+        // A group's grants come twice when they were asked for, and came along with those of one of its members.
+        const grants = this.#at({ log, kind: 'grants', subject: a }).rows as RoleGrant[]
+        if (!grants.some((grant) => grant.id === b)) grants.push({ id: b, app: c, role: d, subject: a })
+        break
+      }
+      case 'membership':
+        this.#at({ log, kind: 'membership', user: a }).rows.push({ role: b as Tier, status: c as MembershipStatus })
+        break
+      case 'organization':
+        this.#at({ log, kind: 'organization', id: a }).rows.push({ id: a, name: b, parent: c })
+        break
+      case 'manifests':
+        this.#at({ log, kind: 'manifests' }).rows.push({ ...JSON.parse(c), version: Number(b) })
+        break
+      case 'deaths':
+        this.#at({ log, kind: 'deaths' }).rows.push({ key: deathKey(a as DeathCause, b), atMs: expiresAtMs })
+        break
+      case 'roles':
+        this.#at({ log, kind: 'roles' }).rows.push({ key: a, name: b, permissions: JSON.parse(c) })
+        break
+      default:
+        throw new TypeError(`unknown branch ${branch}`)
+    }
+  }
+
+  rowSets(): readonly RowSet[] {
+    this.#completeGrants()
+    return [...this.#sets.values()].map(rowSetOf)
+  }
+
+  /** Where grants were asked, those of every group above the subject were read too: none found means none. */
+  #completeGrants(): void {
+    const sets = [...this.#sets.values()]
+    for (const { key } of sets) {
+      if (key.kind !== 'grants') continue
+      const todo = [key.subject]
+      const seen = new Set(todo)
+      for (let subject = todo.pop(); subject !== undefined; subject = todo.pop()) {
+        const above = this.#sets.get(rowKeyName({ log: key.log, kind: 'groups', subject }))?.rows as
+          | SubjectRow[]
+          | undefined
+        for (const { subject: userset } of above ?? []) {
+          if (seen.has(userset)) continue
+          seen.add(userset)
+          todo.push(userset)
+          this.#at({ log: key.log, kind: 'grants', subject: userset.slice(0, userset.indexOf('#')) })
+        }
+      }
+    }
+  }
+}
+
+type Gathered = { readonly key: RowKey; rows: unknown[]; complete: boolean }
+
+function rowSetOf({ key, rows, complete }: Gathered): RowSet {
+  switch (key.kind) {
+    case 'set':
+      return { key, subjects: rows as SubjectRow[], complete }
+    case 'tuple':
+      return { key, row: (rows[0] as SubjectRow | undefined) ?? null }
+    case 'groups':
+      return { key, groups: rows as SubjectRow[] }
+    case 'membership':
+      return { key, membership: (rows[0] as Membership | undefined) ?? null }
+    case 'grants':
+      return { key, grants: rows as RoleGrant[] }
+    case 'organization':
+      return { key, organization: (rows[0] as Organization | undefined) ?? null }
+    case 'manifests':
+      return { key, manifests: rows as StoredManifest[] }
+    case 'roles':
+      return { key, roles: rows as OrganizationRole[] }
+    case 'deaths':
+      return { key, deaths: rows as Death[] }
+  }
+}

@@ -1,0 +1,171 @@
+/** The statement that reads row sets and standings in one snapshot: one index probe per asked item, whatever the sizes. */
+import { DEATH_KEPT_MS, ENVIRONMENT, type LogId, type Reading, type RowKey, SET_ROWS_MAX, TOKENS } from '../contract.ts'
+import type { Connection } from './connection.ts'
+import { type Row, rowSetsOf } from './row-sets.ts'
+import { given, type KnownStandings, VECTOR_LINES, type VectorQuestion } from './vector.ts'
+
+/** Usersets of one wide set that are read at most; the evaluator's own bound is reached long before. */
+const WIDE_USERSETS_MAX = 10_001
+const MILLISECONDS = (column: string): string => `(extract(epoch from ${column}) * 1000)::float8`
+
+// Every join is lateral with `offset 0`, which keeps the planner from hashing or scanning whole tables.
+const CLOSURE = (start: string): string => `
+  closure(o, subject, object, expires) as (
+    select q.o collate "C", q.subject collate "C", r.object, r.expires_at from ${start} q(o, subject), lateral (
+      select object, expires_at from relationship where organization_id = q.o and subject = q.subject
+      and relation = 'member' and object >= 'group:' and object < 'group;' offset 0) r
+    union select c.o, c.object || '#member', r.object, r.expires_at from closure c, lateral (
+      select object, expires_at from relationship where organization_id = c.o and subject = c.object || '#member'
+      and relation = 'member' and object >= 'group:' and object < 'group;' offset 0) r)`
+
+const USERSET = `(strpos(subject, '#') > 0 or right(subject, 2) = ':*')`
+
+/** Columns: branch, log, then four texts and an expiry (milliseconds) whose meaning the branch gives. */
+const BRANCHES = {
+  set: {
+    values: ['text[]', 'text[]', 'text[]'],
+    with: ([o, object, relation]: string[]) => `
+      asked(o, object, relation) as (select * from unnest(${o}, ${object}, ${relation})),
+      narrow(o, object, relation, subject, expires_at) as materialized (select q.o, q.object, q.relation, r.subject, r.expires_at from asked q, lateral (
+        select subject, expires_at from relationship where organization_id = q.o and object = q.object and relation = q.relation
+        order by subject limit ${SET_ROWS_MAX + 1} offset 0) r),
+      wide(o, object, relation) as (select o, object, relation from narrow group by o, object, relation having count(*) > ${SET_ROWS_MAX})`,
+    select: () => `
+      select 'set', o, object, relation, subject, null, ${MILLISECONDS('expires_at')} from narrow
+      union all select 'wide', q.o, q.object, q.relation, r.subject, null, ${MILLISECONDS('r.expires_at')} from wide q, lateral (
+        select subject, expires_at from relationship where organization_id = q.o and object = q.object and relation = q.relation
+        and ${USERSET} limit ${WIDE_USERSETS_MAX} offset 0) r
+      union all select 'wide', o, object, relation, null, null, null from wide`,
+  },
+  tuple: {
+    values: ['text[]', 'text[]', 'text[]', 'text[]'],
+    with: () => '',
+    select: ([o, object, relation, subject]: string[]) => `
+      select 'tuple', q.o, q.object, q.relation, r.subject, null, ${MILLISECONDS('r.expires_at')}
+      from unnest(${o}, ${object}, ${relation}, ${subject}) q(o, object, relation, subject), lateral (
+        select subject, expires_at from relationship where organization_id = q.o and object = q.object and relation = q.relation
+        and subject = q.subject offset 0) r`,
+  },
+  groups: {
+    values: ['text[]', 'text[]'],
+    with: ([o, subject]: string[]) => CLOSURE(`unnest(${o}, ${subject})`),
+    select: () => `select 'groups', o, subject, object, null, null, ${MILLISECONDS('expires')} from closure`,
+  },
+  grants: {
+    values: ['text[]', 'text[]'],
+    with: () => '',
+    // Grants to the groups above come from the same snapshot; `groups` is always asked along with `grants`.
+    select: ([o, subject]: string[]) => `
+      select 'grants', q.o, q.subject, r.grant_id, r.app, r.role, null from unnest(${o}, ${subject}) q(o, subject), lateral (
+        select grant_id, app, role from role_grant where organization_id = q.o and subject = q.subject offset 0) r
+      union all select 'grants', g.o, g.object, r.grant_id, r.app, r.role, null from (select distinct o, object from closure) g, lateral (
+        select grant_id, app, role from role_grant where organization_id = g.o and subject = g.object offset 0) r`,
+  },
+  membership: {
+    values: ['text[]', 'text[]'],
+    with: () => '',
+    select: ([o, user]: string[]) => `
+      select 'membership', q.o, q.u, r.role, r.status, null, null from unnest(${o}, ${user}) q(o, u), lateral (
+        select role, status from membership where organization_id = q.o and user_id = q.u offset 0) r`,
+  },
+  organization: {
+    values: ['text[]'],
+    with: ([id]: string[]) => `
+      lineage(id, name, parent) as (
+        select r.* from unnest(${id}) q(id), lateral (select organization_id, name, parent_id from organization where organization_id = q.id offset 0) r
+        union select r.* from lineage l, lateral (select organization_id, name, parent_id from organization where organization_id = l.parent offset 0) r)`,
+    select: () => `select 'organization', '${ENVIRONMENT}', id, name, parent, null, null from lineage`,
+  },
+  manifests: {
+    values: [],
+    with: () => '',
+    select: () =>
+      `select 'manifests', '${ENVIRONMENT}', app, version::text, document::text, null, null from manifest where current`,
+  },
+  roles: {
+    values: [],
+    with: () => '',
+    select: () =>
+      `select 'roles', '${ENVIRONMENT}', key, name, array_to_json(permissions)::text, null, null from organization_role`,
+  },
+  deaths: {
+    values: [],
+    with: () => '',
+    select: () => `
+      select 'deaths', '${TOKENS}', change ->> 'by', change ->> 'id', null, null, ${MILLISECONDS('written_at')} from change_log
+      where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${DEATH_KEPT_MS} milliseconds'
+      and change ->> 'kind' = 'token'`,
+  },
+} as const
+type Kind = keyof typeof BRANCHES
+const KINDS = Object.keys(BRANCHES) as readonly Kind[]
+
+type Statement = { readonly name: string; readonly text: string; readonly values: readonly unknown[] }
+
+/** @throws PdpError `store_unavailable`. */
+export async function readRows(
+  connection: Pick<Connection, 'prepared'>,
+  standings: KnownStandings,
+  { logs, keys }: { readonly logs: readonly LogId[]; readonly keys: readonly RowKey[] },
+): Promise<Reading> {
+  const question = standings.ask(logs)
+  const { name, text, values } = rowsStatement(question.values, keys)
+  const rows = (await connection.prepared(name, text, values)) as readonly Row[]
+  const lines: string[] = []
+  const others: Row[] = []
+  for (const row of rows) {
+    if (row[0] === 'vector') lines.push(row[1])
+    else others.push(row)
+  }
+  return { vector: question.read(lines), rows: rowSetsOf(keys, others) }
+}
+
+/** `vector`: the values of `VECTOR_LINES`. Only the branches that are asked for: each adds to the time it takes to start. */
+export function rowsStatement(vector: VectorQuestion['values'], keys: readonly RowKey[]): Statement {
+  const asked = new Map<Kind, RowKey[]>()
+  for (const key of keys) append(asked, key.kind, key)
+  // The grants of a subject need the groups above it.
+  for (const key of asked.get('grants') ?? []) {
+    if (key.kind === 'grants') append(asked, 'groups', { log: key.log, kind: 'groups', subject: key.subject })
+  }
+  const values: unknown[] = [...vector]
+  const withs: string[] = []
+  const selects: string[] = [
+    `select 'vector', line, null, null, null, null, null::float8 from (${VECTOR_LINES}) v(line)`,
+  ]
+  for (const kind of KINDS) {
+    const ofKind = asked.get(kind)
+    if (ofKind === undefined) continue
+    const branch = BRANCHES[kind]
+    const columns = columnsOf(kind, ofKind)
+    const names = branch.values.map((type, i) => given(values.push(columns[i]), type))
+    const clause = branch.with(names)
+    if (clause !== '') withs.push(clause)
+    selects.push(branch.select(names))
+  }
+  const text = `${withs.length > 0 ? `with recursive ${withs.join(', ')}` : ''} ${selects.join(' union all ')}`
+  // PostgreSQL keeps 63 bytes of a name.
+  const kinds = KINDS.filter((kind) => asked.has(kind)).map((kind) => kind.slice(0, 3))
+  return { name: `rows ${kinds.join(' ')}`, text, values }
+}
+
+function append<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key)
+  if (list === undefined) map.set(key, [value])
+  else list.push(value)
+}
+
+function columnsOf(kind: Kind, keys: readonly RowKey[]): readonly (readonly string[])[] {
+  const fields: Record<Kind, readonly string[]> = {
+    set: ['log', 'object', 'relation'],
+    tuple: ['log', 'object', 'relation', 'subject'],
+    groups: ['log', 'subject'],
+    grants: ['log', 'subject'],
+    membership: ['log', 'user'],
+    organization: ['id'],
+    manifests: [],
+    roles: [],
+    deaths: [],
+  }
+  return fields[kind].map((field) => keys.map((key) => (key as unknown as Record<string, string>)[field] ?? ''))
+}

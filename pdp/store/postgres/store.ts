@@ -1,0 +1,187 @@
+/** The Store on PostgreSQL: what the engine reads and writes. */
+import { withModels } from '../../worker/worker.ts'
+import { assertChanges } from '../changes.ts'
+import type {
+  Change,
+  Enforcement,
+  Entitlement,
+  EntitlementReading,
+  JsonObject,
+  LogEntry,
+  LogId,
+  Manifest,
+  MembershipStatus,
+  Organization,
+  Snapshot,
+  Store,
+  Tier,
+  Tuple,
+} from '../contract.ts'
+import type { Connection, Database } from './connection.ts'
+import { raiseRevision, storeEntries } from './log.ts'
+import { readNames } from './names.ts'
+import { appendEvents, entitlementEvents } from './outbox.ts'
+import { readRows } from './rows.ts'
+import { surveyOver } from './survey.ts'
+import { createTurns } from './turns.ts'
+import { given, KnownStandings, readVector } from './vector.ts'
+import { applyChanges, assertPreconditions } from './write.ts'
+
+const ENTRIES = `
+  select q.o, c.revision, c.write_id::text, c.change, c.actor, c.request_id, (extract(epoch from c.written_at) * 1000)::float8
+  from unnest(${given(1, 'text[]')}, ${given(2, 'bigint[]')}, ${given(3, 'bigint[]')}) q(o, low, high), lateral (
+    select * from change_log where organization_id = q.o and revision >= q.low and revision <= q.high and (revision > q.low or seq = 1) order by revision, seq offset 0) c
+  limit ${given(4, 'bigint')}`
+const ENTITLEMENTS = `
+  select r.entitlement_version as version, r.entitlement_write_id::text as write_id, e.key, e.value, e.enforcement from revision r
+  left join entitlement e on e.organization_id = r.organization_id and ($2::text[] is null or e.key = any($2))
+  where r.organization_id = $1`
+
+/** For the writes before it on the same log, at most; and how many may wait. */
+const WRITE_WAIT_MS = 4_000
+const WRITES_WAITING_MAX = 256
+
+/** Rolls the transaction back when a write turned out to change nothing: the revision then stays where it was. */
+class NothingChanged extends Error {
+  readonly revision: number
+  constructor(revision: number) {
+    super('nothing changed')
+    this.revision = revision
+  }
+}
+
+export function storeOver(database: Database, close: () => Promise<void>): Store {
+  const standings = new KnownStandings()
+  // They would wait for each other at the database, each with a connection, and one after the other if this process is cut off.
+  const turns = createTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
+  const snapshotOver = (connection: Connection): Snapshot => ({
+    rows: (logs, keys) => readRows(connection, standings, { logs, keys }),
+    names: (log, source, page) => readNames(connection, { log, source, ...page }),
+  })
+  return {
+    ...surveyOver(database),
+    vector: (logs) => readVector(database, standings, logs),
+    entries: (ranges, entriesMax) => readEntries(database, ranges, entriesMax),
+    rows: (logs, keys) => readRows(database, standings, { logs, keys }),
+    snapshot: (use) =>
+      database.within('begin isolation level repeatable read read only', (connection) => use(snapshotOver(connection))),
+    write: (log, changes, options) =>
+      turns.take(log, () => withModels(() => write(database, { log, changes, ...options }))),
+    tuples: (organization, filter, page) => readTuples(database, { organization, filter, page }),
+    entitlements: (organization, keys) => readEntitlements(database, organization, keys),
+    async manifest(app) {
+      const [row] = await database.query<{ document: Manifest; version: number }>(
+        'select document, version from manifest where app = $1 and current',
+        [app],
+      )
+      return row === undefined ? null : { ...row.document, version: row.version }
+    },
+    async organizations({ after, countMax }) {
+      return database.query<Organization>(
+        'select organization_id as id, name, parent_id as parent from organization where organization_id > $1 order by organization_id limit $2',
+        [after ?? '', countMax],
+      )
+    },
+    async members(organization, { after, countMax }) {
+      return database.query<{ user: string; role: Tier; status: MembershipStatus }>(
+        'select user_id as "user", role, status from membership where organization_id = $1 and user_id > $2 order by user_id limit $3',
+        [organization, after ?? '', countMax],
+      )
+    },
+    close,
+  }
+}
+
+async function write(
+  database: Database,
+  request: { log: LogId; changes: readonly Change[] } & Parameters<Store['write']>[2],
+): Promise<{ revision: number; changed: boolean }> {
+  const { log, changes, context, preconditions = [] } = request
+  assertChanges(log, changes)
+  // With an organization goes all that it holds, which may be millions of tuples.
+  const deletes = changes.some((change) => change.kind === 'organization' && change.organization === null)
+  const within = deletes ? database.lengthy : database.within
+  try {
+    return await within('begin', async (sql) => {
+      const standing = await raiseRevision(sql, log, {
+        entitlements: changes.some((c) => c.kind === 'entitlement' || c.kind === 'entitlements'),
+      })
+      await assertPreconditions(sql, log, preconditions)
+      const effective = await applyChanges({ sql, log, context }, changes)
+      if (effective.length === 0) throw new NothingChanged(standing.revision - 1)
+      await storeEntries(sql, { log, standing, changes: effective, context })
+      await appendEvents(sql, entitlementEvents({ log, standing, changes: effective }))
+      return { revision: standing.revision, changed: true }
+    })
+  } catch (error) {
+    if (error instanceof NothingChanged) return { revision: error.revision, changed: false }
+    throw error
+  }
+}
+
+async function readEntries(
+  database: Database,
+  ranges: Parameters<Store['entries']>[0],
+  entriesMax: number,
+): Promise<readonly LogEntry[]> {
+  const rows = await database.prepared('entries', ENTRIES, [
+    ranges.map((r) => r.log),
+    ranges.map((r) => r.from),
+    ranges.map((r) => r.to),
+    entriesMax + 1,
+  ])
+  const entries = (rows as readonly [string, number, string, Change, string, string, number][]).map(
+    ([log, revision, writeId, change, actor, requestId, atMs]) => ({
+      log,
+      revision,
+      writeId,
+      change,
+      actor,
+      requestId,
+      atMs,
+    }),
+  )
+  const last = entries[entriesMax]
+  if (last === undefined) return entries
+  // The limit may have cut the last revision in half, and half an atomic write must never be seen.
+  return entries.filter((e) => e.log !== last.log || e.revision !== last.revision)
+}
+
+async function readEntitlements(
+  connection: Pick<Connection, 'query'>,
+  organization: string,
+  keys: readonly string[] | 'all',
+): Promise<EntitlementReading> {
+  type Row = { version: number; write_id: string; key: string | null; value: JsonObject; enforcement: Enforcement }
+  const rows = await connection.query<Row>(ENTITLEMENTS, [organization, keys === 'all' ? null : keys])
+  const values = new Map<string, Entitlement>()
+  for (const { key, value, enforcement } of rows) if (key !== null) values.set(key, { value, enforcement })
+  return { version: rows[0]?.version ?? 0, writeId: rows[0]?.write_id ?? '', values }
+}
+
+async function readTuples(
+  database: Database,
+  request: {
+    organization: string
+    filter: { object?: string; relation?: string; subject?: string }
+    page: { after: Tuple | null; countMax: number }
+  },
+): Promise<readonly Tuple[]> {
+  const { organization, filter, page } = request
+  const { after } = page
+  return database.query<Tuple>(
+    `select object, relation, subject, (extract(epoch from expires_at) * 1000)::float8 as "expiresAtMs" from relationship
+     where organization_id = $1 and ($2::text is null or object = $2) and ($3::text is null or relation = $3) and ($4::text is null or subject = $4)
+     and (object, relation, subject) > ($5, $6, $7) order by object, relation, subject limit $8`,
+    [
+      organization,
+      filter.object ?? null,
+      filter.relation ?? null,
+      filter.subject ?? null,
+      after?.object ?? '',
+      after?.relation ?? '',
+      after?.subject ?? '',
+      page.countMax,
+    ],
+  )
+}

@@ -1,0 +1,64 @@
+/** A unit of work: what a write depends on is read again under the lock of the logs that it changes, in one transaction. */
+import { DIRECTORY, ENVIRONMENT, type LogId, type Store, TOKENS } from '../contract.ts'
+import type { Sql } from '../directory.ts'
+import type { Connection, Database } from './connection.ts'
+import { storeOver } from './store.ts'
+
+/** Reads and writes of one transaction; each read sees what had been committed when it was sent. */
+export type Unit = { readonly sql: Sql; readonly store: Store }
+/** `lengthy`: it looks at or deletes whole tables. */
+export type Locks = { readonly logs: readonly LogId[]; readonly lengthy?: boolean }
+/** Locks the logs until the end, then works. Everything is undone when `work` throws. */
+export type Atomically = <T>(locks: Locks, work: (unit: Unit) => Promise<T>) => Promise<T>
+
+/** Whoever locks several logs locks them in this order, organizations after them by id: so nobody waits in a circle. */
+const FIRST: readonly LogId[] = [DIRECTORY, ENVIRONMENT, TOKENS]
+
+export function atomicallyOver(database: Database): Atomically {
+  return ({ logs, lengthy = false }, work) => {
+    const transaction = lengthy ? database.lengthy : database.within
+    return transaction('begin', async (connection) => {
+      const within = databaseWithin(connection)
+      await lockLogs(within, logs)
+      return work({ sql: within, store: storeOver(within, async () => undefined) })
+    })
+  }
+}
+
+/** Waits for the other writers of these logs. What is read afterwards holds what they wrote, and stays until the end. */
+export async function lockLogs(sql: Pick<Sql, 'query'>, logs: readonly LogId[]): Promise<void> {
+  for (const log of inLockOrder(logs))
+    await sql.query('select 1 from revision where organization_id = $1 for update', [log])
+}
+
+function inLockOrder(logs: readonly LogId[]): readonly LogId[] {
+  const named = new Set(logs)
+  const organizations = [...named].filter((log) => !FIRST.includes(log)).sort()
+  return [...FIRST.filter((log) => named.has(log)), ...organizations]
+}
+
+/** One connection does one thing at a time; a transaction within the transaction is a savepoint. */
+function databaseWithin(connection: Connection): Database {
+  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
+    const turn = last.then(run, run)
+    last = turn.catch(() => undefined)
+    return turn
+  }
+  const query: Connection['query'] = (text, values) => inTurn(() => connection.query(text, values))
+  const prepared: Connection['prepared'] = (name, text, values) => inTurn(() => connection.prepared(name, text, values))
+  let savepoints = 0
+  const within: Database['within'] = async (_begin, work) => {
+    const name = `nested_${++savepoints}`
+    await query(`savepoint ${name}`)
+    try {
+      const result = await work({ query, prepared })
+      await query(`release savepoint ${name}`)
+      return result
+    } catch (error) {
+      await query(`rollback to savepoint ${name}`)
+      throw error
+    }
+  }
+  return { query, prepared, within, lengthy: within, transaction: (work) => within('', work) }
+}

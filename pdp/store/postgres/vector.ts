@@ -1,0 +1,104 @@
+/** Where logs stand, in one statement that answers only for those which moved since this process last heard of them. */
+import { PdpError } from '../../domain/errors.ts'
+import type { LogId, Standing, Vector } from '../contract.ts'
+import type { Connection } from './connection.ts'
+
+/** Standings that are remembered at most, before all are forgotten. */
+const KNOWN_MAX = 10_000
+
+/**
+ * A parameter that the planner cannot look into. What it would estimate from the values makes it plan a prepared statement
+ * anew for every execution, which takes twice as long as executing it.
+ */
+export const given = (parameter: number, type: string): string => `(select $${parameter}::${type})`
+
+/**
+ * Lines of text: the clock and whether this is a standby, after a space; then every log that does not stand as known, by its
+ * place among those asked for, with nothing after it if it is not there. `$1`: logs, `$2`: the write ids that they are known by.
+ */
+export const VECTOR_LINES = `
+  select concat_ws(' ', '', extract(epoch from statement_timestamp()) * 1000, current_setting('in_hot_standby'))
+  union all select concat_ws(' ', q.place, r.revision, r.write_id, r.entitlement_version, r.entitlement_write_id)
+  from unnest(${given(1, 'text[]')}, ${given(2, 'bigint[]')}) with ordinality q(o, known, place)
+    left join lateral (select revision, write_id, entitlement_version, entitlement_write_id from revision
+      where organization_id = q.o offset 0) r on true
+  where r.write_id is distinct from q.known`
+
+/** What a statement with `VECTOR_LINES` is sent with, and how its lines are read. */
+export type VectorQuestion = {
+  readonly values: readonly [logs: readonly LogId[], known: readonly (string | null)[]]
+  /** @throws PdpError `store_unavailable` for a standby, which lags behind its primary: nothing that it says is fresh. */
+  read(lines: Iterable<string>): Vector
+}
+
+/**
+ * Remembers what statements said of each log. A write makes the id and all else of a standing in one update, and never the
+ * same id twice, so a log that still has the id stands where it stood: it is answered from here, and only then.
+ */
+export class KnownStandings {
+  readonly #known = new Map<LogId, Standing>()
+
+  ask(logs: readonly LogId[]): VectorQuestion {
+    const known = logs.map((log) => this.#known.get(log))
+    return {
+      values: [logs, known.map((standing) => standing?.writeId ?? null)],
+      read: (lines) => this.#read(logs, known, lines),
+    }
+  }
+
+  #read(logs: readonly LogId[], known: readonly (Standing | undefined)[], lines: Iterable<string>): Vector {
+    let clockMs: number | null = null
+    const moved = new Map<LogId, Standing | undefined>()
+    for (const line of lines) {
+      const [place = '', ...words] = line.split(' ')
+      if (place === '') clockMs = readClock(words)
+      else moved.set(logAt(logs, place), readStanding(words))
+    }
+    if (clockMs === null) throw new TypeError('the statement did not tell the time')
+    this.#remember(moved)
+    const standings = new Map<LogId, Standing>()
+    logs.forEach((log, i) => {
+      const standing = moved.has(log) ? moved.get(log) : known[i]
+      if (standing !== undefined) standings.set(log, standing)
+    })
+    return { clockMs, logs: standings }
+  }
+
+  #remember(moved: ReadonlyMap<LogId, Standing | undefined>): void {
+    if (this.#known.size + moved.size > KNOWN_MAX) this.#known.clear()
+    for (const [log, standing] of moved) {
+      if (standing === undefined) this.#known.delete(log)
+      else this.#known.set(log, standing)
+    }
+  }
+}
+
+/** @throws PdpError `store_unavailable`. */
+export async function readVector(
+  connection: Pick<Connection, 'prepared'>,
+  standings: KnownStandings,
+  logs: readonly LogId[],
+): Promise<Vector> {
+  const question = standings.ask(logs)
+  const rows = await connection.prepared('vector', VECTOR_LINES, question.values)
+  return question.read((rows as readonly [string][]).map(([line]) => line))
+}
+
+/** Places count from 1. */
+function logAt(logs: readonly LogId[], place: string): LogId {
+  const log = logs[Number(place) - 1]
+  if (log === undefined) throw new TypeError(`the statement told of place ${place} among ${logs.length} logs`)
+  return log
+}
+
+function readClock([clockMs, hot]: readonly string[]): number {
+  if (hot !== 'off') throw new PdpError('store_unavailable', 'the database is a standby in recovery')
+  return Number(clockMs)
+}
+
+function readStanding([revision, writeId, entitlementVersion, entitlementWriteId]: readonly string[]):
+  | Standing
+  | undefined {
+  if (writeId === undefined || entitlementWriteId === undefined) return undefined
+  return { revision: Number(revision), writeId, entitlementVersion: Number(entitlementVersion), entitlementWriteId }
+}

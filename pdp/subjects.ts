@@ -1,7 +1,0 @@
-/** Building subjects. */
-import type { Subject } from './pdp.ts'
-
-/** A person. */
-export const user = (id: string): Subject => ({ type: 'user', id })
-/** An OAuth client acting for itself. */
-export const service = (id: string): Subject => ({ type: 'service', id })

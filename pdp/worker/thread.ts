@@ -1,0 +1,19 @@
+/** The thread of aside.ts: takes one text after the other, and answers with what it says or what is wrong with it. */
+import { parentPort } from 'node:worker_threads'
+import { compileModel } from '../decide/model-language.ts'
+import { PdpError } from '../domain/errors.ts'
+import type { Job, JobResult } from './worker.ts'
+import { parseYaml } from './yaml.ts'
+
+const WORK: { readonly [kind in Job['kind']]: (text: string) => unknown } = { model: compileModel, yaml: parseYaml }
+
+function resultOf({ kind, text }: Job): JobResult {
+  try {
+    return { value: WORK[kind](text) }
+  } catch (error) {
+    if (error instanceof PdpError) return { mistakes: error.mistakes, message: error.message }
+    return { mistakes: [{ place: '1:1', message: 'cannot be read' }], message: 'the text cannot be read' }
+  }
+}
+
+parentPort?.on('message', (job: Job) => parentPort?.postMessage(resultOf(job)))

@@ -1,0 +1,129 @@
+/** Work on texts that may take long, in a thread of its own and with a deadline: everything else goes on meanwhile. */
+import { Worker } from 'node:worker_threads'
+import { keepModel, ModelPending } from '../decide/known-models.ts'
+import type { Model } from '../decide/model.ts'
+import { type Mistake, PdpError } from '../domain/errors.ts'
+
+/** `model`: a text in the OpenFGA language. `yaml`: a document. */
+export type Job = { readonly kind: 'model' | 'yaml'; readonly text: string }
+export type JobResult =
+  | { readonly value: unknown }
+  | { readonly mistakes: readonly Mistake[]; readonly message: string }
+
+const DEADLINE_MS = 10_000
+const IDLE_MS = 10_000
+const WAITING_MAX = 64
+const MEMORY_MB_MAX = 512
+const MODELS_MAX = 100
+/** Beside this file, as source or as what was built from it. */
+const ENTRY = new URL(`./thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
+
+export type Aside = {
+  /** Throws PdpError `request_invalid` with every mistake, also for what takes longer than the deadline; `overloaded`. */
+  run(job: Job): Promise<unknown>
+}
+
+/** One job after the other; the thread ends when there was none for a while. */
+export function createAside(options: { readonly deadlineMs?: number } = {}): Aside {
+  const { deadlineMs = DEADLINE_MS } = options
+  let worker: Worker | null = null
+  let idle: NodeJS.Timeout | null = null
+  let last: Promise<unknown> = Promise.resolve()
+  let waitingCount = 0
+
+  function drop(): void {
+    void worker?.terminate()
+    worker = null
+  }
+
+  async function attempt(job: Job): Promise<unknown> {
+    if (idle !== null) clearTimeout(idle)
+    worker ??= startWorker()
+    const { mistakes, message, value } = await answerOf(worker, { job, deadlineMs }).catch((error: unknown) => {
+      drop()
+      throw error
+    })
+    idle = setTimeout(drop, IDLE_MS)
+    idle.unref()
+    if (mistakes === undefined) return value
+    throw new PdpError('request_invalid', message ?? 'it is not valid', { mistakes })
+  }
+
+  return {
+    run(job) {
+      if (waitingCount >= WAITING_MAX) return Promise.reject(new PdpError('overloaded', 'too many texts wait already'))
+      waitingCount += 1
+      const mine = last
+        .then(() => attempt(job))
+        .finally(() => {
+          waitingCount -= 1
+        })
+      last = mine.catch(() => undefined)
+      return mine
+    },
+  }
+}
+
+function startWorker(): Worker {
+  const worker = new Worker(ENTRY, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB_MAX } })
+  worker.unref()
+  return worker
+}
+
+type Answer = { readonly value?: unknown; readonly mistakes?: readonly Mistake[]; readonly message?: string }
+
+/** Rejects when the thread ended or gave no answer in time: it is of no use any more. */
+function answerOf(worker: Worker, { job, deadlineMs }: { job: Job; deadlineMs: number }): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  const tooMuch = (): void => {
+    const message = 'takes more time or memory than there is for it'
+    reject(new PdpError('request_invalid', `the text ${message}`, { mistakes: [{ place: '1:1', message }] }))
+  }
+  const timer = setTimeout(tooMuch, deadlineMs)
+  worker.ref()
+  worker.once('message', resolve)
+  worker.once('error', tooMuch)
+  worker.once('exit', tooMuch)
+  worker.postMessage(job)
+  return promise.finally(() => {
+    clearTimeout(timer)
+    worker.unref()
+    worker.off('message', resolve)
+    worker.off('error', tooMuch)
+    worker.off('exit', tooMuch)
+    worker.on('error', () => undefined)
+  })
+}
+
+/** Of this process: the thread is started by the first text that needs it. */
+const aside = createAside()
+const compiling = new Map<string, Promise<void>>()
+
+export const parseAside = (text: string): Promise<unknown> => aside.run({ kind: 'yaml', text })
+
+/** Runs `work` again once each model that it waits for is compiled. What it did until then must not matter. */
+export async function withModels<T>(work: () => T | Promise<T>): Promise<T> {
+  for (let models = 0; ; models++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof ModelPending) || models >= MODELS_MAX) throw error
+      await compileAside(error.text)
+    }
+  }
+}
+
+function compileAside(text: string): Promise<void> {
+  const running = compiling.get(text) ?? compileInThread(text).finally(() => compiling.delete(text))
+  compiling.set(text, running)
+  return running
+}
+
+async function compileInThread(text: string): Promise<void> {
+  try {
+    keepModel(text, { model: (await aside.run({ kind: 'model', text })) as Model })
+  } catch (error) {
+    if (!(error instanceof PdpError) || error.code !== 'request_invalid') throw error
+    keepModel(text, { error })
+  }
+}

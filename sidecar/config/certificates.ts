@@ -1,0 +1,75 @@
+/** Certificates and keys that a route file names, as they are on disk now. */
+import { readFileSync, statSync } from 'node:fs'
+import { createSecureContext, type SecureContextOptions } from 'node:tls'
+import { ConfigError } from '../../pdp/process/exit.ts'
+import type { RouteFile } from '../route-file/route-file.ts'
+
+export type Pem = { readonly ca: Buffer | null; readonly cert: Buffer | null; readonly key: Buffer | null }
+export type Material = {
+  readonly upstream: Pem
+  readonly pdp: Pem
+  /** Of the data port; `ca` are the authorities of clients. Null: plain text. */
+  readonly tls: Pem | null
+}
+const NO_PEM: Pem = { ca: null, cert: null, key: null }
+/** Of a file that names none. */
+export const NO_MATERIAL: Material = { upstream: NO_PEM, pdp: NO_PEM, tls: null }
+
+/** Throws ConfigError with one line for each file that cannot be read or used. */
+export function readMaterial({ upstream, pdp, tls }: RouteFile): Material {
+  const problems: string[] = []
+  const read = (path: string | null): Buffer | null => {
+    try {
+      return path === null ? null : readFileSync(path)
+    } catch (err) {
+      problems.push(`${path} cannot be read: ${err instanceof Error ? err.message : 'unknown'}`)
+      return null
+    }
+  }
+  const pem = ([ca, cert, key]: (string | null)[]): Pem => {
+    const before = problems.length
+    const found = { ca: read(ca ?? null), cert: read(cert ?? null), key: read(key ?? null) }
+    // A context of nothing would hold all authorities that Node knows, in megabytes.
+    const isEmpty = found.ca === null && found.cert === null && found.key === null
+    try {
+      if (problems.length === before && !isEmpty) createSecureContext(secureOptions(found))
+    } catch (err) {
+      problems.push(`${cert ?? ca} is not usable: ${err instanceof Error ? err.message : 'unknown'}`)
+    }
+    return found
+  }
+  const material: Material = {
+    upstream: pem([upstream.caFile, upstream.certFile, upstream.keyFile]),
+    pdp: pem([pdp.caFile, pdp.certFile, pdp.keyFile]),
+    tls: tls === null ? null : pem([tls.clientCaFile, tls.certFile, tls.keyFile]),
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
+  return material
+}
+
+/** Options of Node's TLS. On the data port, `ca` means that clients must have a certificate of theirs. */
+export function secureOptions({ ca, cert, key }: Pem): SecureContextOptions & TlsServerOptions {
+  return {
+    minVersion: 'TLSv1.2',
+    ...(ca !== null && { ca, requestCert: true, rejectUnauthorized: true }),
+    ...(cert !== null && { cert }),
+    ...(key !== null && { key }),
+  }
+}
+type TlsServerOptions = { readonly requestCert?: boolean; readonly rejectUnauthorized?: boolean }
+
+/** Changes whenever one of the files does, also by the swap of a link that Kubernetes mounts volumes with. */
+export function fileSignature(path: string, { upstream, pdp, tls }: RouteFile): string {
+  const paths = [upstream.caFile, upstream.certFile, upstream.keyFile, pdp.caFile, pdp.certFile, pdp.keyFile]
+  const all = [path, ...paths, tls?.certFile ?? null, tls?.keyFile ?? null, tls?.clientCaFile ?? null]
+  return all.map((one) => (one === null ? '' : stamp(one))).join(' ')
+}
+
+function stamp(path: string): string {
+  try {
+    const { ino, mtimeMs, size } = statSync(path)
+    return `${ino}:${mtimeMs}:${size}`
+  } catch {
+    return 'gone'
+  }
+}

@@ -1,0 +1,97 @@
+/** The one log line of each judged request; its schema is decision-log.schema.json. No header, query, body or token is in it. */
+import { hash } from 'node:crypto'
+import type { ProblemCode } from '../../pdp/process/problems.ts'
+import type { ClientRequest } from '../http/client.ts'
+import type { SubjectsInLog } from '../route-file/route-file.ts'
+import type { Denial } from './denial.ts'
+import { denialStatus } from './denial-response.ts'
+import type { OwnAnswer, Permit } from './enforce.ts'
+
+export type Judged = Permit | Denial | OwnAnswer
+export type DecisionLine = {
+  readonly event: 'decision'
+  readonly request_id: string
+  /** RFC 9110 section 9.1 names; anything else is `other`. */
+  readonly method: string
+  /** Between the client and us; null: what came could not be read as a request. */
+  readonly http_version: ClientRequest['version'] | null
+  /** Of the client, as far as trusted proxies know it. */
+  readonly client_address: string
+  readonly route: string | null
+  readonly subject: string | null
+  /** `shadow`: forwarded although `reason` would have refused it. `answer`: by the sidecar itself. */
+  readonly decision: 'allow' | 'deny' | 'shadow' | 'answer'
+  /** `permitted`, `answered` or a problem code. */
+  readonly reason: string
+  readonly duration_ms: number
+  readonly status?: number
+  /** For operators; may name relations and resources, so it is there only while subjects are named in plain. */
+  readonly detail?: string
+  /** Of the request's traceparent (W3C Trace Context). */
+  readonly trace_id?: string
+}
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+const HASH_CHARS = 22
+
+export function decisionLine(
+  judged: Judged,
+  request: {
+    readonly requestId: string
+    readonly method: string
+    readonly version: ClientRequest['version']
+    readonly address: string
+    readonly traceId: string | null
+    readonly durationMs: number
+    readonly subjects: SubjectsInLog
+  },
+): DecisionLine {
+  const denial = judged.kind === 'denial' ? judged : judged.kind === 'permit' ? judged.shadowed : null
+  const permit = judged.kind === 'permit' ? judged : null
+  const route = (permit ?? denial)?.route?.id ?? null
+  return {
+    event: 'decision',
+    request_id: request.requestId,
+    method: METHODS.has(request.method) ? request.method : 'other',
+    http_version: request.version,
+    client_address: request.address,
+    route,
+    subject: named(permit?.identity?.subject ?? denial?.subject ?? null, request.subjects),
+    decision: decisionOf(judged),
+    reason: denial?.code ?? (permit === null ? 'answered' : 'permitted'),
+    ...(denial !== null && { status: denialStatus(denial.code) }),
+    ...(denial !== null && request.subjects === 'plain' && { detail: denial.reason }),
+    ...(request.traceId !== null && { trace_id: request.traceId }),
+    duration_ms: Math.round(request.durationMs * 1_000) / 1_000,
+  }
+}
+
+/** Of what never became a request. */
+export const refusalLine = (
+  code: ProblemCode,
+  about: { readonly requestId: string; readonly address: string; readonly detail: string },
+): DecisionLine => ({
+  event: 'decision',
+  request_id: about.requestId,
+  method: 'other',
+  http_version: null,
+  client_address: about.address,
+  route: null,
+  subject: null,
+  decision: 'deny',
+  reason: code,
+  status: denialStatus(code),
+  detail: about.detail,
+  duration_ms: 0,
+})
+
+function decisionOf(judged: Judged): DecisionLine['decision'] {
+  if (judged.kind === 'denial') return 'deny'
+  if (judged.kind !== 'permit') return 'answer'
+  return judged.shadowed === null ? 'allow' : 'shadow'
+}
+
+function named(subject: string | null, how: SubjectsInLog): string | null {
+  if (subject === null || how === 'omitted') return null
+  return how === 'plain' ? subject : hash('sha256', subject, 'base64url').slice(0, HASH_CHARS)
+}

@@ -1,0 +1,182 @@
+/** The only table of status numbers: what a client is told when its request is not forwarded, or the upstream fails. */
+import type { Duplex } from 'node:stream'
+import {
+  PROBLEM_MEDIA_TYPE,
+  PROBLEM_TITLES,
+  type ProblemCode,
+  type ProblemMembers,
+  problem,
+} from '../../pdp/process/problems.ts'
+import { type ChallengeError, type ChallengeScheme, challenge } from '../../pdp/token/challenge.ts'
+import { PROOF_ALGORITHMS } from '../../pdp/token/dpop.ts'
+import type { ClientAnswer } from '../http/client.ts'
+import { grpcEnd } from '../http/grpc.ts'
+import type { StepUp } from '../routes/step-up.ts'
+
+type Row = {
+  readonly status: number
+  readonly error?: ChallengeError
+  readonly challenged?: true
+  readonly retry?: true
+}
+
+const ROWS: { readonly [code in ProblemCode]?: Row } = {
+  request_invalid: { status: 400 },
+  request_timeout: { status: 408 },
+  request_too_large: { status: 413 },
+  media_type_unsupported: { status: 415 },
+  headers_too_large: { status: 431 },
+  route_unknown: { status: 404 },
+  method_unsupported: { status: 405 },
+  host_unknown: { status: 421 },
+  // RFC 6750 section 3.1: no error code when there were no credentials.
+  token_missing: { status: 401, challenged: true },
+  token_invalid: { status: 401, challenged: true, error: 'invalid_token' },
+  token_expired: { status: 401, challenged: true, error: 'invalid_token' },
+  proof_missing: { status: 401, challenged: true, error: 'invalid_dpop_proof' },
+  proof_invalid: { status: 401, challenged: true, error: 'invalid_dpop_proof' },
+  proof_replayed: { status: 401, challenged: true, error: 'invalid_dpop_proof' },
+  scope_insufficient: { status: 403, challenged: true, error: 'insufficient_scope' },
+  permission_denied: { status: 403 },
+  // RFC 9449 section 9, RFC 9470 section 3.
+  proof_nonce_required: { status: 401, challenged: true, error: 'use_dpop_nonce' },
+  step_up_required: { status: 401, challenged: true, error: 'insufficient_user_authentication' },
+  origin_refused: { status: 403 },
+  entitlement_required: { status: 403 },
+  pdp_unavailable: { status: 503, retry: true },
+  overloaded: { status: 503, retry: true },
+  keys_unavailable: { status: 503, retry: true },
+  replay_memory_unavailable: { status: 503, retry: true },
+  draining: { status: 503, retry: true },
+  busy: { status: 503, retry: true },
+  upstream_unavailable: { status: 502 },
+  upstream_timeout: { status: 504 },
+  internal: { status: 500 },
+}
+/** What the sidecar answers by itself, without a denial. */
+export const OWN_STATUS = { options: 204, metadata: 200 } as const
+/** The verdicts that shadow mode replaces. */
+export const SHADOWED_STATUSES: readonly number[] = [401, 403, 503]
+const INTERNAL: Row = { status: 500 }
+const RETRY_AFTER_SECONDS = '1'
+/** Of a gRPC call, whose HTTP status is always 200: the protocol's own mapping where it says what is meant here. */
+const GRPC_STATUSES: { readonly [status: number]: number } = {
+  400: 3, // INVALID_ARGUMENT
+  401: 16, // UNAUTHENTICATED
+  403: 7, // PERMISSION_DENIED
+  404: 12, // UNIMPLEMENTED
+  405: 12,
+  408: 4, // DEADLINE_EXCEEDED
+  413: 8, // RESOURCE_EXHAUSTED
+  415: 3,
+  421: 14, // UNAVAILABLE
+  431: 8,
+  502: 14,
+  503: 14,
+  504: 4,
+}
+const GRPC_INTERNAL = 13
+const GRPC_HTTP_STATUS = 200
+
+export type DenialMembers = {
+  /** How the client authenticated, if it did. */
+  readonly scheme?: ChallengeScheme | undefined
+  readonly detail?: string | undefined
+  readonly allow?: readonly string[] | undefined
+  readonly scope?: string | undefined
+  readonly entitlement?: string | undefined
+  readonly stepUp?: StepUp | undefined
+  /** The credentials themselves were malformed (RFC 6750 section 3.1, invalid_request). */
+  readonly malformedCredentials?: boolean | undefined
+}
+export type DenialAnswer = {
+  readonly status: number
+  /** Names and values in turn. */
+  readonly fields: readonly string[]
+  readonly body: string
+}
+export type DenialContext = {
+  readonly requestId: string
+  /** URL of the protected resource metadata (RFC 9728 section 5.1); null when there is none. */
+  readonly metadataUrl: string | null
+  /** For the next proof (RFC 9449 section 8.2); null when proofs need none. */
+  readonly nonce?: string | null
+}
+
+export const denialStatus = (code: ProblemCode): number => (ROWS[code] ?? INTERNAL).status
+
+/** The whole answer to a request that is not forwarded. */
+export function describeDenial(code: ProblemCode, members: DenialMembers, context: DenialContext): DenialAnswer {
+  const row = ROWS[code] ?? INTERNAL
+  const { detail, entitlement, scope } = members
+  const extra: ProblemMembers = {
+    ...(detail !== undefined && { detail }),
+    ...(entitlement !== undefined && { entitlement }),
+    ...(scope !== undefined && { scope }),
+    instance: `urn:portcullis:request:${context.requestId}`,
+  }
+  const body = JSON.stringify({ ...problem(code, extra), status: row.status })
+  const content = ['content-type', PROBLEM_MEDIA_TYPE, 'content-length', String(Buffer.byteLength(body))]
+  return { status: row.status, fields: [...content, ...denialFields(row, members, context)], body }
+}
+
+/** The same for a gRPC call: a header section that is all there is, with the status that the call ends with. */
+export function describeGrpcDenial(code: ProblemCode, members: DenialMembers, context: DenialContext): DenialAnswer {
+  const about = members.detail ?? members.entitlement ?? members.scope
+  const end = grpcDenialEnd(code, about === undefined ? '' : `: ${about}`).flat()
+  const fields = denialFields(ROWS[code] ?? INTERNAL, members, context)
+  return { status: GRPC_HTTP_STATUS, fields: ['content-type', 'application/grpc', ...end, ...fields], body: '' }
+}
+
+/** The trailers of a gRPC call that is not permitted, or not any more. */
+export const grpcDenialEnd = (code: ProblemCode, about = ''): [string, string][] => [
+  ...grpcEnd(GRPC_STATUSES[denialStatus(code)] ?? GRPC_INTERNAL, `${PROBLEM_TITLES[code]}${about}`),
+  ['portcullis-problem', code],
+]
+
+function denialFields(row: Row, members: DenialMembers, context: DenialContext): string[] {
+  const fields = ['cache-control', 'no-store', 'x-request-id', context.requestId]
+  for (const value of challenges(row, members, context)) fields.push('www-authenticate', value)
+  if (members.allow !== undefined) fields.push('allow', members.allow.join(', '))
+  if (row.challenged === true && context.nonce) fields.push('dpop-nonce', context.nonce)
+  if (row.retry === true) fields.push('retry-after', RETRY_AFTER_SECONDS)
+  return fields
+}
+
+const ALGS = PROOF_ALGORITHMS.join(' ')
+
+function challenges(row: Row, members: DenialMembers, { metadataUrl }: DenialContext): string[] {
+  const shared = metadataUrl === null ? {} : { resource_metadata: metadataUrl }
+  if (members.malformedCredentials === true) return [challenge('Bearer', { error: 'invalid_request', ...shared })]
+  if (row.challenged !== true) return []
+  const { error } = row
+  if (error === undefined) return [challenge('Bearer', shared), challenge('DPoP', { algs: ALGS, ...shared })]
+  const { scope, stepUp } = members
+  const parameters = { error, ...(scope !== undefined && { scope }), ...describeStepUp(stepUp), ...shared }
+  if (members.scheme !== 'DPoP') return [challenge('Bearer', parameters)]
+  return [challenge('DPoP', { ...parameters, algs: ALGS })]
+}
+
+function describeStepUp(stepUp: StepUp | undefined): { acr_values?: string; max_age?: number } {
+  if (stepUp === undefined) return {}
+  const { acrValues, maxAgeSeconds } = stepUp
+  return {
+    ...(acrValues.length > 0 && { acr_values: acrValues.join(' ') }),
+    ...(maxAgeSeconds !== null && { max_age: maxAgeSeconds }),
+  }
+}
+
+/** With `close`, the connection ends: what is left of the request's body is not read. */
+export function sendDenial(res: ClientAnswer, answer: DenialAnswer, { close }: { close: boolean }): void {
+  if (res.headersSent || res.destroyed) return void res.destroy()
+  res.writeHead(answer.status, close ? [...answer.fields, 'connection', 'close'] : [...answer.fields])
+  res.end(answer.body)
+}
+
+/** For what never became a request: an unparsable one, CONNECT, or one that took too long to arrive. */
+export function sendRawDenial(connection: Duplex, answer: DenialAnswer): void {
+  if (!connection.writable) return void connection.destroy()
+  const lines = [`HTTP/1.1 ${answer.status} Refused`, 'connection: close']
+  for (let at = 0; at + 1 < answer.fields.length; at += 2) lines.push(`${answer.fields[at]}: ${answer.fields[at + 1]}`)
+  connection.end(`${lines.join('\r\n')}\r\n\r\n${answer.body}`)
+}

@@ -1,0 +1,83 @@
+/** What of a cluster leads past a gate: Services, Pods, network policies, and gaps in the guard itself. */
+import { LABEL_INJECT } from '../pod/annotations.ts'
+import { hasGateName } from '../pod/gate-form.ts'
+import { MODES, type Mode } from '../pod/injection.ts'
+import { flagAt, type JsonObject, objectAt, textAt, textsAt } from '../pod/json.ts'
+import { checkGuard } from './guard.ts'
+import { findInjectors } from './injectors.ts'
+import { checkPolicies } from './network-policies.ts'
+import { checkServices } from './services.ts'
+import { type Finding, finding, type Named, ofKind, readWatched, type WatchedPod } from './watched.ts'
+
+/** `objects` as `kubectl get -o json` lists them. Throws ShapeError. */
+export function checkCluster(objects: readonly JsonObject[]): readonly Finding[] {
+  const namespaces = ofKind(objects, 'Namespace').map((object) => ({ object, ...readLabels(object) }))
+  const guarded = namespaces.flatMap(({ object: { name }, labels, said }) => {
+    const mode = MODES.find((known) => known === said)
+    // The API server sets this label itself.
+    const all = new Map([...labels, ['kubernetes.io/metadata.name', name]])
+    return mode === undefined ? [] : [{ name, mode, labels: all }]
+  })
+  const pods = ofKind(objects, 'Pod').flatMap((pod) => {
+    const mode = guarded.find(({ name }) => name === pod.namespace)?.mode
+    return mode === undefined ? [] : [readWatched(pod, mode)]
+  })
+  return [
+    ...checkGuard(objects, guarded),
+    ...namespaces.flatMap(({ object, said }) => checkSaid(object, said)),
+    ...pods.flatMap(checkUngated),
+    ...pods.flatMap(checkForged),
+    ...pods.filter(({ gates }) => gates.length > 0).flatMap(checkHostPorts),
+    ...checkPolicies(objects, pods),
+    ...checkServices(objects, pods),
+    ...checkImages(objects, pods),
+  ]
+}
+
+function readLabels({ raw }: Named): { readonly labels: ReadonlyMap<string, string>; readonly said: string | null } {
+  const labels = textsAt(objectAt(raw.metadata, 'metadata').labels, 'labels')
+  return { labels, said: labels.get(LABEL_INJECT) ?? null }
+}
+
+function checkSaid(namespace: Named, said: string | null): readonly Finding[] {
+  const known: readonly (Mode | 'disabled' | null)[] = [...MODES, 'disabled', null]
+  if (known.some((word) => word === said)) return []
+  const message = `label ${LABEL_INJECT} says ${said}, which gates nothing; it is ${MODES.join(' or ')}`
+  return [finding('namespace_unknown', namespace, 'Namespace', message)]
+}
+
+function checkUngated(pod: WatchedPod): readonly Finding[] {
+  if (pod.gates.length > 0 || pod.mode !== 'required') return []
+  const ports = pod.apps.flatMap((container) => container.ports)
+  const serves = ports.length > 0 || flagAt(objectAt(pod.raw.spec, 'spec').hostNetwork, 'spec.hostNetwork')
+  return serves ? [finding('pod_ungated', pod, 'Pod', 'serves without a gate where one is required')] : []
+}
+
+function checkHostPorts(pod: WatchedPod): readonly Finding[] {
+  return [...pod.gates, ...pod.apps]
+    .flatMap((container) => container.ports.map((port) => ({ container, port })))
+    .filter(({ port }) => port.hostPort !== null)
+    .map(({ container, port }) => {
+      const message = `port ${port.number} of ${container.name} is open on its node as ${port.hostPort}`
+      return finding('pod_reachable', pod, 'Pod', message)
+    })
+}
+
+function checkForged(pod: WatchedPod): readonly Finding[] {
+  return pod.apps.filter(hasGateName).map(({ name }) => {
+    const message = `container ${name} has a gate's name and is not one as this version makes it; restart its workload`
+    return finding('gate_forged', pod, 'Pod', message)
+  })
+}
+
+/** After an upgrade, the Pods that were not restarted yet. Injector and gate are one program, so one image. */
+function checkImages(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
+  const images = new Set(findInjectors(objects).flatMap((injector) => injector.images))
+  if (images.size === 0) return []
+  return pods
+    .filter(({ gates }) => gates.some(({ raw }) => !images.has(textAt(raw.image, 'image') ?? '')))
+    .map((pod) => {
+      const message = `its gate is not ${[...images].join(' or ')}, as the injector's; restart its workload`
+      return finding('gate_mixed', pod, 'Pod', message)
+    })
+}

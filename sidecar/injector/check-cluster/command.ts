@@ -1,0 +1,73 @@
+/** `check-cluster`: reads the cluster through kubectl, whose contexts and log-ins are the operator's own. */
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { ConfigError, runCommand, StartError } from '../../../pdp/process/exit.ts'
+import { isObject, type JsonObject, listAt } from '../pod/json.ts'
+import { checkCluster } from './check-cluster.ts'
+
+type Io = NodeJS.Process
+type Options = {
+  readonly kubectl: string
+  readonly context?: string
+  readonly namespace?: string
+  readonly from?: string
+}
+
+const KINDS = [
+  'namespaces',
+  'pods',
+  'services',
+  'endpointslices.discovery.k8s.io',
+  'deployments.apps',
+  'networkpolicies.networking.k8s.io',
+  'mutatingwebhookconfigurations.admissionregistration.k8s.io',
+  'validatingadmissionpolicies.admissionregistration.k8s.io',
+  'validatingadmissionpolicybindings.admissionregistration.k8s.io',
+]
+const OUTPUT_BYTES_MAX = 512 * 1024 * 1024
+
+export function addCheckCluster(program: Command, io: Io): void {
+  program
+    .command('check-cluster')
+    .description('List Services, Pods and network policies that lead past a gate; exit 1 if there is one.')
+    .option('--kubectl <path>', 'the program to ask', 'kubectl')
+    .option('--context <name>', 'of the kubeconfig')
+    .option('-n, --namespace <name>', 'only this namespace')
+    .option('--from <file>', `instead, what this gave: kubectl get -A -o json ${KINDS.join(',')}`)
+    .action((options: Options) => runCommand(() => check(options, io), io))
+}
+
+async function check(options: Options, io: Io): Promise<void> {
+  const findings = checkCluster(read(options)).filter(
+    ({ namespace }) => options.namespace === undefined || namespace === null || namespace === options.namespace,
+  )
+  const lines = findings.map(({ code, namespace, object, message }) =>
+    [code, `${namespace === null ? '' : `${namespace}/`}${object}`, message].join('  '),
+  )
+  io.stdout.write(`${[...lines, `${findings.length} ways past a gate`].join('\n')}\n`)
+  if (findings.length > 0) io.exitCode = 1
+}
+
+function read({ kubectl, context, from }: Options): readonly JsonObject[] {
+  const text = from === undefined ? ask(kubectl, context) : readFileSync(from, 'utf8')
+  try {
+    const list: unknown = JSON.parse(text)
+    if (isObject(list)) return listAt(list.items, 'items').filter(isObject)
+  } catch {
+    // Said below.
+  }
+  throw new ConfigError(['what was read is not a list of Kubernetes objects'])
+}
+
+function ask(kubectl: string, context: string | undefined): string {
+  const words = ['get', '--all-namespaces', '--output=json', KINDS.join(',')]
+  const chosen = context === undefined ? words : [`--context=${context}`, ...words]
+  const { status, stdout, stderr, error } = spawnSync(kubectl, chosen, {
+    encoding: 'utf8',
+    maxBuffer: OUTPUT_BYTES_MAX,
+  })
+  if (error !== undefined) throw new StartError(`${kubectl} cannot be run: ${error.message}`)
+  if (status !== 0) throw new StartError(`${kubectl} failed: ${stderr.trim()}`)
+  return stdout
+}

@@ -1,0 +1,54 @@
+/** The injectors of a cluster, found by what leads to them: a webhook's path, its Service, and the program that the Service's Pods run. */
+import { MODES, type Mode } from '../pod/injection.ts'
+import { isObject, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
+import { parsePod } from '../pod/pod.ts'
+import { type Named, ofKind } from './watched.ts'
+
+export type Webhook = {
+  /** Name of the configuration that it stands in. */
+  readonly configuration: string
+  readonly mode: Mode
+  readonly leadsToInjector: boolean
+  readonly raw: JsonObject
+}
+type Injector = { readonly images: readonly string[] }
+type Target = { readonly namespace: string; readonly name: string }
+
+/** Webhooks that ask for gates. Throws ShapeError. */
+export function webhooksOf(objects: readonly JsonObject[]): readonly Webhook[] {
+  return ofKind(objects, 'MutatingWebhookConfiguration').flatMap(({ name, raw }) =>
+    listAt(raw.webhooks, 'webhooks')
+      .filter(isObject)
+      .flatMap((hook) => {
+        const service = objectAt(objectAt(hook.clientConfig, 'clientConfig').service, 'clientConfig.service')
+        const mode = MODES.find((known) => service.path === `/inject/${known}`)
+        const target = { namespace: textAt(service.namespace, '') ?? '', name: textAt(service.name, '') ?? '' }
+        if (mode === undefined) return []
+        return [
+          { configuration: name, mode, leadsToInjector: injectorsAt(objects, target).length > 0, raw: hook, target },
+        ]
+      }),
+  )
+}
+
+/** Throws ShapeError. */
+export function findInjectors(objects: readonly JsonObject[]): readonly Injector[] {
+  return webhooksOf(objects).flatMap(({ raw }) => {
+    const { namespace, name } = objectAt(objectAt(raw.clientConfig, '').service, '')
+    return injectorsAt(objects, { namespace: textAt(namespace, '') ?? '', name: textAt(name, '') ?? '' })
+  })
+}
+
+function injectorsAt(objects: readonly JsonObject[], target: Target): readonly Injector[] {
+  const here = (object: Named): boolean => object.namespace === target.namespace
+  const service = ofKind(objects, 'Service').find((object) => here(object) && object.name === target.name)
+  const selector = textsAt(objectAt(service?.raw.spec, 'spec').selector, 'spec.selector')
+  if (selector.size === 0) return []
+  return ofKind(objects, 'Deployment')
+    .filter(here)
+    .map(({ raw }) => parsePod(objectAt(objectAt(raw.spec, 'spec').template, 'spec.template')))
+    .filter(({ labels }) => [...selector].every(([name, value]) => labels.get(name) === value))
+    .map(({ containers }) => containers.filter(({ raw }) => listAt(raw.args, 'args')[0] === 'injector'))
+    .filter((programs) => programs.length > 0)
+    .map((programs) => ({ images: programs.map(({ raw }) => textAt(raw.image, 'image') ?? '') }))
+}

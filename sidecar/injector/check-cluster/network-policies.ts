@@ -1,0 +1,54 @@
+/** Network policies add up: what any of them admits to a Pod is open, whatever the others say. */
+import { type JsonObject, listAt, objectAt } from '../pod/json.ts'
+import { matchesLabels } from './selector.ts'
+import { type Finding, finding, type Named, ofKind, type WatchedPod } from './watched.ts'
+
+/** Gated Pods, and those without a gate where one is required. One finding for each policy. Throws ShapeError. */
+export function checkPolicies(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
+  const policies = ofKind(objects, 'NetworkPolicy').filter(isForIngress)
+  const guarded = pods.filter(({ gates, mode }) => gates.length > 0 || mode === 'required')
+  const missing = guarded.filter((pod) => !policies.some((policy) => selects(policy, pod)))
+  const opening = policies.flatMap((policy) => {
+    const open = guarded.find((pod) => selects(policy, pod) && admitsMore(policy, pod))
+    return open === undefined ? [] : [{ policy, open }]
+  })
+  return [
+    ...missing.map((pod) =>
+      finding('policy_missing', pod, 'Pod', 'no network policy: its app answers whoever dials the Pod directly'),
+    ),
+    ...opening.map(({ policy, open }) => {
+      const what =
+        open.gates.length > 0 ? `more than the gate of Pod ${open.name}` : `Pod ${open.name}, which has no gate`
+      return finding('policy_bypass', policy, 'NetworkPolicy', `admits ${what}; policies add up`)
+    }),
+  ]
+}
+
+function isForIngress({ raw }: Named): boolean {
+  const types = listAt(objectAt(raw.spec, 'spec').policyTypes, 'spec.policyTypes')
+  return types.length === 0 || types.includes('Ingress')
+}
+
+const selects = ({ namespace, raw }: Named, pod: WatchedPod): boolean =>
+  namespace === pod.namespace && matchesLabels(objectAt(raw.spec, 'spec').podSelector, pod.labels)
+
+function admitsMore({ raw }: Named, pod: WatchedPod): boolean {
+  const rules = listAt(objectAt(raw.spec, 'spec').ingress, 'spec.ingress').map((rule) => objectAt(rule, 'spec.ingress'))
+  return pod.gates.length > 0 ? rules.some((rule) => admitsApp(rule, pod)) : rules.length > 0
+}
+
+function admitsApp(rule: JsonObject, { gates, apps, open }: WatchedPod): boolean {
+  const ports = listAt(rule.ports, 'ports').map((port) => objectAt(port, 'ports'))
+  if (ports.length === 0) return true
+  const all = [...gates, ...apps].flatMap((container) => container.ports)
+  return ports.some(({ port, endPort }) => {
+    if (typeof port === 'string') return all.some(({ name, number }) => name === port && !open.has(number))
+    if (typeof port !== 'number') return true
+    const last = typeof endPort === 'number' ? endPort : port
+    // On any other number the app itself might listen.
+    return last - port >= open.size || numbersFrom(port, last).some((number) => !open.has(number))
+  })
+}
+
+const numbersFrom = (first: number, last: number): readonly number[] =>
+  Array.from({ length: Math.max(1, last - first + 1) }, (_, at) => first + at)

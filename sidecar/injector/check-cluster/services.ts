@@ -1,0 +1,84 @@
+/** The Services and endpoints that lead past a gate. */
+import { type Json, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
+import { type Finding, finding, type Named, ofKind, plainIp, type WatchedPod } from './watched.ts'
+
+const SERVICE_LABEL = 'kubernetes.io/service-name'
+
+/** What a Service or slice leads to. */
+type Past = { readonly pod: WatchedPod; readonly number: number | null }
+
+/** Throws ShapeError. */
+export function checkServices(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
+  // Without a gate and without the duty to have one, it is nothing of ours.
+  const guarded = pods.filter(({ gates, mode }) => gates.length > 0 || mode === 'required')
+  const services = ofKind(objects, 'Service').map((service) => ({
+    service,
+    ...checkService(service, { pods, guarded }),
+  }))
+  const slices = ofKind(objects, 'EndpointSlice').flatMap((slice) => {
+    // What its Service is listed for already is not said twice; nothing else is believed of a slice.
+    const name = textsAt(objectAt(slice.raw.metadata, 'metadata').labels, 'labels').get(SERVICE_LABEL)
+    const own = services.find(({ service }) => service.namespace === slice.namespace && service.name === name)
+    return checkSlice(slice, { guarded, said: own?.past ?? [] })
+  })
+  return [...services.flatMap(({ findings }) => findings), ...slices]
+}
+
+function checkService(
+  service: Named,
+  { pods, guarded }: { pods: readonly WatchedPod[]; guarded: readonly WatchedPod[] },
+): { readonly findings: readonly Finding[]; readonly past: readonly Past[] } {
+  const spec = objectAt(service.raw.spec, 'spec')
+  const selector = textsAt(spec.selector, 'spec.selector')
+  const chosen = pods.filter(
+    ({ namespace, labels }) =>
+      selector.size > 0 &&
+      namespace === service.namespace &&
+      [...selector].every(([name, value]) => labels.get(name) === value),
+  )
+  if (!chosen.some((pod) => guarded.includes(pod))) return { findings: [], past: [] }
+  const judged = listAt(spec.ports, 'spec.ports').map((item) => {
+    const port = objectAt(item, 'spec.ports')
+    const target = port.targetPort ?? port.port ?? null
+    return { port, target, past: chosen.flatMap((pod) => leadPast(target, pod)) }
+  })
+  const findings = judged.flatMap(({ port, target, past: [first] }) => {
+    if (first === undefined) return []
+    const gated = first.pod.gates.length > 0
+    const why = gated ? 'which is not its gate; name the gated port in targetPort' : 'which has no gate'
+    const message = `port ${port.port} goes to ${target} of Pod ${first.pod.name}, ${why}`
+    return [finding('service_bypass', service, 'Service', message)]
+  })
+  return { findings, past: judged.flatMap(({ past }) => past) }
+}
+
+function leadPast(target: Json, pod: WatchedPod): readonly Past[] {
+  const all = [...pod.gates, ...pod.apps].flatMap(({ ports }) => ports)
+  const numbers =
+    typeof target === 'number' ? [target] : all.filter(({ name }) => name === target).map(({ number }) => number)
+  return numbers.filter((number) => !pod.open.has(number)).map((number) => ({ pod, number }))
+}
+
+function checkSlice(
+  slice: Named,
+  { guarded, said }: { guarded: readonly WatchedPod[]; said: readonly Past[] },
+): readonly Finding[] {
+  const addresses = new Set(
+    listAt(slice.raw.endpoints, 'endpoints').flatMap((item) =>
+      listAt(objectAt(item, 'endpoints').addresses, 'addresses').map((address) =>
+        plainIp(textAt(address, 'addresses') ?? ''),
+      ),
+    ),
+  )
+  const listed = listAt(slice.raw.ports, 'ports').map((item) => objectAt(item, 'ports').port ?? null)
+  const ports = listed.length === 0 ? [null] : listed
+  const past = guarded
+    .filter((pod) => pod.addresses.some((address) => addresses.has(address)))
+    .flatMap((pod) => ports.map((port) => ({ pod, number: typeof port === 'number' ? port : null })))
+    .filter(({ pod, number }) => number === null || !pod.open.has(number))
+    .filter(({ pod, number }) => !said.some((other) => other.pod === pod && other.number === number))
+  return past.slice(0, 1).map(({ pod, number }) => {
+    const message = `goes to ${number ?? 'every port'} of Pod ${pod.name}, which is not its gate`
+    return finding('service_bypass', slice, 'EndpointSlice', message)
+  })
+}

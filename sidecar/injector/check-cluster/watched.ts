@@ -1,0 +1,96 @@
+/** The objects of a cluster as its check reads them, and what the check says about them. */
+import { readWishes } from '../pod/annotations.ts'
+import { coveredBy, isGate } from '../pod/gate-form.ts'
+import type { Mode } from '../pod/injection.ts'
+import { type JsonObject, listAt, objectAt, textAt } from '../pod/json.ts'
+import { type Container, parsePod } from '../pod/pod.ts'
+import { openNumbers } from '../pod/unprotected-ports.ts'
+
+export type FindingCode =
+  | 'service_bypass'
+  | 'pod_ungated'
+  | 'pod_reachable'
+  | 'policy_missing'
+  | 'policy_bypass'
+  | 'namespace_unknown'
+  | 'webhook_missing'
+  | 'webhook_open'
+  | 'backstop_missing'
+  | 'backstop_open'
+  | 'gate_mixed'
+  | 'gate_forged'
+export type Finding = {
+  readonly code: FindingCode
+  readonly namespace: string | null
+  /** `Kind/name`. */
+  readonly object: string
+  readonly message: string
+}
+export type Named = { readonly namespace: string; readonly name: string; readonly raw: JsonObject }
+/** A namespace with a mode; null: any that has it. */
+export type GuardedNamespace = {
+  readonly name: string | null
+  readonly mode: Mode
+  readonly labels: ReadonlyMap<string, string>
+}
+/** A Pod of a namespace with a mode. */
+export type WatchedPod = Named & {
+  readonly mode: Mode
+  readonly labels: ReadonlyMap<string, string>
+  /** Containers that are gates, member by member. */
+  readonly gates: readonly Container[]
+  /** All others, those among them that only have a gate's name. */
+  readonly apps: readonly Container[]
+  /** Numbers that are meant to be reached: those of its gates, and those that the Pod itself calls unprotected. */
+  readonly open: ReadonlySet<number>
+  readonly addresses: readonly string[]
+}
+
+export const finding = (
+  code: FindingCode,
+  { namespace, name }: Pick<Named, 'namespace' | 'name'>,
+  kind: string,
+  message: string,
+): Finding => ({
+  code,
+  namespace: namespace === '' ? null : namespace,
+  object: `${kind}/${name}`,
+  message,
+})
+
+export const nothing = (code: FindingCode, namespace: string | null, kind: string, message: string): Finding => ({
+  code,
+  namespace,
+  object: kind,
+  message,
+})
+
+/** Throws ShapeError. */
+export function ofKind(objects: readonly JsonObject[], kind: string): readonly Named[] {
+  return objects
+    .filter((object) => object.kind === kind)
+    .map((raw) => {
+      const metadata = objectAt(raw.metadata, 'metadata')
+      const name = textAt(metadata.name, 'metadata.name') ?? ''
+      return { namespace: textAt(metadata.namespace, 'metadata.namespace') ?? '', name, raw }
+    })
+}
+
+/** Throws ShapeError. */
+export function readWatched(named: Named, mode: Mode): WatchedPod {
+  const pod = parsePod(named.raw)
+  const gates = pod.containers.filter((container) => isGate(container, pod))
+  const apps = pod.containers.filter((container) => !gates.includes(container))
+  const ips = listAt(objectAt(named.raw.status, 'status').podIPs, 'status.podIPs')
+  const addresses = ips.map((item) => plainIp(textAt(objectAt(item, 'podIPs').ip, 'ip') ?? ''))
+  const wishes = readWishes(pod)
+  const unprotected = 'mistake' in wishes || gates.length === 0 ? new Set<string>() : wishes.unprotected
+  const numbers = openNumbers(apps, { unprotected, gates: gates.flatMap(coveredBy) })
+  const open = new Set(gates.flatMap(({ ports }) => ports.map(({ number }) => number)))
+  for (const number of 'verdict' in numbers ? [] : numbers) open.add(number)
+  return { ...named, mode, labels: pod.labels, gates, apps, open, addresses }
+}
+
+/** An IP address in one form of the several that IPv6 has. */
+export const plainIp = (address: string): string =>
+  address.includes(':') ? (URL.parse(`http://[${address}]`)?.hostname ?? address) : address

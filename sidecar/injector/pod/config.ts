@@ -1,0 +1,130 @@
+/** The injector's settings: one YAML file that the chart writes. Pods can change none of them. */
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import { ConfigError } from '../../../pdp/process/exit.ts'
+import { LOG_LEVELS, type LogLevel } from '../../../pdp/process/log.ts'
+import { isObject, type Json, type JsonObject } from './json.ts'
+
+/** In a Secret of the Pod's namespace, without which the gate does not start. */
+export type SecretKey = { readonly name: string; readonly key: string }
+export type InjectorConfig = {
+  /** Of the gate's container. */
+  readonly image: string
+  readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
+  /** True from Kubernetes 1.32: the named ports of native sidecars reach endpoints only from there. */
+  readonly nativeSidecars: boolean
+  /** Null: the platform chooses, as OpenShift does. */
+  readonly runAsUser: number | null
+  readonly resources: JsonObject
+  /** ConfigMap of the Pod's namespace with the PDP's authorities; null: the system's. */
+  readonly authorities: string | null
+  /** URL of the Redis that remembers DPoP proofs for all replicas; null: each gate remembers its own. */
+  readonly redis: SecretKey | null
+  /** What seals DPoP nonces, the same for all replicas; null: each gate makes its own. */
+  readonly dpopNonces: SecretKey | null
+  /** Secrets of the Pod's namespace with which the gate's image is pulled. */
+  readonly imagePullSecrets: readonly string[]
+  readonly logLevel: LogLevel
+}
+
+const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'] as const
+// One name, with a tag or a digest: an image without either is whatever was pushed last.
+const IMAGE = /^[a-z0-9][a-z0-9._/:-]*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})$/
+const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
+const KEY = /^[-._A-Za-z0-9]{1,253}$/
+const PULL_SECRETS_COUNT_MAX = 8
+const READERS = {
+  image: (value) =>
+    typeof value === 'string' && IMAGE.test(value) ? value : fail('must be an image with tag or digest'),
+  imagePullPolicy: (value) =>
+    PULL_POLICIES.find((policy) => policy === (value ?? 'IfNotPresent')) ?? fail(`must be ${PULL_POLICIES.join(', ')}`),
+  nativeSidecars: (value) => (typeof value === 'boolean' ? value : fail('must be true or false')),
+  runAsUser: (value) =>
+    value === null || value === undefined || (typeof value === 'number' && Number.isInteger(value) && value > 0)
+      ? (value ?? null)
+      : fail('must be a user id above 0, or null'),
+  resources: (value) => (isObject(value) ? value : fail('must be an object')),
+  authorities: (value) => readName(value, 'ConfigMap'),
+  redis: readSecretKey,
+  dpopNonces: readSecretKey,
+  imagePullSecrets: (value) => readNames(value ?? []),
+  logLevel: (value) =>
+    LOG_LEVELS.find((level) => level === (value ?? 'info')) ?? fail(`must be ${LOG_LEVELS.join(', ')}`),
+} satisfies { readonly [name in keyof InjectorConfig]: (value: Json | undefined) => InjectorConfig[name] }
+
+/** Throws ConfigError with one line for each mistake. */
+export function loadInjectorConfig(path: string): InjectorConfig {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (err) {
+    throw new ConfigError([`The injector's settings cannot be read: ${err instanceof Error ? err.message : path}`])
+  }
+  return parseInjectorConfig(text, path)
+}
+
+/** Throws ConfigError with one line for each mistake. */
+export function parseInjectorConfig(text: string, path: string): InjectorConfig {
+  const problems: string[] = []
+  const document = parseYaml(text, path)
+  for (const name of Object.keys(document))
+    if (!Object.hasOwn(READERS, name)) problems.push(`${path}: ${name} is unknown`)
+  function read<Name extends keyof InjectorConfig>(name: Name): ReturnType<(typeof READERS)[Name]> | null {
+    try {
+      return READERS[name](document[name]) as ReturnType<(typeof READERS)[Name]>
+    } catch (err) {
+      problems.push(`${path}: ${name} ${err instanceof Error ? err.message : 'is not valid'}`)
+      return null
+    }
+  }
+  const config = {
+    image: read('image') ?? '',
+    imagePullPolicy: read('imagePullPolicy') ?? 'IfNotPresent',
+    nativeSidecars: read('nativeSidecars') ?? false,
+    runAsUser: read('runAsUser'),
+    resources: read('resources') ?? {},
+    authorities: read('authorities'),
+    redis: read('redis'),
+    dpopNonces: read('dpopNonces'),
+    imagePullSecrets: read('imagePullSecrets') ?? [],
+    logLevel: read('logLevel') ?? 'info',
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
+  return config
+}
+
+function parseYaml(text: string, path: string): JsonObject {
+  let document: unknown
+  try {
+    document = parse(text)
+  } catch (err) {
+    throw new ConfigError([`${path} is not YAML: ${err instanceof Error ? err.message : ''}`])
+  }
+  if (!isObject(document)) throw new ConfigError([`${path} must hold an object`])
+  return document
+}
+
+function readName(value: Json | undefined, kind: string): string | null {
+  if (value === null || value === undefined) return null
+  return typeof value === 'string' && NAME.test(value) ? value : fail(`must be the name of a ${kind}, or null`)
+}
+
+function readSecretKey(value: Json | undefined): SecretKey | null {
+  if (value === null || value === undefined) return null
+  const { name, key, ...rest } = isObject(value) ? value : {}
+  if (typeof name !== 'string' || typeof key !== 'string' || Object.keys(rest).length > 0)
+    return fail('must be an object with name and key of a Secret, or null')
+  return NAME.test(name) && KEY.test(key) ? { name, key } : fail('must name a Secret and a key in it, or be null')
+}
+
+function readNames(value: Json): readonly string[] {
+  const given: readonly Json[] = Array.isArray(value) ? value : [null]
+  const names = given.flatMap((name) => (typeof name === 'string' && NAME.test(name) ? [name] : []))
+  if (names.length !== given.length || names.length > PULL_SECRETS_COUNT_MAX)
+    return fail(`must be a list of at most ${PULL_SECRETS_COUNT_MAX} names of Secrets`)
+  return names
+}
+
+function fail(message: string): never {
+  throw new Error(message)
+}

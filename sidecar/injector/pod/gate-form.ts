@@ -1,0 +1,58 @@
+/** Whether a container that stands in a Pod is a gate, whatever the settings of its injector were: its name proves nothing. */
+import { LOG_LEVELS } from '../../../pdp/process/log.ts'
+import { readWishes } from './annotations.ts'
+import type { InjectorConfig, SecretKey } from './config.ts'
+import { buildGates, RESERVED } from './gate.ts'
+import { isObject, type Json, type JsonObject, listAt, numberAt, objectAt, ShapeError, textAt } from './json.ts'
+import { differences } from './place-gates.ts'
+import type { Container, Pod } from './pod.ts'
+
+export const hasGateName = ({ name }: Pick<Container, 'name'>): boolean => name.startsWith(RESERVED)
+
+/** Compared member by member with the gate of its Pod's annotations. */
+export function isGate(container: Container, pod: Pod): boolean {
+  if (!hasGateName(container)) return false
+  const wishes = readWishes(pod)
+  if ('mistake' in wishes) return false
+  try {
+    const gates = buildGates(wishes.ports ?? [], settingsOf(container, pod))
+    const gate = gates.find(({ name }) => name === container.name)
+    return gate !== undefined && differences(container.raw, gate.container).length === 0
+  } catch (err) {
+    if (err instanceof ShapeError) return false
+    throw err
+  }
+}
+
+/** The names of the port that a gate covers: the one that it took, and what it called the app's own. */
+export function coveredBy({ name, ports }: Container): readonly { portName: string; hiddenName: string }[] {
+  const portName = ports[0]?.name ?? null
+  const index = Number(/-(\d)$/.exec(name)?.[1] ?? 1)
+  return portName === null ? [] : [{ portName, hiddenName: portName.length <= 11 ? `app-${portName}` : `app-${index}` }]
+}
+
+/** The settings of an injector that may have made the container. Throws ShapeError. */
+function settingsOf({ list, raw }: Container, pod: Pod): InjectorConfig {
+  const env = listAt(raw.env, 'env').map((item) => objectAt(item, 'env'))
+  const variable = (name: string): JsonObject => env.find((one) => one.name === name) ?? {}
+  const authorities = pod.volumes.find(({ name }) => name === `${RESERVED}authorities`)
+  const level = variable('PORTCULLIS_LOG_LEVEL').value
+  return {
+    image: textAt(raw.image, 'image') ?? '',
+    imagePullPolicy: 'IfNotPresent',
+    nativeSidecars: list === 'initContainers',
+    runAsUser: numberAt(objectAt(raw.securityContext, 'securityContext').runAsUser, 'runAsUser'),
+    resources: {},
+    authorities: textAt(objectAt(authorities?.raw.configMap, 'configMap').name, 'name'),
+    redis: secretOf(variable('REDIS_URL').valueFrom),
+    dpopNonces: secretOf(variable('PORTCULLIS_DPOP_NONCE_SECRET').valueFrom),
+    imagePullSecrets: [],
+    logLevel: LOG_LEVELS.find((known) => known === level) ?? 'info',
+  }
+}
+
+function secretOf(source: Json | undefined): SecretKey | null {
+  const reference = isObject(source) ? source.secretKeyRef : undefined
+  if (!isObject(reference)) return null
+  return { name: textAt(reference.name, 'name') ?? '', key: textAt(reference.key, 'key') ?? '' }
+}

@@ -1,0 +1,69 @@
+/** AdmissionReview v1: from the API server's question to its answer. Whatever cannot be judged is refused. */
+import type { InjectorConfig } from '../pod/config.ts'
+import { inject } from '../pod/inject.ts'
+import { type Injection, MODES, type Mode } from '../pod/injection.ts'
+import { isObject, type Json, type JsonObject } from '../pod/json.ts'
+import { STATUS_DENIED } from './status.ts'
+
+const API_VERSION = 'admission.k8s.io/v1'
+const PATH = '/inject/'
+// Whoever reaches the webhook chooses what the log holds; Kubernetes has no longer names.
+const NAME_CHARS_MAX = 253
+
+/** The mode is in the path: the webhook configuration's selectors choose it, so that the injector reads nothing of the cluster. */
+export function modeOf(path: string): Mode | null {
+  return MODES.find((mode) => path === `${PATH}${mode}`) ?? null
+}
+
+export type Reviewed = {
+  /** `namespace/name`, or where the API server makes the name, what it begins with. */
+  readonly pod: string
+  readonly injection: Injection
+}
+
+/** Null when the text is no AdmissionReview, to which there is no answer in kind. */
+export function answerReview(
+  text: string,
+  { config, mode }: { config: InjectorConfig; mode: Mode },
+): (Reviewed & { readonly body: JsonObject }) | null {
+  const review = parseObject(text)
+  if (review?.apiVersion !== API_VERSION || !isObject(review.request)) return null
+  const { uid, object, resource, operation, namespace } = review.request
+  if (typeof uid !== 'string' || !isObject(resource)) return null
+  const creation = resource.group === '' && resource.resource === 'pods' && operation === 'CREATE' && isObject(object)
+  const injection: Injection = creation
+    ? inject(object, { config, mode })
+    : { verdict: 'deny', code: 'pod_invalid', message: 'only the creation of Pods is judged here' }
+  const pod = [namespace, nameOf(object)].map((part) => String(part).slice(0, NAME_CHARS_MAX)).join('/')
+  return {
+    pod,
+    injection,
+    body: { apiVersion: API_VERSION, kind: 'AdmissionReview', response: answer(uid, injection) },
+  }
+}
+
+function nameOf(object: Json | undefined): Json {
+  const metadata = isObject(object) && isObject(object.metadata) ? object.metadata : {}
+  return metadata.name ?? metadata.generateName ?? ''
+}
+
+function answer(uid: string, injection: Injection): JsonObject {
+  if (injection.verdict === 'deny') {
+    const message = `portcullis: ${injection.message} (${injection.code})`
+    return { uid, allowed: false, status: { code: STATUS_DENIED, reason: 'Forbidden', message } }
+  }
+  const warnings = injection.warnings.map((warning) => `portcullis: ${warning}`)
+  const base = { uid, allowed: true, ...(warnings.length > 0 && { warnings }) }
+  if (injection.verdict === 'skip' || injection.operations.length === 0) return base
+  const patch = Buffer.from(JSON.stringify(injection.operations)).toString('base64')
+  return { ...base, patchType: 'JSONPatch', patch }
+}
+
+function parseObject(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}

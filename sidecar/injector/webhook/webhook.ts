@@ -1,0 +1,118 @@
+/** The webhook server: TLS 1.3, bounded bodies, time and memory, and no answer that allows by mistake. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { SecureContextOptions } from 'node:tls'
+import { type ListenAddress, listenOn } from '../../../pdp/process/listen.ts'
+import type { Log } from '../../../pdp/process/log.ts'
+import type { InjectorConfig } from '../pod/config.ts'
+import type { Mode } from '../pod/injection.ts'
+import { answerReview, modeOf, type Reviewed } from './review.ts'
+import { STATUS } from './status.ts'
+
+/** The API server itself takes objects of up to 1.5 MiB; a review may hold two. */
+export const REVIEW_BYTES_MAX = 3 * 1024 * 1024
+export const REVIEW_TIMEOUT_MS = 4_000
+const LIMITS = {
+  /** Of all bodies that are being read. */
+  pendingBytesMax: 48 * 1024 * 1024,
+  connectionsMax: 512,
+  headerBytesMax: 16 * 1024,
+  keepAliveMs: 60_000,
+  checkMs: 250,
+} as const
+
+export type KeyPair = Required<Pick<SecureContextOptions, 'key' | 'cert'>>
+export type Webhook = {
+  readonly address: ListenAddress
+  /** For connections from now on. Throws when the pair is none. */
+  renew(pair: KeyPair): void
+  close(): Promise<void>
+}
+type Deps = {
+  readonly config: InjectorConfig
+  readonly log: Log
+  /** Of each review; null: it was none. */
+  readonly onReview: (mode: Mode, reviewed: Reviewed | null) => void
+}
+type Refusal = Exclude<keyof typeof STATUS, 'ok'>
+type Body = { readonly text: string } | { readonly refusal: Refusal }
+
+/** Throws StartError when the address cannot be had. */
+export async function startWebhook(listen: ListenAddress, pair: KeyPair, deps: Deps): Promise<Webhook> {
+  const budget = { pendingBytes: 0 }
+  const server = createServer(
+    {
+      ...pair,
+      minVersion: 'TLSv1.3',
+      handshakeTimeout: REVIEW_TIMEOUT_MS,
+      headersTimeout: REVIEW_TIMEOUT_MS,
+      requestTimeout: REVIEW_TIMEOUT_MS,
+      connectionsCheckingInterval: LIMITS.checkMs,
+      keepAliveTimeout: LIMITS.keepAliveMs,
+      maxHeaderSize: LIMITS.headerBytesMax,
+    },
+    (req, res) => void serve(req, res, { ...deps, budget }),
+  )
+  server.maxConnections = LIMITS.connectionsMax
+  const address = await listenOn(server, 'The injector', listen)
+  return {
+    address,
+    renew: (renewed) => server.setSecureContext({ ...renewed, minVersion: 'TLSv1.3' }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeIdleConnections()
+        setTimeout(() => server.closeAllConnections(), REVIEW_TIMEOUT_MS).unref()
+      }),
+  }
+}
+
+async function serve(
+  req: IncomingMessage,
+  res: ServerResponse,
+  deps: Deps & { readonly budget: { pendingBytes: number } },
+): Promise<void> {
+  const mode = modeOf((req.url ?? '').split('?', 1)[0] ?? '')
+  if (mode === null) return refuse(res, 'pathUnknown')
+  if (req.method !== 'POST') return refuse(res, 'methodUnsupported')
+  const body = await readBody(req, deps.budget)
+  if ('refusal' in body) return refuse(res, body.refusal)
+  try {
+    const answered = answerReview(body.text, { config: deps.config, mode })
+    deps.onReview(mode, answered)
+    if (answered === null) return refuse(res, 'bodyInvalid')
+    res.writeHead(STATUS.ok, { 'content-type': 'application/json' }).end(JSON.stringify(answered.body))
+  } catch (err) {
+    deps.log.error({ event: 'review_failed', err })
+    refuse(res, 'failed')
+  }
+}
+
+/** The API server reads any answer but 200 as a failed call, and with failurePolicy Fail refuses the Pod. */
+function refuse(res: ServerResponse, refusal: Refusal): void {
+  if (res.headersSent || res.destroyed) return
+  res
+    .writeHead(STATUS[refusal], { 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
+    .end(`${refusal}\n`)
+}
+
+async function readBody(req: IncomingMessage, budget: { pendingBytes: number }): Promise<Body> {
+  if (Number(req.headers['content-length'] ?? 0) > REVIEW_BYTES_MAX) return { refusal: 'bodyTooLarge' }
+  const chunks: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of req.iterator({ destroyOnReturn: false })) {
+      if (!Buffer.isBuffer(chunk)) return { refusal: 'bodyInvalid' }
+      bytes += chunk.length
+      budget.pendingBytes += chunk.length
+      if (bytes > REVIEW_BYTES_MAX) return { refusal: 'bodyTooLarge' }
+      if (budget.pendingBytes > LIMITS.pendingBytesMax) return { refusal: 'overloaded' }
+      chunks.push(chunk)
+    }
+    return { text: Buffer.concat(chunks).toString('utf8') }
+  } catch {
+    return { refusal: 'bodyLate' }
+  } finally {
+    budget.pendingBytes -= bytes
+  }
+}

@@ -1,0 +1,216 @@
+/** One HTTP/2 stream as a client's request and the answer to it (RFC 9113 section 8). */
+import { METHODS } from 'node:http'
+import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import type { ClientAnswer, ClientRequest } from '../http/client.ts'
+import { firstValue } from '../http/fields.ts'
+import { http2Fields, http2Trailers } from '../http/http2-fields.ts'
+import type { ClientConnection } from '../upstream/upstream.ts'
+
+export type StreamHead = {
+  readonly stream: ServerHttp2Stream
+  /** Names and values in turn, pseudo-header fields first. */
+  readonly raw: readonly string[]
+  /** Nothing follows the header section. */
+  readonly ends: boolean
+  /** How many fields the client sent; null: it cannot be told. */
+  readonly fieldCount: () => number | null
+  readonly peer: Http2Peer
+}
+/** The connection of a stream. */
+export type Http2Peer = {
+  readonly connection: ClientConnection
+  readonly scheme: 'http' | 'https'
+  readonly address: string
+  readonly localPort: number
+}
+
+export function http2Request({ stream, raw, ends, fieldCount, peer }: StreamHead): ClientRequest {
+  const { scheme } = peer
+  const { pseudo, fields } = splitFields(raw)
+  const sentCount = fieldCount()
+  let trailers: readonly string[] = []
+  stream.on('trailers', (_headers, _flags, rawTrailers: string[]) => {
+    // What follows a permitted request is judged like it; there is nobody left to be told why.
+    if (fieldCount() === rawTrailers.length / 2) trailers = rawTrailers
+    else stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
+  })
+  return {
+    version: '2',
+    method: pseudo.get(':method') ?? '',
+    target: pseudo.get(':path') ?? '',
+    raw: fields,
+    fault: sentCount === raw.length / 2 ? faultOf(pseudo, { fields, scheme }) : 'A header field is ill-formed',
+    bodiless: ends,
+    body: stream,
+    // A stream that was reset ends as well, but not its message.
+    complete: () => stream.readableEnded && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR,
+    trailers: () => trailers,
+    peerAddress: () => peer.address,
+    localPort: () => peer.localPort,
+    connection: () => peer.connection,
+    scheme,
+    gone: () => stream.destroyed || stream.closed,
+  }
+}
+
+/** The authority becomes the Host field when there is none, and the crumbs of a cookie one field (sections 8.3.1, 8.2.3). */
+function splitFields(raw: readonly string[]): { pseudo: Map<string, string>; fields: string[] } {
+  const pseudo = new Map<string, string>()
+  const fields: string[] = []
+  let cookieAt = -1
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const [name = '', value = ''] = [raw[at], raw[at + 1]]
+    if (name.startsWith(':')) pseudo.set(name, value)
+    else if (name === 'cookie' && cookieAt >= 0) fields[cookieAt] += `; ${value}`
+    else {
+      if (name === 'cookie') cookieAt = fields.length + 1
+      fields.push(name, value)
+    }
+  }
+  const authority = pseudo.get(':authority')
+  if (authority !== undefined && firstValue(fields, 'host') === null) fields.unshift('host', authority)
+  return { pseudo, fields }
+}
+
+const KNOWN_METHODS = new Set(METHODS)
+/** Section 8.2.2. The library refuses them too; here it is said what must never pass. */
+const OF_CONNECTIONS = new Set(['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
+
+function faultOf(
+  pseudo: ReadonlyMap<string, string>,
+  { fields, scheme }: { readonly fields: readonly string[]; readonly scheme: string },
+): string | null {
+  const method = pseudo.get(':method') ?? ''
+  // As the HTTP/1.1 parser: some servers read `post` as POST.
+  if (!KNOWN_METHODS.has(method)) return 'The method is not known'
+  // The pipeline refuses it; it has neither scheme nor path.
+  if (method === 'CONNECT') return null
+  if (pseudo.get(':scheme') !== scheme) return 'The scheme is not that of the connection'
+  if (!pseudo.get(':path')?.startsWith('/')) return 'The path does not start with a slash'
+  const authority = pseudo.get(':authority')?.toLowerCase()
+  if (authority !== undefined && authority !== firstValue(fields, 'host')?.toLowerCase())
+    return 'The authority and the Host field name different hosts'
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? ''
+    if (OF_CONNECTIONS.has(name) || (name === 'te' && fields[at + 1]?.toLowerCase() !== 'trailers'))
+      return 'A field of the connection is in the message'
+  }
+  return null
+}
+
+/** `bodiless`: the answer to HEAD has no body. */
+export const http2Answer = (stream: ServerHttp2Stream, { bodiless }: { readonly bodiless: boolean }): ClientAnswer =>
+  new Http2Answer(stream, bodiless)
+
+class Http2Answer implements ClientAnswer {
+  readonly #stream: ServerHttp2Stream
+  readonly #bodiless: boolean
+  #trailers: OutgoingHttpHeaders = {}
+  #ended = false
+  #head: string[] | null = null
+
+  constructor(stream: ServerHttp2Stream, bodiless: boolean) {
+    this.#stream = stream
+    this.#bodiless = bodiless
+    stream.on('wantTrailers', () => this.#sendTrailers())
+  }
+
+  get headersSent(): boolean {
+    return this.#head !== null
+  }
+
+  get destroyed(): boolean {
+    return this.#stream.destroyed
+  }
+
+  get writableFinished(): boolean {
+    // A reset ends it too.
+    return this.#ended && this.#stream.writableFinished
+  }
+
+  get writableLength(): number {
+    return this.#stream.writableLength
+  }
+
+  writeContinue(): void {
+    const stream = this.#stream
+    if (!stream.destroyed && !stream.closed) stream.additionalHeaders({ ':status': CONTINUE })
+  }
+
+  writeHead(status: number, fields: string[]): void {
+    this.#head = [':status', String(status), ...http2Fields(fields)]
+    queueMicrotask(() => this.#sendHead(this.#bodiless))
+  }
+
+  flushHeaders(): void {
+    // They leave at the end of the moment.
+  }
+
+  write(chunk: Buffer): boolean {
+    this.#sendHead(this.#bodiless)
+    return this.#stream.destroyed || this.#bodiless || this.#stream.write(chunk)
+  }
+
+  addTrailers(list: [string, string][]): void {
+    this.#trailers = http2Trailers(list)
+  }
+
+  end(body?: string, encoding: 'latin1' | 'utf8' = 'utf8'): void {
+    this.#ended = true
+    const isEmpty = this.#bodiless || body === undefined || body === ''
+    this.#sendHead(isEmpty && Object.keys(this.#trailers).length === 0)
+    if (isEmpty) this.#stream.end()
+    else this.#stream.end(body, encoding)
+  }
+
+  destroy(): void {
+    // `close` would end the body in order before it resets the stream.
+    this.#stream.destroy(new Error('the answer is broken off'))
+  }
+
+  once(event: 'close' | 'drain', listener: () => void): void {
+    this.#stream.once(event, listener)
+  }
+
+  off(event: 'close' | 'drain', listener: () => void): void {
+    this.#stream.off(event, listener)
+  }
+
+  /** Names and values are sent in one frame with the end when that comes at once, as gRPC clients need it. */
+  #sendHead(endStream: boolean): void {
+    const stream = this.#stream
+    if (this.#head === null || stream.headersSent || stream.destroyed || stream.closed) return
+    try {
+      stream.respond(this.#head, { endStream, waitForTrailers: !endStream })
+      if (endStream) setImmediate(() => this.#letGo())
+    } catch (err) {
+      // The upstream's fields cannot be sent on.
+      stream.destroy(err instanceof Error ? err : new Error(String(err)))
+    }
+  }
+
+  #sendTrailers(): void {
+    // An answer that is broken off has no end.
+    if (!this.#ended) return
+    try {
+      // Without any, an empty DATA frame ends the stream.
+      this.#stream.sendTrailers(this.#trailers)
+      // They are sent from an immediate of the library's, which comes before this one.
+      setImmediate(() => this.#letGo())
+    } catch {
+      // They hold what no field may hold, or the stream is over.
+      this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    }
+  }
+
+  /** RFC 9113 section 8.1: the answer is whole, and what is left of the request is not wanted. */
+  #letGo(): void {
+    const stream = this.#stream
+    if (stream.destroyed) return
+    if (stream.state.remoteClose === 0) stream.close(constants.NGHTTP2_NO_ERROR)
+    // What came already must be read, or the stream is never over.
+    stream.resume()
+  }
+}
+
+const CONTINUE = 100

@@ -1,0 +1,36 @@
+/** Reads the PDP's answer to one question, and believes it only when it is about exactly that question. */
+import type { SignIn } from '../routes/step-up.ts'
+import type { Decision } from './codec.ts'
+import type { PdpAnswer, PdpQuestion } from './question.ts'
+
+const UNKNOWN: SignIn = { acr: null, authTime: null }
+const DEAD: PdpAnswer = {
+  active: false,
+  subjectType: 'user',
+  permissions: [],
+  entitlements: new Map(),
+  signIn: UNKNOWN,
+}
+
+/** Null unless subject, organization, permissions and keys are those that were asked about. */
+export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer | null {
+  if (!decision.active) return DEAD
+  const { subjectType, organization, permissions, acr, authTime } = decision
+  if (subjectType !== 'user' && subjectType !== 'service') return null
+  if (decision.subjectId !== question.subject || organization !== question.organization) return null
+  if (permissions.length !== question.permissions.length) return null
+  const echoed = question.permissions.every(
+    ({ relation, resource }, at) => permissions[at]?.relation === relation && permissions[at]?.resource === resource,
+  )
+  if (!echoed || !question.entitlements.every((key) => decision.entitlements.has(key))) return null
+  return {
+    active: true,
+    subjectType,
+    permissions: permissions.map(({ allowed, error }) => {
+      if (error !== '') return 'undecided'
+      return allowed ? 'allowed' : 'denied'
+    }),
+    entitlements: decision.entitlements,
+    signIn: { acr: acr === '' ? null : acr, authTime: authTime === 0 ? null : authTime },
+  }
+}

@@ -1,0 +1,100 @@
+/** Collects what one turn of the event loop asks into one message, and names tokens by handle once they were sent. */
+import type { Questions } from './codec.ts'
+import type { PdpQuestion } from './question.ts'
+
+export type QuestionBatch = {
+  /** The question leaves with all others of this turn. */
+  add(id: number, question: PdpQuestion, standing: boolean): void
+  /** The standing question of this id is of no interest any more. */
+  cancel(id: number): void
+  /** The token of this digest is sent again with its next question. */
+  forget(digest: string): void
+  /** A new stream knows no handles; what was not sent is dropped. */
+  reset(): void
+}
+
+/** Tokens that a stream names at one time. */
+const HANDLES_MAX = 1_000
+/** Far below the 4 MiB that gRPC servers accept, however large the tokens of one turn are. */
+const MESSAGE_BYTES_MAX = 256 * 1024
+const QUESTION_BYTES = 64
+const CHECK_BYTES = 128
+
+export function createQuestionBatch(write: (message: Questions) => void): QuestionBatch {
+  let handles = createHandles()
+  let tokens: Questions['tokens'][number][] = []
+  let questions: Questions['questions'][number][] = []
+  let cancelled: number[] = []
+  let bytes = 0
+  let scheduled = false
+
+  function empty(): void {
+    tokens = []
+    questions = []
+    cancelled = []
+    bytes = 0
+  }
+
+  function flush(): void {
+    if (questions.length === 0 && cancelled.length === 0) return
+    const message = { tokens, questions, cancel: cancelled }
+    empty()
+    write(message)
+  }
+
+  function schedule(): void {
+    if (scheduled) return
+    scheduled = true
+    setImmediate(() => {
+      scheduled = false
+      flush()
+    })
+  }
+
+  return {
+    add(id, { digest, token, permissions, entitlements }, standing) {
+      const { handle, isNew } = handles.of(digest)
+      if (isNew) {
+        // Tokens are read before all questions of their message: none may be asked with the one that takes its handle.
+        if (questions.some((waiting) => waiting.handle === handle)) flush()
+        tokens.push({ handle, token })
+      }
+      questions.push({ id, handle, permissions, entitlements, standing })
+      bytes += QUESTION_BYTES + CHECK_BYTES * permissions.length + (isNew ? token.length : 0)
+      if (bytes > MESSAGE_BYTES_MAX) flush()
+      else schedule()
+    },
+    cancel(id) {
+      // Within one message the question would come after, and stand for ever.
+      const at = questions.findIndex((waiting) => waiting.id === id)
+      if (at >= 0) return void questions.splice(at, 1)
+      cancelled.push(id)
+      schedule()
+    },
+    forget: (digest) => handles.forget(digest),
+    reset() {
+      handles = createHandles()
+      empty()
+    },
+  }
+}
+
+/** Handles are given out in turn; the oldest is defined anew when all are taken. */
+function createHandles() {
+  const byDigest = new Map<string, number>()
+  const digests: (string | undefined)[] = []
+  let last = 0
+  return {
+    of(digest: string): { handle: number; isNew: boolean } {
+      const known = byDigest.get(digest)
+      if (known !== undefined) return { handle: known, isNew: false }
+      last = (last % HANDLES_MAX) + 1
+      const evicted = digests[last]
+      if (evicted !== undefined && byDigest.get(evicted) === last) byDigest.delete(evicted)
+      digests[last] = digest
+      byDigest.set(digest, last)
+      return { handle: last, isNew: true }
+    },
+    forget: (digest: string): void => void byDigest.delete(digest),
+  }
+}

@@ -1,0 +1,163 @@
+/** Reads one request off the wire into what the pipeline judges: framing (RFC 9112 sections 6 and 7), host, target, fields. */
+import type { ClientRequest } from '../http/client.ts'
+import { splitList } from '../http/fields.ts'
+import { foldName } from '../http/folding.ts'
+import { malformed, RequestError } from './errors.ts'
+import { type Authority, parseAuthority, parseTarget, type RequestTarget } from './target.ts'
+
+export type InboundRequest = {
+  readonly version: ClientRequest['version']
+  readonly method: string
+  readonly target: RequestTarget
+  readonly host: Authority
+  /** The Host field as it was sent. */
+  readonly hostField: string
+  /** Names and values in turn, as they arrived. */
+  readonly raw: readonly string[]
+  /** Folded names of `raw`, in its order. */
+  readonly names: readonly string[]
+  /** Folded names that the Connection field lists; they are not for the next hop, and no check sees them. */
+  readonly connectionListed: ReadonlySet<string>
+  readonly authorization: readonly string[]
+  readonly proofs: readonly string[]
+  /** Null: its end will show. 0: there is none. */
+  readonly bodyBytes: number | null
+}
+
+const FIELDS_MAX = 100
+/**
+ * Fields that are meant for the service (RFC 9110 section 7.6.1 forbids to list them), or that frame the message. To drop
+ * one because a client lists it would change what the message says, after it was judged by what it says.
+ */
+const UNLISTABLE = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'expect',
+  'authorization',
+  'dpop',
+  'cookie',
+  'origin',
+  'referer',
+  'user-agent',
+  'from',
+  'date',
+  'via',
+  'range',
+  'accept',
+  'cache-control',
+  'pragma',
+  'age',
+  'etag',
+  'last-modified',
+  'location',
+  'link',
+  'allow',
+  'vary',
+  'max-forwards',
+  'prefer',
+  'priority',
+  'idempotency-key',
+  'traceparent',
+  'tracestate',
+  'baggage',
+  'x-request-id',
+  'x-requested-with',
+  'x-csrf-token',
+  'x-xsrf-token',
+])
+const UNLISTABLE_PREFIXES = ['accept-', 'content-', 'if-', 'sec-', 'access-control-']
+const NONE: ReadonlySet<string> = new Set()
+
+/** Throws RequestError. `client` must come from a strict parser that keeps all fields. */
+export function readInbound(client: ClientRequest): InboundRequest {
+  const { version, method, raw, fault } = client
+  if (fault !== null) throw malformed(fault)
+  if (method === 'CONNECT') throw new RequestError('method_unsupported', 'No tunnel is made')
+  if (raw.length > 2 * FIELDS_MAX) throw new RequestError('headers_too_large', `More than ${FIELDS_MAX} header fields`)
+  const names: string[] = []
+  const found = collectFields(raw, names)
+  const bodyBytes = readFraming(client, found)
+  const [hostField] = found.host
+  if (hostField === undefined || found.host.length > 1) throw malformed('There must be exactly one Host field')
+  const host = parseAuthority(hostField)
+  const target = parseTarget(client.target)
+  // RFC 9112 section 3.2.2 lets the target win; two names for one request are refused instead.
+  if (target.authority !== null && target.authority.toLowerCase() !== hostField.toLowerCase())
+    throw malformed('The request target and the Host field name different hosts')
+  return {
+    version,
+    method,
+    target,
+    host,
+    hostField,
+    raw,
+    names,
+    connectionListed: listedNames(found.connection),
+    authorization: found.authorization,
+    proofs: found.dpop,
+    bodyBytes,
+  }
+}
+
+const COLLECTED = [
+  'host',
+  'connection',
+  'authorization',
+  'dpop',
+  'content-length',
+  'transfer-encoding',
+  'expect',
+] as const
+type Collected = (typeof COLLECTED)[number]
+type Found = { [Name in Collected]: readonly string[] }
+const collected = new Set<string>(COLLECTED)
+const isCollected = (name: string): name is Collected => collected.has(name)
+const ABSENT: readonly string[] = []
+
+/** By exact name in any case: `Content_Length` is another field to a parser, and is stripped by its folded name. */
+function collectFields(raw: readonly string[], names: string[]): Found {
+  const found: Found = {
+    host: ABSENT,
+    connection: ABSENT,
+    authorization: ABSENT,
+    dpop: ABSENT,
+    'content-length': ABSENT,
+    'transfer-encoding': ABSENT,
+    expect: ABSENT,
+  }
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at] ?? ''
+    const folded = foldName(name)
+    names.push(folded)
+    if (isCollected(folded) && name.toLowerCase() === folded) found[folded] = [...found[folded], raw[at + 1] ?? '']
+  }
+  return found
+}
+
+function readFraming({ version, bodiless }: ClientRequest, found: Found): number | null {
+  const encodings = found['transfer-encoding']
+  const lengths = found['content-length']
+  if (found.expect.some((value) => value.toLowerCase() !== '100-continue'))
+    throw malformed('The only expectation that can be met is 100-continue')
+  if (encodings.length > 0) {
+    if (version !== '1.1') throw malformed('Transfer-Encoding needs HTTP/1.1')
+    if (lengths.length > 0) throw malformed('Transfer-Encoding and Content-Length are both there')
+    if (encodings.length > 1 || encodings[0]?.toLowerCase() !== 'chunked')
+      throw malformed('The only transfer coding that is accepted is chunked')
+    return null
+  }
+  const [length] = lengths
+  if (length === undefined) return version === '2' && !bodiless ? null : 0
+  if (lengths.length > 1 || !/^\d{1,15}$/.test(length)) throw malformed('Content-Length is not one number')
+  return Number(length)
+}
+
+function listedNames(connection: readonly string[]): ReadonlySet<string> {
+  if (connection.length === 0) return NONE
+  const listed = new Set(connection.flatMap(splitList).map(foldName))
+  for (const name of listed)
+    if (UNLISTABLE.has(name) || UNLISTABLE_PREFIXES.some((prefix) => name.startsWith(prefix)))
+      throw malformed('The Connection field lists a field that is meant for the service')
+  return listed
+}

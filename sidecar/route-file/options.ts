@@ -1,0 +1,103 @@
+/** What a route says beside its check: how its path is read, who may open a connection, and how fresh a sign-in must be. */
+import { isMap, type Node } from 'yaml'
+import type { StepUp } from '../routes/step-up.ts'
+import type { YamlReader } from './yaml-reader.ts'
+
+export type RouteOptions = {
+  /** `%2f` may be in the path. */
+  readonly encodedSlash: boolean
+  /** `;` may be in the path. */
+  readonly semicolon: boolean
+  readonly forwardToken: boolean
+  /** Verdicts of 401, 403 and 503 are only logged and counted. */
+  readonly shadow: boolean
+  /** WebSocket connections may be opened. */
+  readonly websocket: boolean
+  /** Origins that may open one; a client without an Origin field is no browser. */
+  readonly origins: ReadonlySet<string>
+  readonly stepUp: StepUp | null
+}
+export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins'>
+
+export const ROUTE_OPTION_KEYS = {
+  encoded_slash: 'optional',
+  semicolon: 'optional',
+  forward_token: 'optional',
+  mode: 'optional',
+  upgrade: 'optional',
+  origins: 'optional',
+  step_up: 'optional',
+} as const
+type OptionNodes = { readonly [key in keyof typeof ROUTE_OPTION_KEYS]: Node | null }
+
+export const plainOptions = (defaults: OptionDefaults): RouteOptions => ({
+  ...defaults,
+  encodedSlash: false,
+  semicolon: false,
+  websocket: false,
+  stepUp: null,
+})
+
+/** Mistakes are noted. */
+export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, defaults: OptionDefaults): RouteOptions {
+  const kept = (name: 'encoded_slash' | 'semicolon'): boolean => {
+    const node = nodes[name]
+    if (node === null) return false
+    if (reader.text(node, name) !== 'keep') reader.mistake(node, `${name} can only be keep`)
+    return true
+  }
+  const forward = nodes.forward_token === null ? null : reader.boolean(nodes.forward_token, 'forward_token')
+  const upgrades = texts(reader, nodes.upgrade, 'upgrade') ?? []
+  for (const name of upgrades)
+    if (name !== 'websocket') reader.mistake(nodes.upgrade, `upgrade can only name websocket, not ${name}`)
+  if (nodes.origins !== null && nodes.upgrade === null)
+    reader.mistake(nodes.origins, 'origins has no use without upgrade')
+  return {
+    encodedSlash: kept('encoded_slash'),
+    semicolon: kept('semicolon'),
+    forwardToken: forward ?? defaults.forwardToken,
+    shadow: nodes.mode === null ? defaults.shadow : readMode(reader, nodes.mode),
+    websocket: upgrades.includes('websocket'),
+    origins: readOrigins(reader, nodes.origins) ?? defaults.origins,
+    stepUp: nodes.step_up === null ? null : readStepUp(reader, nodes.step_up),
+  }
+}
+
+export function readMode(reader: YamlReader, node: Node): boolean {
+  const mode = reader.text(node, 'mode')
+  if (mode !== null && mode !== 'shadow' && mode !== 'enforce') reader.mistake(node, 'mode can be enforce or shadow')
+  return mode === 'shadow'
+}
+
+function texts(reader: YamlReader, node: Node | null, what: string): readonly string[] | null {
+  if (node === null) return null
+  const items = reader.items(node, what) ?? []
+  if (items.length === 0) reader.mistake(node, `${what} must name at least one`)
+  return items.map((item) => reader.text(item, what)).filter((text) => text !== null)
+}
+
+function readOrigins(reader: YamlReader, node: Node | null): ReadonlySet<string> | null {
+  const origins = texts(reader, node, 'origins')
+  for (const origin of origins ?? []) {
+    // Compared byte for byte with what browsers send (RFC 6454 section 6.2).
+    if (URL.parse(origin)?.origin !== origin || origin === 'null')
+      reader.mistake(node, `${JSON.stringify(origin)} is not an origin, such as https://app.example.com`)
+  }
+  return origins === null ? null : new Set(origins)
+}
+
+const ACR = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
+const AGE_SECONDS_MAX = 31_536_000
+
+function readStepUp(reader: YamlReader, node: Node): StepUp | null {
+  const members = reader.members(node, 'step_up', { acr_values: 'optional', max_age: 'optional' })
+  if (members === null) return null
+  if (members.acr_values === null && members.max_age === null && isMap(reader.resolve(node)))
+    reader.mistake(node, 'step_up needs acr_values, max_age or both')
+  const acrValues = texts(reader, members.acr_values, 'acr_values') ?? []
+  for (const value of acrValues)
+    if (!ACR.test(value)) reader.mistake(members.acr_values, `${JSON.stringify(value)} is not an acr value`)
+  const bounds = { min: 0, max: AGE_SECONDS_MAX }
+  const maxAgeSeconds = members.max_age === null ? null : reader.count(members.max_age, 'max_age', bounds)
+  return { acrValues, maxAgeSeconds }
+}

@@ -1,0 +1,192 @@
+/** Whom a sidecar talks to, as the route file names them: issuers, the service behind, the PDP; and its own certificate. */
+import { isMap, type Node } from 'yaml'
+import { isLoopback } from '../../pdp/process/listen.ts'
+import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm } from '../../pdp/token/algorithms.ts'
+import { isSafeKeyUrl } from '../../pdp/token/remote-keys.ts'
+import type { YamlReader } from './yaml-reader.ts'
+
+export type IssuerEntry = {
+  readonly issuer: string
+  /** Null: named by the issuer's metadata. */
+  readonly jwksUri: string | null
+  readonly algorithms: readonly AlgorithmName[]
+  /** Not the PDP's own: `acr` and `auth_time` come from its tokens. */
+  readonly external: boolean
+}
+/** Paths of PEM files; null: not given. */
+export type PeerFiles = {
+  /** Authorities of the other end; null: the system's. */
+  readonly caFile: string | null
+  readonly certFile: string | null
+  readonly keyFile: string | null
+}
+export type UpstreamEntry = PeerFiles & {
+  /** Without a path. */
+  readonly origin: string
+  /** HTTP/2, as gRPC services need it. */
+  readonly http2: boolean
+  /** No connection carries requests of two clients. */
+  readonly perClient: boolean
+  /** The service reads every body to its end, or closes the connection (RFC 9112 section 9.3). */
+  readonly reuseAfterBody: boolean
+}
+export type PdpEntry = PeerFiles & {
+  /** `host:port`. */
+  readonly addresses: readonly string[]
+  /** Plain text; loopback only. */
+  readonly insecure: boolean
+  /** Holds a token that says who asks, read again whenever it changes; null: the certificate says it, or nobody asks. */
+  readonly tokenFile: string | null
+}
+export type TlsEntry = {
+  readonly certFile: string
+  readonly keyFile: string
+  /** Authorities of clients; null: no client certificate is asked for. */
+  readonly clientCaFile: string | null
+}
+
+export function readIssuers(reader: YamlReader, node: Node | null): readonly IssuerEntry[] | null {
+  const issuers = node === null ? null : reader.list(node, 'issuers', readIssuer)
+  if (issuers === null) return null
+  if (new Set(issuers.map(({ issuer }) => issuer)).size < issuers.length)
+    reader.mistake(node, 'issuers names one twice')
+  return issuers
+}
+
+function readIssuer(reader: YamlReader, node: Node | null): IssuerEntry | null {
+  const members = reader.members(node, 'an issuer', {
+    issuer: 'required',
+    jwks_uri: 'optional',
+    algorithms: 'optional',
+    external: 'optional',
+  })
+  if (members === null || members.issuer === null) return null
+  const issuer = reader.text(members.issuer, 'issuer')
+  const jwksUri = members.jwks_uri === null ? null : reader.text(members.jwks_uri, 'jwks_uri')
+  // The seed's tokens are RS256; anything else is a decision of the operator's.
+  const algorithms = reader.list(members.algorithms, 'algorithms', readAlgorithm) ?? ['RS256' as const]
+  const external = members.external !== null && reader.boolean(members.external, 'external') === true
+  if (issuer !== null && jwksUri === null && !isSafeKeyUrl(issuer))
+    reader.mistake(members.issuer, 'issuer must be an https URL (http only on loopback), or jwks_uri is needed')
+  if (jwksUri !== null && !isSafeKeyUrl(jwksUri))
+    reader.mistake(members.jwks_uri, 'jwks_uri must be an https URL (http only on loopback)')
+  return issuer === null ? null : { issuer, jwksUri, algorithms, external }
+}
+
+function readAlgorithm(reader: YamlReader, node: Node | null): AlgorithmName | null {
+  const name = reader.text(node, 'an algorithm')
+  if (name === null || isAlgorithm(name)) return name
+  reader.mistake(node, `${name} is not an accepted algorithm; those are ${ALGORITHM_NAMES.join(', ')}`)
+  return null
+}
+
+const FILE_KEYS = { ca_file: 'optional', cert_file: 'optional', key_file: 'optional' } as const
+type FileNodes = { readonly [key in keyof typeof FILE_KEYS]: Node | null }
+
+function readPeerFiles(reader: YamlReader, nodes: FileNodes): PeerFiles {
+  if ((nodes.cert_file === null) !== (nodes.key_file === null))
+    reader.mistake(nodes.cert_file ?? nodes.key_file, 'cert_file and key_file need each other')
+  return {
+    caFile: readPath(reader, nodes.ca_file, 'ca_file'),
+    certFile: readPath(reader, nodes.cert_file, 'cert_file'),
+    keyFile: readPath(reader, nodes.key_file, 'key_file'),
+  }
+}
+
+function readPath(reader: YamlReader, node: Node | null, what: string): string | null {
+  const path = node === null ? null : reader.text(node, what)
+  if (path !== '') return path
+  reader.mistake(node, `${what} is empty`)
+  return null
+}
+
+/** An origin, or a map with `url` and more. */
+export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEntry | null {
+  if (node === null) return null
+  if (!isMap(reader.resolve(node))) {
+    const origin = readOrigin(reader, node)
+    const plain = { http2: false, perClient: false, reuseAfterBody: false }
+    return origin === null ? null : { origin, ...plain, caFile: null, certFile: null, keyFile: null }
+  }
+  const members = reader.members(node, 'upstream', {
+    url: 'required',
+    http2: 'optional',
+    connections: 'optional',
+    reuse_after_body: 'optional',
+    ...FILE_KEYS,
+  })
+  if (members === null || members.url === null) return null
+  const origin = readOrigin(reader, members.url)
+  const files = readPeerFiles(reader, members)
+  if (origin?.startsWith('http:') && Object.values(files).some((path) => path !== null))
+    reader.mistake(node, 'certificates have no use with an http URL')
+  const http2 = members.http2 !== null && reader.boolean(members.http2, 'http2') === true
+  for (const name of ['connections', 'reuse_after_body'] as const)
+    if (http2 && members[name] !== null) reader.mistake(members[name], `${name} has no use with http2`)
+  const perClient = members.connections !== null && readConnections(reader, members.connections)
+  const reuseAfterBody =
+    members.reuse_after_body !== null && reader.boolean(members.reuse_after_body, 'reuse_after_body') === true
+  return origin === null ? null : { origin, http2, perClient, reuseAfterBody, ...files }
+}
+
+function readConnections(reader: YamlReader, node: Node): boolean {
+  const text = reader.text(node, 'connections')
+  if (text !== null && text !== 'shared' && text !== 'per_client')
+    reader.mistake(node, 'connections can be shared or per_client')
+  return text === 'per_client'
+}
+
+function readOrigin(reader: YamlReader, node: Node): string | null {
+  const text = reader.text(node, 'upstream')
+  if (text === null) return null
+  const url = URL.parse(text)
+  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.username === ''
+  if (isOrigin && url.search === '' && url.hash === '') return url.origin
+  reader.mistake(node, 'upstream must be an http URL of an origin, without a path')
+  return null
+}
+
+export function readPdp(reader: YamlReader, node: Node | null): PdpEntry | null {
+  if (node === null) return null
+  const members = reader.members(node, 'pdp', {
+    address: 'optional',
+    addresses: 'optional',
+    insecure: 'optional',
+    token_file: 'optional',
+    ...FILE_KEYS,
+  })
+  if (members === null) return null
+  if ((members.address === null) === (members.addresses === null))
+    reader.mistake(node, 'pdp needs either address or addresses')
+  const single = members.address === null ? [] : [readAddress(reader, members.address)]
+  const several = reader.list(members.addresses, 'addresses', readAddress) ?? []
+  const addresses = [...single, ...several].filter((address) => address !== null)
+  const insecure = members.insecure !== null && reader.boolean(members.insecure, 'insecure') === true
+  if (insecure && !addresses.every((address) => isLoopback(address.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''))))
+    reader.mistake(members.insecure, 'insecure is accepted only when every address is loopback')
+  const useless = (['ca_file', 'cert_file', 'token_file'] as const).filter((name) => insecure && members[name] !== null)
+  for (const name of useless) reader.mistake(members[name], `${name} has no use with insecure`)
+  const tokenFile = readPath(reader, members.token_file, 'token_file')
+  return { addresses, insecure, tokenFile, ...readPeerFiles(reader, members) }
+}
+
+function readAddress(reader: YamlReader, node: Node | null): string | null {
+  const text = reader.text(node, 'address')
+  if (text === null || /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$/.test(text)) return text
+  reader.mistake(node, `${JSON.stringify(text)} is not host:port`)
+  return null
+}
+
+export function readTls(reader: YamlReader, node: Node | null): TlsEntry | null {
+  if (node === null) return null
+  const members = reader.members(node, 'tls', {
+    cert_file: 'required',
+    key_file: 'required',
+    client_ca_file: 'optional',
+  })
+  if (members === null) return null
+  const certFile = readPath(reader, members.cert_file, 'cert_file')
+  const keyFile = readPath(reader, members.key_file, 'key_file')
+  const clientCaFile = readPath(reader, members.client_ca_file, 'client_ca_file')
+  return certFile === null || keyFile === null ? null : { certFile, keyFile, clientCaFile }
+}

@@ -1,0 +1,223 @@
+/** The route file: what it says as a typed value, or every mistake in it at once. */
+import type { Node } from 'yaml'
+import { passMistake } from '../http/fields.ts'
+import type { Network } from '../request/addresses.ts'
+import { parseAuthority } from '../request/target.ts'
+import type { Route } from '../routes/route.ts'
+import type { SidecarLimits } from './default-limits.ts'
+import { readLimits, readNetwork } from './limits.ts'
+import { readMode } from './options.ts'
+import {
+  type IssuerEntry,
+  type PdpEntry,
+  readIssuers,
+  readPdp,
+  readTls,
+  readUpstream,
+  type TlsEntry,
+  type UpstreamEntry,
+} from './peers.ts'
+import { parseRoutes } from './routes.ts'
+import { parseTests, type RouteTest } from './tests.ts'
+import { type FileMistake, YamlReader } from './yaml-reader.ts'
+
+export type SubjectsInLog = (typeof SUBJECTS_IN_LOG)[number]
+export type RouteFile = {
+  /** What `aud` must name. */
+  readonly resource: string
+  /** Origin and path prefix that clients see; without a slash at the end. */
+  readonly publicUrl: string
+  readonly issuers: readonly IssuerEntry[]
+  readonly upstream: UpstreamEntry
+  readonly pdp: PdpEntry
+  /** Of the data port; null: plain text. */
+  readonly tls: TlsEntry | null
+  /** Proofs must hold a nonce of ours (RFC 9449 section 9). */
+  readonly proofNonces: boolean
+  /** How the decision log names subjects. */
+  readonly subjectsInLog: SubjectsInLog
+  /** Lower case, without port. */
+  readonly hosts: readonly string[]
+  /** A prefix ends in `*`. */
+  readonly stripHeaders: readonly string[]
+  readonly passHeaders: readonly string[]
+  readonly bodyBytesMax: number
+  /** Those whose word about the client is believed. */
+  readonly trustedProxies: readonly Network[]
+  /** What the file says; the rest has its default. */
+  readonly limits: Partial<SidecarLimits>
+  readonly routes: readonly Route[]
+  readonly tests: readonly RouteTest[]
+}
+export type ParsedRouteFile =
+  | { readonly file: RouteFile; readonly mistakes: readonly [] }
+  | { readonly file: null; readonly mistakes: readonly FileMistake[] }
+
+const KEYS = {
+  portcullis: 'required',
+  resource: 'required',
+  public_url: 'optional',
+  issuers: 'required',
+  upstream: 'required',
+  pdp: 'required',
+  tls: 'optional',
+  dpop: 'optional',
+  log: 'optional',
+  mode: 'optional',
+  hosts: 'optional',
+  strip_headers: 'optional',
+  pass_headers: 'optional',
+  body_bytes_max: 'optional',
+  trusted_proxies: 'optional',
+  limits: 'optional',
+  forward_token: 'optional',
+  routes: 'required',
+  tests: 'optional',
+} as const
+/** `hashed`: the first 128 bits of SHA-256, so that lines of one subject can still be told to belong together. */
+export const SUBJECTS_IN_LOG = ['plain', 'hashed', 'omitted'] as const
+const BODY_BYTES_DEFAULT = 64 * 1024
+
+export function parseRouteFile(source: string): ParsedRouteFile {
+  const reader = new YamlReader(source)
+  const file = readRouteFile(reader)
+  if (file === null || reader.mistakes.length > 0) return { file: null, mistakes: sorted(reader.mistakes) }
+  return { file, mistakes: [] }
+}
+
+const sorted = (mistakes: readonly FileMistake[]): readonly FileMistake[] =>
+  [...mistakes].sort((a, b) => a.line - b.line || a.column - b.column)
+
+function readRouteFile(reader: YamlReader): RouteFile | null {
+  const members = reader.members(reader.root, 'the route file', KEYS)
+  if (members === null) return null
+  if (members.portcullis !== null && reader.text(members.portcullis, 'portcullis') !== 'v1')
+    reader.mistake(members.portcullis, 'portcullis must be v1, the version of this format')
+  const resource = readResource(reader, members.resource)
+  const publicUrl = members.public_url === null ? null : readPublicUrl(reader, members.public_url)
+  const issuers = readIssuers(reader, members.issuers)
+  const upstream = readUpstream(reader, members.upstream)
+  const pdp = readPdp(reader, members.pdp)
+  const stripHeaders = reader.list(members.strip_headers, 'strip_headers', readStripped) ?? []
+  const passHeaders = readPassed(reader, members.pass_headers, stripHeaders)
+  const trustedProxies = reader.list(members.trusted_proxies, 'trusted_proxies', readNetwork) ?? []
+  const limits = readLimits(reader, members.limits)
+  const listed = reader.list(members.hosts, 'hosts', readHost)
+  const forwardToken = members.forward_token !== null && reader.boolean(members.forward_token, 'forward_token') === true
+  const routes = parseRoutes(reader, members.routes, {
+    forwardToken,
+    headers: { strip: stripHeaders, pass: passHeaders },
+    shadow: members.mode !== null && readMode(reader, members.mode),
+    origins: originsOf(publicUrl ?? resource),
+  })
+  const socket = upstream?.http2 === true ? routes.find(({ websocket }) => websocket) : undefined
+  if (socket !== undefined) reader.mistake(members.upstream, `no WebSocket goes over http2, but ${socket.id} takes one`)
+  const tests = parseTests(reader, members.tests, routes)
+  const bounds = { min: 1, max: 8 * 1024 * 1024 }
+  const bodyBytesMax =
+    members.body_bytes_max === null
+      ? BODY_BYTES_DEFAULT
+      : reader.count(members.body_bytes_max, 'body_bytes_max', bounds)
+  const seenUrl = publicUrl ?? (resource === null || !isHttpUrl(resource) ? null : resource.replace(/\/$/, ''))
+  if (resource !== null && seenUrl === null && members.public_url === null)
+    reader.mistake(members.resource, 'resource is not an http URL, so public_url is needed')
+  if (
+    resource === null ||
+    seenUrl === null ||
+    issuers === null ||
+    upstream === null ||
+    pdp === null ||
+    bodyBytesMax === null
+  )
+    return null
+  const hosts = listed ?? [...new Set([resource, seenUrl].filter(isHttpUrl).map((url) => new URL(url).hostname))]
+  const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls) }
+  const logging = { proofNonces: readDpop(reader, members.dpop), subjectsInLog: readLog(reader, members.log) }
+  const operating = { ...logging, hosts, stripHeaders, passHeaders, bodyBytesMax, trustedProxies, limits }
+  return { ...peers, ...operating, resource, publicUrl: seenUrl, routes, tests }
+}
+
+/** Pages of the resource itself are the ones that may connect to it when nobody says otherwise. */
+function originsOf(url: string | null): ReadonlySet<string> {
+  const origin = URL.parse(url ?? '')?.origin ?? 'null'
+  return new Set(origin === 'null' ? [] : [origin])
+}
+
+const isHttpUrl = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? '')
+
+/** RFC 8707 section 2: an absolute URI without fragment. */
+function readResource(reader: YamlReader, node: Node | null): string | null {
+  const text = node === null ? null : reader.text(node, 'resource')
+  if (text === null) return null
+  if (URL.parse(text) !== null && !/[#\s]/.test(text)) return text
+  reader.mistake(node, 'resource must be an absolute URI without fragment')
+  return null
+}
+
+function readPublicUrl(reader: YamlReader, node: Node): string | null {
+  const text = reader.text(node, 'public_url')
+  if (text === null) return null
+  const url = URL.parse(text)
+  if (
+    url !== null &&
+    isHttpUrl(text) &&
+    url.search === '' &&
+    url.hash === '' &&
+    url.username === '' &&
+    url.password === ''
+  )
+    return text.replace(/\/$/, '')
+  reader.mistake(node, 'public_url must be an http URL of an origin with an optional path')
+  return null
+}
+
+function readHost(reader: YamlReader, node: Node | null): string | null {
+  const text = reader.text(node, 'a host')
+  if (text === null) return null
+  try {
+    const { hostname, port } = parseAuthority(text)
+    if (port === null) return hostname
+  } catch {
+    // Said below, with its place.
+  }
+  reader.mistake(node, `${JSON.stringify(text)} is not a host name without port`)
+  return null
+}
+
+function readStripped(reader: YamlReader, node: Node | null): string | null {
+  const text = reader.text(node, 'a header name')
+  if (text === null || /^[A-Za-z0-9_-]+\*?$/.test(text)) return text
+  reader.mistake(node, `${JSON.stringify(text)} is not a header name, or a prefix such as x-acme-*`)
+  return null
+}
+
+function readPassed(reader: YamlReader, node: Node | null, stripped: readonly string[]): readonly string[] {
+  const read = (_: YamlReader, item: Node | null): string | null => {
+    const text = reader.text(item, 'a header name')
+    if (text === null) return null
+    // RFC 9110 section 5.6.2: the characters of a token.
+    const mistake = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/.test(text) ? passMistake(text, stripped) : 'is not a header name'
+    if (mistake !== null) reader.mistake(item, `${JSON.stringify(text)} ${mistake}`)
+    return text
+  }
+  return reader.list(node, 'pass_headers', read) ?? []
+}
+
+function readDpop(reader: YamlReader, node: Node | null): boolean {
+  if (node === null) return false
+  const members = reader.members(node, 'dpop', { nonce: 'optional' })
+  const nonce = members?.nonce ?? null
+  if (nonce === null) return false
+  const text = reader.text(nonce, 'nonce')
+  if (text !== null && text !== 'required' && text !== 'off') reader.mistake(nonce, 'nonce can be required or off')
+  return text === 'required'
+}
+
+function readLog(reader: YamlReader, node: Node | null): SubjectsInLog {
+  if (node === null) return 'plain'
+  const subject = reader.members(node, 'log', { subject: 'optional' })?.subject ?? null
+  const text = subject === null ? 'plain' : reader.text(subject, 'subject')
+  const known = SUBJECTS_IN_LOG.find((one) => one === text)
+  if (known === undefined) reader.mistake(subject, `subject can be ${SUBJECTS_IN_LOG.join(', ')}`)
+  return known ?? 'omitted'
+}

@@ -1,0 +1,167 @@
+/** The `routes` of a route file. */
+import { isScalar, isSeq, type Node } from 'yaml'
+import { createHeaderRules, type HeaderNames, type HeaderRules } from '../http/fields.ts'
+import { parseAuthority } from '../request/target.ts'
+import type { Check } from '../routes/checks.ts'
+import { parameterNames, parsePattern } from '../routes/patterns.ts'
+import { type Route, routeConflict } from '../routes/route.ts'
+import { parseSource, type Source } from '../routes/template.ts'
+import { parseCheck } from './check.ts'
+import { type OptionDefaults, plainOptions, ROUTE_OPTION_KEYS, type RouteOptions, readRouteOptions } from './options.ts'
+import type { Entry, YamlReader } from './yaml-reader.ts'
+
+export type RouteDefaults = OptionDefaults & { readonly headers: HeaderNames }
+type Context = {
+  readonly reader: YamlReader
+  readonly parameters: readonly string[]
+  readonly rules: HeaderRules
+}
+type RouteMembers = { readonly check: Node | null; readonly options: RouteOptions }
+
+const ROUTES_MAX = 2_000
+const CHECK_DEPTH_MAX = 8
+const CHECKS_MAX = 256
+const KEY = /^(\*|[A-Z]+(?:-[A-Z]+)*)[ \t]+([^\s/]*)(\/\S*)$/
+const COMBINATIONS = ['all', 'any', 'equals']
+
+/** Routes without mistakes; the mistakes are noted. */
+export function parseRoutes(reader: YamlReader, node: Node | null, defaults: RouteDefaults): readonly Route[] {
+  if (node === null) return []
+  const entries = reader.entries(node, 'routes') ?? []
+  if (entries.length > ROUTES_MAX) reader.mistake(node, `routes has more than ${ROUTES_MAX} entries`)
+  const rules = createHeaderRules(defaults.headers)
+  const routes: { route: Route; node: Node | null }[] = []
+  for (const entry of entries.slice(0, ROUTES_MAX)) {
+    const route = parseRoute(reader, entry, { ...defaults, rules })
+    if (route !== null) routes.push({ route, node: entry.keyNode })
+  }
+  noteConflicts(reader, routes)
+  return routes.map(({ route }) => route)
+}
+
+function noteConflicts(reader: YamlReader, routes: readonly { route: Route; node: Node | null }[]): void {
+  for (const [at, { route, node }] of routes.entries()) {
+    for (const { route: earlier } of routes.slice(0, at)) {
+      const conflict = routeConflict(route, earlier)
+      if (conflict !== null) reader.mistake(node, `${route.id} ${conflict} ${earlier.id}`)
+    }
+  }
+}
+
+function parseRoute(
+  reader: YamlReader,
+  { key, keyNode, value }: Entry,
+  defaults: RouteDefaults & Pick<Context, 'rules'>,
+): Route | null {
+  const match = KEY.exec(key)
+  if (match === null) {
+    reader.mistake(keyNode, `${JSON.stringify(key)} is not "METHOD /path" or "METHOD host/path"`)
+    return null
+  }
+  const [, method = '', hostText = '', path = ''] = match
+  if (method === 'CONNECT' || method === 'TRACE') reader.mistake(keyNode, `${method} is never forwarded`)
+  const host = hostText === '' ? null : parseHost(reader, keyNode, hostText)
+  const pattern = parsePattern(path)
+  if (typeof pattern === 'string') {
+    reader.mistake(keyNode, `the path ${path} ${pattern}`)
+    return null
+  }
+  const context = { reader, parameters: parameterNames(pattern), rules: defaults.rules }
+  const { check: checkNode, options } = routeMembers(reader, value, defaults)
+  const isPublic = isPublicNode(reader.resolve(checkNode))
+  const check = isPublic || isNothing(checkNode) ? null : parseCheckNode(context, checkNode, 0)
+  if (isNothing(value)) reader.mistake(keyNode, `${key} has no check`)
+  if (checkNode === null || (check === null && !isPublic)) return null
+  const counted = check === null ? 0 : countLeaves(check)
+  if (counted > CHECKS_MAX) reader.mistake(checkNode, `a route may have ${CHECKS_MAX} checks at most, not ${counted}`)
+  if (isPublic && options.stepUp !== null) reader.mistake(checkNode, 'step_up has no use on a public route')
+  if (options.websocket && method !== 'GET') reader.mistake(keyNode, 'upgrade is only for GET (RFC 6455 section 4.1)')
+  return { ...options, id: `${method} ${hostText}${path}`, host, method, pattern, check }
+}
+
+const isNothing = (node: Node | null): node is null => node === null || (isScalar(node) && node.value === null)
+const isPublicNode = (node: Node | null): boolean => isScalar(node) && node.value === 'public'
+
+function parseHost(reader: YamlReader, node: Node | null, text: string): string | null {
+  try {
+    const { hostname, port } = parseAuthority(text)
+    if (port === null) return hostname
+  } catch {
+    // Said below, with its place.
+  }
+  reader.mistake(node, `${text} is not a host name without port`)
+  return null
+}
+
+/** A route is a check, or a map with `check` and options. */
+function routeMembers(reader: YamlReader, given: Node | null, defaults: OptionDefaults): RouteMembers {
+  const plain = { check: given, options: plainOptions(defaults) }
+  const node = reader.resolve(given)
+  if (node === null || isScalar(node) || isSeq(node)) return plain
+  const entries = reader.entries(node, 'a route') ?? []
+  if (entries.some(({ key }) => COMBINATIONS.includes(key))) return plain
+  const members = reader.members(node, 'a route', { check: 'required', ...ROUTE_OPTION_KEYS })
+  if (members === null) return plain
+  return { check: members.check, options: readRouteOptions(reader, members, defaults) }
+}
+
+function parseCheckNode(context: Context, given: Node | null, depth: number): Check | null {
+  const { reader } = context
+  const node = reader.resolve(given)
+  if (depth > CHECK_DEPTH_MAX) {
+    reader.mistake(given, `checks are nested more than ${CHECK_DEPTH_MAX} deep`)
+    return null
+  }
+  if (isScalar(node)) {
+    const text = reader.text(given, 'a check')
+    const check = text === null ? null : parseCheck(text, context.parameters)
+    if (typeof check === 'string') reader.mistake(given, check)
+    else if (check !== null && check.kind === 'relation') for (const part of check.id) noteSource(context, given, part)
+    return typeof check === 'string' ? null : check
+  }
+  const entries = reader.entries(given, 'a check') ?? []
+  const [entry] = entries
+  if (entry === undefined || entries.length > 1 || !COMBINATIONS.includes(entry.key)) {
+    if (reader.resolve(given) !== null)
+      reader.mistake(given, 'a check must be a text, or a map with exactly one of all, any and equals')
+    return null
+  }
+  return entry.key === 'equals' ? parseEquals(context, entry) : parseCombination(context, entry, depth)
+}
+
+function parseCombination(context: Context, { key, keyNode, value }: Entry, depth: number): Check | null {
+  const { reader } = context
+  const items = reader.items(value, key)
+  if (items === null) return null
+  // Nothing to ask would be nothing to deny.
+  if (items.length === 0) reader.mistake(keyNode, `${key} must have at least one check`)
+  const of = items.map((item) => parseCheckNode(context, item, depth + 1)).filter((check) => check !== null)
+  return of.length < items.length || of.length === 0 ? null : { kind: key === 'any' ? 'any' : 'all', of }
+}
+
+function parseEquals(context: Context, { keyNode, value }: Entry): Check | null {
+  const { reader, parameters } = context
+  const entries = reader.entries(value, 'equals')
+  if (entries === null) return null
+  if (entries.length === 0) reader.mistake(keyNode, 'equals must compare at least one value')
+  const of: Check[] = []
+  for (const { key, keyNode: at, value: expected } of entries) {
+    const source = parseSource(key, parameters)
+    const text = reader.text(expected, `the value for ${key}`)
+    if (typeof source === 'string') reader.mistake(at, source)
+    else noteSource(context, at, source)
+    if (typeof source !== 'string' && text !== null) of.push({ kind: 'equals', source, value: text })
+  }
+  const [first] = of
+  if (first === undefined || of.length < entries.length) return null
+  return of.length === 1 ? first : { kind: 'all', of }
+}
+
+/** A header that never reaches the upstream cannot be what a decision rests on. */
+function noteSource({ reader, rules }: Context, node: Node | null, source: string | Source): void {
+  if (typeof source === 'string' || source.from !== 'header' || rules.passes(source.name)) return
+  reader.mistake(node, `header.${source.name} is removed from every request, so no check can use it`)
+}
+
+const countLeaves = (check: Check): number =>
+  check.kind === 'all' || check.kind === 'any' ? check.of.reduce((sum, part) => sum + countLeaves(part), 0) : 1

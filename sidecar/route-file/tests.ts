@@ -1,0 +1,59 @@
+/** The `tests` of a route file: requests and what the file must make of them, without any network. */
+import type { Node } from 'yaml'
+import type { Route } from '../routes/route.ts'
+import type { YamlReader } from './yaml-reader.ts'
+
+export type RouteTest = {
+  readonly line: number
+  readonly method: string
+  /** Origin or absolute form. */
+  readonly target: string
+  /** Claims of the token; null: no token. */
+  readonly as: { readonly [claim: string]: string } | null
+  readonly expect: {
+    /** Id of the route; null when the test does not say. */
+    readonly route: string | null
+    readonly asks: readonly string[] | null
+    readonly status: number | null
+  }
+}
+
+const REQUEST = /^([A-Z]+(?:-[A-Z]+)*) (\S+)$/
+
+/** Tests without mistakes; the mistakes are noted. */
+export function parseTests(reader: YamlReader, node: Node | null, routes: readonly Route[]): readonly RouteTest[] {
+  if (node === null) return []
+  const items = reader.items(node, 'tests') ?? []
+  return items.map((item) => parseTest(reader, item, routes)).filter((test) => test !== null)
+}
+
+function parseTest(reader: YamlReader, node: Node | null, routes: readonly Route[]): RouteTest | null {
+  const members = reader.members(node, 'a test', { request: 'required', as: 'optional', expect: 'required' })
+  if (members === null || members.request === null || members.expect === null) return null
+  const match = REQUEST.exec(reader.text(members.request, 'request') ?? '')
+  if (match === null) reader.mistake(members.request, 'request must be "METHOD /path" or "METHOD http://host/path"')
+  const expect = reader.members(members.expect, 'expect', { route: 'optional', asks: 'optional', status: 'optional' })
+  const as = members.as === null ? null : parseClaims(reader, members.as)
+  if (match === null || expect === null) return null
+  const route = expect.route === null ? null : reader.text(expect.route, 'route')
+  if (route !== null && !routes.some(({ id }) => id === route))
+    reader.mistake(expect.route, `there is no route ${route}`)
+  const asks = expect.asks === null ? null : (reader.items(expect.asks, 'asks') ?? [])
+  return {
+    line: reader.lineOf(members.request),
+    method: match[1] ?? '',
+    target: match[2] ?? '',
+    as,
+    expect: {
+      route,
+      asks: asks?.map((item) => reader.text(item, 'a question')).filter((text) => text !== null) ?? null,
+      status: expect.status === null ? null : reader.count(expect.status, 'status', { min: 200, max: 599 }),
+    },
+  }
+}
+
+function parseClaims(reader: YamlReader, node: Node): { readonly [claim: string]: string } {
+  const claims: { [claim: string]: string } = Object.create(null)
+  for (const { key, value } of reader.entries(node, 'as') ?? []) claims[key] = reader.text(value, key) ?? ''
+  return claims
+}

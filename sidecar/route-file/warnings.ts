@@ -1,0 +1,100 @@
+/** What is no mistake in a route file, but will surprise: routes that another one takes requests from, or nearly does. */
+import { type Judge, judgesOtherwise, verdictOf } from '../routes/near-miss.ts'
+import { foldPattern, isWithin, otherSlash, type Pattern, patternText } from '../routes/patterns.ts'
+import type { Route } from '../routes/route.ts'
+
+type Folded = Judge & { readonly route: Route }
+
+/** Each as a sentence. */
+export function routeWarnings(routes: readonly Route[]): string[] {
+  const hosts = Map.groupBy(routes, ({ host }) => host)
+  const warnings = [...hosts.values()].flatMap((ofHost) => {
+    const folded = ofHost.map((route) => ({
+      route,
+      pattern: foldPattern(route.pattern),
+      verdict: verdictOf(route),
+      isPublic: route.check === null,
+    }))
+    return folded.flatMap((one, at) => [
+      ...spelledAlike(one, folded.slice(0, at)),
+      ...nearly(one, folded),
+      ...passedOver(one, folded),
+    ])
+  })
+  return [...new Set(warnings)]
+}
+
+/** Two routes that differ in case, or in a slash at the end, although their checks differ. */
+function spelledAlike(one: Folded, earlier: readonly Folded[]): string[] {
+  const same = earlier.filter(
+    (other) =>
+      other.verdict !== one.verdict &&
+      other.route.method === one.route.method &&
+      (isSame(other.pattern, one.pattern) || isSame(otherSlash(other.pattern, true), otherSlash(one.pattern, true))),
+  )
+  return same.map(
+    (other) =>
+      `${other.route.id} and ${one.route.id} are one path to servers that ignore case or a slash at the end, and their checks differ: a request that could pass one check to reach the other route is refused; write the same check for both`,
+  )
+}
+
+/** Paths that differ from the route's by a slash only, and fall to another route. */
+function nearly(theirs: Folded, all: readonly Folded[]): string[] {
+  const path = toggled(theirs.pattern)
+  const shown = toggled(theirs.route.pattern)
+  if (path === null || shown === null) return []
+  const ours = taking(path, theirs, all)
+  if (ours === undefined || !isRefused(ours, theirs, path)) return []
+  const written = routeText(theirs.route, shown)
+  return [
+    `${written} falls to ${ours.route.id}, but servers that ignore a slash at the end run ${theirs.route.id} for it, so it is refused; write ${written} with the check of ${theirs.route.id}`,
+  ]
+}
+
+/** The route's own paths, which with the other slash fall to another route. */
+function passedOver(ours: Folded, all: readonly Folded[]): string[] {
+  const path = toggled(ours.pattern)
+  const shown = toggled(ours.route.pattern)
+  if (path === null || shown === null) return []
+  const theirs = taking(path, ours, all)
+  const own = ours.pattern.rest ? otherSlash({ ...ours.pattern, rest: false }, true) : ours.pattern
+  if (theirs === undefined || !isRefused(ours, theirs, own)) return []
+  const written = routeText(ours.route, shown)
+  return [
+    `servers that ignore a slash at the end run ${theirs.route.id} for ${routeText(ours.route, own)}, so it is refused; write ${written} with the check of ${ours.route.id}`,
+  ]
+}
+
+/** Requests for `path`, which `ours` has, are refused because of `theirs`. */
+const isRefused = (ours: Folded, theirs: Folded, path: Pattern): boolean => {
+  const read = otherSlash(ours.pattern, !endsInSlash(path))
+  return !isSame(read, theirs.pattern) && judgesOtherwise(ours, theirs, { path: theirs.pattern, read })
+}
+
+/** The most specific other route that has all these paths for the method. */
+function taking(path: Pattern, { route, pattern }: Folded, all: readonly Folded[]): Folded | undefined {
+  const found = all.filter(
+    (other) =>
+      covers(other.route.method, route.method) && isWithin(path, other.pattern) && !isSame(other.pattern, pattern),
+  )
+  return found.find((one) => found.every((other) => isWithin(one.pattern, other.pattern)))
+}
+
+/** The route's paths with the other slash at their end; of `/mnt/**` that is `/mnt`. Null: there are none. */
+function toggled(pattern: Pattern): Pattern | null {
+  if (pattern.segments.length === 0 || (pattern.segments.length === 1 && endsInSlash(pattern))) return null
+  return otherSlash(pattern, !pattern.rest && !endsInSlash(pattern))
+}
+
+const routeText = ({ method, host }: Route, pattern: Pattern): string =>
+  `${method} ${host ?? ''}${patternText(pattern)}`
+
+const endsInSlash = ({ segments }: Pattern): boolean => {
+  const last = segments.at(-1)
+  return last?.kind === 'literal' && last.text === ''
+}
+
+const isSame = (a: Pattern, b: Pattern): boolean => isWithin(a, b) && isWithin(b, a)
+
+const covers = (method: string, asked: string): boolean =>
+  method === asked || method === '*' || (asked === 'HEAD' && method === 'GET')

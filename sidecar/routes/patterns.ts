@@ -1,0 +1,92 @@
+/** Path patterns of routes, and which of two is the more specific. */
+import { foldText } from '../http/folding.ts'
+
+export type Segment =
+  | { readonly kind: 'literal'; readonly text: string }
+  /** One segment that is not empty. */
+  | { readonly kind: 'parameter'; readonly name: string }
+/** `rest`: ends in `**`, which matches whatever follows the slash before it, also nothing: `/a/**` has `/a/`, not `/a`. */
+export type Pattern = { readonly segments: readonly Segment[]; readonly rest: boolean }
+
+const SEGMENTS_MAX = 64
+const PARAMETER = /^\{([a-zA-Z][a-zA-Z0-9_]*)\}$/
+const LITERAL = /^[^\p{Cc}{}*?#\\%\s]*$/u
+
+/** The pattern, or what is wrong with it, as a sentence that continues its text. */
+export function parsePattern(path: string): Pattern | string {
+  if (!path.startsWith('/')) return 'must start with /'
+  const texts = path.slice(1).split('/')
+  if (texts.length > SEGMENTS_MAX) return `has more than ${SEGMENTS_MAX} segments`
+  const rest = texts.at(-1) === '**'
+  if (rest) texts.pop()
+  const segments: Segment[] = []
+  for (const [at, text] of texts.entries()) {
+    const segment = parseSegment(text, { last: at === texts.length - 1 && !rest })
+    if (typeof segment === 'string') return segment
+    if (segment.kind === 'parameter' && parameterNames({ segments, rest }).includes(segment.name))
+      return `names {${segment.name}} twice`
+    segments.push(segment)
+  }
+  return { segments, rest }
+}
+
+function parseSegment(text: string, { last }: { last: boolean }): Segment | string {
+  const parameter = PARAMETER.exec(text)?.[1]
+  if (parameter !== undefined) return { kind: 'parameter', name: parameter }
+  if (text === '**') return 'has ** before its end'
+  if (text === '' && !last) return 'has an empty segment'
+  if (text === '.' || text === '..') return 'has a dot segment'
+  if (text.startsWith(':')) return `has ${text}; a parameter is written {${text.slice(1)}}`
+  if (text.includes('{') || text.includes('}')) return `has ${text}; a parameter is a whole segment, such as {id}`
+  if (text.includes('*')) return `has ${text}; only ** as the last segment matches more than one name`
+  if (text.includes('%')) return `has ${text}; write the character itself instead of its percent-encoding`
+  if (!LITERAL.test(text)) return `has ${text}, which holds a character that no path has`
+  return { kind: 'literal', text }
+}
+
+export const parameterNames = ({ segments }: Pattern): string[] =>
+  segments.flatMap((segment) => (segment.kind === 'parameter' ? [segment.name] : []))
+
+/** As a route file has it. */
+export const patternText = ({ segments, rest }: Pattern): string => {
+  const texts = segments.map((segment) => (segment.kind === 'literal' ? segment.text : `{${segment.name}}`))
+  return `/${[...texts, ...(rest ? ['**'] : [])].join('/')}`
+}
+
+/** True when every path of `a` is also one of `b`. */
+export function isWithin(a: Pattern, b: Pattern): boolean {
+  for (let at = 0; ; at += 1) {
+    const [mine, other] = [a.segments[at], b.segments[at]]
+    if (other === undefined) return b.rest ? mine !== undefined || a.rest : mine === undefined && !a.rest
+    if (mine === undefined) return false
+    if (other.kind === 'literal' ? !isLiteral(mine, other.text) : isLiteral(mine, '')) return false
+  }
+}
+
+/** True when some path is one of both. */
+export function overlap(a: Pattern, b: Pattern): boolean {
+  for (let at = 0; ; at += 1) {
+    const [one, two] = [a.segments[at], b.segments[at]]
+    if (one === undefined && two === undefined) return a.rest === b.rest
+    if (one === undefined) return a.rest
+    if (two === undefined) return b.rest
+    if (one.kind === 'literal' && two.kind === 'literal' && one.text !== two.text) return false
+    if (one.kind !== two.kind && (isLiteral(one, '') || isLiteral(two, ''))) return false
+  }
+}
+
+/** Of the paths of `pattern` with their last slash taken away, or with one put on. */
+export function otherSlash({ segments, rest }: Pattern, put: boolean): Pattern {
+  const last = segments.at(-1)
+  const ends = last !== undefined && isLiteral(last, '')
+  if (put) return ends || rest ? { segments, rest } : { segments: [...segments, { kind: 'literal', text: '' }], rest }
+  return { segments: ends && !rest ? segments.slice(0, -1) : segments, rest: false }
+}
+
+/** As folded, so that patterns are compared as servers that fold compare their paths. */
+export const foldPattern = ({ segments, rest }: Pattern): Pattern => ({
+  segments: segments.map((one) => (one.kind === 'literal' ? { kind: 'literal', text: foldText(one.text) } : one)),
+  rest,
+})
+
+const isLiteral = (segment: Segment, text: string): boolean => segment.kind === 'literal' && segment.text === text

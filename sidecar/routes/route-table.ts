@@ -1,0 +1,167 @@
+/** Finds the route of a request: the most specific path decides, then the method. */
+import { foldText } from '../http/folding.ts'
+import { isPlain, type Judge, judgesOtherwise, readingsOf, verdictOf } from './near-miss.ts'
+import { foldPattern, isWithin, otherSlash, overlap, type Pattern } from './patterns.ts'
+import type { PathSegments, Route, RouteTable } from './route.ts'
+
+type Entry = { readonly route: Route; readonly verdict: string }
+/** One path of the table: its pattern and its routes by method. */
+type Place = {
+  readonly pattern: Pattern
+  /** Of the pattern. */
+  readonly folded: Pattern
+  readonly methods: Map<string, Entry>
+  /** A slash at the end of its paths could lead elsewhere; null: nobody has asked yet. */
+  slashLeads: boolean | null
+}
+type Node = {
+  readonly literals: Map<string, Node>
+  /** As `literals`, by folded text. */
+  readonly folded: Map<string, Node[]>
+  parameter: Node | null
+  rest: Place | null
+  end: Place | null
+}
+type Root = Node & {
+  readonly places: Place[]
+  /** No literal below changes by folding. */
+  unfolded: boolean
+}
+
+/** `routes` must be free of conflicts. */
+export function createRouteTable(routes: readonly Route[]): RouteTable {
+  const roots = new Map<string | null, Root>()
+  for (const route of routes) insert(rootOf(roots, route.host), route)
+  const shared = rootOf(roots, null)
+
+  return {
+    hosts: new Set([...roots.keys()].filter((host) => host !== null)),
+    match({ host, method, path }) {
+      const root = roots.get(host) ?? shared
+      const place = find(root, path, 0)
+      if (place === null) return { kind: 'none' }
+      const entry = select(place, method)
+      if (entry === undefined) return { kind: 'method', allow: allowedMethods(place) }
+      const other = otherRoute(root, { place, entry, method, path })
+      if (other !== null) return { kind: 'ambiguous', other }
+      return { kind: 'route', route: entry.route, parameters: parametersOf(place.pattern, path.segments) }
+    },
+  }
+}
+
+function rootOf(roots: Map<string | null, Root>, host: string | null): Root {
+  const root = roots.get(host) ?? { ...createNode(), places: [], unfolded: true }
+  roots.set(host, root)
+  return root
+}
+
+const createNode = (): Node => ({ literals: new Map(), folded: new Map(), parameter: null, rest: null, end: null })
+
+function insert(root: Root, route: Route): void {
+  const { pattern } = route
+  let node: Node = root
+  for (const segment of pattern.segments) {
+    if (segment.kind === 'parameter') {
+      node.parameter ??= createNode()
+      node = node.parameter
+      continue
+    }
+    let child = node.literals.get(segment.text)
+    if (child === undefined) {
+      child = createNode()
+      node.literals.set(segment.text, child)
+      const folded = foldText(segment.text)
+      node.folded.set(folded, [...(node.folded.get(folded) ?? []), child])
+      root.unfolded &&= folded === segment.text
+    }
+    node = child
+  }
+  let place = pattern.rest ? node.rest : node.end
+  if (place === null) {
+    place = { pattern, folded: foldPattern(pattern), methods: new Map(), slashLeads: null }
+    root.places.push(place)
+    if (pattern.rest) node.rest = place
+    else node.end = place
+  }
+  place.methods.set(route.method, { route, verdict: verdictOf(route) })
+}
+
+/** Depth first, literal before parameter before rest; since patterns never cross, the first find is the most specific. */
+function find(node: Node, path: PathSegments, at: number): Place | null {
+  const segment = path.segments[at]
+  if (segment === undefined) return node.end
+  const literal = node.literals.get(path.written[at] ?? segment)
+  const byLiteral = literal === undefined ? null : find(literal, path, at + 1)
+  if (byLiteral !== null) return byLiteral
+  const byParameter = node.parameter === null || segment === '' ? null : find(node.parameter, path, at + 1)
+  return byParameter ?? node.rest
+}
+
+type Found = { readonly place: Place; readonly entry: Entry; readonly method: string; readonly path: PathSegments }
+
+/** The route that some service could run for the request although it would be judged otherwise; null: there is none. */
+function otherRoute(root: Root, { place, entry, method, path }: Found): Route | null {
+  // Most requests: no reader could make another path of it.
+  if (root.unfolded && isPlain(path)) {
+    place.slashLeads ??= slashLeads(root, place)
+    if (!place.slashLeads) return null
+  }
+  for (const reading of readingsOf(path, place.folded)) {
+    for (const other of findFolded(root, reading.segments, 0)) {
+      if (other === place) continue
+      const theirs = select(other, method)
+      // Parameters that stand elsewhere have other values, so that alike checks are not.
+      const ours = { ...judgeOf(place, entry), ...(!reading.aligned && { verdict: '' }) }
+      const judge = theirs === undefined ? null : judgeOf(other, theirs)
+      if (judgesOtherwise(ours, judge, { path: other.folded, read: reading.pattern }))
+        return theirs?.route ?? [...other.methods.values()][0]?.route ?? null
+    }
+  }
+  return null
+}
+
+const judgeOf = ({ folded }: Place, { route, verdict }: Entry): Judge => ({
+  pattern: folded,
+  verdict,
+  isPublic: route.check === null,
+})
+
+function slashLeads(root: Root, place: Place): boolean {
+  const slashed = otherSlash(place.folded, true)
+  return root.places.some(
+    (other) =>
+      other !== place &&
+      overlap(slashed, other.folded) &&
+      (!isWithin(place.folded, other.folded) || isWithin(other.folded, place.folded)),
+  )
+}
+
+/** The most specific places that the folded segments reach, of each spelling of a literal. */
+function findFolded(node: Node, folded: readonly string[], at: number): Place[] {
+  const segment = folded[at]
+  if (segment === undefined) return node.end === null ? [] : [node.end]
+  const literals = (node.folded.get(segment) ?? []).flatMap((child) => findFolded(child, folded, at + 1))
+  if (literals.length > 0) return literals
+  const parameter = node.parameter === null || segment === '' ? [] : findFolded(node.parameter, folded, at + 1)
+  return parameter.length > 0 || node.rest === null ? parameter : [node.rest]
+}
+
+// Methods that a `*` does not cover: TRACE echoes credentials, CONNECT opens a tunnel.
+const NEVER = new Set(['TRACE', 'CONNECT'])
+
+function select({ methods }: Place, method: string): Entry | undefined {
+  const entry = methods.get(method) ?? (method === 'HEAD' ? methods.get('GET') : undefined)
+  return entry ?? (NEVER.has(method) ? undefined : methods.get('*'))
+}
+
+function allowedMethods({ methods }: Place): readonly string[] {
+  const names = new Set([...methods.keys()].filter((name) => name !== '*'))
+  if (names.has('GET')) names.add('HEAD')
+  return [...names.add('OPTIONS')].sort()
+}
+
+function parametersOf({ segments }: Pattern, values: readonly string[]): readonly string[] {
+  const found: string[] = []
+  for (const [at, segment] of segments.entries()) if (segment.kind === 'parameter') found.push(values[at] ?? '')
+  return found
+}

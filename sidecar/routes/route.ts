@@ -1,0 +1,43 @@
+/** The routes of a file, and what a request makes of them. */
+import type { RequestTarget } from '../request/target.ts'
+import type { RouteOptions } from '../route-file/options.ts'
+import type { Check } from './checks.ts'
+import { isWithin, overlap, type Pattern } from './patterns.ts'
+
+export type Route = RouteOptions & {
+  /** As written in the file, such as `GET /invoices/{id}`: names the route in logs and metrics. */
+  readonly id: string
+  /** Lower case; null: every served host that has no routes of its own. */
+  readonly host: string | null
+  /** `*`: every method. */
+  readonly method: string
+  readonly pattern: Pattern
+  /** Null: public. */
+  readonly check: Check | null
+}
+
+export type Match =
+  /** `parameters`: by position in the pattern. */
+  | { readonly kind: 'route'; readonly route: Route; readonly parameters: readonly string[] }
+  | { readonly kind: 'method'; readonly allow: readonly string[] }
+  /** Some servers would take the path for one of that route, whose check is another. */
+  | { readonly kind: 'ambiguous'; readonly other: Route }
+  | { readonly kind: 'none' }
+
+/** Of a request: `segments` are decoded; what `written` has encoded is no literal of a pattern. */
+export type PathSegments = Pick<RequestTarget, 'segments' | 'written'>
+export type RouteTable = {
+  match(request: { readonly host: string; readonly method: string; readonly path: PathSegments }): Match
+  /** Hosts that have routes of their own. */
+  readonly hosts: ReadonlySet<string>
+}
+
+/** What is wrong with a pair of routes, or null. */
+export function routeConflict(a: Route, b: Route): string | null {
+  if (a.host !== b.host || !overlap(a.pattern, b.pattern)) return null
+  const within = isWithin(a.pattern, b.pattern)
+  const around = isWithin(b.pattern, a.pattern)
+  if (within && around) return a.method === b.method ? 'is the same route as' : null
+  if (within || around) return null
+  return 'matches some paths of, and neither is the more specific:'
+}

@@ -1,0 +1,89 @@
+/** Says which requests a changed route file lets through more easily than the one before. */
+import type { Check } from '../routes/checks.ts'
+import type { PathSegments, Route, RouteTable } from '../routes/route.ts'
+import { createRouteTable } from '../routes/route-table.ts'
+
+/** `route`: what decides now; `before`: what decided so far. */
+export type OpenedRoute = {
+  readonly route: string
+  readonly before: string
+  readonly now: 'public' | 'shadow' | 'weaker'
+}
+
+/** One for each pair of routes, by requests that stand for all of a pattern. */
+export function openedRoutes(former: readonly Route[], next: readonly Route[]): readonly OpenedRoute[] {
+  const tables = { former: createRouteTable(former), next: createRouteTable(next) }
+  const methods = new Set([...former, ...next].map(({ method }) => method))
+  const hosts = [...new Set([...former, ...next].map(({ host }) => host ?? ''))]
+  const opened = new Map<string, OpenedRoute>()
+  for (const sample of [...former, ...next]) {
+    for (const host of sample.host === null ? hosts : [sample.host]) {
+      for (const method of sample.method === '*' ? methods : [sample.method]) {
+        const request = { host, method: method === '*' ? OTHER_METHOD : method, path: pathOf(sample) }
+        const [before, route] = [routeOf(tables.former, request), routeOf(tables.next, request)]
+        const now = before === null || route === null ? null : opening(before, route)
+        if (before !== null && route !== null && now !== null)
+          opened.set(`${before.id} ${route.id}`, { route: route.id, before: before.id, now })
+      }
+    }
+  }
+  return [...opened.values()]
+}
+
+/** Stands for all methods that no route names. */
+const OTHER_METHOD = 'PORTCULLIS-OTHER'
+/** No literal of a route has braces, so it is the parameter that matches. */
+const PARAMETER = '{}'
+
+function pathOf({ pattern: { segments: parts, rest } }: Route): PathSegments {
+  const named = parts.map((segment) => (segment.kind === 'literal' ? segment.text : PARAMETER))
+  const segments = rest ? [...named, PARAMETER] : named
+  return { segments, written: segments }
+}
+
+function routeOf(table: RouteTable, request: Parameters<RouteTable['match']>[0]): Route | null {
+  const match = table.match(request)
+  return match.kind === 'route' ? match.route : null
+}
+
+function opening(before: Route, now: Route): OpenedRoute['now'] | null {
+  if (before.check === null || before.shadow) return null
+  if (now.check === null) return 'public'
+  if (now.shadow) return 'shadow'
+  return isWeakerStepUp(before, now) || isWeakerCheck(before.check, now.check) ? 'weaker' : null
+}
+
+function isWeakerStepUp({ stepUp: before }: Route, { stepUp: now }: Route): boolean {
+  if (before === null) return false
+  if (now === null) return true
+  const isOlder = (now.maxAgeSeconds ?? Number.POSITIVE_INFINITY) > (before.maxAgeSeconds ?? Number.POSITIVE_INFINITY)
+  const isLower = now.acrValues.some((acr) => !before.acrValues.includes(acr)) || now.acrValues.length === 0
+  return isOlder || (before.acrValues.length > 0 && isLower)
+}
+
+/** More than these are compared by their text alone. */
+const PARTS_MAX = 10
+
+/** True when whatever passed before still passes, and something else as well. */
+function isWeakerCheck(before: Check, now: Check): boolean {
+  if (JSON.stringify(before) === JSON.stringify(now)) return false
+  const parts = [...new Set([...partsOf(before), ...partsOf(now)])]
+  if (parts.length > PARTS_MAX) return true
+  let passesMore = false
+  for (let bits = 0; bits < 2 ** parts.length; bits += 1) {
+    const holding = new Set(parts.filter((_, at) => (bits >> at) % 2 === 1))
+    const [passed, passes] = [isMet(before, holding), isMet(now, holding)]
+    if (passed && !passes) return false
+    passesMore ||= passes && !passed
+  }
+  return passesMore
+}
+
+const partsOf = (check: Check): string[] => ('of' in check ? check.of.flatMap(partsOf) : [JSON.stringify(check)])
+
+function isMet(check: Check, holding: ReadonlySet<string>): boolean {
+  if (!('of' in check)) return holding.has(JSON.stringify(check))
+  return check.kind === 'all'
+    ? check.of.every((part) => isMet(part, holding))
+    : check.of.some((part) => isMet(part, holding))
+}

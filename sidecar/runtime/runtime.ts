@@ -1,0 +1,255 @@
+/** Everything that one configuration decides over. A reload makes another one, and this one ends with its last exchange. */
+import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
+import { createProofVerifier } from '../../pdp/token/dpop.ts'
+import type { KeySource } from '../../pdp/token/keys.ts'
+import type { Nonces } from '../../pdp/token/nonces.ts'
+import { type Fetch, remoteKeys } from '../../pdp/token/remote-keys.ts'
+import type { ReplayMemory } from '../../pdp/token/replay.ts'
+import { createTokenVerifier, type TrustedIssuer } from '../../pdp/token/verify.ts'
+import { type Material, type Pem, secureOptions } from '../config/certificates.ts'
+import type { EnforceDeps } from '../enforce/enforce.ts'
+import { describeResource, type ResourceMetadata } from '../enforce/resource-metadata.ts'
+import { createHeaderRules } from '../http/fields.ts'
+import { createPdpClient, type PdpClient } from '../pdp-client/client.ts'
+import { createNetworks, type Networks } from '../request/addresses.ts'
+import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
+import type { IssuerEntry } from '../route-file/peers.ts'
+import type { RouteFile } from '../route-file/route-file.ts'
+import { createRouteTable } from '../routes/route-table.ts'
+import type { ForwardDeps } from '../upstream/forward.ts'
+import { createHttp1Upstream } from '../upstream/http1.ts'
+import { createHttp2Upstream } from '../upstream/http2.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import type { ClockSkew } from './clock-skew.ts'
+import { createParts, type Lease, type Parts } from './leases.ts'
+import type { SidecarLog } from './log.ts'
+import type { Metrics } from './metrics.ts'
+
+export type LoadedConfig = {
+  readonly file: RouteFile
+  readonly material: Material
+  /** SHA-256 of the route file in hexadecimal. */
+  readonly hash: string
+}
+/** What all engines of a process have in common. */
+export type EngineDeps = {
+  readonly log: SidecarLog
+  readonly metrics: Metrics
+  readonly fetch: Fetch
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+  readonly random: () => number
+  /** Over those of the route file. */
+  readonly limits: Partial<SidecarLimits>
+  readonly replay: ReplayMemory
+  readonly nonces: Nonces
+  readonly readToken: (path: string) => string
+  readonly parts: EngineParts
+  readonly skew: ClockSkew
+}
+export type EngineParts = {
+  readonly keys: Parts<KeySource>
+  readonly pdp: Parts<PdpClient>
+  readonly upstream: Parts<Upstream>
+}
+export type Engine = {
+  readonly config: LoadedConfig
+  readonly limits: SidecarLimits
+  /** Null when none are. */
+  readonly trustedProxies: Networks | null
+  /** That may be under way to the upstream: more would wait for one of its connections, out of sight. */
+  readonly requestsMax: number
+  readonly enforcing: EnforceDeps
+  readonly forwarding: ForwardDeps
+  readonly metadata: ResourceMetadata | null
+  readonly proofNonce: () => string | null
+  /** Issuers whose keys were never loaded. */
+  keyless(): readonly string[]
+  /** Since when no PDP answers; null: one does. */
+  pdpSilentSinceMs(): number | null
+  refreshKeys(): void
+  /** An exchange begins. */
+  enter(): void
+  /** An exchange that was entered has ended. */
+  readonly leave: () => void
+  /** Takes no more exchanges; what it holds is let go after the last. */
+  retire(): void
+}
+
+export const createEngineParts = (): EngineParts => ({
+  keys: createParts(),
+  pdp: createParts(),
+  upstream: createParts(),
+})
+
+export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
+  const { file } = config
+  const { clock, replay, nonces } = deps
+  const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...file.limits, ...deps.limits }
+  const limited: Limited = { ...deps, limits }
+  const { issuers, pdp, upstream, release } = leaseParts(config, limited)
+  const routes = createRouteTable(file.routes)
+  const metadata = describeResource(file)
+  const proofNonces = file.proofNonces ? nonces : null
+  let openCount = 0
+  let retired = false
+
+  function letGo(): void {
+    if (retired && openCount === 0) release()
+  }
+
+  return {
+    config,
+    limits,
+    trustedProxies: file.trustedProxies.length === 0 ? null : createNetworks(file.trustedProxies),
+    requestsMax: file.upstream.http2 ? limits.requestsMax : Math.min(limits.requestsMax, limits.upstreamConnectionsMax),
+    metadata,
+    enforcing: {
+      hosts: new Set([...file.hosts, ...routes.hosts]),
+      routes,
+      tokens: createTokenVerifier({ issuers, audience: file.resource, clock, expiryLeewayMs: limits.expiryLeewayMs }),
+      verifyProof: createProofVerifier({ clock, replay, nonces: proofNonces }),
+      publicUrl: file.publicUrl,
+      metadataPath: metadata?.path ?? null,
+      externalIssuers: new Set(file.issuers.filter(({ external }) => external).map(({ issuer }) => issuer)),
+      pdp,
+      clock,
+      clockHint: deps.skew.hint,
+    },
+    forwarding: {
+      upstream,
+      rules: createHeaderRules({ strip: file.stripHeaders, pass: file.passHeaders }),
+      pace: {
+        idleMs: limits.bodyIdleMs,
+        graceMs: limits.bodyGraceMs,
+        bytesPerSecondMin: limits.bodyBytesPerSecondMin,
+      },
+      publicPort: portOf(file.publicUrl),
+    },
+    proofNonce: () => proofNonces?.current() ?? null,
+    keyless: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
+    pdpSilentSinceMs: () => pdp.silentSinceMs(),
+    refreshKeys() {
+      for (const { keys } of issuers) void keys.refresh()
+    },
+    enter() {
+      openCount += 1
+    },
+    leave() {
+      openCount -= 1
+      letGo()
+    },
+    retire() {
+      retired = true
+      letGo()
+    },
+  }
+}
+
+function portOf(url: string): number {
+  const { port, protocol } = new URL(url)
+  return Number(port || (protocol === 'https:' ? 443 : 80))
+}
+
+type Leased = {
+  readonly issuers: readonly TrustedIssuer[]
+  readonly pdp: PdpClient
+  readonly upstream: Upstream
+  readonly release: () => void
+}
+
+/** Throws when one cannot be had, and then holds none. */
+function leaseParts(config: LoadedConfig, deps: Limited): Leased {
+  const leases: Lease<unknown>[] = []
+  const held = <T>(lease: Lease<T>): T => {
+    leases.push(lease)
+    return lease.value
+  }
+  const release = (): void => {
+    for (const lease of leases) lease.release()
+  }
+  try {
+    const { issuers } = config.file
+    return {
+      issuers: issuers.map((entry): TrustedIssuer => ({ ...entry, keys: held(leaseKeys(entry, deps)) })),
+      pdp: held(leasePdp(config, deps)),
+      upstream: held(leaseUpstream(config, deps)),
+      release,
+    }
+  } catch (err) {
+    release()
+    throw err
+  }
+}
+
+type Limited = EngineDeps & { readonly limits: SidecarLimits }
+
+function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits, skew }: Limited): Lease<KeySource> {
+  const { issuer, jwksUri } = entry
+  return parts.keys.lease(JSON.stringify([issuer, jwksUri]), () => {
+    const value = remoteKeys({
+      issuer,
+      ...(jwksUri !== null && { jwksUri }),
+      async fetch(url, init) {
+        const askedMs = clock()
+        const answer = await fetch(url, init)
+        if (answer.dated !== undefined) skew.heard(issuer, { ...answer.dated, askedMs })
+        return answer
+      },
+      clock,
+      refreshAfterMs: limits.keyRefreshMs,
+      ageMaxMs: limits.keyAgeMaxMs,
+      cooldownMs: limits.keyCooldownMs,
+      onError: (err) => log.warn({ event: 'keys_failed', issuer, err }),
+    })
+    return { value, close: () => undefined }
+  })
+}
+
+const pemKey = ({ ca, cert, key }: Pem): string => [ca, cert, key].map((part) => part?.toString('base64')).join(' ')
+
+function leasePdp({ file, material }: LoadedConfig, deps: Limited): Lease<PdpClient> {
+  const { parts, metrics, log, random, clock, limits, readToken, skew } = deps
+  const { addresses, insecure, tokenFile } = file.pdp
+  return parts.pdp.lease(JSON.stringify([file.pdp, pemKey(material.pdp), limits.pdpTimeoutMs]), () => {
+    const value = createPdpClient({
+      addresses,
+      credentials: insecure ? credentials.createInsecure() : pdpCredentials(material.pdp),
+      authorize: tokenFile === null ? null : () => readToken(tokenFile),
+      random,
+      clock,
+      timeoutMs: limits.pdpTimeoutMs,
+      onDate: (address, date, askedMs) => skew.heard(address, { date, askedMs }),
+      onLinkChange({ address, open, reason, wasOpen }) {
+        metrics.pdpOpen(address, open)
+        if (open) log.info({ event: 'pdp_connected', address, reason })
+        else log.warn({ event: wasOpen ? 'pdp_disconnected' : 'pdp_unreachable', address, reason })
+      },
+    })
+    return { value, close: () => value.close() }
+  })
+}
+
+const pdpCredentials = ({ ca, cert, key }: Pem): ChannelCredentials => credentials.createSsl(ca, key, cert)
+
+function leaseUpstream({ file, material }: LoadedConfig, { parts, limits }: Limited): Lease<Upstream> {
+  const { origin, http2, perClient, reuseAfterBody } = file.upstream
+  const bounds = {
+    connectionsMax: limits.upstreamConnectionsMax,
+    handshakesMax: limits.websocketsMax,
+    connectMs: limits.upstreamConnectMs,
+    headersTimeoutMs: limits.upstreamHeadersMs,
+    headerBytesMax: limits.headerBytesMax,
+  }
+  return parts.upstream.lease(JSON.stringify([file.upstream, pemKey(material.upstream), bounds]), () => {
+    const tls = secureOptions(material.upstream)
+    const value = (http2 ? createHttp2Upstream : createHttp1Upstream)({
+      origin,
+      tls,
+      perClient,
+      reuseAfterBody,
+      ...bounds,
+    })
+    return { value, close: () => value.close() }
+  })
+}

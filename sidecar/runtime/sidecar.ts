@@ -1,0 +1,195 @@
+/** Puts the parts of a sidecar together: one listener, and the engine of the configuration in force. */
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { ConfigError } from '../../pdp/process/exit.ts'
+import type { ListenAddress } from '../../pdp/process/listen.ts'
+import type { ProbeResult } from '../../pdp/process/operations.ts'
+import { refusalLine } from '../enforce/decision-log.ts'
+import { describeDenial, sendRawDenial } from '../enforce/denial-response.ts'
+import { judgeAgain, type Permit } from '../enforce/enforce.ts'
+import { createLifetimes } from '../enforce/permission-watch.ts'
+import { Places } from '../enforce/places.ts'
+import { asksForWebSocket } from '../enforce/websocket-handshake.ts'
+import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client.ts'
+import { createListener } from '../listener/listener.ts'
+import { readInbound } from '../request/inbound.ts'
+import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
+import { matchRequest } from '../routes/match.ts'
+import { createClockSkew } from './clock-skew.ts'
+import { type ExchangeDeps, serve } from './exchange.ts'
+import { unfailingLog } from './log.ts'
+import { createEngine, createEngineParts, type Engine, type EngineDeps, type LoadedConfig } from './runtime.ts'
+
+export type SidecarOptions = Omit<EngineDeps, 'limits' | 'parts' | 'skew'> & {
+  readonly config: LoadedConfig
+  readonly limits?: Partial<SidecarLimits>
+}
+export type Sidecar = {
+  /** Throws StartError when the address cannot be had. Port 0 takes a free one; the address that was taken is returned. */
+  listen(address: ListenAddress): Promise<ListenAddress>
+  /** Requests from now on are judged by this one. Throws ConfigError for what needs a restart. */
+  apply(config: LoadedConfig): void
+  /**
+   * Null when requests can be judged, else what is missing: the keys of an issuer were never loaded, it is draining, or no
+   * PDP answers. Of the last only a note is made where public routes are served: they need no PDP.
+   */
+  notReady(): ProbeResult
+  /** Is not ready any more and sends its clients elsewhere, but serves all that come: before `close`, until others have heard. */
+  withdraw(): void
+  /**
+   * Withdraws; `acceptMs` after the first withdrawal takes no further connections and sends away what would never end;
+   * ends with the last request, or after `drainMs` in all.
+   */
+  close(options?: { readonly acceptMs: number }): Promise<void>
+}
+/** `serving`: made once, not for each request. */
+type Running = { readonly engine: Engine; readonly serving: ExchangeDeps }
+
+/** Less than this is a restart of the PDP, or of the sidecar itself. */
+const SILENCE_MS = 10_000
+
+export function createSidecar(given: SidecarOptions): Sidecar {
+  const { limits: overLimits = {}, metrics, clock } = given
+  const log = unfailingLog(given.log)
+  const skew = createClockSkew({
+    clock,
+    onHeard(against, behindMs, changed) {
+      const behind = Math.round(behindMs / 1_000)
+      metrics.clockSkew(against, behind)
+      if (behindMs !== 0) log.warn({ event: 'clock_skewed', against, behind_seconds: behind })
+      else if (changed) log.info({ event: 'clock_agrees', against })
+    },
+  })
+  const shared: EngineDeps = { ...given, log, limits: overLimits, parts: createEngineParts(), skew }
+  // Those that no route file can set.
+  const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...overLimits }
+  const lifetimes = createLifetimes({ clock, unconfirmedMaxMs, expiryLeewayMs })
+  let withdrawnAtMs: number | null = null
+  const places = new Places()
+  let current = run(createEngine(given.config, shared))
+  say(current.engine)
+  metrics.watchPdp(() => current.engine.pdpSilentSinceMs())
+
+  function run(engine: Engine): Running {
+    const { enforcing, forwarding, metadata, proofNonce, limits, trustedProxies, requestsMax } = engine
+    const { bodyBytesMax, subjectsInLog } = engine.config.file
+    const settings = { metadata, limits, requestsMax, trustedProxies, bodyBytesMax, subjectsInLog, proofNonce }
+    const operating = {
+      metrics,
+      log,
+      lifetimes,
+      places,
+      draining: () => listener.draining(),
+      isCurrent: () => current.engine === engine,
+      judgeAgain: (permit: Permit, how: { readonly upgrade: boolean }) =>
+        judgeAgain(permit, how, current.engine.enforcing),
+    }
+    return { engine, serving: { enforcing, forwarding, ...settings, ...operating } }
+  }
+
+  function say({ config, refreshKeys }: Engine): void {
+    const shadowed = config.file.routes.filter(({ shadow }) => shadow).map(({ id }) => id)
+    metrics.shadowed(shadowed)
+    if (shadowed.length > 0) log.warn({ event: 'routes_shadowed', routes: shadowed })
+    metrics.loaded({ ok: true, hash: config.hash, atSeconds: clock() / 1_000 })
+    refreshKeys()
+  }
+
+  function withdraw(): number {
+    withdrawnAtMs ??= performance.now()
+    listener.withdraw()
+    return withdrawnAtMs
+  }
+
+  function accept(
+    client: ClientRequest,
+    res: ClientAnswer,
+    { expectsContinue = false, upgrade = null }: { expectsContinue?: boolean; upgrade?: Upgrade | null },
+  ): void {
+    const { engine, serving } = current
+    engine.enter()
+    // Of a WebSocket the connection ends it, not the answer.
+    if (upgrade === null) res.once('close', engine.leave)
+    else upgrade.socket.once('close', engine.leave)
+    void serve(client, res, { expectsContinue, upgrade, deps: serving })
+  }
+
+  const listener = createListener({
+    limits: current.engine.limits,
+    certificate: given.config.material.tls,
+    onRequest: (client, res, expectsContinue) => accept(client, res, { expectsContinue }),
+    mayUpgrade: (req) => asksForWebSocket(req) && takesWebSocket(req, current.engine),
+    onUpgrade: (client, res, upgrade) => accept(client, res, { upgrade }),
+    isProxy: (address) => current.engine.trustedProxies?.has(address) === true,
+    onRefused(connection, { code, reason, address, answers }) {
+      const requestId = randomUUID()
+      const line = refusalLine(code, { requestId, address, detail: reason })
+      metrics.judged('', line)
+      log.info(line)
+      if (answers) sendRawDenial(connection, describeDenial(code, {}, { requestId, metadataUrl: null }))
+    },
+    onDropped: () => log.warn({ event: 'connections_dropped', reason: 'connections_max' }),
+  })
+  const refreshing = setInterval(() => current.engine.refreshKeys(), keyRefreshMs).unref()
+
+  return {
+    listen: listener.listen,
+    apply(config) {
+      const { tls } = config.material
+      const { tls: tlsNow } = current.engine.config.material
+      if ((tls === null) !== (tlsNow === null))
+        throw new ConfigError(['tls can only be added to a route file, or removed, with a restart'])
+      // Node asks for client certificates from its start or never.
+      if ((tls?.ca === null) !== (tlsNow?.ca === null))
+        throw new ConfigError(['tls.client_ca_file can only be added to a route file, or removed, with a restart'])
+      const engine = createEngine(config, shared)
+      try {
+        if (tls !== null) listener.replaceCertificate(tls)
+      } catch (err) {
+        engine.retire()
+        throw err
+      }
+      // Nothing fails from here on: all of the configuration is in force, or nothing of it.
+      const former = current.engine
+      current = run(engine)
+      listener.tune(engine.limits)
+      say(engine)
+      former.retire()
+      lifetimes.judgeAgain()
+    },
+    notReady() {
+      if (listener.draining()) return 'draining'
+      const missing = current.engine.keyless()
+      return missing.length === 0 ? pdpSilence(current.engine, clock()) : `no keys yet of ${missing.join(', ')}`
+    },
+    withdraw: () => void withdraw(),
+    async close({ acceptMs } = { acceptMs: 0 }) {
+      const startedMs = performance.now()
+      clearInterval(refreshing)
+      await delay(Math.max(0, withdraw() + acceptMs - startedMs))
+      lifetimes.sendAway()
+      const leftMs = current.engine.limits.drainMs - (performance.now() - startedMs)
+      await listener.close({ drainMs: Math.max(0, leftMs), onLate: () => lifetimes.cutAll('draining') })
+      lifetimes.close()
+      current.engine.retire()
+    },
+  }
+}
+
+function pdpSilence({ config, pdpSilentSinceMs }: Engine, nowMs: number): ProbeResult {
+  const sinceMs = pdpSilentSinceMs()
+  if (sinceMs === null || nowMs - sinceMs < SILENCE_MS) return null
+  const note = `no PDP answers since ${new Date(sinceMs).toISOString()}`
+  return config.file.routes.some(({ check }) => check === null) ? { note } : note
+}
+
+/** Any doubt is settled by the pipeline, for an ordinary request. */
+function takesWebSocket(req: IncomingMessage, { enforcing }: Engine): boolean {
+  try {
+    const match = matchRequest(enforcing.routes, readInbound(http1Request(req)))
+    return match.kind === 'route' && match.route.websocket
+  } catch {
+    return false
+  }
+}

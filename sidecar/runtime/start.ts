@@ -1,0 +1,117 @@
+/** Starts a sidecar process: the parts from inner to outer, and their end in reverse. */
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { Registry } from 'prom-client'
+import { watchDescriptors } from '../../pdp/process/descriptors.ts'
+import { formatAddress } from '../../pdp/process/listen.ts'
+import type { Log } from '../../pdp/process/log.ts'
+import { createRegistry, startOperations } from '../../pdp/process/operations.ts'
+import type { Shutdown } from '../../pdp/process/shutdown.ts'
+import { createNonces } from '../../pdp/token/nonces.ts'
+import { processReplayMemory, type ReplayMemory } from '../../pdp/token/replay.ts'
+import { redisReplayMemory } from '../../pdp/token/replay-redis.ts'
+import { loadConfig, type SidecarConfig } from '../config/config.ts'
+import { DEFAULT_LIMITS } from '../route-file/default-limits.ts'
+import { startControl } from './control.ts'
+import { fetchKeys } from './key-fetch.ts'
+import { createMetrics } from './metrics.ts'
+import { watchConfig } from './reload.ts'
+import type { EngineDeps } from './runtime.ts'
+import { createSidecar, type Sidecar } from './sidecar.ts'
+
+const RELOAD_MS = 1_000
+const SECRET_BYTES = 32
+/** Until load balancers have heard that this process is not ready: the injector's hook waits as long. */
+const ACCEPT_MS = 5_000
+
+/** Returns when both ports listen. Throws StartError when one cannot be had. */
+export async function startSidecar(
+  config: SidecarConfig,
+  { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
+): Promise<void> {
+  const { loaded, filePath } = config
+  const clock = Date.now
+  const registry = createRegistry()
+  const metrics = createMetrics(registry)
+  const sidecar = createSidecar({
+    config: loaded,
+    log,
+    metrics,
+    fetch: fetchKeys,
+    clock,
+    random: Math.random,
+    replay: await openReplayMemory(config.redisUrl, { log, shutdown }),
+    nonces: createNonces({ secret: config.nonceSecret ?? randomBytes(SECRET_BYTES), clock }),
+    readToken: (path) => readFileSync(path, 'utf8').trim(),
+  })
+  const probes = { '/startz': () => null, '/livez': () => null, '/readyz': () => sidecar.notReady() }
+  const operations = await startOperations({ listen: config.adminListen, registry, probes })
+  const descriptors = watchDescriptors({ log })
+  shutdown.add('descriptors', () => descriptors.close())
+  shutdown.add('admin listener', () => operations.close())
+  // Who presses Control-C has no load balancer that must hear of it first.
+  shutdown.add('sidecar', (reason) => sidecar.close({ acceptMs: reason === 'SIGINT' ? 0 : ACCEPT_MS }))
+  const address = await sidecar.listen(config.listen)
+  const load = (): ReturnType<typeof loadConfig> => loadConfig(filePath)
+  const { apply } = sidecar
+  const watching = { path: filePath, started: loaded, load, apply, everyMs: RELOAD_MS }
+  const reload = watchConfig({ ...watching, log, metrics, clock })
+  shutdown.add('reload', () => reload.close())
+  await openControl(config.controlPath, { sidecar, shutdown })
+  log.info({
+    event: 'listening',
+    data: formatAddress(address),
+    admin: formatAddress(operations.address),
+    route_file: filePath,
+    routes: loaded.file.routes.length,
+  })
+}
+
+/** For a single question from the command line, which nobody else hears of. */
+export function openTools(): Omit<EngineDeps, 'limits' | 'parts' | 'skew'> {
+  const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+  return {
+    log: silent,
+    metrics: createMetrics(new Registry()),
+    fetch: fetchKeys,
+    clock: Date.now,
+    random: Math.random,
+    replay: processReplayMemory({ clock: Date.now, entriesMax: 1 }),
+    nonces: createNonces({ secret: randomBytes(SECRET_BYTES), clock: Date.now }),
+    readToken: (path) => readFileSync(path, 'utf8').trim(),
+  }
+}
+
+async function openReplayMemory(
+  url: string | null,
+  { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
+): Promise<ReplayMemory> {
+  const clock = Date.now
+  if (url === null) return processReplayMemory({ clock, entriesMax: DEFAULT_LIMITS.proofsMax })
+  const memory = await redisReplayMemory({
+    url,
+    clock,
+    onError: (err) => log.warn({ event: 'redis_failed', reason: messageOf(err) }),
+  })
+  shutdown.add('redis', () => memory.close())
+  return memory
+}
+
+/** The message alone: a reply error carries the command that failed, and that may be the password. */
+const messageOf = (err: unknown): string => (err instanceof Error ? err.message : 'unknown')
+
+/** `drain` is the same as SIGTERM, except that it answers when all is over. */
+async function openControl(
+  path: string | null,
+  { sidecar, shutdown }: { readonly sidecar: Sidecar; readonly shutdown: Shutdown },
+): Promise<void> {
+  if (path === null) return
+  const control = await startControl(path, {
+    withdraw: sidecar.withdraw,
+    async drain() {
+      process.kill(process.pid, 'SIGTERM')
+      await shutdown.run('SIGTERM')
+    },
+  })
+  shutdown.add('control socket', () => control.close())
+}

@@ -1,0 +1,264 @@
+/** Sends a permitted request to the upstream and its answer back, streaming both ways with back-pressure. */
+import type { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+import type { ProblemCode } from '../../pdp/process/problems.ts'
+import { grpcDenialEnd } from '../enforce/denial-response.ts'
+import type { Permit } from '../enforce/enforce.ts'
+import type { ClientAnswer, ClientRequest } from '../http/client.ts'
+import { downstreamFields, firstValue, type HeaderRules, upstreamFields } from '../http/fields.ts'
+import { isGrpc } from '../http/grpc.ts'
+import { RequestError } from '../request/errors.ts'
+import type { Origin } from '../request/origin.ts'
+import { announcedTrailers, passingTrailers, streamBody } from './body-stream.ts'
+import type { Cut } from './cancellation.ts'
+import { Pace, type PaceLimits } from './pace.ts'
+import { RefusedError, type Upstream, type UpstreamRequest } from './upstream.ts'
+
+export type Forwarding = {
+  readonly client: ClientRequest
+  readonly origin: Origin
+  readonly res: ClientAnswer
+  readonly requestId: string
+  /** Tells a client that waits for it to send its body. */
+  readonly sendContinue: () => void
+  /** Fields to add to the answer, in turn. */
+  readonly answerFields: readonly string[]
+  /** Ends the exchange before its time. */
+  readonly cut: Cut
+}
+export type ForwardDeps = {
+  readonly upstream: Upstream
+  readonly rules: HeaderRules
+  /** Of a client that sends a body or takes an answer. */
+  readonly pace: PaceLimits
+  /** That clients see; a forwarded host may have it. */
+  readonly publicPort: number
+}
+/** `answered`: the upstream's answer is on its way or done. The others left the client without a first byte. */
+export type Forwarded =
+  | { readonly kind: 'answered'; readonly status: number }
+  | { readonly kind: 'failed'; readonly code: ProblemCode; readonly cause: Error }
+  | { readonly kind: 'abandoned' }
+
+/** Never throws. Resolves when the answer has begun, or cannot. */
+export async function forward(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
+  const first = await dispatch(permit, forwarding, deps)
+  const again = first.kind === 'failed' && forwarding.cut.code === null && isRepeatable(permit, first.cause)
+  return again ? dispatch(permit, forwarding, deps) : first
+}
+
+const WHOLE_BYTES_MAX = 16 * 1024
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
+const CLOSED_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET', 'ERR_HTTP2_STREAM_CANCEL'])
+const TIMEOUT_CODES = new Set([
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ETIMEDOUT',
+])
+
+export function failureOf(err: Error): ProblemCode {
+  // Only streamBody throws it.
+  if (err instanceof RequestError) return 'request_timeout'
+  return TIMEOUT_CODES.has(codeOf(err)) ? 'upstream_timeout' : 'upstream_unavailable'
+}
+
+function isRepeatable({ request, body }: Permit, cause: Error): boolean {
+  if (body === null && request.bodyBytes !== 0) return false
+  // RFC 9110 section 9.2.2: the upstream may close an idle connection at the very moment that we use it again.
+  return cause instanceof RefusedError || (SAFE_METHODS.has(request.method) && CLOSED_CODES.has(codeOf(cause)))
+}
+
+const codeOf = (err: Error): string => ('code' in err && typeof err.code === 'string' ? err.code : '')
+
+/** Names and values in turn for the upstream, without framing. */
+function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort }: ForwardDeps): string[] {
+  const { request, route, identity } = permit
+  const { client, origin, requestId } = forwarding
+  const { version, hostField: host } = request
+  const { hostname, port } = origin.host ?? request.host
+  // A port that nobody serves would come back in links.
+  const isServed = port !== null && (Number(port) === publicPort || Number(port) === client.localPort())
+  const forwarded = { for: origin.address, host: isServed ? `${hostname}:${port}` : hostname, proto: origin.scheme }
+  const own = { version, host, forwarded, requestId, identity }
+  return upstreamFields({ ...request, rules, forwardToken: route.forwardToken, own })
+}
+
+function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
+  const { promise, resolve } = Promise.withResolvers<Forwarded>()
+  const mayEndLate = deps.upstream.version === '2'
+  const handler = createHandler(forwarding, { resolve, pace: deps.pace, mayEndLate })
+  try {
+    deps.upstream.send(requestTo(permit, forwarding, deps), handler)
+  } catch (err) {
+    const cause = err instanceof Error ? err : new Error(String(err))
+    resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
+  }
+  return promise
+}
+
+/** What the upstream gets of a permitted request. */
+export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): UpstreamRequest {
+  const { request, identity } = permit
+  const { rules } = deps
+  const { client, origin } = forwarding
+  const headers = fieldsFor(permit, forwarding, deps)
+  if (request.bodyBytes !== null && request.bodyBytes > 0) headers.push('content-length', String(request.bodyBytes))
+  const announced = announcedTrailers({ request, rules })
+  return {
+    method: request.method,
+    path: request.target.raw,
+    headers,
+    body: bodyOf(permit, forwarding, deps),
+    announced,
+    trailers: () => passingTrailers(client.trailers(), { request, rules, announced }),
+    patient: isGrpcCall(permit, deps),
+    sender: { connection: client.connection(), name: `${origin.address} ${identity?.subject ?? ''}` },
+  }
+}
+
+type Handling = {
+  readonly resolve: (forwarded: Forwarded) => void
+  readonly pace: PaceLimits
+  /** The end of the answer need not come with its last byte: HTTP/2 says it apart. */
+  readonly mayEndLate: boolean
+}
+
+export function createHandler(
+  { client, res, answerFields, cut }: Pick<Forwarding, 'client' | 'res' | 'answerFields' | 'cut'>,
+  { resolve, pace: limits, mayEndLate }: Handling,
+): Dispatcher.DispatchHandler {
+  let abort: ((reason: Error) => void) | undefined
+  let over = false
+  /** What ends the answer in order before its time. */
+  let ending: ((code: ProblemCode) => [string, string][]) | null = null
+  // One that takes nothing, or next to nothing, must not hold the upstream for ever.
+  const pace = new Pace(limits, () => res.destroy())
+  let bodyBytes = -1
+  /** The whole body, which leaves with the header section: two pieces cost three times as much to send as one. */
+  let whole: Buffer | null = null
+  let streamed = false
+  const gone = (): void => {
+    pace.rest()
+    if (res.writableFinished) return
+    abort?.(new Error('the client is gone'))
+    resolve({ kind: 'abandoned' })
+  }
+  const fail = (cause: Error): void => {
+    res.off('close', gone)
+    over = true
+    abort?.(cause)
+    resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
+  }
+  res.once('close', gone)
+  cut.listen((code) => {
+    over = true
+    res.off('close', gone)
+    abort?.(new Error(`cut: ${code}`))
+    if (!res.headersSent) resolve({ kind: 'failed', code, cause: new Error(`cut: ${code}`) })
+    else if (ending === null) res.destroy()
+    else {
+      res.addTrailers(ending(code))
+      res.end()
+    }
+  })
+
+  /** Until the client has taken what there is. */
+  const hold = (controller: Dispatcher.DispatchController): void => {
+    controller.pause()
+    pace.wait()
+    res.once('drain', () => {
+      pace.rest()
+      controller.resume()
+    })
+  }
+
+  const sendWhole = (): void => {
+    if (over || whole === null) return
+    res.write(whole)
+    whole = null
+  }
+
+  return {
+    onRequestStart(controller) {
+      abort = (reason) => controller.abort(reason)
+      if (res.destroyed || over) abort(new Error('over before it began'))
+    },
+    onResponseStart(controller, status) {
+      // 103 and its like are for nobody here; the answer comes after them.
+      if (status < 200 || over) return
+      const fields = downstreamFields(rawFields(controller.rawHeaders))
+      ending = endingOf(fields, client.version)
+      cut.endless = isEventStream(fields)
+      bodyBytes = Number(firstValue(fields, 'content-length') ?? -1)
+      try {
+        res.writeHead(status, fields.concat(answerFields))
+      } catch (cause) {
+        // The upstream's fields cannot be sent on.
+        return fail(cause instanceof Error ? cause : new Error(String(cause)))
+      }
+      // Whoever waits for the first event waits for the header section before.
+      if (ending !== null) res.flushHeaders()
+      resolve({ kind: 'answered', status })
+    },
+    onResponseData(controller, chunk) {
+      if (over) return
+      if (chunk.length !== bodyBytes || bodyBytes > WHOLE_BYTES_MAX || ending !== null) {
+        streamed = true
+        pace.moved(chunk.length)
+        if (!res.write(chunk)) hold(controller)
+        return
+      }
+      whole = chunk
+      if (mayEndLate) setImmediate(sendWhole)
+    },
+    onResponseEnd(controller) {
+      if (over) return
+      const trailers = downstreamFields(rawFields(controller.rawTrailers))
+      if (trailers.length > 0) res.addTrailers(pairs(trailers))
+      const body = whole
+      whole = null
+      if (body === null) res.end()
+      else res.end(body.toString('latin1'), 'latin1')
+      if (streamed && res.writableLength > 0) pace.wait()
+    },
+    onResponseError(_controller, err) {
+      res.off('close', gone)
+      if (over) return
+      if (res.headersSent) res.destroy()
+      else resolve({ kind: 'failed', code: failureOf(err), cause: err })
+    },
+  }
+}
+
+/** Half an event counts as none, and a call has its status last: these may end anywhere, with the reason in a trailer. */
+function endingOf(fields: readonly string[], version: string): ((code: ProblemCode) => [string, string][]) | null {
+  if (version === '2' && isGrpc(fields)) return (code) => grpcDenialEnd(code)
+  return isEventStream(fields) ? (code) => [['portcullis-problem', code]] : null
+}
+
+const isEventStream = (fields: readonly string[]): boolean =>
+  /^text\/event-stream\b/i.test(firstValue(fields, 'content-type') ?? '') &&
+  firstValue(fields, 'content-length') === null
+
+function pairs(fields: readonly string[]): [string, string][] {
+  const list: [string, string][] = []
+  for (let at = 0; at + 1 < fields.length; at += 2) list.push([fields[at] ?? '', fields[at + 1] ?? ''])
+  return list
+}
+
+/** Bytes as they are: header fields are Latin-1 to both ends (RFC 9110 section 5.5). */
+export function rawFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
+  if (!Array.isArray(raw)) return []
+  return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
+}
+
+function bodyOf(permit: Permit, { client, sendContinue }: Forwarding, deps: ForwardDeps): Buffer | Readable | null {
+  if (permit.body !== null) return permit.body
+  if (permit.request.bodyBytes === 0) return null
+  return streamBody({ client, sendContinue, pace: isGrpcCall(permit, deps) ? null : deps.pace })
+}
+
+/** Either side of a call may be silent for as long as the call is permitted. What only says that it is one may not. */
+const isGrpcCall = ({ request }: Permit, { upstream }: ForwardDeps): boolean =>
+  request.version === '2' && upstream.version === '2' && isGrpc(request.raw)

@@ -1,0 +1,214 @@
+/** The service behind over HTTP/2: with ALPN over TLS, with prior knowledge in plain text (RFC 9113 section 3). */
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
+import { isIP, connect as openSocket, type Socket } from 'node:net'
+import type { Readable } from 'node:stream'
+import { type ConnectionOptions, connect as openTls } from 'node:tls'
+import type { Dispatcher } from 'undici'
+import { FIELD_OPTIONS, http2Fields, http2Trailers } from '../http/http2-fields.ts'
+import {
+  Controller,
+  headersTimeout,
+  RefusedError,
+  type Upstream,
+  type UpstreamOptions,
+  type UpstreamRequest,
+} from './upstream.ts'
+
+/** One connection, with what is under way on it. */
+type Line = { readonly session: ClientHttp2Session; streams: number; streamsMax: number }
+
+const END_STREAM = 0x1
+/** On one connection, if the upstream does not want fewer: what it may lose with that connection. */
+const STREAMS_MAX = 100
+/** For the bodies of so many streams; beyond it the library refuses streams. */
+const SESSION_MB_MAX = 32
+/** A dead upstream that does not say so is noticed by a PING that it leaves unanswered. */
+const PROBE_EVERY_MS = 15_000
+const PROBE_ANSWER_MS = 10_000
+
+export function createHttp2Upstream(options: UpstreamOptions): Upstream {
+  const { origin, connectionsMax, headersTimeoutMs, headerBytesMax } = options
+  const { protocol } = new URL(origin)
+  const lines = new Set<Line>()
+
+  function openLine(): Line {
+    const session = connect(origin, {
+      createConnection: () => dial(options),
+      ...FIELD_OPTIONS,
+      maxSessionMemory: SESSION_MB_MAX,
+      settings: { enablePush: false, maxHeaderListSize: headerBytesMax },
+    })
+    const line: Line = { session, streams: 0, streamsMax: STREAMS_MAX }
+    lines.add(line)
+    const leave = (): void => void lines.delete(line)
+    session.on('remoteSettings', ({ maxConcurrentStreams: wanted = STREAMS_MAX }) => {
+      line.streamsMax = Math.min(STREAMS_MAX, wanted)
+    })
+    session.on('goaway', leave)
+    session.on('close', leave)
+    // Each of its streams hears of it, too.
+    session.on('error', leave)
+    probe(session, () => line.streams > 0)
+    return line
+  }
+
+  /** When all are full the request waits, on the line with the fewest, as long as it may. */
+  function pickLine(): Line {
+    let fewest: Line | null = null
+    for (const line of lines) {
+      if (line.session.closed || line.session.destroyed) continue
+      if (line.streams < line.streamsMax) return line
+      if (fewest === null || line.streams < fewest.streams) fewest = line
+    }
+    return fewest !== null && lines.size >= connectionsMax ? fewest : openLine()
+  }
+
+  return {
+    version: '2',
+    upgrade: null,
+    send(request, handler) {
+      const line = pickLine()
+      const { method, path, body, announced } = request
+      const { authority, fields } = splitHost(request.headers)
+      const pseudo = [':method', method, ':scheme', protocol.slice(0, -1), ':authority', authority, ':path', path]
+      // The answer's trailers pass, and gRPC servers want to be told so.
+      const aborting = new AbortController()
+      const stream = line.session.request([...pseudo, ...fields, 'te', 'trailers'], {
+        endStream: body === null,
+        waitForTrailers: announced.length > 0,
+        signal: aborting.signal,
+      })
+      line.streams += 1
+      stream.once('close', () => {
+        line.streams -= 1
+      })
+      carry({ stream, aborting, request, handler, headersTimeoutMs: request.patient ? null : headersTimeoutMs })
+    },
+    close() {
+      for (const { session } of lines) session.destroy()
+    },
+  }
+}
+
+function dial({ origin, tls, connectMs }: UpstreamOptions): Socket {
+  const { hostname, port, protocol } = new URL(origin)
+  const host = hostname.replace(/^\[|\]$/g, '')
+  const secure: ConnectionOptions = { ...tls, ALPNProtocols: ['h2'], servername: isIP(host) === 0 ? host : '' }
+  const socket =
+    protocol === 'https:'
+      ? openTls({ host, port: Number(port || 443), ...secure })
+      : openSocket({ host, port: Number(port || 80) })
+  const late = (): void => {
+    socket.destroy(Object.assign(new Error('no connection in time'), { code: 'UND_ERR_CONNECT_TIMEOUT' }))
+  }
+  const timer = setTimeout(late, connectMs)
+  socket.once(protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+    clearTimeout(timer)
+    if ('alpnProtocol' in socket && socket.alpnProtocol !== 'h2')
+      socket.destroy(new Error('the upstream does not speak HTTP/2'))
+  })
+  socket.once('close', () => clearTimeout(timer))
+  return socket.setNoDelay(true)
+}
+
+function probe(session: ClientHttp2Session, isBusy: () => boolean): void {
+  const timer = setInterval(() => {
+    if (!isBusy() || session.destroyed) return
+    const late = setTimeout(() => session.destroy(new Error('the upstream does not answer')), PROBE_ANSWER_MS)
+    session.ping(() => clearTimeout(late))
+  }, PROBE_EVERY_MS).unref()
+  session.once('close', () => clearInterval(timer))
+}
+
+/** Host, which is there once, becomes the authority (section 8.3.1). */
+function splitHost(headers: readonly string[]): { authority: string; fields: string[] } {
+  const fields = http2Fields(headers)
+  const at = fields.findIndex((name, index) => index % 2 === 0 && name === 'host')
+  const [, authority = ''] = at < 0 ? [] : fields.splice(at, 2)
+  return { authority, fields }
+}
+
+/** Their Content-Length is that of another answer (RFC 9110 section 8.6). */
+const BODILESS = new Set([204, 304])
+
+type Carried = {
+  readonly stream: ClientHttp2Stream
+  /** Resets the stream. Its `close` would end the body in order before, and a part would pass for the whole. */
+  readonly aborting: AbortController
+  readonly request: UpstreamRequest
+  readonly handler: Dispatcher.DispatchHandler
+  readonly headersTimeoutMs: number | null
+}
+
+function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried): void {
+  const { body, trailers } = request
+  const controller = new Controller((reason) => finish(reason))
+  controller.source = stream
+  const late = headersTimeoutMs === null ? undefined : setTimeout(() => finish(headersTimeout()), headersTimeoutMs)
+  let over = false
+  /** Bytes of the answer that are yet to come, as far as it says how many there are. */
+  let missing = 0
+
+  /** Null: the answer is whole. */
+  function finish(failure: Error | null): void {
+    if (over) return
+    over = true
+    clearTimeout(late)
+    // Of a request whose answer is whole, the rest is of no use to anybody.
+    if (failure !== null || !stream.writableEnded) aborting.abort()
+    if (body !== null && !Buffer.isBuffer(body)) body.destroy()
+    if (failure === null) handler.onResponseEnd?.(controller, {})
+    else if (!controller.aborted) handler.onResponseError?.(controller, failure)
+  }
+
+  handler.onRequestStart?.(controller, null)
+  stream.on('response', (headers, flags, raw: string[]) => {
+    clearTimeout(late)
+    controller.rawHeaders = raw.filter((_, at) => !raw[at - (at % 2)]?.startsWith(':'))
+    const status = headers[':status'] ?? 0
+    if (request.method !== 'HEAD' && !BODILESS.has(status)) missing = Number(headers['content-length'] ?? 0)
+    handler.onResponseStart?.(controller, status, {}, '')
+    // At once, so that it can be one frame on the other side, too.
+    if (flags & END_STREAM) finish(null)
+  })
+  stream.on('data', (chunk) => {
+    missing -= chunk.length
+    if (!over) handler.onResponseData?.(controller, chunk)
+  })
+  stream.on('trailers', (_trailers, _flags, raw: string[]) => {
+    controller.rawTrailers = raw
+  })
+  // A stream that was reset ends as well, but not its answer.
+  stream.on('end', () => {
+    if (stream.rstCode !== constants.NGHTTP2_NO_ERROR || stream.aborted) return
+    // The library leaves it to us when the stream was reset without an error (RFC 9113 section 8.1.1).
+    finish(missing > 0 ? new Error('the answer is shorter than it says') : null)
+  })
+  stream.on('error', (err) => finish(causeOf(err, stream)))
+  stream.on('close', () => finish(new Error('the upstream ended the exchange')))
+  stream.on('wantTrailers', () => {
+    try {
+      stream.sendTrailers(http2Trailers(trailers()))
+    } catch (err) {
+      finish(err instanceof Error ? err : new Error(String(err)))
+    }
+  })
+  if (body === null) return
+  // An upload may take long; what it is waited for comes after.
+  if (!Buffer.isBuffer(body)) body.on('data', () => void (over || late?.refresh()))
+  sendBody(body, stream, finish)
+}
+
+function sendBody(body: Readable | Buffer, stream: ClientHttp2Stream, fail: (err: Error) => void): void {
+  if (Buffer.isBuffer(body)) return void stream.end(body)
+  body.on('error', fail)
+  body.on('data', (chunk) => void (stream.write(chunk) || body.pause()))
+  body.on('end', () => stream.end())
+  stream.on('drain', () => body.resume())
+}
+
+/** The library cancels the streams of a broken connection, and says why in the cause. */
+function causeOf(err: Error, stream: ClientHttp2Stream): Error {
+  if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RefusedError('the upstream took no more requests')
+  return err.cause instanceof Error ? err.cause : err
+}

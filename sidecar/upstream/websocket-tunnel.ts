@@ -1,0 +1,122 @@
+/** Opens a WebSocket connection to the upstream for a permitted handshake, and relays it until either end or the permission ends. */
+import type { Duplex } from 'node:stream'
+import type { Dispatcher } from 'undici'
+import type { ProblemCode } from '../../pdp/process/problems.ts'
+import type { Permit } from '../enforce/enforce.ts'
+import type { Upgrade } from '../http/client.ts'
+import { downstreamFields } from '../http/fields.ts'
+import type { Cut } from './cancellation.ts'
+import { createHandler, type ForwardDeps, type Forwarded, type Forwarding, rawFields, requestTo } from './forward.ts'
+import { closeFrame, createFrameFollower } from './websocket-frames.ts'
+
+export type Tunneling = Forwarding & {
+  readonly upgrade: Upgrade
+  /** Called when the connection has ended. */
+  readonly onEnd: () => void
+}
+export type Tunneled = Forwarded | { readonly kind: 'opened' }
+
+/** Never throws. An upstream that does not switch has its answer forwarded like any other. */
+export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDeps): Promise<Tunneled> {
+  const { promise, resolve } = Promise.withResolvers<Tunneled>()
+  const handler: Dispatcher.DispatchHandler = {
+    ...createHandler(tunneling, { resolve, pace: deps.pace, mayEndLate: false }),
+    onRequestUpgrade(controller, status, _headers, upstream) {
+      const fields = rawFields(controller.rawHeaders)
+      if (status !== SWITCHING || !switchesToWebSocket(fields)) {
+        upstream.destroy()
+        const cause = new Error('the upstream did not switch to WebSocket')
+        return resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
+      }
+      resolve({ kind: 'opened' })
+      switchProtocols(tunneling, fields)
+      const { upgrade, cut, onEnd } = tunneling
+      relay({ client: upgrade.socket, upstream, cut, onEnd })
+      if (upgrade.head.length > 0) upstream.write(upgrade.head)
+    },
+  }
+  const { upstream } = deps
+  try {
+    if (upstream.upgrade === null) throw new Error('no WebSocket goes over HTTP/2')
+    upstream.upgrade(requestTo(permit, tunneling, deps), handler)
+  } catch (err) {
+    const cause = err instanceof Error ? err : new Error(String(err))
+    resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
+  }
+  return promise
+}
+
+const SWITCHING = 101
+
+const switchesToWebSocket = (fields: readonly string[]): boolean =>
+  fields.some(
+    (name, at) => at % 2 === 0 && name.toLowerCase() === 'upgrade' && /^websocket$/i.test(fields[at + 1] ?? ''),
+  )
+
+function switchProtocols({ upgrade, answerFields }: Tunneling, upstreamFields: readonly string[]): void {
+  const { socket } = upgrade
+  upgrade.release()
+  const fields = downstreamFields(upstreamFields).concat(answerFields)
+  const lines = [`HTTP/1.1 ${SWITCHING} Switching Protocols`, 'Connection: Upgrade', 'Upgrade: websocket']
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    if (fields[at]?.toLowerCase() !== 'connection') lines.push(`${fields[at]}: ${fields[at + 1]}`)
+  }
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
+}
+
+/** For the other end to answer a close frame, and for the upstream to end the frame that is under way. */
+const CLOSING_MS = 1_000
+
+type Relay = { readonly client: Duplex; readonly upstream: Duplex; readonly cut: Cut; readonly onEnd: () => void }
+
+function relay({ client, upstream, cut, onEnd }: Relay): void {
+  const follower = createFrameFollower()
+  let cutting: ProblemCode | null = null
+  let over = false
+
+  function end(): void {
+    if (over) return
+    over = true
+    client.destroy()
+    upstream.destroy()
+    onEnd()
+  }
+
+  function sayGoodbye(code: ProblemCode): void {
+    upstream.destroy()
+    client.end(closeFrame(code))
+  }
+
+  client.on('data', (chunk) => {
+    // Nothing of the client reaches the upstream once its permission has ended.
+    if (cutting !== null || upstream.destroyed) return
+    if (!upstream.write(chunk)) client.pause()
+  })
+  upstream.on('drain', () => client.resume())
+  upstream.on('data', (chunk) => {
+    if (upstream.destroyed) return
+    const ofFrame = follower.push(chunk)
+    if (cutting !== null) {
+      client.write(chunk.subarray(0, ofFrame))
+      if (ofFrame < chunk.length || follower.atEnd()) sayGoodbye(cutting)
+    } else if (!client.write(chunk)) upstream.pause()
+  })
+  client.on('drain', () => upstream.resume())
+  client.on('end', () => (cutting === null ? upstream.end() : end()))
+  upstream.on('end', () => void (cutting === null && client.end()))
+  for (const socket of [client, upstream]) socket.on('error', () => (cutting === null ? end() : undefined))
+  client.on('close', end)
+  upstream.on('close', () => {
+    // What was relayed last is still on its way.
+    if (cutting === null) client.end()
+    setTimeout(end, CLOSING_MS).unref()
+  })
+  cut.listen((code) => {
+    cutting = code
+    if (follower.atEnd()) sayGoodbye(code)
+    else upstream.resume()
+    setTimeout(end, CLOSING_MS).unref()
+  })
+  client.resume()
+  upstream.resume()
+}

@@ -1,0 +1,59 @@
+/** The engine's records when many write the same one. */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createAdapters } from '../../../../pdp/identity/engine/adapter.ts'
+import { createRotation } from '../../../../pdp/identity/engine/rotation.ts'
+import { createEndings, type Endings } from '../../../../pdp/identity/tokens/revocation.ts'
+import { postgresDirectory } from '../../../../pdp/store/postgres/directory.ts'
+import { appendLog } from '../../../../pdp/store/postgres/log.ts'
+import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
+import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
+import { openTestDatabase } from '../../../support/database.ts'
+
+let adapterOf: ReturnType<typeof createAdapters>
+let endings: Endings
+let close: () => Promise<void>
+beforeAll(async () => {
+  const database = await openTestDatabase()
+  const { sql, close: end } = await openPostgres({ connectionString: database.connectionString })
+  endings = createEndings({ sql, appendLog, appendEvents, clock: Date.now })
+  const rotation = createRotation({ sql, path: '/oauth/token' })
+  adapterOf = createAdapters({
+    sql,
+    directory: postgresDirectory(sql),
+    endings,
+    rotation,
+    masterKey: Buffer.alloc(32, 7),
+  })
+  close = () => end().then(database.drop)
+})
+afterAll(() => close())
+
+it.each([
+  ['Session', { uid: 'u' }],
+  ['DeviceCode', { userCode: 'BCDF' }],
+])('a %s is kept by 20 at once', async (kind, other) => {
+  const adapter = adapterOf(kind)
+  await adapter.upsert('one', other, 60)
+  for (let round = 0; round < 20; round++) {
+    const writers = Array.from({ length: 20 }, (_, i) =>
+      adapter.upsert('one', { ...other, accountId: `${round}.${i}` }, 60),
+    )
+    await Promise.all(writers)
+  }
+  expect(await adapter.find('one')).toEqual({ ...other, jti: 'one', accountId: expect.stringMatching(/^19\./) })
+})
+
+it.each([
+  ['signing out', (id: string) => adapterOf('Session').destroy(id)],
+  ['revocation', (id: string) => endings.revokeSession(`uid of ${id}`, { actor: 'test', requestId: 'r' })],
+])('a Session ended by %s is not stored again by a request that began before', async (how, end) => {
+  const adapter = adapterOf('Session')
+  const payload = { uid: `uid of ${how}`, accountId: 'eve' }
+  await adapter.upsert(how, payload, 60)
+  await end(how)
+  await adapter.upsert(how, payload, 60)
+  expect([await adapter.find(how), await adapter.findByUid(payload.uid)]).toEqual([undefined, undefined])
+  // A sign-in changes the id and keeps the uid.
+  await adapter.upsert(`${how} anew`, payload, 60)
+  expect(await adapter.findByUid(payload.uid)).toEqual(payload)
+})

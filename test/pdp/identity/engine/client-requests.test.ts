@@ -1,0 +1,125 @@
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import * as oauth from 'openid-client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createFlow } from '../flow.ts'
+import { decode, openWorld, parseObject, postToken, REDIRECT, SECRET, type World } from '../harness.ts'
+
+let world: World
+beforeAll(async () => {
+  world = await openWorld()
+})
+afterAll(() => world.close())
+
+const token = (form: Record<string, string>, id: string) => postToken(world, form, { id })
+async function post(path: string, form: Record<string, string>, id: string | null = 'flows') {
+  const authorization = `Basic ${Buffer.from(`${id}:${SECRET}`).toString('base64')}`
+  const response = await fetch(world.issuer + path, {
+    method: 'POST',
+    headers: id === null ? {} : { authorization },
+    body: new URLSearchParams(form),
+  })
+  return { status: response.status, body: parseObject(await response.text()) }
+}
+
+describe('pushed authorization requests (RFC 9126)', () => {
+  const request = {
+    client_id: 'flows',
+    response_type: 'code',
+    redirect_uri: REDIRECT,
+    scope: 'openid',
+    code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+    code_challenge_method: 'S256',
+  }
+
+  it('are for one use by the client that pushed them', async () => {
+    const { status, body } = await post('/oauth/par', request)
+    expect([status, body.expires_in]).toEqual([201, 60])
+    const url = (client: string) =>
+      `${world.issuer}/oauth/authorize?${new URLSearchParams({ client_id: client, request_uri: String(body.request_uri) })}`
+    const send = (client: string) => fetch(url(client), { redirect: 'manual', headers: { accept: 'text/html' } })
+    expect((await send('tenant-flows')).status).toBe(400)
+    expect((await send('flows')).headers.get('location')).toContain('/oauth/interaction/')
+    const rows = await world.sql.query(
+      "select 1 from oidc_record where kind = 'PushedAuthorizationRequest' and id = $1",
+      [String(body.request_uri).split(':').at(-1)],
+    )
+    expect(rows).toEqual([])
+  })
+
+  it('are refused like the requests that they stand for', async () => {
+    expect((await post('/oauth/par', { ...request, client_id: '' }, null)).status).toBe(401)
+    expect((await post('/oauth/par', { ...request, scope: 'decisions:read' })).body.error).toBe('invalid_scope')
+    expect((await post('/oauth/par', { ...request, code_challenge: '' })).status).toBe(400)
+    expect((await post('/oauth/par', { ...request, redirect_uri: 'https://evil.example/' })).status).toBe(400)
+  })
+})
+
+describe('a code that was asked for with dpop_jkt (RFC 9449 section 10)', () => {
+  it('is redeemed with that key only', async () => {
+    const flow = createFlow(world)
+    const jkt = '0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I'
+    const code = (await flow.authorize({ dpop_jkt: jkt })).searchParams.get('code') ?? ''
+    expect((await flow.redeem(code)).body.error).toBe('invalid_grant')
+  })
+})
+
+describe('a client that authenticates by its key (private_key_jwt)', () => {
+  const TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+  let keys: Awaited<ReturnType<typeof generateKeyPair>>
+  const sign = (claims: object = {}, header: object = {}) =>
+    new SignJWT({ iss: 'keyed', sub: 'keyed', aud: world.issuer, jti: crypto.randomUUID(), ...claims })
+      .setProtectedHeader({ alg: 'ES256', kid: 'k1', ...header })
+      .setExpirationTime('1 min')
+      .sign(keys.privateKey)
+  const mint = (assertion: string) =>
+    postToken(world, { grant_type: 'client_credentials', client_assertion_type: TYPE, client_assertion: assertion })
+  beforeAll(async () => {
+    keys = await generateKeyPair('ES256', { extractable: true })
+    const { kty = '', crv = '', x = '', y = '' } = await exportJWK(keys.publicKey)
+    const metadata = {
+      grant_types: ['client_credentials'],
+      token_endpoint_auth_method: 'private_key_jwt',
+      jwks: { keys: [{ kty, crv, x, y, kid: 'k1', alg: 'ES256', use: 'sig' }] },
+    }
+    await world.putClient({ id: 'keyed', metadata })
+  })
+
+  it('gets tokens, as openid-client asks for them', async () => {
+    const config = await oauth.discovery(
+      new URL(world.issuer),
+      'keyed',
+      undefined,
+      oauth.PrivateKeyJwt({ key: keys.privateKey, kid: 'k1' }),
+      { execute: [oauth.allowInsecureRequests] },
+    )
+    const { access_token } = await oauth.clientCredentialsGrant(config)
+    expect(decode(access_token).payload.sub).toBe('keyed')
+  })
+
+  it('uses each assertion once, even 20 times at once', async () => {
+    const assertion = await sign()
+    const answers = await Promise.all(Array.from({ length: 20 }, () => mint(assertion)))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect((await mint(assertion)).status).toBe(401)
+  })
+
+  it.each([
+    ['another audience', { aud: 'https://other.example' }],
+    ['another issuer', { iss: 'flows' }],
+    ['no jti', { jti: undefined }],
+    ['another client', { iss: 'flows', sub: 'flows' }],
+  ])('is refused with %s', async (_, claims) => {
+    expect(await mint(await sign(claims))).toMatchObject({ status: 401, body: { error: 'invalid_client' } })
+  })
+
+  it('is refused with a secret, without a signature, or by another key', async () => {
+    expect((await token({ grant_type: 'client_credentials' }, 'keyed')).status).toBe(401)
+    const none = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${(await sign()).split('.')[1]}.`
+    expect((await mint(none)).status).toBe(401)
+    const own = keys
+    keys = await generateKeyPair('ES256')
+    const foreign = await sign()
+    keys = own
+    expect((await mint(foreign)).status).toBe(401)
+  })
+})

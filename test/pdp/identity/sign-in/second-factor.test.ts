@@ -1,0 +1,390 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { codeOf } from '../../../support/authenticator.ts'
+import { type Answer, type Browser, createBrowser, hiddenFields, type PageForm } from '../../../support/browser.ts'
+import { createFlow } from '../flow.ts'
+import { createFlows } from '../flows.ts'
+import { CONTEXT, decode, openWorld, PASSWORD, parseObject, type World } from '../harness.ts'
+
+let world: World
+let flow: ReturnType<typeof createFlow>
+let flows: ReturnType<typeof createFlows>
+beforeAll(async () => {
+  world = await openWorld()
+  flow = createFlow(world)
+  flows = createFlows(world)
+})
+afterAll(() => world.close())
+
+let browser: Browser
+let steps: string[]
+/** The clock of the service, two seconds into a time step: no test runs into the next one. */
+let offsetMs = 0
+beforeEach(() => {
+  browser = createBrowser(world.issuer)
+  steps = []
+  offsetMs = 32_000 - (Date.now() % 30_000)
+  world.time.offsetMs = offsetMs
+})
+const later = (ms: number): void => {
+  world.time.offsetMs = offsetMs + ms
+}
+
+/** A person of their own for each test, with one membership. */
+let people = 0
+async function person(): Promise<string> {
+  const id = `p${++people}`
+  const passwordHash = (await world.directory.userByEmail('eve@x.example'))?.passwordHash ?? null
+  await world.directory.putUser({ id, email: `${id}@x.example`, emailVerified: true, name: id, passwordHash }, CONTEXT)
+  const membership = { role: 'viewer', status: 'active' } as const
+  await world.store.write('acme', [{ kind: 'membership', user: id, membership }], { context: CONTEXT })
+  return id
+}
+const enroll = async (id: string) => (await world.identity.secondFactor.enroll(id, CONTEXT)).secret
+async function enrolled(): Promise<{ id: string; secret: string }> {
+  const id = await person()
+  return { id, secret: await enroll(id) }
+}
+const now = () => Date.now() + world.time.offsetMs
+/** Codes are good once, so a test that needs several takes them one step apart. */
+const codeAt = (secret: string, step = 0) => codeOf(secret, now() + step * 30_000)
+
+/** Answers each page as the person would; what the pages were is in `steps`. */
+const answers =
+  (id: string, secret?: string, step = 0) =>
+  (page: PageForm): Answer => {
+    steps.push(page.step)
+    if (page.step === 'login') return { action: 'login', email: `${id}@x.example`, password: PASSWORD }
+    if (page.step === 'totp') return { action: 'code', code: secret === undefined ? '000000' : codeAt(secret, step) }
+    return { action: 'continue' }
+  }
+const authorize = (parameters: { [name: string]: string }, answer: (page: PageForm) => Answer) =>
+  browser.follow(flow.authorizeUrl(parameters), answer)
+async function idToken(end: URL) {
+  const answer = await flow.redeem(end.searchParams.get('code') ?? '')
+  return { id: decode(String(answer.body.id_token)).payload, access: String(answer.body.access_token) }
+}
+/** Starts a sign-in and gives the password; the page for the code, and where it is. */
+async function atCodePage(id: string): Promise<{ path: string; html: string }> {
+  const path = (await browser.send(flow.authorizeUrl({}))).headers.get('location') ?? ''
+  const form = { action: 'login', email: `${id}@x.example`, password: PASSWORD }
+  return { path, html: await (await browser.send(path, { form })).text() }
+}
+const giveCode = (at: { path: string; html: string }, code: string) =>
+  browser.send(at.path, { form: { ...hiddenFields(at.html), action: 'code', code } })
+
+describe('who has an authenticator', () => {
+  it('is always asked for its code after the password, and the sign-in says so', async () => {
+    const { id, secret } = await enrolled()
+    const { id: claims, access } = await idToken(await authorize({}, answers(id, secret)))
+    expect(steps).toEqual(['login', 'totp'])
+    expect(claims).toMatchObject({ acr: 'mfa', amr: ['pwd', 'otp', 'mfa'], auth_time: expect.any(Number) })
+    expect(await world.identity.introspect(access)).toMatchObject({ acr: 'mfa', authTime: claims.auth_time })
+  })
+
+  it('is asked on a page that works without scripts and may not be framed, cached or made to load anything', async () => {
+    const { id } = await enrolled()
+    const path = (await browser.send(flow.authorizeUrl({}))).headers.get('location') ?? ''
+    const response = await browser.send(path, {
+      form: { action: 'login', email: `${id}@x.example`, password: PASSWORD },
+    })
+    const html = await response.text()
+    expect(response.status).toBe(200)
+    expect(html).toContain('<label for="code">')
+    expect(html).toContain('autocomplete="one-time-code"')
+    expect(html).not.toMatch(/<script|correct horse/)
+    expect(response.headers.get('content-security-policy')).toMatch(/default-src 'none'.*frame-ancestors 'none'/)
+    expect(response.headers.get('cache-control')).toBe('no-store')
+  })
+
+  it('gets no token from any grant with a password alone', async () => {
+    const { id } = await enrolled()
+    const form = { action: 'login', email: `${id}@x.example`, password: PASSWORD }
+    expect(await (await browser.send('/oauth/approve', { form })).text()).toContain('Enter your code')
+    expect(await (await browser.send('/oauth/approve')).text()).toContain('data-step="login"')
+    await expect(flows.code({ person: id })).rejects.toThrow(/no end after/)
+  })
+
+  it.each(['pwd', 'mfa', 'phr mfa', 'pwd mfa'])('can be asked for acr_values=%s', async (acr) => {
+    const { id, secret } = await enrolled()
+    const end = await authorize({ acr_values: acr }, answers(id, secret))
+    expect(steps).toEqual(['login', 'totp'])
+    expect((await idToken(end)).id.acr).toBe('mfa')
+  })
+})
+
+describe('a code', () => {
+  it.each(['000000', '', '12345', '1234567', 'abcdef', '١٢٣٤٥٦'])('that is %j is refused', async (code) => {
+    const { id } = await enrolled()
+    const refused = await giveCode(await atCodePage(id), code)
+    expect(refused.status).toBe(400)
+    expect(await refused.text()).toContain('<p role="alert" id="problem">The code is not right')
+  })
+
+  it('may be one step old or early, not two', async () => {
+    for (const [step, status] of [
+      [-2, 400],
+      [-1, 303],
+      [1, 303],
+      [2, 400],
+    ] as const) {
+      const { id, secret } = await enrolled()
+      browser = createBrowser(world.issuer)
+      expect([step, (await giveCode(await atCodePage(id), codeAt(secret, step))).status]).toEqual([step, status])
+    }
+  })
+
+  it('is good once, and no older one after it', async () => {
+    const { id, secret } = await enrolled()
+    const [current, older] = [codeAt(secret), codeAt(secret, -1)]
+    expect((await giveCode(await atCodePage(id), current)).status).toBe(303)
+    for (const code of [current, older]) expect((await giveCode(await atCodePage(id), code)).status).toBe(400)
+  })
+
+  it('is good for one of 20 that give it at the same time', async () => {
+    const { id, secret } = await enrolled()
+    const page = await atCodePage(id)
+    const code = codeAt(secret)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => giveCode(page, code)))
+    expect(answers.filter(({ status }) => status === 303)).toHaveLength(1)
+  })
+
+  it('of another person, or of an authenticator that is gone, is refused', async () => {
+    const [one, two] = [await enrolled(), await enrolled()]
+    expect((await giveCode(await atCodePage(one.id), codeAt(two.secret))).status).toBe(400)
+    const page = await atCodePage(two.id)
+    await world.identity.secondFactor.remove(two.id, CONTEXT)
+    expect((await giveCode(page, codeAt(two.secret))).status).toBe(400)
+  })
+
+  it('is counted together with passwords: after ten wrong ones both wait, and the right password gives no new tries', async () => {
+    const { id, secret } = await enrolled()
+    for (let i = 0; i < 10; i += 1) {
+      const page = await atCodePage(id) // the right password, again and again
+      expect((await giveCode(page, '000000')).status).toBe(400)
+    }
+    const path = (await browser.send(flow.authorizeUrl({}))).headers.get('location') ?? ''
+    const form = { action: 'login', email: `${id}@x.example`, password: PASSWORD }
+    expect((await browser.send(path, { form })).status).toBe(429)
+    later(900_001)
+    const page = await atCodePage(id)
+    expect((await giveCode(page, codeAt(secret))).status).toBe(303)
+  })
+})
+
+describe('the password that waits for its code', () => {
+  it('is bound to its own sign-in, five minutes, and the service that sealed it', async () => {
+    const { id, secret } = await enrolled()
+    const stolen = await atCodePage(id)
+    const other = await atCodePage(id)
+    const isLoginPage = async (response: Response) => (await response.text()).includes('data-step="login"')
+    expect(await isLoginPage(await giveCode({ ...stolen, path: other.path }, codeAt(secret)))).toBe(true)
+    const forged = {
+      ...other,
+      html: other.html.replace(
+        /(password_accepted" value="v1\.)(.)/,
+        (_, start, first) => start + (first === 'A' ? 'B' : 'A'),
+      ),
+    }
+    expect(await isLoginPage(await giveCode(forged, codeAt(secret)))).toBe(true)
+    const nobody = await browser.send(other.path, { form: { action: 'code', code: codeAt(secret) } })
+    expect(await isLoginPage(nobody)).toBe(true)
+    later(301_000)
+    expect(await isLoginPage(await giveCode(other, codeAt(secret)))).toBe(true)
+    later(0)
+    expect((await giveCode(other, codeAt(secret))).status).toBe(303)
+  })
+
+  it('is not taken from a form that another site sent', async () => {
+    const { id, secret } = await enrolled()
+    const { path, html } = await atCodePage(id)
+    const form = { ...hiddenFields(html), action: 'code', code: codeAt(secret) }
+    expect((await browser.send(path, { form, headers: { origin: 'https://evil.example' } })).status).toBe(400)
+  })
+
+  it('is worth nothing once the password was changed, also when the code comes later', async () => {
+    const { id, secret } = await enrolled()
+    const page = await atCodePage(id)
+    later(-2_000)
+    const early = await atCodePage(id)
+    later(0)
+    await world.sql.transaction((sql) => world.identity.sessions.endUser(sql, id, CONTEXT))
+    expect(page.html).toContain('password_accepted')
+    const resumed = await giveCode(early, codeAt(secret))
+    expect(resumed.status).toBe(303)
+    const next = await browser.send(resumed.headers.get('location') ?? '')
+    expect(next.headers.get('location')).toMatch(/\/oauth\/interaction\//)
+  })
+})
+
+describe('stepping up', () => {
+  it('a session by password alone asks for the code only, and keeps the time of the password', async () => {
+    const id = await person()
+    later(-60_000)
+    const before = await idToken(await authorize({}, answers(id)))
+    later(0)
+    expect(before.id).toMatchObject({ acr: 'pwd', amr: ['pwd'] })
+    const secret = await enroll(id)
+    // Whoever asks for nothing special goes on.
+    expect((await idToken(await authorize({}, answers(id)))).id.acr).toBe('pwd')
+    steps = []
+    const after = await idToken(await authorize({ acr_values: 'mfa' }, answers(id, secret)))
+    expect(steps).toEqual(['totp'])
+    expect(after.id).toMatchObject({ acr: 'mfa', amr: ['pwd', 'otp', 'mfa'], auth_time: before.id.auth_time })
+  })
+
+  it('with max_age asks for both again', async () => {
+    const { id, secret } = await enrolled()
+    await authorize({}, answers(id, secret, -1))
+    const requests = [{ max_age: '0' }, { max_age: '0', acr_values: 'mfa' }, { prompt: 'login' }]
+    for (const [i, parameters] of requests.entries()) {
+      steps = []
+      later(60_000 * (i + 1))
+      await authorize(parameters, answers(id, secret))
+      expect(steps).toEqual(['login', 'totp'])
+    }
+  })
+
+  it('to a code that the person cannot give is told to the client, before and after the password', async () => {
+    const id = await person()
+    const fresh = await authorize({ acr_values: 'mfa' }, answers(id))
+    expect(steps).toEqual(['login'])
+    await authorize({}, answers(id))
+    steps = []
+    const signedIn = await authorize({ acr_values: 'mfa' }, answers(id))
+    expect(steps).toEqual([])
+    for (const end of [fresh, signedIn]) {
+      expect(end.searchParams.get('error')).toBe('unmet_authentication_requirements')
+    }
+  })
+
+  it('without a page says that there would have to be one', async () => {
+    const id = await person()
+    await authorize({}, answers(id))
+    await enroll(id)
+    const end = await authorize({ acr_values: 'mfa', prompt: 'none' }, answers(id))
+    expect(end.searchParams.get('error')).toBe('login_required')
+  })
+
+  it('is bounded: 10 wrong codes of a signed-in person, then they wait', async () => {
+    const id = await person()
+    await authorize({}, answers(id))
+    await enroll(id)
+    const path = (await browser.send(flow.authorizeUrl({ acr_values: 'mfa' }))).headers.get('location') ?? ''
+    const statuses: number[] = []
+    for (let i = 0; i < 11; i += 1) {
+      statuses.push((await browser.send(path, { form: { action: 'code', code: '000000' } })).status)
+    }
+    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 400), 429])
+  })
+})
+
+describe('a device', () => {
+  it('is connected by the same rules', async () => {
+    const { id, secret } = await enrolled()
+    const { config, started } = await flows.startDevice({ person: id, scope: 'openid' })
+    await expect(
+      browser.follow(started.verification_uri, (page) => {
+        if (page.step === 'code') return { user_code: started.user_code }
+        return page.step === 'confirm' ? { confirm: 'yes' } : answers(id, secret)(page)
+      }),
+    ).rejects.toThrow('is connected')
+    expect(steps).toEqual(['login', 'totp', 'consent'])
+    const { pollDeviceAuthorizationGrant } = await import('openid-client')
+    const tokens = await pollDeviceAuthorizationGrant(config, { ...started, interval: 0.01 })
+    expect(decode(tokens.id_token ?? '').payload).toMatchObject({ acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] })
+  })
+})
+
+describe('the page for CIBA requests', () => {
+  const page = async (form?: Answer) => (await browser.send('/oauth/approve', form && { form })).text()
+  const login = (id: string) => page({ action: 'login', email: `${id}@x.example`, password: PASSWORD })
+
+  it('asks for password and code, and the token says so', async () => {
+    const { id, secret } = await enrolled()
+    const { config, started } = await flows.startCiba({ person: id, scope: 'openid' }, { acr_values: 'mfa' })
+    const asked = await login(id)
+    expect(asked).toContain('autocomplete="one-time-code"')
+    expect(await page({ ...hiddenFields(asked), action: 'code', code: '000000' })).toContain('The code is not right')
+    const listed = await page({ ...hiddenFields(asked), action: 'code', code: codeAt(secret) })
+    expect(await page({ ...hiddenFields(listed), action: 'approve' })).toContain('You approved')
+    const { pollBackchannelAuthenticationGrant } = await import('openid-client')
+    const tokens = await pollBackchannelAuthenticationGrant(config, { ...started, interval: 0.01 })
+    expect(decode(tokens.id_token ?? '').payload).toMatchObject({ acr: 'mfa' })
+  })
+
+  it('adds the code to a sign-in by password when a request asks for it', async () => {
+    const id = await person()
+    await login(id)
+    const secret = await enroll(id)
+    const { config, started } = await flows.startCiba({ person: id, scope: 'openid' }, { acr_values: 'mfa' })
+    const asked = await page({ ...hiddenFields(await page()), action: 'approve' })
+    expect(asked).toContain('An application asks for a code as well')
+    expect(await page({ xsrf: 'wrong', action: 'code', code: codeAt(secret) })).toContain('data-step="login"')
+    const listed = await page({ ...hiddenFields(asked), action: 'code', code: codeAt(secret) })
+    expect(await page({ ...hiddenFields(listed), action: 'approve' })).toContain('You approved')
+    const { pollBackchannelAuthenticationGrant } = await import('openid-client')
+    const tokens = await pollBackchannelAuthenticationGrant(config, { ...started, interval: 0.01 })
+    expect(decode(tokens.id_token ?? '').payload.acr).toBe('mfa')
+  })
+
+  it('refuses a request for a code of who has no authenticator', async () => {
+    const id = await person()
+    const { config, started } = await flows.startCiba({ person: id, scope: 'openid' }, { acr_values: 'mfa' })
+    expect(await page({ ...hiddenFields(await login(id)), action: 'approve' })).toContain('and you have none')
+    const { pollBackchannelAuthenticationGrant } = await import('openid-client')
+    await expect(pollBackchannelAuthenticationGrant(config, { ...started, interval: 0.01 })).rejects.toMatchObject({
+      error: 'access_denied',
+    })
+  })
+})
+
+describe('an authenticator', () => {
+  it('is there once, sealed, and in the log of the directory', async () => {
+    const { id, secret } = await enrolled()
+    await expect(enroll(id)).rejects.toMatchObject({ code: 'conflict' })
+    await expect(enroll('nobody')).rejects.toMatchObject({ code: 'not_found' })
+    const rows = await world.sql.query<{ row: string }>(
+      'select a::text as row from authenticator a where user_id = $1',
+      [id],
+    )
+    expect(rows).toHaveLength(1)
+    expect(rows[0]?.row).not.toContain(secret)
+    const [entry] = await world.sql.query<{ change: object; actor: string }>(
+      "select change, actor from change_log where organization_id = '#directory' order by revision desc limit 1",
+    )
+    expect(entry).toEqual({ change: { kind: 'authenticator', id, op: 'write' }, actor: 'test' })
+  })
+
+  it('does not open for another person, whoever wrote the row', async () => {
+    const [one, two] = [await enrolled(), await enrolled()]
+    await world.sql.query(
+      'update authenticator set secret_sealed = (select secret_sealed from authenticator where user_id = $1) where user_id = $2',
+      [one.id, two.id],
+    )
+    expect((await giveCode(await atCodePage(two.id), codeAt(one.secret))).status).toBe(500)
+  })
+
+  it('that is taken away ends the sessions and tokens of its user, and the password is enough again', async () => {
+    const { id, secret } = await enrolled()
+    const { access } = await idToken(await authorize({}, answers(id, secret)))
+    expect(await world.identity.secondFactor.remove(id, CONTEXT)).toBe(true)
+    expect(await world.identity.introspect(access)).toEqual({ active: false })
+    expect(await world.identity.secondFactor.remove(id, CONTEXT)).toBe(false)
+    steps = []
+    expect((await idToken(await authorize({}, answers(id)))).id.acr).toBe('pwd')
+    expect(steps).toEqual(['login'])
+  })
+})
+
+it('is announced: discovery lists both authentication contexts', async () => {
+  const metadata = parseObject(await (await fetch(`${world.issuer}/.well-known/openid-configuration`)).text())
+  expect(metadata.acr_values_supported).toEqual(['mfa', 'pwd'])
+})
+
+it('a client of the sign-in page never learns whether an account has an authenticator without its password', async () => {
+  const { id } = await enrolled()
+  const path = (await browser.send(flow.authorizeUrl({}))).headers.get('location') ?? ''
+  const form = { action: 'login', email: `${id}@x.example`, password: 'wrong' }
+  const answer = await browser.send(path, { form })
+  expect([answer.status, (await answer.text()).includes('data-step="login"')]).toEqual([400, true])
+})

@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createBindings } from '../../../../pdp/identity/tokens/bindings.ts'
+import { createEndings, type Endings } from '../../../../pdp/identity/tokens/revocation.ts'
+import { appendLog } from '../../../../pdp/store/postgres/log.ts'
+import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
+import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
+import { openTestDatabase, type TestDatabase } from '../../../support/database.ts'
+
+let database: TestDatabase
+let opened: Awaited<ReturnType<typeof openPostgres>>
+let endings: Endings
+beforeAll(async () => {
+  database = await openTestDatabase()
+  opened = await openPostgres({ connectionString: database.connectionString })
+  endings = createEndings({ sql: opened.sql, appendLog, appendEvents, clock: Date.now })
+})
+afterAll(async () => {
+  await opened.close()
+  await database.drop()
+})
+
+const CONTEXT = { actor: 'test', requestId: 'r' }
+type Options = { session?: string | null; offline?: boolean; parent?: string; user?: string }
+async function openGrant(grantId: string, { session = null, offline = false, parent, user = 'ann' }: Options = {}) {
+  const binding = { organization: 'acme', client: 'web', sessionUid: session, offline, parentGrantId: parent ?? null }
+  await createBindings(opened).bind({ grantId, user, ...binding })
+  await opened.sql.query(
+    `insert into oidc_record (kind, id, payload, grant_id, expires_at)
+     values ('Grant', $1, '{}', null, now() + interval '1 day'), ('AccessToken', 'token of ' || $1, '{}', $1, now() + interval '1 day')`,
+    [grantId],
+  )
+}
+const ids = async () =>
+  (
+    await opened.sql.query<{ id: string }>(
+      "select id from oidc_record where kind in ('Grant', 'AccessToken') order by id",
+    )
+  ).map((r) => r.id)
+const logged = async () =>
+  (
+    await opened.sql.query<{ change: unknown }>(
+      "select change from change_log where organization_id = '#tokens' order by revision, seq",
+    )
+  ).map((r) => r.change)
+const reported = async () =>
+  (await opened.sql.query<{ payload: unknown }>('select payload from outbox order by seq')).map((r) => r.payload)
+
+it('the end of a session ends its grants with their tokens, but not offline ones or those of other sessions', async () => {
+  await openGrant('a', { session: 's1' })
+  await openGrant('b', { session: 's1' })
+  await openGrant('offline', { session: 's1', offline: true })
+  await openGrant('other', { session: 's2' })
+  await endings.endSession({ uid: 's1', user: 'ann' }, CONTEXT)
+  expect(await ids()).toEqual(['offline', 'other', 'token of offline', 'token of other'])
+  expect(await logged()).toEqual([
+    { kind: 'token', by: 'session', id: 's1' },
+    { kind: 'token', by: 'grant', id: 'a' },
+    { kind: 'token', by: 'grant', id: 'b' },
+  ])
+  expect(await reported()).toEqual([{ session: 's1', user: 'ann' }])
+})
+
+it('the end of a grant ends everything that was exchanged from it, at any depth', async () => {
+  await openGrant('root')
+  await openGrant('child', { parent: 'root' })
+  await openGrant('grandchild', { parent: 'child' })
+  await endings.endGrant('root', CONTEXT)
+  expect((await ids()).filter((id) => /root|child/.test(id))).toEqual([])
+})
+
+it('all sessions and grants of a person end together, offline ones too', async () => {
+  await openGrant('hers', { user: 'eve', session: 's9', offline: true })
+  await opened.sql.query(
+    `insert into oidc_record (kind, id, payload, uid) values ('Session', 'x', '{"accountId": "eve"}', 's9')`,
+  )
+  expect(await endings.revokeUser('eve', CONTEXT)).toEqual(['s9'])
+  expect(await ids()).not.toContain('hers')
+  expect((await reported()).at(-1)).toEqual({ session: 's9', user: 'eve' })
+  expect(await endings.revokeSession('s9', CONTEXT)).toBe(false)
+})
+
+it('an ending that cannot be logged deletes nothing', async () => {
+  await openGrant('kept')
+  const failing = createEndings({
+    sql: opened.sql,
+    clock: Date.now,
+    appendEvents,
+    appendLog: async () => {
+      throw new Error('the log is full')
+    },
+  })
+  await expect(failing.endGrant('kept', CONTEXT)).rejects.toThrow('the log is full')
+  expect(await ids()).toContain('kept')
+})
+
+it('collection deletes what has been dead for an hour and keeps the rest', async () => {
+  await opened.sql.query(
+    `insert into oidc_record (kind, id, payload, expires_at) values
+     ('Grant', 'old', '{}', now() - interval '61 min'), ('Grant', 'recent', '{}', now() - interval '59 min')`,
+  )
+  await openGrant('orphan')
+  await opened.sql.query("delete from oidc_record where id = 'orphan'")
+  await opened.sql.query("update grant_binding set created_at = now() - interval '61 min'")
+  await createBindings(opened).collect()
+  expect(await ids()).not.toContain('old')
+  expect(await ids()).toContain('recent')
+  expect(await createBindings(opened).find('orphan')).toBeNull()
+  expect(await createBindings(opened).find('other')).toMatchObject({ sessionUid: 's2' })
+})
+
+it('a collection leaves nothing that has been dead for an hour, however much there is, and nothing else', async () => {
+  const made = (prefix: string, age: string, count: number) =>
+    opened.sql.query(
+      `insert into oidc_record (kind, id, payload, expires_at)
+       select 'Interaction', $1 || n, '{}', now() - $2::interval from generate_series(1, $3::int) n`,
+      [prefix, age, count],
+    )
+  await made('dead ', '61 minutes', 12_001)
+  await made('fresh ', '59 minutes', 3)
+  await opened.sql.query(
+    `insert into grant_binding (grant_id, user_id, client_id, created_at)
+     select 'lost ' || n, 'ann', 'web', now() - interval '2 hours' from generate_series(1, 6001) n`,
+  )
+  await createBindings(opened).collect()
+  const left = await opened.sql.query<{ id: string }>(
+    "select id from oidc_record where kind = 'Interaction' order by id",
+  )
+  expect(left.map(({ id }) => id)).toEqual(['fresh 1', 'fresh 2', 'fresh 3'])
+  expect(await opened.sql.query("select 1 from grant_binding where grant_id like 'lost %'")).toEqual([])
+})

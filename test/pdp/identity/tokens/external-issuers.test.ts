@@ -1,0 +1,119 @@
+import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { TrustedIssuerDocument } from '../../../../pdp/identity/tokens/external-issuers.ts'
+import { CONTEXT, openWorld, postToken, type World } from '../harness.ts'
+
+const ISSUER = 'https://idp.example'
+const AUDIENCE = 'https://invoices.example/'
+let world: World
+let key: CryptoKey
+let jwks: { keys: object[] }
+let document: TrustedIssuerDocument
+beforeAll(async () => {
+  const pair = await generateKeyPair('ES256')
+  key = pair.privateKey
+  jwks = { keys: [{ ...(await exportJWK(pair.publicKey)), kid: 'k', alg: 'ES256' }] }
+  world = await openWorld({ fetch: async () => new Response(JSON.stringify(jwks)) })
+  document = {
+    jwks,
+    algorithms: ['ES256'],
+    audience: AUDIENCE,
+    claims: { organization: 'tenant' },
+    subject_prefix: 'idp:',
+    organizations: ['acme'],
+  }
+})
+afterAll(() => world.close())
+beforeEach(async () => {
+  await world.identity.issuers.put(ISSUER, document, CONTEXT)
+})
+
+const token = (claims: object = {}, header: object = {}) =>
+  new SignJWT({
+    iss: ISSUER,
+    sub: 'eve',
+    aud: AUDIENCE,
+    client_id: 'their-client',
+    jti: crypto.randomUUID(),
+    tenant: 'acme',
+    scope: 'openid decisions:read directory:write',
+    ...claims,
+  })
+    .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid: 'k', ...header })
+    .setIssuedAt()
+    .setExpirationTime('5 min')
+    .sign(key)
+const introspect = async (jwt: Promise<string>) => world.identity.introspect(await jwt)
+
+describe('a token of a trusted issuer', () => {
+  it('is its subject, prefixed, in an allowed organization, without any of our service scopes', async () => {
+    expect(await introspect(token({ acr: 'mfa', auth_time: 5 }))).toMatchObject({
+      active: true,
+      subject: { type: 'user', id: '~idp:eve' },
+      organization: 'acme',
+      clientId: 'their-client',
+      app: 'invoices',
+      scopes: new Set(['openid']),
+      grantId: null,
+      acr: 'mfa',
+      authTime: 5,
+    })
+  })
+
+  it.each([
+    [1_717_171_717.5, 1_717_171_717],
+    [1_717_171_717_000, null],
+    [-1, null],
+    ['5', null],
+  ])('of an auth_time of %j has one of %j, which an answer over gRPC can hold', async (given, authTime) => {
+    expect(await introspect(token({ auth_time: given }))).toMatchObject({ active: true, authTime })
+  })
+
+  it('speaks for no organization that it was not allowed', async () => {
+    expect(await introspect(token({ tenant: 'beta' }))).toMatchObject({ active: true, organization: null })
+    expect(await introspect(token({ tenant: undefined }))).toMatchObject({ organization: null })
+    await world.identity.issuers.put(ISSUER, { ...document, claims: {} }, CONTEXT)
+    expect(await introspect(token({ tenant: 'beta' }))).toMatchObject({ organization: 'acme' })
+    await world.identity.issuers.put(ISSUER, { ...document, claims: {}, organizations: ['acme', 'beta'] }, CONTEXT)
+    expect(await introspect(token())).toMatchObject({ organization: null })
+  })
+
+  it.each([
+    ['another audience', { aud: 'https://other.example/' }, {}],
+    ['another type', {}, { typ: 'JWT' }],
+    ['an unknown issuer', { iss: 'https://evil.example' }, {}],
+    ['a subject that is no id', { sub: 'a#b' }, {}],
+    ['an empty subject', { sub: '' }, {}],
+    ['our own issuer', { iss: '' }, {}],
+  ])('is inactive with %s', async (_, claims, header) => {
+    const own = 'iss' in claims && claims.iss === '' ? { iss: world.issuer } : {}
+    expect(await introspect(token({ ...claims, ...own }, header))).toEqual({ active: false })
+  })
+
+  it('is inactive by another algorithm than the registered ones, and once the issuer is removed', async () => {
+    const known = token()
+    expect((await introspect(known)).active).toBe(true)
+    await world.identity.issuers.put(ISSUER, { ...document, algorithms: ['RS256'] }, CONTEXT)
+    expect((await introspect(known)).active).toBe(false)
+    await world.identity.issuers.remove(ISSUER, CONTEXT)
+    expect((await introspect(known)).active).toBe(false)
+  })
+
+  it('is verified by keys that the issuer publishes', async () => {
+    const { jwks: _, ...rest } = document
+    await world.identity.issuers.put(ISSUER, { ...rest, jwks_uri: 'https://idp.example/jwks' }, CONTEXT)
+    expect((await introspect(token())).active).toBe(true)
+  })
+
+  it('buys no token of ours and no UserInfo', async () => {
+    const form = {
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+      subject_token: await token(),
+    }
+    expect((await postToken(world, form, { id: 'gateway' })).body.error).toBe('invalid_request')
+    const own = await token({ aud: [AUDIENCE, world.issuer] })
+    const userinfo = await fetch(`${world.issuer}/oauth/userinfo`, { headers: { authorization: `Bearer ${own}` } })
+    expect(userinfo.status).toBe(401)
+  })
+})

@@ -1,0 +1,219 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigError } from '../../../pdp/process/exit.ts'
+import { parseMasterKey, readConfig, SETTINGS } from '../../../pdp/runtime/config.ts'
+
+const KEY = Buffer.alloc(32, 7).toString('base64')
+function problems(environment: NodeJS.ProcessEnv): readonly string[] {
+  try {
+    readConfig(environment)
+  } catch (err) {
+    if (err instanceof ConfigError) return err.problems
+    throw err
+  }
+  return []
+}
+
+describe('readConfig', () => {
+  it('needs nothing on loopback', () => {
+    expect(readConfig({ HOME: '/root' })).toEqual({
+      issuer: 'http://127.0.0.1:8080',
+      adminSecret: null,
+      masterKey: null,
+      http: { host: '127.0.0.1', port: 8080 },
+      grpc: { host: '127.0.0.1', port: 9090 },
+      grpcTls: null,
+      serviceAccounts: null,
+      metrics: { host: '127.0.0.1', port: 9091 },
+      databaseUrl: null,
+      redisUrl: null,
+      entitlementSource: null,
+      embedEntitlements: 'claims-mode',
+      changesKeptDays: null,
+      dataDirectory: `${process.cwd()}/.data`,
+      logLevel: 'info',
+    })
+  })
+
+  it('takes everything that is set', () => {
+    const config = readConfig({
+      PORTCULLIS_ISSUER: 'https://id.example.com',
+      PORTCULLIS_ADMIN_SECRET: 'x'.repeat(16),
+      PORTCULLIS_MASTER_KEY: KEY,
+      PORTCULLIS_HTTP_LISTEN: ':80',
+      PORTCULLIS_GRPC_LISTEN: '[::1]:1',
+      PORTCULLIS_METRICS_LISTEN: '0.0.0.0:2',
+      PORTCULLIS_EMBED_ENTITLEMENTS: 'off',
+      PORTCULLIS_CHANGES_KEPT_DAYS: '90',
+      PORTCULLIS_DATA_DIR: '/var/lib/portcullis',
+      PORTCULLIS_LOG_LEVEL: 'warn',
+      DATABASE_URL: 'postgresql://a:b@db/portcullis',
+    })
+    expect(config).toMatchObject({
+      issuer: 'https://id.example.com',
+      http: { host: '::', port: 80 },
+      embedEntitlements: 'off',
+      changesKeptDays: 90,
+    })
+    expect(config.masterKey).toEqual(Buffer.alloc(32, 7))
+  })
+
+  it('demands issuer, secret and key once others can reach it', () => {
+    expect(problems({ PORTCULLIS_HTTP_LISTEN: '0.0.0.0:8080' })).toEqual(
+      ['PORTCULLIS_ISSUER', 'PORTCULLIS_ADMIN_SECRET', 'PORTCULLIS_MASTER_KEY'].map(
+        (name) => `${name} is required when PORTCULLIS_HTTP_LISTEN is not a loopback address`,
+      ),
+    )
+  })
+
+  it('reports all mistakes together', () => {
+    const found = problems({
+      PORTCULLIS_HTTP_LISTEN: 'x',
+      PORTCULLIS_EMBED_ENTITLEMENTS: 'on',
+      PORTCULLIS_LOG_LEVEL: '',
+      PORTCULLIS_X: '1',
+    })
+    expect(found).toHaveLength(4)
+  })
+
+  it.each([
+    [
+      'PORTCULLIS_ISSUER',
+      [
+        'id.example.com',
+        'https://id.example.com/',
+        'https://id.example.com/path',
+        'http://id.example.com',
+        'https://a@b.c',
+        'https://ID.example.com',
+        'ftp://x',
+      ],
+    ],
+    ['PORTCULLIS_ADMIN_SECRET', ['short', 'x'.repeat(257), 'spaces are not in it']],
+    ['PORTCULLIS_MASTER_KEY', ['short', 'x'.repeat(42), 'x'.repeat(64), `${KEY}=`]],
+    ['PORTCULLIS_HTTP_LISTEN', ['8080', 'localhost', '127.0.0.1:99999']],
+    ['PORTCULLIS_GRPC_LISTEN', ['0.0.0.0:9090', ':9090', 'pdp.example:9090']],
+    ['DATABASE_URL', ['mysql://x', 'host=x', '']],
+    ['REDIS_URL', ['localhost:6379', 'http://redis:6379', 'redis://', 'redis', '']],
+    [
+      'PORTCULLIS_ENTITLEMENT_SOURCE_URL',
+      [
+        'billing.example.com',
+        'http://billing.example.com/gates',
+        'https://user:word@billing.example.com',
+        'https://billing.example.com/#gates',
+        'ftp://127.0.0.1/gates',
+      ],
+    ],
+    ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', ['']],
+    ['PORTCULLIS_CHANGES_KEPT_DAYS', ['', '0', '-1', '1.5', '100000', '30d', '٣']],
+    ['PORTCULLIS_DATA_DIR', ['']],
+  ])('refuses a bad %s', (name, values) => {
+    for (const value of values) {
+      const found = problems({ [name]: value })
+      expect([value, found.length, found[0]?.startsWith(name)]).toEqual([value, 1, true])
+    }
+  })
+
+  it.each<[string, NodeJS.ProcessEnv, RegExp]>([
+    ['a certificate without a key', { PORTCULLIS_GRPC_TLS_CERT_FILE: 'a' }, /need each other/],
+    ['a key without a certificate', { PORTCULLIS_GRPC_TLS_KEY_FILE: 'a' }, /need each other/],
+    ['a client CA without TLS', { PORTCULLIS_GRPC_CLIENT_CA_FILE: 'a' }, /CLIENT_CA_FILE needs/],
+    [
+      'an entitlement source without a secret',
+      { PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://a.example' },
+      /need each other/,
+    ],
+    ['the secret of no source', { PORTCULLIS_ENTITLEMENT_SOURCE_SECRET: 'x'.repeat(16) }, /need each other/],
+    [
+      'a short secret of a source',
+      { PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://a.example', PORTCULLIS_ENTITLEMENT_SOURCE_SECRET: 'x'.repeat(15) },
+      /SECRET must have/,
+    ],
+    ['a key set of no issuer', { PORTCULLIS_SERVICE_ACCOUNT_JWKS: 'a' }, /JWKS needs/],
+    [
+      'a cluster without a word whose accounts may call',
+      { PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://a' },
+      /need each other/,
+    ],
+    ['accounts of no cluster', { PORTCULLIS_SERVICE_ACCOUNTS: 'shop/*' }, /need each other/],
+  ])('refuses %s', (_, environment, message) => {
+    expect(problems(environment)).toEqual([expect.stringMatching(message)])
+  })
+
+  it.each([
+    '*',
+    '*/*',
+    'shop',
+    'shop/',
+    '/checkout',
+    'shop/*,',
+    'shop/a b',
+    'Shop/*',
+    'shop/check*',
+    'a/b/c',
+    'shop:*',
+  ])('refuses %j as the service accounts that may call', (accounts) => {
+    const found = problems({
+      PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://a',
+      PORTCULLIS_SERVICE_ACCOUNTS: accounts,
+    })
+    expect(found).toEqual([expect.stringMatching(/^PORTCULLIS_SERVICE_ACCOUNTS must list namespace\/name/)])
+  })
+
+  it('takes gRPC with TLS on every address', () => {
+    const { grpc, grpcTls, serviceAccounts } = readConfig({
+      PORTCULLIS_GRPC_LISTEN: ':9090',
+      PORTCULLIS_GRPC_TLS_CERT_FILE: '/tls/tls.crt',
+      PORTCULLIS_GRPC_TLS_KEY_FILE: '/tls/tls.key',
+      PORTCULLIS_GRPC_CLIENT_CA_FILE: '/tls/ca.crt',
+      PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://kubernetes.default.svc.cluster.local',
+      PORTCULLIS_SERVICE_ACCOUNTS: 'shop/*, payments/checkout',
+    })
+    expect({ grpc, grpcTls, serviceAccounts }).toEqual({
+      grpc: { host: '::', port: 9090 },
+      grpcTls: { certFile: '/tls/tls.crt', keyFile: '/tls/tls.key', clientCaFile: '/tls/ca.crt' },
+      serviceAccounts: {
+        issuer: 'https://kubernetes.default.svc.cluster.local',
+        jwks: null,
+        callers: ['shop/*', 'payments/checkout'],
+      },
+    })
+  })
+
+  it('takes an entitlement source and a Redis', () => {
+    const { entitlementSource, redisUrl } = readConfig({
+      PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://billing.example.com/gates?v=1',
+      PORTCULLIS_ENTITLEMENT_SOURCE_SECRET: 'x'.repeat(16),
+      REDIS_URL: 'rediss://user:word@cache:6379/1',
+    })
+    expect(entitlementSource).toEqual({ url: 'https://billing.example.com/gates?v=1', secret: 'x'.repeat(16) })
+    expect(redisUrl).toBe('rediss://user:word@cache:6379/1')
+  })
+
+  it('never repeats what may be a secret', () => {
+    const secret = 'hunter2 hunter2!'
+    const found = problems({
+      PORTCULLIS_ADMIN_SECRET: secret,
+      PORTCULLIS_MASTER_KEY: secret,
+      DATABASE_URL: `x:${secret}`,
+      REDIS_URL: `x:${secret}`,
+    })
+    expect(found).toHaveLength(4)
+    expect(found.join()).not.toContain('hunter2')
+  })
+
+  it('is described in full by the help', () => {
+    const names = SETTINGS.map(([name]) => name)
+    expect(problems(Object.fromEntries(names.map((name) => [name, '']))).toSorted()).toEqual(
+      names.map((name) => `${name} is set but empty`).toSorted(),
+    )
+  })
+})
+
+describe('parseMasterKey', () => {
+  it('takes 32 bytes in base64 and base64url', () => {
+    const bytes = Buffer.alloc(32, 0xfb)
+    expect(parseMasterKey(bytes.toString('base64'))).toEqual(bytes)
+    expect(parseMasterKey(bytes.toString('base64url'))).toEqual(bytes)
+  })
+})

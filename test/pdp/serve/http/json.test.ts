@@ -1,0 +1,81 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { parseJson, parseUtf8 } from '../../../../pdp/serve/http/json.ts'
+import { Refusal } from '../../../../pdp/serve/problems/status.ts'
+
+const mistakes = (text: string): readonly string[] => {
+  try {
+    parseJson(text)
+    return []
+  } catch (err) {
+    if (!(err instanceof Refusal) || err.code !== 'request_invalid') throw err
+    return err.mistakes.length === 0 ? [err.message] : err.mistakes.map(({ place, message }) => `${place} ${message}`)
+  }
+}
+
+describe('parseJson', () => {
+  it.each([
+    ['at the top', '{"a":1,"a":1}', ['/a is there more than once']],
+    ['spelled in two ways', '{"a":1,"\\u0061":2}', ['/a is there more than once']],
+    ['inside a list', '{"x":[{"a":1},{"b":[],"a":"{","b":0}]}', ['/x/1/b is there more than once']],
+    ['under a name with a slash', '{"a/b":{"~":1,"~":2}}', ['/a~1b/~0 is there more than once']],
+    ['three times', '{"a":1,"a":2,"a":3}', ['/a is there more than once', '/a is there more than once']],
+    ['with white space between', '{ "a" : 1 ,\n\t"a" :\r 2 }', ['/a is there more than once']],
+    ['that is empty', '{"":1,"":2}', ['/ is there more than once']],
+    ['after an escaped quote', '{"a\\"":1,"b":"\\\\","a\\"":2}', ['/a" is there more than once']],
+  ])('refuses a name %s', (_, text, expected) => {
+    expect(mistakes(text)).toEqual(expected)
+  })
+
+  it.each(['{"__proto__":{}}', '{"a":{"\\u005f_proto__":1}}'])('refuses the name that inherits: %s', (text) => {
+    expect(mistakes(text)).toEqual([expect.stringMatching(/^(\/a)?\/__proto__ is not a name that a member may have$/)])
+  })
+
+  it.each(['', '{', '{"a":}', "{'a':1}", '{"a":1,}', '1 2', 'NaN', '{"a":1}//'])(
+    'refuses %j, which is not JSON',
+    (text) => {
+      expect(mistakes(text)).toEqual(['the body is not JSON'])
+    },
+  )
+
+  it.each([
+    '{"a":"a","b":["a","a",{"a":"b"}]}',
+    '[["a"],"a",{"a":{"a":{"a":1}}}]',
+    '"a"',
+    '{"a":"\\"a\\":1,"}',
+    '{}',
+    ' 1 ',
+  ])('takes %s as it is', (text) => {
+    expect(parseJson(text)).toEqual(JSON.parse(text))
+  })
+
+  it('takes whatever JSON.stringify writes, and refuses it with one member again', () => {
+    const named = fc.jsonValue().filter((value) => !JSON.stringify(value).includes('__proto__'))
+    fc.assert(
+      fc.property(named, fc.string(), (value, name) => {
+        const text = JSON.stringify({ [name === '__proto__' ? 'a' : name]: value })
+        expect(parseJson(text)).toEqual(JSON.parse(text))
+        expect(mistakes(`${text.slice(0, -1)},${text.slice(1)}`)).toHaveLength(1)
+      }),
+    )
+  })
+
+  it('says at most a hundred mistakes', () => {
+    expect(mistakes(`{${Array.from({ length: 500 }, () => '"a":1').join(',')}}`)).toHaveLength(100)
+  })
+
+  it.each([
+    ['deep', '['.repeat(50_000), ']'.repeat(50_000)],
+    ['under a long name', `{"${'x'.repeat(50_000)}":`, '}'],
+  ])('says no more about what is %s than about two such places', (_, before, after) => {
+    const text = `${before}{${Array.from({ length: 500 }, () => '"a":1').join(',')}}${after}`
+    const said = mistakes(text)
+    expect(said[0]).toMatch(/\/a is there more than once$/)
+    expect(said.join().length).toBeLessThan(2 * text.length)
+  })
+})
+
+it('refuses bytes that are not UTF-8', () => {
+  expect(() => parseUtf8(Buffer.from([0x22, 0xff, 0x22]))).toThrow('the body is not UTF-8')
+  expect(parseUtf8(Buffer.from('"é"'))).toBe('"é"')
+})

@@ -1,0 +1,342 @@
+import { exportJWK, generateKeyPair } from 'jose'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ENVIRONMENT } from '../../../../pdp/store/contract.ts'
+import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
+import { CONTEXT, type Served, serve } from '../harness.ts'
+
+let served: Served
+let admin: string
+beforeAll(async () => {
+  served = await serve()
+  admin = await served.manager()
+  for (const id of ['acme', 'beta']) {
+    const organization = { id, name: id, parent: null }
+    await served.store.write(ENVIRONMENT, [{ kind: 'organization', id, organization }], { context: CONTEXT })
+  }
+})
+afterAll(() => served.close())
+
+const send = (method: string, path: string, body?: unknown, token = admin) =>
+  served.send(method, path, { token, ...(body === undefined ? {} : { body }) })
+
+describe('/v1/token-hook', () => {
+  const hook = { url: 'https://hook.example/x', secret: 'a-secret-of-the-hook' }
+
+  it('is put and deleted, and keeps its secret sealed', async () => {
+    expect((await send('PUT', '/v1/token-hook', hook)).status).toBe(204)
+    expect(await served.sql.query('select 1 from token_hook h where strpos(h::text, $1) > 0', [hook.secret])).toEqual(
+      [],
+    )
+    expect((await send('DELETE', '/v1/token-hook')).status).toBe(204)
+    expect(await served.sql.query('select 1 from token_hook')).toEqual([])
+  })
+
+  it.each([
+    ['plain http', { ...hook, url: 'http://hook.example/' }],
+    ['a password in the URL', { ...hook, url: 'https://a:b@hook.example/' }],
+    ['another scheme', { ...hook, url: 'file:///etc/passwd' }],
+    ['no URL', { secret: hook.secret }],
+    ['a short secret', { ...hook, secret: 'short' }],
+    ['an unknown member', { ...hook, timeout: 1 }],
+  ])('is refused with %s', async (_, body) => {
+    expect((await send('PUT', '/v1/token-hook', body)).status).toBe(400)
+  })
+
+  it('needs its scope and a client of the environment', async () => {
+    const other = await served.manager({ client: 'other', scopes: ['clients:write'] })
+    const bound = await served.manager({ client: 'bound', organization: 'acme' })
+    for (const token of [other, bound]) expect((await send('PUT', '/v1/token-hook', hook, token)).status).toBe(403)
+  })
+})
+
+describe('sessions', () => {
+  it('of a person are ended, and an unknown person or session is said to be unknown', async () => {
+    await served.directory.putUser({ id: 'ann', email: null, emailVerified: false, name: null }, CONTEXT)
+    await served.sql.query(
+      `insert into oidc_record (kind, id, payload, uid) values ('Session', 'x', '{"accountId": "ann"}', 'uid-1')`,
+    )
+    const { status, body } = await send('POST', '/v1/users/ann/sessions:revoke')
+    expect([status, body]).toEqual([200, { sessions: ['uid-1'] }])
+    expect((await send('POST', '/v1/users/nobody/sessions:revoke')).status).toBe(404)
+    expect((await send('DELETE', '/v1/sessions/uid-1')).status).toBe(404)
+  })
+
+  it('are ended one by one, in the log with who did it', async () => {
+    await served.sql.query(
+      `insert into oidc_record (kind, id, payload, uid) values ('Session', 'y', '{"accountId": "ann"}', 'uid-2')`,
+    )
+    expect((await send('DELETE', '/v1/sessions/uid-2')).status).toBe(204)
+    const [entry] = await served.sql.query<{ change: object; actor: string }>(
+      "select change, actor from change_log where organization_id = '#tokens' order by revision desc limit 1",
+    )
+    expect(entry).toEqual({ change: { kind: 'token', by: 'session', id: 'uid-2' }, actor: 'service:admin' })
+  })
+
+  it('need their scope and a client of the environment', async () => {
+    const bound = await served.manager({ client: 'bound', organization: 'acme' })
+    expect((await send('DELETE', '/v1/sessions/uid-2', undefined, bound)).status).toBe(403)
+  })
+})
+
+describe('the audit trail of the environment', () => {
+  const changes = async () => {
+    const { logs } = await served.store.vector([ENVIRONMENT])
+    const after = (logs.get(ENVIRONMENT)?.revision ?? 0) - 1
+    return (await send('GET', `/v1/changes?after=${after}`)).body.items
+  }
+  const entry = (change: object) => ({
+    revision: expect.any(Number),
+    change,
+    actor: 'service:admin',
+    request_id: 'request-0007',
+    at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+  })
+  const as7 = (method: string, path: string, body?: unknown) =>
+    served.send(method, path, {
+      token: admin,
+      headers: { 'x-request-id': 'request-0007' },
+      ...(body === undefined ? {} : { body }),
+    })
+
+  it('names who set or removed the token hook, when, and under which request', async () => {
+    const url = 'https://hook.example/audit'
+    await as7('PUT', '/v1/token-hook', { url: `${url}?key=hidden`, secret: 'a-secret-of-the-hook' })
+    expect(await changes()).toEqual([entry({ kind: 'token_hook', id: url, op: 'write' })])
+    await as7('DELETE', '/v1/token-hook')
+    const removed = [entry({ kind: 'token_hook', id: url, op: 'delete' })]
+    expect(await changes()).toEqual(removed)
+    await as7('DELETE', '/v1/token-hook')
+    expect(await changes()).toEqual(removed)
+  })
+
+  it('names who began or ceased to trust an issuer', async () => {
+    const id = 'https://audited.example'
+    const path = `/v1/trusted-issuers/${encodeURIComponent(id)}`
+    const document = {
+      jwks_uri: `${id}/jwks`,
+      algorithms: ['ES256'],
+      audience: 'https://api.example/',
+      subject_prefix: 'audited:',
+      organizations: ['acme'],
+    }
+    for (const status of [201, 200]) {
+      expect((await as7('PUT', path, document)).status).toBe(status)
+      expect(await changes()).toEqual([entry({ kind: 'trusted_issuer', id, op: 'write' })])
+    }
+    await as7('DELETE', path)
+    const removed = [entry({ kind: 'trusted_issuer', id, op: 'delete' })]
+    expect(await changes()).toEqual(removed)
+    expect((await as7('DELETE', path)).status).toBe(404)
+    expect(await changes()).toEqual(removed)
+  })
+})
+
+describe('/v1/users/{user}/totp', () => {
+  const path = '/v1/users/otto/totp'
+  beforeAll(() => send('PUT', '/v1/users/otto', { email: 'otto@x.example', password: 'password of otto' }))
+
+  it('gives one authenticator, whose secret is shown once, and another one only after it was deleted', async () => {
+    const made = await send('POST', path)
+    expect(made.status).toBe(200)
+    expect(made.body).toEqual({ secret: expect.stringMatching(/^[A-Z2-7]{32}$/), otpauth_uri: expect.any(String) })
+    expect(made.body.otpauth_uri).toContain(`secret=${made.body.secret}`)
+    expect(made.headers.get('cache-control')).toBe('no-store')
+    expect([(await send('POST', path)).status, (await send('POST', path)).body.code]).toEqual([409, 'conflict'])
+    expect(JSON.stringify((await send('GET', '/v1/users/otto')).body)).not.toContain(made.body.secret)
+    expect((await send('DELETE', path)).status).toBe(204)
+    expect((await send('DELETE', path)).status).toBe(404)
+    expect((await send('POST', path)).body.secret).not.toBe(made.body.secret)
+  })
+
+  it('is for users that there are, and needs its scope and a client of the environment', async () => {
+    for (const method of ['POST', 'DELETE']) {
+      expect((await send(method, '/v1/users/nobody/totp')).status).toBe(404)
+      const other = await served.manager({ client: 'other', scopes: ['clients:write'] })
+      const bound = await served.manager({ client: 'bound', organization: 'acme' })
+      for (const token of [other, bound]) expect((await send(method, path, undefined, token)).status).toBe(403)
+    }
+  })
+
+  it('goes with its user', async () => {
+    await send('PUT', '/v1/users/brief', {})
+    await send('POST', '/v1/users/brief/totp')
+    expect((await send('DELETE', '/v1/users/brief')).status).toBe(204)
+    expect(await served.sql.query("select 1 from authenticator where user_id = 'brief'")).toEqual([])
+  })
+})
+
+describe('a password that is put', () => {
+  const put = (password: string) => send('PUT', '/v1/users/pat', { email: 'pat@x.example', password })
+  const openSession = (uid: string) =>
+    served.sql.query(
+      `insert into oidc_record (kind, id, payload, uid) values ('Session', $1, '{"accountId": "pat"}', $1)`,
+      [uid],
+    )
+  const sessions = () => served.sql.query(`select uid from oidc_record where payload ->> 'accountId' = 'pat'`)
+
+  it('ends all sessions of its user when it is another one, in one transaction with what tells of it', async () => {
+    await put('the first password')
+    await openSession('pat-1')
+    expect((await put('the first password')).status).toBe(200)
+    expect(await sessions()).toEqual([{ uid: 'pat-1' }])
+    expect((await put('the second password')).status).toBe(200)
+    expect(await sessions()).toEqual([])
+    const [death] = await served.sql.query<{ change: object; actor: string }>(
+      "select change, actor from change_log where organization_id = '#tokens' order by revision desc limit 1",
+    )
+    expect(death).toEqual({ change: { kind: 'token', by: 'session', id: 'pat-1' }, actor: 'service:admin' })
+    const [event] = await served.sql.query('select type, payload from outbox order by seq desc limit 1')
+    expect(event).toEqual({ type: 'session.revoked', payload: { session: 'pat-1', user: 'pat' } })
+  })
+
+  it('changes nothing when its user cannot be signed out', async () => {
+    await openSession('pat-2')
+    await served.sql.query('alter table outbox add constraint full_disk check (false) not valid')
+    expect((await put('the third password')).status).toBe(500)
+    await served.sql.query('alter table outbox drop constraint full_disk')
+    expect(await sessions()).toEqual([{ uid: 'pat-2' }])
+    expect((await put('the second password')).status).toBe(200)
+    expect(await sessions()).toEqual([{ uid: 'pat-2' }])
+  })
+})
+
+describe('/v1/events', () => {
+  const read = async (query: string, token = admin) => (await send('GET', `/v1/events${query}`, undefined, token)).body
+  const gate = (organization: string, key: string) =>
+    served.store.write(
+      organization,
+      [{ kind: 'entitlement', key, entitlement: { value: { enabled: true }, enforcement: 'Claims' } }],
+      { context: CONTEXT },
+    )
+
+  it('tells of changed entitlements in the order of their commits, to each only what is theirs', async () => {
+    const { next } = await read('')
+    await gate('acme', 'feature.a')
+    await gate('beta', 'feature.b')
+    const all = await read(`?after=${next}`)
+    expect(all.items).toEqual([
+      {
+        id: expect.any(String),
+        type: 'entitlement.updated',
+        organization: 'acme',
+        at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+        data: { organization: 'acme', keys: ['feature.a'], version: 1 },
+      },
+      expect.objectContaining({ organization: 'beta' }),
+    ])
+    const bound = await served.manager({ client: 'acme-reader', organization: 'acme', scopes: ['events:read'] })
+    const own = await read(`?after=${next}`, bound)
+    expect(own.items.map((event: { organization: string }) => event.organization)).toEqual(['acme'])
+    expect(own.next).toBe(all.next)
+    expect((await read(`?after=${all.next}`)).items).toEqual([])
+  })
+
+  it('tells nothing of a write that changed nothing or failed', async () => {
+    const { next } = await read('?after=0')
+    await gate('acme', 'feature.a')
+    await expect(
+      served.store.write(
+        'acme',
+        [{ kind: 'entitlement', key: 'feature.z', entitlement: { value: { enabled: true }, enforcement: 'Claims' } }],
+        {
+          context: CONTEXT,
+          preconditions: [{ tuple: { object: 'x:1', relation: 'r', subject: 'user:a' }, exists: true }],
+        },
+      ),
+    ).rejects.toMatchObject({ code: 'precondition_failed' })
+    expect((await read(`?after=${next}`)).items).toEqual([])
+  })
+
+  it('waits for the next event', async () => {
+    const { next } = await read('?after=0')
+    const waiting = read(`?after=${next}&wait=10`)
+    await gate('acme', 'feature.later')
+    expect((await waiting).items).toHaveLength(1)
+    const started = performance.now()
+    expect((await read(`?after=${Number(next) + 1}&wait=1`)).items).toEqual([])
+    expect(performance.now() - started).toBeGreaterThan(900)
+  })
+
+  it('loses none when a transaction that began first commits last', async () => {
+    const { next } = await read('?after=0')
+    const event = (n: number) => ({ type: 'session.revoked', organization: null, data: { n } }) as const
+    const held = Promise.withResolvers<void>()
+    const appended = Promise.withResolvers<void>()
+    const slow = served.sql.transaction(async (sql) => {
+      await appendEvents(sql, [event(1)])
+      appended.resolve()
+      await held.promise
+    })
+    await appended.promise
+    const fast = Promise.all(
+      Array.from({ length: 5 }, (_, i) => served.sql.transaction((sql) => appendEvents(sql, [event(i + 2)]))),
+    )
+    await new Promise((done) => setTimeout(done, 50))
+    // The later ones wait for the lock, so a reader cannot step over the first.
+    expect((await read(`?after=${next}`)).items).toEqual([])
+    held.resolve()
+    await Promise.all([slow, fast])
+    const { items } = await read(`?after=${next}`)
+    expect(items.map(({ data }: { data: { n: number } }) => data.n).toSorted()).toEqual([1, 2, 3, 4, 5, 6])
+    expect(items[0].data).toEqual({ n: 1 })
+  })
+
+  it.each(['?after=x', '?after=-1', '?wait=21', '?wait=x', '?unknown=1'])('refuses %s', async (query) => {
+    expect((await send('GET', `/v1/events${query}`)).status).toBe(400)
+  })
+})
+
+describe('/v1/trusted-issuers', () => {
+  const path = `/v1/trusted-issuers/${encodeURIComponent('https://idp.example')}`
+  let document: { readonly [name: string]: unknown }
+  beforeAll(async () => {
+    const { publicKey } = await generateKeyPair('ES256')
+    document = {
+      jwks: { keys: [{ ...(await exportJWK(publicKey)), kid: 'k' }] },
+      algorithms: ['ES256'],
+      audience: 'https://api.example/',
+      subject_prefix: 'idp:',
+      organizations: ['acme'],
+    }
+  })
+
+  it('are put, listed and deleted', async () => {
+    expect((await send('PUT', path, document)).status).toBe(201)
+    expect((await send('PUT', path, document)).status).toBe(200)
+    expect((await send('GET', '/v1/trusted-issuers')).body.items).toEqual([
+      expect.objectContaining({ issuer: 'https://idp.example', subject_prefix: 'idp:' }),
+    ])
+    expect((await send('DELETE', path)).status).toBe(204)
+    expect((await send('DELETE', path)).status).toBe(404)
+  })
+
+  it.each([
+    ['no keys', { jwks: undefined }],
+    ['two key sets', { jwks_uri: 'https://idp.example/jwks' }],
+    ['keys over plain http', { jwks: undefined, jwks_uri: 'http://idp.example/jwks' }],
+    ['a symmetric algorithm', { algorithms: ['HS256'] }],
+    ['no audience', { audience: undefined }],
+    ['no prefix', { subject_prefix: '' }],
+    ['no organization', { organizations: [] }],
+  ])('are refused with %s', async (_, change) => {
+    expect((await send('PUT', path, { ...document, ...change })).status).toBe(400)
+  })
+
+  it('cannot be ourselves', async () => {
+    const own = `/v1/trusted-issuers/${encodeURIComponent('https://id.example.test')}`
+    expect((await send('PUT', own, document)).status).toBe(409)
+  })
+})
+
+it('clients may register a key instead of a secret, and only a public one', async () => {
+  const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true })
+  const keyed = (jwk: object) => ({
+    grant_types: ['client_credentials'],
+    token_endpoint_auth_method: 'private_key_jwt',
+    jwks: { keys: [jwk] },
+  })
+  const made = await send('PUT', '/v1/clients/keyed', keyed(await exportJWK(publicKey)))
+  expect([made.status, made.body.client_secret]).toEqual([201, undefined])
+  expect((await send('PUT', '/v1/clients/keyed', keyed(await exportJWK(privateKey)))).status).toBe(400)
+  expect((await send('PUT', '/v1/clients/keyed', { ...keyed({}), jwks: undefined })).status).toBe(400)
+})

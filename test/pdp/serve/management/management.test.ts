@@ -1,0 +1,445 @@
+/** The management calls by themselves: what they take, answer and refuse. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { verifySecret } from '../../../../pdp/identity/keys/password-hash.ts'
+import { type Json, type Served, serve } from '../harness.ts'
+
+let served: Served
+let token: string
+beforeAll(async () => {
+  served = await serve()
+  token = await served.manager()
+})
+afterAll(() => served.close())
+
+const send = async (method: string, path: string, body?: unknown) => {
+  const answer = await served.send(method, path, { token, ...(body === undefined ? {} : { body }) })
+  return [answer.status, answer.body] as const
+}
+const places = ([status, body]: readonly [number, Json]) => [
+  status,
+  ...(body.errors ?? []).map((mistake: Json) => mistake.pointer ?? mistake.parameter),
+]
+const code = ([status, body]: readonly [number, Json]) => [status, body?.code]
+
+describe('organizations', () => {
+  it('are created, read, changed and deleted', async () => {
+    expect(await send('PUT', '/v1/organizations/acme', { name: 'Acme' })).toEqual([
+      201,
+      { id: 'acme', name: 'Acme', parent: null },
+    ])
+    expect(await send('PUT', '/v1/organizations/child', { name: 'Child', parent: 'acme' })).toMatchObject([
+      201,
+      { parent: 'acme' },
+    ])
+    expect(await send('PUT', '/v1/organizations/acme', { name: 'Acme Inc.' })).toMatchObject([
+      200,
+      { name: 'Acme Inc.' },
+    ])
+    expect(await send('GET', '/v1/organizations/acme')).toEqual([200, { id: 'acme', name: 'Acme Inc.', parent: null }])
+    expect(await send('DELETE', '/v1/organizations/child')).toEqual([204, null])
+    expect(code(await send('GET', '/v1/organizations/child'))).toEqual([404, 'organization_unknown'])
+    expect(code(await send('DELETE', '/v1/organizations/child'))).toEqual([404, 'organization_unknown'])
+  })
+
+  it('take any id that is allowed, percent-encoded', async () => {
+    const id = encodeURIComponent('@scope/pkg?x&y=1%')
+    expect(await send('PUT', `/v1/organizations/${id}`, { name: 'x' })).toMatchObject([
+      201,
+      { id: '@scope/pkg?x&y=1%' },
+    ])
+    const longest = 'x'.repeat(256)
+    expect(await send('PUT', `/v1/organizations/${longest}`, { name: 'x' })).toMatchObject([201, { id: longest }])
+  })
+
+  it.each([
+    ['an unknown parent', 'x1', { name: 'x', parent: 'none' }, 404],
+    ['a cycle', 'acme', { name: 'x', parent: 'acme' }, 409],
+  ])('refuse %s', async (_, id, body, status) => {
+    expect((await send('PUT', `/v1/organizations/${id}`, body))[0]).toBe(status)
+  })
+
+  it.each([
+    ['an id that is too long', 'x'.repeat(257), { name: 'x' }, ['org']],
+    ['an id with a hash', 'a%23b', { name: 'x' }, ['org']],
+    ['a wildcard as id', '*', { name: 'x' }, ['org']],
+    ['an id that is not ASCII', '%C3%A9', { name: 'x' }, ['org']],
+    ['no name and a member that it does not know', 'x', { nme: 'x' }, ['/name', '/nme']],
+    ['a name with a control character', 'x', { name: 'a\u0000b' }, ['/name']],
+    ['an empty name and a parent that is no id', 'x', { name: '', parent: '*' }, ['/name', '/parent']],
+    ['a list', 'x', [], ['']],
+    ['a null parent', 'x', { name: 'x', parent: null }, ['/parent']],
+  ])('refuse %s', async (_, id, body, pointers) => {
+    expect(places(await send('PUT', `/v1/organizations/${id}`, body))).toEqual([400, ...pointers])
+  })
+})
+
+describe('users and members', () => {
+  it('are created, changed, listed and deleted, never showing a password', async () => {
+    const user = { email: 'ann@acme.test', email_verified: true, name: 'Ann' }
+    expect(await send('PUT', '/v1/users/ann', { ...user, password: 'correct horse' })).toEqual([
+      201,
+      { id: 'ann', ...user },
+    ])
+    const stored = await served.directory.userByEmail('ANN@acme.test')
+    expect(await verifySecret('correct horse', stored?.passwordHash ?? '')).toBe(true)
+    expect(await send('PUT', '/v1/users/ann', user)).toEqual([200, { id: 'ann', ...user }])
+    expect((await served.directory.userByEmail('ann@acme.test'))?.passwordHash).toBe(stored?.passwordHash)
+    expect(await send('PUT', '/v1/organizations/acme/members/ann', { role: 'owner', status: 'active' })).toEqual([
+      201,
+      { user: 'ann', role: 'owner', status: 'active' },
+    ])
+    expect(
+      await send('PUT', '/v1/organizations/acme/members/ann', { role: 'viewer', status: 'invited' }),
+    ).toMatchObject([200, { role: 'viewer' }])
+    expect(await send('GET', '/v1/organizations/acme/members')).toMatchObject([
+      200,
+      { items: [{ user: 'ann' }], next_page_token: null },
+    ])
+    expect(await send('DELETE', '/v1/users/ann')).toEqual([204, null])
+    expect(await send('GET', '/v1/organizations/acme/members')).toMatchObject([200, { items: [] }])
+    expect(code(await send('PUT', '/v1/users/ann', user))).toEqual([409, 'conflict'])
+  })
+
+  it('keep ids of users and clients apart, and e-mail addresses unique', async () => {
+    await send('PUT', '/v1/users/bo', { email: 'bo@acme.test' })
+    expect(code(await send('PUT', '/v1/users/cy', { email: 'BO@acme.test' }))).toEqual([409, 'conflict'])
+    expect(code(await send('PUT', '/v1/clients/bo', { grant_types: ['client_credentials'] }))).toEqual([
+      409,
+      'conflict',
+    ])
+    expect(code(await send('PUT', '/v1/users/admin', {}))).toEqual([409, 'conflict'])
+  })
+
+  it.each([
+    ['a verified address that is not there', { email_verified: true }, ['/email_verified']],
+    [
+      'an address without @, a short password, a number for a name',
+      { email: 'x', password: '1234567', name: 1 },
+      ['/email', '/password', '/name'],
+    ],
+    ['a password that is too long', { password: 'x'.repeat(257) }, ['/password']],
+  ])('refuse %s', async (_, body, pointers) => {
+    const [status, ...found] = places(await send('PUT', '/v1/users/dan', body))
+    expect([status, found.toSorted()]).toEqual([400, pointers.toSorted()])
+  })
+
+  it('refuse a member who is no user, or of an unknown tier', async () => {
+    const path = '/v1/organizations/acme/members/nobody'
+    expect(code(await send('PUT', path, { role: 'viewer', status: 'active' }))).toEqual([404, 'not_found'])
+    expect(places(await send('PUT', path, { role: 'root', status: 'on' }))).toEqual([400, '/role', '/status'])
+    expect(code(await send('DELETE', path))).toEqual([404, 'not_found'])
+    expect(code(await send('DELETE', '/v1/users/nobody'))).toEqual([404, 'not_found'])
+    expect(code(await send('GET', '/v1/users/nobody'))).toEqual([404, 'not_found'])
+  })
+})
+
+describe('relationships', () => {
+  const path = '/v1/organizations/acme/relationships'
+
+  it('are written as text or in parts, idempotently, with a revision', async () => {
+    const write = [
+      'doc:1#viewer@user:ann',
+      { object: 'doc:2', relation: 'viewer', subject: 'group:g#member', expires_at: '2030-01-01T00:00:00Z' },
+    ]
+    const [status, { revision }] = await send('POST', path, { write })
+    expect(status).toBe(200)
+    expect(await send('POST', path, { write })).toEqual([200, { revision }])
+    expect(await send('POST', path, { delete: ['doc:9#viewer@user:ann'] })).toEqual([200, { revision }])
+    const [, { items }] = await send('GET', path)
+    expect(items).toEqual([
+      { object: 'doc:1', relation: 'viewer', subject: 'user:ann', expires_at: null },
+      { object: 'doc:2', relation: 'viewer', subject: 'group:g#member', expires_at: '2030-01-01T00:00:00.000Z' },
+    ])
+    expect((await send('GET', `${path}?subject=user:ann`))[1].items).toHaveLength(1)
+  })
+
+  it('are written only when the preconditions hold', async () => {
+    const tuple = 'doc:1#viewer@user:ann'
+    expect(
+      code(await send('POST', path, { write: ['doc:3#viewer@user:ann'], if: [{ tuple, exists: false }] })),
+    ).toEqual([412, 'precondition_failed'])
+    expect((await send('GET', `${path}?object=doc:3`))[1].items).toEqual([])
+    expect((await send('POST', path, { write: ['doc:3#viewer@user:ann'], if: [{ tuple, exists: true }] }))[0]).toBe(200)
+  })
+
+  it('are listed in pages that say whether anything changed in between', async () => {
+    const [, first] = await send('GET', `${path}?page_size=2`)
+    expect([first.items.length, first.revision_unchanged]).toEqual([2, true])
+    const [, second] = await send('GET', `${path}?page_size=2&page_token=${first.next_page_token}`)
+    expect(second).toMatchObject({ next_page_token: null, revision: first.revision, revision_unchanged: true })
+    await send('POST', path, { write: ['doc:9#viewer@user:ann'] })
+    const [, late] = await send('GET', `${path}?page_size=2&page_token=${first.next_page_token}`)
+    expect(late.revision_unchanged).toBe(false)
+    await send('POST', path, { delete: ['doc:9#viewer@user:ann'] })
+  })
+
+  it('are refused as a whole, with every mistake and its place', async () => {
+    const before = (await send('GET', path))[1].revision
+    const answer = await send('POST', path, {
+      write: [
+        'doc:5#viewer@user:ann',
+        'doc:5#viewer',
+        { object: 'doc', relation: 'viewer', subject: 'user:ann' },
+        'doc:5#viewer@user:ann',
+      ],
+      delete: ['organization:acme#owner@user:ann', 7],
+      if: [{ tuple: 'x', exists: true }],
+    })
+    expect(places(answer)).toEqual([400, '/delete/1'])
+    const again = await send('POST', path, {
+      write: [
+        'doc:5#viewer@user:ann',
+        'doc:5#viewer',
+        { object: 'doc', relation: 'viewer', subject: 'user:ann' },
+        'doc:5#viewer@user:ann',
+      ],
+      if: [{ tuple: 'x', exists: true }],
+    })
+    expect(places(again)).toEqual([400, '/write/1', '/write/2', '/write/3', '/if/0/tuple'])
+    const reserved = await send('POST', path, {
+      write: ['doc:5#viewer@user:ann'],
+      delete: ['organization:acme#owner@user:ann'],
+    })
+    expect(places(reserved)).toEqual([400, '/delete/0'])
+    expect((await send('GET', path))[1].revision).toBe(before)
+  })
+
+  const many = (count: number) => Array.from({ length: count }, (_, i) => `many:${i}#viewer@user:ann`)
+  it.each([
+    ['nothing to do', {}, ['']],
+    ['1,001 tuples', { write: many(1_001) }, ['/write']],
+    ['1,001 tuples in two parts', { write: many(1_000), delete: ['doc:1#viewer@user:bo'] }, ['']],
+    [
+      'an expiry that is no instant',
+      { write: [{ object: 'a:b', relation: 'c', subject: 'd:e', expires_at: 'soon' }] },
+      ['/write/0/expires_at'],
+    ],
+    [
+      'a member that it does not know',
+      { write: [{ object: 'a:b', relation: 'c', subject: 'd:e', x: 1 }] },
+      ['/write/0/x'],
+    ],
+    ['a precondition without exists', { write: ['a:b#c@d:e'], if: [{ tuple: 'a:b#c@d:e' }] }, ['/if/0/exists']],
+  ])('refuse %s', async (_, body, pointers) => {
+    expect(places(await send('POST', path, body))).toEqual([400, ...pointers])
+  })
+
+  it('takes 1,000 tuples at once', async () => {
+    expect((await send('POST', path, { write: many(1_000) }))[0]).toBe(200)
+    expect((await send('POST', path, { delete: many(1_000) }))[0]).toBe(200)
+  })
+
+  it.each([
+    'page_size=0',
+    'page_size=1001',
+    'page_size=-1',
+    'page_size=x',
+    'page_token=x',
+    'page_token=',
+    'pagesize=1',
+    'page_size=1&page_size=2',
+    'object=doc',
+    'object=doc:1%23viewer',
+    'relation=View',
+    'subject=ann',
+    'subject=user:a%23',
+    `page_token=${Buffer.from('["x",1]').toString('base64url')}`,
+  ])('refuse a list with ?%s, naming it', async (query) => {
+    expect(places(await send('GET', `${path}?${query}`))).toEqual([400, query.split('=')[0]])
+  })
+})
+
+describe('entitlements', () => {
+  const path = '/v1/organizations/acme/entitlements'
+
+  it('are pushed, each write raising the version, and taken away', async () => {
+    expect(await send('PUT', `${path}/feature.x`, { value: true })).toEqual([
+      201,
+      { key: 'feature.x', value: { enabled: true }, enforcement: 'DecisionApi', version: 1 },
+    ])
+    expect(await send('PUT', `${path}/seats`, { value: { limit: 5 }, enforcement: 'Claims' })).toMatchObject([
+      201,
+      { version: 2 },
+    ])
+    expect(await send('GET', `${path}/feature.x`)).toMatchObject([200, { value: { enabled: true }, version: 2 }])
+    expect((await send('GET', `${path}?page_size=1`))[1]).toMatchObject({ items: [{ key: 'feature.x' }] })
+    expect(await send('DELETE', `${path}/seats`)).toEqual([204, null])
+    expect(code(await send('DELETE', `${path}/seats`))).toEqual([404, 'not_found'])
+    expect(code(await send('GET', `${path}/seats`))).toEqual([404, 'not_found'])
+  })
+
+  const deep = (levels: number): unknown => (levels === 0 ? {} : { a: deep(levels - 1) })
+  it.each([
+    ['no value', {}, ['/value']],
+    ['a value that is text', { value: 'yes' }, ['/value']],
+    ['an unknown enforcement', { value: true, enforcement: 'Maybe' }, ['/enforcement']],
+    ['NUL in a value', { value: { a: 'x\u0000' } }, ['/value/a']],
+    ['half a surrogate pair in a name', { value: { '\ud800': 1 } }, ['/value']],
+    ['a value that nests too deep', { value: deep(40) }, ['/value']],
+  ])('refuse %s', async (_, body, pointers) => {
+    expect(places(await send('PUT', `${path}/feature.y`, body))).toEqual([400, ...pointers])
+  })
+
+  it('refuse a key of another form', async () => {
+    expect(places(await send('PUT', `${path}/Feature`, { value: true }))).toEqual([400, 'key'])
+  })
+})
+
+describe('clients', () => {
+  const service = { grant_types: ['client_credentials'], scope: 'decisions:read' }
+
+  it('get a generated secret once, and keep it until another is set', async () => {
+    const [status, created] = await send('PUT', '/v1/clients/backend', {
+      ...service,
+      organization: 'acme',
+      client_name: 'Back end',
+    })
+    expect([status, created.organization]).toEqual([201, 'acme'])
+    expect(created.client_secret).toMatch(/^[A-Za-z0-9_-]{43}$/)
+    const hash = async () => (await served.directory.client('backend'))?.secretHash ?? ''
+    expect(await verifySecret(created.client_secret, await hash())).toBe(true)
+    const [, again] = await send('PUT', '/v1/clients/backend', { ...service, organization: 'acme' })
+    expect(again).toEqual({ client_id: 'backend', app: null, organization: 'acme', ...service })
+    expect(await verifySecret(created.client_secret, await hash())).toBe(true)
+    const [, own] = await send('PUT', '/v1/clients/backend', { ...service, client_secret: 'a-secret-of-my-own' })
+    expect(own).not.toHaveProperty('client_secret')
+    expect(await verifySecret('a-secret-of-my-own', await hash())).toBe(true)
+    expect((await send('GET', '/v1/clients/backend'))[1]).toEqual({
+      client_id: 'backend',
+      app: null,
+      organization: null,
+      ...service,
+    })
+  })
+
+  it('that are public have none', async () => {
+    const body = {
+      redirect_uris: ['http://127.0.0.1:8000/callback', 'com.example.app:/callback'],
+      token_endpoint_auth_method: 'none',
+    }
+    expect(await send('PUT', '/v1/clients/spa', body)).toMatchObject([201, body])
+    expect((await served.directory.client('spa'))?.secretHash).toBeNull()
+  })
+
+  it('are deleted for good', async () => {
+    expect(await send('DELETE', '/v1/clients/spa')).toEqual([204, null])
+    expect(code(await send('DELETE', '/v1/clients/spa'))).toEqual([404, 'not_found'])
+    expect(code(await send('PUT', '/v1/clients/spa', service))).toEqual([409, 'conflict'])
+  })
+
+  it('stays while it is the last that may register others', async () => {
+    expect(code(await send('DELETE', '/v1/clients/admin'))).toEqual([409, 'conflict'])
+  })
+
+  it.each([
+    ['an unknown organization', { ...service, organization: 'none' }, 404],
+    ['no redirect URI for the code flow', {}, 400],
+    ['a fragment', { redirect_uris: ['https://a.test/#x'] }, 400],
+    ['plain http', { redirect_uris: ['http://a.test/cb'] }, 400],
+    ['a script', { redirect_uris: ['javascript:alert(1)'] }, 400],
+    ['a relative URI', { redirect_uris: ['/cb'] }, 400],
+    ['a password in a URI', { redirect_uris: ['https://a:b@a.test/'] }, 400],
+    [
+      'a secret for a public client',
+      { redirect_uris: ['https://a.test/'], token_endpoint_auth_method: 'none', client_secret: 'x'.repeat(16) },
+      400,
+    ],
+    ['client_credentials for a public client', { ...service, token_endpoint_auth_method: 'none' }, 400],
+    ['a short secret', { ...service, client_secret: 'short' }, 400],
+    ['an unknown grant', { grant_types: ['password'] }, 400],
+    ['a scope of forbidden characters', { ...service, scope: 'a"b' }, 400],
+    ['a member that it does not know', { ...service, jwks_uri: 'https://a.test/' }, 400],
+  ])('are refused with %s', async (_, body, status) => {
+    expect((await send('PUT', '/v1/clients/bad', body))[0]).toBe(status)
+    expect(await served.directory.client('bad')).toBeNull()
+  })
+})
+
+describe('manifests', () => {
+  const manifest = {
+    audiences: ['https://invoices.example.test'],
+    permissions: { 'invoices:approve': 'Approve invoices' },
+    roles: { approver: { name: 'Approver', permissions: ['invoices:approve'] } },
+  }
+  it('are versioned, and own their audiences', async () => {
+    expect(await send('PUT', '/v1/apps/invoices/manifest', manifest)).toMatchObject([
+      201,
+      { app: 'invoices', version: 1, ...manifest },
+    ])
+    expect(await send('PUT', '/v1/apps/invoices/manifest', manifest)).toMatchObject([200, { version: 1 }])
+    expect(await send('PUT', '/v1/apps/invoices/manifest', { ...manifest, roles: {} })).toMatchObject([
+      200,
+      { version: 2 },
+    ])
+    expect(await send('GET', '/v1/apps/invoices/manifest')).toMatchObject([200, { version: 2, roles: {} }])
+    expect(code(await send('PUT', '/v1/apps/other/manifest', manifest))).toEqual([409, 'conflict'])
+    expect(code(await send('GET', '/v1/apps/other/manifest'))).toEqual([404, 'not_found'])
+  })
+
+  it('are refused with every mistake and its place', async () => {
+    const body = { audiences: ['x', 'https://a.test/#f'], roles: { r: { name: 'R', permissions: ['a:b'] } } }
+    expect(places(await send('PUT', '/v1/apps/bad/manifest', body))).toEqual([
+      400,
+      '/audiences/0',
+      '/audiences/1',
+      '/roles/r/permissions/0',
+    ])
+  })
+
+  it('name the key that is no key, and what other apps own', async () => {
+    const named = { permissions: { 'Bad Key': 'x' }, roles: { R: { name: 'R', permissions: [] } } }
+    expect(places(await send('PUT', '/v1/apps/bad/manifest', named))).toEqual([400, '/permissions/Bad Key', '/roles/R'])
+    const taken = { audiences: ['https://free.example.test', ...manifest.audiences] }
+    expect(places(await send('PUT', '/v1/apps/bad/manifest', taken))).toEqual([409, '/audiences/1'])
+  })
+})
+
+describe('type restrictions', () => {
+  const path = '/v1/organizations/acme/relationships'
+  const text =
+    'model\n  schema 1.1\ntype file\n  relations\n    define owner: [user, user:*]\n    define reader: [group#member] or owner\n    define seen: owner\n'
+  beforeAll(async () => {
+    expect((await send('PUT', '/v1/apps/files/manifest', { model: text }))[0]).toBe(201)
+  })
+
+  it.each([
+    ['a relation that the model lacks', 'file:1#writer@user:ann', 'type "file" has no relation "writer"'],
+    ['a type of subject', 'file:1#owner@service:x', 'relation "owner" of type "file" does not allow service'],
+    ['a wildcard', 'file:1#reader@user:*', 'relation "reader" of type "file" does not allow user:*'],
+    ['a userset', 'file:1#owner@group:x#member', 'relation "owner" of type "file" does not allow group#member'],
+    [
+      'a userset’s relation',
+      'file:1#reader@group:x#admin',
+      'relation "reader" of type "file" does not allow group#admin',
+    ],
+    ['what is computed', 'file:1#seen@user:ann', 'relation "seen" of type "file" does not allow user'],
+  ])('refuse %s, in a request and in an import, and let it be deleted', async (_, tuple, detail) => {
+    const good = 'file:1#owner@user:ann'
+    const [status, body] = await send('POST', path, { write: [good, tuple] })
+    expect([status, body.errors]).toEqual([400, [{ pointer: '/write/1', detail }]])
+    const headers = { 'content-type': 'text/plain' }
+    const imported = await served.send('POST', `${path}:import`, { token, headers, raw: `${good}\n${tuple}\n` })
+    expect([imported.status, imported.body.errors]).toEqual([400, [{ line: 2, detail }]])
+    expect(await send('GET', `${path}?object=file:1`)).toMatchObject([200, { items: [] }])
+    expect((await send('POST', path, { delete: [tuple] }))[0]).toBe(200)
+  })
+
+  it('take what the model allows, and anything of a type without a model', async () => {
+    const write = ['file:2#owner@user:*', 'file:2#reader@group:x#member', 'free:1#any@file:2#reader']
+    expect((await send('POST', path, { write }))[0]).toBe(200)
+    expect((await send('POST', path, { delete: write }))[0]).toBe(200)
+  })
+})
+
+it('says what a text has to be in words, and names a member that is there twice', async () => {
+  const details = ([, body]: readonly [number, Json]) => body.errors.map((mistake: Json) => mistake.detail)
+  expect(details(await send('PUT', '/v1/organizations/x', { name: '' }))).toEqual([
+    'must be 1 to 256 characters, none of them a control character',
+  ])
+  expect(details(await send('PUT', '/v1/organizations/*', { name: 'x' }))).toEqual([
+    'must be 1 to 256 visible ASCII characters without #, and not * alone',
+  ])
+  expect(details(await send('GET', '/v1/organizations?page_size=0'))).toEqual(['must be a whole number from 1 to 1000'])
+  const twice = await served.send('PUT', '/v1/organizations/x', { token, raw: '{"name":"a","name":"b"}' })
+  expect([twice.status, twice.body.errors]).toEqual([400, [{ pointer: '/name', detail: 'is there more than once' }]])
+})

@@ -1,0 +1,129 @@
+/** `explain --token`: a real process, a real issuer and PDP beside it, and a service behind that hears of nothing. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { createIssuer, type Issuer } from '../support/issuer.ts'
+import { type ScriptedPdp, startScriptedPdp, tuples } from '../support/pdp.ts'
+import { startKeyServer } from '../support/process.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+const MAIN = fileURLToPath(new URL('../../../sidecar/main.ts', import.meta.url))
+let folder: string
+let issuer: Issuer
+let pdp: ScriptedPdp
+let upstream: Upstream
+let keys: Awaited<ReturnType<typeof startKeyServer>>
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'portcullis-explain-'))
+  issuer = await createIssuer({ issuer: 'https://as.test', audience: 'https://app.test', clock: Date.now })
+  keys = await startKeyServer([issuer.jwks])
+  pdp = await startScriptedPdp(tuples(['alice viewer invoice:1', 'alice creator folder:a']))
+  upstream = await startUpstream()
+  writeFileSync(
+    join(folder, 'portcullis.yaml'),
+    `portcullis: v1
+resource: https://app.test
+issuers: [{issuer: https://as.test, jwks_uri: "${keys.urls[0]}"}]
+upstream: ${upstream.origin}
+pdp: {address: "${pdp.address}", insecure: true}
+routes:
+  GET /invoices/{id}: viewer invoice:{id}
+  GET /shadow/{id}: {check: "viewer invoice:{id}", mode: shadow}
+  POST /invoices: creator folder:{body.folder}
+`,
+  )
+})
+afterEach(() => {
+  expect(upstream.reached).toEqual([])
+  pdp.asked.length = 0
+})
+afterAll(async () => {
+  keys.close()
+  await pdp.stop()
+  await upstream.close()
+  rmSync(folder, { recursive: true })
+})
+
+type Ended = { readonly status: number | null; readonly lines: readonly string[]; readonly errors: string }
+
+function explain(words: readonly string[], token: string): Promise<Ended> {
+  const child = spawn(process.execPath, [MAIN, 'explain', ...words, '--token', '-'], {
+    cwd: folder,
+    env: { PATH: process.env.PATH },
+  })
+  child.stdin.end(`${token}\n`)
+  const said = { out: '', errors: '' }
+  child.stdout.on('data', (chunk) => {
+    said.out += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    said.errors += chunk
+  })
+  return new Promise((resolve) =>
+    child.on('close', (status) => resolve({ status, lines: said.out.trim().split('\n'), errors: said.errors })),
+  )
+}
+
+test('a permitted request ends with 0, its route, its question and its verdict', async () => {
+  expect(await explain(['get', '/invoices/1'], await issuer.token())).toEqual({
+    status: 0,
+    lines: [
+      'route       GET /invoices/{id}',
+      'parameter   id = 1',
+      'asks        viewer invoice:1',
+      'verdict     allowed',
+      'reason      every check holds',
+    ],
+    errors: '',
+  })
+  expect(pdp.asked.map(({ permissions }) => permissions)).toEqual([['viewer invoice:1']])
+})
+
+test('a check of the body is asked with the given body', async () => {
+  const { status, lines } = await explain(['POST', '/invoices', '--body', '{"folder":"a"}'], await issuer.token())
+  expect([status, lines.at(-2)]).toEqual([0, 'verdict     allowed'])
+})
+
+test.each<[string, readonly string[], () => Promise<string>, string, number]>([
+  ['a denial', ['GET', '/invoices/2'], () => issuer.token(), '403 permission_denied', 1],
+  ['an expired token', ['GET', '/invoices/1'], () => issuer.token({ exp: 1 }), '401 token_expired', 0],
+  [
+    'a token for another resource',
+    ['GET', '/invoices/1'],
+    () => issuer.token({ aud: 'https://x.test' }),
+    '401 token_invalid',
+    0,
+  ],
+  ['what is no token', ['GET', '/invoices/1'], async () => 'hunter2.{}.x', '401 token_invalid', 0],
+  ['nothing', ['GET', '/invoices/1'], async () => '', '400 request_invalid', 0],
+  ['a path that no route has', ['GET', '/nothing'], () => issuer.token(), '404 route_unknown', 0],
+  ['an ambiguous path', ['GET', '/invoices/%2e'], () => issuer.token(), '400 request_invalid', 0],
+  ['a body without the member', ['POST', '/invoices', '--body', '{}'], () => issuer.token(), '400 request_invalid', 0],
+  ['a denial in shadow mode', ['GET', '/shadow/2'], () => issuer.token(), '403 permission_denied, but only logged', 1],
+])('%s ends with 1 and says so', async (_name, words, token, verdict, asked) => {
+  const { status, lines, errors } = await explain(words, await token())
+  expect([status, errors]).toEqual([1, ''])
+  expect(lines.at(-2)).toContain(`verdict     ${verdict}`)
+  expect(pdp.asked).toHaveLength(asked)
+})
+
+test('a PDP that is not there ends with 1 and 503', async () => {
+  await pdp.stop()
+  const { status, lines } = await explain(['GET', '/invoices/1'], await issuer.token())
+  await pdp.start()
+  expect([status, lines.at(-2)]).toEqual([1, 'verdict     503 pdp_unavailable'])
+})
+
+test('a token file that is not there ends with 64 in one line', async () => {
+  const child = spawn(process.execPath, [MAIN, 'explain', 'GET', '/invoices/1', '--token', 'nowhere'], { cwd: folder })
+  let said = ''
+  child.stderr.on('data', (chunk) => {
+    said += chunk
+  })
+  const ended = await new Promise((resolve) => child.on('close', resolve))
+  expect([ended, said.trim().split('\n').length]).toEqual([64, 1])
+  expect(said).toContain('The token cannot be read')
+})

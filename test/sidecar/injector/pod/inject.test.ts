@@ -1,0 +1,248 @@
+import { describe, expect, test } from 'vitest'
+import { inject } from '../../../../sidecar/injector/pod/inject.ts'
+import { DENIALS, type Injection, type Mode } from '../../../../sidecar/injector/pod/injection.ts'
+import type { JsonObject } from '../../../../sidecar/injector/pod/json.ts'
+import { applyPatch } from '../../../../sidecar/injector/pod/patch.ts'
+import { parsePod } from '../../../../sidecar/injector/pod/pod.ts'
+import { REFUSED, says } from '../webhook/refusals.ts'
+import { ASKING, CONFIG, podWith } from './pods.ts'
+
+const ORDINARY = { ...CONFIG, nativeSidecars: false }
+const judge = (pod: JsonObject, mode: Mode = 'enabled', config = CONFIG): Injection => inject(pod, { config, mode })
+
+function injected(pod: JsonObject, mode: Mode = 'enabled', config = CONFIG): JsonObject {
+  const injection = judge(pod, mode, config)
+  if (injection.verdict !== 'inject') throw new Error(JSON.stringify(injection))
+  return applyPatch(pod, injection.operations)
+}
+
+describe('an app with one named port', () => {
+  test('keeps its port number under another name, and the gate takes the name', () => {
+    const pod = parsePod(injected(podWith({})))
+    const [gate, app] = pod.containers
+    expect(app?.ports).toMatchObject([{ name: 'app-http', number: 8080 }])
+    expect(gate).toMatchObject({ list: 'initContainers', name: 'portcullis-gate' })
+    expect(gate?.ports[0]).toMatchObject({ name: 'http', number: 15_080 })
+    expect(gate?.raw.restartPolicy).toBe('Always')
+    expect(pod.labels.get('portcullis.dev/injected')).toBe('1')
+    expect(pod.annotations.get('kubectl.kubernetes.io/default-container')).toBe('app')
+    expect(pod.enableServiceLinks).toBe(false)
+  })
+
+  test('keeps every probe and hook that named the port, by number', () => {
+    const named = { httpGet: { path: '/ready', port: 'http', scheme: 'HTTPS' } }
+    const pod = injected(
+      podWith({
+        container: {
+          readinessProbe: named,
+          livenessProbe: { tcpSocket: { port: 'http' } },
+          startupProbe: { grpc: { port: 8080 } },
+          lifecycle: { preStop: named },
+        },
+      }),
+    )
+    expect(pod).toMatchObject({
+      spec: {
+        containers: [
+          {
+            readinessProbe: { httpGet: { path: '/ready', port: 8080, scheme: 'HTTPS' } },
+            livenessProbe: { tcpSocket: { port: 8080 } },
+            startupProbe: { grpc: { port: 8080 } },
+            lifecycle: { preStop: { httpGet: { port: 8080 } } },
+          },
+        ],
+      },
+    })
+  })
+
+  test('gets an ordinary container, last, where native sidecars have no named ports', () => {
+    const { containers } = parsePod(injected(podWith({}), 'enabled', ORDINARY))
+    expect(containers.map(({ list, name }) => `${list}/${name}`)).toEqual([
+      'containers/app',
+      'containers/portcullis-gate',
+    ])
+    expect(containers[1]?.raw.restartPolicy).toBeUndefined()
+  })
+
+  test('keeps annotations, labels, volumes and init containers that were there', () => {
+    const spec = {
+      initContainers: [{ name: 'mesh', restartPolicy: 'Always' }],
+      volumes: [{ name: 'data', emptyDir: {} }],
+    }
+    const pod = parsePod(injected(podWith({ spec, labels: { app: 'invoices' } })))
+    expect(pod.containers.map(({ name }) => name)).toEqual(['mesh', 'portcullis-gate', 'app'])
+    expect(pod.volumes.map(({ name }) => name)).toEqual([
+      'data',
+      'portcullis-routes',
+      'portcullis-token',
+      'portcullis-control',
+    ])
+    expect(pod.labels.get('app')).toBe('invoices')
+    expect(pod.annotations.get('portcullis.dev/routes')).toBe('invoices-routes')
+  })
+
+  test('keeps the default container that its author chose', () => {
+    const annotations = { ...ASKING, 'kubectl.kubernetes.io/default-container': 'worker' }
+    expect(
+      parsePod(injected(podWith({ annotations }))).annotations.get('kubectl.kubernetes.io/default-container'),
+    ).toBe('worker')
+  })
+})
+
+test('settings add the authorities and the secrets that all replicas share, and a Pod with them is recognised', () => {
+  const config = {
+    ...CONFIG,
+    authorities: 'pdp-ca',
+    redis: { name: 'redis', key: 'url' },
+    dpopNonces: { name: 'gates', key: 'nonces' },
+    logLevel: 'warn' as const,
+  }
+  const pod = injected(podWith({}), 'enabled', config)
+  expect(pod).toMatchObject({
+    spec: {
+      initContainers: [
+        {
+          env: [
+            { name: 'PORTCULLIS_LOG_LEVEL', value: 'warn' },
+            { name: 'PORTCULLIS_SIDECAR_CONTROL', value: '/run/portcullis/portcullis-gate.sock' },
+            { name: 'NODE_EXTRA_CA_CERTS', value: '/etc/portcullis/authorities/ca.crt' },
+            { name: 'REDIS_URL', valueFrom: { secretKeyRef: { name: 'redis', key: 'url' } } },
+            {
+              name: 'PORTCULLIS_DPOP_NONCE_SECRET',
+              valueFrom: { secretKeyRef: { name: 'gates', key: 'nonces' } },
+            },
+          ],
+        },
+      ],
+    },
+  })
+  expect(parsePod(pod).volumes.map(({ name }) => name)).toContain('portcullis-authorities')
+  expect(judge(pod, 'enabled', config)).toMatchObject({ verdict: 'inject', operations: [] })
+  expect(judge(pod)).toMatchObject({ verdict: 'deny', code: 'name_taken' })
+})
+
+test('the Secrets for its image are added to those of the Pod, each once', () => {
+  const config = { ...CONFIG, imagePullSecrets: ['registry', 'mirror'] }
+  const pod = injected(
+    podWith({ spec: { imagePullSecrets: [{ name: 'registry' }, { name: 'own' }] } }),
+    'enabled',
+    config,
+  )
+  expect(parsePod(pod).imagePullSecrets).toEqual(['registry', 'own', 'mirror'])
+  expect(parsePod(injected(podWith({}), 'enabled', config)).imagePullSecrets).toEqual(['registry', 'mirror'])
+  expect(judge(pod, 'enabled', config)).toMatchObject({ verdict: 'inject', operations: [] })
+})
+
+test('shared processes are warned of where a gate is not required', () => {
+  expect(judge(podWith({ spec: { shareProcessNamespace: true } }))).toMatchObject({
+    warnings: [expect.stringContaining('shared processes')],
+  })
+})
+
+test('a hundred thousand ports that are not gated make a short message', () => {
+  const ports = Array.from({ length: 100_000 }, () => ({ containerPort: 9000 }))
+  const injection = judge(
+    podWith({ container: { ports: [{ name: 'http', containerPort: 8080 }, ...ports] } }),
+    'required',
+  )
+  expect(injection).toMatchObject({ code: 'port_ungated', message: expect.stringContaining('and 99992 more;') })
+  expect(injection.verdict === 'deny' && injection.message.length).toBeLessThan(400)
+})
+
+test('each of several ports gets its own gate, port pair and route file', () => {
+  const annotations = { ...ASKING, 'portcullis.dev/ports': 'http, grpc' }
+  const ports = [
+    { name: 'grpc', containerPort: 9090 },
+    { name: 'http', containerPort: 8080 },
+  ]
+  const { containers, labels } = parsePod(injected(podWith({ annotations, container: { ports } })))
+  const [first, second] = containers
+  expect(labels.get('portcullis.dev/injected')).toBe('2')
+  expect(first?.ports.map((port) => [port.name, port.number])).toEqual([
+    ['http', 15_080],
+    ['gate-admin', 15_090],
+  ])
+  expect(second?.ports.map((port) => [port.name, port.number])).toEqual([
+    ['grpc', 15_081],
+    ['gate-admin-2', 15_091],
+  ])
+  expect(second?.raw.args).toContain('--file=/etc/portcullis/routes/grpc.yaml')
+})
+
+test('a Job is gated by a native sidecar, which ends with it', () => {
+  const pod = podWith({ spec: { restartPolicy: 'Never' } })
+  expect(judge(pod).verdict).toBe('inject')
+  expect(judge(pod, 'enabled', ORDINARY)).toMatchObject({ verdict: 'deny', code: 'job_unsupported' })
+})
+
+describe('refuses', () => {
+  for (const [what, code, over, mode] of REFUSED)
+    test(`${what}: ${code}`, () => {
+      expect(judge(podWith(over), mode)).toMatchObject({ verdict: 'deny', code })
+    })
+
+  test('each for its own reason, and every reason has a case', () => {
+    const seen = new Set<string>([...REFUSED.map(([, code]) => code), 'job_unsupported', 'gate_late'])
+    expect(DENIALS.filter((code) => !seen.has(code))).toEqual([])
+  })
+
+  test('a gate with another image', () => {
+    const image = { op: 'replace', path: '/spec/initContainers/0/image', value: 'evil' } as const
+    expect(judge(applyPatch(injected(podWith({})), [image]))).toMatchObject({ verdict: 'deny', code: 'name_taken' })
+  })
+
+  test('a gate in the wrong list', () => {
+    const pod = injected(podWith({}), 'enabled', { ...ORDINARY })
+    expect(judge(pod)).toMatchObject({ verdict: 'deny', code: 'name_taken' })
+  })
+
+  test('a second port with the gated name that another injector added', () => {
+    const added = { name: 'late', ports: [{ name: 'http', containerPort: 1234 }] }
+    const pod = applyPatch(injected(podWith({})), [{ op: 'add', path: '/spec/containers/-', value: added }])
+    expect(judge(pod)).toMatchObject({ verdict: 'deny', code: 'port_repeated' })
+  })
+})
+
+describe('leaves alone', () => {
+  test.each([
+    ['a Pod that asks for nothing', podWith({ annotations: {}, container: { ports: [] } }), 'not_asked', 0],
+    ['and warns of its ports', podWith({ annotations: {} }), 'not_asked', 1],
+    ['a Pod that opts out where it may', podWith({ labels: { 'portcullis.dev/inject': 'disabled' } }), 'opted_out', 0],
+    [
+      'a Pod that serves nothing',
+      podWith({ annotations: { 'portcullis.dev/ports': 'none' }, container: { ports: [] } }),
+      'serves_nothing',
+      0,
+    ],
+  ])('%s', (_what, pod, code, warningCount) => {
+    const injection = judge(pod)
+    expect(injection).toMatchObject({ verdict: 'skip', code })
+    expect(injection.verdict === 'skip' && injection.warnings).toHaveLength(warningCount)
+  })
+
+  test('a worker without ports where a gate is required', () => {
+    const pod = podWith({ annotations: { 'portcullis.dev/ports': 'none' }, container: { ports: [] } })
+    expect(judge(pod, 'required')).toMatchObject({ verdict: 'skip', code: 'serves_nothing' })
+  })
+})
+
+test('a forged status annotation changes nothing: the container decides', () => {
+  const pod = podWith(says({ 'portcullis.dev/status': '{}' }))
+  expect(parsePod(injected(pod)).containers.some(({ name }) => name === 'portcullis-gate')).toBe(true)
+})
+
+test('ports named as unprotected pass without a word', () => {
+  const container = {
+    ports: [{ name: 'http', containerPort: 8080 }, { name: 'metrics', containerPort: 9100 }, { containerPort: 9200 }],
+  }
+  const annotations = { ...ASKING, 'portcullis.dev/unprotected-ports': 'metrics, 9200' }
+  expect(judge(podWith({ container, annotations }), 'required')).toMatchObject({ verdict: 'inject', warnings: [] })
+})
+
+test('what admission adjusts in a gate for its own reasons is accepted', () => {
+  const pod = applyPatch(injected(podWith({})), [
+    { op: 'replace', path: '/spec/initContainers/0/imagePullPolicy', value: 'Always' },
+    { op: 'replace', path: '/spec/initContainers/0/resources', value: { limits: { cpu: '1' } } },
+  ])
+  expect(judge(pod)).toMatchObject({ verdict: 'inject', operations: [] })
+})

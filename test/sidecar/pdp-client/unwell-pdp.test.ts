@@ -1,0 +1,148 @@
+import { credentials } from '@grpc/grpc-js'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createPdpClient, type PdpClient } from '../../../sidecar/pdp-client/client.ts'
+import type { PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
+import type { PdpUnavailable } from '../../../sidecar/request/errors.ts'
+import { startHarness, until } from '../support/harness.ts'
+import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../support/pdp.ts'
+import { field } from '../support/raw-http.ts'
+
+const token = `x.${Buffer.from(JSON.stringify({ sub: 'alice', org: 'acme', client_id: 'c1' })).toString('base64url')}.x`
+const QUESTION: PdpQuestion = {
+  token,
+  digest: 'alice',
+  subject: 'alice',
+  organization: 'acme',
+  permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
+  entitlements: [],
+}
+const ALLOW = tuples(['alice viewer invoice:1'])
+const TIMEOUT_MS = 3_000
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+/** `nowMs`: the clock that tells for how long an address is left alone. */
+async function start(scripts: readonly Script[], options: { timeoutMs?: number; nowMs?: () => number } = {}) {
+  const pdps = await Promise.all(scripts.map((script) => startScriptedPdp(script)))
+  let opened = 0
+  const client = createPdpClient({
+    addresses: pdps.map(({ address }) => address),
+    credentials: credentials.createInsecure(),
+    random: () => 0.5,
+    clock: options.nowMs ?? Date.now,
+    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+    onLinkChange({ open }) {
+      if (open) opened += 1
+    },
+  })
+  closers.push(...pdps.map((pdp) => () => pdp.stop()), () => client.close())
+  await until(() => opened === pdps.length)
+  return { pdps, client }
+}
+const asks = async (client: PdpClient, count: number): Promise<string[]> => {
+  const outcomes: string[] = []
+  for (let at = 0; at < count; at += 1)
+    outcomes.push(
+      await client.ask(QUESTION).then(
+        ({ permissions }) => permissions[0] ?? '',
+        (err: PdpUnavailable) => err.code,
+      ),
+    )
+  return outcomes
+}
+const asked = (pdps: readonly ScriptedPdp[]): number[] => pdps.map((pdp) => pdp.asked.length)
+
+describe('a PDP that has lost its database', () => {
+  test.each(['store_unavailable', 'draining'])(
+    'and answers %s is asked once, and the others from then on',
+    async (code) => {
+      let nowMs = 1_000_000
+      const { pdps, client } = await start([() => code, ALLOW, ALLOW], { nowMs: () => nowMs })
+      expect(await asks(client, 12)).toEqual(Array(12).fill('allowed'))
+      expect(asked(pdps)[0]).toBe(1)
+      nowMs += 2_000
+      expect(await asks(client, 12)).toEqual(Array(12).fill('allowed'))
+      expect(asked(pdps)[0]).toBe(2)
+      const [first] = pdps
+      if (first !== undefined) first.script = ALLOW
+      nowMs += 2_000
+      expect(await asks(client, 12)).toEqual(Array(12).fill('allowed'))
+      expect(asked(pdps)[0]).toBe(6)
+    },
+  )
+
+  test('like all others, is asked twice at most for each question, and nothing is allowed', async () => {
+    const { pdps, client } = await start([() => 'store_unavailable', () => 'store_unavailable'])
+    expect(await asks(client, 3)).toEqual(Array(3).fill('pdp_unavailable'))
+    expect(asked(pdps)).toEqual([3, 3])
+  })
+
+  test('and is the only one is asked once for each question', async () => {
+    const { pdps, client } = await start([() => 'store_unavailable'])
+    expect(await asks(client, 3)).toEqual(Array(3).fill('pdp_unavailable'))
+    expect(asked(pdps)).toEqual([3])
+  })
+
+  test('does not keep what lasts: its standing questions move to another address', async () => {
+    const { pdps, client } = await start([() => 'store_unavailable', ALLOW])
+    const said: string[] = []
+    for (let at = 0; at < 4; at += 1)
+      closers.push(client.watch(QUESTION, (answer) => void said.push(answer?.permissions[0] ?? 'nothing')))
+    await until(() => said.filter((text) => text === 'allowed').length === 4)
+    await until(() => pdps[0]?.standing() === 0 && pdps[1]?.standing() === 4)
+  })
+})
+
+describe('a PDP that has too much to do', () => {
+  test('is not asked again, neither there nor elsewhere, and counts as well', async () => {
+    const { pdps, client } = await start([() => 'overloaded', () => 'overloaded'])
+    expect(await asks(client, 20)).toEqual(Array(20).fill('overloaded'))
+    expect(asked(pdps)).toEqual([10, 10])
+  })
+
+  test('is told to the client as 503 with Retry-After, and nothing is forwarded', async () => {
+    const harness = await startHarness({
+      routes: 'GET /invoices/{id}: viewer invoice:{id}',
+      script: () => 'overloaded',
+    })
+    closers.push(() => harness.close())
+    const answer = await harness.send('GET /invoices/1')
+    expect([answer.status, field(answer, 'retry-after'), JSON.parse(answer.body).code]).toEqual([
+      503,
+      '1',
+      'overloaded',
+    ])
+    expect(harness.upstream.reached).toEqual([])
+  })
+})
+
+describe('a deadline that passes', () => {
+  const block = (ms: number): void => {
+    for (const startedMs = performance.now(); performance.now() - startedMs < ms; );
+  }
+
+  test('while this process is busy itself is not counted against the PDP', async () => {
+    const { pdps, client } = await start([() => null], { timeoutMs: 200 })
+    for (let at = 0; at < 8; at += 1) {
+      const answer = client.ask(QUESTION)
+      // Another's work keeps answers from being read.
+      setImmediate(() => block(150))
+      await expect(answer).rejects.toThrow('this sidecar was too busy to read an answer in time')
+    }
+    expect(client.silentSinceMs()).toBeNull()
+    const [pdp] = pdps
+    if (pdp !== undefined) pdp.script = ALLOW
+    await until(async () => (await asks(client, 1))[0] === 'allowed')
+  })
+
+  test('counts when the PDP says nothing, and after five in a row nobody waits for it', async () => {
+    const { client } = await start([() => null], { timeoutMs: 200 })
+    await until(async () => {
+      await asks(client, 1)
+      return client.silentSinceMs() !== null
+    })
+  })
+})

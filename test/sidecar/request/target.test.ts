@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../support/harness.ts'
+import { tuples } from '../support/pdp.ts'
+import { sendRaw } from '../support/raw-http.ts'
+
+const ROUTES = `
+GET /public/**: public
+GET /public/{name}: viewer page:{name}
+GET /admin/**: admin system:main
+GET /invoices/{id}: viewer invoice:{id}
+POST /invoices/{id}/approve: approver invoice:{id}
+GET /registry/{name}: {check: "viewer package:{name}", encoded_slash: keep}
+GET /matrix/{name}: {check: "viewer page:{name}", semicolon: keep}
+"* admin.app.test/**": admin system:main
+POST /public/upload: public
+`
+const ALLOWED = [
+  'viewer page:x',
+  'viewer invoice:1',
+  'approver invoice:1',
+  'viewer package:@scope/pkg',
+  'viewer page:a;v=1',
+]
+
+let h: Harness
+let token: string
+beforeAll(async () => {
+  h = await startHarness({ routes: ROUTES.trim(), script: tuples(ALLOWED.map((text) => `alice ${text}`)) })
+  token = await h.issuer.token()
+})
+afterAll(() => h.close())
+beforeEach(() => {
+  h.upstream.reached.length = 0
+  h.upstream.handle = null
+})
+
+describe('a request target', () => {
+  test.each([
+    '/public/../admin/x',
+    '/public/./x',
+    '/public/..',
+    '/public/%2e%2e/admin',
+    '/public/.%2E/admin',
+    '/public/..;a=b/admin',
+    '/public/;x',
+    '/public//x',
+    '//evil.test/x',
+    '/public\\..\\admin',
+    '/public/%5cx',
+    '/public/a%2fb',
+    '/public/%2F..%2Fadmin',
+    '/public/%61',
+    '/public/%7e',
+    '/public/x%00y',
+    '/public/x%0d%0ay',
+    '/public/x%7f',
+    '/public/%c2%85',
+    '/public/%c0%ae%c0%ae',
+    '/public/%ff',
+    '/public/%zz',
+    '/public/%',
+    '/public/%u002e',
+    '/public/%252e%252e',
+    '/public/x#y',
+    '/public/x?y#z',
+    '/public/x?y=%',
+    '/public/x?y=%zz',
+    '/public/x?y=%00',
+    '/public/x"y',
+    '/public/x<y',
+    '/public/x^y',
+    '/public/caf\u00e9',
+    '/PUBLIC/../public/x',
+    '/registry/..%2Fx',
+    '/registry/a%2F%2Fb',
+    '/registry/a%5Cb',
+    '*',
+    'public/x',
+    'http://evil.test/public/x',
+    'ftp://app.test/public/x',
+    'http://app.test',
+    'http://user@app.test/public/x',
+  ])('%s is 400 and reaches nobody', async (target) => {
+    const bytes = Buffer.from(
+      `GET ${target} HTTP/1.1\r\nHost: app.test\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+      'latin1',
+    )
+    expect((await sendRaw(h.port, bytes)).status).toBe(400)
+    expect(h.upstream.reached).toEqual([])
+  })
+
+  test.each([
+    ['/public/X', 'a parameter is compared as it is', 403],
+    ['/public/x/', 'trimming its slash leads to a checked route', 400],
+    ['/public/a/b', 'only the public route has it', 200],
+    ['/public/...', 'three dots are a name', 403],
+    ['/public/a/caf%C3%A9%20au%20lait', 'it is UTF-8', 200],
+    ["/public/a/b:b@c!$&'()*+,=~", 'all of these are allowed in a path', 200],
+    ['/public/', 'the rest may be empty', 200],
+    ['/public', 'the slash before the rest is missing', 404],
+    ['/registry/%40scope%2Fpkg', 'its route keeps encoded slashes', 200],
+    ['/matrix/a;v=1', 'its route keeps semicolons', 200],
+    ['http://app.test/public/a/b', 'the absolute form names our host', 200],
+  ])('%s: %s, so it is %i', async (target, _why, status) => {
+    const answer = await h.send(`GET ${target}`, { token })
+    expect(answer.status).toBe(status)
+    if (status === 200) expect(h.upstream.reached[0]?.target).toBe(target.replace('http://app.test', ''))
+  })
+
+  test('over 8 KiB is refused, and at 8 KiB is judged', async () => {
+    expect((await h.send(`GET /public/a/${'x'.repeat(8_192 - 10)}`, { token })).status).toBe(200)
+    expect((await h.send(`GET /public/a/${'x'.repeat(8_193 - 10)}`, { token })).status).toBe(400)
+  })
+})
+
+describe('a host', () => {
+  test.each([
+    ['app.test', 200],
+    ['APP.test:15080', 200],
+    ['app.test.', 400],
+    ['app.test@evil.test', 400],
+    ['app.test, evil.test', 400],
+    ['app.test:', 400],
+    ['adminxapp.test', 421],
+    ['ADMIN.App.Test', 403],
+    ['admin.app.test:15080', 403],
+  ])('%s is %i', async (host, status) => {
+    expect((await h.send('GET /public/a/b', { token, host })).status).toBe(status)
+  })
+
+  test.each([
+    ['no Host', 'GET /public/a/b HTTP/1.1\r\n\r\n'],
+    ['two Hosts', 'GET /public/a/b HTTP/1.1\r\nHost: app.test\r\nHost: app.test\r\n\r\n'],
+    ['HTTP/0.9', 'GET /public/a/b HTTP/0.9\r\nHost: app.test\r\n\r\n'],
+    ['HTTP/0.9 without a version', 'GET /public/a/b\r\nHost: app.test\r\n\r\n'],
+    ['HTTP/2.0', 'GET /public/a/b HTTP/2.0\r\nHost: app.test\r\n\r\n'],
+    ['HTTP/1.0 without Host', 'GET /public/a/b HTTP/1.0\r\n\r\n'],
+  ])('%s is 400', async (_name, bytes) => {
+    expect((await sendRaw(h.port, bytes)).status).toBe(400)
+    expect(h.upstream.reached).toEqual([])
+  })
+})

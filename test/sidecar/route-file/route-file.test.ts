@@ -1,0 +1,308 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { plainOptions } from '../../../sidecar/route-file/options.ts'
+import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
+import { isWithin, overlap, type Pattern, parsePattern } from '../../../sidecar/routes/patterns.ts'
+import { type Route, routeConflict } from '../../../sidecar/routes/route.ts'
+import { createRouteTable } from '../../../sidecar/routes/route-table.ts'
+import { loadFile, routeFile } from '../support/harness.ts'
+
+const ready = (routes: string, extra?: string): string =>
+  routeFile(routes, extra === undefined ? {} : { extra })
+    .replace('UPSTREAM', 'http://127.0.0.1:8080')
+    .replace('PDP', '127.0.0.1:9090')
+const mistakes = (source: string): string[] =>
+  parseRouteFile(source).mistakes.map(({ line, column, message }) => `${line}:${column} ${message}`)
+
+test('the example of the documentation is read', () => {
+  const file = loadFile(`portcullis: v1
+resource: https://app.example.com        # required aud
+public_url: https://app.example.com      # what DPoP htu names
+issuers: [{issuer: https://id.example.com}]
+upstream: http://127.0.0.1:8080
+pdp: {address: pdp.portcullis.svc:9090}
+routes:
+  GET /public/**: public
+  GET /invoices/{id}: viewer invoice:{id}
+  PUT /invoices/{id}: editor invoice:{id}
+  POST /invoices: {all: ["creator organization:{body.org}", entitlement feature.invoicing]}
+  GET /orgs/{org}/invoices/{id}: {all: ["active_member organization:{org}", "viewer invoice:{id}"]}
+  POST /invoices/{id}/approve: {check: permission invoices:approve}
+tests:
+  - {request: GET /invoices/42, as: {sub: alice, org: acme}, expect: {route: "GET /invoices/{id}", asks: ["viewer invoice:42"]}}
+`)
+  expect(file.routes.map(({ id }) => id)).toHaveLength(6)
+  expect(file).toMatchObject({
+    hosts: ['app.example.com'],
+    issuers: [{ algorithms: ['RS256'] }],
+    pdp: { insecure: false },
+  })
+})
+
+test('every mistake is told at once, with its place', () => {
+  const source = `portcullis: v2
+resource: app
+issuers: [{issuer: http://id.example.com, algorithms: [none]}]
+upstream: http://127.0.0.1:8080/path
+pdp: {address: "pdp:9090", insecure: true}
+relaton: x
+routes:
+  GET /a/:id: viewer invoice:{id}
+  GET /b: viewer
+  get /c: public
+  GET /d: {all: []}
+  GET /e: {check: "viewer invoice:{nope}", step_up: {max_age: 3}}
+`
+  expect(mistakes(source)).toEqual([
+    '1:13 portcullis must be v1, the version of this format',
+    '2:11 resource must be an absolute URI without fragment',
+    '3:20 issuer must be an https URL (http only on loopback), or jwks_uri is needed',
+    '3:56 none is not an accepted algorithm; those are RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA, Ed25519',
+    '4:11 upstream must be an http URL of an origin, without a path',
+    '5:38 insecure is accepted only when every address is loopback',
+    '6:1 the route file has the unknown key "relaton"',
+    '8:3 the path /a/:id has :id; a parameter is written {id}',
+    '9:11 "viewer" is not "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"',
+    '10:3 "get /c" is not "METHOD /path" or "METHOD host/path"',
+    '11:12 all must have at least one check',
+    '12:19 {nope} is not a parameter of the path',
+  ])
+})
+
+test('says one thing about one misspelt key', () => {
+  const source = `portcullis: v1
+resource: https://app.test
+isuers: [{issuer: https://id.test}]
+upstraem: http://127.0.0.1:1
+pdp: {adress: "127.0.0.1:3", insecure: true}
+routes:
+  GET /b/{id}: {chek: "viewer a:{nope}"}
+`
+  expect(mistakes(source)).toEqual([
+    '3:1 the route file has the unknown key "isuers"; did you mean issuers?',
+    '4:1 the route file has the unknown key "upstraem"; did you mean upstream?',
+    '5:7 pdp has the unknown key "adress"; did you mean address?',
+    '7:17 a route has the unknown key "chek"; did you mean check?',
+    '7:23 {nope} is not a parameter of the path',
+  ])
+})
+
+test('names what is missing beside a key that is no misspelling of it', () => {
+  const source = `portcullis: v1
+resource: https://app.test
+issuers: [{issuer: https://id.test}]
+weather: fine
+pdp: {colour: red}
+routes: {GET /a: public}
+`
+  expect(mistakes(source)).toEqual([
+    '1:1 the route file lacks upstream',
+    '4:1 the route file has the unknown key "weather"',
+    '5:6 pdp needs either address or addresses',
+    '5:7 pdp has the unknown key "colour"',
+  ])
+})
+
+describe('a mistake is', () => {
+  test.each([
+    ['', 'the route file must be a map'],
+    ['a: [', 'Flow sequence'],
+    ['portcullis: v1', 'the route file lacks resource'],
+    [ready('GET /a: public\nGET /a: public'), 'Map keys must be unique'],
+    [
+      ready('GET /a: public').replace('issuers: [{issuer: https://as.test}]', 'issuers: []'),
+      'issuers must name at least one',
+    ],
+    [ready('GET /a: public').replace('insecure: true', 'insecure: yes please'), 'insecure must be true or false'],
+    [ready('GET /a: public').replace('address: 127.0.0.1:9090', 'address: 127.0.0.1'), '"127.0.0.1" is not host:port'],
+    [ready('GET /a: public').replace('address: 127.0.0.1:9090, ', ''), 'pdp needs either address or addresses'],
+    [ready('GET /a: public', 'public_url: https://a.test/x?y'), 'public_url must be an http URL of an origin'],
+    [ready('GET /a: public', 'hosts: [a.test:80]'), '"a.test:80" is not a host name without port'],
+    [ready('GET /a: public', 'mode: audit'), 'mode can be enforce or shadow'],
+    [ready('GET /a: public', 'tls: {cert_file: c.pem}'), 'tls lacks key_file'],
+    [ready('GET /a: public', 'tls: {cert_file: "", key_file: k.pem}'), 'cert_file is empty'],
+    [ready('GET /a: public', 'dpop: {nonce: yes please}'), 'nonce can be required or off'],
+    [ready('GET /a: public', 'log: {subject: secret}'), 'subject can be plain, hashed, omitted'],
+    [
+      ready('GET /a: public').replace('insecure: true', 'insecure: true, token_file: t'),
+      'token_file has no use with insecure',
+    ],
+    [ready('GET /a: public').replace('insecure: true', 'cert_file: c.pem'), 'cert_file and key_file need each other'],
+    [
+      ready('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://127.0.0.1:1, ca_file: c.pem}'),
+      'certificates have no use with an http URL',
+    ],
+    [ready('GET /a: public').replace(/upstream: .*/, 'upstream: {http2: true}'), 'upstream lacks url'],
+    [ready('GET /a: public', 'body_bytes_max: 0'), 'body_bytes_max must be a whole number from 1 to'],
+    [ready('GET /a: public', 'forward_tokn: true'), 'did you mean forward_token?'],
+  ])('%#: %s', (source, message) => {
+    expect(mistakes(source).join('\n')).toContain(message)
+  })
+
+  test.each([
+    ['GET /a', 'routes must be a map'],
+    ['GET a: public', 'is not "METHOD /path"'],
+    ['/a: public', 'is not "METHOD /path"'],
+    ['TRACE /a: public', 'TRACE is never forwarded'],
+    ['GET /a//b: public', 'has an empty segment'],
+    ['GET /a/../b: public', 'has a dot segment'],
+    ['GET /a/**/b: public', 'has ** before its end'],
+    ['GET /a/*: public', 'only ** as the last segment'],
+    ['GET /a/x{id}: public', 'a parameter is a whole segment'],
+    ['GET /{a}/{a}: public', 'names {a} twice'],
+    ['GET /a%20b: public', 'write the character itself'],
+    ['GET /a?b: public', 'a character that no path has'],
+    ['GET /a:', 'GET /a has no check'],
+    ['GET /a: 7', 'a check must be a text'],
+    ['GET /a: {all: [public]}', 'public is only a whole route'],
+    ['GET /a: {any: []}', 'any must have at least one check'],
+    ['GET /a: {all: viewer}', 'all must be a list'],
+    ['GET /a: {all: [scope a], any: [scope b]}', 'a map with exactly one of'],
+    ['GET /a: {equals: {}}', 'equals must compare at least one value'],
+    ['GET /a: {equals: {header.x-auth-role: admin}}', 'header.x-auth-role is removed from every request'],
+    ['GET /a: {equals: {header.x_role: admin}}', 'names no header'],
+    ['GET /a: {equals: {cookie.x: admin}}', 'must be a path parameter or start with'],
+    ['GET /a: viewer invoice', 'is not <type>:<id>'],
+    ['GET /a: Viewer invoice:1', 'is not a relation'],
+    ['GET /a: viewer In:1', 'is not a resource type'],
+    ['GET /a: "viewer invoice:"', 'has no id'],
+    ['GET /a: "viewer invoice:{query.a}{query.b}"', 'two placeholders side by side'],
+    ['GET /a: "viewer invoice:{query.a"', 'has { without }'],
+    ['GET /a: "viewer invoice:a#b"', 'a character that no id has'],
+    ['GET /a: permission A', 'is not a permission key'],
+    ['GET /a: entitlement A B', 'is not "<relation>'],
+    ['GET /a: {check: scope a, mode: off}', 'mode can be enforce or shadow'],
+    ['GET /a: {check: scope a, upgrade: [h2c]}', 'upgrade can only name websocket'],
+    ['GET /a: {check: scope a, upgrade: []}', 'upgrade must name at least one'],
+    ['POST /a: {check: scope a, upgrade: [websocket]}', 'upgrade is only for GET'],
+    ['GET /a: {check: scope a, origins: ["https://a.test"]}', 'origins has no use without upgrade'],
+    ['GET /a: {check: scope a, upgrade: [websocket], origins: [a.test]}', '"a.test" is not an origin'],
+    ['GET /a: {check: scope a, upgrade: [websocket], origins: ["https://a.test/"]}', 'is not an origin'],
+    ['GET /a: {check: scope a, upgrade: [websocket], origins: ["null"]}', 'is not an origin'],
+    ['GET /a: {check: scope a, step_up: {}}', 'step_up needs acr_values, max_age or both'],
+    ['GET /a: {check: scope a, step_up: mfa}', 'step_up must be a map'],
+    ['GET /a: {check: scope a, step_up: {max_age: -1}}', 'max_age must be a whole number'],
+    ['GET /a: {check: scope a, step_up: {acr_values: ["a b"]}}', '"a b" is not an acr value'],
+    ['GET /a: {check: public, step_up: {max_age: 1}}', 'step_up has no use on a public route'],
+    ['GET /a: {check: scope a, encoded_slash: yes}', 'encoded_slash can only be keep'],
+    ['GET /a: {check: scope a, encodedslash: keep}', 'did you mean encoded_slash?'],
+    ['GET /a/{x}/c: public\nGET /a/b/{y}: public', 'neither is the more specific'],
+    ['GET /{x}/c: public\nGET /a/**: public', 'neither is the more specific'],
+    ['GET /a/{x}: public\nGET /a/{y}: scope a', 'is the same route as'],
+  ])('%s', (routes, message) => {
+    expect(mistakes(ready(routes)).join('\n')).toContain(message)
+  })
+})
+
+describe('precedence', () => {
+  const patternOf = (path: string): Pattern => {
+    const pattern = parsePattern(path)
+    if (typeof pattern === 'string') throw new Error(pattern)
+    return pattern
+  }
+  const segment = fc.constantFrom('a', 'b', 'A', '')
+  const path = fc.array(segment, { minLength: 1, maxLength: 4 })
+  const patternText = fc
+    .tuple(fc.array(fc.constantFrom('a', 'b', '{}'), { maxLength: 3 }), fc.constantFrom('', '/', '/**'))
+    .map(
+      ([parts, end]) =>
+        `/${parts.map((part, at) => (part === '{}' ? `{p${at}}` : part)).join('/')}${parts.length === 0 && end !== '' ? end.slice(1) : end}`,
+    )
+  const routeOf = (text: string): Route => ({
+    id: text,
+    host: null,
+    method: 'GET',
+    pattern: patternOf(text),
+    // Each one's own.
+    check: { kind: 'scope', name: text },
+    ...plainOptions({ forwardToken: false, shadow: false, origins: new Set() }),
+  })
+  /** The definition, without any cleverness. */
+  function matches({ segments, rest }: Pattern, path: readonly string[]): boolean {
+    if (rest ? path.length <= segments.length : path.length !== segments.length) return false
+    return segments.every((one, at) => (one.kind === 'literal' ? one.text === path[at] : path[at] !== ''))
+  }
+
+  const lower = (text: string): string => text.toLowerCase()
+  const folded = ({ segments, rest }: Pattern): Pattern => ({
+    segments: segments.map((one) => (one.kind === 'literal' ? { ...one, text: lower(one.text) } : one)),
+    rest,
+  })
+  const equal = (a: Pattern, b: Pattern): boolean => isWithin(a, b) && isWithin(b, a)
+  /** Some reader of the path, who folds case or the slash at its end, would take it to a route that is no wider one. */
+  function tempting(best: Route, routes: readonly Route[], segments: readonly string[]): boolean {
+    const path = segments.map(lower)
+    const other = path.at(-1) === '' ? path.slice(0, -1) : [...path, '']
+    return [path, ...(other.length === 0 ? [] : [other])].some((reading) => {
+      const having = routes.filter(({ pattern }) => matches(folded(pattern), reading))
+      const narrowest = having.filter(({ pattern }) =>
+        having.every(
+          (one) => !isWithin(folded(one.pattern), folded(pattern)) || equal(folded(one.pattern), folded(pattern)),
+        ),
+      )
+      return narrowest.some((route) => route !== best && !isWider(route.pattern, best.pattern))
+    })
+  }
+  /** `wide` has every path of `narrow`, and more: its route has been excepted from it. */
+  const isWider = (wide: Pattern, narrow: Pattern): boolean =>
+    isWithin(folded(narrow), folded(wide)) && !isWithin(folded(wide), folded(narrow))
+
+  test('within and overlap say of patterns what they say of paths', () => {
+    fc.assert(
+      fc.property(patternText, patternText, path, (one, two, segments) => {
+        const [a, b] = [patternOf(one), patternOf(two)]
+        const [inA, inB] = [matches(a, segments), matches(b, segments)]
+        if (inA && inB) expect(overlap(a, b)).toBe(true)
+        if (isWithin(a, b) && inA) expect(inB).toBe(true)
+        if (isWithin(a, b)) expect(overlap(a, b)).toBe(true)
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+
+  test('a path is given to the one route within all others that have it, or refused for another spelling', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(patternText, { maxLength: 6 }), path, (texts, segments) => {
+        const routes: Route[] = []
+        for (const text of texts) {
+          const route = routeOf(text)
+          if (routes.every((other) => routeConflict(route, other) === null)) routes.push(route)
+        }
+        const match = createRouteTable(routes).match({
+          host: 'app.test',
+          method: 'GET',
+          path: { segments, written: segments },
+        })
+        const having = routes.filter(({ pattern }) => matches(pattern, segments))
+        const best = having.find((route) => having.every((other) => isWithin(route.pattern, other.pattern)))
+        if (match.kind === 'none') expect(having).toEqual([])
+        else expect(best).toBeDefined()
+        if (match.kind === 'route') expect(match.route).toBe(best)
+        if (best !== undefined) expect(match.kind === 'ambiguous').toBe(tempting(best, routes, segments))
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+
+  test('a host with routes of its own has no others', () => {
+    const file = loadFile(ready('GET /a: public\n"GET admin.test/b": scope admin'))
+    const table = createRouteTable(file.routes)
+    const kind = (host: string, path: string): string =>
+      table.match({ host, method: 'GET', path: { segments: [path], written: [path] } }).kind
+    expect([kind('app.test', 'a'), kind('app.test', 'b'), kind('admin.test', 'a'), kind('admin.test', 'b')]).toEqual([
+      'route',
+      'none',
+      'none',
+      'route',
+    ])
+  })
+
+  test('a route for every method has neither TRACE nor CONNECT', () => {
+    const table = createRouteTable(loadFile(ready('"* /a": public\nGET /a: scope a')).routes)
+    const match = (method: string) =>
+      table.match({ host: 'app.test', method, path: { segments: ['a'], written: ['a'] } })
+    expect(match('DELETE')).toMatchObject({ kind: 'route', route: { id: '* /a' } })
+    expect(match('HEAD')).toMatchObject({ kind: 'route', route: { id: 'GET /a' } })
+    expect([match('TRACE').kind, match('CONNECT').kind]).toEqual(['method', 'method'])
+  })
+})

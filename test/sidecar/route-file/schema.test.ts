@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs'
+import { Ajv } from 'ajv'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { DEFAULT_LIMITS } from '../../../sidecar/route-file/default-limits.ts'
+import { LIMIT_KEYS } from '../../../sidecar/route-file/limits.ts'
+import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
+import { routeFile } from '../support/harness.ts'
+
+const schema: { properties: { limits: { properties: { [key: string]: object } } } } = JSON.parse(
+  readFileSync(new URL('../../../sidecar/route-file/route-file.schema.json', import.meta.url), 'utf8'),
+)
+const limits = schema.properties.limits.properties
+const validate = new Ajv({ strict: true, strictRequired: false, strictTypes: false, allowUnionTypes: true }).compile(
+  schema,
+)
+const file = (routes: string, extra = ''): string =>
+  routeFile(routes, { extra }).replace('UPSTREAM', 'http://127.0.0.1:8080').replace('PDP', '127.0.0.1:9090')
+
+const DESIGN_EXAMPLE = `portcullis: v1
+resource: https://app.example.com
+public_url: https://app.example.com
+issuers: [{issuer: https://id.example.com}]
+upstream: http://127.0.0.1:8080
+pdp: {address: pdp.portcullis.svc:9090}
+routes:
+  GET /public/**: public
+  GET /invoices/{id}: viewer invoice:{id}
+  PUT /invoices/{id}: editor invoice:{id}
+  POST /invoices: {all: ["creator organization:{body.org}", entitlement feature.invoicing]}
+  GET /orgs/{org}/invoices/{id}: {all: ["active_member organization:{org}", "viewer invoice:{id}"]}
+  POST /invoices/{id}/approve: {check: permission invoices:approve, step_up: {acr_values: [mfa], max_age: 300}}
+  GET /feed/{id}: {check: "viewer feed:{id}", upgrade: [websocket], origins: [https://app.example.com]}
+tests:
+  - {request: GET /invoices/42, as: {sub: alice, org: acme}, expect: {route: "GET /invoices/{id}", asks: ["viewer invoice:42"]}}
+`
+
+test('the schema has no limit that the parser does not know', () => {
+  expect(Object.keys(limits)).toEqual(Object.keys(LIMIT_KEYS))
+})
+
+describe('the published schema and the parser both accept', () => {
+  test.each([
+    DESIGN_EXAMPLE,
+    file('GET /a: public'),
+    file('"* admin.app.test/**": admin system:main'),
+    file('GET /a: {any: [scope a, {all: [scope b, {equals: {header.x-role: admin}}]}]}'),
+    file('GET /a: {check: public, encoded_slash: keep, semicolon: keep, forward_token: true, mode: shadow}'),
+    file('GET /a: {check: {all: [scope a]}, upgrade: [websocket]}'),
+    file('GET /a: public', 'mode: shadow\nlog: {subject: hashed}\ndpop: {nonce: required}\nbody_bytes_max: 10'),
+    file('GET /a: public', 'tls: {cert_file: c.pem, key_file: k.pem, client_ca_file: a.pem}\nhosts: [a.test]'),
+    file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: https://up.test, ca_file: a.pem, http2: true}'),
+    file('GET /a: public').replace(
+      /pdp: .*/,
+      'pdp: {addresses: ["a:1", "b:2"], token_file: t, cert_file: c, key_file: k}',
+    ),
+    file(
+      'GET /a: public',
+      'trusted_proxies: [10.0.0.0/8, "fd00::/8", 127.0.0.1]\nlimits: {requests_max: 5, pdp_ms: 100}',
+    ),
+    file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://a.test, connections: per_client}'),
+    file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://a.test, reuse_after_body: true}'),
+    file('GET /a: public').replace('https://as.test}', 'https://as.test, external: true, algorithms: [ES256]}'),
+  ])('%#', (source) => {
+    expect(parseRouteFile(source).mistakes).toEqual([])
+    expect(validate(parse(source)), JSON.stringify(validate.errors)).toBe(true)
+  })
+})
+
+test.each(Object.entries(LIMIT_KEYS))(
+  'the schema says of the limit %s what the parser does',
+  (key, { name, min, max }) => {
+    expect(limits[key]).toEqual({
+      type: 'integer',
+      minimum: min,
+      maximum: max,
+      default: DEFAULT_LIMITS[name],
+      description: expect.stringMatching(name.endsWith('Ms') ? /Milliseconds/ : /./),
+    })
+    for (const [value, mistakes] of [
+      [min, 0],
+      [max, 0],
+      [min - 1, 1],
+      [max + 1, 1],
+    ] as const) {
+      const source = file('GET /a: public', `limits: {${key}: ${value}}`)
+      expect([parseRouteFile(source).mistakes.length, validate(parse(source))]).toEqual([mistakes, mistakes === 0])
+      if (mistakes === 0) expect(parseRouteFile(source).file?.limits).toEqual({ [name]: value })
+    }
+  },
+)
+
+describe('the published schema and the parser both refuse', () => {
+  test.each([
+    file('GET /a: public', 'limits: {request_max: 5}'),
+    file('GET /a: public', 'limits: [5]'),
+    file('GET /a: public', 'limits: {pdp_ms: 1.5}'),
+    file('GET /a: public', 'limits: {pdp_ms: "100"}'),
+    file('GET /a: public', 'trusted_proxies: []'),
+    file('GET /a: public', 'trusted_proxies: 10.0.0.0/8'),
+    file('GET /a: public', 'trusted_proxies: [ingress.test]'),
+    file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://a.test, connections: own}'),
+    file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://a.test, reuse_after_body: yes please}'),
+    'portcullis: v1',
+    '[]',
+    file('GET /a: public').replace('v1', 'v2'),
+    file('GET /a: public', 'relaton: x'),
+    file('GET /a: public', 'mode: audit'),
+    file('GET /a: public', 'tls: {cert_file: c.pem}'),
+    file('GET /a: public', 'dpop: {nonce: yes please}'),
+    file('GET /a: public', 'log: {subject: secret}'),
+    file('GET /a: public', 'body_bytes_max: 0'),
+    file('GET /a: public', 'hosts: []'),
+    file('GET /a: public').replace(/pdp: .*/, 'pdp: {insecure: true}'),
+    file('GET /a: public').replace(/pdp: .*/, 'pdp: {address: "a:1", addresses: ["b:2"]}'),
+    file('GET /a: public').replace(/upstream: .*/, 'upstream: {http2: true}'),
+    file('GET /a: public').replace('https://as.test}', 'https://as.test, algorithms: [none]}'),
+    file('get /a: public'),
+    file('/a: public'),
+    file('GET a: public'),
+    file('GET /a: viewer'),
+    file('GET /a: {all: []}'),
+    file('GET /a: {any: []}'),
+    file('GET /a: {all: [public]}'),
+    file('GET /a: {all: [scope a], any: [scope b]}'),
+    file('GET /a: {equals: {}}'),
+    file('GET /a: {check: scope a, mode: off}'),
+    file('GET /a: {check: scope a, upgrade: [h2c]}'),
+    file('GET /a: {check: scope a, step_up: {}}'),
+    file('GET /a: {check: scope a, step_up: {max_age: -1}}'),
+    file('GET /a: {check: scope a, encoded_slash: yes}'),
+    file('GET /a: {check: scope a, encodedslash: keep}'),
+    file('GET /a: {encoded_slash: keep}'),
+    file('GET /a: public').concat('tests:\n  - {request: GET /a}\n'),
+    file('GET /a: public').concat('tests:\n  - {request: nothing, expect: {}}\n'),
+  ])('%#', (source) => {
+    expect(parseRouteFile(source).mistakes).not.toEqual([])
+    expect(validate(parse(source))).toBe(false)
+  })
+})

@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { parseTarget } from '../../../sidecar/request/target.ts'
+import { routeWarnings } from '../../../sidecar/route-file/warnings.ts'
+import { createRouteTable } from '../../../sidecar/routes/route-table.ts'
+import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
+import { tuples } from '../support/pdp.ts'
+import { sendRaw } from '../support/raw-http.ts'
+
+const load = (routes: string) =>
+  loadFile(routeFile(routes.trim()).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1'))
+/** The route's id; `refused` when it may be taken for another, 405 and 404 as the sidecar would. */
+function judge(routes: string, line: string): string {
+  const [method = '', target = ''] = line.split(' ')
+  const match = createRouteTable(load(routes).routes).match({ host: 'app.test', method, path: parseTarget(target) })
+  if (match.kind === 'route') return match.route.id
+  return match.kind === 'ambiguous' ? 'refused' : match.kind === 'method' ? '405' : '404'
+}
+
+describe('a path that a lax router gives to another route', () => {
+  const PAGES = 'GET /{page}: public\nGET /admin/: scope admin\n/mnt/**: x'.replace(
+    '/mnt/**: x',
+    '"* /mnt/**": scope mnt',
+  )
+  test.each([
+    [PAGES, 'GET /admin', 'refused'],
+    [PAGES, 'HEAD /admin', 'refused'],
+    [PAGES, 'GET /ADMIN', 'refused'],
+    [PAGES, 'GET /admin/', 'GET /admin/'],
+    [PAGES, 'GET /mnt', 'refused'],
+    [PAGES, 'GET /Mnt', 'refused'],
+    [PAGES, 'GET /mnt/', '* /mnt/**'],
+    [PAGES, 'POST /mnt', '405'],
+    [PAGES, 'GET /about', 'GET /{page}'],
+    [PAGES, 'GET /about/', '404'],
+    ['GET /**: public\n"* /mnt/**": scope mnt', 'GET /mnt', 'refused'],
+    ['GET /**: public\n"* /mnt/**": scope mnt', 'GET /mn', 'GET /**'],
+    ['GET /{a}: scope a\n"* /mnt/**": scope mnt', 'GET /mnt/', 'refused'],
+    ['GET /{a}: scope a\nGET /admin/: scope b', 'GET /admin/', 'refused'],
+    ['GET /admin: scope a\nGET /{x}/: scope b', 'GET /admin', 'refused'],
+  ])('%#: %s, %s is %s', (routes, line, outcome) => {
+    expect(judge(routes, line)).toBe(outcome)
+  })
+
+  test.each([
+    ['GET /admin: scope a\nGET /admin/**: scope a', 'GET /admin/', 'GET /admin/**'],
+    ['GET /admin: scope a\nGET /admin/: scope a', 'GET /Admin', '404'],
+    ['GET /admin: scope a\nGET /admin/: scope a', 'GET /admin/', 'GET /admin/'],
+    ['GET /admin: scope a\nGET /admin/: scope a\nGET /{page}: public', 'GET /admin/', 'GET /admin/'],
+    ['GET /a/{x}: viewer doc:{x}\nGET /a/{x}/: viewer doc:{x}', 'GET /a/1/', 'GET /a/{x}/'],
+    ['GET /Docs/{x}: viewer doc:{x}\nGET /docs/{x}: viewer doc:{x}', 'GET /Docs/1', 'GET /Docs/{x}'],
+    // The other reading is for everybody anyway, or a wider route from which this one is excepted.
+    ['GET /admin: scope a\nGET /admin/: public', 'GET /admin', 'GET /admin'],
+    ['GET /health: public\nGET /**: scope a', 'GET /health', 'GET /health'],
+    ['GET /health: public\nGET /**: scope a', 'GET /health/', 'GET /**'],
+    // Two spellings of one path, each with methods of its own.
+    ['GET /docs: scope a\nPOST /docs/: scope b', 'GET /docs', 'GET /docs'],
+    ['GET /docs: scope a\nPOST /docs/: scope b', 'POST /docs/', 'POST /docs/'],
+  ])('is judged when the checks are alike: %#, %s, %s is %s', (routes, line, outcome) => {
+    expect(judge(routes, line)).toBe(outcome)
+  })
+
+  test.each([
+    ['GET /a/{x}: viewer doc:{x}\nGET /{x}/: viewer doc:{x}', 'GET /a/1/', '404'],
+    // The text of both checks is one, but its parameter stands elsewhere.
+    ['GET /{x}/**: viewer doc:{x}\nGET /a/{x}: viewer doc:{x}', 'GET /a/1/', 'refused'],
+    ['GET /admin: scope a\nGET /admin/: {check: scope a, step_up: {max_age: 60}}', 'GET /admin', 'refused'],
+    ['GET /admin/: {check: scope a, mode: shadow}\nGET /admin: scope a', 'GET /admin/', 'refused'],
+  ])('is refused when they only look alike: %#, %s, %s is %s', (routes, line, outcome) => {
+    expect(judge(routes, line)).toBe(outcome)
+  })
+
+  const FORMATS =
+    'GET /{page}: public\nGET /admin: scope admin\nGET /robots.txt: public\nGET /f/**: public\nGET /f/a: scope a'
+  test.each([
+    ['GET /admin.json', 'refused'],
+    ['GET /ADMIN.JSON', 'refused'],
+    ['GET /admin.', 'refused'],
+    ['GET /admin%20', 'refused'],
+    ['GET /admin%20.', 'refused'],
+    ['GET /admin.json/', '404'],
+    ['GET /f/a.csv', 'refused'],
+    ['GET /f/b.csv', 'GET /f/**'],
+    ['GET /robots.txt', 'GET /robots.txt'],
+    ['GET /page.html', 'GET /{page}'],
+    ['GET /...', 'GET /{page}'],
+  ])('such as one with a format: %s is %s', (line, outcome) => {
+    expect(judge(FORMATS, line)).toBe(outcome)
+  })
+
+  const KEPT =
+    'GET /m/{name}: {check: public, semicolon: keep}\nGET /m/secret: scope a\nGET /p/{name}: {check: public, encoded_slash: keep}\nGET /p/{a}/{b}: scope b'
+  test.each([
+    ['GET /m/a;v=1', 'GET /m/{name}'],
+    ['GET /m/secret;v=1', 'refused'],
+    ['GET /m/secret%3bv=1', 'refused'],
+    ['GET /p/a', 'GET /p/{name}'],
+    ['GET /p/a%2Fb', 'refused'],
+  ])('such as one with a mark that its route keeps: %s is %s', (line, outcome) => {
+    expect(judge(KEPT, line)).toBe(outcome)
+  })
+
+  const LITERALS =
+    'GET /files/read@me: scope a\nGET /files/{name}: viewer file:{name}\nGET /x/a:b: scope a\nGET /x/é!: scope a'
+  test.each([
+    ['GET /files/read@me', 'GET /files/read@me'],
+    // Some servers decode it before they look for the route, some do not.
+    ['GET /files/read%40me', 'refused'],
+    ['GET /files/me%40home', 'GET /files/{name}'],
+    ['GET /x/a:b', 'GET /x/a:b'],
+    ['GET /x/a%3Ab', '404'],
+    ['GET /x/%C3%A9!', 'GET /x/é!'],
+    ['GET /x/%C3%A9%21', '404'],
+  ])('such as one that encodes a reserved character of a literal: %s is %s', (line, outcome) => {
+    expect(judge(LITERALS, line)).toBe(outcome)
+  })
+})
+
+describe('warnings about a route file', () => {
+  test.each([
+    ['GET /{page}: public\nGET /admin/: scope a', ['write GET /admin with the check of GET /admin/']],
+    ['GET /{page}: public\nGET /admin: scope a\nGET /admin/: scope a', []],
+    ['GET /{page}: public\n"* /mnt/**": scope a', []],
+    ['"* /{page}": public\n"* /mnt/**": scope a', ['write * /mnt with the check of * /mnt/**']],
+    ['GET /{page}: scope b\nGET /mnt/**: scope a', ['write GET /mnt with the check of GET /mnt/**']],
+    ['GET /admin: scope a\nGET /admin/: scope b', ['write the same check for both']],
+    ['GET /Admin: scope a\nGET /admin: scope b', ['write the same check for both']],
+    ['GET /admin: scope a\nPOST /admin/: scope b', []],
+    ['GET /f/{x}: scope a\nGET /f/**: public', ['write GET /f/{x}/ with the check of GET /f/{x}']],
+    ['GET /f/{x}: scope a\nGET /f/**: scope a', []],
+    ['GET /a.test/x: public\n"GET a.test/b/": scope a\n"GET b.test/b": scope b', []],
+    ['GET /: public\nGET /**: scope a\nGET /health: public', []],
+    ['GET /**: scope a\nGET /docs/{id}: scope b', ['write GET /docs/{id}/ with the check of GET /docs/{id}']],
+  ])('%#: %s', (routes, ends) => {
+    const warnings = routeWarnings(load(routes).routes)
+    expect(warnings.map((warning) => ends.find((end) => warning.endsWith(end)) ?? warning)).toEqual(
+      expect.arrayContaining(ends),
+    )
+    expect(warnings.length > 0).toBe(ends.length > 0)
+  })
+
+  test('say which request is refused, and the advice ends the refusal', () => {
+    const routes = 'GET /{page}: public\nGET /admin/: scope a'
+    expect(routeWarnings(load(routes).routes)).toEqual([
+      'GET /admin falls to GET /{page}, but servers that ignore a slash at the end run GET /admin/ for it, so it is refused; write GET /admin with the check of GET /admin/',
+    ])
+    expect(judge(routes, 'GET /admin')).toBe('refused')
+    const followed = `${routes}\nGET /admin: scope a`
+    expect([judge(followed, 'GET /admin'), judge(followed, 'GET /admin/')]).toEqual(['GET /admin', 'GET /admin/'])
+    expect(routeWarnings(load(followed).routes)).toEqual([])
+  })
+})
+
+describe('over a connection', () => {
+  let h: Harness
+  beforeAll(async () => {
+    h = await startHarness({ routes: 'GET /{page}: public\nGET /admin/: scope admin', script: tuples([]) })
+  })
+  afterAll(() => h.close())
+  beforeEach(() => {
+    h.upstream.reached.length = 0
+  })
+
+  test.each(['/admin', '/ADMIN', '/admin.json', '/..%3b/', '/..%3B', '/%2e%2e;a', '/a;b', '/a%3bb', '/a%3Bb/'])(
+    '%s is 400, and who asks is not told which route it nearly met',
+    async (target) => {
+      const answer = await sendRaw(h.port, `GET ${target} HTTP/1.1\r\nHost: app.test\r\n\r\n`)
+      expect(answer.status).toBe(400)
+      expect(answer.body).not.toContain('GET /admin/')
+      expect(h.upstream.reached).toEqual([])
+    },
+  )
+
+  test('the log names both routes', async () => {
+    h.log.length = 0
+    await h.send('GET /admin')
+    expect(JSON.stringify(h.log)).toContain('that of GET /admin/, whose check is another')
+  })
+})

@@ -1,0 +1,372 @@
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpsServer, request } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Ajv } from 'ajv'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createNonces } from '../../../pdp/token/nonces.ts'
+import { NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { loadConfig } from '../../../sidecar/config/config.ts'
+import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
+import { type Reload, watchConfig } from '../../../sidecar/runtime/reload.ts'
+import { type Harness, PROMPT_MS, routeFile, startHarness, until } from '../support/harness.ts'
+import { ecKeys, proof, thumbprint } from '../support/issuer.ts'
+import { tuples } from '../support/pdp.ts'
+import { field, sendRaw } from '../support/raw-http.ts'
+import { fieldOf } from '../support/upstream.ts'
+
+const ROUTES = 'GET /public/**: public\nGET /invoices/{id}: viewer invoice:{id}'
+const script = tuples(['alice viewer invoice:1'])
+
+let folder: string
+let h: Harness | null = null
+const closers: (() => void)[] = []
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'portcullis-sidecar-'))
+})
+afterEach(async () => {
+  for (const close of closers.splice(0)) close()
+  await h?.close()
+  h = null
+  rmSync(folder, { recursive: true })
+})
+async function start(options: Partial<Parameters<typeof startHarness>[0]> = {}): Promise<Harness> {
+  h = await startHarness({ routes: ROUTES, script, ...options })
+  return h
+}
+const certificate = (name = 'localhost') => makeCertificate({ names: [name], days: 1, nowMs: Date.now() })
+
+describe('the decision log', () => {
+  const schema: object = JSON.parse(
+    readFileSync(new URL('../../../sidecar/enforce/decision-log.schema.json', import.meta.url), 'utf8'),
+  )
+  const validate = new Ajv({ strict: true, allowUnionTypes: true, formats: { 'date-time': true } }).compile(schema)
+
+  test.each([
+    ['plain', 'alice'],
+    ['hashed', createHash('sha256').update('alice').digest('base64url').slice(0, 22)],
+    ['omitted', null],
+  ])('with subjects %s fits its schema and holds no secret', async (how, subject) => {
+    const { send, log, issuer } = await start({ extra: `log: {subject: ${how}}` })
+    const traceparent = 'traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+    const token = await issuer.token()
+    await send('GET /invoices/1', { token, fields: [traceparent] })
+    await send('GET /invoices/2?secret=query')
+    await send('GET /invoices/1', { token: null })
+    await send('PROPFIND /pot', { token: null })
+    await send('OPTIONS /invoices/1')
+    const lines = log.filter((line) => 'event' in line && line.event === 'decision')
+    expect(lines.length).toBe(5)
+    for (const line of lines) expect(validate(line), JSON.stringify([line, validate.errors])).toBe(true)
+    expect(lines[0]).toMatchObject({ subject, decision: 'allow', trace_id: '4bf92f3577b34da6a3ce929d0e0e4736' })
+    expect(lines[1]).toMatchObject({ decision: 'deny', reason: 'permission_denied', status: 403 })
+    expect(lines[3]).toMatchObject({ method: 'other', reason: 'route_unknown' })
+    const text = JSON.stringify(log)
+    for (const secret of [token, 'secret=query']) expect(text).not.toContain(secret)
+    if (how !== 'plain') expect(text).not.toContain('alice')
+  })
+})
+
+describe('a reload', () => {
+  const write = (name: string, text: string): string => {
+    const path = join(folder, name)
+    writeFileSync(path, text)
+    return path
+  }
+  /** A file counts when it is the same in two looks. */
+  const look = (reload: Reload): void => {
+    reload.check()
+    reload.check()
+  }
+  const settings = (harness: Harness, path: string) => ({
+    path,
+    started: loadConfig(path),
+    load: () => loadConfig(path),
+    apply: harness.sidecar.apply,
+    everyMs: 1_000_000,
+    log: { info: push(harness), warn: push(harness), error: push(harness) },
+    metrics: harness.metrics,
+    clock: Date.now,
+  })
+  const push = (harness: Harness) => (entry: object) => void harness.log.push(entry)
+  const source = (harness: Harness, routes: string): string =>
+    routeFile(routes).replace('UPSTREAM', harness.upstream.origin).replace('PDP', harness.pdp.address)
+
+  test('takes a good file for requests from then on, and keeps it when a bad one follows or it vanishes', async () => {
+    const harness = await start()
+    const path = write('routes.yaml', source(harness, ROUTES))
+    const reload = watchConfig(settings(harness, path))
+    closers.push(reload.close)
+    expect((await harness.send('GET /new')).status).toBe(404)
+    writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
+    look(reload)
+    expect((await harness.send('GET /new')).status).toBe(200)
+    expect((await harness.send('GET /invoices/1')).status).toBe(200)
+    writeFileSync(path, `${source(harness, ROUTES)}\nrelaton: x\n`)
+    look(reload)
+    expect((await harness.send('GET /new')).status).toBe(200)
+    expect(harness.log).toContainEqual(
+      expect.objectContaining({ event: 'config_refused', mistakes: [expect.stringMatching(/relaton/)] }),
+    )
+    expect(await harness.registry.metrics()).toContain('config_last_reload_successful 0')
+    unlinkSync(path)
+    look(reload)
+    expect((await harness.send('GET /new')).status).toBe(200)
+    writeFileSync(path, source(harness, ROUTES))
+    look(reload)
+    expect((await harness.send('GET /new')).status).toBe(404)
+    const metrics = await harness.registry.metrics()
+    expect(metrics).toContain('config_last_reload_successful 1')
+    expect(metrics.match(/config_info\{/g)?.length).toBe(1)
+  })
+
+  test('follows the links that Kubernetes swaps', async () => {
+    const harness = await start()
+    write('first', source(harness, ROUTES))
+    write('second', source(harness, `${ROUTES}\nGET /new: public`))
+    const path = join(folder, 'routes.yaml')
+    symlinkSync('first', path)
+    const reload = watchConfig(settings(harness, path))
+    closers.push(reload.close)
+    symlinkSync('second', join(folder, 'swap'))
+    renameSync(join(folder, 'swap'), path)
+    look(reload)
+    expect((await harness.send('GET /new')).status).toBe(200)
+  })
+
+  test('lets requests under way end by the file that they began with', async () => {
+    const harness = await start()
+    harness.upstream.handle = (_req, res) => void setTimeout(() => res.end('late'), 300)
+    const answer = harness.send('GET /invoices/1')
+    await until(() => harness.upstream.reached.length === 1)
+    harness.apply('GET /other: public', 'strip_headers: [x-y]')
+    expect((await answer).body).toBe('late')
+    expect((await harness.send('GET /invoices/1')).status).toBe(404)
+  })
+
+  test('takes no file that is written in pieces, however good a piece is, before it is the same in two looks', async () => {
+    const harness = await start()
+    const path = write('routes.yaml', source(harness, ROUTES))
+    const reload = watchConfig(settings(harness, path))
+    closers.push(reload.close)
+    const whole = source(harness, 'GET /**: public\nGET /invoices/{id}: viewer invoice:{id}')
+    writeFileSync(path, whole.slice(0, whole.indexOf('  GET /invoices')))
+    reload.check()
+    expect((await harness.send('GET /invoices/1', { token: null })).status).toBe(401)
+    writeFileSync(path, whole)
+    reload.check()
+    expect((await harness.send('GET /other', { token: null })).status).toBe(404)
+    reload.check()
+    expect((await harness.send('GET /other', { token: null })).status).toBe(200)
+    expect((await harness.send('GET /invoices/1', { token: null })).status).toBe(401)
+    expect(harness.log.filter((line) => 'event' in line && line.event === 'config_refused')).toEqual([])
+  })
+
+  test('says that a file never settles, and goes on by the old one', async () => {
+    const harness = await start()
+    const path = write('routes.yaml', source(harness, ROUTES))
+    const reload = watchConfig(settings(harness, path))
+    closers.push(reload.close)
+    for (let at = 0; at < 10; at += 1) {
+      writeFileSync(path, source(harness, `${ROUTES}\nGET /new${at}: public`))
+      reload.check()
+    }
+    expect(harness.log).toContainEqual(expect.objectContaining({ event: 'config_unsettled' }))
+    expect((await harness.send('GET /new9')).status).toBe(404)
+    reload.check()
+    expect((await harness.send('GET /new9')).status).toBe(200)
+  })
+
+  test('names the routes that it opens, and is silent about others', async () => {
+    const harness = await start()
+    const path = write('routes.yaml', source(harness, ROUTES))
+    const reload = watchConfig(settings(harness, path))
+    closers.push(reload.close)
+    const opened = () => harness.log.filter((line) => 'event' in line && line.event === 'routes_opened')
+    writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
+    look(reload)
+    expect(opened()).toEqual([])
+    writeFileSync(path, source(harness, 'GET /**: public'))
+    look(reload)
+    const routes = [{ route: 'GET /**', before: 'GET /invoices/{id}', now: 'public' }]
+    expect(opened()).toEqual([expect.objectContaining({ routes })])
+  })
+
+  test('cannot turn TLS on', async () => {
+    const harness = await start()
+    const { authority, certificate: cert, key } = certificate()
+    const pem = { ca: null, cert: Buffer.from(cert), key: Buffer.from(key) }
+    const { file } = loadConfig(write('routes.yaml', source(harness, ROUTES)))
+    expect(() => harness.sidecar.apply({ file, material: { ...NO_MATERIAL, tls: pem }, hash: 'x' })).toThrow(/restart/)
+    expect(authority).toContain('CERTIFICATE')
+  })
+})
+
+describe('with TLS', () => {
+  const pemOf = (made: ReturnType<typeof certificate>) => ({
+    ca: null,
+    cert: Buffer.from(made.certificate),
+    key: Buffer.from(made.key),
+  })
+  const get = (port: number, ca: string): Promise<number | string> =>
+    new Promise((resolve) => {
+      const options = { port, host: '127.0.0.1', servername: 'localhost', path: '/public/x', ca, agent: false }
+      request({ ...options, headers: { host: 'app.test' } }, (res) => {
+        res.resume()
+        resolve(res.statusCode ?? 0)
+      })
+        .on('error', (err) => resolve('code' in err ? String(err.code) : err.message))
+        .end()
+    })
+
+  test('on the data port, a certificate is replaced without a restart', async () => {
+    const [first, second] = [certificate(), certificate()]
+    const harness = await start({ material: { ...NO_MATERIAL, tls: pemOf(first) } })
+    expect(await get(harness.port, first.authority)).toBe(200)
+    expect(fieldOf(harness.upstream.reached[0], 'x-forwarded-proto')).toBe('https')
+    expect(await get(harness.port, second.authority)).toMatch(/UNABLE_TO_VERIFY|SELF_SIGNED/)
+    const { file } = { file: harness.file() }
+    harness.sidecar.apply({ file, material: { ...NO_MATERIAL, tls: pemOf(second) }, hash: 'second' })
+    expect(await get(harness.port, second.authority)).toBe(200)
+    expect((await sendRaw(harness.port, 'GET /public/x HTTP/1.1\r\nHost: app.test\r\n\r\n')).status).toBe(0)
+  })
+
+  test('on the data port, a certificate stays when the rest of its configuration cannot be taken', async () => {
+    const [first, second] = [certificate(), certificate()]
+    const harness = await start({ material: { ...NO_MATERIAL, tls: pemOf(first) } })
+    const good = harness.file()
+    const file = { ...good, pdp: { ...good.pdp, insecure: false } }
+    // A key without its certificate.
+    const pdp = { ca: null, cert: null, key: Buffer.from(first.key) }
+    const material = { ...NO_MATERIAL, pdp, tls: pemOf(second) }
+    expect(() => harness.sidecar.apply({ file, material, hash: 'second' })).toThrow()
+    expect(await get(harness.port, first.authority)).toBe(200)
+    const broken = { ca: null, cert: Buffer.from('x'), key: Buffer.from('y') }
+    const routeless = { ...good, routes: [] }
+    expect(() =>
+      harness.sidecar.apply({ file: routeless, material: { ...NO_MATERIAL, tls: broken }, hash: 'third' }),
+    ).toThrow()
+    expect(await get(harness.port, first.authority)).toBe(200)
+  })
+
+  test('on the data port, a reload cannot begin or end to ask clients for certificates', async () => {
+    const made = certificate()
+    const harness = await start({ material: { ...NO_MATERIAL, tls: pemOf(made) } })
+    const tls = { ...pemOf(made), ca: Buffer.from(made.authority) }
+    const next = { file: harness.file(), material: { ...NO_MATERIAL, tls }, hash: 'second' }
+    expect(() => harness.sidecar.apply(next)).toThrow('tls.client_ca_file can only be added')
+  })
+
+  test('on the data port, clients need a certificate when authorities of theirs are named', async () => {
+    const made = certificate()
+    const tls = { ...pemOf(made), ca: Buffer.from(made.authority) }
+    const harness = await start({ material: { ...NO_MATERIAL, tls } })
+    expect(await get(harness.port, made.authority)).not.toBe(200)
+    expect(harness.upstream.reached).toEqual([])
+  })
+
+  test('to the upstream, its certificate is verified', async () => {
+    const made = certificate('localhost')
+    const server = createHttpsServer({ cert: made.certificate, key: made.key }, (_req, res) => res.end('secure'))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    closers.push(
+      () => server.closeAllConnections(),
+      () => server.close(),
+    )
+    const harness = await start()
+    harness.upstream.origin = `https://localhost:${(server.address() as AddressInfo).port}`
+    harness.apply(ROUTES)
+    expect((await harness.send('GET /invoices/1')).status).toBe(502)
+    const trusting = { ca: Buffer.from(made.authority), cert: null, key: null }
+    harness.sidecar.apply({ file: harness.file(), material: { ...NO_MATERIAL, upstream: trusting }, hash: 'x' })
+    expect((await harness.send('GET /invoices/1')).body).toBe('secure')
+    const strange = { ca: Buffer.from(certificate('localhost').authority), cert: null, key: null }
+    harness.sidecar.apply({ file: harness.file(), material: { ...NO_MATERIAL, upstream: strange }, hash: 'y' })
+    expect((await harness.send('GET /invoices/1')).status).toBe(502)
+  })
+})
+
+describe('DPoP nonces', () => {
+  test('are demanded, told, and good on every replica that shares the secret', async () => {
+    const nowMs = Date.now()
+    const clock = (): number => nowMs
+    const { send, issuer } = await start({ extra: 'dpop: {nonce: required}', clock })
+    const keys = ecKeys()
+    const token = await issuer.token({ cnf: { jkt: await thumbprint(keys.publicKey) } })
+    const attempt = async (nonce?: string) => {
+      const claims = nonce === undefined ? {} : { nonce }
+      const text = await proof({
+        keys,
+        method: 'GET',
+        url: 'https://app.test/invoices/1',
+        token,
+        clock,
+        claims,
+      })
+      return send('GET /invoices/1', { token: null, fields: [`Authorization: DPoP ${token}`, `DPoP: ${text}`] })
+    }
+    const first = await attempt()
+    expect([first.status, field(first, 'www-authenticate')?.slice(0, 27)]).toEqual([401, 'DPoP error="use_dpop_nonce"'])
+    const nonce = field(first, 'dpop-nonce') ?? ''
+    const second = await attempt(nonce)
+    expect([second.status, field(second, 'dpop-nonce')]).toEqual([200, nonce])
+    const replica = createNonces({ secret: Buffer.alloc(32, 'n'), clock })
+    expect((await attempt(replica.current())).status).toBe(200)
+    const stranger = createNonces({ secret: Buffer.alloc(32, 'x'), clock })
+    expect((await attempt(stranger.current())).status).toBe(401)
+  })
+})
+
+describe('the circuit to the PDP', () => {
+  test('opens after unanswered questions, answers at once meanwhile, and closes again', async () => {
+    const { send, pdp, upstream } = await start({ limits: { pdpTimeoutMs: 500 } })
+    pdp.script = () => null
+    for (let at = 0; at < 5; at += 1) expect((await send('GET /invoices/1')).status).toBe(503)
+    const startedMs = performance.now()
+    for (let at = 0; at < 20; at += 1) expect((await send('GET /invoices/1')).status).toBe(503)
+    expect(performance.now() - startedMs).toBeLessThan(PROMPT_MS)
+    expect(upstream.reached).toEqual([])
+    pdp.script = script
+    await until(async () => (await send('GET /invoices/1')).status === 200)
+  })
+})
+
+test('drain over the control socket ends the process after the last request', async () => {
+  let reachedCount = 0
+  const server = createHttpServer((_req, res) => {
+    reachedCount += 1
+    setTimeout(() => res.end('late'), 500)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  closers.push(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const path = join(folder, 'routes.yaml')
+  const control = join(folder, 'control.sock')
+  writeFileSync(
+    path,
+    routeFile('GET /a: public').replace('UPSTREAM', `http://127.0.0.1:${port}`).replace('PDP', '127.0.0.1:9'),
+  )
+  const main = fileURLToPath(new URL('../../../sidecar/main.ts', import.meta.url))
+  const env = { PATH: process.env.PATH, PORTCULLIS_SIDECAR_CONTROL: control }
+  const args = [main, 'run', '-f', path, '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0']
+  const child = spawn(process.execPath, args, { env })
+  closers.push(() => child.kill('SIGKILL'))
+  let output = ''
+  child.stdout.on('data', (chunk) => {
+    output += chunk
+  })
+  await until(() => output.includes('"listening"'))
+  const line = output.split('\n').find((text) => text.includes('"listening"')) ?? '{}'
+  const { data } = JSON.parse(line)
+  const answer = sendRaw(Number(data.split(':')[1]), 'GET /a HTTP/1.1\r\nHost: app.test\r\n\r\n')
+  await until(() => reachedCount === 1)
+  const drain = spawn(process.execPath, [main, 'drain'], { env })
+  const exits = [child, drain].map((one) => new Promise((resolve) => one.on('exit', resolve)))
+  expect((await answer).body).toBe('late')
+  expect(await Promise.all(exits)).toEqual([0, 0])
+})
