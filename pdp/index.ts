@@ -1,5 +1,8 @@
 /** What applications that embed the PDP import. */
+
+export type { PdpOptions } from './decision-point/create-pdp.ts'
 export { createPdp } from './decision-point/create-pdp.ts'
+export type { Change, Precondition, WriteContext } from './domain/change.ts'
 export type {
   DecideRequest,
   Decision,
@@ -9,14 +12,14 @@ export type {
   ListResourcesRequest,
   ListSubjectsRequest,
   Pdp,
-  PdpOptions,
   PermissionCheck,
   PermissionResult,
   Subject,
 } from './domain/decision.ts'
 export { PdpError, type PdpErrorCode } from './domain/errors.ts'
 export { service, user } from './domain/subjects.ts'
-export type { Change, EntitlementSource, Precondition, Store, Tuple, WriteContext } from './store/contract.ts'
+export type { Tuple } from './domain/tuple.ts'
+export type { EntitlementSource, Store } from './store/contract.ts'
 export { httpEntitlements, type SourceFetch } from './store/entitlements/http-source.ts'
 export { redisSharedCache } from './store/entitlements/redis-cache.ts'
 export type { SharedCache, Slot, StatedValue } from './store/entitlements/shared-cache.ts'

@@ -1,9 +1,9 @@
 /** One permission check: relationships and memberships, or a permission key of a role. Everything else is a denial. */
 import type { PermissionCheck, Reason, ReasonCode } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
+import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isName, typeOf } from '../domain/names.ts'
-import type { LogId } from '../store/contract.ts'
 import { Explanation, groupSteps } from './explanation.ts'
 import type { Model } from './model.ts'
 import { RelationCheck, type Way } from './relations.ts'

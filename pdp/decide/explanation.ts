@@ -1,6 +1,6 @@
 /** What an evaluation notes as it goes: the steps that led to an allow, and tuples that would have led to one. */
 import type { ReasonStep } from '../domain/decision.ts'
-import type { LogId } from '../store/contract.ts'
+import type { LogId } from '../domain/log.ts'
 import { DEPTH_MAX, type View } from './view.ts'
 
 /** Missing tuples that are named at most. */

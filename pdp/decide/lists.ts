@@ -4,8 +4,9 @@
  */
 import type { ListResourcesRequest, ListSubjectsRequest, PermissionCheck } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
+import { ENVIRONMENT, type LogId } from '../domain/log.ts'
 import { isWildcard, typeOf } from '../domain/names.ts'
-import { ENVIRONMENT, type LogId, type NameSource } from '../store/contract.ts'
+import type { NameSource } from '../domain/tuple.ts'
 import { type Asked, answerCheck } from './check.ts'
 import type { Model } from './model.ts'
 import { lineage } from './roles.ts'

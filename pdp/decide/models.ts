@@ -1,5 +1,5 @@
 /** The relation model that is in force: those of all manifests, compiled once each. */
-import type { Manifest } from '../store/contract.ts'
+import type { Manifest } from '../domain/manifest.ts'
 import { knownModel } from './known-models.ts'
 import { type Model, mergeModels, NO_MODEL } from './model.ts'
 

@@ -1,9 +1,9 @@
 /** The relationship engine: does `object#relation` hold `subject`? Synchronous over one view, so it sees one moment. */
 import type { ReasonStep } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
+import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { typeOf } from '../domain/names.ts'
-import type { LogId } from '../store/contract.ts'
 import { type Explanation, groupSteps } from './explanation.ts'
 import { KnownResults } from './known-results.ts'
 import type { Direct, Expression, Model } from './model.ts'

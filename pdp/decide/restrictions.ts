@@ -1,6 +1,6 @@
 /** Type restrictions: which tuples a model lets count, and what to say of one that it does not. */
 import { isWildcard, typeOf } from '../domain/names.ts'
-import type { Tuple } from '../store/contract.ts'
+import type { Tuple } from '../domain/tuple.ts'
 import type { Direct, Expression, Model } from './model.ts'
 
 /** Tuples of one type and relation whose subjects are of one kind: `user`, `user:*` or `group#member`. */

@@ -1,5 +1,6 @@
 /** Which roles and permission keys a subject holds in an organization: the one resolver of checks and of token claims. */
-import { ENVIRONMENT, type LogId, type RoleGrant } from '../store/contract.ts'
+import { ENVIRONMENT, type LogId } from '../domain/log.ts'
+import type { RoleGrant } from '../domain/role.ts'
 import { DEPTH_MAX, type View } from './view.ts'
 
 /** Where a grant was found: in the organization itself, in an ancestor, or environment-wide. */

@@ -1,5 +1,9 @@
 /** What an evaluation may look at: everything of one moment, answered at once, or said to be unknown yet. */
-import type { LogId, Membership, Organization, OrganizationRole, RoleGrant, StoredManifest } from '../store/contract.ts'
+import type { LogId } from '../domain/log.ts'
+import type { StoredManifest } from '../domain/manifest.ts'
+import type { Membership } from '../domain/membership.ts'
+import type { Organization } from '../domain/organization.ts'
+import type { OrganizationRole, RoleGrant } from '../domain/role.ts'
 import type { Userset } from './usersets.ts'
 
 export const FALSE = 0

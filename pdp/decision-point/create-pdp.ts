@@ -10,19 +10,19 @@ import type {
   Decision,
   EntitlementResult,
   Pdp,
-  PdpOptions,
   PermissionCheck,
   PermissionResult,
   Subject,
 } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { isId, quote } from '../domain/names.ts'
 import { createRevisionTexts } from '../domain/revision.ts'
 import { Freshness } from '../store/cache/freshness.ts'
 import type { Fresh, Moments } from '../store/cache/moments.ts'
-import type { JsonObject, Store } from '../store/contract.ts'
+import type { EntitlementSource, Store } from '../store/contract.ts'
 import { EntitlementCache } from '../store/entitlements/cache.ts'
-import { noSharedCache } from '../store/entitlements/shared-cache.ts'
+import { noSharedCache, type SharedCache } from '../store/entitlements/shared-cache.ts'
 import { storeEntitlements } from '../store/entitlements/store-source.ts'
 import { isResident, residentMoments } from '../store/memory/memory.ts'
 import { withModels } from '../worker/worker.ts'
@@ -267,4 +267,16 @@ async function claimsEntitlements({ entitlements, moments }: Parts, organization
     if (values !== undefined) return { version: standing.entitlementVersion, values }
   }
   throw changesTooFast()
+}
+
+export type PdpOptions = {
+  readonly store: Store
+  /** Who owns the values of entitlements. Default: the store. */
+  readonly entitlements?: EntitlementSource
+  /** Where replicas share entitlement values. Default: nowhere. Closed with the PDP. */
+  readonly sharedCache?: SharedCache
+  /** Bytes of rows that are kept in memory at most. Default 256 MiB. */
+  readonly cacheBytesMax?: number
+  /** The embedding application's key, if its roles shall answer permission keys. */
+  readonly app?: string
 }

@@ -10,10 +10,11 @@ import {
 } from '../decide/lists.ts'
 import type { ModelCompiler } from '../decide/models.ts'
 import type { ListPage } from '../domain/decision.ts'
+import { TOKENS } from '../domain/log.ts'
 import { revisionText } from '../domain/revision.ts'
 import { momentsIn } from '../store/cache/moment.ts'
 import type { Moments } from '../store/cache/moments.ts'
-import { type Snapshot, type Store, TOKENS } from '../store/contract.ts'
+import type { Snapshot, Store } from '../store/contract.ts'
 
 /** Candidates looked at for one page at most; what is left is for the next. */
 export const CANDIDATES_PER_PAGE_MAX = 2_000

@@ -1,6 +1,4 @@
-/** The policy decision point in process. HTTP, gRPC and embedders call this and nothing else. */
-import type { EntitlementSource, JsonObject, Store } from '../store/contract.ts'
-import type { SharedCache } from '../store/entitlements/shared-cache.ts'
+import type { JsonObject } from './json.ts'
 
 export type Subject = { readonly type: 'user' | 'service'; readonly id: string }
 /** `resource` is `type:id`. */
@@ -130,16 +128,4 @@ export interface Pdp {
   /** As listResources. `user:*` is about people without a membership: an invited or suspended one still holds nothing. */
   listSubjects(request: ListSubjectsRequest): Promise<ListPage>
   close(): Promise<void>
-}
-
-export type PdpOptions = {
-  readonly store: Store
-  /** Who owns the values of entitlements. Default: the store. */
-  readonly entitlements?: EntitlementSource
-  /** Where replicas share entitlement values. Default: nowhere. Closed with the PDP. */
-  readonly sharedCache?: SharedCache
-  /** Bytes of rows that are kept in memory at most. Default 256 MiB. */
-  readonly cacheBytesMax?: number
-  /** The embedding application's key, if its roles shall answer permission keys. */
-  readonly app?: string
 }

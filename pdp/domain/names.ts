@@ -1,6 +1,6 @@
 /** The grammar of ids, types, relations, tuples and subjects (DESIGN section 3), parsed once at the border. */
-import type { Tuple } from '../store/contract.ts'
 import { PdpError } from './errors.ts'
+import type { Tuple } from './tuple.ts'
 
 // What a character may be part of. Names are scanned by this table, since four RegExp calls cost as much as half a decision.
 const IN_NAME = 1 // a-z 0-9 _ -

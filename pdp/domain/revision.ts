@@ -1,5 +1,5 @@
 /** The moment that an answer holds for, as text that callers compare and do not read. */
-import type { LogId, Standing, Vector } from '../store/contract.ts'
+import type { LogId, Standing, Vector } from './log.ts'
 
 type At = { readonly vector: Vector; readonly logs: readonly LogId[] }
 type Said = {

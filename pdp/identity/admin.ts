@@ -1,7 +1,7 @@
 /** The first client, with which everything else is set up. */
 import { PdpError } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/json.ts'
 import type { Log } from '../process/log.ts'
-import type { JsonObject } from '../store/contract.ts'
 import { type Directory, SYSTEM } from '../store/directory.ts'
 import { hashSecret, verifySecret } from './keys/password-hash.ts'
 import { SERVICE_SCOPES } from './oauth/scopes.ts'

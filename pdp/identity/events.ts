@@ -1,5 +1,5 @@
 /** The outbox, for those who wait: events in the order in which they were committed, none left out. */
-import type { JsonObject } from '../store/contract.ts'
+import type { JsonObject } from '../domain/json.ts'
 import type { Sql } from '../store/directory.ts'
 
 const POLL_MS = 250

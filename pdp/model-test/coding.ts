@@ -4,7 +4,7 @@
  */
 import type { Direct, Expression, Model } from '../decide/model.ts'
 import { directOf } from '../decide/restrictions.ts'
-import type { Tuple } from '../store/contract.ts'
+import type { Tuple } from '../domain/tuple.ts'
 
 /**
  * Relations besides a relation itself. `#direct`: its tuples alone. `#named`: who holds it by name, not merely by a

@@ -1,5 +1,7 @@
 /** Which row sets a change may alter: the only place that knows, for caches, replays and standing questions alike. */
-import { type Change, ENVIRONMENT, type LogId, type RowKey, TOKENS } from './contract.ts'
+import type { Change } from '../domain/change.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../domain/log.ts'
+import type { RowKey } from './contract.ts'
 
 /** Every key whose content may differ after the change, empty sets included. A `clear` affects everything: null. */
 export function affectedKeys(log: LogId, change: Change): readonly RowKey[] | null {

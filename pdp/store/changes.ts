@@ -2,21 +2,14 @@
 import { knownModel } from '../decide/known-models.ts'
 import { SUBJECT_TYPES } from '../decide/model.ts'
 import { boundMistakes } from '../decide/model-bounds.ts'
+import type { Change } from '../domain/change.ts'
+import { ENFORCEMENTS } from '../domain/entitlement.ts'
 import { type Mistake, PdpError } from '../domain/errors.ts'
-import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../domain/log.ts'
+import type { Manifest } from '../domain/manifest.ts'
+import { MEMBERSHIP_RELATIONS, MEMBERSHIP_STATUSES, TIERS } from '../domain/membership.ts'
 import { formatTuple, isEntitlementKey, isId, isPermissionKey, quote, tupleMistake, typeOf } from '../domain/names.ts'
-import {
-  type Change,
-  DIRECTORY,
-  ENFORCEMENTS,
-  ENVIRONMENT,
-  type LogId,
-  type Manifest,
-  MEMBERSHIP_STATUSES,
-  type RoleGrant,
-  TIERS,
-  TOKENS,
-} from './contract.ts'
+import type { RoleGrant } from '../domain/role.ts'
 
 export const ORGANIZATION_NAME_CHARACTERS_MAX = 256
 const ENVIRONMENT_KINDS: ReadonlySet<Change['kind']> = new Set(['organization', 'manifest', 'role', 'role_grant'])

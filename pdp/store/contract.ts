@@ -1,91 +1,13 @@
 /** What the engine, the identity service and the transports need of storage. Implementations pass test/conformance. */
-
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
-export type JsonObject = { readonly [key: string]: JsonValue }
-
-/** Logs that are not an organization's. `#` cannot occur in an organization id, so they cannot collide. */
-export const ENVIRONMENT = '#environment'
-export const TOKENS = '#tokens'
-export const DIRECTORY = '#directory'
-/** An organization id, or one of the three above. Each log has its own revision and its own contiguous entries. */
-export type LogId = string
-
-export const TIERS = ['owner', 'admin', 'developer', 'member', 'viewer'] as const
-export type Tier = (typeof TIERS)[number]
-export const MEMBERSHIP_STATUSES = ['active', 'invited', 'suspended'] as const
-export type MembershipStatus = (typeof MEMBERSHIP_STATUSES)[number]
-export const ENFORCEMENTS = ['DecisionApi', 'Claims'] as const
-export type Enforcement = (typeof ENFORCEMENTS)[number]
-
-/** `object` is `type:id`; `subject` is `type:id`, `type:id#relation` or `type:*`. `expiresAtMs`: epoch, null for never. */
-export type Tuple = {
-  readonly object: string
-  readonly relation: string
-  readonly subject: string
-  readonly expiresAtMs: number | null
-}
-export type Membership = { readonly role: Tier; readonly status: MembershipStatus }
-/** `app` null: an organization-wide role. `subject`: `user:id`, `service:id`, or `group:id` (not environment-wide). */
-export type RoleGrant = {
-  readonly id: string
-  readonly app: string | null
-  readonly role: string
-  readonly subject: string
-}
-export type Organization = { readonly id: string; readonly name: string; readonly parent: string | null }
-export type OrganizationRole = {
-  readonly key: string
-  readonly name: string
-  readonly permissions: readonly string[]
-}
-export type Manifest = {
-  readonly app: string
-  readonly audiences: readonly string[]
-  readonly permissions: { readonly [key: string]: string }
-  readonly roles: { readonly [key: string]: { readonly name: string; readonly permissions: readonly string[] } }
-  /** OpenFGA language, schema 1.1; null for none. */
-  readonly model: string | null
-}
-/** A manifest as stored; version 1 is the first. */
-export type StoredManifest = Manifest & { readonly version: number }
-export type Entitlement = { readonly value: JsonObject; readonly enforcement: Enforcement }
-
-/** `id`: of the user, client or issuer; of a token hook its URL without query; of an authenticator its user. */
-export type AdministeredKind = 'user' | 'client' | 'authenticator' | 'trusted_issuer' | 'token_hook'
-/** One thing that a write does, as it stands in the log. `null` deletes. */
-export type Change =
-  | { readonly kind: 'tuple'; readonly op: 'write' | 'delete'; readonly tuple: Tuple }
-  | { readonly kind: 'membership'; readonly user: string; readonly membership: Membership | null }
-  | { readonly kind: 'role_grant'; readonly op: 'write' | 'delete'; readonly grant: RoleGrant }
-  | { readonly kind: 'entitlement'; readonly key: string; readonly entitlement: Entitlement | null }
-  /** An external entitlement source announced changes: a new entitlement version, whatever was cached of the old one. */
-  | { readonly kind: 'entitlements' }
-  | { readonly kind: 'organization'; readonly id: string; readonly organization: Organization | null }
-  | { readonly kind: 'manifest'; readonly manifest: Manifest }
-  | { readonly kind: 'role'; readonly key: string; readonly role: OrganizationRole | null }
-  /** No decision reads these: in the directory's log the first three, in the environment's the others. */
-  | { readonly kind: AdministeredKind; readonly id: string; readonly op: 'write' | 'delete' }
-  /** A token died before its `exp`: everything of the named jti, grant, session, user or client. */
-  | { readonly kind: 'token'; readonly by: DeathCause; readonly id: string }
-  /** Too much changed to be listed; whatever is cached of this log is void. */
-  | { readonly kind: 'clear' }
-
-/** The whole write fails with `precondition_failed` unless the tuple is (or is not) there, unexpired. */
-export type Precondition = { readonly tuple: Omit<Tuple, 'expiresAtMs'>; readonly exists: boolean }
-
-/** Who did it, for the audit log. */
-export type WriteContext = { readonly actor: string; readonly requestId: string }
-
-/** Where a log stands. `writeId` is random per write: a restored database cannot pass for its own future. */
-export type Standing = {
-  readonly revision: number
-  readonly writeId: string
-  readonly entitlementVersion: number
-  /** The write id of the write that made this entitlement version. */
-  readonly entitlementWriteId: string
-}
-/** Standings of several logs and the database's clock, all read by one statement. A log that does not exist is absent. */
-export type Vector = { readonly clockMs: number; readonly logs: ReadonlyMap<LogId, Standing> }
+import type { Change, Precondition, WriteContext } from '../domain/change.ts'
+import type { Entitlement } from '../domain/entitlement.ts'
+import type { LogId, Vector } from '../domain/log.ts'
+import type { StoredManifest } from '../domain/manifest.ts'
+import type { Membership } from '../domain/membership.ts'
+import type { Organization } from '../domain/organization.ts'
+import type { Death } from '../domain/revocation.ts'
+import type { OrganizationRole, RoleGrant } from '../domain/role.ts'
+import type { NameSource, Tuple } from '../domain/tuple.ts'
 
 /** What can be read of a log, whole or not at all. */
 export type RowKey =
@@ -110,14 +32,6 @@ export type RowKey =
   /** TOKENS only: everything by which a token that might still be shown is dead. */
   | { readonly log: LogId; readonly kind: 'deaths' }
   | { readonly log: LogId; readonly kind: 'roles' }
-
-export type DeathCause = 'jti' | 'grant' | 'session' | 'user' | 'client'
-/** `key` is `deathKey` of the change. */
-export type Death = { readonly key: string; readonly atMs: number }
-/** How a death is named: `jti <id>`, `grant <id>`, `session <id>`, `user <id>` or `client <id>`. */
-export const deathKey = (by: DeathCause, id: string): string => `${by} ${id}`
-/** Deaths are kept this long, in the log too, which no token outlives: access tokens live 15 minutes. */
-export const DEATH_KEPT_MS = 30 * 60_000
 
 export type SubjectRow = { readonly subject: string; readonly expiresAtMs: number | null }
 export type RowSet =
@@ -145,13 +59,6 @@ export type LogEntry = {
   readonly requestId: string
   readonly atMs: number
 }
-
-/** Where names are that may be the answer to a list. */
-export type NameSource =
-  /** Objects of tuples; subjects of tuples, usersets (`type:id#relation`) and `type:*` among them; subjects of role grants. */
-  | { readonly kind: 'objects' | 'subjects' | 'grantees'; readonly type: string }
-  /** As `user:id`, whatever the status. */
-  | { readonly kind: 'members' }
 
 /** Reads of one moment: what every call answers, whatever commits meanwhile. */
 export interface Snapshot {

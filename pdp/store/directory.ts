@@ -1,5 +1,10 @@
 /** The contract of the directory: people and OAuth clients, and the statements of the identity service's own tables. */
-import type { JsonObject, Organization, RoleGrant, Tier, Tuple, WriteContext } from './contract.ts'
+import type { WriteContext } from '../domain/change.ts'
+import type { JsonObject } from '../domain/json.ts'
+import type { Tier } from '../domain/membership.ts'
+import type { Organization } from '../domain/organization.ts'
+import type { RoleGrant } from '../domain/role.ts'
+import type { Tuple } from '../domain/tuple.ts'
 
 export type User = {
   readonly id: string

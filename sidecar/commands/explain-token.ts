@@ -1,11 +1,12 @@
 /** `explain --token`: judges a request with a real token as the sidecar would, and says what comes out and why. */
+import type { LoadedConfig } from '../config/config.ts'
 import { NO_ADMISSION } from '../enforce/admission.ts'
 import { denialStatus } from '../enforce/denial-response.ts'
 import { enforce } from '../enforce/enforce.ts'
 import { type ClientRequest, imaginedRequest } from '../http/client.ts'
 import { originOf } from '../request/origin.ts'
 import { createClockSkew } from '../runtime/clock-skew.ts'
-import { createEngine, createEngineParts, type EngineDeps, type LoadedConfig } from '../runtime/runtime.ts'
+import { createEngine, createEngineParts, type EngineDeps } from '../runtime/runtime.ts'
 
 export type AskedRequest = {
   readonly method: string

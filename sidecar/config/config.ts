@@ -6,8 +6,7 @@ import { ConfigError } from '../../pdp/process/exit.ts'
 import { ANY_HOST, type ListenAddress, parseListenAddress } from '../../pdp/process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from '../../pdp/process/log.ts'
 import { parseRouteFile, type RouteFile } from '../route-file/route-file.ts'
-import type { LoadedConfig } from '../runtime/runtime.ts'
-import { readMaterial } from './certificates.ts'
+import { type Material, readMaterial } from './certificates.ts'
 
 export type SidecarFlags = { readonly file?: string; readonly listen?: string; readonly adminListen?: string }
 export type SidecarConfig = {
@@ -98,4 +97,11 @@ function readText(path: string, what: string): Buffer {
   } catch (err) {
     throw new ConfigError([`${what} cannot be read: ${err instanceof Error ? err.message : path}`])
   }
+}
+
+export type LoadedConfig = {
+  readonly file: RouteFile
+  readonly material: Material
+  /** SHA-256 of the route file in hexadecimal. */
+  readonly hash: string
 }

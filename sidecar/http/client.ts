@@ -2,7 +2,6 @@
 import type { IncomingMessage } from 'node:http'
 import { type Duplex, Readable } from 'node:stream'
 import { plainAddress } from '../../pdp/process/listen.ts'
-import type { ClientConnection } from '../upstream/upstream.ts'
 
 export type ClientRequest = {
   readonly version: '1.0' | '1.1' | '2'
@@ -94,3 +93,6 @@ export const http1Request = (req: IncomingMessage): ClientRequest => ({
   scheme: 'encrypted' in req.socket ? 'https' : 'http',
   gone: () => req.socket.destroyed || req.socket.writableEnded,
 })
+
+/** Over which a client sends its requests. */
+export type ClientConnection = { once(event: 'close', listener: () => void): unknown; readonly destroyed: boolean }

@@ -1,10 +1,9 @@
 /** One HTTP/2 stream as a client's request and the answer to it (RFC 9113 section 8). */
 import { METHODS } from 'node:http'
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
-import type { ClientAnswer, ClientRequest } from '../http/client.ts'
+import type { ClientAnswer, ClientConnection, ClientRequest } from '../http/client.ts'
 import { firstValue } from '../http/fields.ts'
 import { http2Fields, http2Trailers } from '../http/http2-fields.ts'
-import type { ClientConnection } from '../upstream/upstream.ts'
 
 export type StreamHead = {
   readonly stream: ServerHttp2Stream

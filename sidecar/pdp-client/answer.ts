@@ -1,7 +1,6 @@
 /** Reads the PDP's answer to one question, and believes it only when it is about exactly that question. */
-import type { SignIn } from '../routes/step-up.ts'
 import type { Decision } from './codec.ts'
-import type { PdpAnswer, PdpQuestion } from './question.ts'
+import type { PdpAnswer, PdpQuestion, SignIn } from './question.ts'
 
 const UNKNOWN: SignIn = { acr: null, authTime: null }
 const DEAD: PdpAnswer = {

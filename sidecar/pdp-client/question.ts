@@ -1,5 +1,4 @@
 /** What is asked of the PDP about one request, and what it may answer. */
-import type { SignIn } from '../routes/step-up.ts'
 
 export type PermissionQuestion = { readonly relation: string; readonly resource: string }
 export type PdpQuestion = {
@@ -21,4 +20,10 @@ export type PdpAnswer = {
   readonly entitlements: ReadonlyMap<string, boolean>
   /** How and when the subject signed in, as far as the PDP knows. */
   readonly signIn: SignIn
+}
+
+export type SignIn = {
+  readonly acr: string | null
+  /** Seconds since the epoch. */
+  readonly authTime: number | null
 }

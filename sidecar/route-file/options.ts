@@ -1,22 +1,8 @@
 /** What a route says beside its check: how its path is read, who may open a connection, and how fresh a sign-in must be. */
 import { isMap, type Node } from 'yaml'
+import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import type { YamlReader } from './yaml-reader.ts'
-
-export type RouteOptions = {
-  /** `%2f` may be in the path. */
-  readonly encodedSlash: boolean
-  /** `;` may be in the path. */
-  readonly semicolon: boolean
-  readonly forwardToken: boolean
-  /** Verdicts of 401, 403 and 503 are only logged and counted. */
-  readonly shadow: boolean
-  /** WebSocket connections may be opened. */
-  readonly websocket: boolean
-  /** Origins that may open one; a client without an Origin field is no browser. */
-  readonly origins: ReadonlySet<string>
-  readonly stepUp: StepUp | null
-}
 export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins'>
 
 export const ROUTE_OPTION_KEYS = {

@@ -4,10 +4,10 @@ import { createHeaderRules, type HeaderNames, type HeaderRules } from '../http/f
 import { parseAuthority } from '../request/target.ts'
 import type { Check } from '../routes/checks.ts'
 import { parameterNames, parsePattern } from '../routes/patterns.ts'
-import { type Route, routeConflict } from '../routes/route.ts'
+import { type Route, type RouteOptions, routeConflict } from '../routes/route.ts'
 import { parseSource, type Source } from '../routes/template.ts'
 import { parseCheck } from './check.ts'
-import { type OptionDefaults, plainOptions, ROUTE_OPTION_KEYS, type RouteOptions, readRouteOptions } from './options.ts'
+import { type OptionDefaults, plainOptions, ROUTE_OPTION_KEYS, readRouteOptions } from './options.ts'
 import type { Entry, YamlReader } from './yaml-reader.ts'
 
 export type RouteDefaults = OptionDefaults & { readonly headers: HeaderNames }

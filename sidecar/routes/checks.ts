@@ -132,3 +132,10 @@ export function describeQuestions({
     ...entitlements.map((key) => `entitlement ${key}`),
   ]
 }
+
+/** True when a check of the route takes a value from the body. */
+export function usesBody(check: Check): boolean {
+  if (check.kind === 'all' || check.kind === 'any') return check.of.some(usesBody)
+  if (check.kind === 'relation') return check.id.some((part) => typeof part === 'object' && part.from === 'body')
+  return check.kind === 'equals' && check.source.from === 'body'
+}

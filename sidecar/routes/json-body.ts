@@ -3,7 +3,6 @@ import type { ClientRequest } from '../http/client.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
-import type { Check } from './checks.ts'
 import type { Source } from './template.ts'
 
 /** Throws RequestError for another media type, coding or charset, for too many bytes, or when the client stops or goes away. */
@@ -145,11 +144,4 @@ function skipSpace(text: string, at: number): number {
   let place = at
   while (place < text.length && ' \t\r\n'.includes(text.charAt(place))) place += 1
   return place
-}
-
-/** True when a check of the route takes a value from the body. */
-export function usesBody(check: Check): boolean {
-  if (check.kind === 'all' || check.kind === 'any') return check.of.some(usesBody)
-  if (check.kind === 'relation') return check.id.some((part) => typeof part === 'object' && part.from === 'body')
-  return check.kind === 'equals' && check.source.from === 'body'
 }

@@ -1,8 +1,8 @@
 /** The routes of a file, and what a request makes of them. */
 import type { RequestTarget } from '../request/target.ts'
-import type { RouteOptions } from '../route-file/options.ts'
 import type { Check } from './checks.ts'
 import { isWithin, overlap, type Pattern } from './patterns.ts'
+import type { StepUp } from './step-up.ts'
 
 export type Route = RouteOptions & {
   /** As written in the file, such as `GET /invoices/{id}`: names the route in logs and metrics. */
@@ -40,4 +40,19 @@ export function routeConflict(a: Route, b: Route): string | null {
   if (within && around) return a.method === b.method ? 'is the same route as' : null
   if (within || around) return null
   return 'matches some paths of, and neither is the more specific:'
+}
+
+export type RouteOptions = {
+  /** `%2f` may be in the path. */
+  readonly encodedSlash: boolean
+  /** `;` may be in the path. */
+  readonly semicolon: boolean
+  readonly forwardToken: boolean
+  /** Verdicts of 401, 403 and 503 are only logged and counted. */
+  readonly shadow: boolean
+  /** WebSocket connections may be opened. */
+  readonly websocket: boolean
+  /** Origins that may open one; a client without an Origin field is no browser. */
+  readonly origins: ReadonlySet<string>
+  readonly stepUp: StepUp | null
 }

@@ -1,15 +1,11 @@
 /** Step-up authentication (RFC 9470): is the sign-in behind a token strong and fresh enough for its route? */
+import type { SignIn } from '../pdp-client/question.ts'
 
 export type StepUp = {
   /** One of them is enough; empty: any. */
   readonly acrValues: readonly string[]
   /** Seconds since the sign-in; null: any. */
   readonly maxAgeSeconds: number | null
-}
-export type SignIn = {
-  readonly acr: string | null
-  /** Seconds since the epoch. */
-  readonly authTime: number | null
 }
 
 /** What is not known is not satisfied. */

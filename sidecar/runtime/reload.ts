@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import { ConfigError } from '../../pdp/process/exit.ts'
 import { fileSignature } from '../config/certificates.ts'
+import type { LoadedConfig } from '../config/config.ts'
 import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { openedRoutes } from './opened-routes.ts'
-import type { LoadedConfig } from './runtime.ts'
 
 export type Reload = {
   /** Looks now. */

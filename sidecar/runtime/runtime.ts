@@ -6,7 +6,8 @@ import type { Nonces } from '../../pdp/token/nonces.ts'
 import { type Fetch, remoteKeys } from '../../pdp/token/remote-keys.ts'
 import type { ReplayMemory } from '../../pdp/token/replay.ts'
 import { createTokenVerifier, type TrustedIssuer } from '../../pdp/token/verify.ts'
-import { type Material, type Pem, secureOptions } from '../config/certificates.ts'
+import { type Pem, secureOptions } from '../config/certificates.ts'
+import type { LoadedConfig } from '../config/config.ts'
 import type { EnforceDeps } from '../enforce/enforce.ts'
 import { describeResource, type ResourceMetadata } from '../enforce/resource-metadata.ts'
 import { createHeaderRules } from '../http/fields.ts'
@@ -14,7 +15,6 @@ import { createPdpClient, type PdpClient } from '../pdp-client/client.ts'
 import { createNetworks, type Networks } from '../request/addresses.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
 import type { IssuerEntry } from '../route-file/peers.ts'
-import type { RouteFile } from '../route-file/route-file.ts'
 import { createRouteTable } from '../routes/route-table.ts'
 import type { ForwardDeps } from '../upstream/forward.ts'
 import { createHttp1Upstream } from '../upstream/http1.ts'
@@ -24,13 +24,6 @@ import type { ClockSkew } from './clock-skew.ts'
 import { createParts, type Lease, type Parts } from './leases.ts'
 import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
-
-export type LoadedConfig = {
-  readonly file: RouteFile
-  readonly material: Material
-  /** SHA-256 of the route file in hexadecimal. */
-  readonly hash: string
-}
 /** What all engines of a process have in common. */
 export type EngineDeps = {
   readonly log: SidecarLog

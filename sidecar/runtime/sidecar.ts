@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ConfigError } from '../../pdp/process/exit.ts'
 import type { ListenAddress } from '../../pdp/process/listen.ts'
 import type { ProbeResult } from '../../pdp/process/operations.ts'
+import type { LoadedConfig } from '../config/config.ts'
 import { refusalLine } from '../enforce/decision-log.ts'
 import { describeDenial, sendRawDenial } from '../enforce/denial-response.ts'
 import { judgeAgain, type Permit } from '../enforce/enforce.ts'
@@ -19,7 +20,7 @@ import { matchRequest } from '../routes/match.ts'
 import { createClockSkew } from './clock-skew.ts'
 import { type ExchangeDeps, serve } from './exchange.ts'
 import { unfailingLog } from './log.ts'
-import { createEngine, createEngineParts, type Engine, type EngineDeps, type LoadedConfig } from './runtime.ts'
+import { createEngine, createEngineParts, type Engine, type EngineDeps } from './runtime.ts'
 
 export type SidecarOptions = Omit<EngineDeps, 'limits' | 'parts' | 'skew'> & {
   readonly config: LoadedConfig

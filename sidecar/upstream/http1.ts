@@ -5,8 +5,9 @@ import { isIP } from 'node:net'
 import type { buildConnector as Connectors, Pool as PoolType } from 'undici'
 import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
+import type { ClientConnection } from '../http/client.ts'
 import { createTrailerSender } from './http1-trailers.ts'
-import type { ClientConnection, Sender, Upstream, UpstreamOptions, UpstreamRequest } from './upstream.ts'
+import type { Sender, Upstream, UpstreamOptions, UpstreamRequest } from './upstream.ts'
 
 export function createHttp1Upstream(options: UpstreamOptions): Upstream {
   const { origin, tls, connectionsMax, connectMs, headersTimeoutMs, headerBytesMax, reuseAfterBody } = options

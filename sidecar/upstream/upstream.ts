@@ -1,6 +1,7 @@
 /** How a permitted request reaches the service behind, in whichever version of HTTP that speaks. */
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import type { ClientConnection } from '../http/client.ts'
 
 export type UpstreamRequest = {
   readonly method: string
@@ -23,8 +24,6 @@ export type Sender = {
   /** Of address and subject, since a proxy brings several over one connection. */
   readonly name: string
 }
-/** Over which a client sends its requests. */
-export type ClientConnection = { once(event: 'close', listener: () => void): unknown; readonly destroyed: boolean }
 
 export type Upstream = {
   /** Calls of gRPC are possible in HTTP/2 alone. */

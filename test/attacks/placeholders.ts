@@ -1,8 +1,7 @@
 /** Expands the `{{…}}` placeholders of attack files. */
 import { gzipSync } from 'node:zlib'
 import { Unknown } from './cases.ts'
-import type { Keyring } from './credentials.ts'
-import { digestOf, thumbprintOf } from './credentials.ts'
+import { digestOf, type Keyring, thumbprintOf } from './credentials.ts'
 
 export type Placeholders = {
   readonly keyring: Keyring

@@ -1,12 +1,12 @@
 /** The real PDP for attack cases: the engine over a memory store, behind the real gRPC service. */
 import { randomUUID } from 'node:crypto'
 import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
+import type { Change } from '../../pdp/domain/change.ts'
 import { INACTIVE, type TokenState } from '../../pdp/identity/tokens/token-state.ts'
 import { createLog } from '../../pdp/process/log.ts'
 import { createAnswerQuestion, createAskAgain } from '../../pdp/serve/decisions/answer.ts'
 import { createStanding } from '../../pdp/serve/decisions/standing-questions.ts'
 import { startGrpcServer } from '../../pdp/serve/grpc/server.ts'
-import type { Change } from '../../pdp/store/contract.ts'
 import type { Directory } from '../../pdp/store/directory.ts'
 import { memoryStore } from '../../pdp/store/memory/memory.ts'
 

@@ -1,7 +1,6 @@
 /** The bytes of an attack case: placeholders filled in, names and order kept, nothing made right. */
 import { connect } from 'node:net'
-import type { RawAnswer } from '../sidecar/support/raw-http.ts'
-import { parseAnswer, sendRaw } from '../sidecar/support/raw-http.ts'
+import { parseAnswer, type RawAnswer, sendRaw } from '../sidecar/support/raw-http.ts'
 import { type AttackCase, type Fixture, type TokenDelta, Unknown } from './cases.ts'
 import { claimOf, digestOf, type Keyring, lifetimeOf, mint } from './credentials.ts'
 import { sendHttp2 } from './http2.ts'

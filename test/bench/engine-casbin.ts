@@ -1,8 +1,9 @@
 /** The same grants in casbin (RBAC with a role hierarchy), in one run. */
 import { newEnforcer, newModelFromString, StringAdapter } from 'casbin'
 import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
+import type { Change } from '../../pdp/domain/change.ts'
+import { ENVIRONMENT } from '../../pdp/domain/log.ts'
 import { user } from '../../pdp/domain/subjects.ts'
-import { type Change, ENVIRONMENT } from '../../pdp/store/contract.ts'
 import { memoryStore } from '../../pdp/store/memory/memory.ts'
 import { context, organization } from '../support/tuples.ts'
 import { grants, median, perSecond, questions } from './engine-data.ts'

@@ -1,5 +1,6 @@
 /** The store, in memory and in PostgreSQL, and an external system asked over HTTP pass the same suite. */
-import type { Entitlement, Store } from '../../pdp/store/contract.ts'
+import type { Entitlement } from '../../pdp/domain/entitlement.ts'
+import type { Store } from '../../pdp/store/contract.ts'
 import { httpEntitlements } from '../../pdp/store/entitlements/http-source.ts'
 import { storeEntitlements } from '../../pdp/store/entitlements/store-source.ts'
 import { memoryStore } from '../../pdp/store/memory/memory.ts'

@@ -1,6 +1,8 @@
 /** Both stores give the names that lists choose from: distinct, in key order, page by page, of the snapshot's moment. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ENVIRONMENT, type NameSource, type Store } from '../../pdp/store/contract.ts'
+import { ENVIRONMENT } from '../../pdp/domain/log.ts'
+import type { NameSource } from '../../pdp/domain/tuple.ts'
+import type { Store } from '../../pdp/store/contract.ts'
 import { memoryStore } from '../../pdp/store/memory/memory.ts'
 import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../support/database.ts'

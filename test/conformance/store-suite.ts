@@ -1,17 +1,11 @@
 /** What every Store must do. An implementation is done when this passes; an exception needs a reason. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Change } from '../../pdp/domain/change.ts'
 import { PdpError } from '../../pdp/domain/errors.ts'
+import { ENVIRONMENT, TOKENS } from '../../pdp/domain/log.ts'
 import { parseTuple } from '../../pdp/domain/names.ts'
-import {
-  type Change,
-  ENVIRONMENT,
-  type RowKey,
-  type RowSet,
-  SET_ROWS_MAX,
-  type Store,
-  TOKENS,
-  type Tuple,
-} from '../../pdp/store/contract.ts'
+import type { Tuple } from '../../pdp/domain/tuple.ts'
+import { type RowKey, type RowSet, SET_ROWS_MAX, type Store } from '../../pdp/store/contract.ts'
 import { context, drop, grant, organization, put, tuple } from '../support/tuples.ts'
 
 const code = (wanted: string) => expect.objectContaining({ code: wanted })

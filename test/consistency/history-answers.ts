@@ -1,5 +1,5 @@
 /** What was right at any moment of a run, by the reference and the replayed logs. */
-import type { LogId } from '../../pdp/store/contract.ts'
+import type { LogId } from '../../pdp/domain/log.ts'
 import { referenceAnswer } from '../support/reference.ts'
 import type { Committed } from './history-archive.ts'
 import type { Question } from './history-mix.ts'

@@ -4,7 +4,8 @@
  * others, so its ticket numbers commits in the order of visibility.
  */
 import type pg from 'pg'
-import type { Change, LogId } from '../../pdp/store/contract.ts'
+import type { Change } from '../../pdp/domain/change.ts'
+import type { LogId } from '../../pdp/domain/log.ts'
 
 /** One revision of one log. */
 export type Committed = {

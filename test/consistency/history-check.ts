@@ -3,7 +3,8 @@
  * anything that was known when it was asked, not after it was answered, and if the reference gives the same answers there.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { type Change, ENVIRONMENT, type LogId, TOKENS } from '../../pdp/store/contract.ts'
+import type { Change } from '../../pdp/domain/change.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../pdp/domain/log.ts'
 import { Answers, CLOCK_SLACK_MS, type Logs, type Revision, stateOf } from './history-answers.ts'
 import type { Committed } from './history-archive.ts'
 import {

@@ -1,12 +1,8 @@
 /** What the history checker writes and asks at random: everything that answers depend on, with a few hot rows. */
-import {
-  type Change,
-  ENVIRONMENT,
-  type LogId,
-  type Manifest,
-  type RoleGrant,
-  TOKENS,
-} from '../../pdp/store/contract.ts'
+import type { Change } from '../../pdp/domain/change.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../pdp/domain/log.ts'
+import type { Manifest } from '../../pdp/domain/manifest.ts'
+import type { RoleGrant } from '../../pdp/domain/role.ts'
 import type { Rules } from '../support/reference.ts'
 import { gate, grant, member, organization, put, tuple } from '../support/tuples.ts'
 

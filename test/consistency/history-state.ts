@@ -1,17 +1,13 @@
 /** What each log holds at each of its revisions, replayed from what the writers asked for. Shares no code with the stores. */
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import {
-  type Change,
-  ENVIRONMENT,
-  type LogId,
-  type Membership,
-  type Organization,
-  type OrganizationRole,
-  type RoleGrant,
-  type StoredManifest,
-  type Tuple,
-} from '../../pdp/store/contract.ts'
+import type { Change } from '../../pdp/domain/change.ts'
+import { ENVIRONMENT, type LogId } from '../../pdp/domain/log.ts'
+import type { StoredManifest } from '../../pdp/domain/manifest.ts'
+import type { Membership } from '../../pdp/domain/membership.ts'
+import type { Organization } from '../../pdp/domain/organization.ts'
+import type { OrganizationRole, RoleGrant } from '../../pdp/domain/role.ts'
+import type { Tuple } from '../../pdp/domain/tuple.ts'
 import type { World } from '../support/reference.ts'
 import { rulesOf } from './history-mix.ts'
 

@@ -1,7 +1,8 @@
 /** Compares what a node's caches hold with what the database holds, once nothing is being written. */
 import { isDeepStrictEqual } from 'node:util'
+import type { LogId } from '../../pdp/domain/log.ts'
 import type { LogCache } from '../../pdp/store/cache/log-cache.ts'
-import type { LogId, RowKey, RowSet, Store } from '../../pdp/store/contract.ts'
+import type { RowKey, RowSet, Store } from '../../pdp/store/contract.ts'
 
 /** What the copy of the source under test hands out; see HOOKS in history-cases.ts. */
 export type Hooks = {

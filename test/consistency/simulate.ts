@@ -1,5 +1,6 @@
 /** One schedule: random writers and readers over the simulated store, the real cache and evaluator, every answer checked. */
-import { type Change, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/store/contract.ts'
+import type { Change } from '../../pdp/domain/change.ts'
+import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/domain/log.ts'
 import type { MemoryState } from '../../pdp/store/memory/log.ts'
 import { type Rules, referenceAnswer, type World } from '../support/reference.ts'
 import { grant, member, organization, put, tuple } from '../support/tuples.ts'

@@ -3,9 +3,10 @@
  * lost connections, a trimmed log and history lost to a failover. The history of states is kept, so that every answer can
  * be compared with what was true.
  */
+import type { Change } from '../../pdp/domain/change.ts'
 import { PdpError } from '../../pdp/domain/errors.ts'
-import type { LogId, Reading, RowKey, Snapshot, Store, Vector } from '../../pdp/store/contract.ts'
-import { type Change, DIRECTORY, ENVIRONMENT, TOKENS } from '../../pdp/store/contract.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/domain/log.ts'
+import type { Reading, RowKey, Snapshot, Store } from '../../pdp/store/contract.ts'
 import { GrantIndex } from '../../pdp/store/memory/grant-index.ts'
 import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from '../../pdp/store/memory/log.ts'
 import type { readRowSets } from '../../pdp/store/memory/rows.ts'

@@ -1,6 +1,5 @@
 /** One small application for each server: it says which handler ran, and for which user. */
-import type { Sought } from './runtimes.ts'
-import { php, python, ruby } from './runtimes.ts'
+import { php, python, ruby, type Sought } from './runtimes.ts'
 
 export type App = {
   readonly name: string

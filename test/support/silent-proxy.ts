@@ -1,6 +1,5 @@
 /** A TCP proxy that can fall silent as a broken network does: connections stay open, new ones open, and nothing passes. */
-import type { AddressInfo } from 'node:net'
-import { connect, createServer, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export type SilentProxy = {
   readonly port: number

@@ -1,13 +1,10 @@
 /** Short words for writing what a test needs. */
+import type { Change } from '../../pdp/domain/change.ts'
+import { ENVIRONMENT } from '../../pdp/domain/log.ts'
+import type { MembershipStatus, Tier } from '../../pdp/domain/membership.ts'
 import { parseTuple } from '../../pdp/domain/names.ts'
-import {
-  type Change,
-  ENVIRONMENT,
-  type MembershipStatus,
-  type Store,
-  type Tier,
-  type Tuple,
-} from '../../pdp/store/contract.ts'
+import type { Tuple } from '../../pdp/domain/tuple.ts'
+import type { Store } from '../../pdp/store/contract.ts'
 
 export const context = { actor: 'client:test', requestId: 'r1' }
 export const tuple = (text: string, expiresAtMs: number | null = null): Tuple => ({ ...parseTuple(text), expiresAtMs })

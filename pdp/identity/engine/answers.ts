@@ -3,11 +3,10 @@ import { type Context, errors, type Provider } from 'oidc-provider'
 import { PdpError } from '../../domain/errors.ts'
 import type { Log } from '../../process/log.ts'
 import { errorPage, type Page } from '../html/page.ts'
+import { PUBLIC_CACHE_SECONDS } from '../oauth/durations.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { STATUS } from '../oauth/status.ts'
 
-/** How long others may hold our key set and metadata; a new key is published for longer before it signs. */
-export const PUBLIC_CACHE_SECONDS = 300
 const CACHED_PATHS: ReadonlySet<string> = new Set([PATHS.jwks, PATHS.openidConfiguration, PATHS.serverMetadata])
 const NOT_STORED: ReadonlySet<string> = new Set([PATHS.introspect, PATHS.revoke])
 

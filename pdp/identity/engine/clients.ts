@@ -1,5 +1,5 @@
 /** OAuth clients of the directory, as the engine wants them: RFC 7591 metadata that this version supports, and ours. */
-import type { JsonValue } from '../../store/contract.ts'
+import type { JsonValue } from '../../domain/json.ts'
 import type { Client } from '../../store/directory.ts'
 import { isOpenidScope, isPlatformScope, splitScope } from '../oauth/scopes.ts'
 

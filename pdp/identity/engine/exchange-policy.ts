@@ -2,7 +2,7 @@
 import { type Client, errors } from 'oidc-provider'
 import type { Pdp } from '../../domain/decision.ts'
 import type { Directory } from '../../store/directory.ts'
-import { mayActIn } from '../sign-in/consent.ts'
+import { mayActIn } from '../tokens/bindings.ts'
 import type { Resources } from '../tokens/resources.ts'
 import type { TokenRecord } from '../tokens/token-state.ts'
 

@@ -2,6 +2,7 @@
 import { type Client, type Context, errors, type Token, type TokenSource } from 'oidc-provider'
 import { isId } from '../../domain/names.ts'
 import { deriveKey } from '../../process/encryption.ts'
+import { ACCESS_TOKEN_SECONDS, DAY_SECONDS, SESSION_SECONDS } from '../oauth/durations.ts'
 import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
 import { IDENTITY_SCOPES, OFFLINE_ACCESS, refusedScope, SERVICE_SCOPES, scopesAt, splitScope } from '../oauth/scopes.ts'
 import { ACR_VALUES, isAttainable } from '../sign-in/acr.ts'
@@ -13,10 +14,6 @@ import { requireAssertion } from './jwt-kinds.ts'
 import type { Mint } from './mint.ts'
 import { type EnginePages, renderError } from './pages.ts'
 
-const DAY_SECONDS = 86_400
-/** Seed section 8: about 15 minutes. */
-export const ACCESS_TOKEN_SECONDS = 900
-export const SESSION_SECONDS = DAY_SECONDS / 2
 const INTERACTION_SECONDS = 900
 const CODE_SECONDS = 60
 const DEVICE_CODE_SECONDS = 600

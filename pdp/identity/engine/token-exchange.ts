@@ -8,10 +8,10 @@ import {
   validateDpop,
 } from 'oidc-provider/lib/helpers/grants.js'
 import type { Pdp } from '../../domain/decision.ts'
-import type { JsonObject } from '../../store/contract.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { refusedScope, splitScope } from '../oauth/scopes.ts'
-import { type Consent, mayActIn } from '../sign-in/consent.ts'
-import type { Bindings } from '../tokens/bindings.ts'
+import type { Consent } from '../sign-in/consent.ts'
+import { type Bindings, mayActIn } from '../tokens/bindings.ts'
 import type { Introspection } from '../tokens/introspection.ts'
 import type { TokenRecord } from '../tokens/token-state.ts'
 import { type ExchangePolicyDeps, requireExchange } from './exchange-policy.ts'

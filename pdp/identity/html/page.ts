@@ -1,6 +1,6 @@
 /** The pages that people see: plain HTML that needs no JavaScript. Everything from outside is escaped. */
 import { createHash } from 'node:crypto'
-import type { Choice } from '../sign-in/consent.ts'
+import type { Organization } from '../../domain/organization.ts'
 
 export type Page = { readonly html: string; readonly headers: { readonly [name: string]: string } }
 
@@ -102,3 +102,11 @@ const ENTITIES: { readonly [character: string]: string } = {
   "'": '&#39;',
 }
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
+
+export type Choice =
+  | { readonly kind: 'bound'; readonly organization: Organization }
+  /** The person belongs nowhere; the token then says nothing about any organization. */
+  | { readonly kind: 'unbound' }
+  | { readonly kind: 'choose'; readonly from: readonly Organization[] }
+  /** Not an active member of what was asked for, or of the client's own organization. */
+  | { readonly kind: 'refused' }

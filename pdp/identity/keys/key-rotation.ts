@@ -2,8 +2,7 @@
 import { PdpError } from '../../domain/errors.ts'
 import { deriveKey } from '../../process/encryption.ts'
 import type { Sql } from '../../store/directory.ts'
-import { PUBLIC_CACHE_SECONDS } from '../engine/answers.ts'
-import { ACCESS_TOKEN_SECONDS } from '../engine/settings.ts'
+import { ACCESS_TOKEN_SECONDS, PUBLIC_CACHE_SECONDS } from '../oauth/durations.ts'
 import { KEYS_LOCK, makeKey, storeKey } from './signing-keys.ts'
 
 /** How often a node looks whether another one changed the keys. */

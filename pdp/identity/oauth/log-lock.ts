@@ -1,5 +1,5 @@
 /** Waiting for the other writers of a log before reading what a write depends on. */
-import type { LogId } from '../../store/contract.ts'
+import type { LogId } from '../../domain/log.ts'
 import type { Sql } from '../../store/directory.ts'
 
 /** What is read afterwards in this transaction holds what the lock's former holder wrote, and stays until the end. */

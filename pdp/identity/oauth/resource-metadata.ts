@@ -1,7 +1,7 @@
 /** RFC 9728: what a client needs to know about the issuer as a protected resource (UserInfo, decisions, management). */
 import type { ServerResponse } from 'node:http'
 import { PROOF_ALGORITHMS } from '../../token/dpop.ts'
-import { PUBLIC_CACHE_SECONDS } from '../engine/answers.ts'
+import { PUBLIC_CACHE_SECONDS } from './durations.ts'
 import { PATHS, urlOf } from './paths.ts'
 import { IDENTITY_SCOPES, SERVICE_SCOPES } from './scopes.ts'
 import { STATUS } from './status.ts'

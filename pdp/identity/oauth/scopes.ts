@@ -56,3 +56,6 @@ export function refusedScope(request: {
 export function scopesAt(resource: { readonly isIssuer: boolean }, registered: readonly string[]): readonly string[] {
   return registered.filter((s) => s !== OFFLINE_ACCESS && (resource.isIssuer || !SERVICE.has(s)))
 }
+
+export const scopesOf = (metadata: { readonly scope?: unknown }): readonly string[] =>
+  typeof metadata.scope === 'string' ? splitScope(metadata.scope) : []

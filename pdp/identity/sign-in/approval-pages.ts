@@ -1,6 +1,5 @@
 /** The page on which a person answers the requests of CIBA clients. */
-import { escapeHtml, organizationField, type Page, page, scopeList } from '../html/page.ts'
-import type { Choice } from './consent.ts'
+import { type Choice, escapeHtml, organizationField, type Page, page, scopeList } from '../html/page.ts'
 
 export type PendingRequest = {
   /** Names the request in the form; no credential. */

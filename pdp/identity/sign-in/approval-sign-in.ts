@@ -1,8 +1,8 @@
 /** Signing in on our own page for requests, where no engine looks after the session. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider, Session } from 'oidc-provider'
-import { SESSION_SECONDS } from '../engine/settings.ts'
 import type { Page } from '../html/page.ts'
+import { SESSION_SECONDS } from '../oauth/durations.ts'
 import type { Outcome } from '../oauth/status.ts'
 import type { Devices } from './devices.ts'
 import type { SignedIn, SignIn, Waiting } from './sign-in.ts'

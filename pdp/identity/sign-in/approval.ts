@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type BackchannelRequest, errors, type Session } from 'oidc-provider'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { isCrossSite, readForm } from '../html/forms.ts'
-import { errorPage, type Page } from '../html/page.ts'
+import { type Choice, errorPage, type Page } from '../html/page.ts'
 import type { RecordSecrets } from '../keys/record-secrets.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { type Outcome, STATUS } from '../oauth/status.ts'
@@ -19,7 +19,7 @@ import {
   takePassword,
   type Visit,
 } from './approval-sign-in.ts'
-import type { Choice, Consent } from './consent.ts'
+import type { Consent } from './consent.ts'
 import type { SecondFactor } from './second-factor.ts'
 import type { Waiting } from './sign-in.ts'
 import type { IsSignedIn } from './sign-ins.ts'

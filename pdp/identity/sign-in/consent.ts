@@ -1,20 +1,13 @@
 /** Which organization a sign-in is bound to, whether the person must be asked, and the grant that results. */
 import type { Client, Context, Grant, Params, Provider } from 'oidc-provider'
 import type { Pdp } from '../../domain/decision.ts'
-import type { Organization } from '../../store/contract.ts'
+import type { Organization } from '../../domain/organization.ts'
 import type { Directory } from '../../store/directory.ts'
+import type { Choice } from '../html/page.ts'
 import { isOpenidScope, OFFLINE_ACCESS, scopesAt, splitScope } from '../oauth/scopes.ts'
-import type { Binding, Bindings } from '../tokens/bindings.ts'
+import { type Binding, type Bindings, mayActIn } from '../tokens/bindings.ts'
 
 const DEVICE_ROUTES: ReadonlySet<string> = new Set(['code_verification', 'device_resume'])
-
-export type Choice =
-  | { readonly kind: 'bound'; readonly organization: Organization }
-  /** The person belongs nowhere; the token then says nothing about any organization. */
-  | { readonly kind: 'unbound' }
-  | { readonly kind: 'choose'; readonly from: readonly Organization[] }
-  /** Not an active member of what was asked for, or of the client's own organization. */
-  | { readonly kind: 'refused' }
 
 export type GrantRequest = {
   readonly accountId: string
@@ -51,17 +44,6 @@ export function chooseOrganization(request: {
   const [only, ...more] = eligible
   if (only === undefined) return clientOrganization === null ? { kind: 'unbound' } : { kind: 'refused' }
   return more.length === 0 ? { kind: 'bound', organization: only } : { kind: 'choose', from: eligible }
-}
-
-/** `own`: the client's organization, null for a client of the environment. False for an organization that is gone. */
-export async function mayActIn(
-  pdp: Pick<Pdp, 'lineage'>,
-  own: string | null,
-  organization: string | null,
-): Promise<boolean> {
-  if (organization === null) return own === null
-  const lineage = await pdp.lineage(organization)
-  return lineage !== null && (own === null || lineage.includes(own))
 }
 
 export function createConsent(deps: ConsentDeps): Consent {

@@ -1,8 +1,9 @@
 /** A person's authenticator app: its secret is stored sealed, and each of its codes is good for one sign-in. */
 import { randomBytes } from 'node:crypto'
+import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
+import { DIRECTORY } from '../../domain/log.ts'
 import { deriveKey, open, seal } from '../../process/encryption.ts'
-import { DIRECTORY, type WriteContext } from '../../store/contract.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 import type { AppendLog, Endings } from '../tokens/revocation.ts'

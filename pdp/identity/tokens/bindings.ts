@@ -1,4 +1,5 @@
 /** What each grant is bound to: an organization, a person, a client, a browser session, and the grant it came from. */
+import type { Pdp } from '../../domain/decision.ts'
 import type { Sql } from '../../store/directory.ts'
 
 /** `sessionUid`: the browser session that it ends with, unless `offline`. `parentGrantId`: the exchanged token's. */
@@ -70,4 +71,15 @@ export function createBindings({ sql }: { readonly sql: Pick<Sql, 'query'> }): B
       }
     },
   }
+}
+
+/** `own`: the client's organization, null for a client of the environment. False for an organization that is gone. */
+export async function mayActIn(
+  pdp: Pick<Pdp, 'lineage'>,
+  own: string | null,
+  organization: string | null,
+): Promise<boolean> {
+  if (organization === null) return own === null
+  const lineage = await pdp.lineage(organization)
+  return lineage !== null && (own === null || lineage.includes(own))
 }

@@ -1,6 +1,7 @@
 /** Which claim stands where (seed table 2.1 and 2.2). Pure: everything that the claims depend on is in `Facts`. */
 import type { HeldRoles } from '../../domain/decision.ts'
-import type { JsonObject, Tier } from '../../store/contract.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import type { Tier } from '../../domain/membership.ts'
 
 /** What is true of a subject in an organization when a token is minted. */
 export type Facts = {

@@ -1,8 +1,9 @@
 /** Access tokens of other issuers: verified by that issuer's keys, mapped to our subjects, and good for decisions only. */
+import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
+import { ENVIRONMENT } from '../../domain/log.ts'
 import { EXTERNAL, isId } from '../../domain/names.ts'
 import type { Log } from '../../process/log.ts'
-import { ENVIRONMENT, type WriteContext } from '../../store/contract.ts'
 import type { Sql } from '../../store/directory.ts'
 import type { AlgorithmName } from '../../token/algorithms.ts'
 import type { AccessClaims } from '../../token/claims.ts'

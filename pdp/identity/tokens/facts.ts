@@ -1,6 +1,7 @@
 /** Reads what a token says about its subject, at the moment it is minted. */
 import type { Pdp, Subject } from '../../domain/decision.ts'
-import { ENVIRONMENT, type RowKey, type Store } from '../../store/contract.ts'
+import { ENVIRONMENT } from '../../domain/log.ts'
+import type { RowKey, Store } from '../../store/contract.ts'
 import { type Facts, UNBOUND } from './claims.ts'
 
 /** `off`: no entitlement is ever put into a token. */

@@ -1,6 +1,6 @@
 /** Is this token alive: what never changes is read once (token-record.ts), everything else anew on every call. */
 import type { JWK } from 'jose'
-import { deathKey } from '../../store/contract.ts'
+import { deathKey } from '../../domain/revocation.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { createKeySource } from '../../token/keys.ts'
 import { createTokenVerifier } from '../../token/verify.ts'

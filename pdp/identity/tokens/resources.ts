@@ -1,5 +1,6 @@
 /** Which resources a token can be for (RFC 8707): the audiences that app manifests declare, each owned by one app. */
-import { ENVIRONMENT, type Standing, type Store } from '../../store/contract.ts'
+import { ENVIRONMENT, type Standing } from '../../domain/log.ts'
+import type { Store } from '../../store/contract.ts'
 
 export type Resources = {
   /** The app that declared the audience, as of now; null when none did. Throws PdpError `store_unavailable`. */

@@ -1,5 +1,7 @@
 /** Every way a token dies before it expires: in the token log and in the tables, in one transaction, so no node can miss it. */
-import { type Change, type JsonObject, type LogId, TOKENS, type WriteContext } from '../../store/contract.ts'
+import type { Change, WriteContext } from '../../domain/change.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { type LogId, TOKENS } from '../../domain/log.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 

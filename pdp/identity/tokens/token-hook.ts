@@ -3,9 +3,11 @@
  * has a deadline, a size cap and a breaker, its failures are logged and counted, and reserved claims of it are ignored.
  */
 import { createHmac, hash } from 'node:crypto'
+import type { WriteContext } from '../../domain/change.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { ENVIRONMENT } from '../../domain/log.ts'
 import { deriveKey, open, seal } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
-import { ENVIRONMENT, type JsonObject, type WriteContext } from '../../store/contract.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 import type { AppendLog } from './revocation.ts'

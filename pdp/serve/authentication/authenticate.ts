@@ -1,10 +1,10 @@
 /** What the holder of an access token may ask of us, as of now. */
 import type { IncomingMessage } from 'node:http'
 import type { Pdp } from '../../domain/decision.ts'
+import { scopesOf } from '../../identity/oauth/scopes.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Directory } from '../../store/directory.ts'
 import { challenge } from '../../token/challenge.ts'
-import { scopesOf } from '../management/clients/client-registration.ts'
 import { Refusal } from '../problems/status.ts'
 import {
   type ActiveToken,

@@ -1,16 +1,10 @@
 /** Standing questions: asked again when what they depend on has moved, and answered again when the answer has changed. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Pdp } from '../../domain/decision.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId, type Standing as LogStanding, TOKENS } from '../../domain/log.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Log } from '../../process/log.ts'
-import {
-  DIRECTORY,
-  ENVIRONMENT,
-  type LogId,
-  type Standing as LogStanding,
-  type Store,
-  TOKENS,
-} from '../../store/contract.ts'
+import type { Store } from '../../store/contract.ts'
 import { Refusal } from '../problems/status.ts'
 import type { Answer, AnswerQuestion, Question } from './answer.ts'
 

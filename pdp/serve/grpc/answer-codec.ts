@@ -8,8 +8,8 @@ import {
   ReasonStepSchema,
 } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { EntitlementResult, PermissionResult, Reason, ReasonStep, Subject } from '../../domain/decision.ts'
+import type { JsonObject, JsonValue } from '../../domain/json.ts'
 import { createMessageWriter } from '../../process/wire.ts'
-import type { JsonObject, JsonValue } from '../../store/contract.ts'
 import type { Answer } from '../decisions/answer.ts'
 
 /** What came of a question of a stream: its answer, or the code of the problem. */

@@ -1,5 +1,6 @@
 /** Lists in pages: `?page_size=&page_token=` to `{items, next_page_token, revision, revision_unchanged}`. */
-import type { LogId, Store } from '../../store/contract.ts'
+import type { LogId } from '../../domain/log.ts'
+import type { Store } from '../../store/contract.ts'
 import { Refusal } from '../problems/status.ts'
 import { type JsonSchema, object, text } from './schemas.ts'
 

@@ -1,5 +1,5 @@
 /** Pieces that the JSON Schemas of several requests share, and the checks that a schema cannot say. */
-import type { JsonValue } from '../../store/contract.ts'
+import type { JsonValue } from '../../domain/json.ts'
 
 export type JsonSchema = { readonly [keyword: string]: unknown }
 

@@ -1,6 +1,8 @@
 /** The audit trail: who changed what, in the order in which it happened. */
 import type { FastifyInstance } from 'fastify'
-import { type Change, DIRECTORY, ENVIRONMENT, type LogEntry, type LogId } from '../../store/contract.ts'
+import type { Change } from '../../domain/change.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId } from '../../domain/log.ts'
+import type { LogEntry } from '../../store/contract.ts'
 import { object, POSITION } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, ok } from './route.ts'

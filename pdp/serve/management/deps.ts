@@ -1,8 +1,11 @@
 /** What management calls work with: as of now, or within the one transaction of a write. */
+import type { WriteContext } from '../../domain/change.ts'
 import type { Pdp } from '../../domain/decision.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import type { LogId } from '../../domain/log.ts'
 import type { TrustedIssuerDocument } from '../../identity/tokens/external-issuers.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
-import type { EntitlementSource, JsonObject, LogId, Store, WriteContext } from '../../store/contract.ts'
+import type { EntitlementSource, Store } from '../../store/contract.ts'
 import type { Client, Directory, Moves, Sql } from '../../store/directory.ts'
 import type { Places } from '../authentication/admission.ts'
 import type { CredentialDeps } from '../authentication/credentials.ts'

@@ -1,12 +1,8 @@
 /** Capability gates of an organization, as a billing system pushes them in. */
 import type { FastifyInstance } from 'fastify'
-import {
-  ENFORCEMENTS,
-  type Enforcement,
-  type Entitlement,
-  type EntitlementSource,
-  type JsonObject,
-} from '../../store/contract.ts'
+import { ENFORCEMENTS, type Enforcement, type Entitlement } from '../../domain/entitlement.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import type { EntitlementSource } from '../../store/contract.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ENTITLEMENT_KEY, object, storageMistake } from '../http/schemas.ts'
 import { Refusal } from '../problems/status.ts'

@@ -1,5 +1,7 @@
 /** Roles that a write gives without granting any: who joins a group has its roles, what moves below has those above it. */
-import type { HeldRole, LogId, Store, Tuple } from '../../store/contract.ts'
+import type { LogId } from '../../domain/log.ts'
+import type { Tuple } from '../../domain/tuple.ts'
+import type { HeldRole, Store } from '../../store/contract.ts'
 import type { Manager } from '../authentication/authenticate.ts'
 import { Refusal } from '../problems/status.ts'
 import type { Reach } from './deps.ts'

@@ -1,6 +1,7 @@
 /** Who gains and who loses permissions when roles change their meaning, computed from the grants as they are. */
 import type { Pdp } from '../../domain/decision.ts'
-import { ENVIRONMENT, type HeldRole, type LogId, type Store } from '../../store/contract.ts'
+import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
+import type { HeldRole, Store } from '../../store/contract.ts'
 import type { Definitions } from './role-definitions.ts'
 
 const GRANTS_MAX = 10_000

@@ -1,8 +1,8 @@
 /** The token hook of the environment, and the other issuers that it trusts. */
 import type { FastifyInstance } from 'fastify'
+import { ENVIRONMENT } from '../../domain/log.ts'
 import type { TrustedIssuerDocument } from '../../identity/tokens/external-issuers.ts'
 import { isLoopback } from '../../process/listen.ts'
-import { ENVIRONMENT } from '../../store/contract.ts'
 import { ALGORITHM_NAMES } from '../../token/algorithms.ts'
 import { isSafeKeyUrl } from '../../token/remote-keys.ts'
 import { ID, type JsonSchema, object, SECRET, text } from '../http/schemas.ts'

@@ -1,6 +1,7 @@
 /** Who belongs to an organization, as what, and whether it counts. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY, MEMBERSHIP_STATUSES, type Membership, type MembershipStatus, TIERS } from '../../store/contract.ts'
+import { DIRECTORY } from '../../domain/log.ts'
+import { MEMBERSHIP_STATUSES, type Membership, type MembershipStatus, TIERS } from '../../domain/membership.ts'
 import type { Manager } from '../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, object } from '../http/schemas.ts'

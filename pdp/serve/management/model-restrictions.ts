@@ -2,7 +2,8 @@
 import { type Model, mergeModels } from '../../decide/model.ts'
 import { createModelCompiler } from '../../decide/models.ts'
 import { shapeMistake, shapeOf } from '../../decide/restrictions.ts'
-import type { Store, Tuple, TupleShape } from '../../store/contract.ts'
+import type { Tuple } from '../../domain/tuple.ts'
+import type { Store, TupleShape } from '../../store/contract.ts'
 import { withModels } from '../../worker/worker.ts'
 import { readDeclared } from './role-definitions.ts'
 

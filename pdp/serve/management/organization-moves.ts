@@ -1,5 +1,7 @@
 /** Moving an organization: who comes to stand above it gives it roles, and who no longer does keeps nothing in it. */
-import type { Change, LogId, Organization, WriteContext } from '../../store/contract.ts'
+import type { Change, WriteContext } from '../../domain/change.ts'
+import type { LogId } from '../../domain/log.ts'
+import type { Organization } from '../../domain/organization.ts'
 import { type MovedClient, SYSTEM } from '../../store/directory.ts'
 import type { Manager } from '../authentication/authenticate.ts'
 import { Refusal } from '../problems/status.ts'

@@ -1,6 +1,7 @@
 /** Organizations of the environment's tree. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY, ENVIRONMENT, type Organization, TOKENS } from '../../store/contract.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../domain/log.ts'
+import type { Organization } from '../../domain/organization.ts'
 import { type Manager, requireWithin } from '../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, LABEL, object } from '../http/schemas.ts'

@@ -1,5 +1,5 @@
 /** Names that a client bound to an organization may give to what it makes: only those that begin with its organization's. */
-import { ENVIRONMENT } from '../../store/contract.ts'
+import { ENVIRONMENT } from '../../domain/log.ts'
 import { type Manager, requireWithin } from '../authentication/authenticate.ts'
 import { Refusal } from '../problems/status.ts'
 import type { Reach } from './deps.ts'

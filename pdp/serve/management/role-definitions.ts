@@ -1,6 +1,9 @@
 /** What roles mean now or would mean, and how much of a token they would take. */
+import { ENVIRONMENT } from '../../domain/log.ts'
+import type { Manifest } from '../../domain/manifest.ts'
+import type { OrganizationRole } from '../../domain/role.ts'
 import { CLAIMS_BYTES_MAX } from '../../identity/tokens/claims.ts'
-import { ENVIRONMENT, type HeldRole, type Manifest, type OrganizationRole, type Store } from '../../store/contract.ts'
+import type { HeldRole, Store } from '../../store/contract.ts'
 
 /** Organization, its name and the tier stand beside the roles: at most three times 256 characters with their names. */
 const ORGANIZATION_BYTES = 600

@@ -1,15 +1,11 @@
 /** Role grants: a role of an app, or an organization-wide one, to a user, service or group, in an organization or everywhere. */
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import type { WriteContext } from '../../domain/change.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import { isId, typeOf } from '../../domain/names.ts'
-import {
-  DIRECTORY,
-  ENVIRONMENT,
-  type HeldRole,
-  type LogId,
-  type RoleGrant,
-  type WriteContext,
-} from '../../store/contract.ts'
+import type { RoleGrant } from '../../domain/role.ts'
+import type { HeldRole } from '../../store/contract.ts'
 import type { Manager } from '../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, object, PERMISSION_KEY } from '../http/schemas.ts'

@@ -1,6 +1,7 @@
 /** Organization-wide roles: named sets of permission keys that no app owns. */
 import type { FastifyInstance } from 'fastify'
-import { ENVIRONMENT, type OrganizationRole } from '../../store/contract.ts'
+import { ENVIRONMENT } from '../../domain/log.ts'
+import type { OrganizationRole } from '../../domain/role.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { LABEL, object, PERMISSION_KEY } from '../http/schemas.ts'
 import { Refusal } from '../problems/status.ts'

@@ -1,7 +1,8 @@
 /** One management call: its scope, its organization bounds, its schemas and its work, in one value. */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { LogId, WriteContext } from '../../store/contract.ts'
+import type { WriteContext } from '../../domain/change.ts'
+import type { LogId } from '../../domain/log.ts'
 import { withModels } from '../../worker/worker.ts'
 import { authenticateManager, type Manager, requireUnbound, requireWithin } from '../authentication/authenticate.ts'
 import { BODY_TYPES, type BodyKind } from '../http/bodies.ts'

@@ -1,6 +1,6 @@
 /** Ending browser sessions from outside, with every token that depends on them. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY, TOKENS } from '../../store/contract.ts'
+import { DIRECTORY, TOKENS } from '../../domain/log.ts'
 import { ID, object } from '../http/schemas.ts'
 import { Refusal } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'

@@ -1,7 +1,7 @@
 /** People who can sign in. They belong to the environment, so only an unbound client manages them. */
 import type { FastifyInstance } from 'fastify'
+import { DIRECTORY, TOKENS } from '../../domain/log.ts'
 import { hashSecret, verifySecret } from '../../identity/keys/password-hash.ts'
-import { DIRECTORY, TOKENS } from '../../store/contract.ts'
 import type { Directory, User } from '../../store/directory.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, LABEL, object, text } from '../http/schemas.ts'

@@ -3,7 +3,8 @@
  * where the store stands, brings the caches it needs to exactly there, and is evaluated synchronously over them.
  */
 import { lineage } from '../../decide/roles.ts'
-import { ENVIRONMENT, type LogId, type RowKey, type Store } from '../contract.ts'
+import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
+import type { RowKey, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
 import type { LogCache, Moment, Target } from './log-cache.ts'
 import { ALWAYS, LogCaches, targetIn } from './log-caches.ts'

@@ -1,5 +1,6 @@
 /** What is cached of one log, and where it stands: exactly the store's content at one revision, moving only forward. */
-import type { LogEntry, LogId, RowKey, RowSet, Standing, SubjectRow, Vector } from '../contract.ts'
+import type { LogId, Standing, Vector } from '../../domain/log.ts'
+import type { LogEntry, RowKey, RowSet, SubjectRow } from '../contract.ts'
 import { LogRows } from './log-rows.ts'
 import type { RowBudget } from './row-budget.ts'
 

@@ -1,5 +1,6 @@
 /** The caches of all logs: the statements that bring them forward, and those that fill them. */
-import { ENVIRONMENT, type LogId, type RowKey, type RowSet, type Store, TOKENS } from '../contract.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
+import type { RowKey, RowSet, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
 import { DELTA_ENTRIES_MAX, LogCache, type Moment, type PendingLoad, type Target } from './log-cache.ts'
 import { RowBudget } from './row-budget.ts'

@@ -1,6 +1,8 @@
 /** Row sets of one log, held in memory and moved forward by its changes: what a view shows of that log. */
+import type { Change } from '../../domain/change.ts'
+import type { LogId } from '../../domain/log.ts'
 import { affectedKeys } from '../affected-keys.ts'
-import type { Change, LogId, RowKey, RowSet } from '../contract.ts'
+import type { RowKey, RowSet } from '../contract.ts'
 import type { Evictable, RowBudget } from './row-budget.ts'
 import { bytesOf, type Content, contentAfter, contentOf } from './row-content.ts'
 import type { SubjectSet } from './subject-set.ts'

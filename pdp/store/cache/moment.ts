@@ -1,7 +1,8 @@
 /** Evaluates over one snapshot of the store: rows are loaded as the evaluation finds that it needs them. */
 import { lineage } from '../../decide/roles.ts'
 import { PdpError } from '../../domain/errors.ts'
-import { ENVIRONMENT, type LogId, type Snapshot, type Store, TOKENS } from '../contract.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
+import type { Snapshot, Store } from '../contract.ts'
 import { LogRows } from './log-rows.ts'
 import type { Fresh, Moments, Question } from './moments.ts'
 import { RowsView } from './rows-view.ts'

@@ -1,6 +1,6 @@
 /** How questions are asked of a store: all of one question is evaluated over one moment, which the answer names. */
 import type { View } from '../../decide/view.ts'
-import type { LogId, Vector } from '../contract.ts'
+import type { LogId, Vector } from '../../domain/log.ts'
 
 /** A view that notes the earliest expiry among the rows that it showed (milliseconds; null for none). */
 export type NotingView = View & { readonly validUntilMs: number | null }

@@ -1,5 +1,5 @@
 /** The token log in memory: what kills tokens, forgotten once no token can be alive that it would kill. */
-import { DEATH_KEPT_MS, type Death } from '../contract.ts'
+import { DEATH_KEPT_MS, type Death } from '../../domain/revocation.ts'
 
 /** Deaths are looked through for old ones when their number has doubled since the last time. */
 const PRUNE_FROM = 1_000

@@ -1,15 +1,10 @@
 /** What a row set in memory holds: made of what was read, weighed, and brought forward by changes. */
-import {
-  deathKey,
-  type LogEntry,
-  type Membership,
-  type Organization,
-  type OrganizationRole,
-  type RoleGrant,
-  type RowKey,
-  type RowSet,
-  type StoredManifest,
-} from '../contract.ts'
+import type { StoredManifest } from '../../domain/manifest.ts'
+import type { Membership } from '../../domain/membership.ts'
+import type { Organization } from '../../domain/organization.ts'
+import { deathKey } from '../../domain/revocation.ts'
+import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
+import type { LogEntry, RowKey, RowSet } from '../contract.ts'
 import { DeathList } from './revoked-tokens.ts'
 import { SubjectSet } from './subject-set.ts'
 

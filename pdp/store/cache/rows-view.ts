@@ -2,18 +2,12 @@
 import { isUserset, type Userset } from '../../decide/usersets.ts'
 import { type Closure, DEPTH_MAX, FALSE, TRUE, type Truth, UNKNOWN, type View } from '../../decide/view.ts'
 import { PdpError } from '../../domain/errors.ts'
-import {
-  ENVIRONMENT,
-  type LogId,
-  type Membership,
-  type Organization,
-  type OrganizationRole,
-  type RoleGrant,
-  type RowKey,
-  SET_ROWS_MAX,
-  type StoredManifest,
-  TOKENS,
-} from '../contract.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
+import type { StoredManifest } from '../../domain/manifest.ts'
+import type { Membership } from '../../domain/membership.ts'
+import type { Organization } from '../../domain/organization.ts'
+import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
+import { type RowKey, SET_ROWS_MAX } from '../contract.ts'
 import type { GroupsAbove, HeldRows, LogRows } from './log-rows.ts'
 import type { DeathList } from './revoked-tokens.ts'
 import { rowKeyName } from './row-keys.ts'

@@ -3,16 +3,12 @@
  * announces it then (`entitlements:changed`); whoever asks after the announcement never gets a value from before it.
  */
 import { createHash } from 'node:crypto'
+import { ENFORCEMENTS, type Entitlement } from '../../domain/entitlement.ts'
 import { PdpError } from '../../domain/errors.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import type { Standing } from '../../domain/log.ts'
 import { isEntitlementKey, quote } from '../../domain/names.ts'
-import {
-  ENFORCEMENTS,
-  type Entitlement,
-  type EntitlementSource,
-  type JsonObject,
-  type Standing,
-  type Store,
-} from '../contract.ts'
+import type { EntitlementSource, Store } from '../contract.ts'
 import { createCircuit } from './circuit-breaker.ts'
 import { storeEntitlements } from './store-source.ts'
 

@@ -1,6 +1,6 @@
 /** Entitlement values that replicas share: what a shared cache is, the one that keeps nothing, and how a value is authenticated. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { ENFORCEMENTS, type Entitlement } from '../contract.ts'
+import { ENFORCEMENTS, type Entitlement } from '../../domain/entitlement.ts'
 
 /** An entitlement, or null for none, with the state of its source that it was read at. */
 export type StatedValue = { readonly state: string; readonly entitlement: Entitlement | null }

@@ -1,5 +1,5 @@
 /** Role grants of one log, by id and by subject: a check asks for those of a subject, however many others there are. */
-import type { RoleGrant } from '../contract.ts'
+import type { RoleGrant } from '../../domain/role.ts'
 
 const NONE: readonly RoleGrant[] = []
 

@@ -1,16 +1,12 @@
 /** What the memory store holds of one organization or of the environment. */
-import type {
-  Change,
-  Entitlement,
-  LogEntry,
-  LogId,
-  Membership,
-  Organization,
-  OrganizationRole,
-  Standing,
-  StoredManifest,
-  WriteContext,
-} from '../contract.ts'
+import type { Change, WriteContext } from '../../domain/change.ts'
+import type { Entitlement } from '../../domain/entitlement.ts'
+import type { LogId, Standing } from '../../domain/log.ts'
+import type { StoredManifest } from '../../domain/manifest.ts'
+import type { Membership } from '../../domain/membership.ts'
+import type { Organization } from '../../domain/organization.ts'
+import type { OrganizationRole } from '../../domain/role.ts'
+import type { LogEntry } from '../contract.ts'
 import { GrantIndex } from './grant-index.ts'
 import { TupleIndex } from './tuple-index.ts'
 

@@ -1,22 +1,12 @@
 /** The Store in memory: for embedding and for tests. It forgets everything when the process ends. */
 import { lineage } from '../../decide/roles.ts'
+import type { Entitlement } from '../../domain/entitlement.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../domain/log.ts'
+import type { Tuple } from '../../domain/tuple.ts'
 import { withModels } from '../../worker/worker.ts'
 import type { Moments } from '../cache/moments.ts'
 import { assertChanges } from '../changes.ts'
-import {
-  DIRECTORY,
-  ENVIRONMENT,
-  type Entitlement,
-  type LogEntry,
-  type LogId,
-  type Reading,
-  type RowKey,
-  type Snapshot,
-  type Store,
-  TOKENS,
-  type Tuple,
-  type Vector,
-} from '../contract.ts'
+import type { LogEntry, Reading, RowKey, Snapshot, Store } from '../contract.ts'
 import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './log.ts'
 import { MemoryNames } from './names.ts'
 import { readRowSets } from './rows.ts'

@@ -1,5 +1,6 @@
 /** Keys of a log in memory, distinct and in order, page by page. */
-import type { LogId, NameSource } from '../contract.ts'
+import type { LogId } from '../../domain/log.ts'
+import type { NameSource } from '../../domain/tuple.ts'
 import { lowerBound } from './key-order.ts'
 import { type MemoryLog, type MemoryState, START } from './log.ts'
 

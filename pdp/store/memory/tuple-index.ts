@@ -3,7 +3,8 @@
  * question a few look-ups, whatever the number of tuples.
  */
 import type { Userset } from '../../decide/usersets.ts'
-import type { SubjectRow, Tuple } from '../contract.ts'
+import type { Tuple } from '../../domain/tuple.ts'
+import type { SubjectRow } from '../contract.ts'
 import { Column, holds, type Many, sizeOf } from './column.ts'
 import { GroupIndex } from './group-index.ts'
 import { KeyOrder } from './key-order.ts'

@@ -2,18 +2,14 @@
 import type { Userset } from '../../decide/usersets.ts'
 import { type Closure, DEPTH_MAX, FALSE, TRUE, type Truth, type View } from '../../decide/view.ts'
 import { PdpError } from '../../domain/errors.ts'
+import type { LogId } from '../../domain/log.ts'
+import type { StoredManifest } from '../../domain/manifest.ts'
+import type { Membership } from '../../domain/membership.ts'
+import type { Organization } from '../../domain/organization.ts'
+import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
 import { DeathList } from '../cache/revoked-tokens.ts'
 import { tooDeep } from '../cache/rows-view.ts'
-import {
-  type LogId,
-  type Membership,
-  type Organization,
-  type OrganizationRole,
-  type RoleGrant,
-  SET_ROWS_MAX,
-  type StoredManifest,
-  type SubjectRow,
-} from '../contract.ts'
+import { SET_ROWS_MAX, type SubjectRow } from '../contract.ts'
 import type { MemoryLog } from './log.ts'
 
 const NONE: readonly never[] = []

@@ -1,17 +1,11 @@
 /** Writes to the memory store: checked first, applied whole, logged like a database's. */
 import { isDeepStrictEqual } from 'node:util'
+import type { Change, Precondition, WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
+import { ENVIRONMENT, type LogId, type Standing } from '../../domain/log.ts'
+import type { Organization } from '../../domain/organization.ts'
+import type { RoleGrant } from '../../domain/role.ts'
 import { claimsOf } from '../changes.ts'
-import {
-  type Change,
-  ENVIRONMENT,
-  type LogId,
-  type Organization,
-  type Precondition,
-  type RoleGrant,
-  type Standing,
-  type WriteContext,
-} from '../contract.ts'
 import { emptyLog, type LogWrite, type MemoryLog, type MemoryState, START } from './log.ts'
 
 type Write = {

@@ -1,7 +1,11 @@
 /** People and OAuth clients in PostgreSQL. Every write is logged in `#directory`, whose lock also serializes them. */
+import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { DIRECTORY, TOKENS } from '../../domain/log.ts'
+import type { Tier } from '../../domain/membership.ts'
 import { EXTERNAL } from '../../domain/names.ts'
-import { DIRECTORY, type JsonObject, type Organization, type Tier, TOKENS, type WriteContext } from '../contract.ts'
+import type { Organization } from '../../domain/organization.ts'
 import type { Client, Directory, Sql, User } from '../directory.ts'
 import { endGrantsOf } from './client-tokens.ts'
 import { existence } from './existence.ts'

@@ -1,7 +1,8 @@
 /** Raising a log's revision and storing its entries: the first statement of every writing transaction. */
 import { randomBytes } from 'node:crypto'
+import type { Change, WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
-import type { Change, LogId, Standing, WriteContext } from '../contract.ts'
+import type { LogId, Standing } from '../../domain/log.ts'
 import type { Sql } from '../directory.ts'
 
 type Queries = Pick<Sql, 'query'>

@@ -1,5 +1,7 @@
 /** What the move of an organization concerns, in PostgreSQL: its subtree, the clients around, and what they hold in it. */
-import { DIRECTORY, type RoleGrant, TOKENS, type Tuple } from '../contract.ts'
+import { DIRECTORY, TOKENS } from '../../domain/log.ts'
+import type { RoleGrant } from '../../domain/role.ts'
+import type { Tuple } from '../../domain/tuple.ts'
 import type { MovedClient, Moves, Sql } from '../directory.ts'
 import { endGrantsOf } from './client-tokens.ts'
 import { appendLog } from './log.ts'

@@ -1,5 +1,6 @@
 /** Distinct names in key order out of PostgreSQL: one index probe per name, however many rows each has. */
-import type { LogId, NameSource } from '../contract.ts'
+import type { LogId } from '../../domain/log.ts'
+import type { NameSource } from '../../domain/tuple.ts'
 import type { Connection } from './connection.ts'
 
 /** Goes from one name straight to the next greater one; the rows between, which repeat the name, are never read. */

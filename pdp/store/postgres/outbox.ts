@@ -1,6 +1,8 @@
 /** Events that others wait for, written in the transaction of the change that they report. */
 import { randomUUID } from 'node:crypto'
-import type { Change, JsonObject, LogId, Standing } from '../contract.ts'
+import type { Change } from '../../domain/change.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import type { LogId, Standing } from '../../domain/log.ts'
 import type { Sql } from '../directory.ts'
 
 /** Row of the table `revision` whose lock numbers events in the order in which their transactions commit. */

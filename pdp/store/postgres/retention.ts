@@ -1,5 +1,6 @@
 /** How long the log of changes is kept: what is older goes in small pieces, and the newest revision of a log stays. */
-import { DEATH_KEPT_MS, TOKENS } from '../contract.ts'
+import { TOKENS } from '../../domain/log.ts'
+import { DEATH_KEPT_MS } from '../../domain/revocation.ts'
 import type { Sql } from '../directory.ts'
 
 /** Deaths of tokens are listed nowhere, and no token is alive that they would kill: they serve only to look into a mishap. */

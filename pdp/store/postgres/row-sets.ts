@@ -1,21 +1,12 @@
 /** What the statement of row sets answers, gathered under the keys that were asked and those that came along. */
+import type { LogId } from '../../domain/log.ts'
+import type { StoredManifest } from '../../domain/manifest.ts'
+import type { Membership, MembershipStatus, Tier } from '../../domain/membership.ts'
+import type { Organization } from '../../domain/organization.ts'
+import { type Death, type DeathCause, deathKey } from '../../domain/revocation.ts'
+import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
 import { rowKeyName } from '../cache/row-keys.ts'
-import {
-  type Death,
-  type DeathCause,
-  deathKey,
-  type LogId,
-  type Membership,
-  type MembershipStatus,
-  type Organization,
-  type OrganizationRole,
-  type RoleGrant,
-  type RowKey,
-  type RowSet,
-  type StoredManifest,
-  type SubjectRow,
-  type Tier,
-} from '../contract.ts'
+import type { RowKey, RowSet, SubjectRow } from '../contract.ts'
 
 /** branch, log, then a, b, c, d and milliseconds, whose meaning the branch gives. Where it allows no null there is none. */
 export type Row = readonly [string, LogId, string, string, string, string, number | null]

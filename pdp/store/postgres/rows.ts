@@ -1,5 +1,7 @@
 /** The statement that reads row sets and standings in one snapshot: one index probe per asked item, whatever the sizes. */
-import { DEATH_KEPT_MS, ENVIRONMENT, type LogId, type Reading, type RowKey, SET_ROWS_MAX, TOKENS } from '../contract.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
+import { DEATH_KEPT_MS } from '../../domain/revocation.ts'
+import { type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
 import type { Connection } from './connection.ts'
 import { type Row, rowSetsOf } from './row-sets.ts'
 import { given, type KnownStandings, VECTOR_LINES, type VectorQuestion } from './vector.ts'

@@ -1,22 +1,15 @@
 /** The Store on PostgreSQL: what the engine reads and writes. */
+import type { Change } from '../../domain/change.ts'
+import type { Enforcement, Entitlement } from '../../domain/entitlement.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import type { LogId } from '../../domain/log.ts'
+import type { Manifest } from '../../domain/manifest.ts'
+import type { MembershipStatus, Tier } from '../../domain/membership.ts'
+import type { Organization } from '../../domain/organization.ts'
+import type { Tuple } from '../../domain/tuple.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
-import type {
-  Change,
-  Enforcement,
-  Entitlement,
-  EntitlementReading,
-  JsonObject,
-  LogEntry,
-  LogId,
-  Manifest,
-  MembershipStatus,
-  Organization,
-  Snapshot,
-  Store,
-  Tier,
-  Tuple,
-} from '../contract.ts'
+import type { EntitlementReading, LogEntry, Snapshot, Store } from '../contract.ts'
 import type { Connection, Database } from './connection.ts'
 import { raiseRevision, storeEntries } from './log.ts'
 import { readNames } from './names.ts'

@@ -1,6 +1,6 @@
 /** Where logs stand, in one statement that answers only for those which moved since this process last heard of them. */
 import { PdpError } from '../../domain/errors.ts'
-import type { LogId, Standing, Vector } from '../contract.ts'
+import type { LogId, Standing, Vector } from '../../domain/log.ts'
 import type { Connection } from './connection.ts'
 
 /** Standings that are remembered at most, before all are forgotten. */

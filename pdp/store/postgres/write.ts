@@ -1,15 +1,10 @@
 /** Applies one log's changes inside a transaction that has already locked the log, and says which took effect. */
+import type { Change, Precondition, WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
+import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
+import type { Manifest } from '../../domain/manifest.ts'
+import type { RoleGrant } from '../../domain/role.ts'
 import { claimsOf } from '../changes.ts'
-import {
-  type Change,
-  ENVIRONMENT,
-  type LogId,
-  type Manifest,
-  type Precondition,
-  type RoleGrant,
-  type WriteContext,
-} from '../contract.ts'
 import type { Sql } from '../directory.ts'
 import { raiseRevision, storeEntries } from './log.ts'
 

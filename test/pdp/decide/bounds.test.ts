@@ -1,9 +1,11 @@
 /** The bounds of evaluation, at the bound and one past it. Past it there is an error, never an answer. */
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import type { Change } from '../../../pdp/domain/change.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
-import { type Change, ENVIRONMENT, type Store } from '../../../pdp/store/contract.ts'
+import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { given, put } from '../../support/tuples.ts'

@@ -1,8 +1,9 @@
 /** What happens to be cached does not change an answer. */
 import { describe, expect, it } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import type { Change } from '../../../pdp/domain/change.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
-import { type Change, ENVIRONMENT } from '../../../pdp/store/contract.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { gate, given, grant, put, renamed } from '../../support/tuples.ts'
 

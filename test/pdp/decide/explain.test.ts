@@ -2,9 +2,10 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp, Reason } from '../../../pdp/domain/decision.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { parseTuple } from '../../../pdp/domain/names.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
-import { ENVIRONMENT, type Store } from '../../../pdp/store/contract.ts'
+import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { given, grant, member, organization, put } from '../../support/tuples.ts'
 

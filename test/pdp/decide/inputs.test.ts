@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { formatCursor, parseListRequest } from '../../../pdp/decide/list-request.ts'
 import type { ListQuestion } from '../../../pdp/decide/lists.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import type { Change } from '../../../pdp/domain/change.ts'
 import type {
   DecideRequest,
   Decision,
@@ -15,8 +16,11 @@ import type {
   PermissionCheck,
   Subject,
 } from '../../../pdp/domain/decision.ts'
+import { ENVIRONMENT, TOKENS } from '../../../pdp/domain/log.ts'
+import type { Manifest } from '../../../pdp/domain/manifest.ts'
+import { deathKey } from '../../../pdp/domain/revocation.ts'
 import { service, user } from '../../../pdp/domain/subjects.ts'
-import { type Change, deathKey, ENVIRONMENT, type Manifest, type Store, TOKENS } from '../../../pdp/store/contract.ts'
+import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { appendLog } from '../../../pdp/store/postgres/log.ts'
 import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'

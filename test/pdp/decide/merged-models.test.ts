@@ -1,8 +1,8 @@
 /** The models of several apps are one: naming a type of subjects takes nothing from the app that defines it. */
 import { expect, it } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
-import { ENVIRONMENT } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { given, put } from '../../support/tuples.ts'
 

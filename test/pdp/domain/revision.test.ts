@@ -1,7 +1,7 @@
 /** The text of a moment: equal for equal content, another after any move, whether it was made or remembered. */
 import { describe, expect, it } from 'vitest'
+import type { LogId, Standing } from '../../../pdp/domain/log.ts'
 import { createRevisionTexts, revisionText } from '../../../pdp/domain/revision.ts'
-import type { LogId, Standing } from '../../../pdp/store/contract.ts'
 
 const standing = (revision: number, writeId: string): Standing => ({
   revision,

@@ -1,16 +1,11 @@
 /** Every row set whose content a change alters is among the keys that the change is said to affect. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { Change } from '../../../pdp/domain/change.ts'
+import { ENVIRONMENT, type LogId } from '../../../pdp/domain/log.ts'
 import { affectedKeys } from '../../../pdp/store/affected-keys.ts'
 import { rowKeyName } from '../../../pdp/store/cache/row-keys.ts'
-import {
-  type Change,
-  ENVIRONMENT,
-  type LogId,
-  type RowKey,
-  type RowSet,
-  type Store,
-} from '../../../pdp/store/contract.ts'
+import type { RowKey, RowSet, Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { context, gate, grant, member, organization } from '../../support/tuples.ts'
 import {

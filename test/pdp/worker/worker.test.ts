@@ -5,7 +5,7 @@ import { boundMistakes, isLight, MODEL_BOUNDS } from '../../../pdp/decide/model-
 import { circlesOf } from '../../../pdp/decide/model-circles.ts'
 import { compileModel } from '../../../pdp/decide/model-language.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
-import { ENVIRONMENT } from '../../../pdp/store/contract.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { createAside, parseAside, withModels } from '../../../pdp/worker/worker.ts'
 import { parseYaml } from '../../../pdp/worker/yaml.ts'

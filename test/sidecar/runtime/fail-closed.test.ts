@@ -1,5 +1,4 @@
-import type { AddressInfo } from 'node:net'
-import { createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
 import { redisReplayMemory } from '../../../pdp/token/replay-redis.ts'

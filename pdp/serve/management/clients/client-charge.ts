@@ -1,13 +1,13 @@
 /** Who may set a client's secret can act as that client, so nobody has charge of one that holds more than they do. */
 import type { Subject } from '../../../domain/decision.ts'
-import { isIdentityScope, isServiceScope } from '../../../identity/oauth/scopes.ts'
-import { ENVIRONMENT } from '../../../store/contract.ts'
+import { ENVIRONMENT } from '../../../domain/log.ts'
+import { isIdentityScope, isServiceScope, scopesOf } from '../../../identity/oauth/scopes.ts'
 import { type Client, SYSTEM } from '../../../store/directory.ts'
 import { type Manager, requireUnbound, requireWithin } from '../../authentication/authenticate.ts'
 import { Refusal } from '../../problems/status.ts'
 import type { Reach } from '../deps.ts'
 import { readDeclared } from '../role-definitions.ts'
-import { hasKey, scopesOf } from './client-registration.ts'
+import { hasKey } from './client-registration.ts'
 
 /** Grants to one client that are looked at; beyond them nobody can say what it holds. */
 const GRANTS_MAX = 1_000

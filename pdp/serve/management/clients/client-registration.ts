@@ -1,9 +1,8 @@
 /** What a client's registration may say: RFC 7591 metadata that this version supports, with every mistake in it. */
 import type { Mistake } from '../../../domain/errors.ts'
+import type { JsonObject } from '../../../domain/json.ts'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../identity/engine/clients.ts'
-import { splitScope } from '../../../identity/oauth/scopes.ts'
 import { isLoopback } from '../../../process/listen.ts'
-import type { JsonObject } from '../../../store/contract.ts'
 import { ID, type JsonSchema, LABEL, object, pointer, SECRET, text } from '../../http/schemas.ts'
 import { keySetMistakes } from './client-keys.ts'
 
@@ -97,8 +96,6 @@ export const hasKey = (body: { readonly token_endpoint_auth_method?: unknown }):
   body.token_endpoint_auth_method === 'private_key_jwt'
 export const isPublic = (body: { readonly token_endpoint_auth_method?: unknown }): boolean =>
   body.token_endpoint_auth_method === 'none'
-export const scopesOf = (metadata: { readonly scope?: unknown }): readonly string[] =>
-  typeof metadata.scope === 'string' ? splitScope(metadata.scope) : []
 
 /** What the schema cannot say. */
 export function registrationMistakes(body: ClientBody): readonly Mistake[] {

@@ -1,8 +1,8 @@
 /** OAuth clients: registered, changed and removed by clients that hold what they give. */
 import type { FastifyInstance } from 'fastify'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../domain/log.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../identity/keys/password-hash.ts'
 import { requireRegistrar } from '../../../identity/oauth/registrars.ts'
-import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../store/contract.ts'
 import type { Client } from '../../../store/directory.ts'
 import type { Manager } from '../../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'

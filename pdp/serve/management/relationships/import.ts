@@ -1,7 +1,7 @@
 /** An import of tuples, line by line: a transaction for each 1,000, in memory no more than one of them. */
 import { type Mistake, PdpError } from '../../../domain/errors.ts'
 import { formatTuple } from '../../../domain/names.ts'
-import type { Tuple } from '../../../store/contract.ts'
+import type { Tuple } from '../../../domain/tuple.ts'
 import { Refusal } from '../../problems/status.ts'
 import type { Restriction } from '../model-restrictions.ts'
 import { parseTupleLine } from './tuple-bodies.ts'

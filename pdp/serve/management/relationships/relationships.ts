@@ -1,7 +1,8 @@
 /** Relationship tuples of an organization: written atomically, listed by object, relation or subject. */
 import type { FastifyInstance } from 'fastify'
+import type { Change, Precondition } from '../../../domain/change.ts'
 import { type Mistake, PdpError } from '../../../domain/errors.ts'
-import type { Change, Precondition, Tuple } from '../../../store/contract.ts'
+import type { Tuple } from '../../../domain/tuple.ts'
 import { type PageQuery, readPage, refuseParameter } from '../../http/pagination.ts'
 import { object, pointer } from '../../http/schemas.ts'
 import { Refusal } from '../../problems/status.ts'

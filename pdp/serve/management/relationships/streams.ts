@@ -1,8 +1,10 @@
 /** Relationship tuples in bulk: imported from and exported to lines, in bounded memory whatever their number. */
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
+import type { Change } from '../../../domain/change.ts'
+import type { Tuple } from '../../../domain/tuple.ts'
 import type { Log } from '../../../process/log.ts'
-import type { Change, Store, Tuple } from '../../../store/contract.ts'
+import type { Store } from '../../../store/contract.ts'
 import { isStream, piecesOf } from '../../http/bodies.ts'
 import { problemOf } from '../../http/problem-response.ts'
 import { type JsonSchema, object, POSITION } from '../../http/schemas.ts'

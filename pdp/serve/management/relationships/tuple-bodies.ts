@@ -1,7 +1,7 @@
 /** A tuple as requests and answers write it: `type:id#relation@subject`, or in parts with an expiry. */
 import { PdpError } from '../../../domain/errors.ts'
 import { formatTuple, isName, isObject, isSubject, parseTuple, quote, tupleMistake } from '../../../domain/names.ts'
-import type { Tuple } from '../../../store/contract.ts'
+import type { Tuple } from '../../../domain/tuple.ts'
 import { parseJson } from '../../http/json.ts'
 import { refuseParameter } from '../../http/pagination.ts'
 import { type JsonSchema, object, TIMESTAMP } from '../../http/schemas.ts'

@@ -3,8 +3,8 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { PermissionResult } from '../../../../pdp/domain/decision.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
-import { ENVIRONMENT } from '../../../../pdp/store/contract.ts'
 import {
   type DecideRequest,
   DecideRequestSchema,

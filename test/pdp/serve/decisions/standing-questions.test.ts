@@ -3,10 +3,11 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type ClientDuplexStream, credentials, makeClientConstructor } from '@grpc/grpc-js'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Change } from '../../../../pdp/domain/change.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
+import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
 import { createStanding } from '../../../../pdp/serve/decisions/standing-questions.ts'
-import { type Change, ENVIRONMENT, TOKENS } from '../../../../pdp/store/contract.ts'
 import {
   type DecideStreamRequest,
   DecideStreamRequestSchema,

@@ -3,9 +3,9 @@ import { create, type DescMessage, fromBinary, type MessageShape, toBinary } fro
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type PermissionResult, REASON_CODES, type ReasonStep } from '../../../../pdp/domain/decision.ts'
+import type { JsonObject } from '../../../../pdp/domain/json.ts'
 import type { Answer } from '../../../../pdp/serve/decisions/answer.ts'
 import { createAnswerEncoder, type Outcome } from '../../../../pdp/serve/grpc/answer-codec.ts'
-import type { JsonObject } from '../../../../pdp/store/contract.ts'
 import {
   DecideResponseSchema,
   DecideStreamResponseSchema,

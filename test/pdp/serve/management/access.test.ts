@@ -1,7 +1,7 @@
 /** Who may manage what: tokens, scopes, organizations. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { SERVICE_SCOPES } from '../../../../pdp/identity/oauth/scopes.ts'
-import { ENVIRONMENT } from '../../../../pdp/store/contract.ts'
 import { CONTEXT, type Served, seedAcme, serve } from '../harness.ts'
 
 let served: Served

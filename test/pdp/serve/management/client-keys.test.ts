@@ -1,8 +1,8 @@
 import { exportJWK, generateKeyPair } from 'jose'
 import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../../pdp/domain/json.ts'
 import { keySetMistakes } from '../../../../pdp/serve/management/clients/client-keys.ts'
 import { registrationMistakes } from '../../../../pdp/serve/management/clients/client-registration.ts'
-import type { JsonObject } from '../../../../pdp/store/contract.ts'
 
 async function keys(algorithm: string, options: object = {}) {
   const pair = await generateKeyPair(algorithm, { extractable: true, ...options })

@@ -1,6 +1,6 @@
 import { exportJWK, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ENVIRONMENT } from '../../../../pdp/store/contract.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { CONTEXT, type Served, serve } from '../harness.ts'
 

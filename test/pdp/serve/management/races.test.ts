@@ -1,6 +1,7 @@
 /** Two writers at once, fifty times: whatever happened could have happened one after the other. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Change, ENVIRONMENT } from '../../../../pdp/store/contract.ts'
+import type { Change } from '../../../../pdp/domain/change.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { CONTEXT, type Served, seedAcme, serve } from '../harness.ts'
 
 const ROUNDS = 50

@@ -1,6 +1,6 @@
 /** What a tenant's client may not get by way of what others do: secrets, names, roles, members, organizations. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { ENVIRONMENT } from '../../../../pdp/store/contract.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
 
 let served: Served

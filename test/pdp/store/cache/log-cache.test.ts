@@ -1,10 +1,12 @@
 /** What is too rare for a random schedule: one log's cache, step by step. */
 import { describe, expect, it } from 'vitest'
 import { FALSE } from '../../../../pdp/decide/view.ts'
+import type { Change } from '../../../../pdp/domain/change.ts'
+import type { Standing } from '../../../../pdp/domain/log.ts'
 import { LogCache, type Moment, type Target } from '../../../../pdp/store/cache/log-cache.ts'
 import { RowBudget } from '../../../../pdp/store/cache/row-budget.ts'
 import { RowsView } from '../../../../pdp/store/cache/rows-view.ts'
-import type { Change, LogEntry, RowSet, Standing } from '../../../../pdp/store/contract.ts'
+import type { LogEntry, RowSet } from '../../../../pdp/store/contract.ts'
 import { drop, put } from '../../../support/tuples.ts'
 
 const at = (revision: number, sentTick: number): Target => {

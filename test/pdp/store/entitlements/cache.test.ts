@@ -1,7 +1,9 @@
 /** Memory, then the shared cache, then the source; nothing of another version, of another state, or kept for too long. */
 import { describe, expect, it } from 'vitest'
+import type { Entitlement } from '../../../../pdp/domain/entitlement.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
-import type { Entitlement, EntitlementSource, Standing } from '../../../../pdp/store/contract.ts'
+import type { Standing } from '../../../../pdp/domain/log.ts'
+import type { EntitlementSource } from '../../../../pdp/store/contract.ts'
 import { EntitlementCache } from '../../../../pdp/store/entitlements/cache.ts'
 import {
   noSharedCache,

@@ -1,7 +1,7 @@
 /** Role grants in memory: found by id and by subject alike, after any writes. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { RoleGrant } from '../../../../pdp/store/contract.ts'
+import type { RoleGrant } from '../../../../pdp/domain/role.ts'
 import { GrantIndex } from '../../../../pdp/store/memory/grant-index.ts'
 
 const grant: fc.Arbitrary<RoleGrant> = fc.record({

@@ -1,7 +1,9 @@
 /** The order of names in memory: right after any additions and deletions, and cheap to page through. */
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { type Change, ENVIRONMENT, type Tuple } from '../../../../pdp/store/contract.ts'
+import type { Change } from '../../../../pdp/domain/change.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import type { Tuple } from '../../../../pdp/domain/tuple.ts'
 import { KeyOrder } from '../../../../pdp/store/memory/key-order.ts'
 import { memoryStore } from '../../../../pdp/store/memory/memory.ts'
 import { TupleIndex } from '../../../../pdp/store/memory/tuple-index.ts'

@@ -1,7 +1,8 @@
 /** What a connection that breaks does to the process and to the work on it. */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Store, TOKENS } from '../../../../pdp/store/contract.ts'
+import { TOKENS } from '../../../../pdp/domain/log.ts'
+import type { Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
 import type { TimeLimits } from '../../../../pdp/store/postgres/connection.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'

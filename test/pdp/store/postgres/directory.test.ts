@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Change, DIRECTORY, ENVIRONMENT, type Store, TOKENS } from '../../../../pdp/store/contract.ts'
+import type { Change } from '../../../../pdp/domain/change.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
+import type { Store } from '../../../../pdp/store/contract.ts'
 import type { Directory, Sql, User } from '../../../../pdp/store/directory.ts'
 import { postgresDirectory } from '../../../../pdp/store/postgres/directory.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'

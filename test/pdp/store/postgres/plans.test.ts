@@ -1,6 +1,7 @@
 /** Every reading statement probes the index that it was written for, whatever the tables' size and the planner's statistics. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ENVIRONMENT, type RowKey, type Store } from '../../../../pdp/store/contract.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
 import type { Connection, Database } from '../../../../pdp/store/postgres/connection.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'

@@ -1,10 +1,11 @@
 /** What is trimmed from the log of changes and what stays, and that decisions and the audit trail notice. */
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
+import { type LogId, TOKENS } from '../../../../pdp/domain/log.ts'
 import { user } from '../../../../pdp/domain/subjects.ts'
 import { createLog } from '../../../../pdp/process/log.ts'
 import { startRetention } from '../../../../pdp/runtime/retention.ts'
-import { type LogId, type Store, TOKENS } from '../../../../pdp/store/contract.ts'
+import type { Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'

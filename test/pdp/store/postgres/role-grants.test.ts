@@ -1,7 +1,9 @@
 /** A role grant is deleted as what it is: caches find what a deletion affects by what it says. */
 import { describe, expect, it } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
-import { ENVIRONMENT, type RoleGrant, type Store } from '../../../../pdp/store/contract.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import type { RoleGrant } from '../../../../pdp/domain/role.ts'
+import type { Store } from '../../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../../pdp/store/memory/memory.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../../../support/database.ts'

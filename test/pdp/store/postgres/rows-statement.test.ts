@@ -1,6 +1,7 @@
 /** Reading row sets: many keys in one statement give what each gives alone. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ENVIRONMENT, type RowKey, type Store } from '../../../../pdp/store/contract.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { rowsStatement } from '../../../../pdp/store/postgres/rows.ts'
 import { openTestDatabase } from '../../../support/database.ts'

@@ -1,7 +1,8 @@
 /** Where logs stand: what the server is asked for, and what is answered from memory of what it said before. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
-import { ENVIRONMENT, type LogId, type RowKey, type Store, TOKENS } from '../../../../pdp/store/contract.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../../../pdp/domain/log.ts'
+import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { KnownStandings } from '../../../../pdp/store/postgres/vector.ts'

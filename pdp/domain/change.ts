@@ -1,0 +1,32 @@
+/** What a write changes, on which conditions, and who did it. */
+import type { Entitlement } from './entitlement.ts'
+import type { Manifest } from './manifest.ts'
+import type { Membership } from './membership.ts'
+import type { Organization } from './organization.ts'
+import type { DeathCause } from './revocation.ts'
+import type { OrganizationRole, RoleGrant } from './role.ts'
+import type { Tuple } from './tuple.ts'
+
+/** `id`: of the user, client or issuer; of a token hook its URL without query; of an authenticator its user. */
+export type AdministeredKind = 'user' | 'client' | 'authenticator' | 'trusted_issuer' | 'token_hook'
+/** One thing that a write does, as it stands in the log. `null` deletes. */
+export type Change =
+  | { readonly kind: 'tuple'; readonly op: 'write' | 'delete'; readonly tuple: Tuple }
+  | { readonly kind: 'membership'; readonly user: string; readonly membership: Membership | null }
+  | { readonly kind: 'role_grant'; readonly op: 'write' | 'delete'; readonly grant: RoleGrant }
+  | { readonly kind: 'entitlement'; readonly key: string; readonly entitlement: Entitlement | null }
+  /** An external entitlement source announced changes: a new entitlement version, whatever was cached of the old one. */
+  | { readonly kind: 'entitlements' }
+  | { readonly kind: 'organization'; readonly id: string; readonly organization: Organization | null }
+  | { readonly kind: 'manifest'; readonly manifest: Manifest }
+  | { readonly kind: 'role'; readonly key: string; readonly role: OrganizationRole | null }
+  /** No decision reads these: in the directory's log the first three, in the environment's the others. */
+  | { readonly kind: AdministeredKind; readonly id: string; readonly op: 'write' | 'delete' }
+  /** A token died before its `exp`: everything of the named jti, grant, session, user or client. */
+  | { readonly kind: 'token'; readonly by: DeathCause; readonly id: string }
+  /** Too much changed to be listed; whatever is cached of this log is void. */
+  | { readonly kind: 'clear' }
+/** The whole write fails with `precondition_failed` unless the tuple is (or is not) there, unexpired. */
+export type Precondition = { readonly tuple: Omit<Tuple, 'expiresAtMs'>; readonly exists: boolean }
+/** Who did it, for the audit log. */
+export type WriteContext = { readonly actor: string; readonly requestId: string }

@@ -1,0 +1,4 @@
+/** JSON values. */
+
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
+export type JsonObject = { readonly [key: string]: JsonValue }

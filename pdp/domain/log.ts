@@ -1,0 +1,18 @@
+/** Logs: one for each organization and three of the environment, and the position in them that an answer holds for. */
+
+/** Logs that are not an organization's. `#` cannot occur in an organization id, so they cannot collide. */
+export const ENVIRONMENT = '#environment'
+export const TOKENS = '#tokens'
+export const DIRECTORY = '#directory'
+/** An organization id, or one of the three above. Each log has its own revision and its own contiguous entries. */
+export type LogId = string
+/** Where a log stands. `writeId` is random per write: a restored database cannot pass for its own future. */
+export type Standing = {
+  readonly revision: number
+  readonly writeId: string
+  readonly entitlementVersion: number
+  /** The write id of the write that made this entitlement version. */
+  readonly entitlementWriteId: string
+}
+/** Standings of several logs and the database's clock, all read by one statement. A log that does not exist is absent. */
+export type Vector = { readonly clockMs: number; readonly logs: ReadonlyMap<LogId, Standing> }

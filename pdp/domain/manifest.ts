@@ -1,0 +1,12 @@
+/** App manifests: what an application declares. */
+
+export type Manifest = {
+  readonly app: string
+  readonly audiences: readonly string[]
+  readonly permissions: { readonly [key: string]: string }
+  readonly roles: { readonly [key: string]: { readonly name: string; readonly permissions: readonly string[] } }
+  /** OpenFGA language, schema 1.1; null for none. */
+  readonly model: string | null
+}
+/** A manifest as stored; version 1 is the first. */
+export type StoredManifest = Manifest & { readonly version: number }

@@ -1,0 +1,9 @@
+/** How long tokens, sessions and public answers live. */
+
+/** How long others may hold our key set and metadata; a new key is published for longer before it signs. */
+export const PUBLIC_CACHE_SECONDS = 300
+
+export const DAY_SECONDS = 86_400
+/** Seed section 8: about 15 minutes. */
+export const ACCESS_TOKEN_SECONDS = 900
+export const SESSION_SECONDS = DAY_SECONDS / 2
