@@ -1,6 +1,6 @@
 /** What a request for a list must look like, and the cursor that leads from one page to the next. */
 import { createHash } from 'node:crypto'
-import { type Mistake, PdpError } from '../domain/errors.ts'
+import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { isId, isName, isObject, isPermissionKey, quote } from '../domain/names.ts'
 import type { ListQuestion } from './lists.ts'
 
@@ -13,7 +13,7 @@ export type Cursor = { readonly after: string; readonly revision: string | null 
 
 /** @throws PdpError `request_invalid` with every mistake and its JSON pointer. @returns null for the first page. */
 export function parseListRequest(question: ListQuestion): { readonly size: number; readonly from: Cursor | null } {
-  const mistakes: Mistake[] = []
+  const mistakes: ValidationIssue[] = []
   const expect = (holds: boolean, place: string, message: string): void => {
     if (!holds) mistakes.push({ place, message })
   }

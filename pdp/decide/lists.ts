@@ -9,7 +9,7 @@ import { isWildcard, typeOf } from '../domain/names.ts'
 import type { NameSource } from '../domain/tuple.ts'
 import { type Asked, answerCheck } from './check.ts'
 import type { Model } from './model.ts'
-import { lineage } from './roles.ts'
+import { ancestors } from './roles.ts'
 import type { View } from './view.ts'
 
 /** Tuples visited for one page at most. */
@@ -29,7 +29,7 @@ const ANYBODY = '\x7f'
 
 /** Undefined while rows are missing. */
 export function candidatesOf(view: View, question: ListQuestion): Candidates | undefined {
-  const path = lineage(view, question.organization)
+  const path = ancestors(view, question.organization)
   const manifests = view.manifests()
   if (path === undefined || manifests === undefined) return undefined
   const { type, organization } = question

@@ -1,5 +1,5 @@
 /** How large a model may be, told by one look at each of its lines before anything parses it. */
-import type { Mistake } from '../domain/errors.ts'
+import type { ValidationIssue } from '../domain/errors.ts'
 
 /** Characters of one model at most. */
 export const MODEL_CHARACTERS_MAX = 256 * 1024
@@ -38,7 +38,7 @@ const WORDS = /\b(?:or|and|but not)\b|[[\](),]/g
 type Size = { readonly [bound in Bound]: { readonly count: number; readonly line: number } }
 
 /** Every bound that the text is beyond, with the line where it was passed. */
-export function boundMistakes(text: string): readonly Mistake[] {
+export function boundIssues(text: string): readonly ValidationIssue[] {
   if (text.length > MODEL_CHARACTERS_MAX)
     return [{ place: '1:1', message: `has more than ${MODEL_CHARACTERS_MAX} characters` }]
   const size = measure(text)

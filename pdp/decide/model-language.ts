@@ -1,6 +1,6 @@
 /** Compiles the OpenFGA language (schema 1.1), and refuses what cannot be evaluated, with line and column. */
 import openfga from '@openfga/syntax-transformer'
-import { type Mistake, PdpError } from '../domain/errors.ts'
+import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import type { Direct, Expression, Model } from './model.ts'
 import { circlesOf } from './model-circles.ts'
@@ -72,7 +72,7 @@ export function parsed<T>(parse: () => T): T {
   }
 }
 
-function refusal(mistakes: readonly Mistake[]): PdpError {
+function refusal(mistakes: readonly ValidationIssue[]): PdpError {
   return new PdpError(
     'request_invalid',
     `the model is not valid: ${mistakes.map((m) => `${m.place} ${m.message}`).join('; ')}`,
@@ -83,7 +83,7 @@ function refusal(mistakes: readonly Mistake[]): PdpError {
 }
 
 /** The parser counts lines and columns from 0. Mistakes in a module of several name its file first. */
-function mistakesOf(error: unknown): readonly Mistake[] {
+function mistakesOf(error: unknown): readonly ValidationIssue[] {
   type Found = { msg?: string; line?: { start?: number }; column?: { start?: number }; file?: string }
   const found = (error as { errors?: readonly Found[] }).errors
   if (!Array.isArray(found) || found.length === 0)

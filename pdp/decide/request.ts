@@ -1,6 +1,6 @@
 /** What a decision request must look like, with every mistake and its JSON pointer. */
 import type { DecideRequest, PermissionCheck, Subject } from '../domain/decision.ts'
-import { type Mistake, PdpError } from '../domain/errors.ts'
+import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { isEntitlementKey, isId, isObject, isPermissionKey, quote } from '../domain/names.ts'
 
 export const CHECKS_MAX = 256
@@ -10,14 +10,14 @@ export const ENTITLEMENTS_MAX = 256
 export function assertRequest(request: DecideRequest): void {
   const { organization, subject, permissions = [], entitlements = [] } = request
   if (isRequest(request)) return
-  const mistakes: Mistake[] = [...bearerMistakes(organization, subject)]
+  const mistakes: ValidationIssue[] = [...bearerIssues(organization, subject)]
   if (permissions.length > CHECKS_MAX)
     mistakes.push({ place: '/permissions', message: `has more than ${CHECKS_MAX} items` })
   if (entitlements.length > ENTITLEMENTS_MAX) {
     mistakes.push({ place: '/entitlements', message: `has more than ${ENTITLEMENTS_MAX} items` })
   }
   permissions.slice(0, CHECKS_MAX).forEach((check, i) => {
-    mistakes.push(...checkMistakes(check, `/permissions/${i}`))
+    mistakes.push(...checkIssues(check, `/permissions/${i}`))
   })
   entitlements.slice(0, ENTITLEMENTS_MAX).forEach((key, i) => {
     if (!isEntitlementKey(key))
@@ -35,7 +35,7 @@ function isRequest({ organization, subject, permissions = [], entitlements = [] 
 /** As assertRequest, for one check, without building anything when it is right. */
 export function assertCheck(organization: string, subject: Subject, check: PermissionCheck): void {
   if (isBearer(organization, subject) && isCheck(check)) return
-  throw refusal([...bearerMistakes(organization, subject), ...checkMistakes(check, '')])
+  throw refusal([...bearerIssues(organization, subject), ...checkIssues(check, '')])
 }
 
 const isBearer = (organization: string, subject: Subject): boolean =>
@@ -43,8 +43,8 @@ const isBearer = (organization: string, subject: Subject): boolean =>
 
 const isCheck = ({ relation, resource }: PermissionCheck): boolean => isPermissionKey(relation) && isObject(resource)
 
-function bearerMistakes(organization: string, subject: Subject): readonly Mistake[] {
-  const mistakes: Mistake[] = []
+function bearerIssues(organization: string, subject: Subject): readonly ValidationIssue[] {
+  const mistakes: ValidationIssue[] = []
   if (!isId(organization)) mistakes.push({ place: '/organization', message: 'is not an id' })
   if (subject.type !== 'user' && subject.type !== 'service') {
     mistakes.push({ place: '/subject/type', message: 'is neither user nor service' })
@@ -53,8 +53,8 @@ function bearerMistakes(organization: string, subject: Subject): readonly Mistak
   return mistakes
 }
 
-function checkMistakes({ relation, resource }: PermissionCheck, place: string): readonly Mistake[] {
-  const mistakes: Mistake[] = []
+function checkIssues({ relation, resource }: PermissionCheck, place: string): readonly ValidationIssue[] {
+  const mistakes: ValidationIssue[] = []
   if (!isPermissionKey(relation)) {
     mistakes.push({ place: `${place}/relation`, message: `${quote(relation)} is not a relation or permission key` })
   }
@@ -63,6 +63,6 @@ function checkMistakes({ relation, resource }: PermissionCheck, place: string): 
   return mistakes
 }
 
-function refusal(mistakes: readonly Mistake[]): PdpError {
+function refusal(mistakes: readonly ValidationIssue[]): PdpError {
   return new PdpError('request_invalid', mistakes.map((m) => `${m.place} ${m.message}`).join('; '), { mistakes })
 }

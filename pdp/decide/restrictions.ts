@@ -7,7 +7,7 @@ import type { Direct, Expression, Model } from './model.ts'
 export type Shape = { readonly type: string; readonly relation: string; readonly subject: string }
 
 /** Why the model does not let such tuples count, or null. A type without a model takes every relation and subject. */
-export function shapeMistake(model: Model, { type, relation, subject }: Shape): string | null {
+export function shapeIssue(model: Model, { type, relation, subject }: Shape): string | null {
   const relations = model.get(type)
   if (relations === undefined) return null
   const expression = relations.get(relation)

@@ -9,7 +9,7 @@ export type HeldGrant = { readonly grant: RoleGrant; readonly origin: Origin; re
 export type HeldPermission = { readonly key: string; readonly held: HeldGrant }
 
 /** The organization and its ancestors, nearest first; [] for an unknown organization; undefined while rows are missing. */
-export function lineage(view: View, organization: string): readonly string[] | undefined {
+export function ancestors(view: View, organization: string): readonly string[] | undefined {
   const path: string[] = []
   for (let id: string | null = organization; id !== null && path.length < DEPTH_MAX; ) {
     const node = view.organization(id)
@@ -23,7 +23,7 @@ export function lineage(view: View, organization: string): readonly string[] | u
 
 /** Every grant that counts for the subject in the organization; undefined while rows are missing. */
 export function heldGrants(view: View, organization: string, subject: string): readonly HeldGrant[] | undefined {
-  const path = lineage(view, organization)
+  const path = ancestors(view, organization)
   if (path === undefined) {
     // What is surely needed is asked for along with the ancestry, so that one load brings both.
     grantsIn(view, organization, subject)

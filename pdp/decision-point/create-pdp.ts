@@ -3,7 +3,7 @@ import { type Answer, type Asked, answerCheck } from '../decide/check.ts'
 import { NO_MODEL } from '../decide/model.ts'
 import { createModelCompiler, type ModelCompiler } from '../decide/models.ts'
 import { assertCheck, assertRequest } from '../decide/request.ts'
-import { heldPermissions, lineage } from '../decide/roles.ts'
+import { ancestors, heldPermissions } from '../decide/roles.ts'
 import type { View } from '../decide/view.ts'
 import type {
   DecideRequest,
@@ -19,12 +19,12 @@ import type { JsonObject } from '../domain/json.ts'
 import { isId, quote } from '../domain/names.ts'
 import { createRevisionTexts } from '../domain/revision.ts'
 import { Freshness } from '../store/cache/freshness.ts'
-import type { Fresh, Moments } from '../store/cache/moments.ts'
+import type { Fresh, SnapshotEvaluator } from '../store/cache/moments.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
 import { EntitlementCache } from '../store/entitlements/cache.ts'
 import { noSharedCache, type SharedCache } from '../store/entitlements/shared-cache.ts'
 import { storeEntitlements } from '../store/entitlements/store-source.ts'
-import { isResident, residentMoments } from '../store/memory/memory.ts'
+import { isResident, residentEvaluator } from '../store/memory/memory.ts'
 import { withModels } from '../worker/worker.ts'
 import { listPage } from './list.ts'
 
@@ -34,7 +34,7 @@ const MOMENTS_MAX = 10
 
 type Parts = {
   readonly store: Store
-  readonly moments: Moments
+  readonly moments: SnapshotEvaluator
   readonly entitlements: EntitlementCache
   readonly compile: ModelCompiler
   readonly revision: ReturnType<typeof createRevisionTexts>
@@ -52,7 +52,7 @@ export function createPdp(options: PdpOptions): Pdp {
   const compile = createModelCompiler()
   const parts: Parts = {
     store,
-    moments: judged(isResident(store) ? residentMoments(store) : new Freshness(options)),
+    moments: judged(isResident(store) ? residentEvaluator(store) : new Freshness(options)),
     entitlements: new EntitlementCache({ source, shared }),
     compile,
     revision: createRevisionTexts(),
@@ -65,8 +65,9 @@ export function createPdp(options: PdpOptions): Pdp {
       const check = { relation, resource }
       assertCheck(organization, subject, check)
       const asked = { organization, subject: subjectName(subject), app }
-      const { look } = moments
-      if (look !== undefined) return withModels(() => isAllowed(look(), compile, { asked, check }) === true)
+      const { currentView } = moments
+      if (currentView !== undefined)
+        return withModels(() => isAllowed(currentView(), compile, { asked, check }) === true)
       return (await moments.ask({ organization, evaluate: (view) => isAllowed(view, compile, { asked, check }) })).value
     },
     async entitlement(organization, key) {
@@ -81,8 +82,8 @@ export function createPdp(options: PdpOptions): Pdp {
     },
     held: (request) => held(parts, request),
     claimsEntitlements: (organization) => claimsEntitlements(parts, organization),
-    async lineage(organization) {
-      const { value } = await parts.moments.ask({ organization, evaluate: (view) => lineage(view, organization) })
+    async ancestors(organization) {
+      const { value } = await parts.moments.ask({ organization, evaluate: (view) => ancestors(view, organization) })
       return value.length === 0 ? null : value
     },
     listResources: (request) => withModels(() => listPage(parts, { app, ...request, kind: 'resources' })),
@@ -95,9 +96,9 @@ export function createPdp(options: PdpOptions): Pdp {
 }
 
 /** No question comes to where questions share statements unless its organization is an id. */
-function judged(moments: Moments): Moments {
+function judged(moments: SnapshotEvaluator): SnapshotEvaluator {
   return {
-    ...(moments.look === undefined ? {} : { look: moments.look }),
+    ...(moments.currentView === undefined ? {} : { currentView: moments.currentView }),
     ask(question) {
       if (isId(question.organization)) return withModels(() => moments.ask(question))
       const mistakes = [{ place: '/organization', message: `${quote(question.organization)} is not an id` }]
@@ -115,12 +116,12 @@ function isAllowed(
   { asked, check }: { asked: Asked; check: PermissionCheck },
 ): boolean | undefined {
   const manifests = view.manifests()
-  if (manifests === undefined) return foresee(view, asked, check)
+  if (manifests === undefined) return collectMissingRows(view, asked, check)
   return answerCheck(view, compile(manifests), asked, check)?.allowed
 }
 
 /** Without the model an evaluation only finds out what else has to be loaded; what it comes to does not matter. */
-function foresee(view: View, asked: Asked, check: PermissionCheck): undefined {
+function collectMissingRows(view: View, asked: Asked, check: PermissionCheck): undefined {
   try {
     answerCheck(view, NO_MODEL, asked, check)
   } catch (error) {
@@ -136,7 +137,7 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
     const fresh = await parts.moments.ask({
       organization,
       evaluate(view) {
-        const dead = isDead(view, request)
+        const dead = isRevoked(view, request)
         const answers = answerAll(view, parts.compile, {
           asked,
           audiences: request.audiences ?? [],
@@ -153,7 +154,7 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
     return {
       permissions: permissions.map((check, i) => resultOf(check, fresh.value.answers[i])),
       entitlements: values,
-      tokenDead: fresh.value.dead,
+      tokenRevoked: fresh.value.dead,
       revision: parts.revision(fresh),
       validUntilMs: fresh.validUntilMs,
     }
@@ -192,11 +193,11 @@ const entitlementResult = (value: JsonObject, version: number): EntitlementResul
 type Outcome = Answer | { readonly limit: PdpError }
 
 /** Undefined while the token log is not loaded. */
-function isDead(view: View, { deathKeys = [], issuedAtMs = 0 }: DecideRequest): boolean | undefined {
-  if (deathKeys.length === 0) return false
+function isRevoked(view: View, { revocationKeys = [], issuedAtMs = 0 }: DecideRequest): boolean | undefined {
+  if (revocationKeys.length === 0) return false
   const deaths = view.deaths()
   if (deaths === undefined) return undefined
-  return deathKeys.some((key) => {
+  return revocationKeys.some((key) => {
     const diedAtMs = deaths.at(key)
     // A client lives on after its tokens were ended, and gets new ones; everything else dies once.
     return diedAtMs !== undefined && (!key.startsWith('client ') || issuedAtMs <= diedAtMs)
@@ -260,7 +261,7 @@ async function held({ moments }: Parts, request: { organization: string; subject
 
 async function claimsEntitlements({ entitlements, moments }: Parts, organization: string) {
   for (let moment = 0; moment < MOMENTS_MAX; moment++) {
-    const { value, vector } = await moments.ask({ organization, evaluate: (view) => lineage(view, organization) })
+    const { value, vector } = await moments.ask({ organization, evaluate: (view) => ancestors(view, organization) })
     const standing = vector.logs.get(organization)
     if (value.length === 0 || standing === undefined) return null
     const values = await entitlements.claims(organization, standing)

@@ -13,7 +13,7 @@ import type { ListPage } from '../domain/decision.ts'
 import { TOKENS } from '../domain/log.ts'
 import { revisionText } from '../domain/revision.ts'
 import { momentsIn } from '../store/cache/moment.ts'
-import type { Moments } from '../store/cache/moments.ts'
+import type { SnapshotEvaluator } from '../store/cache/moments.ts'
 import type { Snapshot, Store } from '../store/contract.ts'
 
 /** Candidates looked at for one page at most; what is left is for the next. */
@@ -51,7 +51,7 @@ export async function listPage({ store, compile }: Parts, question: ListQuestion
 
 type Filling = {
   readonly at: Snapshot
-  readonly moments: Moments
+  readonly moments: SnapshotEvaluator
   readonly compile: ModelCompiler
   readonly question: ListQuestion
   readonly candidates: Candidates

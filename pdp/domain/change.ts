@@ -3,7 +3,7 @@ import type { Entitlement } from './entitlement.ts'
 import type { Manifest } from './manifest.ts'
 import type { Membership } from './membership.ts'
 import type { Organization } from './organization.ts'
-import type { DeathCause } from './revocation.ts'
+import type { RevocationCause } from './revocation.ts'
 import type { OrganizationRole, RoleGrant } from './role.ts'
 import type { Tuple } from './tuple.ts'
 
@@ -23,7 +23,7 @@ export type Change =
   /** No decision reads these: in the directory's log the first three, in the environment's the others. */
   | { readonly kind: AdministeredKind; readonly id: string; readonly op: 'write' | 'delete' }
   /** A token died before its `exp`: everything of the named jti, grant, session, user or client. */
-  | { readonly kind: 'token'; readonly by: DeathCause; readonly id: string }
+  | { readonly kind: 'token'; readonly by: RevocationCause; readonly id: string }
   /** Too much changed to be listed; whatever is cached of this log is void. */
   | { readonly kind: 'clear' }
 /** The whole write fails with `precondition_failed` unless the tuple is (or is not) there, unexpired. */

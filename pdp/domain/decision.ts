@@ -43,7 +43,7 @@ export type DecideRequest = {
   /** The audiences of the bearer's token: the app that declares one of them answers in place of `app`. */
   readonly audiences?: readonly string[]
   /** What the bearer's token is dead by, once it is logged (deathKey). */
-  readonly deathKeys?: readonly string[]
+  readonly revocationKeys?: readonly string[]
   /** When the token was issued, in milliseconds: a client's death ends what it had until then. */
   readonly issuedAtMs?: number
 }
@@ -68,7 +68,7 @@ export type Decision = {
   /** One entry per key asked; null when the organization does not have it. */
   readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
   /** The token that was asked about is dead at this moment: nothing else that is said here counts. */
-  readonly tokenDead: boolean
+  readonly tokenRevoked: boolean
   /** Opaque text of the vector at which everything was answered. */
   readonly revision: string
   /** The instant from which the answer may differ without any write; null for never. */
@@ -122,7 +122,7 @@ export interface Pdp {
   /** Claims-mode entitlements and their version, for tokens; null for an unknown organization. */
   claimsEntitlements(organization: string): Promise<{ version: number; values: JsonObject } | null>
   /** The organization itself and its ancestors, nearest first; null for an unknown organization. */
-  lineage(organization: string): Promise<readonly string[] | null>
+  ancestors(organization: string): Promise<readonly string[] | null>
   /** Throws PdpError `request_invalid` or `store_unavailable`. An unknown organization has nothing. */
   listResources(request: ListResourcesRequest): Promise<ListPage>
   /** As listResources. `user:*` is about people without a membership: an invited or suspended one still holds nothing. */

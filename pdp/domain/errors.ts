@@ -12,14 +12,18 @@ export const PDP_ERROR_CODES = [
 export type PdpErrorCode = (typeof PDP_ERROR_CODES)[number]
 
 /** One mistake in an input: where it is (a JSON pointer or a line) and what is wrong there. */
-export type Mistake = { readonly place: string; readonly message: string }
+export type ValidationIssue = { readonly place: string; readonly message: string }
 
 /** Failing to decide or to write. A denial is never an error. `cause` stays inside the process. */
 export class PdpError extends Error {
   override readonly name = 'PdpError'
   readonly code: PdpErrorCode
-  readonly mistakes: readonly Mistake[]
-  constructor(code: PdpErrorCode, message: string, options: { cause?: unknown; mistakes?: readonly Mistake[] } = {}) {
+  readonly mistakes: readonly ValidationIssue[]
+  constructor(
+    code: PdpErrorCode,
+    message: string,
+    options: { cause?: unknown; mistakes?: readonly ValidationIssue[] } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.mistakes = options.mistakes ?? []

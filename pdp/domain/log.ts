@@ -7,7 +7,7 @@ export const DIRECTORY = '#directory'
 /** An organization id, or one of the three above. Each log has its own revision and its own contiguous entries. */
 export type LogId = string
 /** Where a log stands. `writeId` is random per write: a restored database cannot pass for its own future. */
-export type Standing = {
+export type LogPosition = {
   readonly revision: number
   readonly writeId: string
   readonly entitlementVersion: number
@@ -15,4 +15,4 @@ export type Standing = {
   readonly entitlementWriteId: string
 }
 /** Standings of several logs and the database's clock, all read by one statement. A log that does not exist is absent. */
-export type Vector = { readonly clockMs: number; readonly logs: ReadonlyMap<LogId, Standing> }
+export type Vector = { readonly clockMs: number; readonly logs: ReadonlyMap<LogId, LogPosition> }

@@ -75,7 +75,7 @@ export function parseTuple(text: string): Omit<Tuple, 'expiresAtMs'> {
   const at = text.indexOf('@', hash + 1)
   if (hash < 0 || at < 0) throw invalidTuple(text)
   const tuple = { object: text.slice(0, hash), relation: text.slice(hash + 1, at), subject: text.slice(at + 1) }
-  const mistake = tupleMistake(tuple)
+  const mistake = tupleIssue(tuple)
   if (mistake !== null) throw invalidTuple(text, mistake)
   return tuple
 }
@@ -84,7 +84,7 @@ export const formatTuple = (tuple: Omit<Tuple, 'expiresAtMs'>): string =>
   `${tuple.object}#${tuple.relation}@${tuple.subject}`
 
 /** What is wrong with a tuple's words, or null. */
-export function tupleMistake(tuple: Omit<Tuple, 'expiresAtMs'>): string | null {
+export function tupleIssue(tuple: Omit<Tuple, 'expiresAtMs'>): string | null {
   if (!isObject(tuple.object)) return `object ${quote(tuple.object)} is not <type>:<id>`
   if (!isName(tuple.relation)) return `relation ${quote(tuple.relation)} is not a relation name`
   if (!isSubject(tuple.subject))

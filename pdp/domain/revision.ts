@@ -1,10 +1,10 @@
 /** The moment that an answer holds for, as text that callers compare and do not read. */
-import type { LogId, Standing, Vector } from './log.ts'
+import type { LogId, LogPosition, Vector } from './log.ts'
 
 type At = { readonly vector: Vector; readonly logs: readonly LogId[] }
 type Said = {
   readonly logs: readonly LogId[]
-  readonly standings: readonly (Standing | undefined)[]
+  readonly standings: readonly (LogPosition | undefined)[]
   readonly text: string
 }
 

@@ -1,22 +1,22 @@
 /** What management does with the identity service, by itself or as part of a transaction that is under way. */
 import { createSecondFactor, type SecondFactor } from './sign-in/second-factor.ts'
 import { createExternalIssuers, type ExternalIssuers } from './tokens/external-issuers.ts'
-import { createEndings, type Endings } from './tokens/revocation.ts'
+import { createRevocations, type Revocations } from './tokens/revocation.ts'
 import type { TokenHook } from './tokens/token-hook.ts'
 
 export type Controls = {
-  readonly sessions: Pick<Endings, 'revokeSession' | 'revokeUser' | 'endUser'>
+  readonly sessions: Pick<Revocations, 'revokeSession' | 'revokeUser' | 'endUser'>
   readonly secondFactor: Pick<SecondFactor, 'enroll' | 'remove'>
   readonly hook: Pick<TokenHook, 'configure' | 'read'>
   readonly issuers: Omit<ExternalIssuers, 'record'>
 }
-type Parts = Parameters<typeof createEndings>[0] &
+type Parts = Parameters<typeof createRevocations>[0] &
   Parameters<typeof createExternalIssuers>[0] &
   Omit<Parameters<typeof createSecondFactor>[0], 'endings'>
 
 /** `hook`: the running one, which keeps its settings for a moment. */
 export function controlsWithin(parts: Parts, hook: Controls['hook']): Controls {
-  const endings = createEndings(parts)
+  const endings = createRevocations(parts)
   return {
     sessions: endings,
     secondFactor: createSecondFactor({ ...parts, endings }),

@@ -36,7 +36,7 @@ export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Eve
   let timer: NodeJS.Timeout | null = null
 
   /** One look for all who wait; only while somebody waits. */
-  async function look(): Promise<void> {
+  async function currentView(): Promise<void> {
     timer = null
     try {
       const [row] = await sql.query<{ seq: number | null }>('select max(seq) as seq from outbox')
@@ -49,7 +49,7 @@ export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Eve
     schedule()
   }
   function schedule(): void {
-    if (timer === null && waiting.size > 0) timer = setTimeout(() => void look(), POLL_MS)
+    if (timer === null && waiting.size > 0) timer = setTimeout(() => void currentView(), POLL_MS)
   }
 
   function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -14,7 +14,7 @@ import { processReplayMemory, type ReplayMemory } from '../token/replay.ts'
 import { createAdmin } from './admin.ts'
 import { type Controls, controlsWithin } from './controls.ts'
 import { engineMetadata } from './engine/clients.ts'
-import { createEngine } from './engine/engine.ts'
+import { createProvider } from './engine/engine.ts'
 import { createProvenSecrets } from './engine/proven-secrets.ts'
 import { createEvents, type Events } from './events.ts'
 import { KEYS_POLL_MS, keysVersion } from './keys/key-rotation.ts'
@@ -31,10 +31,10 @@ import { createSignIn } from './sign-in/sign-in.ts'
 import { createIsSignedIn } from './sign-in/sign-ins.ts'
 import { createBindings } from './tokens/bindings.ts'
 import { createExternalIssuers } from './tokens/external-issuers.ts'
-import { createFacts, type EmbedEntitlements } from './tokens/facts.ts'
+import { createClaimSources, type EmbedEntitlements } from './tokens/facts.ts'
 import { createIntrospection, type Introspection } from './tokens/introspection.ts'
 import { createResources } from './tokens/resources.ts'
-import { type AppendEvents, type AppendLog, createEndings } from './tokens/revocation.ts'
+import { type AppendEvents, type AppendLog, createRevocations } from './tokens/revocation.ts'
 import { createTokenEndpoints } from './tokens/token-endpoints.ts'
 import { createTokenHook, type HookFetch, type HookOutcome } from './tokens/token-hook.ts'
 
@@ -96,10 +96,10 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const { issuer, directory, log, clock, sql } = deps
   const resources = createResources(deps.store)
   const bindings = createBindings(deps)
-  const endings = createEndings(deps)
+  const endings = createRevocations(deps)
   const secondFactor = createSecondFactor({ ...deps, endings })
   const isSignedIn = createIsSignedIn(sql)
-  const readFacts = createFacts({ ...deps, embedEntitlements: deps.embedEntitlements ?? 'claims-mode' })
+  const readClaimSources = createClaimSources({ ...deps, embedEntitlements: deps.embedEntitlements ?? 'claims-mode' })
   const consent = createConsent({ ...deps, bindings })
   const hook = createTokenHook({ ...deps, onOutcome: deps.onHookOutcome ?? (() => undefined) })
   const external = createExternalIssuers(deps)
@@ -110,13 +110,13 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const introspection = createIntrospection({ ...deps, publicJwks, resources, external: external.record })
   const tokenEndpoints = createTokenEndpoints({ ...deps, introspection })
   const ring = await createRing(deps, (keys) => {
-    const provider = createEngine({
+    const provider = createProvider({
       ...deps,
       keys,
       bindings,
       endings,
       resources,
-      readFacts,
+      readClaimSources: readClaimSources,
       consent,
       hook,
       introspection,
@@ -140,7 +140,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     consent,
     introspection,
     tokenEndpoints,
-    readFacts,
+    readClaimSources: readClaimSources,
     log,
     engine: () => ring.current().provider,
     callback: (req, res) => ring.current().callback(req, res),

@@ -13,7 +13,7 @@ export type Located = { readonly line: number } & (
 const NESTING_MAX = 50
 
 /** Everything that is wrong with a set of files, as lines for a person: `file:line: what`. */
-export class Mistakes {
+export class ValidationIssues {
   readonly #lines: string[] = []
 
   note(file: string, line: number | string, message: string): void {
@@ -28,11 +28,11 @@ export class Mistakes {
 /** Reads values out of one file; what is not as it should be is noted and read as if it were absent. */
 export class Reader {
   readonly file: string
-  readonly #mistakes: Mistakes
+  readonly #mistakes: ValidationIssues
   readonly #above: number
 
   /** `above`: lines of the file that stand before what is read. */
-  constructor(file: string, mistakes: Mistakes, above = 0) {
+  constructor(file: string, mistakes: ValidationIssues, above = 0) {
     this.file = file
     this.#mistakes = mistakes
     this.#above = above

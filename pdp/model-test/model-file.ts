@@ -2,16 +2,16 @@
 import { dirname, join } from 'node:path'
 import openfga from '@openfga/syntax-transformer'
 import type { Model } from '../decide/model.ts'
-import { boundMistakes } from '../decide/model-bounds.ts'
+import { boundIssues } from '../decide/model-bounds.ts'
 import { compileDocument, compileModel, type ModelDocument, parsed } from '../decide/model-language.ts'
-import { type Mistake, PdpError } from '../domain/errors.ts'
-import type { Mistakes } from './located.ts'
+import { PdpError, type ValidationIssue } from '../domain/errors.ts'
+import type { ValidationIssues } from './located.ts'
 import type { ModelSource, ReadText } from './store-file.ts'
 
 /** Null when there is something wrong with the model, which is then in `mistakes`. */
 export async function readModel(
   source: ModelSource,
-  options: { readonly read: ReadText; readonly mistakes: Mistakes },
+  options: { readonly read: ReadText; readonly mistakes: ValidationIssues },
 ): Promise<Model | null> {
   const { read, mistakes } = options
   let text: string
@@ -38,7 +38,7 @@ export async function readModel(
 }
 
 /** `with $expression`: a condition that comes with each tuple, which the parser does not know. */
-function dynamicCondition(text: string): readonly Mistake[] | null {
+function dynamicCondition(text: string): readonly ValidationIssue[] | null {
   const lines = text.split('\n')
   const line = lines.findIndex((candidate) => /^[^#]*\bwith\s+\$/.test(candidate))
   const [, name = ''] = /\bwith\s+(\$\w*)/.exec(lines[line] ?? '') ?? []
@@ -49,7 +49,7 @@ function dynamicCondition(text: string): readonly Mistake[] | null {
 
 /** As for a manifest. Throws PdpError `request_invalid`. */
 function requireBounds(text: string): void {
-  const mistakes = boundMistakes(text)
+  const mistakes = boundIssues(text)
   if (mistakes.length > 0) throw new PdpError('request_invalid', 'the model is too large', { mistakes })
 }
 
@@ -87,7 +87,7 @@ function unreadable(name: string, line: number): PdpError {
 }
 
 /** A mistake's place is `line:column` of the model's own text, after the module's file if it has several. */
-function note(mistakes: Mistakes, source: ModelSource, { place, message }: Mistake): void {
+function note(mistakes: ValidationIssues, source: ModelSource, { place, message }: ValidationIssue): void {
   const module = /^(.+):(\d+:\d+)$/.exec(place)
   if (source.kind === 'file' && module !== null && !/^\d+$/.test(module[1] ?? '')) {
     mistakes.note(join(dirname(source.file), module[1] ?? ''), module[2] ?? '1:1', message)

@@ -4,9 +4,9 @@ import { readFile } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
 import type { Model } from '../decide/model.ts'
 import { PdpError } from '../domain/errors.ts'
-import { Mistakes } from './located.ts'
+import { ValidationIssues } from './located.ts'
 import { readModel } from './model-file.ts'
-import { questionMistake, tupleMistake } from './question.ts'
+import { questionIssue, tupleIssue } from './question.ts'
 import { type Assertion, readStoreFile, type StoreFile, type StoreTest } from './store-file.ts'
 import { createWorld, type World } from './world.ts'
 
@@ -39,7 +39,7 @@ function matching(name: string, { directory }: ModelTestIo): readonly string[] {
 }
 
 async function runFile(file: string, io: ModelTestIo, count: Count): Promise<void> {
-  const mistakes = new Mistakes()
+  const mistakes = new ValidationIssues()
   const loaded = await load(file, mistakes)
   if (loaded === null) {
     count.unusable++
@@ -66,7 +66,7 @@ async function runFile(file: string, io: ModelTestIo, count: Count): Promise<voi
 const worldOf = (model: Model, store: StoreFile, test: StoreTest): Promise<World> =>
   createWorld(model, [...store.tuples, ...test.tuples])
 
-async function load(file: string, mistakes: Mistakes): Promise<{ store: StoreFile; model: Model } | null> {
+async function load(file: string, mistakes: ValidationIssues): Promise<{ store: StoreFile; model: Model } | null> {
   const read = (path: string): Promise<string> => readFile(path, 'utf8')
   let store: StoreFile
   try {
@@ -79,7 +79,7 @@ async function load(file: string, mistakes: Mistakes): Promise<{ store: StoreFil
   const model = store.model === null ? null : await readModel(store.model, { read, mistakes })
   if (model === null) return null
   for (const tuple of [...store.tuples, ...store.tests.flatMap((test) => test.tuples)]) {
-    const mistake = tupleMistake(model, tuple)
+    const mistake = tupleIssue(model, tuple)
     if (mistake !== null) mistakes.note(tuple.file, tuple.line, mistake)
   }
   return mistakes.lines.length > 0 ? null : { store, model }
@@ -93,7 +93,7 @@ function shortened(line: string, { directory }: ModelTestIo): string {
 /** What is wrong, or null. */
 async function failureOf(world: World, model: Model, assertion: Assertion): Promise<string | null> {
   const asked = describe(assertion)
-  const mistake = questionMistake(model, assertion)
+  const mistake = questionIssue(model, assertion)
   if (mistake !== null) return `${asked}: ${mistake}`
   try {
     const found = await answer(world, assertion)

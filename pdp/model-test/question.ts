@@ -1,6 +1,6 @@
 /** What a model knows: is a tuple allowed, and is a question about something that exists? */
 import type { Model } from '../decide/model.ts'
-import { shapeMistake } from '../decide/restrictions.ts'
+import { shapeIssue } from '../decide/restrictions.ts'
 import type { Assertion } from './store-file.ts'
 import type { FileTuple } from './tuple-file.ts'
 
@@ -23,31 +23,31 @@ function partsOf(name: string): Parts | null {
   return ID.test(parts.id) || (parts.id === '*' && parts.relation === null) ? parts : null
 }
 
-const typeMistake = (model: Model, type: string): string | null =>
+const typeIssue = (model: Model, type: string): string | null =>
   model.has(type) ? null : `the model has no type "${type}"`
 
-function relationMistake(model: Model, type: string, relation: string): string | null {
-  const mistake = typeMistake(model, type)
+function relationIssue(model: Model, type: string, relation: string): string | null {
+  const mistake = typeIssue(model, type)
   if (mistake !== null) return mistake
   return model.get(type)?.has(relation) === true ? null : `type "${type}" has no relation "${relation}"`
 }
 
-function objectMistake(model: Model, object: string, relation: string): string | null {
+function objectIssue(model: Model, object: string, relation: string): string | null {
   const parts = partsOf(object)
   if (parts === null || parts.relation !== null || parts.id === '*') return `object "${object}" is not <type>:<id>`
-  return relationMistake(model, parts.type, relation)
+  return relationIssue(model, parts.type, relation)
 }
 
-function userMistake(model: Model, user: string): string | null {
+function userIssue(model: Model, user: string): string | null {
   const parts = partsOf(user)
   if (parts === null) return `user "${user}" is not <type>:<id>, <type>:<id>#<relation> or <type>:*`
-  return parts.relation === null ? typeMistake(model, parts.type) : relationMistake(model, parts.type, parts.relation)
+  return parts.relation === null ? typeIssue(model, parts.type) : relationIssue(model, parts.type, parts.relation)
 }
 
 /** Why the model does not allow the tuple, or null. */
-export function tupleMistake(model: Model, { object, relation, user, condition }: FileTuple): string | null {
+export function tupleIssue(model: Model, { object, relation, user, condition }: FileTuple): string | null {
   if (condition !== null) return `the tuple has condition "${condition}"; conditions are not supported yet`
-  const mistake = objectMistake(model, object, relation) ?? userMistake(model, user)
+  const mistake = objectIssue(model, object, relation) ?? userIssue(model, user)
   const subject = partsOf(user)
   if (mistake !== null || subject === null) return mistake
   const type = object.slice(0, object.indexOf(':'))
@@ -57,25 +57,23 @@ export function tupleMistake(model: Model, { object, relation, user, condition }
       : subject.id === '*'
         ? `${subject.type}:*`
         : subject.type
-  const restriction = shapeMistake(model, { type, relation, subject: form })
+  const restriction = shapeIssue(model, { type, relation, subject: form })
   return restriction === null ? null : `${restriction}: ${user}`
 }
 
 /** Why the question cannot be asked of the model, or null. */
-export function questionMistake(model: Model, assertion: Assertion): string | null {
+export function questionIssue(model: Model, assertion: Assertion): string | null {
   const { relation } = assertion
   switch (assertion.kind) {
     case 'check':
-      return objectMistake(model, assertion.object, relation) ?? userMistake(model, assertion.user)
+      return objectIssue(model, assertion.object, relation) ?? userIssue(model, assertion.user)
     case 'list_objects':
-      return relationMistake(model, assertion.type, relation) ?? userMistake(model, assertion.user)
+      return relationIssue(model, assertion.type, relation) ?? userIssue(model, assertion.user)
     case 'list_users': {
       const filters = assertion.filters.map((filter) =>
-        filter.relation === null
-          ? typeMistake(model, filter.type)
-          : relationMistake(model, filter.type, filter.relation),
+        filter.relation === null ? typeIssue(model, filter.type) : relationIssue(model, filter.type, filter.relation),
       )
-      return objectMistake(model, assertion.object, relation) ?? filters.find((mistake) => mistake !== null) ?? null
+      return objectIssue(model, assertion.object, relation) ?? filters.find((mistake) => mistake !== null) ?? null
     }
   }
 }

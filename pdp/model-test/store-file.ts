@@ -1,6 +1,6 @@
 /** The ecosystem's store files (`.fga.yaml`): a model, tuples, and what is expected of them. */
 import { dirname, resolve } from 'node:path'
-import { type Located, type Mistakes, Reader } from './located.ts'
+import { type Located, Reader, type ValidationIssues } from './located.ts'
 import { type FileTuple, readTupleFile, readTuples } from './tuple-file.ts'
 
 /** Where the model is written: in the store file itself, or in another. */
@@ -41,13 +41,16 @@ export type StoreFile = {
 }
 /** The text of a file; throws when there is none. */
 export type ReadText = (path: string) => Promise<string>
-type Context = { readonly reader: Reader; readonly read: ReadText; readonly mistakes: Mistakes }
+type Context = { readonly reader: Reader; readonly read: ReadText; readonly mistakes: ValidationIssues }
 
 const STORE = ['name', 'model', 'model_file', 'tuples', 'tuple_file', 'tuple_files', 'tests']
 const TEST = ['name', 'description', 'tuples', 'tuple_file', 'tuple_files', 'check', 'list_objects', 'list_users']
 
 /** What is wrong with the file, or with the tuple files that it names, is noted in `mistakes`. */
-export async function readStoreFile(file: string, options: { read: ReadText; mistakes: Mistakes }): Promise<StoreFile> {
+export async function readStoreFile(
+  file: string,
+  options: { read: ReadText; mistakes: ValidationIssues },
+): Promise<StoreFile> {
   const { read, mistakes } = options
   const reader = new Reader(file, mistakes)
   const context = { reader, read, mistakes }

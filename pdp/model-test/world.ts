@@ -4,7 +4,7 @@ import { RelationCheck } from '../decide/relations.ts'
 import { TRUE, UNKNOWN, type View } from '../decide/view.ts'
 import type { Change } from '../domain/change.ts'
 import { ENVIRONMENT } from '../domain/log.ts'
-import { memoryStore, residentMoments } from '../store/memory/memory.ts'
+import { memoryStore, residentEvaluator } from '../store/memory/memory.ts'
 import { Coding } from './coding.ts'
 import type { UserFilter } from './store-file.ts'
 import type { FileTuple } from './tuple-file.ts'
@@ -33,7 +33,7 @@ export async function createWorld(model: Model, tuples: readonly FileTuple[]): P
     changes.set(`${tuple.object}#${tuple.relation}@${tuple.subject}`, { kind: 'tuple', op: 'write', tuple })
   }
   if (changes.size > 0) await store.write(ORGANIZATION, [...changes.values()], { context })
-  const moments = residentMoments(store)
+  const moments = residentEvaluator(store)
   const ask = async (questions: readonly Question[]): Promise<readonly boolean[]> =>
     (await moments.ask({ organization: ORGANIZATION, evaluate: (view) => answerAll(view, coded, questions) })).value
   const named = namesIn(tuples)

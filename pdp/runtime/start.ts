@@ -21,11 +21,11 @@ import { type Admission, createAdmission, DECISION_MS } from '../serve/authentic
 import { createCallers } from '../serve/authentication/grpc-callers.ts'
 import { createServiceAccounts } from '../serve/authentication/service-account.ts'
 import { type AnswerQuestion, admitted, createAnswerQuestion, createAskAgain } from '../serve/decisions/answer.ts'
-import { createStanding } from '../serve/decisions/standing-questions.ts'
+import { createWatchedQuestions } from '../serve/decisions/standing-questions.ts'
 import { type GrpcDeps, startGrpcServer } from '../serve/grpc/server.ts'
 import { loadTls } from '../serve/grpc/tls.ts'
 import { createHttpServer, type HttpDeps, listenHttp } from '../serve/http-server.ts'
-import { asRefusal } from '../serve/problems/status.ts'
+import { asRequestProblem } from '../serve/problems/status.ts'
 import type { Store } from '../store/contract.ts'
 import { startEmbeddedPostgres } from '../store/embedded-postgres/embedded-postgres.ts'
 import { httpEntitlements } from '../store/entitlements/http-source.ts'
@@ -126,7 +126,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const http = await under('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
   shutdown.add('http', () => http.close())
   const askAgain = createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID })
-  const standing = createStanding({ store, pdp, recognize, answer: askAgain, clock: Date.now, log })
+  const standing = createWatchedQuestions({ store, pdp, recognize, answer: askAgain, clock: Date.now, log })
   const guards = await grpcGuards(config, { introspect, log })
   const grpc = await under(
     'PORTCULLIS_GRPC_LISTEN',
@@ -295,7 +295,7 @@ function counted(
   }
   return async (token, question) => {
     const result = await answer(token, question).catch((err: unknown) => {
-      if (asRefusal(err).code === 'overloaded') shed.inc()
+      if (asRequestProblem(err).code === 'overloaded') shed.inc()
       throw err
     })
     for (const { allowed, error } of result.permissions) outcomes[error ?? (allowed ? 'allowed' : 'denied')].inc()

@@ -15,7 +15,7 @@ import { createPlaces } from './authentication/admission.ts'
 import type { AnswerQuestion } from './decisions/answer.ts'
 import { addDecisions } from './decisions/route.ts'
 import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
-import { answerClientError, asHttpRefusal, NOSNIFF, sendRefusal } from './http/problem-response.ts'
+import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/problem-response.ts'
 import { FORM } from './http/schemas.ts'
 import { addTextGuard } from './http/text-guard.ts'
 import { addApps } from './management/apps.ts'
@@ -34,7 +34,7 @@ import { addRoleGrants } from './management/role-grants.ts'
 import { addRoles } from './management/roles.ts'
 import { addSessions } from './management/sessions.ts'
 import { addUsers } from './management/users.ts'
-import { isFault, Refusal } from './problems/status.ts'
+import { isFault, RequestProblem } from './problems/status.ts'
 
 const BODY_BYTES_MAX = 262_144
 const HEADER_BYTES_MAX = 16_384
@@ -118,7 +118,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
     },
     genReqId: requestId,
     clientErrorHandler: answerClientError,
-    frameworkErrors: (err, request, reply) => void sendRefusal(request, reply, asHttpRefusal(err)),
+    frameworkErrors: (err, request, reply) => void sendProblem(request, reply, asHttpProblem(err)),
   })
   // Response schemas are for the description alone.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
@@ -180,12 +180,12 @@ function openapi(issuer: string) {
 
 function addRefusals(app: FastifyInstance, deps: HttpDeps): void {
   const refuse = (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const refusal = asHttpRefusal(err)
+    const refusal = asHttpProblem(err)
     if (isFault(refusal.code))
       deps.log.error({ event: 'request_failed', request_id: request.id, code: refusal.code, err: refusal.cause })
-    return sendRefusal(request, reply, refusal)
+    return sendProblem(request, reply, refusal)
   }
-  const unknown = (): Refusal => new Refusal('route_unknown', 'there is nothing at this path')
+  const unknown = (): RequestProblem => new RequestProblem('route_unknown', 'there is nothing at this path')
   app.setErrorHandler(refuse)
   // Before anything of the request is read: what a method demands of a body does not matter where there is nothing.
   app.addHook('onRequest', async (request) => {
@@ -250,7 +250,7 @@ function addMethodRefusal(app: FastifyInstance, url: string, known: ReadonlySet<
     url,
     schema: { hide: true },
     onRequest: async () => {
-      throw new Refusal('method_unsupported', `this path has ${headers.allow}`, { headers })
+      throw new RequestProblem('method_unsupported', `this path has ${headers.allow}`, { headers })
     },
     handler: () => undefined,
   })
@@ -262,7 +262,7 @@ function addIdentity(app: FastifyInstance, url: string, identity: IdentityHandle
     schema: { hide: true },
     onRequest: async (request, reply) => {
       if (await identity.handle(request.raw, reply.raw)) return reply.hijack()
-      throw new Refusal('route_unknown', 'there is nothing at this path')
+      throw new RequestProblem('route_unknown', 'there is nothing at this path')
     },
     handler: () => undefined,
   })

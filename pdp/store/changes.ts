@@ -1,14 +1,14 @@
 /** Which changes a log accepts, and what is wrong with those it does not: one rule book for every store. */
 import { knownModel } from '../decide/known-models.ts'
 import { SUBJECT_TYPES } from '../decide/model.ts'
-import { boundMistakes } from '../decide/model-bounds.ts'
+import { boundIssues } from '../decide/model-bounds.ts'
 import type { Change } from '../domain/change.ts'
 import { ENFORCEMENTS } from '../domain/entitlement.ts'
-import { type Mistake, PdpError } from '../domain/errors.ts'
+import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../domain/log.ts'
 import type { Manifest } from '../domain/manifest.ts'
 import { MEMBERSHIP_RELATIONS, MEMBERSHIP_STATUSES, TIERS } from '../domain/membership.ts'
-import { formatTuple, isEntitlementKey, isId, isPermissionKey, quote, tupleMistake, typeOf } from '../domain/names.ts'
+import { formatTuple, isEntitlementKey, isId, isPermissionKey, quote, tupleIssue, typeOf } from '../domain/names.ts'
 import type { RoleGrant } from '../domain/role.ts'
 
 export const ORGANIZATION_NAME_CHARACTERS_MAX = 256
@@ -26,10 +26,10 @@ const ORGANIZATION_KINDS: ReadonlySet<Change['kind']> = new Set([
  * @throws PdpError `request_invalid`, and ModelPending.
  */
 export function assertChanges(log: LogId, changes: readonly Change[]): void {
-  const mistakes: Mistake[] = []
+  const mistakes: ValidationIssue[] = []
   const tuples = new Set<string>()
   changes.forEach((change, i) => {
-    const message = changeMistake(log, change) ?? repeatedTupleMistake(tuples, change)
+    const message = changeIssue(log, change) ?? repeatedTupleIssue(tuples, change)
     if (message !== null) mistakes.push({ place: `/${i}`, message })
   })
   if (mistakes.length === 0) return
@@ -37,7 +37,7 @@ export function assertChanges(log: LogId, changes: readonly Change[]): void {
 }
 
 /** The order inside a batch has no meaning, so a tuple may stand in it once. */
-function repeatedTupleMistake(seen: Set<string>, change: Change): string | null {
+function repeatedTupleIssue(seen: Set<string>, change: Change): string | null {
   if (change.kind !== 'tuple') return null
   const name = formatTuple(change.tuple)
   if (seen.has(name)) return `${name} stands in this batch twice`
@@ -45,14 +45,14 @@ function repeatedTupleMistake(seen: Set<string>, change: Change): string | null 
   return null
 }
 
-function changeMistake(log: LogId, change: Change): string | null {
+function changeIssue(log: LogId, change: Change): string | null {
   const kinds = log === ENVIRONMENT ? ENVIRONMENT_KINDS : ORGANIZATION_KINDS
   if (log === TOKENS || log === DIRECTORY || !kinds.has(change.kind)) {
     return `a ${change.kind} change does not belong to ${log === ENVIRONMENT ? 'the environment' : `organization ${log}`}`
   }
   switch (change.kind) {
     case 'tuple':
-      return tupleMistake(change.tuple) ?? reservedTupleMistake(change.tuple) ?? expiryMistake(change.tuple.expiresAtMs)
+      return tupleIssue(change.tuple) ?? reservedTupleIssue(change.tuple) ?? expiryIssue(change.tuple.expiresAtMs)
     case 'membership':
       if (!isId(change.user)) return `user ${quote(change.user)} is not an id`
       if (change.membership === null) return null
@@ -61,28 +61,28 @@ function changeMistake(log: LogId, change: Change): string | null {
         ? null
         : `status is not one of ${MEMBERSHIP_STATUSES.join(', ')}`
     case 'role_grant':
-      return grantMistake(log, change.grant)
+      return grantIssue(log, change.grant)
     case 'entitlement':
       if (!isEntitlementKey(change.key)) return `${quote(change.key)} is not an entitlement key`
       return change.entitlement === null || ENFORCEMENTS.includes(change.entitlement.enforcement)
         ? null
         : `enforcement is not one of ${ENFORCEMENTS.join(', ')}`
     case 'organization':
-      return organizationMistake(change)
+      return organizationIssue(change)
     case 'role':
       if (!isPermissionKey(change.key)) return `${quote(change.key)} is not a role key`
       return change.role?.permissions.every(isPermissionKey) === false
         ? 'permissions holds something that is not a permission key'
         : null
     case 'manifest':
-      return manifestMistake(change.manifest)
+      return manifestIssue(change.manifest)
     default:
       return null
   }
 }
 
-function modelMistake(text: string): string | null {
-  const [beyond] = boundMistakes(text)
+function modelIssue(text: string): string | null {
+  const [beyond] = boundIssues(text)
   if (beyond !== undefined) return `${beyond.place} ${beyond.message}`
   try {
     knownModel(text)
@@ -103,9 +103,9 @@ export function claimsOf(manifest: Manifest): readonly { readonly kind: 'audienc
   ]
 }
 
-function manifestMistake(manifest: Manifest): string | null {
+function manifestIssue(manifest: Manifest): string | null {
   if (!isId(manifest.app)) return `app ${quote(manifest.app)} is not an id`
-  const model = manifest.model === null ? null : modelMistake(manifest.model)
+  const model = manifest.model === null ? null : modelIssue(manifest.model)
   if (model !== null) return model
   const declared = Object.keys(manifest.permissions)
   const bad = [...declared, ...Object.keys(manifest.roles)].find((key) => !isPermissionKey(key))
@@ -118,18 +118,18 @@ function manifestMistake(manifest: Manifest): string | null {
   return null
 }
 
-function reservedTupleMistake(tuple: { object: string; relation: string }): string | null {
+function reservedTupleIssue(tuple: { object: string; relation: string }): string | null {
   if (typeOf(tuple.object) !== 'organization' || !MEMBERSHIP_RELATIONS.has(tuple.relation)) return null
   return `organization#${tuple.relation} comes from memberships only; write a membership instead`
 }
 
-function expiryMistake(expiresAtMs: number | null): string | null {
+function expiryIssue(expiresAtMs: number | null): string | null {
   return expiresAtMs === null || (Number.isSafeInteger(expiresAtMs) && expiresAtMs > 0)
     ? null
     : 'expiresAtMs is not an instant in milliseconds'
 }
 
-function grantMistake(log: LogId, grant: RoleGrant): string | null {
+function grantIssue(log: LogId, grant: RoleGrant): string | null {
   if (!isId(grant.id)) return `id ${quote(grant.id)} is not an id`
   const [type, id] = [typeOf(grant.subject), grant.subject.slice(grant.subject.indexOf(':') + 1)]
   const types = log === ENVIRONMENT ? ['user', 'service'] : ['user', 'service', 'group']
@@ -139,7 +139,7 @@ function grantMistake(log: LogId, grant: RoleGrant): string | null {
     : `subject ${quote(grant.subject)} is not ${types.map((t) => `${t}:<id>`).join(' or ')}`
 }
 
-function organizationMistake(change: Extract<Change, { kind: 'organization' }>): string | null {
+function organizationIssue(change: Extract<Change, { kind: 'organization' }>): string | null {
   if (!isId(change.id)) return `${quote(change.id)} is not an id`
   const { organization } = change
   if (organization === null) return null

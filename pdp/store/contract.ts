@@ -5,7 +5,7 @@ import type { LogId, Vector } from '../domain/log.ts'
 import type { StoredManifest } from '../domain/manifest.ts'
 import type { Membership } from '../domain/membership.ts'
 import type { Organization } from '../domain/organization.ts'
-import type { Death } from '../domain/revocation.ts'
+import type { Revocation } from '../domain/revocation.ts'
 import type { OrganizationRole, RoleGrant } from '../domain/role.ts'
 import type { NameSource, Tuple } from '../domain/tuple.ts'
 
@@ -45,7 +45,7 @@ export type RowSet =
   | { readonly key: RowKey & { kind: 'organization' }; readonly organization: Organization | null }
   | { readonly key: RowKey & { kind: 'manifests' }; readonly manifests: readonly StoredManifest[] }
   | { readonly key: RowKey & { kind: 'roles' }; readonly roles: readonly OrganizationRole[] }
-  | { readonly key: RowKey & { kind: 'deaths' }; readonly deaths: readonly Death[] }
+  | { readonly key: RowKey & { kind: 'deaths' }; readonly deaths: readonly Revocation[] }
 export const SET_ROWS_MAX = 1_000
 
 /** Row sets and standings of one moment. `rows` holds at least what was asked, plus the groups above the asked ones. */
@@ -98,7 +98,7 @@ export type TupleShape = {
 }
 
 /** What management asks across logs; no decision waits for it. Each answer is of one moment. */
-export interface Survey {
+export interface ReportingQueries {
   /** By log and id, after `after` (exclusive), at most `countMax`. */
   roleGrants(
     filter: GrantFilter,
@@ -114,7 +114,7 @@ export interface Survey {
  * Everything that decisions depend on. Every read sees all writes that resolved before it was called.
  * All methods throw PdpError `store_unavailable` when the store cannot answer.
  */
-export interface Store extends Survey {
+export interface Store extends ReportingQueries {
   /** One plain statement, sent after the call. */
   vector(logs: readonly LogId[]): Promise<Vector>
   /**

@@ -2,13 +2,13 @@
 import { Worker } from 'node:worker_threads'
 import { keepModel, ModelPending } from '../decide/known-models.ts'
 import type { Model } from '../decide/model.ts'
-import { type Mistake, PdpError } from '../domain/errors.ts'
+import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 
 /** `model`: a text in the OpenFGA language. `yaml`: a document. */
 export type Job = { readonly kind: 'model' | 'yaml'; readonly text: string }
 export type JobResult =
   | { readonly value: unknown }
-  | { readonly mistakes: readonly Mistake[]; readonly message: string }
+  | { readonly mistakes: readonly ValidationIssue[]; readonly message: string }
 
 const DEADLINE_MS = 10_000
 const IDLE_MS = 10_000
@@ -70,7 +70,7 @@ function startWorker(): Worker {
   return worker
 }
 
-type Answer = { readonly value?: unknown; readonly mistakes?: readonly Mistake[]; readonly message?: string }
+type Answer = { readonly value?: unknown; readonly mistakes?: readonly ValidationIssue[]; readonly message?: string }
 
 /** Rejects when the thread ended or gave no answer in time: it is of no use any more. */
 function answerOf(worker: Worker, { job, deadlineMs }: { job: Job; deadlineMs: number }): Promise<Answer> {

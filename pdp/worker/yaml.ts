@@ -1,6 +1,6 @@
 /** YAML that came from outside, read strictly and in time that grows with its length alone. */
 import { type Document, isMap, isScalar, LineCounter, parseDocument, visit } from 'yaml'
-import { type Mistake, PdpError } from '../domain/errors.ts'
+import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 
 const ALIASES_MAX = 100
 const MISTAKES_MAX = 100
@@ -10,7 +10,7 @@ export function parseYaml(text: string): unknown {
   const lines = new LineCounter()
   // The parser compares every key of a map with every other.
   const document = parseDocument(text, { uniqueKeys: false, prettyErrors: true, lineCounter: lines })
-  const mistakes: Mistake[] = [...document.errors, ...document.warnings].map((err) => {
+  const mistakes: ValidationIssue[] = [...document.errors, ...document.warnings].map((err) => {
     const [start] = err.linePos ?? []
     // The message repeats the place and shows the text around it.
     const message = err.message.split('\n', 1)[0]?.replace(/ at line \d+, column \d+:?$/, '') ?? 'is not valid'
@@ -26,8 +26,8 @@ export function parseYaml(text: string): unknown {
   }
 }
 
-function repeatedKeys(document: Document.Parsed, lines: LineCounter): readonly Mistake[] {
-  const mistakes: Mistake[] = []
+function repeatedKeys(document: Document.Parsed, lines: LineCounter): readonly ValidationIssue[] {
+  const mistakes: ValidationIssue[] = []
   visit(document, {
     Map(_, map) {
       const seen = new Set<unknown>()

@@ -6,7 +6,7 @@ import { enforce } from '../enforce/enforce.ts'
 import { type ClientRequest, imaginedRequest } from '../http/client.ts'
 import { originOf } from '../request/origin.ts'
 import { createClockSkew } from '../runtime/clock-skew.ts'
-import { createEngine, createEngineParts, type EngineDeps } from '../runtime/runtime.ts'
+import { createRuntime, createRuntimeParts, type EngineDeps } from '../runtime/runtime.ts'
 
 export type AskedRequest = {
   readonly method: string
@@ -27,7 +27,7 @@ export async function askAbout(
   deps: Omit<EngineDeps, 'limits' | 'parts' | 'skew'>,
 ): Promise<Asked> {
   const skew = createClockSkew({ clock: deps.clock, onHeard: () => undefined })
-  const engine = createEngine(config, { ...deps, limits: { pdpTimeoutMs: ASK_MS }, parts: createEngineParts(), skew })
+  const engine = createRuntime(config, { ...deps, limits: { pdpTimeoutMs: ASK_MS }, parts: createRuntimeParts(), skew })
   try {
     const { body } = request
     const client = toRequest(request, config)

@@ -5,7 +5,7 @@ import { ConfigError } from '../../pdp/process/exit.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 
 export type Pem = { readonly ca: Buffer | null; readonly cert: Buffer | null; readonly key: Buffer | null }
-export type Material = {
+export type Certificates = {
   readonly upstream: Pem
   readonly pdp: Pem
   /** Of the data port; `ca` are the authorities of clients. Null: plain text. */
@@ -13,10 +13,10 @@ export type Material = {
 }
 const NO_PEM: Pem = { ca: null, cert: null, key: null }
 /** Of a file that names none. */
-export const NO_MATERIAL: Material = { upstream: NO_PEM, pdp: NO_PEM, tls: null }
+export const NO_MATERIAL: Certificates = { upstream: NO_PEM, pdp: NO_PEM, tls: null }
 
 /** Throws ConfigError with one line for each file that cannot be read or used. */
-export function readMaterial({ upstream, pdp, tls }: RouteFile): Material {
+export function readCertificates({ upstream, pdp, tls }: RouteFile): Certificates {
   const problems: string[] = []
   const read = (path: string | null): Buffer | null => {
     try {
@@ -38,7 +38,7 @@ export function readMaterial({ upstream, pdp, tls }: RouteFile): Material {
     }
     return found
   }
-  const material: Material = {
+  const material: Certificates = {
     upstream: pem([upstream.caFile, upstream.certFile, upstream.keyFile]),
     pdp: pem([pdp.caFile, pdp.certFile, pdp.keyFile]),
     tls: tls === null ? null : pem([tls.clientCaFile, tls.certFile, tls.keyFile]),

@@ -6,7 +6,7 @@ import { ConfigError } from '../../pdp/process/exit.ts'
 import { ANY_HOST, type ListenAddress, parseListenAddress } from '../../pdp/process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from '../../pdp/process/log.ts'
 import { parseRouteFile, type RouteFile } from '../route-file/route-file.ts'
-import { type Material, readMaterial } from './certificates.ts'
+import { type Certificates, readCertificates } from './certificates.ts'
 
 export type SidecarFlags = { readonly file?: string; readonly listen?: string; readonly adminListen?: string }
 export type SidecarConfig = {
@@ -44,7 +44,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, flags: SidecarFlags):
 export function loadConfig(path: string): LoadedConfig {
   const source = readText(path, 'The route file')
   const file = parseSource(source, path)
-  return { file, material: readMaterial(file), hash: createHash('sha256').update(source).digest('hex') }
+  return { file, material: readCertificates(file), hash: createHash('sha256').update(source).digest('hex') }
 }
 
 function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
@@ -101,7 +101,7 @@ function readText(path: string, what: string): Buffer {
 
 export type LoadedConfig = {
   readonly file: RouteFile
-  readonly material: Material
+  readonly material: Certificates
   /** SHA-256 of the route file in hexadecimal. */
   readonly hash: string
 }

@@ -7,7 +7,7 @@ import type { Denial } from './denial.ts'
 import { denialStatus } from './denial-response.ts'
 import type { OwnAnswer, Permit } from './enforce.ts'
 
-export type Judged = Permit | Denial | OwnAnswer
+export type Outcome = Permit | Denial | OwnAnswer
 export type DecisionLine = {
   readonly event: 'decision'
   readonly request_id: string
@@ -35,7 +35,7 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 const HASH_CHARS = 22
 
 export function decisionLine(
-  judged: Judged,
+  judged: Outcome,
   request: {
     readonly requestId: string
     readonly method: string
@@ -85,7 +85,7 @@ export const refusalLine = (
   duration_ms: 0,
 })
 
-function decisionOf(judged: Judged): DecisionLine['decision'] {
+function decisionOf(judged: Outcome): DecisionLine['decision'] {
   if (judged.kind === 'denial') return 'deny'
   if (judged.kind !== 'permit') return 'answer'
   return judged.shadowed === null ? 'allow' : 'shadow'

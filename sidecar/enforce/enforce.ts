@@ -29,7 +29,7 @@ import {
   refused,
   type Verdict,
 } from './denial.ts'
-import type { JudgedAgain, Standing } from './permission-watch.ts'
+import type { JudgedAgain, PermissionBasis } from './permission-watch.ts'
 import { checkHandshake } from './websocket-handshake.ts'
 
 declare const permitted: unique symbol
@@ -46,7 +46,7 @@ export type Permit = {
   /** The body, when it was read for a check. */
   readonly body: Buffer | null
   /** What the permission rests on, for an exchange that lasts; null: on nothing that could change. */
-  readonly standing: Standing | null
+  readonly standing: PermissionBasis | null
   /** The verdict that shadow mode has replaced; null: it was an allow. */
   readonly shadowed: Denial | null
 }
@@ -103,7 +103,7 @@ async function judge(arrival: Arrival, deps: EnforceDeps, known: Known): Promise
   if (ground.kind !== 'ground') return ground
   const { route, claims, questions, question } = ground
   const answer = await deps.pdp.ask(question) // PdpUnavailable
-  const refusal = judgeAnswer(answer, { route, claims, questions, deps })
+  const refusal = evaluateAnswer(answer, { route, claims, questions, deps })
   if (refusal !== null) return refused(refusal, known)
   known.identity = identityOf(claims, answer.subjectType)
   // How fresh the sign-in is counts when a connection is opened.
@@ -194,13 +194,13 @@ function standingOf(
   { route, claims, questions, question }: Ground,
   stepUp: StepUp | null,
   deps: EnforceDeps,
-): Standing {
+): PermissionBasis {
   let next = stepUp
   return {
     question,
     expiresAtMs: claims.expiresAtMs,
     judge(answer) {
-      const code = problemOf(judgeAnswer(answer, { route: { ...route, stepUp: next }, claims, questions, deps }))
+      const code = problemOf(evaluateAnswer(answer, { route: { ...route, stepUp: next }, claims, questions, deps }))
       if (code === null) next = null
       return code
     },
@@ -209,7 +209,7 @@ function standingOf(
 }
 
 /** The only place where a Permit is made. */
-function permit(known: Known, standing: Standing | null, shadowed: Denial | null = null): Permit {
+function permit(known: Known, standing: PermissionBasis | null, shadowed: Denial | null = null): Permit {
   const { route, request, namedHost, identity, body } = known
   if (route === null || request === null) throw new TypeError('only a matched request can be permitted')
   // A shadowed route cuts nothing short either.
@@ -245,14 +245,14 @@ function unmatchedMethod({ method }: InboundRequest, allow: readonly string[], k
   return denied('method_unsupported', known, { reason: 'no route of this path has this method', allow })
 }
 
-type Judging = {
+type Evaluating = {
   readonly route: Route
   readonly claims: AccessClaims
   readonly questions: Questions
   readonly deps: EnforceDeps
 }
 /** Null allows, now and for as long as later answers are judged the same. */
-function judgeAnswer(answer: PdpAnswer, { route, claims, questions, deps }: Judging): Verdict | null {
+function evaluateAnswer(answer: PdpAnswer, { route, claims, questions, deps }: Evaluating): Verdict | null {
   // One without an organization is valid, but no organization's resources are for it.
   if (!answer.active) return { code: claims.organization === null ? 'organization_missing' : 'token_invalid' }
   const refusal = questions.verdict(answer)

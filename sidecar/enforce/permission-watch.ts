@@ -3,7 +3,7 @@ import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 
 /** Why, and on what, a permitted exchange may go on. */
-export type Standing = {
+export type PermissionBasis = {
   readonly question: PdpQuestion
   /** When the token expires, in milliseconds since the epoch. */
   readonly expiresAtMs: number
@@ -13,12 +13,12 @@ export type Standing = {
   readonly watch: (onAnswer: (answer: PdpAnswer | null) => void) => () => void
 }
 export type JudgedAgain =
-  | { readonly kind: 'permitted'; readonly standing: Standing | null }
+  | { readonly kind: 'permitted'; readonly standing: PermissionBasis | null }
   | { readonly kind: 'denied'; readonly code: ProblemCode }
 /** One permitted exchange that is open. */
 export type OpenExchange = {
   /** Null: on a public route. */
-  readonly standing: Standing | null
+  readonly standing: PermissionBasis | null
   /** Other rules than those that permitted it are in force already. */
   readonly stale: boolean
   /** On what it may go on by the rules that are in force now. Never rejects. */
@@ -26,7 +26,7 @@ export type OpenExchange = {
   /** True for what ends only when somebody ends it: WebSockets and streams of events. */
   readonly isEndless: () => boolean
 }
-export type Lifetimes = {
+export type PermissionWatch = {
   /** `cut` is called once at most, and not after the returned function, which says that the exchange has ended. */
   begin(exchange: OpenExchange, cut: (code: ProblemCode) => void): () => void
   /** The rules have changed: what is open is judged by the new ones, once it has lasted. */
@@ -41,7 +41,7 @@ type Lifetime = {
   readonly exchange: OpenExchange
   readonly cut: (code: ProblemCode) => void
   readonly askAtMs: number
-  standing: Standing | null
+  standing: PermissionBasis | null
   endAtMs: number
   stop: (() => void) | null
   /** Where it is in the list of those that go on; -1: it has ended. */
@@ -58,13 +58,13 @@ const SWEEP_MS = 100
 /** Most exchanges are over by then, and cost nothing. */
 const ASK_AFTER_MS = 400
 
-export function createLifetimes(options: {
+export function createPermissionWatch(options: {
   readonly clock: () => number
   /** For how long an exchange goes on while the PDP cannot be asked. */
   readonly unconfirmedMaxMs: number
   /** Tokens are accepted for this long after their expiry. */
   readonly expiryLeewayMs: number
-}): Lifetimes {
+}): PermissionWatch {
   const { clock, unconfirmedMaxMs, expiryLeewayMs } = options
   // Not a Set: whenever one is packed, its former table keeps what it held from being collected while that was young.
   const open: Lifetime[] = []
@@ -104,7 +104,7 @@ export function createLifetimes(options: {
     else if (!lifetime.stale) ask(lifetime, standing, lifetime.unconfirmedSinceMs)
   }
 
-  function ask(lifetime: Lifetime, standing: Standing, sinceMs: number): void {
+  function ask(lifetime: Lifetime, standing: PermissionBasis, sinceMs: number): void {
     lifetime.unconfirmedSinceMs = sinceMs
     let over = false
     const stop = standing.watch((answer) => {
@@ -122,7 +122,7 @@ export function createLifetimes(options: {
     if (lifetime.at < 0) lifetime.stop()
   }
 
-  function endOf(standing: Standing | null): number {
+  function endOf(standing: PermissionBasis | null): number {
     if (standing === null) return Number.POSITIVE_INFINITY
     const { expiresAtMs } = standing
     return clock() < expiresAtMs ? expiresAtMs : expiresAtMs + expiryLeewayMs
@@ -144,11 +144,11 @@ export function createLifetimes(options: {
   }
 
   return {
-    begin(exchange, onCut) {
+    begin(exchange, onCancel) {
       const { standing, stale } = exchange
       const lifetime: Lifetime = {
         exchange,
-        cut: onCut,
+        cut: onCancel,
         askAtMs: clock() + ASK_AFTER_MS,
         standing,
         endAtMs: endOf(standing),

@@ -46,7 +46,7 @@ export function createHeaderRules({ strip, pass }: HeaderNames): HeaderRules {
 const foldPattern = (name: string): string => (name.endsWith('*') ? `${foldName(name.slice(0, -1))}*` : foldName(name))
 
 /** What is wrong with a name of `pass`, as a sentence that continues it; null: nothing. */
-export function passMistake(name: string, strip: readonly string[]): string | null {
+export function passIssue(name: string, strip: readonly string[]): string | null {
   const folded = foldName(name)
   if (NEVER.has(folded)) return 'is written by the sidecar itself or belongs to one connection, so it cannot pass'
   if (!createHeaderRules({ strip: strip.map(foldPattern), pass: [] }).passes(folded)) {

@@ -1,6 +1,6 @@
 /** The route file: what it says as a typed value, or every mistake in it at once. */
 import type { Node } from 'yaml'
-import { passMistake } from '../http/fields.ts'
+import { passIssue } from '../http/fields.ts'
 import type { Network } from '../request/addresses.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { Route } from '../routes/route.ts'
@@ -19,7 +19,7 @@ import {
 } from './peers.ts'
 import { parseRoutes } from './routes.ts'
 import { parseTests, type RouteTest } from './tests.ts'
-import { type FileMistake, YamlReader } from './yaml-reader.ts'
+import { type FileIssue, YamlReader } from './yaml-reader.ts'
 
 export type SubjectsInLog = (typeof SUBJECTS_IN_LOG)[number]
 export type RouteFile = {
@@ -51,7 +51,7 @@ export type RouteFile = {
 }
 export type ParsedRouteFile =
   | { readonly file: RouteFile; readonly mistakes: readonly [] }
-  | { readonly file: null; readonly mistakes: readonly FileMistake[] }
+  | { readonly file: null; readonly mistakes: readonly FileIssue[] }
 
 const KEYS = {
   portcullis: 'required',
@@ -85,7 +85,7 @@ export function parseRouteFile(source: string): ParsedRouteFile {
   return { file, mistakes: [] }
 }
 
-const sorted = (mistakes: readonly FileMistake[]): readonly FileMistake[] =>
+const sorted = (mistakes: readonly FileIssue[]): readonly FileIssue[] =>
   [...mistakes].sort((a, b) => a.line - b.line || a.column - b.column)
 
 function readRouteFile(reader: YamlReader): RouteFile | null {
@@ -196,7 +196,7 @@ function readPassed(reader: YamlReader, node: Node | null, stripped: readonly st
     const text = reader.text(item, 'a header name')
     if (text === null) return null
     // RFC 9110 section 5.6.2: the characters of a token.
-    const mistake = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/.test(text) ? passMistake(text, stripped) : 'is not a header name'
+    const mistake = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/.test(text) ? passIssue(text, stripped) : 'is not a header name'
     if (mistake !== null) reader.mistake(item, `${JSON.stringify(text)} ${mistake}`)
     return text
   }

@@ -11,13 +11,13 @@ import {
   type Scalar,
 } from 'yaml'
 
-export type FileMistake = { readonly line: number; readonly column: number; readonly message: string }
+export type FileIssue = { readonly line: number; readonly column: number; readonly message: string }
 export type Entry = { readonly key: string; readonly keyNode: Node | null; readonly value: Node | null }
 type Need = 'required' | 'optional'
 
 /** Never throws: what is not YAML is a mistake like any other. Each reading method notes what it cannot read. */
 export class YamlReader {
-  readonly mistakes: FileMistake[] = []
+  readonly mistakes: FileIssue[] = []
   readonly root: Node | null
   readonly #lines = new LineCounter()
   readonly #document: Document.Parsed

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import { type Admitted, admit } from '../enforce/admission.ts'
-import { decisionLine, type Judged } from '../enforce/decision-log.ts'
+import { decisionLine, type Outcome } from '../enforce/decision-log.ts'
 import {
   type DenialMembers,
   describeDenial,
@@ -11,7 +11,7 @@ import {
   sendDenial,
 } from '../enforce/denial-response.ts'
 import { type EnforceDeps, enforce, type OwnAnswer, type Permit } from '../enforce/enforce.ts'
-import type { JudgedAgain, Lifetimes } from '../enforce/permission-watch.ts'
+import type { JudgedAgain, PermissionWatch } from '../enforce/permission-watch.ts'
 import type { Places } from '../enforce/places.ts'
 import type { ResourceMetadata } from '../enforce/resource-metadata.ts'
 import type { ClientAnswer, ClientRequest, Upgrade } from '../http/client.ts'
@@ -23,7 +23,7 @@ import { type Origin, originOf } from '../request/origin.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import type { SubjectsInLog } from '../route-file/route-file.ts'
 import { readBody } from '../routes/json-body.ts'
-import { Cut } from '../upstream/cancellation.ts'
+import { Cancellation } from '../upstream/cancellation.ts'
 import { type ForwardDeps, type Forwarded, type Forwarding, forward } from '../upstream/forward.ts'
 import { openTunnel, type Tunneled } from '../upstream/websocket-tunnel.ts'
 import type { SidecarLog } from './log.ts'
@@ -32,7 +32,7 @@ import type { Metrics } from './metrics.ts'
 export type ExchangeDeps = {
   readonly enforcing: EnforceDeps
   readonly forwarding: ForwardDeps
-  readonly lifetimes: Lifetimes
+  readonly lifetimes: PermissionWatch
   readonly metadata: ResourceMetadata | null
   readonly limits: SidecarLimits
   readonly places: Places
@@ -103,7 +103,7 @@ function beginAdmission({ origin, res, upgrade }: Serving, { places, limits, req
   return admission
 }
 
-async function act(serving: Serving, judged: Judged, deps: ExchangeDeps): Promise<void> {
+async function act(serving: Serving, judged: Outcome, deps: ExchangeDeps): Promise<void> {
   if (judged.kind === 'denial') return refuse(serving, judged, deps)
   if (judged.kind !== 'permit') return answerAlone(serving, judged, deps)
   const { client, origin, res, requestId, upgrade } = serving
@@ -114,7 +114,7 @@ async function act(serving: Serving, judged: Judged, deps: ExchangeDeps): Promis
     requestId,
     sendContinue: () => sendContinue(serving),
     answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(judged, deps)],
-    cut: new Cut(),
+    cut: new Cancellation(),
   }
   const over = beginLifetime(judged, { forwarding, upgrade: upgrade !== null }, deps)
   const result = await (upgrade === null
@@ -215,7 +215,7 @@ function requestIdOf(client: ClientRequest): string {
 
 function record(
   { client, origin, requestId }: Serving,
-  judged: Judged,
+  judged: Outcome,
   { deps, durationMs }: { readonly deps: ExchangeDeps; readonly durationMs: number },
 ): void {
   const traceId = TRACEPARENT.exec(firstValue(client.raw, 'traceparent') ?? '')?.[1] ?? null

@@ -1,12 +1,12 @@
 /** Keeps what outlives a change of the configuration: a part is shared by all who name it alike, and closed after the last. */
 
 export type Lease<T> = { readonly value: T; release(): void }
-export type Parts<T> = {
+export type Leases<T> = {
   /** `open` is called only when nobody holds a part of this key. */
   lease(key: string, open: () => { readonly value: T; readonly close: () => void }): Lease<T>
 }
 
-export function createParts<T>(): Parts<T> {
+export function createLeases<T>(): Leases<T> {
   const held = new Map<string, { readonly value: T; readonly close: () => void; users: number }>()
   return {
     lease(key, open) {

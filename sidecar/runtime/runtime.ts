@@ -21,7 +21,7 @@ import { createHttp1Upstream } from '../upstream/http1.ts'
 import { createHttp2Upstream } from '../upstream/http2.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { ClockSkew } from './clock-skew.ts'
-import { createParts, type Lease, type Parts } from './leases.ts'
+import { createLeases, type Lease, type Leases } from './leases.ts'
 import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
 /** What all engines of a process have in common. */
@@ -37,15 +37,15 @@ export type EngineDeps = {
   readonly replay: ReplayMemory
   readonly nonces: Nonces
   readonly readToken: (path: string) => string
-  readonly parts: EngineParts
+  readonly parts: RuntimeParts
   readonly skew: ClockSkew
 }
-export type EngineParts = {
-  readonly keys: Parts<KeySource>
-  readonly pdp: Parts<PdpClient>
-  readonly upstream: Parts<Upstream>
+export type RuntimeParts = {
+  readonly keys: Leases<KeySource>
+  readonly pdp: Leases<PdpClient>
+  readonly upstream: Leases<Upstream>
 }
-export type Engine = {
+export type Runtime = {
   readonly config: LoadedConfig
   readonly limits: SidecarLimits
   /** Null when none are. */
@@ -69,13 +69,13 @@ export type Engine = {
   retire(): void
 }
 
-export const createEngineParts = (): EngineParts => ({
-  keys: createParts(),
-  pdp: createParts(),
-  upstream: createParts(),
+export const createRuntimeParts = (): RuntimeParts => ({
+  keys: createLeases(),
+  pdp: createLeases(),
+  upstream: createLeases(),
 })
 
-export function createEngine(config: LoadedConfig, deps: EngineDeps): Engine {
+export function createRuntime(config: LoadedConfig, deps: EngineDeps): Runtime {
   const { file } = config
   const { clock, replay, nonces } = deps
   const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...file.limits, ...deps.limits }

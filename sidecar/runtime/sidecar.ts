@@ -9,7 +9,7 @@ import type { LoadedConfig } from '../config/config.ts'
 import { refusalLine } from '../enforce/decision-log.ts'
 import { describeDenial, sendRawDenial } from '../enforce/denial-response.ts'
 import { judgeAgain, type Permit } from '../enforce/enforce.ts'
-import { createLifetimes } from '../enforce/permission-watch.ts'
+import { createPermissionWatch } from '../enforce/permission-watch.ts'
 import { Places } from '../enforce/places.ts'
 import { asksForWebSocket } from '../enforce/websocket-handshake.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client.ts'
@@ -20,7 +20,7 @@ import { matchRequest } from '../routes/match.ts'
 import { createClockSkew } from './clock-skew.ts'
 import { type ExchangeDeps, serve } from './exchange.ts'
 import { unfailingLog } from './log.ts'
-import { createEngine, createEngineParts, type Engine, type EngineDeps } from './runtime.ts'
+import { createRuntime, createRuntimeParts, type EngineDeps, type Runtime } from './runtime.ts'
 
 export type SidecarOptions = Omit<EngineDeps, 'limits' | 'parts' | 'skew'> & {
   readonly config: LoadedConfig
@@ -45,7 +45,7 @@ export type Sidecar = {
   close(options?: { readonly acceptMs: number }): Promise<void>
 }
 /** `serving`: made once, not for each request. */
-type Running = { readonly engine: Engine; readonly serving: ExchangeDeps }
+type Running = { readonly engine: Runtime; readonly serving: ExchangeDeps }
 
 /** Less than this is a restart of the PDP, or of the sidecar itself. */
 const SILENCE_MS = 10_000
@@ -62,17 +62,17 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       else if (changed) log.info({ event: 'clock_agrees', against })
     },
   })
-  const shared: EngineDeps = { ...given, log, limits: overLimits, parts: createEngineParts(), skew }
+  const shared: EngineDeps = { ...given, log, limits: overLimits, parts: createRuntimeParts(), skew }
   // Those that no route file can set.
   const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...overLimits }
-  const lifetimes = createLifetimes({ clock, unconfirmedMaxMs, expiryLeewayMs })
+  const lifetimes = createPermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
   let withdrawnAtMs: number | null = null
   const places = new Places()
-  let current = run(createEngine(given.config, shared))
+  let current = run(createRuntime(given.config, shared))
   say(current.engine)
   metrics.watchPdp(() => current.engine.pdpSilentSinceMs())
 
-  function run(engine: Engine): Running {
+  function run(engine: Runtime): Running {
     const { enforcing, forwarding, metadata, proofNonce, limits, trustedProxies, requestsMax } = engine
     const { bodyBytesMax, subjectsInLog } = engine.config.file
     const settings = { metadata, limits, requestsMax, trustedProxies, bodyBytesMax, subjectsInLog, proofNonce }
@@ -89,7 +89,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     return { engine, serving: { enforcing, forwarding, ...settings, ...operating } }
   }
 
-  function say({ config, refreshKeys }: Engine): void {
+  function say({ config, refreshKeys }: Runtime): void {
     const shadowed = config.file.routes.filter(({ shadow }) => shadow).map(({ id }) => id)
     metrics.shadowed(shadowed)
     if (shadowed.length > 0) log.warn({ event: 'routes_shadowed', routes: shadowed })
@@ -144,7 +144,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       // Node asks for client certificates from its start or never.
       if ((tls?.ca === null) !== (tlsNow?.ca === null))
         throw new ConfigError(['tls.client_ca_file can only be added to a route file, or removed, with a restart'])
-      const engine = createEngine(config, shared)
+      const engine = createRuntime(config, shared)
       try {
         if (tls !== null) listener.replaceCertificate(tls)
       } catch (err) {
@@ -178,7 +178,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   }
 }
 
-function pdpSilence({ config, pdpSilentSinceMs }: Engine, nowMs: number): ProbeResult {
+function pdpSilence({ config, pdpSilentSinceMs }: Runtime, nowMs: number): ProbeResult {
   const sinceMs = pdpSilentSinceMs()
   if (sinceMs === null || nowMs - sinceMs < SILENCE_MS) return null
   const note = `no PDP answers since ${new Date(sinceMs).toISOString()}`
@@ -186,7 +186,7 @@ function pdpSilence({ config, pdpSilentSinceMs }: Engine, nowMs: number): ProbeR
 }
 
 /** Any doubt is settled by the pipeline, for an ordinary request. */
-function takesWebSocket(req: IncomingMessage, { enforcing }: Engine): boolean {
+function takesWebSocket(req: IncomingMessage, { enforcing }: Runtime): boolean {
   try {
     const match = matchRequest(enforcing.routes, readInbound(http1Request(req)))
     return match.kind === 'route' && match.route.websocket

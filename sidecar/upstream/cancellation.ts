@@ -2,7 +2,7 @@
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 
 /** A class, as all that is made for each request and has accessors: V8 keeps for long what an accessor of a literal refers to. */
-export class Cut {
+export class Cancellation {
   /** The exchange has no end of its own: a WebSocket, or a stream of events. */
   endless = false
   #code: ProblemCode | null = null

@@ -10,7 +10,7 @@ import { isGrpc } from '../http/grpc.ts'
 import { RequestError } from '../request/errors.ts'
 import type { Origin } from '../request/origin.ts'
 import { announcedTrailers, passingTrailers, streamBody } from './body-stream.ts'
-import type { Cut } from './cancellation.ts'
+import type { Cancellation } from './cancellation.ts'
 import { Pace, type PaceLimits } from './pace.ts'
 import { RefusedError, type Upstream, type UpstreamRequest } from './upstream.ts'
 
@@ -24,7 +24,7 @@ export type Forwarding = {
   /** Fields to add to the answer, in turn. */
   readonly answerFields: readonly string[]
   /** Ends the exchange before its time. */
-  readonly cut: Cut
+  readonly cut: Cancellation
 }
 export type ForwardDeps = {
   readonly upstream: Upstream

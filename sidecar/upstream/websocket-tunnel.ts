@@ -5,7 +5,7 @@ import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { Upgrade } from '../http/client.ts'
 import { downstreamFields } from '../http/fields.ts'
-import type { Cut } from './cancellation.ts'
+import type { Cancellation } from './cancellation.ts'
 import { createHandler, type ForwardDeps, type Forwarded, type Forwarding, rawFields, requestTo } from './forward.ts'
 import { closeFrame, createFrameFollower } from './websocket-frames.ts'
 
@@ -67,7 +67,12 @@ function switchProtocols({ upgrade, answerFields }: Tunneling, upstreamFields: r
 /** For the other end to answer a close frame, and for the upstream to end the frame that is under way. */
 const CLOSING_MS = 1_000
 
-type Relay = { readonly client: Duplex; readonly upstream: Duplex; readonly cut: Cut; readonly onEnd: () => void }
+type Relay = {
+  readonly client: Duplex
+  readonly upstream: Duplex
+  readonly cut: Cancellation
+  readonly onEnd: () => void
+}
 
 function relay({ client, upstream, cut, onEnd }: Relay): void {
   const follower = createFrameFollower()

@@ -1,14 +1,14 @@
 /** Changes the serialised form of a token as an attack case says in words. */
 import { Unknown } from './cases.ts'
 
-type Parts = { readonly header: string; readonly payload: string; readonly signature: string }
-type Part = keyof Parts
-type Unsigned = Omit<Parts, 'signature'>
+type Leases = { readonly header: string; readonly payload: string; readonly signature: string }
+type Part = keyof Leases
+type Unsigned = Omit<Leases, 'signature'>
 type Options = { readonly prose: string | undefined; readonly sign: (input: string) => Promise<string> }
 /** Before: the signature is made over what was changed. */
 type Change =
   | { readonly when: 'before'; readonly change: (parts: Unsigned) => Unsigned }
-  | { readonly when: 'after'; readonly change: (parts: Parts) => string }
+  | { readonly when: 'after'; readonly change: (parts: Leases) => string }
 
 /** Throws Unknown for words that nobody here knows. */
 export async function mutated(parts: Unsigned, { prose, sign }: Options): Promise<string> {
@@ -18,7 +18,7 @@ export async function mutated(parts: Unsigned, { prose, sign }: Options): Promis
   return change?.when === 'after' ? change.change(signed) : serialised(signed)
 }
 
-const serialised = ({ header, payload, signature }: Parts): string => `${header}.${payload}.${signature}`
+const serialised = ({ header, payload, signature }: Leases): string => `${header}.${payload}.${signature}`
 
 const PART = '(header|payload|signature)'
 const FORMS: readonly (readonly [RegExp, (match: RegExpExecArray) => Change])[] = [

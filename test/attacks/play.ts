@@ -9,7 +9,7 @@ import { isSending, type Planned, planOf } from './plan.ts'
 import { skewOf } from './route-text.ts'
 import { judgeRequest } from './send.ts'
 import type { ReadCase } from './shape.ts'
-import { act, look, type Playing, slowDown, type Time } from './steps.ts'
+import { act, currentView, type Playing, slowDown, type Time } from './steps.ts'
 import { openWorld, type World } from './world.ts'
 
 export type Outcome =
@@ -64,7 +64,7 @@ async function follow(plan: readonly Planned[], playing: Playing): Promise<strin
       const sent = await judgeRequest(step, { playing, bornMs })
       if (step.kind === 'send') complaints.push(...wrongStatus(step.statuses, sent.statuses, at))
       share = Math.min(share, sent.share)
-    } else if (step.kind === 'look') complaints.push(...(await look(step, playing, share)))
+    } else if (step.kind === 'look') complaints.push(...(await currentView(step, playing, share)))
     else await act(step, playing, sendOnce)
   }
   const judged = plan[last]
@@ -79,7 +79,7 @@ async function follow(plan: readonly Planned[], playing: Playing): Promise<strin
   complaints.push(...sent.complaints)
   if (judged.kind === 'send') complaints.push(...wrongStatus(judged.statuses, sent.statuses, last))
   for (const step of during)
-    if (step.kind === 'look') complaints.push(...(await look(step, playing, Math.min(share, sent.share))))
+    if (step.kind === 'look') complaints.push(...(await currentView(step, playing, Math.min(share, sent.share))))
   return complaints
 }
 

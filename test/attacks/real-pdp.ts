@@ -5,7 +5,7 @@ import type { Change } from '../../pdp/domain/change.ts'
 import { INACTIVE, type TokenState } from '../../pdp/identity/tokens/token-state.ts'
 import { createLog } from '../../pdp/process/log.ts'
 import { createAnswerQuestion, createAskAgain } from '../../pdp/serve/decisions/answer.ts'
-import { createStanding } from '../../pdp/serve/decisions/standing-questions.ts'
+import { createWatchedQuestions } from '../../pdp/serve/decisions/standing-questions.ts'
 import { startGrpcServer } from '../../pdp/serve/grpc/server.ts'
 import type { Directory } from '../../pdp/store/directory.ts'
 import { memoryStore } from '../../pdp/store/memory/memory.ts'
@@ -40,7 +40,7 @@ export async function startRealPdp(tuples: readonly string[], organization: stri
   const pdp = createPdp({ store })
   const log = createLog({ service: 'attacks', level: 'silent' })
   const questions = { pdp, directory: NOBODY, clock: Date.now, randomId: randomUUID }
-  const standing = createStanding({
+  const standing = createWatchedQuestions({
     store,
     pdp,
     recognize,
@@ -89,7 +89,7 @@ async function recognize(token: string): Promise<TokenState> {
     scopes: new Set(),
     audiences: [aud].flat(),
     jkt: null,
-    deathKeys: [],
+    revocationKeys: [],
     jti: 'attack',
     grantId: null,
     issuedAtMs: 0,

@@ -65,7 +65,7 @@ export async function act(what: Act, playing: Playing, sendOnce: () => Promise<v
 }
 
 /** What is wrong with it. `share`: how much of the load that the step names was played. */
-export async function look(what: Look, { world }: Playing, share: number): Promise<string[]> {
+export async function currentView(what: Look, { world }: Playing, share: number): Promise<string[]> {
   if (what.at === 'metrics') {
     if (world.registry === null) throw new Unknown('the metrics of a process of its own are not looked at')
     const { length } = await world.registry.metrics()

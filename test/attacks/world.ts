@@ -8,7 +8,7 @@ import { WebSocketServer } from 'ws'
 import { createNonces } from '../../pdp/token/nonces.ts'
 import { processReplayMemory, type ReplayMemory } from '../../pdp/token/replay.ts'
 import { redisReplayMemory } from '../../pdp/token/replay-redis.ts'
-import { readMaterial } from '../../sidecar/config/certificates.ts'
+import { readCertificates } from '../../sidecar/config/certificates.ts'
 import { type LoadedConfig, loadConfig } from '../../sidecar/config/config.ts'
 import { parseRouteFile, type RouteFile } from '../../sidecar/route-file/route-file.ts'
 import { createMetrics } from '../../sidecar/runtime/metrics.ts'
@@ -94,7 +94,7 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
       ...(faults.pdp !== null && { insecure: false, caFile: faults.pdp === 'trusted' ? AUTHORITY : STRANGER }),
     },
   }
-  const material = readMaterial(file)
+  const material = readCertificates(file)
   if (faults.upstream === 'silent') upstream.handle = () => undefined
   const jwks = await keySets(fixture, keyring, config)
   const issuing = { served: true }

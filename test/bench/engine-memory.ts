@@ -78,7 +78,7 @@ const prepared = (data: Grants): readonly Prepared[] =>
 
 /** The synchronous core alone. */
 function evaluationsPerSecond(store: ResidentStore, asked: readonly Prepared[]): number {
-  const view = store.look()
+  const view = store.currentView()
   const begin = cpuMs()
   let done = 0
   while (cpuMs() - begin < ROUND_MS) {
@@ -99,7 +99,7 @@ async function callsPerSecond(call: (q: Prepared) => Promise<boolean>, asked: re
 
 /** Look-ups in maps and sets, once everything has been asked; of questions that have neither name of the one before. */
 function lookUpsPerCheck(store: ResidentStore, asked: readonly Prepared[]): string {
-  const view = store.look()
+  const view = store.currentView()
   for (const q of asked) answerCheck(view, NO_MODEL, q.asked, q.check)
   const { get, has } = Map.prototype
   const hasInSet = Set.prototype.has

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import type { Engine, Setup } from './simulate.ts'
 
 export type Edit = { readonly file: string; readonly find: string; readonly replace: string }
-export type Mistake = { readonly name: string; readonly edits: readonly Edit[]; readonly setup: Setup }
+export type ValidationIssue = { readonly name: string; readonly edits: readonly Edit[]; readonly setup: Setup }
 
 const FRESHNESS = 'store/freshness.ts'
 const CACHES = 'store/log-caches.ts'
@@ -19,7 +19,7 @@ export const WIDE: readonly Edit[] = [
 ]
 const SMALL = { cacheBytesMax: 8_000, trim: 0.01 }
 
-export const MISTAKES: readonly Mistake[] = [
+export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'a question joins the statement that is under way',
     setup: {},

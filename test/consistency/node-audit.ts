@@ -52,8 +52,8 @@ function contentOf(rows: RowSet): unknown {
   return 'organization' in rows ? rows.organization : null
 }
 
-type Deaths = { at(key: string): number | undefined; readonly bytes: number }
-const isDeaths = (content: unknown): content is Deaths =>
+type Revocations = { at(key: string): number | undefined; readonly bytes: number }
+const isDeaths = (content: unknown): content is Revocations =>
   content !== null && typeof content === 'object' && 'at' in content && 'bytes' in content
 
 type Members = { members(): Iterable<string>; expiryOf(subject: string): number | null }

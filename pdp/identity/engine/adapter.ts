@@ -3,7 +3,7 @@ import { type Adapter, errors } from 'oidc-provider'
 import { isId } from '../../domain/names.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { createRecordSecrets, type RecordSecrets } from '../keys/record-secrets.ts'
-import type { Endings } from '../tokens/revocation.ts'
+import type { Revocations } from '../tokens/revocation.ts'
 import { engineMetadata } from './clients.ts'
 import type { PendingRecord, Rotation } from './rotation.ts'
 
@@ -16,7 +16,7 @@ type RecordRow = { readonly id: string; readonly payload: object; readonly consu
 export type AdapterDeps = {
   readonly sql: Sql
   readonly directory: Directory
-  readonly endings: Endings
+  readonly endings: Revocations
   readonly rotation: Rotation
   readonly masterKey: Buffer
 }

@@ -16,7 +16,7 @@ export const PARAMETERS = ['scope', 'resource', 'organization'] as const
 
 export type ClientCredentialsDeps = {
   readonly provider: Provider
-  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly pdp: Pick<Pdp, 'ancestors'>
   readonly mint: Pick<Mint, 'describe'>
 }
 
@@ -57,15 +57,15 @@ function grantedScope(client: Client, scope: string | undefined, atResource: Rea
 
 /** The client's own organization, or one below it; a client of the environment may name any, or none. */
 async function organizationOf(
-  pdp: Pick<Pdp, 'lineage'>,
+  pdp: Pick<Pdp, 'ancestors'>,
   client: Client,
   asked: string | undefined,
 ): Promise<string | null> {
   const own = client.portcullis_organization
   if (asked === undefined || asked === own) return own
-  const lineage = isId(asked) ? await pdp.lineage(asked) : null
+  const ancestors = isId(asked) ? await pdp.ancestors(asked) : null
   // One message for what does not exist and what is not theirs.
-  if (lineage === null || (own !== null && !lineage.includes(own))) {
+  if (ancestors === null || (own !== null && !ancestors.includes(own))) {
     throw new errors.InvalidRequest('organization is not one that the client may act in')
   }
   return asked

@@ -7,7 +7,7 @@ import type { Consent } from '../sign-in/consent.ts'
 import type { SecondFactor } from '../sign-in/second-factor.ts'
 import type { IsSignedIn } from '../sign-in/sign-ins.ts'
 import type { Bindings } from '../tokens/bindings.ts'
-import type { ReadFacts } from '../tokens/facts.ts'
+import type { ReadClaimSources } from '../tokens/facts.ts'
 import type { Introspection } from '../tokens/introspection.ts'
 import type { Resources } from '../tokens/resources.ts'
 import type { TokenHook } from '../tokens/token-hook.ts'
@@ -15,17 +15,17 @@ import type { AdapterDeps } from './adapter.ts'
 import type { DecoyHashes } from './client-decoy.ts'
 import type { ProvenSecrets } from './proven-secrets.ts'
 
-export type EngineDeps = Omit<AdapterDeps, 'rotation'> & {
+export type ProviderDeps = Omit<AdapterDeps, 'rotation'> & {
   readonly issuer: string
   readonly keys: SigningKeys
   readonly masterKey: Buffer
-  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly pdp: Pick<Pdp, 'ancestors'>
   readonly bindings: Bindings
   readonly resources: Resources
-  readonly readFacts: ReadFacts
+  readonly readClaimSources: ReadClaimSources
   readonly consent: Consent
   readonly hook: Pick<TokenHook, 'claims'>
-  readonly introspection: Pick<Introspection, 'record' | 'isDead'>
+  readonly introspection: Pick<Introspection, 'record' | 'isRevoked'>
   readonly secondFactor: Pick<SecondFactor, 'has'>
   readonly isSignedIn: IsSignedIn
   readonly gates: Gates

@@ -7,10 +7,10 @@ import { answerFailures } from './answers.ts'
 import { clientCredentialsGrant, PARAMETERS } from './client-credentials.ts'
 import { installClientDecoy } from './client-decoy.ts'
 import { TOKEN_EXCHANGE } from './clients.ts'
-import type { EngineDeps } from './deps.ts'
+import type { ProviderDeps } from './deps.ts'
 import { requireIdToken } from './jwt-kinds.ts'
 import { createMint, type Mint } from './mint.ts'
-import { createEnginePages } from './pages.ts'
+import { createProviderPages } from './pages.ts'
 import { installPolling } from './polling.ts'
 import { installProofCheck } from './proof-check.ts'
 import { createRotation } from './rotation.ts'
@@ -18,11 +18,11 @@ import { engineSettings } from './settings.ts'
 import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './token-exchange.ts'
 
 /** One per set of signing keys, all on the same store; a rotation makes the next one. */
-export function createEngine(deps: EngineDeps): Provider {
+export function createProvider(deps: ProviderDeps): Provider {
   const rotation = createRotation({ sql: deps.sql, path: PATHS.token })
   const adapter = createAdapters({ ...deps, rotation })
   const mint = createMint({ ...deps, adapter })
-  const pages = createEnginePages(deps)
+  const pages = createProviderPages(deps)
   const provider = new Provider(deps.issuer, { adapter, ...engineSettings({ ...deps, pages }, mint) })
   // Whatever a proxy in front says, the identity service overwrites with the issuer's own scheme and host.
   provider.proxy = true
@@ -46,7 +46,7 @@ export function createEngine(deps: EngineDeps): Provider {
   return provider
 }
 
-function reachInto(provider: Provider, deps: EngineDeps, mint: Mint): void {
+function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
   const { AccessToken, Client, IdToken, ReplayDetection, Session } = provider
   // 1. Since 9.0 ID tokens of the token endpoint have no at_hash: the claims get the token's text, which is then hashed.
   const { save } = AccessToken.prototype
@@ -89,7 +89,7 @@ function reachInto(provider: Provider, deps: EngineDeps, mint: Mint): void {
 }
 
 /** What a person chose costs a slow hash; a client that has just proven it is not kept waiting by others. */
-async function verifyChosen({ gates, provenSecrets }: EngineDeps, secret: string, stored: string): Promise<boolean> {
+async function verifyChosen({ gates, provenSecrets }: ProviderDeps, secret: string, stored: string): Promise<boolean> {
   if (provenSecrets.has(secret, stored)) return true
   const isRight = await gates.clients(() => verifySecret(secret, stored))
   if (isRight) provenSecrets.add(secret, stored)

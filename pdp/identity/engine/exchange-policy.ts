@@ -9,7 +9,7 @@ import type { TokenRecord } from '../tokens/token-state.ts'
 export type ExchangePolicyDeps = {
   readonly directory: Pick<Directory, 'client'>
   readonly resources: Pick<Resources, 'owner'>
-  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly pdp: Pick<Pdp, 'ancestors'>
 }
 export type Exchange = { readonly client: Client; readonly subject: TokenRecord; readonly resource: string }
 

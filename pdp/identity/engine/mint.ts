@@ -6,8 +6,8 @@ import type { Log } from '../../process/log.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import type { IsSignedIn } from '../sign-in/sign-ins.ts'
 import { type Binding, type Bindings, mayActIn } from '../tokens/bindings.ts'
-import { accessTokenClaims, type Facts, idTokenClaims } from '../tokens/claims.ts'
-import type { ReadFacts } from '../tokens/facts.ts'
+import { accessTokenClaims, type ClaimSources, idTokenClaims } from '../tokens/claims.ts'
+import type { ReadClaimSources } from '../tokens/facts.ts'
 import type { Resources } from '../tokens/resources.ts'
 import type { TokenHook } from '../tokens/token-hook.ts'
 
@@ -15,9 +15,9 @@ export type MintDeps = {
   readonly issuer: string
   readonly bindings: Bindings
   readonly isSignedIn: IsSignedIn
-  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly pdp: Pick<Pdp, 'ancestors'>
   readonly resources: Resources
-  readonly readFacts: ReadFacts
+  readonly readClaimSources: ReadClaimSources
   readonly hook: Pick<TokenHook, 'claims'>
   readonly adapter: (kind: string) => Adapter
   readonly log: Log
@@ -51,7 +51,7 @@ export function createMint(deps: MintDeps): Mint {
   const { bindings, log } = deps
   // Per token, not per request, and gone with it.
   const provenances = new WeakMap<Token, Provenance>()
-  const factsOf = new WeakMap<Token, Facts>()
+  const factsOf = new WeakMap<Token, ClaimSources>()
   const values = new WeakMap<Token, string>()
 
   async function bindingOf(token: Token): Promise<Binding | null> {
@@ -77,7 +77,7 @@ export function createMint(deps: MintDeps): Mint {
         ? ({ type: 'service', id: token.clientId } as const)
         : ({ type: 'user', id: token.accountId ?? '' } as const)
       const [facts, added] = await Promise.all([
-        deps.readFacts({ subject, organization, app: owner ?? token.client.portcullis_app }),
+        deps.readClaimSources({ subject, organization, app: owner ?? token.client.portcullis_app }),
         deps.hook.claims({
           jti: token.jti,
           client_id: token.clientId,

@@ -22,14 +22,14 @@ const guesserOf = ({ accountId }: Pick<Session, 'accountId'>, { req }: Pick<Cont
 // The engine's form that sends itself by a script: at a sign-out of nobody, and when somebody else signs in.
 const SELF_SENDING = '<title>Submitting Callback</title>'
 
-export type EnginePages = {
+export type ProviderPages = {
   /** Features `deviceFlow` and `rpInitiatedLogout`. */
   readonly features: object
   /** Keeps guessers of user codes away. */
   install(provider: Provider): void
 }
 
-export function createEnginePages({ issuer, clock }: { issuer: string; clock: () => number }): EnginePages {
+export function createProviderPages({ issuer, clock }: { issuer: string; clock: () => number }): ProviderPages {
   const wrongCodes = createAttempts({ ...WRONG_CODES, clock })
   const action = urlOf(issuer, PATHS.device)
   const confirm = urlOf(issuer, PATHS.logoutConfirm)

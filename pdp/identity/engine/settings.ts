@@ -9,10 +9,10 @@ import { ACR_VALUES, isAttainable } from '../sign-in/acr.ts'
 import { isEmail } from '../sign-in/sign-in.ts'
 import { signInPolicy } from '../sign-in/sign-in-policy.ts'
 import { CLIENT_AUTH_METHODS, CLIENT_SIGNING_ALGORITHMS, OWN_MEMBERS } from './clients.ts'
-import type { EngineDeps } from './deps.ts'
+import type { ProviderDeps } from './deps.ts'
 import { requireAssertion } from './jwt-kinds.ts'
 import type { Mint } from './mint.ts'
-import { type EnginePages, renderError } from './pages.ts'
+import { type ProviderPages, renderError } from './pages.ts'
 
 const INTERACTION_SECONDS = 900
 const CODE_SECONDS = 60
@@ -28,13 +28,13 @@ const CLOCK_TOLERANCE_SECONDS = 5
 const NOBODY = ''
 const BINDING_MESSAGE = /^[\x20-\x7e]{1,64}$/
 
-export type SettingsDeps = EngineDeps & { readonly pages: Pick<EnginePages, 'features'> }
+export type SettingsDeps = ProviderDeps & { readonly pages: Pick<ProviderPages, 'features'> }
 
 export function engineSettings(deps: SettingsDeps, mint: Mint): object {
   return { ...protocol(deps), ...issuance(deps, mint), ...people(deps, mint) }
 }
 
-function protocol({ issuer, keys, masterKey, secondFactor }: EngineDeps): object {
+function protocol({ issuer, keys, masterKey, secondFactor }: ProviderDeps): object {
   return {
     jwks: { keys: keys.privateJwks },
     scopes: [...IDENTITY_SCOPES, OFFLINE_ACCESS, ...SERVICE_SCOPES],
@@ -154,7 +154,7 @@ function issuance(deps: SettingsDeps, mint: Mint): object {
   }
 }
 
-function resourceIndicators({ issuer, keys, resources }: EngineDeps): object {
+function resourceIndicators({ issuer, keys, resources }: ProviderDeps): object {
   return {
     enabled: true,
     defaultResource: (_ctx: Context, _client: Client, oneOf?: readonly string[]) => oneOf?.[0] ?? issuer,
@@ -174,7 +174,7 @@ function resourceIndicators({ issuer, keys, resources }: EngineDeps): object {
 }
 
 /** The person learns of the request on the page for it; nothing is sent to them. */
-function ciba({ directory, consent }: EngineDeps): object {
+function ciba({ directory, consent }: ProviderDeps): object {
   return {
     enabled: true,
     deliveryModes: ['poll'],
@@ -205,7 +205,7 @@ function ciba({ directory, consent }: EngineDeps): object {
   }
 }
 
-function people({ consent }: EngineDeps, mint: Mint): object {
+function people({ consent }: ProviderDeps, mint: Mint): object {
   return {
     findAccount: (ctx: Context, id: string, source?: TokenSource) => mint.findAccount(ctx, id, source),
     loadExistingGrant: (ctx: Context) => consent.existing(ctx),

@@ -37,10 +37,10 @@ export const EXCHANGE_PARAMETERS = [
 
 export type ExchangeDeps = ExchangePolicyDeps & {
   readonly provider: Provider
-  readonly introspection: Pick<Introspection, 'record' | 'isDead'>
+  readonly introspection: Pick<Introspection, 'record' | 'isRevoked'>
   readonly bindings: Bindings
   readonly consent: Consent
-  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly pdp: Pick<Pdp, 'ancestors'>
   readonly mint: Mint
   readonly clock: () => number
 }
@@ -113,7 +113,7 @@ function checkForm({ oidc: { params } }: Context): void {
 async function live(deps: ExchangeDeps, token: string): Promise<TokenRecord | null> {
   const record = await deps.introspection.record(token)
   if (record === null || record.externalIssuer !== null) return null
-  return (await deps.introspection.isDead(record)) ? null : record
+  return (await deps.introspection.isRevoked(record)) ? null : record
 }
 
 async function subjectOf(deps: ExchangeDeps, token: string): Promise<TokenRecord> {

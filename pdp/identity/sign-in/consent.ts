@@ -26,7 +26,7 @@ export type Consent = {
 export type ConsentDeps = {
   readonly issuer: string
   readonly directory: Pick<Directory, 'activeMemberships'>
-  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly pdp: Pick<Pdp, 'ancestors'>
   readonly bindings: Bindings
 }
 

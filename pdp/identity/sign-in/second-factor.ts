@@ -6,7 +6,7 @@ import { DIRECTORY } from '../../domain/log.ts'
 import { deriveKey, open, seal } from '../../process/encryption.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
-import type { AppendLog, Endings } from '../tokens/revocation.ts'
+import type { AppendLog, Revocations } from '../tokens/revocation.ts'
 import { base32, otpauthUri, stepOf, TOTP_SECRET_BYTES } from './totp.ts'
 
 export type SecondFactor = {
@@ -26,7 +26,7 @@ export function createSecondFactor(deps: {
   readonly sql: Sql
   readonly directory: Pick<Directory, 'user'>
   readonly appendLog: AppendLog
-  readonly endings: Pick<Endings, 'endUser'>
+  readonly endings: Pick<Revocations, 'endUser'>
   readonly masterKey: Buffer
   readonly clock: () => number
 }): SecondFactor {

@@ -75,11 +75,11 @@ export function createBindings({ sql }: { readonly sql: Pick<Sql, 'query'> }): B
 
 /** `own`: the client's organization, null for a client of the environment. False for an organization that is gone. */
 export async function mayActIn(
-  pdp: Pick<Pdp, 'lineage'>,
+  pdp: Pick<Pdp, 'ancestors'>,
   own: string | null,
   organization: string | null,
 ): Promise<boolean> {
   if (organization === null) return own === null
-  const lineage = await pdp.lineage(organization)
-  return lineage !== null && (own === null || lineage.includes(own))
+  const ancestors = await pdp.ancestors(organization)
+  return ancestors !== null && (own === null || ancestors.includes(own))
 }

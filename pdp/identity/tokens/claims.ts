@@ -4,7 +4,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import type { Tier } from '../../domain/membership.ts'
 
 /** What is true of a subject in an organization when a token is minted. */
-export type Facts = {
+export type ClaimSources = {
   /** Null when the grant is bound to none. */
   readonly organization: { readonly id: string; readonly name: string } | null
   /** The person's tier there; null for a service, and for a membership that is not active. */
@@ -13,7 +13,7 @@ export type Facts = {
   /** Claims-mode entitlements; null when embedding is off or there is no organization. */
   readonly entitlements: { readonly version: number; readonly values: JsonObject } | null
 }
-export const UNBOUND: Facts = {
+export const UNBOUND: ClaimSources = {
   organization: null,
   tier: null,
   held: { roles: [], permissions: [] },
@@ -28,7 +28,7 @@ export const CLAIMS_BYTES_MAX = 5_000
 
 /** `leftOut`: what would have made the token too large; each is in it whole or not at all. */
 export function accessTokenClaims(
-  facts: Facts,
+  facts: ClaimSources,
   added: JsonObject = {},
 ): { claims: JsonObject; leftOut: readonly ('entitlements' | 'hook')[] } {
   const own: JsonObject = {
@@ -53,7 +53,7 @@ export function accessTokenClaims(
 const fits = (claims: JsonObject): boolean => Buffer.byteLength(JSON.stringify(claims)) <= CLAIMS_BYTES_MAX
 
 /** `groups` are the role keys, under the name that consumers of ID tokens read. */
-export function idTokenClaims(facts: Facts, scopes: ReadonlySet<string>): JsonObject {
+export function idTokenClaims(facts: ClaimSources, scopes: ReadonlySet<string>): JsonObject {
   return {
     ...organizationClaims(facts),
     ...(scopes.has('groups') && facts.held.roles.length > 0 ? { groups: facts.held.roles } : {}),
@@ -69,7 +69,7 @@ export type Person = {
   readonly organizations: readonly { readonly id: string; readonly name: string; readonly role: Tier }[]
 }
 
-export function userInfoClaims(facts: Facts, person: Person, scopes: ReadonlySet<string>): JsonObject {
+export function userInfoClaims(facts: ClaimSources, person: Person, scopes: ReadonlySet<string>): JsonObject {
   return {
     sub: person.id,
     ...organizationClaims(facts),
@@ -83,7 +83,7 @@ export function userInfoClaims(facts: Facts, person: Person, scopes: ReadonlySet
   }
 }
 
-function organizationClaims({ organization, tier }: Facts): JsonObject {
+function organizationClaims({ organization, tier }: ClaimSources): JsonObject {
   if (organization === null) return {}
   return { org: organization.id, org_name: organization.name, ...(tier === null ? {} : { org_role: tier }) }
 }

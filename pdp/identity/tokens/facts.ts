@@ -2,23 +2,23 @@
 import type { Pdp, Subject } from '../../domain/decision.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import type { RowKey, Store } from '../../store/contract.ts'
-import { type Facts, UNBOUND } from './claims.ts'
+import { type ClaimSources, UNBOUND } from './claims.ts'
 
 /** `off`: no entitlement is ever put into a token. */
 export type EmbedEntitlements = 'off' | 'claims-mode'
-export type FactsRequest = {
+export type ClaimSourcesRequest = {
   readonly subject: Subject
   readonly organization: string | null
   readonly app: string | null
 }
 /** Throws PdpError `store_unavailable`. An organization that is gone reads as none. */
-export type ReadFacts = (request: FactsRequest) => Promise<Facts>
+export type ReadClaimSources = (request: ClaimSourcesRequest) => Promise<ClaimSources>
 
-export function createFacts(deps: {
+export function createClaimSources(deps: {
   readonly store: Pick<Store, 'rows'>
   readonly pdp: Pick<Pdp, 'held' | 'claimsEntitlements'>
   readonly embedEntitlements: EmbedEntitlements
-}): ReadFacts {
+}): ReadClaimSources {
   return async ({ subject, organization, app }) => {
     if (organization === null) return UNBOUND
     const place = await readPlace(deps.store, organization, subject)
@@ -35,13 +35,13 @@ async function readPlace(
   store: Pick<Store, 'rows'>,
   organization: string,
   subject: Subject,
-): Promise<Pick<Facts, 'organization' | 'tier'>> {
+): Promise<Pick<ClaimSources, 'organization' | 'tier'>> {
   const keys: RowKey[] = [{ log: ENVIRONMENT, kind: 'organization', id: organization }]
   // RFC 9068: a service has no membership, whatever its id.
   if (subject.type === 'user') keys.push({ log: organization, kind: 'membership', user: subject.id })
   const { rows } = await store.rows([ENVIRONMENT, organization], keys)
-  let place: Facts['organization'] = null
-  let tier: Facts['tier'] = null
+  let place: ClaimSources['organization'] = null
+  let tier: ClaimSources['tier'] = null
   for (const row of rows) {
     // The ancestors come along with an organization.
     if ('organization' in row && row.organization?.id === organization) place = row.organization

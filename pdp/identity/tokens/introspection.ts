@@ -1,6 +1,6 @@
 /** Is this token alive: what never changes is read once (token-record.ts), everything else anew on every call. */
 import type { JWK } from 'jose'
-import { deathKey } from '../../domain/revocation.ts'
+import { revocationKey } from '../../domain/revocation.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { createKeySource } from '../../token/keys.ts'
 import { createTokenVerifier } from '../../token/verify.ts'
@@ -21,7 +21,7 @@ export type Introspection = {
   /** Null for anything that is not a good token. Throws PdpError `store_unavailable` when nobody can say. */
   readonly record: ReadRecord
   /** Live: revoked, or its grant, a grant it came from, its person or its client is gone. */
-  isDead(record: TokenRecord): Promise<boolean>
+  isRevoked(record: TokenRecord): Promise<boolean>
   /** Live: the app whose roles count for the token. */
   appOf(record: TokenRecord): Promise<string | null>
   /** All three in one. A bad token is inactive, never an error. `at`: what lives is looked up through this. */
@@ -59,7 +59,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   })
   const record = createReadRecord({ ...deps, verifier })
 
-  async function isDead(r: TokenRecord, at: Reads = deps): Promise<boolean> {
+  async function isRevoked(r: TokenRecord, at: Reads = deps): Promise<boolean> {
     if (r.externalIssuer !== null) return false
     const kind = r.subject.type === 'service' ? 'ClientCredentials' : 'AccessToken'
     const [rows, client, user] = await Promise.all([
@@ -80,7 +80,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   async function introspect(token: string, at?: Reads): Promise<TokenState> {
     const found = await record(token)
     if (found === null) return INACTIVE
-    const [dead, app] = await Promise.all([isDead(found, at), appOf(found, at)])
+    const [dead, app] = await Promise.all([isRevoked(found, at), appOf(found, at)])
     return dead ? INACTIVE : stateOf(found, app)
   }
 
@@ -92,20 +92,20 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     return stateOf(found, own ? await appOf(found) : null)
   }
 
-  return { record, isDead, appOf, introspect, recognize }
+  return { record, isRevoked, appOf, introspect, recognize }
 }
 
 /** Everything that kills the token before its time, as the token log names it. */
 function deathKeysOf(record: TokenRecord): readonly string[] {
   if (record.externalIssuer !== null) return []
-  const keys = [deathKey('jti', record.jti), deathKey('client', record.clientId)]
-  for (const grant of record.grants) keys.push(deathKey('grant', grant))
-  if (record.sessionUid !== null) keys.push(deathKey('session', record.sessionUid))
-  if (record.userId !== null) keys.push(deathKey('user', record.userId))
+  const keys = [revocationKey('jti', record.jti), revocationKey('client', record.clientId)]
+  for (const grant of record.grants) keys.push(revocationKey('grant', grant))
+  if (record.sessionUid !== null) keys.push(revocationKey('session', record.sessionUid))
+  if (record.userId !== null) keys.push(revocationKey('user', record.userId))
   return keys
 }
 
 function stateOf(record: TokenRecord, app: string | null): TokenState {
   const { grants: _g, sessionUid: _s, userId: _u, digest: _d, act: _a, externalIssuer: _e, ...state } = record
-  return { active: true, ...state, app, deathKeys: deathKeysOf(record) }
+  return { active: true, ...state, app, revocationKeys: deathKeysOf(record) }
 }

@@ -1,5 +1,5 @@
 /** Which resources a token can be for (RFC 8707): the audiences that app manifests declare, each owned by one app. */
-import { ENVIRONMENT, type Standing } from '../../domain/log.ts'
+import { ENVIRONMENT, type LogPosition } from '../../domain/log.ts'
 import type { Store } from '../../store/contract.ts'
 
 export type Resources = {
@@ -8,7 +8,7 @@ export type Resources = {
 }
 
 export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resources {
-  let held: { standing: Standing; owners: ReadonlyMap<string, string> } | null = null
+  let held: { standing: LogPosition; owners: ReadonlyMap<string, string> } | null = null
 
   /** Read again whenever the environment's log has moved: what is held is exactly the content at its standing. */
   async function owners(): Promise<ReadonlyMap<string, string>> {

@@ -16,7 +16,7 @@ export type SessionRevoked = {
 /** Numbers and stores events; must come last in the transaction. */
 export type AppendEvents = (sql: Queries, events: readonly SessionRevoked[]) => Promise<void>
 
-export type Endings = {
+export type Revocations = {
   /** One token that stands for no grant (client_credentials). */
   endToken(jti: string, context: WriteContext): Promise<void>
   /** The grant, every token of it, and every grant exchanged from it. Ending it again is harmless. */
@@ -38,12 +38,12 @@ const DELETE_GRANTS = `
   delete from oidc_record where grant_id in (select grant_id from doomed)
     or (kind = 'Grant' and id in (select grant_id from doomed))`
 
-export function createEndings(deps: {
+export function createRevocations(deps: {
   readonly sql: Sql
   readonly appendLog: AppendLog
   readonly appendEvents: AppendEvents
   readonly clock: () => number
-}): Endings {
+}): Revocations {
   const { appendLog, appendEvents } = deps
 
   function locked<T>(work: (sql: Queries) => Promise<T>): Promise<T> {

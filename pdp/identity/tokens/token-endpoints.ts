@@ -26,8 +26,8 @@ export type TokenEndpoints = {
 }
 export type TokenEndpointsDeps = {
   readonly issuer: string
-  readonly introspection: Pick<Introspection, 'record' | 'isDead'>
-  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly introspection: Pick<Introspection, 'record' | 'isRevoked'>
+  readonly pdp: Pick<Pdp, 'ancestors'>
   readonly sql: Pick<Sql, 'query'>
 }
 
@@ -38,7 +38,7 @@ export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
   async function standIn(token: string): Promise<{ value: string; record: TokenRecord | null }> {
     if (!token.includes('.')) return { value: (await isRefreshToken(deps.sql, token)) ? token : NO_TOKEN, record: null }
     const record = await deps.introspection.record(token)
-    if (record === null || record.externalIssuer !== null || (await deps.introspection.isDead(record))) {
+    if (record === null || record.externalIssuer !== null || (await deps.introspection.isRevoked(record))) {
       return { value: NO_TOKEN, record: null }
     }
     return { value: record.jti, record }

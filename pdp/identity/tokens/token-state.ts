@@ -54,7 +54,7 @@ export type TokenState =
     > & {
       readonly active: true
       /** What the token is dead by, once it is logged: checked with the answer, at the same moment. */
-      readonly deathKeys: readonly string[]
+      readonly revocationKeys: readonly string[]
       /** The app whose roles answer permission keys: the owner of the token's audience, else the client's; null for none. */
       readonly app: string | null
     })

@@ -10,7 +10,7 @@ import { readForm } from '../html/forms.ts'
 import { PATHS, resourceMetadataUrl, urlOf } from '../oauth/paths.ts'
 import { type Outcome, STATUS } from '../oauth/status.ts'
 import { userInfoClaims } from './claims.ts'
-import type { ReadFacts } from './facts.ts'
+import type { ReadClaimSources } from './facts.ts'
 import type { Introspection } from './introspection.ts'
 import type { TokenRecord } from './token-state.ts'
 
@@ -28,7 +28,7 @@ export type UserinfoDeps = {
   readonly issuer: string
   readonly introspection: Introspection
   readonly verifyProof: ProofVerifier
-  readonly readFacts: ReadFacts
+  readonly readClaimSources: ReadClaimSources
   readonly directory: Pick<Directory, 'user' | 'activeMemberships'>
 }
 type Presented = { readonly scheme: 'bearer' | 'dpop'; readonly token: string }
@@ -111,7 +111,7 @@ async function authorize(deps: UserinfoDeps, req: IncomingMessage, presented: Pr
     throw new Refused('token', record.jkt === null ? 'bearer' : 'dpop', 'the token needs the other scheme')
   }
   if (record.jkt !== null) await prove(deps, req, { ...record, jkt: record.jkt })
-  if (await deps.introspection.isDead(record)) throw new Refused('token', scheme, 'the token is not active')
+  if (await deps.introspection.isRevoked(record)) throw new Refused('token', scheme, 'the token is not active')
   if (record.userId === null || !record.scopes.has('openid')) {
     throw new Refused('scope', scheme, 'the token needs the scope openid')
   }
@@ -137,7 +137,7 @@ async function claimsOf(deps: UserinfoDeps, token: TokenRecord): Promise<object 
   const [user, app] = await Promise.all([deps.directory.user(subject.id), deps.introspection.appOf(token)])
   if (user === null) return null
   const [facts, memberships] = await Promise.all([
-    deps.readFacts({ subject, organization: token.organization, app }),
+    deps.readClaimSources({ subject, organization: token.organization, app }),
     token.scopes.has('organizations') ? deps.directory.activeMemberships(subject.id) : [],
   ])
   const organizations = memberships.map(({ organization: { id, name }, role }) => ({ id, name, role }))

@@ -1,7 +1,7 @@
 /** Who is answered when more is asked than can be answered in time: every organization and client in turn, and nobody late. */
 import { PdpError } from '../../domain/errors.ts'
 import { inTime } from '../../process/in-time.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 
 /** From when a question was read until it is answered. */
 export const DECISION_MS = 1_000
@@ -91,7 +91,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     leave(item)
     // Where nothing at all is answered, there are not too many questions: there are no answers.
     const stuck = answeredMs < item.sinceMs && clock() - answeredMs >= WAIT_MS
-    item.refuse(stuck ? unanswered() : new Refusal('overloaded', 'too many questions wait already'))
+    item.refuse(stuck ? unanswered() : new RequestProblem('overloaded', 'too many questions wait already'))
     forget(item.share)
   }
 
@@ -172,7 +172,8 @@ export function createPlaces(countMax: number): Places {
   return {
     take(client) {
       const count = taken.get(client) ?? 0
-      if (count >= countMax) throw new Refusal('overloaded', `this client has ${countMax} requests under way already`)
+      if (count >= countMax)
+        throw new RequestProblem('overloaded', `this client has ${countMax} requests under way already`)
       taken.set(client, count + 1)
       return () => {
         const left = (taken.get(client) ?? 1) - 1

@@ -5,7 +5,7 @@ import { scopesOf } from '../../identity/oauth/scopes.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Directory } from '../../store/directory.ts'
 import { challenge } from '../../token/challenge.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import {
   type ActiveToken,
   type CredentialDeps,
@@ -16,7 +16,7 @@ import {
 } from './credentials.ts'
 
 /** The holder of a client_credentials token for us, and the organizations that it stays within; none: everywhere. */
-export type Manager = { readonly token: ActiveToken; readonly bounds: readonly string[] }
+export type ManagementClient = { readonly token: ActiveToken; readonly bounds: readonly string[] }
 
 /**
  * Throws Refusal unless the token may name another subject, or ask for reasons, by scope `decisions:read`. `provenKey`:
@@ -24,22 +24,22 @@ export type Manager = { readonly token: ActiveToken; readonly bounds: readonly s
  */
 export function requireReader(token: ActiveToken, provenKey: boolean): void {
   if (token.subject.type !== 'service')
-    throw new Refusal('permission_denied', 'only a client_credentials token may ask this')
+    throw new RequestProblem('permission_denied', 'only a client_credentials token may ask this')
   requireScope(token, 'decisions:read')
   if (token.jkt !== null && !provenKey) {
     throw unproven('a DPoP-bound token may ask this over HTTP only, as Authorization: DPoP with a proof')
   }
 }
 
-export type ManagerDeps = CredentialDeps & {
+export type ManagementClientDeps = CredentialDeps & {
   readonly introspect: (token: string) => Promise<TokenState>
   readonly directory: Directory
 }
 /** The manager behind a request, with `scope`. `provenBefore`: this request's proof was checked, and so used up. Throws Refusal. */
-export async function authenticateManager(
-  deps: ManagerDeps,
+export async function authenticateManagementClient(
+  deps: ManagementClientDeps,
   request: { readonly message: IncomingMessage; readonly scope: string; readonly provenBefore: boolean },
-): Promise<Manager> {
+): Promise<ManagementClient> {
   const { issuer } = deps
   const presented = presentedToken(issuer, request.message)
   const token = await deps.introspect(presented.token)
@@ -47,7 +47,7 @@ export async function authenticateManager(
   if (!token.audiences.includes(issuer))
     throw invalidToken(issuer, presented.scheme, 'the token is meant for another audience')
   if (token.subject.type !== 'service')
-    throw new Refusal('permission_denied', 'only a client_credentials token may manage')
+    throw new RequestProblem('permission_denied', 'only a client_credentials token may manage')
   const isProven = request.provenBefore || (await provesKey(deps, request.message, { ...presented, state: token }))
   if (token.jkt !== null && !isProven) throw unproven('send a DPoP-bound token as Authorization: DPoP with a proof')
   requireScope(token, request.scope)
@@ -62,28 +62,28 @@ export async function authenticateManager(
 }
 
 /** Throws Refusal when the manager is bound to an organization. */
-export function requireUnbound(manager: Pick<Manager, 'bounds'>): void {
+export function requireUnbound(manager: Pick<ManagementClient, 'bounds'>): void {
   if (manager.bounds.length > 0)
-    throw new Refusal('permission_denied', 'a client that is bound to an organization may not do this')
+    throw new RequestProblem('permission_denied', 'a client that is bound to an organization may not do this')
 }
 
 /** Throws Refusal unless the organization is the manager's or below it. Which others exist is not told to a bound one. */
 export async function requireWithin(
-  manager: Pick<Manager, 'bounds'>,
+  manager: Pick<ManagementClient, 'bounds'>,
   organization: string,
-  pdp: Pick<Pdp, 'lineage'>,
+  pdp: Pick<Pdp, 'ancestors'>,
 ): Promise<void> {
-  const lineage = await pdp.lineage(organization)
-  if (manager.bounds.some((bound) => !lineage?.includes(bound))) {
-    throw new Refusal('permission_denied', 'the organization is not one that this client manages')
+  const ancestors = await pdp.ancestors(organization)
+  if (manager.bounds.some((bound) => !ancestors?.includes(bound))) {
+    throw new RequestProblem('permission_denied', 'the organization is not one that this client manages')
   }
-  if (lineage === null) throw new Refusal('organization_unknown', `there is no organization ${organization}`)
+  if (ancestors === null) throw new RequestProblem('organization_unknown', `there is no organization ${organization}`)
 }
 
 function requireScope(token: ActiveToken, scope: string): void {
   if (token.scopes.has(scope)) return
   const scheme = token.jkt === null ? 'Bearer' : 'DPoP'
-  throw new Refusal('scope_insufficient', `this needs the scope ${scope}`, {
+  throw new RequestProblem('scope_insufficient', `this needs the scope ${scope}`, {
     headers: { 'www-authenticate': challenge(scheme, { error: 'insufficient_scope', scope }) },
   })
 }

@@ -7,7 +7,7 @@ import { type Credentials, parseAuthorization } from '../../token/authorization.
 import { type ChallengeParameters, challenge } from '../../token/challenge.ts'
 import { PROOF_ALGORITHMS, type ProofVerifier } from '../../token/dpop.ts'
 import { TokenError, type TokenErrorCode } from '../../token/errors.ts'
-import { Refusal, type RefusalCode } from '../problems/status.ts'
+import { RequestProblem, type RequestProblemCode } from '../problems/status.ts'
 
 export type ActiveToken = Extract<TokenState, { active: true }>
 type Scheme = Credentials['scheme']
@@ -23,7 +23,7 @@ export function presentedToken(issuer: string, request: IncomingMessage): Creden
     if (!(err instanceof TokenError)) throw err
   }
   const challenges = [challengeOf('bearer', { issuer }), challengeOf('dpop', { issuer })].join(', ')
-  throw new Refusal('token_missing', 'send one access token as Authorization: Bearer, or as DPoP with a proof', {
+  throw new RequestProblem('token_missing', 'send one access token as Authorization: Bearer, or as DPoP with a proof', {
     headers: { 'www-authenticate': challenges },
   })
 }
@@ -60,7 +60,7 @@ export async function provesKey(
 const urlOfRequest = (issuer: string, target: string): string =>
   issuer.replace(/\/$/, '') + (target.split('?', 1)[0] ?? '')
 
-const PROOF_REFUSALS: { readonly [code in TokenErrorCode]?: RefusalCode } = {
+const PROOF_REFUSALS: { readonly [code in TokenErrorCode]?: RequestProblemCode } = {
   proof_missing: 'proof_missing',
   proof_invalid: 'proof_invalid',
   proof_replayed: 'proof_replayed',
@@ -69,24 +69,24 @@ const PROOF_REFUSALS: { readonly [code in TokenErrorCode]?: RefusalCode } = {
 function refusedProof(issuer: string, err: TokenError): Error {
   if (err.code === 'token_invalid') return invalidToken(issuer, 'dpop', err.message)
   if (err.code === 'proof_unverifiable') {
-    return new Refusal('replay_memory_unavailable', 'proofs cannot be checked right now', { cause: err })
+    return new RequestProblem('replay_memory_unavailable', 'proofs cannot be checked right now', { cause: err })
   }
   const code = PROOF_REFUSALS[err.code]
   if (code === undefined) return err
-  return new Refusal(code, err.message, {
+  return new RequestProblem(code, err.message, {
     headers: { 'www-authenticate': challengeOf('dpop', { issuer, error: 'invalid_dpop_proof' }) },
   })
 }
 
 /** RFC 9449 section 7.2: a bound token shown as a bearer token is a stolen one, for all we know. */
-export function unproven(message: string): Refusal {
-  return new Refusal('proof_missing', message, {
+export function unproven(message: string): RequestProblem {
+  return new RequestProblem('proof_missing', message, {
     headers: { 'www-authenticate': challenge('DPoP', { error: 'invalid_token', algs: ALGS }) },
   })
 }
 
-export function invalidToken(issuer: string, scheme: Scheme, message: string): Refusal {
-  return new Refusal('token_invalid', message, {
+export function invalidToken(issuer: string, scheme: Scheme, message: string): RequestProblem {
+  return new RequestProblem('token_invalid', message, {
     headers: { 'www-authenticate': challengeOf(scheme, { issuer, error: 'invalid_token' }) },
   })
 }

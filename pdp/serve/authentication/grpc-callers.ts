@@ -3,7 +3,7 @@ import type { Metadata, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-j
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import { parseAuthorization } from '../../token/authorization.ts'
 import { TokenError } from '../../token/errors.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { VerifyServiceAccount } from './service-account.ts'
 
 const SCOPE = 'decisions:ask'
@@ -29,15 +29,15 @@ export function createCallers(deps: CallerDeps): AuthenticateCaller {
     const account = deps.serviceAccounts === null ? null : await serviceAccountOf(deps.serviceAccounts, token)
     if (account !== null) return `service account ${account}`
     const state = await deps.introspect(token)
-    if (!state.active) throw new Refusal('token_invalid', 'the caller’s token is not active')
+    if (!state.active) throw new RequestProblem('token_invalid', 'the caller’s token is not active')
     if (!state.audiences.includes(deps.issuer))
-      throw new Refusal('token_invalid', 'the caller’s token is meant for another audience')
+      throw new RequestProblem('token_invalid', 'the caller’s token is meant for another audience')
     // RFC 9449 has no form of a proof for gRPC: it names an HTTP method and address, which a stream does not have.
     if (state.jkt !== null) {
-      throw new Refusal('token_invalid', 'a token that is bound to a key (DPoP) cannot be used over gRPC')
+      throw new RequestProblem('token_invalid', 'a token that is bound to a key (DPoP) cannot be used over gRPC')
     }
-    if (state.subject.type !== 'service') throw new Refusal('permission_denied', 'only a service may call')
-    if (!state.scopes.has(SCOPE)) throw new Refusal('scope_insufficient', `this needs the scope ${SCOPE}`)
+    if (state.subject.type !== 'service') throw new RequestProblem('permission_denied', 'only a service may call')
+    if (!state.scopes.has(SCOPE)) throw new RequestProblem('scope_insufficient', `this needs the scope ${SCOPE}`)
     return `client ${state.clientId}`
   }
 }
@@ -49,7 +49,10 @@ function bearerOf(metadata: Metadata): string {
   } catch (err) {
     if (!(err instanceof TokenError)) throw err
   }
-  throw new Refusal('token_missing', 'call with a client certificate, or with authorization: Bearer and one token')
+  throw new RequestProblem(
+    'token_missing',
+    'call with a client certificate, or with authorization: Bearer and one token',
+  )
 }
 
 async function serviceAccountOf(verify: VerifyServiceAccount, token: string): Promise<string | null> {

@@ -5,7 +5,7 @@ import { TokenError } from '../../token/errors.ts'
 import { type JsonMembers, members, parseJws } from '../../token/jws.ts'
 import { createKeySource, type KeySource } from '../../token/keys.ts'
 import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 
 /** What a projected token's `audience` must be. */
 export const SERVICE_ACCOUNT_AUDIENCE = 'portcullis-pdp'
@@ -48,7 +48,7 @@ export function createServiceAccounts(
     const account = `${namespace}/${name}`
     // Every workload of the cluster can have such a token: the operator says whose gates these are.
     if (admitted.has(account) || admitted.has(`${namespace}/*`)) return account
-    throw new Refusal('permission_denied', `service account ${account} is not in PORTCULLIS_SERVICE_ACCOUNTS`)
+    throw new RequestProblem('permission_denied', `service account ${account} is not in PORTCULLIS_SERVICE_ACCOUNTS`)
   }
 }
 

@@ -102,12 +102,12 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     entitlements: question.entitlements,
     app: token.app,
     audiences: token.audiences,
-    deathKeys: token.deathKeys,
+    revocationKeys: token.revocationKeys,
     issuedAtMs: token.issuedAtMs,
     explain: question.explain,
   })
   const [exists, decision] = await Promise.all([existing, deciding])
-  if (decision.tokenDead) return denied({ token: null, question, decisionId })
+  if (decision.tokenRevoked) return denied({ token: null, question, decisionId })
   const permissions = exists
     ? decision.permissions
     : question.permissions.map((check) => refused(check, 'none', question.explain))
@@ -130,8 +130,8 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
 
 /** A token without an organization is denied everything, but whether it lives has to be known all the same. */
 async function isAlive(pdp: Pdp, token: ActiveToken): Promise<boolean> {
-  const { deathKeys, issuedAtMs, subject } = token
-  return !(await pdp.decide({ organization: 'none', subject, deathKeys, issuedAtMs })).tokenDead
+  const { revocationKeys, issuedAtMs, subject } = token
+  return !(await pdp.decide({ organization: 'none', subject, revocationKeys, issuedAtMs })).tokenRevoked
 }
 
 function denied(input: { token: ActiveToken | null; question: Question; decisionId: string }): Answer {

@@ -1,11 +1,11 @@
 /** Standing questions: asked again when what they depend on has moved, and answered again when the answer has changed. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Pdp } from '../../domain/decision.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId, type Standing as LogStanding, TOKENS } from '../../domain/log.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId, type LogPosition as LogStanding, TOKENS } from '../../domain/log.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Log } from '../../process/log.ts'
 import type { Store } from '../../store/contract.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { Answer, AnswerQuestion, Question } from './answer.ts'
 
 const INTERVAL_MS = 250
@@ -16,9 +16,9 @@ const ASKED_AT_ONCE = 64
 /** They may change any answer: tokens and clients, the tree, roles and models. */
 const COMMON_LOGS: readonly LogId[] = [TOKENS, DIRECTORY, ENVIRONMENT]
 
-export type StandingDeps = {
+export type WatchedDeps = {
   readonly store: Pick<Store, 'vector'>
-  readonly pdp: Pick<Pdp, 'lineage'>
+  readonly pdp: Pick<Pdp, 'ancestors'>
   readonly recognize: (token: string) => Promise<TokenState>
   /** Not logged: most looks find nothing new. */
   readonly answer: AnswerQuestion
@@ -28,7 +28,7 @@ export type StandingDeps = {
   /** Between two looks at what moved. Default 250. */
   readonly intervalMs?: number
 }
-export type StandingQuestion = {
+export type WatchedQuestion = {
   readonly token: string
   readonly question: Question
   /** Called first with the answer as it is, then whenever it is another, at its `valid_until`, and after an error. */
@@ -36,13 +36,13 @@ export type StandingQuestion = {
   /** Nobody can say: the answer that was given is in doubt until the next call of `onAnswer`. Called once for an outage. */
   readonly onError: (err: unknown) => void
 }
-export type StandingQuestions = {
+export type WatchedQuestions = {
   /** Throws Refusal `standing_limit`. The returned function ends it; nothing is called afterwards. */
-  ask(asked: StandingQuestion): () => void
+  ask(asked: WatchedQuestion): () => void
   close(): Promise<void>
 }
 
-type Item = StandingQuestion & {
+type Item = WatchedQuestion & {
   open: boolean
   /** The organization and its ancestors. */
   logs: readonly LogId[]
@@ -68,7 +68,7 @@ const NEW = {
 } as const
 
 /** One look at a time serves all questions of all callers, so their number costs memory and not statements. */
-export function createStanding(deps: StandingDeps): StandingQuestions {
+export function createWatchedQuestions(deps: WatchedDeps): WatchedQuestions {
   const { intervalMs = INTERVAL_MS } = deps
   const items = new Set<Item>()
   const closing = new AbortController()
@@ -78,12 +78,12 @@ export function createStanding(deps: StandingDeps): StandingQuestions {
   async function run(): Promise<void> {
     while (items.size > 0 && !closing.signal.aborted) {
       await delay(waitMs(items, deps.clock(), intervalMs), undefined, { signal: closing.signal }).catch(() => undefined)
-      if (!closing.signal.aborted) await look()
+      if (!closing.signal.aborted) await currentView()
     }
     running = null
   }
 
-  async function look(): Promise<void> {
+  async function currentView(): Promise<void> {
     try {
       const now = await readStandings(deps.store, items)
       const moved = new Set([...now].filter(([log, standing]) => seen.get(log) !== standing).map(([log]) => log))
@@ -98,7 +98,8 @@ export function createStanding(deps: StandingDeps): StandingQuestions {
 
   return {
     ask(asked) {
-      if (items.size >= QUESTIONS_MAX) throw new Refusal('standing_limit', 'too many standing questions are open')
+      if (items.size >= QUESTIONS_MAX)
+        throw new RequestProblem('standing_limit', 'too many standing questions are open')
       const item: Item = { ...asked, ...NEW }
       items.add(item)
       void askAgain(deps, item, { stateOf: deps.recognize, treeMoved: true }).then(() => {
@@ -126,7 +127,7 @@ function waitMs(items: ReadonlySet<Item>, nowMs: number, intervalMs: number): nu
   return Math.max(1, wait)
 }
 
-async function askAll(deps: StandingDeps, asked: readonly Item[], treeMoved: boolean): Promise<void> {
+async function askAll(deps: WatchedDeps, asked: readonly Item[], treeMoved: boolean): Promise<void> {
   // Questions about one token share one look at its state.
   const states = new Map<string, Promise<TokenState>>()
   const stateOf = (token: string): Promise<TokenState> => {
@@ -143,7 +144,7 @@ async function askAll(deps: StandingDeps, asked: readonly Item[], treeMoved: boo
 
 /** Never throws. */
 async function askAgain(
-  deps: StandingDeps,
+  deps: WatchedDeps,
   item: Item,
   at: { readonly stateOf: (token: string) => Promise<TokenState>; readonly treeMoved: boolean },
 ): Promise<void> {
@@ -153,7 +154,7 @@ async function askAgain(
     const state = await at.stateOf(item.token)
     const answer = await deps.answer(state, item.question)
     if (at.treeMoved || answer.organization !== item.organization) {
-      item.logs = answer.organization === null ? [] : ((await deps.pdp.lineage(answer.organization)) ?? [])
+      item.logs = answer.organization === null ? [] : ((await deps.pdp.ancestors(answer.organization)) ?? [])
       item.organization = answer.organization
     }
     tell(item, { answer, expiresAtMs: state.active ? state.expiresAtMs : null, nowMs: deps.clock() })

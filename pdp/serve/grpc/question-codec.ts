@@ -2,7 +2,7 @@
 import type { DecideRequest } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { Subject } from '../../domain/decision.ts'
 import type { Question } from '../decisions/answer.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 
 /** A question of the stream: always about the token's own bearer. The message serves as it is; nobody changes it. */
 export function readStreamQuestion({
@@ -20,5 +20,5 @@ export function readRequest(request: DecideRequest): Question {
 
 function readSubject({ type, id }: { type: string; id: string }): Subject {
   if (type === 'user' || type === 'service') return { type, id }
-  throw new Refusal('request_invalid', 'subject.type must be user or service')
+  throw new RequestProblem('request_invalid', 'subject.type must be user or service')
 }

@@ -17,8 +17,8 @@ import { formatAddress, isLoopback, type ListenAddress, listenError, listenOn } 
 import type { Log } from '../../process/log.ts'
 import type { AuthenticateCaller } from '../authentication/grpc-callers.ts'
 import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
-import type { StandingQuestions } from '../decisions/standing-questions.ts'
-import { asRefusal, isFault, Refusal, STATUS } from '../problems/status.ts'
+import type { WatchedQuestions } from '../decisions/standing-questions.ts'
+import { asRequestProblem, isFault, RequestProblem, STATUS } from '../problems/status.ts'
 import { createAnswerEncoder } from './answer-codec.ts'
 import { createBudgets } from './budgets.ts'
 import type { StreamCall } from './outbox.ts'
@@ -37,7 +37,7 @@ const RETRY_PUSHBACK_MS = '1000'
 export type GrpcDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
-  readonly standing: StandingQuestions
+  readonly standing: WatchedQuestions
   /** Not asked on loopback, where only this machine can call. */
   readonly authenticate: AuthenticateCaller
   /** Null: plain text. */
@@ -85,15 +85,15 @@ type ServiceDeps = Omit<GrpcDeps, 'authenticate'> & { readonly authenticate: Aut
 
 function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> {
   const streams = new Set<OpenStream>()
-  const refusalOf = (err: unknown): Refusal => {
-    const refusal = asRefusal(err)
+  const refusalOf = (err: unknown): RequestProblem => {
+    const refusal = asRequestProblem(err)
     if (isFault(refusal.code)) deps.log.error({ event: 'request_failed', code: refusal.code, err: refusal.cause })
     return refusal
   }
   const budgets = createBudgets()
   function open(call: StreamCall, caller: string): void {
     const holding = budgets.of(caller)
-    if (!holding.take('streams', 1)) throw new Refusal('overloaded', 'too many streams are open')
+    if (!holding.take('streams', 1)) throw new RequestProblem('overloaded', 'too many streams are open')
     // At once, with the Date by which the caller compares clocks.
     call.sendMetadata(new Metadata())
     const stream = serveStream(call, { ...deps, holding, refusalCode: (err) => refusalOf(err).code })
@@ -136,7 +136,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
 function recheck(call: StreamCall, stream: OpenStream, deps: ServiceDeps): () => void {
   const timer = setInterval(() => {
     deps.authenticate?.(call).catch((err: unknown) => {
-      if (!isFault(asRefusal(err).code)) stream.drain()
+      if (!isFault(asRequestProblem(err).code)) stream.drain()
     })
   }, deps.recheckIntervalMs ?? RECHECK_INTERVAL_MS)
   timer.unref()
@@ -146,13 +146,13 @@ function recheck(call: StreamCall, stream: OpenStream, deps: ServiceDeps): () =>
 async function decide(call: ServerUnaryCall<DecideRequest, Answer>, deps: ServiceDeps): Promise<Answer> {
   await deps.authenticate?.(call)
   const { request } = call
-  if (request.token === '') throw new Refusal('request_invalid', 'token is empty')
+  if (request.token === '') throw new RequestProblem('request_invalid', 'token is empty')
   const question = readRequest(request)
   return deps.answer(await deps.recognize(request.token), question)
 }
 
 /** The problem code travels in the trailer `portcullis-problem`. */
-function grpcError(refusal: Refusal): { code: number; details: string; metadata: Metadata } {
+function grpcError(refusal: RequestProblem): { code: number; details: string; metadata: Metadata } {
   const metadata = new Metadata()
   metadata.set('portcullis-problem', refusal.code)
   // The retries of gRPC's own clients wait for so long.

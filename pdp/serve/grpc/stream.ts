@@ -1,8 +1,8 @@
 /** One `DecideStream`: many questions over one connection, answered in any order, and again where they stand. */
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { AnswerQuestion } from '../decisions/answer.ts'
-import type { StandingQuestion, StandingQuestions } from '../decisions/standing-questions.ts'
-import { Refusal } from '../problems/status.ts'
+import type { WatchedQuestion, WatchedQuestions } from '../decisions/standing-questions.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { Outcome } from './answer-codec.ts'
 import type { Holding } from './budgets.ts'
 import { createOutbox, type Outbox, type StreamCall } from './outbox.ts'
@@ -16,7 +16,7 @@ const STANDING_MAX = 4_096
 export type StreamDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
-  readonly standing: StandingQuestions
+  readonly standing: WatchedQuestions
   /** Of the caller's. */
   readonly holding: Holding
   /** The code that the caller sees; logs what is our fault. */
@@ -30,7 +30,7 @@ export type OpenStream = {
 export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   const handles = createHandles(deps.holding)
   const outbox = createOutbox(call)
-  const standing = createStandingTable(outbox, deps)
+  const standing = createWatchedTable(outbox, deps)
 
   function take(question: StreamQuestion, stateOf: (token: string) => Promise<TokenState>): void {
     const { id, handle } = question
@@ -89,7 +89,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
 }
 
 /** The standing questions of one stream, by the ids that its caller chose. */
-function createStandingTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' | 'holding' | 'refusalCode'>) {
+function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' | 'holding' | 'refusalCode'>) {
   const endings = new Map<number, () => void>()
 
   function remove(id: number): void {
@@ -97,7 +97,7 @@ function createStandingTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' |
     endings.delete(id)
   }
 
-  function askOrGiveBack(asked: StandingQuestion): () => void {
+  function askOrGiveBack(asked: WatchedQuestion): () => void {
     try {
       return deps.standing.ask(asked)
     } catch (err) {
@@ -115,9 +115,9 @@ function createStandingTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' |
     add({ id, ...question }: StreamQuestion, token: string): void {
       remove(id)
       if (endings.size >= STANDING_MAX)
-        throw new Refusal('standing_limit', 'too many standing questions on this stream')
+        throw new RequestProblem('standing_limit', 'too many standing questions on this stream')
       if (!deps.holding.take('standing', 1))
-        throw new Refusal('standing_limit', 'too many standing questions of this caller')
+        throw new RequestProblem('standing_limit', 'too many standing questions of this caller')
       let answered = false
       const say = (outcome: Outcome): void => {
         if (answered) outbox.update(id, outcome)

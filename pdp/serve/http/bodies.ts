@@ -3,9 +3,9 @@ import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { parseAside } from '../../worker/worker.ts'
 import { parseYaml } from '../../worker/yaml.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import { parseJson, parseUtf8 } from './json.ts'
-import { sendRefusal } from './problem-response.ts'
+import { sendProblem } from './problem-response.ts'
 
 /** `json` alone unless the route says so; `lines` reach the handler as a stream. */
 export type BodyKind = 'json' | 'yaml' | 'lines'
@@ -33,7 +33,7 @@ export function addBodyParsers(app: FastifyInstance): void {
   ] as const
   for (const [types, parse] of parsers) {
     app.addContentTypeParser([...types], { parseAs: 'buffer' }, async (_request: unknown, bytes: Buffer) => {
-      if (bytes.length === 0) throw new Refusal('request_invalid', 'the body is empty')
+      if (bytes.length === 0) throw new RequestProblem('request_invalid', 'the body is empty')
       return parse(parseUtf8(bytes))
     })
   }
@@ -45,7 +45,7 @@ export function addBodyParsers(app: FastifyInstance): void {
     const known: readonly string[] = [...YAML_TYPES, ...LINES_TYPES, 'application/json']
     const taken = kinds.flatMap((kind): readonly string[] => BODY_TYPES[kind])
     if (type === undefined || !known.includes(type) || taken.includes(type)) return
-    throw new Refusal('media_type_unsupported', `send the body as ${taken.join(' or ')}`)
+    throw new RequestProblem('media_type_unsupported', `send the body as ${taken.join(' or ')}`)
   })
 }
 
@@ -85,7 +85,7 @@ function refuseLate(request: FastifyRequest, reply: FastifyReply): void {
     return
   }
   reply.header('connection', 'close')
-  sendRefusal(request, reply, new Refusal('request_timeout', 'the request did not arrive in time'))
+  sendProblem(request, reply, new RequestProblem('request_timeout', 'the request did not arrive in time'))
 }
 
 /** The pieces of a streamed body. Throws Refusal `request_timeout` when the next does not come in time. */
@@ -94,7 +94,7 @@ export async function* piecesOf(body: Readable, timeoutMs: number): AsyncGenerat
   for (;;) {
     const { promise: late, reject } = Promise.withResolvers<never>()
     const timer = setTimeout(
-      () => reject(new Refusal('request_timeout', 'the next line did not arrive in time')),
+      () => reject(new RequestProblem('request_timeout', 'the next line did not arrive in time')),
       timeoutMs,
     )
     try {

@@ -1,7 +1,7 @@
 /** Conditional requests (RFC 9110 section 13): the tag of what is stored, and whether a request still wants it so. */
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 
 type Conditions = Pick<IncomingHttpHeaders, 'if-match' | 'if-none-match'>
 
@@ -19,10 +19,13 @@ export function requireConditions(headers: Conditions, tag: string | null): void
   const match = parseTags('If-Match', headers['if-match'])
   // A weak tag never matches here: section 8.8.3.2.
   if (match !== null && (tag === null || !(match === '*' || match.includes(tag)))) {
-    throw new Refusal('precondition_failed', `If-Match: ${tag === null ? 'there is none yet' : `it is ${tag} now`}`)
+    throw new RequestProblem(
+      'precondition_failed',
+      `If-Match: ${tag === null ? 'there is none yet' : `it is ${tag} now`}`,
+    )
   }
   if (isNoneMatch(headers, tag)) return
-  throw new Refusal('precondition_failed', `If-None-Match: there is one already, ${tag}`)
+  throw new RequestProblem('precondition_failed', `If-None-Match: there is one already, ${tag}`)
 }
 
 /** False when `If-None-Match` names what is stored: for a read that is no mistake, and the reader has it already. */
@@ -35,6 +38,6 @@ export function isNoneMatch(headers: Conditions, tag: string | null): boolean {
 function parseTags(name: string, value: string | undefined): '*' | readonly string[] | null {
   if (value === undefined) return null
   const text = value.trim()
-  if (!LIST.test(text)) throw new Refusal('request_invalid', `${name} is neither * nor a list of entity tags`)
+  if (!LIST.test(text)) throw new RequestProblem('request_invalid', `${name} is neither * nor a list of entity tags`)
   return text === '*' ? '*' : (text.match(new RegExp(TAG, 'g')) ?? [])
 }

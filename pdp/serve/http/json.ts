@@ -1,6 +1,6 @@
 /** JSON that came from outside, read strictly: where two readers could understand two things, nobody reads it. */
-import type { Mistake } from '../../domain/errors.ts'
-import { Refusal } from '../problems/status.ts'
+import type { ValidationIssue } from '../../domain/errors.ts'
+import { RequestProblem } from '../problems/status.ts'
 import { pointer } from './schemas.ts'
 
 const MISTAKES_MAX = 100
@@ -16,7 +16,7 @@ export function parseUtf8(bytes: Uint8Array): string {
   try {
     return UTF8.decode(bytes)
   } catch (cause) {
-    throw new Refusal('request_invalid', 'the body is not UTF-8', { cause })
+    throw new RequestProblem('request_invalid', 'the body is not UTF-8', { cause })
   }
 }
 
@@ -26,17 +26,17 @@ export function parseJson(text: string): unknown {
   try {
     value = JSON.parse(text)
   } catch (cause) {
-    throw new Refusal('request_invalid', 'the body is not JSON', { cause })
+    throw new RequestProblem('request_invalid', 'the body is not JSON', { cause })
   }
-  const mistakes = nameMistakes(text)
+  const mistakes = nameIssues(text)
   if (mistakes.length === 0) return value
   const message = mistakes.map((mistake) => `${mistake.place} ${mistake.message}`).join('; ')
-  throw new Refusal('request_invalid', message, { mistakes })
+  throw new RequestProblem('request_invalid', message, { mistakes })
 }
 
 /** Of a text that is known to be JSON, so that every mark outside of strings is where it belongs. */
-function nameMistakes(text: string): readonly Mistake[] {
-  const mistakes: Mistake[] = []
+function nameIssues(text: string): readonly ValidationIssue[] {
+  const mistakes: ValidationIssue[] = []
   const levels: Level[] = []
   let level: Level | undefined
   let [from, to] = [0, 0]

@@ -1,7 +1,7 @@
 /** Lists in pages: `?page_size=&page_token=` to `{items, next_page_token, revision, revision_unchanged}`. */
 import type { LogId } from '../../domain/log.ts'
 import type { Store } from '../../store/contract.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import { type JsonSchema, object, text } from './schemas.ts'
 
 const SIZE_DEFAULT = 100
@@ -123,6 +123,8 @@ function parseToken(text: string | undefined): Token | null {
   throw refuseParameter('page_token', 'is not a token that a list gave')
 }
 
-export function refuseParameter(parameter: string, message: string): Refusal {
-  return new Refusal('request_invalid', `${parameter} ${message}`, { mistakes: [{ place: `?${parameter}`, message }] })
+export function refuseParameter(parameter: string, message: string): RequestProblem {
+  return new RequestProblem('request_invalid', `${parameter} ${message}`, {
+    mistakes: [{ place: `?${parameter}`, message }],
+  })
 }

@@ -2,9 +2,9 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Mistake } from '../../domain/errors.ts'
+import type { ValidationIssue } from '../../domain/errors.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../../process/problems.ts'
-import { asRefusal, Refusal, type RefusalCode, STATUS } from '../problems/status.ts'
+import { asRequestProblem, RequestProblem, type RequestProblemCode, STATUS } from '../problems/status.ts'
 import { FORM, pointer } from './schemas.ts'
 
 const MISTAKES_MAX = 100
@@ -24,7 +24,7 @@ type SchemaError = {
   readonly parentSchema?: { readonly [keyword: string]: unknown }
 }
 
-const FRAMEWORK_CODES: { readonly [code: string]: readonly [RefusalCode, string] } = {
+const FRAMEWORK_CODES: { readonly [code: string]: readonly [RequestProblemCode, string] } = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['request_too_large', 'the body is larger than this server reads'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['media_type_unsupported', 'send the body as application/json'],
   FST_ERR_CTP_EMPTY_TYPE: ['media_type_unsupported', 'send the body as application/json'],
@@ -34,20 +34,20 @@ const FRAMEWORK_CODES: { readonly [code: string]: readonly [RefusalCode, string]
 }
 
 /** As asRefusal, knowing also what the framework throws. */
-export function asHttpRefusal(err: unknown): Refusal {
-  if (!(err instanceof Error)) return asRefusal(err)
+export function asHttpProblem(err: unknown): RequestProblem {
+  if (!(err instanceof Error)) return asRequestProblem(err)
   if ('validation' in err && Array.isArray(err.validation)) {
     const context = 'validationContext' in err ? String(err.validationContext) : 'body'
     return invalid(err.validation, context)
   }
   const known = 'code' in err ? FRAMEWORK_CODES[String(err.code)] : undefined
-  if (known !== undefined) return new Refusal(known[0], known[1], { cause: err })
-  if (isCallersMistake(err)) return new Refusal('request_invalid', 'the request cannot be read', { cause: err })
-  return asRefusal(err)
+  if (known !== undefined) return new RequestProblem(known[0], known[1], { cause: err })
+  if (isCallersIssue(err)) return new RequestProblem('request_invalid', 'the request cannot be read', { cause: err })
+  return asRequestProblem(err)
 }
 
 /** Of the framework's errors those that a newer version may add as well: whose fault it is, they say themselves. */
-const isCallersMistake = (err: Error): boolean =>
+const isCallersIssue = (err: Error): boolean =>
   'code' in err &&
   String(err.code).startsWith('FST_') &&
   'statusCode' in err &&
@@ -55,15 +55,15 @@ const isCallersMistake = (err: Error): boolean =>
   err.statusCode >= STATUS.request_invalid.http &&
   err.statusCode < STATUS.internal.http
 
-function invalid(errors: readonly SchemaError[], context: string): Refusal {
-  const places = new Map<string, Mistake>()
+function invalid(errors: readonly SchemaError[], context: string): RequestProblem {
+  const places = new Map<string, ValidationIssue>()
   for (const error of errors.slice(0, MISTAKES_MAX)) {
     const place = placeOf(error, context)
     // `["string", "object"]` reports each branch; the first word about a place is enough.
     if (!places.has(place)) places.set(place, { place, message: messageOf(error, context) })
   }
   const mistakes = [...places.values()]
-  return new Refusal(
+  return new RequestProblem(
     'request_invalid',
     mistakes.map(({ place, message }) => `${place || 'the body'} ${message}`).join('; '),
     { mistakes },
@@ -100,28 +100,28 @@ function messageOf({ keyword, params, message, parentSchema }: SchemaError, cont
   }
 }
 
-function body(refusal: Refusal, requestId: string | null): string {
+function body(refusal: RequestProblem, requestId: string | null): string {
   return JSON.stringify(problemOf(refusal, requestId))
 }
 
 /** RFC 9457 problem details with the status and every mistake. */
-export function problemOf(refusal: Refusal, requestId: string | null): object {
+export function problemOf(refusal: RequestProblem, requestId: string | null): object {
   return {
     ...problem(refusal.code, { detail: refusal.message }),
     status: STATUS[refusal.code].http,
-    ...(refusal.mistakes.length === 0 ? {} : { errors: refusal.mistakes.map(presentMistake) }),
+    ...(refusal.mistakes.length === 0 ? {} : { errors: refusal.mistakes.map(presentIssue) }),
     ...(requestId === null ? {} : { request_id: requestId }),
   }
 }
 
 // RFC 9457 section 3 shows `pointer` for a JSON body; YAML and lines have lines, the path and the query only a name.
-function presentMistake({ place, message }: Mistake): { [member: string]: string | number } {
+function presentIssue({ place, message }: ValidationIssue): { [member: string]: string | number } {
   const [line, column] = /^\d+(?::\d+)?$/.test(place) ? place.split(':').map(Number) : []
   if (line !== undefined) return { line, ...(column === undefined ? {} : { column }), detail: message }
   return /^[?:]/.test(place) ? { parameter: place.slice(1), detail: message } : { pointer: place, detail: message }
 }
 
-export function sendRefusal(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): FastifyReply {
+export function sendProblem(request: FastifyRequest, reply: FastifyReply, refusal: RequestProblem): FastifyReply {
   const status = STATUS[refusal.code]
   for (const [name, value] of Object.entries(refusal.headers)) reply.header(name, value)
   if (RETRIED.has(status.http)) reply.header('retry-after', RETRY_AFTER_S)
@@ -134,7 +134,7 @@ export function sendRefusal(request: FastifyRequest, reply: FastifyReply, refusa
     .send(body(refusal, request.id))
 }
 
-const PARSER_CODES: { readonly [code: string]: readonly [RefusalCode, string] } = {
+const PARSER_CODES: { readonly [code: string]: readonly [RequestProblemCode, string] } = {
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'the header fields are larger than this server reads'],
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'the request did not arrive in time'],
 }
@@ -143,7 +143,7 @@ const PARSER_CODES: { readonly [code: string]: readonly [RefusalCode, string] } 
 export function answerClientError(err: Error & { readonly code?: string }, socket: Socket): void {
   if (err.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const [code, message] = PARSER_CODES[err.code ?? ''] ?? ['request_invalid', 'this is not an HTTP request']
-  const refusal = new Refusal(code, message)
+  const refusal = new RequestProblem(code, message)
   const text = body(refusal, null)
   const status = STATUS[code].http
   socket.end(

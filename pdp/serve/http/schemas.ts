@@ -69,19 +69,19 @@ export const PROBLEM_RESPONSE = {
 } as const
 
 /** What keeps a JSON value from being stored as jsonb, or null: NUL, half a surrogate pair, too deep nesting. */
-export function storageMistake(value: JsonValue, depth = 0): string | null {
-  if (typeof value === 'string') return textMistake(value)
+export function storageIssue(value: JsonValue, depth = 0): string | null {
+  if (typeof value === 'string') return textIssue(value)
   if (value === null || typeof value !== 'object') return null
   if (depth >= JSON_DEPTH_MAX) return `is nested deeper than ${JSON_DEPTH_MAX} levels`
   for (const [name, member] of Object.entries(value)) {
-    const mistake = textMistake(name) ?? storageMistake(member, depth + 1)
+    const mistake = textIssue(name) ?? storageIssue(member, depth + 1)
     if (mistake !== null) return mistake
   }
   return null
 }
 
 /** What keeps a text from being stored, or null. */
-export function textMistake(text: string): string | null {
+export function textIssue(text: string): string | null {
   if (text.includes('\0')) return 'contains the character U+0000'
   return text.isWellFormed() ? null : 'contains half of a surrogate pair'
 }

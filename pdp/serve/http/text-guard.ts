@@ -1,34 +1,34 @@
 /** Refuses text that PostgreSQL cannot hold, wherever in a request it stands, before any route sees it. */
 import type { FastifyInstance } from 'fastify'
-import type { Mistake } from '../../domain/errors.ts'
-import { Refusal } from '../problems/status.ts'
+import type { ValidationIssue } from '../../domain/errors.ts'
+import { RequestProblem } from '../problems/status.ts'
 import { isStream } from './bodies.ts'
-import { pointer, textMistake } from './schemas.ts'
+import { pointer, textIssue } from './schemas.ts'
 
 const MISTAKES_MAX = 100
 
 export function addTextGuard(app: FastifyInstance): void {
   // Before the caller is authenticated, which already asks for the organization that the path names.
   app.addHook('onRequest', async ({ params, query }) => {
-    refuse([...at(':', textMistakes(params)), ...at('?', textMistakes(query))])
+    refuse([...at(':', textIssues(params)), ...at('?', textIssues(query))])
   })
   app.addHook('preValidation', async ({ body }) => {
-    if (!isStream(body)) refuse(textMistakes(body))
+    if (!isStream(body)) refuse(textIssues(body))
   })
 }
 
-const at = (mark: ':' | '?', mistakes: readonly Mistake[]): readonly Mistake[] =>
+const at = (mark: ':' | '?', mistakes: readonly ValidationIssue[]): readonly ValidationIssue[] =>
   mistakes.map(({ place, message }) => ({ place: mark + place.slice(1), message }))
 
-function refuse(mistakes: readonly Mistake[]): void {
+function refuse(mistakes: readonly ValidationIssue[]): void {
   if (mistakes.length === 0) return
   const message = mistakes.map((mistake) => `${mistake.place} ${mistake.message}`).join('; ')
-  throw new Refusal('request_invalid', message, { mistakes })
+  throw new RequestProblem('request_invalid', message, { mistakes })
 }
 
 /** Without recursion: a body may be nested as deep as it is long. */
-function textMistakes(value: unknown): readonly Mistake[] {
-  const mistakes: Mistake[] = []
+function textIssues(value: unknown): readonly ValidationIssue[] {
+  const mistakes: ValidationIssue[] = []
   const open: { place: string; value: unknown }[] = [{ place: '', value }]
   const seen = new Set<object>()
   for (let next = open.pop(); next !== undefined && mistakes.length < MISTAKES_MAX; next = open.pop()) {
@@ -39,14 +39,14 @@ function textMistakes(value: unknown): readonly Mistake[] {
     seen.add(found)
     for (const [name, member] of Object.entries(found)) {
       note(mistakes, place, name)
-      if (typeof member === 'string' && textMistake(member) === null) continue
+      if (typeof member === 'string' && textIssue(member) === null) continue
       open.push({ place: pointer(place, name), value: member })
     }
   }
   return mistakes
 }
 
-function note(mistakes: Mistake[], place: string, text: string): void {
-  const message = textMistake(text)
+function note(mistakes: ValidationIssue[], place: string, text: string): void {
+  const message = textIssue(text)
   if (message !== null) mistakes.push({ place, message })
 }

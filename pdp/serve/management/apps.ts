@@ -2,15 +2,15 @@
 import type { FastifyInstance } from 'fastify'
 import { knownModel } from '../../decide/known-models.ts'
 import { type Model, NO_MODEL } from '../../decide/model.ts'
-import { boundMistakes, MODEL_CHARACTERS_MAX } from '../../decide/model-bounds.ts'
-import { type Mistake, PdpError } from '../../domain/errors.ts'
+import { boundIssues, MODEL_CHARACTERS_MAX } from '../../decide/model-bounds.ts'
+import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import type { Manifest, StoredManifest } from '../../domain/manifest.ts'
 import { formatTuple } from '../../domain/names.ts'
 import { withModels } from '../../worker/worker.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
-import { ID, type JsonSchema, LABEL, object, PERMISSION_KEY, pointer, storageMistake } from '../http/schemas.ts'
-import { Refusal } from '../problems/status.ts'
+import { ID, type JsonSchema, LABEL, object, PERMISSION_KEY, pointer, storageIssue } from '../http/schemas.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { requireGivingRoles } from './given-roles.ts'
 import { grantEffects } from './grant-effects.ts'
@@ -21,8 +21,8 @@ import {
   definitionsOf,
   ROLES_BYTES_MAX,
   readDeclared,
-  sizeMistake,
-  tokenMistake,
+  sizeIssue,
+  tokenIssue,
 } from './role-definitions.ts'
 import { addManagementRoute, ok, put } from './route.ts'
 
@@ -166,7 +166,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
 
 async function findManifest(deps: ManagementDeps, app: string): Promise<StoredManifest> {
   const manifest = await deps.store.manifest(app)
-  if (manifest === null) throw new Refusal('not_found', `there is no manifest of app ${app}`)
+  if (manifest === null) throw new RequestProblem('not_found', `there is no manifest of app ${app}`)
   return manifest
 }
 
@@ -175,18 +175,18 @@ function withManifest({ manifests, roles }: Declared, manifest: Manifest): Decla
 }
 
 /** The compiled model. Throws Refusal `request_invalid` with every mistake, `found` ones included. */
-function parseManifest(manifest: Manifest, found: readonly Mistake[]): Model {
-  const mistakes = [...found, ...partMistakes(manifest), ...roleMistakes(manifest)]
+function parseManifest(manifest: Manifest, found: readonly ValidationIssue[]): Model {
+  const mistakes = [...found, ...partIssues(manifest), ...roleIssues(manifest)]
   const { model, mistakes: ofModel } = parseModel(manifest.model)
   for (const { place, message } of ofModel)
     mistakes.push({ place: '/model', message: `line ${place.replace(':', ', column ')}: ${message}` })
-  if (mistakes.length > 0) throw new Refusal('request_invalid', 'nothing was written', { mistakes })
+  if (mistakes.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { mistakes })
   return model
 }
 
 /** Throws ModelPending. */
-function parseModel(text: string | null): { model: Model; mistakes: readonly Mistake[] } {
-  const beyond = text === null ? [] : boundMistakes(text)
+function parseModel(text: string | null): { model: Model; mistakes: readonly ValidationIssue[] } {
+  const beyond = text === null ? [] : boundIssues(text)
   if (text === null || beyond.length > 0) return { model: NO_MODEL, mistakes: beyond }
   try {
     return { model: knownModel(text), mistakes: [] }
@@ -196,22 +196,22 @@ function parseModel(text: string | null): { model: Model; mistakes: readonly Mis
   }
 }
 
-function partMistakes(manifest: Manifest): readonly Mistake[] {
-  const mistakes: Mistake[] = []
+function partIssues(manifest: Manifest): readonly ValidationIssue[] {
+  const mistakes: ValidationIssue[] = []
   for (const [i, audience] of manifest.audiences.entries()) {
     const valid = URL.parse(audience) !== null && !audience.includes('#') && /^[\x21-\x7e]+$/.test(audience) // RFC 8707 section 2
     if (!valid)
       mistakes.push({ place: pointer('', 'audiences', i), message: 'is not an absolute URI without a fragment' })
   }
   for (const member of ['permissions', 'roles', 'model'] as const) {
-    const message = storageMistake(manifest[member])
+    const message = storageIssue(manifest[member])
     if (message !== null) mistakes.push({ place: pointer('', member), message })
   }
   return mistakes
 }
 
-function roleMistakes(manifest: Manifest): readonly Mistake[] {
-  const mistakes: Mistake[] = []
+function roleIssues(manifest: Manifest): readonly ValidationIssue[] {
+  const mistakes: ValidationIssue[] = []
   for (const [key, role] of Object.entries(manifest.roles)) {
     for (const [i, permission] of role.permissions.entries()) {
       if (Object.hasOwn(manifest.permissions, permission)) continue
@@ -222,7 +222,7 @@ function roleMistakes(manifest: Manifest): readonly Mistake[] {
     }
     const held = [{ app: manifest.app, role: key }]
     const bytes = claimBytes(held, () => role.permissions)
-    if (bytes > ROLES_BYTES_MAX) mistakes.push({ place: pointer('', 'roles', key), message: sizeMistake(bytes, held) })
+    if (bytes > ROLES_BYTES_MAX) mistakes.push({ place: pointer('', 'roles', key), message: sizeIssue(bytes, held) })
   }
   return mistakes
 }
@@ -233,7 +233,7 @@ async function requireHarmless(
   change: { manifest: Manifest; compiled: Model; declared: Declared; current: Manifest | null },
 ): Promise<void> {
   const { manifest, compiled, declared, current } = change
-  const mistakes: Mistake[] = []
+  const mistakes: ValidationIssue[] = []
   const before = current?.model ?? null
   if (before !== manifest.model) {
     const models = { current: before === null ? NO_MODEL : knownModel(before), wanted: compiled }
@@ -246,14 +246,14 @@ async function requireHarmless(
       })
     }
   }
-  const tooLarge = await tokenMistake(deps.store, manifest.app, definitionsOf(declared))
+  const tooLarge = await tokenIssue(deps.store, manifest.app, definitionsOf(declared))
   if (tooLarge !== null) mistakes.push({ place: '/roles', message: tooLarge })
-  if (mistakes.length > 0) throw new Refusal('conflict', 'nothing was written', { mistakes })
+  if (mistakes.length > 0) throw new RequestProblem('conflict', 'nothing was written', { mistakes })
 }
 
 /** An audience or a type that another app has now, or had, which the write itself finds out. Throws Refusal `conflict`. */
 function requireUnclaimed({ manifests }: Declared, manifest: Manifest, compiled: Model): void {
-  const mistakes: Mistake[] = []
+  const mistakes: ValidationIssue[] = []
   for (const other of manifests) {
     if (other.app === manifest.app) continue
     for (const [i, audience] of manifest.audiences.entries()) {
@@ -266,5 +266,5 @@ function requireUnclaimed({ manifests }: Declared, manifest: Manifest, compiled:
         mistakes.push({ place: '/model', message: `declares type ${type}, which belongs to app ${other.app}` })
     }
   }
-  if (mistakes.length > 0) throw new Refusal('conflict', 'nothing was written', { mistakes })
+  if (mistakes.length > 0) throw new RequestProblem('conflict', 'nothing was written', { mistakes })
 }

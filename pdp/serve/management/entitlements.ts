@@ -4,8 +4,8 @@ import { ENFORCEMENTS, type Enforcement, type Entitlement } from '../../domain/e
 import type { JsonObject } from '../../domain/json.ts'
 import type { EntitlementSource } from '../../store/contract.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
-import { ENTITLEMENT_KEY, object, storageMistake } from '../http/schemas.ts'
-import { Refusal } from '../problems/status.ts'
+import { ENTITLEMENT_KEY, object, storageIssue } from '../http/schemas.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, EMPTY, ok, put } from './route.ts'
 
@@ -44,9 +44,11 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     },
     state: ({ at, params }) => gateOf(at, params),
     async handle({ at, params, body, context }) {
-      const mistake = storageMistake(body.value)
+      const mistake = storageIssue(body.value)
       if (mistake !== null) {
-        throw new Refusal('request_invalid', `value ${mistake}`, { mistakes: [{ place: '/value', message: mistake }] })
+        throw new RequestProblem('request_invalid', `value ${mistake}`, {
+          mistakes: [{ place: '/value', message: mistake }],
+        })
       }
       const entitlement: Entitlement = {
         value: typeof body.value === 'boolean' ? { enabled: body.value } : body.value,
@@ -73,7 +75,7 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     async handle({ at, params, context }) {
       const change = { kind: 'entitlement', key: params.key, entitlement: null } as const
       const { changed } = await at.store.write(params.org, [change], { context })
-      if (!changed) throw new Refusal('not_found', `${params.org} has no entitlement ${params.key}`)
+      if (!changed) throw new RequestProblem('not_found', `${params.org} has no entitlement ${params.key}`)
       return EMPTY
     },
   })
@@ -116,7 +118,7 @@ async function gateOf(
 
 /** What nobody would ever read is not written. */
 function requireOwn({ name }: EntitlementSource): void {
-  if (name !== 'store') throw new Refusal('conflict', 'an external source owns the entitlements')
+  if (name !== 'store') throw new RequestProblem('conflict', 'an external source owns the entitlements')
 }
 
 function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
@@ -130,7 +132,7 @@ function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
     state: ({ at, params }) => gateOf(at, params),
     async handle({ at, params }) {
       const entitlement = await entitlementOf(at, params)
-      if (entitlement === null) throw new Refusal('not_found', `${params.org} has no entitlement ${params.key}`)
+      if (entitlement === null) throw new RequestProblem('not_found', `${params.org} has no entitlement ${params.key}`)
       return ok(entitlement)
     },
   })

@@ -1,6 +1,6 @@
 /** The outbox by long poll: what happened, in the order in which it was committed. */
 import type { FastifyInstance } from 'fastify'
-import type { Manager } from '../authentication/authenticate.ts'
+import type { ManagementClient } from '../authentication/authenticate.ts'
 import { ID, object, POSITION, TIMESTAMP, text } from '../http/schemas.ts'
 import type { ManagementDeps, OutboxEvent } from './deps.ts'
 import { addManagementRoute, ok } from './route.ts'
@@ -52,8 +52,12 @@ export function addEvents(app: FastifyInstance, deps: ManagementDeps): void {
   })
 }
 
-async function isVisible(deps: ManagementDeps, manager: Manager, { organization }: OutboxEvent): Promise<boolean> {
+async function isVisible(
+  deps: ManagementDeps,
+  manager: ManagementClient,
+  { organization }: OutboxEvent,
+): Promise<boolean> {
   if (manager.bounds.length === 0) return true
-  const lineage = organization === null ? null : await deps.pdp.lineage(organization)
-  return manager.bounds.every((bound) => lineage?.includes(bound) === true)
+  const ancestors = organization === null ? null : await deps.pdp.ancestors(organization)
+  return manager.bounds.every((bound) => ancestors?.includes(bound) === true)
 }

@@ -2,8 +2,8 @@
 import type { LogId } from '../../domain/log.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import type { HeldRole, Store } from '../../store/contract.ts'
-import type { Manager } from '../authentication/authenticate.ts'
-import { Refusal } from '../problems/status.ts'
+import type { ManagementClient } from '../authentication/authenticate.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { Reach } from './deps.ts'
 import { type Definitions, definitionsOf, readDeclared } from './role-definitions.ts'
 
@@ -19,7 +19,7 @@ type Given = { readonly roles: readonly HeldRole[]; readonly what: string }
 /** Throws Refusal when these tuples make somebody a member of a group whose roles the manager may not give. */
 export async function requireGivenToGroups(
   at: Reach,
-  manager: Manager,
+  manager: ManagementClient,
   { log, tuples }: { readonly log: LogId; readonly tuples: readonly Omit<Tuple, 'expiresAtMs'>[] },
 ): Promise<void> {
   const joined = tuples.filter(({ object, relation }) => relation === 'member' && object.startsWith(GROUP))
@@ -32,7 +32,7 @@ export async function requireGivenToGroups(
 /** Throws Refusal when the grants in organizations that come to stand above give what the manager may not give. */
 export async function requireGivenByMove(
   at: Reach,
-  manager: Manager,
+  manager: ManagementClient,
   { log, above }: { readonly log: LogId; readonly above: readonly LogId[] },
 ): Promise<void> {
   const roles: HeldRole[] = []
@@ -43,7 +43,7 @@ export async function requireGivenByMove(
 /** Throws Refusal when roles of an app that are granted come to mean more, and the manager may not give roles. */
 export async function requireGivingRoles(
   at: Reach,
-  manager: Manager,
+  manager: ManagementClient,
   change: {
     readonly app: string
     readonly before: Definitions
@@ -63,7 +63,7 @@ export async function requireGivingRoles(
 
 async function requireGivable(
   at: Reach,
-  manager: Manager,
+  manager: ManagementClient,
   { log, given: { roles, what } }: { readonly log: LogId; readonly given: Given },
 ): Promise<void> {
   const definitions = definitionsOf(await readDeclared(at.store))
@@ -78,7 +78,10 @@ async function requireGivable(
     for (const key of given) if (!own.permissions.includes(key)) lacking.add(key)
   }
   if (lacking.size === 0) return
-  throw new Refusal('permission_denied', `nobody gives a permission that they do not hold: ${listed([...lacking])}`)
+  throw new RequestProblem(
+    'permission_denied',
+    `nobody gives a permission that they do not hold: ${listed([...lacking])}`,
+  )
 }
 
 /** Of the groups and of all that they are members of. */
@@ -104,6 +107,6 @@ async function grantsIn(store: Pick<Store, 'roleGrants'>, log: LogId): Promise<r
 }
 
 const listed = (keys: readonly string[]): string => keys.slice(0, NAMED_MAX).join(', ')
-const tooMany = (message: string): Refusal => new Refusal('evaluation_limit', message)
-const lacksScope = (effect: string): Refusal =>
-  new Refusal('permission_denied', `${effect}; who writes this needs the scope ${SCOPE} as well`)
+const tooMany = (message: string): RequestProblem => new RequestProblem('evaluation_limit', message)
+const lacksScope = (effect: string): RequestProblem =>
+  new RequestProblem('permission_denied', `${effect}; who writes this needs the scope ${SCOPE} as well`)

@@ -24,7 +24,7 @@ type Holdings = ReadonlyMap<LogId, ReadonlyMap<string, readonly HeldRole[]>>
 
 /** Looks at grants of `app` and of organization-wide roles; a permission that is held by way of another grant is no change. */
 export async function grantEffects(
-  deps: { readonly store: Pick<Store, 'roleGrants'>; readonly pdp: Pick<Pdp, 'lineage'> },
+  deps: { readonly store: Pick<Store, 'roleGrants'>; readonly pdp: Pick<Pdp, 'ancestors'> },
   change: { readonly app: string; readonly before: Definitions; readonly after: Definitions },
 ): Promise<Effects> {
   const { holdings, complete } = await readHoldings(deps.store, change.app)
@@ -76,9 +76,9 @@ async function readHoldings(
 }
 
 /** Where else grants count that count in this log. */
-async function logsAbove(pdp: Pick<Pdp, 'lineage'>, log: LogId): Promise<readonly LogId[]> {
+async function logsAbove(pdp: Pick<Pdp, 'ancestors'>, log: LogId): Promise<readonly LogId[]> {
   if (log === ENVIRONMENT) return []
-  const [, ...ancestors] = (await pdp.lineage(log)) ?? []
+  const [, ...ancestors] = (await pdp.ancestors(log)) ?? []
   return [...ancestors, ENVIRONMENT]
 }
 

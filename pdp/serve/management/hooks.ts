@@ -6,7 +6,7 @@ import { isLoopback } from '../../process/listen.ts'
 import { ALGORITHM_NAMES } from '../../token/algorithms.ts'
 import { isSafeKeyUrl } from '../../token/remote-keys.ts'
 import { ID, type JsonSchema, object, SECRET, text } from '../http/schemas.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, EMPTY, ok, put } from './route.ts'
 
@@ -60,7 +60,7 @@ export function addHooks(app: FastifyInstance, deps: ManagementDeps): void {
     async handle({ at, body, context }) {
       if (!isHookUrl(body.url)) {
         const message = 'must use https, unless its host is a loopback address, and hold no password'
-        throw new Refusal('request_invalid', `url ${message}`, { mistakes: [{ place: '/url', message }] })
+        throw new RequestProblem('request_invalid', `url ${message}`, { mistakes: [{ place: '/url', message }] })
       }
       await at.hook.configure(body, context)
       return EMPTY
@@ -88,7 +88,7 @@ export function addHooks(app: FastifyInstance, deps: ManagementDeps): void {
     state: ({ at }) => at.hook.read(),
     async handle({ at }) {
       const hook = await at.hook.read()
-      if (hook === null) throw new Refusal('not_found', 'there is no token hook')
+      if (hook === null) throw new RequestProblem('not_found', 'there is no token hook')
       return ok({ url: hook.url })
     },
   })
@@ -109,9 +109,9 @@ function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
     locks: () => [ENVIRONMENT],
     state: ({ at, params }) => issuerOf(at, params.issuer),
     async handle({ at, params, body, context }) {
-      const message = issuerMistake(body)
+      const message = issuerIssue(body)
       if (message !== null) {
-        throw new Refusal('request_invalid', message, { mistakes: [{ place: '/jwks_uri', message }] })
+        throw new RequestProblem('request_invalid', message, { mistakes: [{ place: '/jwks_uri', message }] })
       }
       return put(await at.issuers.put(params.issuer, body, context), { issuer: params.issuer, ...body })
     },
@@ -127,7 +127,7 @@ function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
     state: ({ at, params }) => issuerOf(at, params.issuer),
     async handle({ at, params, context }) {
       if (!(await at.issuers.remove(params.issuer, context))) {
-        throw new Refusal('not_found', `there is no trusted issuer ${params.issuer}`)
+        throw new RequestProblem('not_found', `there is no trusted issuer ${params.issuer}`)
       }
       return EMPTY
     },
@@ -142,7 +142,7 @@ function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
     state: ({ at, params }) => issuerOf(at, params.issuer),
     async handle({ at, params }) {
       const issuer = await issuerOf(at, params.issuer)
-      if (issuer === null) throw new Refusal('not_found', `there is no trusted issuer ${params.issuer}`)
+      if (issuer === null) throw new RequestProblem('not_found', `there is no trusted issuer ${params.issuer}`)
       return ok(issuer)
     },
   })
@@ -167,7 +167,7 @@ function isHookUrl(text: string): boolean {
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')))
 }
 
-function issuerMistake({ jwks, jwks_uri: uri }: TrustedIssuerDocument): string | null {
+function issuerIssue({ jwks, jwks_uri: uri }: TrustedIssuerDocument): string | null {
   if ((jwks === undefined) === (uri === undefined)) return 'exactly one of jwks and jwks_uri is needed'
   return uri === undefined || isSafeKeyUrl(uri)
     ? null

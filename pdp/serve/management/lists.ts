@@ -5,7 +5,7 @@ import { PdpError } from '../../domain/errors.ts'
 import type { Directory } from '../../store/directory.ts'
 import { PAGE_PROPERTIES, type PageQuery, pageSize } from '../http/pagination.ts'
 import { ID, type JsonSchema, object } from '../http/schemas.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, type Outcome, ok } from './route.ts'
 
@@ -119,7 +119,7 @@ async function relocated(page: Promise<ListPage>): Promise<ListPage> {
   } catch (err) {
     if (!(err instanceof PdpError) || err.mistakes.length === 0) throw err
     const mistakes = err.mistakes.map(({ place, message }) => ({ place: PLACES[place] ?? place, message }))
-    throw new Refusal(err.code, 'the question is malformed', { mistakes, cause: err })
+    throw new RequestProblem(err.code, 'the question is malformed', { mistakes, cause: err })
   }
 }
 

@@ -2,10 +2,10 @@
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY } from '../../domain/log.ts'
 import { MEMBERSHIP_STATUSES, type Membership, type MembershipStatus, TIERS } from '../../domain/membership.ts'
-import type { Manager } from '../authentication/authenticate.ts'
+import type { ManagementClient } from '../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, object } from '../http/schemas.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, EMPTY, ok, put } from './route.ts'
 
@@ -31,7 +31,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     state: ({ at, params }) => membershipOf(at, params),
     async handle({ at, manager, params, body, context }) {
       const { user, org } = params
-      if ((await at.directory.user(user)) === null) throw new Refusal('not_found', `there is no user ${user}`)
+      if ((await at.directory.user(user)) === null) throw new RequestProblem('not_found', `there is no user ${user}`)
       const before = await membershipOf(at, params)
       const status = await statusFor(at, manager, { user, before: before?.status ?? null, wanted: body.status })
       const membership = { role: body.role, status }
@@ -54,7 +54,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
         [{ kind: 'membership', user: params.user, membership: null }],
         { context },
       )
-      if (!changed) throw new Refusal('not_found', `${params.user} is not a member of ${params.org}`)
+      if (!changed) throw new RequestProblem('not_found', `${params.user} is not a member of ${params.org}`)
       return EMPTY
     },
   })
@@ -68,7 +68,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     state: ({ at, params }) => membershipOf(at, params),
     async handle({ at, params }) {
       const membership = await membershipOf(at, params)
-      if (membership === null) throw new Refusal('not_found', `${params.user} is not a member of ${params.org}`)
+      if (membership === null) throw new RequestProblem('not_found', `${params.user} is not a member of ${params.org}`)
       return ok({ user: params.user, ...membership })
     },
   })
@@ -108,15 +108,15 @@ type Wanted = {
 /** A tenant makes nobody a member who has not agreed to be one of its people: that is for the person or the operator to say. */
 async function statusFor(
   { directory, pdp }: ManagementDeps,
-  { bounds }: Manager,
+  { bounds }: ManagementClient,
   { user, before, wanted }: Wanted,
 ): Promise<MembershipStatus> {
   if (bounds.length === 0 || wanted === 'invited') return wanted
   // Only what was active is ever suspended, so it has been agreed to.
   if (before === 'active' || before === 'suspended') return wanted
   for (const { organization } of await directory.activeMemberships(user)) {
-    const lineage = await pdp.lineage(organization.id)
-    if (bounds.every((bound) => lineage?.includes(bound) === true)) return wanted
+    const ancestors = await pdp.ancestors(organization.id)
+    if (bounds.every((bound) => ancestors?.includes(bound) === true)) return wanted
   }
   return 'invited'
 }

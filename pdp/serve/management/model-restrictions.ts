@@ -1,7 +1,7 @@
 /** Tuples without a meaning: those that a new model would leave behind, and those that nobody should write. */
 import { type Model, mergeModels } from '../../decide/model.ts'
 import { createModelCompiler } from '../../decide/models.ts'
-import { shapeMistake, shapeOf } from '../../decide/restrictions.ts'
+import { shapeIssue, shapeOf } from '../../decide/restrictions.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import type { Store, TupleShape } from '../../store/contract.ts'
 import { withModels } from '../../worker/worker.ts'
@@ -15,7 +15,7 @@ export async function orphansOf(
   const [current, wanted] = [mergeModels([models.current]), mergeModels([models.wanted])]
   if (wanted.size === 0) return []
   const shapes = await store.tupleShapes([...wanted.keys()])
-  return shapes.filter((shape) => shapeMistake(current, shape) === null && shapeMistake(wanted, shape) !== null)
+  return shapes.filter((shape) => shapeIssue(current, shape) === null && shapeIssue(wanted, shape) !== null)
 }
 
 /** Why a tuple would not count under the models in force, or null. */
@@ -28,6 +28,6 @@ export function createRestrictions(): ReadRestriction {
   return async (store) => {
     const { manifests } = await readDeclared(store)
     const model = await withModels(() => compile(manifests))
-    return (tuple) => shapeMistake(model, shapeOf(tuple))
+    return (tuple) => shapeIssue(model, shapeOf(tuple))
   }
 }

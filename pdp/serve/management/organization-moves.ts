@@ -3,8 +3,8 @@ import type { Change, WriteContext } from '../../domain/change.ts'
 import type { LogId } from '../../domain/log.ts'
 import type { Organization } from '../../domain/organization.ts'
 import { type MovedClient, SYSTEM } from '../../store/directory.ts'
-import type { Manager } from '../authentication/authenticate.ts'
-import { Refusal } from '../problems/status.ts'
+import type { ManagementClient } from '../authentication/authenticate.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { Reach } from './deps.ts'
 import { requireGivenByMove } from './given-roles.ts'
 
@@ -24,7 +24,7 @@ type Move = { readonly from: Organization; readonly to: Organization; readonly c
  */
 export async function moveOrganization(
   at: Reach,
-  manager: Manager,
+  manager: ManagementClient,
   { from, to, context }: Move,
 ): Promise<Moved | null> {
   if (from.parent === to.parent) return null
@@ -40,7 +40,7 @@ export async function moveOrganization(
   await moves.lock([...inside])
   const clients = await moves.clientsOf([...outside, ...inside], CLIENTS_MAX + 1)
   if (clients.length > CLIENTS_MAX) {
-    throw new Refusal('evaluation_limit', `more than ${CLIENTS_MAX} clients would have to be looked at`)
+    throw new RequestProblem('evaluation_limit', `more than ${CLIENTS_MAX} clients would have to be looked at`)
   }
   const strangers = clients.filter(({ organization }) => !inside.has(organization))
   const lost_secrets = await exposedOf(at, {
@@ -56,7 +56,7 @@ export async function moveOrganization(
 }
 
 async function chainAt({ pdp }: Reach, parent: string | null): Promise<readonly string[]> {
-  return parent === null ? [] : ((await pdp.lineage(parent)) ?? [])
+  return parent === null ? [] : ((await pdp.ancestors(parent)) ?? [])
 }
 
 /** Clients that a stranger can act as: who set a secret knows it, and with it may have set another's. */

@@ -2,10 +2,10 @@
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../domain/log.ts'
 import type { Organization } from '../../domain/organization.ts'
-import { type Manager, requireWithin } from '../authentication/authenticate.ts'
+import { type ManagementClient, requireWithin } from '../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, LABEL, object } from '../http/schemas.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { moveOrganization } from './organization-moves.ts'
 import { requireOwnName } from './own-names.ts'
@@ -66,7 +66,8 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
     state: ({ at, manager, params }) => stateOf(at, manager, params.org),
     async handle({ at, params }) {
       const organization = await findOrganization(at, params.org)
-      if (organization === null) throw new Refusal('organization_unknown', `there is no organization ${params.org}`)
+      if (organization === null)
+        throw new RequestProblem('organization_unknown', `there is no organization ${params.org}`)
       return ok(organization)
     },
   })
@@ -110,7 +111,7 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
 /** Where a bound client may put an organization: below its own, and its own only where it is. Returns what is there now. */
 async function requirePlace(
   deps: ManagementDeps,
-  manager: Manager,
+  manager: ManagementClient,
   wanted: Organization,
 ): Promise<Organization | null> {
   const existing = await findOrganization(deps, wanted.id)
@@ -121,21 +122,24 @@ async function requirePlace(
     if (wanted.parent === existing.parent) return existing
   }
   if (wanted.parent === null || manager.bounds.includes(wanted.id)) {
-    throw new Refusal('permission_denied', 'a client that is bound to an organization manages only what is below it')
+    throw new RequestProblem(
+      'permission_denied',
+      'a client that is bound to an organization manages only what is below it',
+    )
   }
   await requireWithin(manager, wanted.parent, deps.pdp)
   return existing
 }
 
 /** Null for who may not see it. */
-async function stateOf(deps: ManagementDeps, manager: Manager, id: string): Promise<Organization | null> {
+async function stateOf(deps: ManagementDeps, manager: ManagementClient, id: string): Promise<Organization | null> {
   return (await isWithin(deps, manager, id)) ? findOrganization(deps, id) : null
 }
 
-async function isWithin(deps: ManagementDeps, manager: Manager, organization: string): Promise<boolean> {
+async function isWithin(deps: ManagementDeps, manager: ManagementClient, organization: string): Promise<boolean> {
   if (manager.bounds.length === 0) return true
-  const lineage = await deps.pdp.lineage(organization)
-  return manager.bounds.every((bound) => lineage?.includes(bound) === true)
+  const ancestors = await deps.pdp.ancestors(organization)
+  return manager.bounds.every((bound) => ancestors?.includes(bound) === true)
 }
 
 async function findOrganization(deps: ManagementDeps, id: string): Promise<Organization | null> {

@@ -1,7 +1,7 @@
 /** Names that a client bound to an organization may give to what it makes: only those that begin with its organization's. */
 import { ENVIRONMENT } from '../../domain/log.ts'
-import { type Manager, requireWithin } from '../authentication/authenticate.ts'
-import { Refusal } from '../problems/status.ts'
+import { type ManagementClient, requireWithin } from '../authentication/authenticate.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { Reach } from './deps.ts'
 
 /** Stands between an organization's id and the rest. RFC 3986 section 2.3: it is never encoded in a URL. */
@@ -11,11 +11,11 @@ export const NAME_SEPARATOR = '~'
  * Ids are the environment's: without a namespace a tenant could take the one that another, or the operator, means to use,
  * and whoever uses it next would find the tenant in it. Throws Refusal.
  */
-export async function requireOwnName(at: Reach, manager: Manager, id: string): Promise<void> {
+export async function requireOwnName(at: Reach, manager: ManagementClient, id: string): Promise<void> {
   if (manager.bounds.length === 0) return
   if (!manager.bounds.some((bound) => id.startsWith(bound + NAME_SEPARATOR))) {
     const forms = manager.bounds.map((bound) => `${bound}${NAME_SEPARATOR}<name>`).join(' or ')
-    throw new Refusal(
+    throw new RequestProblem(
       'permission_denied',
       `a client that is bound to an organization makes only what is called ${forms}`,
     )

@@ -47,19 +47,19 @@ export function claimBytes(held: readonly HeldRole[], definitions: Definitions):
 }
 
 /** Why the tokens of an app would become too large, or null: looks at every set of roles that somebody holds together. */
-export async function tokenMistake(
+export async function tokenIssue(
   store: Pick<Store, 'roleSets'>,
   app: string,
   definitions: Definitions,
 ): Promise<string | null> {
   for (const held of await store.roleSets(app)) {
     const bytes = claimBytes(held, definitions)
-    if (bytes > ROLES_BYTES_MAX) return sizeMistake(bytes, held)
+    if (bytes > ROLES_BYTES_MAX) return sizeIssue(bytes, held)
   }
   return null
 }
 
-export function sizeMistake(bytes: number, held: readonly HeldRole[]): string {
+export function sizeIssue(bytes: number, held: readonly HeldRole[]): string {
   const names = held.map(({ app, role }) => (app === null ? role : `${app}/${role}`)).join(', ')
   return `a token would carry ${bytes} bytes of roles and permissions, more than ${ROLES_BYTES_MAX}, for who holds ${names}`
 }

@@ -6,10 +6,10 @@ import { DIRECTORY, ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import { isId, typeOf } from '../../domain/names.ts'
 import type { RoleGrant } from '../../domain/role.ts'
 import type { HeldRole } from '../../store/contract.ts'
-import type { Manager } from '../authentication/authenticate.ts'
+import type { ManagementClient } from '../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, object, PERMISSION_KEY } from '../http/schemas.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import {
   claimBytes,
@@ -17,7 +17,7 @@ import {
   definitionsOf,
   ROLES_BYTES_MAX,
   readDeclared,
-  sizeMistake,
+  sizeIssue,
 } from './role-definitions.ts'
 import { addManagementRoute, EMPTY, type Outcome, ok } from './route.ts'
 
@@ -97,7 +97,7 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): 
       const [grant] = await at.store.roleGrants({ log, id: params.id }, { after: null, countMax: 1 })
       const change = grant && ({ kind: 'role_grant', op: 'delete', grant: present(grant) } as const)
       const done = change !== undefined && (await at.store.write(log, [change], { context })).changed
-      if (!done) throw new Refusal('not_found', `there is no role grant ${params.id} here`)
+      if (!done) throw new RequestProblem('not_found', `there is no role grant ${params.id} here`)
       return EMPTY
     },
   })
@@ -130,7 +130,7 @@ function present({ id, app, role, subject }: RoleGrant): RoleGrant {
   return { id, app, role, subject }
 }
 
-type Wanted = { manager: Manager; log: LogId; body: GrantBody; context: WriteContext }
+type Wanted = { manager: ManagementClient; log: LogId; body: GrantBody; context: WriteContext }
 
 async function writeGrant(deps: ManagementDeps, { manager, log, body, context }: Wanted): Promise<Outcome> {
   const { app = null, role, subject } = body
@@ -139,7 +139,7 @@ async function writeGrant(deps: ManagementDeps, { manager, log, body, context }:
   const permissions = definitions({ app, role })
   if (permissions === undefined) {
     const message = app === null ? 'is not an organization-wide role' : `is not a role of app ${app}`
-    throw new Refusal('request_invalid', 'nothing was written', { mistakes: [{ place: '/role', message }] })
+    throw new RequestProblem('request_invalid', 'nothing was written', { mistakes: [{ place: '/role', message }] })
   }
   await requireHolding(deps, { manager, log, app, permissions })
   await requireFitting(deps, { log, subject, role: { app, role }, definitions })
@@ -161,24 +161,24 @@ async function requireSubject(deps: ManagementDeps, log: LogId, subject: string)
   const [type, id] = [typeOf(subject), subject.slice(subject.indexOf(':') + 1)]
   if (!types.includes(type) || !isId(id)) {
     const message = `is not ${types.map((name) => `${name}:<id>`).join(' or ')}`
-    throw new Refusal('request_invalid', 'nothing was written', { mistakes: [{ place: '/subject', message }] })
+    throw new RequestProblem('request_invalid', 'nothing was written', { mistakes: [{ place: '/subject', message }] })
   }
   if (type === 'group') return
   const found = type === 'user' ? await deps.directory.user(id) : await deps.directory.client(id)
-  if (found === null) throw new Refusal('not_found', `there is no ${subject}`)
+  if (found === null) throw new RequestProblem('not_found', `there is no ${subject}`)
 }
 
 /** Nobody gives a permission that they do not hold; an unbound client manages the environment, where nobody is above it. */
 async function requireHolding(
   deps: ManagementDeps,
-  grant: { manager: Manager; log: LogId; app: string | null; permissions: readonly string[] },
+  grant: { manager: ManagementClient; log: LogId; app: string | null; permissions: readonly string[] },
 ): Promise<void> {
   const { manager, log, app, permissions } = grant
   if (manager.bounds.length === 0) return
   const held = await deps.pdp.held({ organization: log, subject: manager.token.subject, app })
   const lacking = permissions.filter((key) => !held.permissions.includes(key))
   if (lacking.length === 0) return
-  throw new Refusal(
+  throw new RequestProblem(
     'permission_denied',
     `nobody gives a permission that they do not hold: ${lacking.slice(0, 20).join(', ')}`,
   )
@@ -199,8 +199,8 @@ async function requireFitting(
     const distinct = [...new Map(held.map((one) => [JSON.stringify(one), one])).values()]
     const bytes = claimBytes(distinct, definitions)
     if (bytes <= ROLES_BYTES_MAX) continue
-    const mistakes = [{ place: '/role', message: sizeMistake(bytes, distinct) }]
-    throw new Refusal('conflict', 'nothing was written', { mistakes })
+    const mistakes = [{ place: '/role', message: sizeIssue(bytes, distinct) }]
+    throw new RequestProblem('conflict', 'nothing was written', { mistakes })
   }
 }
 

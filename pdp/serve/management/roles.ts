@@ -4,7 +4,7 @@ import { ENVIRONMENT } from '../../domain/log.ts'
 import type { OrganizationRole } from '../../domain/role.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { LABEL, object, PERMISSION_KEY } from '../http/schemas.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import { PERMISSION_KEYS } from './apps.ts'
 import type { ManagementDeps } from './deps.ts'
 import {
@@ -13,8 +13,8 @@ import {
   definitionsOf,
   ROLES_BYTES_MAX,
   readDeclared,
-  sizeMistake,
-  tokenMistake,
+  sizeIssue,
+  tokenIssue,
 } from './role-definitions.ts'
 import { addManagementRoute, EMPTY, ok, put } from './route.ts'
 
@@ -64,7 +64,10 @@ export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
       const [grant] = await at.store.roleGrants({ apps: [null], role: params.key }, { after: null, countMax: 1 })
       if (grant !== undefined) {
         const where = grant.log === ENVIRONMENT ? 'environment-wide' : `in organization ${grant.log}`
-        throw new Refusal('conflict', `role ${params.key} is still granted, such as to ${grant.subject} ${where}`)
+        throw new RequestProblem(
+          'conflict',
+          `role ${params.key} is still granted, such as to ${grant.subject} ${where}`,
+        )
       }
       const change = { kind: 'role', key: params.key, role: null } as const
       const { changed } = await at.store.write(ENVIRONMENT, [change], { context })
@@ -117,8 +120,8 @@ async function roleOf({ store }: ManagementDeps, key: string): Promise<Organizat
   return (await readDeclared(store)).roles.find((role) => role.key === key) ?? null
 }
 
-function unknownRole(key: string): Refusal {
-  return new Refusal('not_found', `there is no organization-wide role ${key}`)
+function unknownRole(key: string): RequestProblem {
+  return new RequestProblem('not_found', `there is no organization-wide role ${key}`)
 }
 
 /** The role is part of what tokens carry for every app. Throws Refusal. */
@@ -128,12 +131,12 @@ async function requireFitting(deps: ManagementDeps, declared: Declared, role: Or
   const own = [{ app: null, role: role.key }]
   const bytes = claimBytes(own, definitions)
   if (bytes > ROLES_BYTES_MAX) {
-    const mistakes = [{ place: '/permissions', message: sizeMistake(bytes, own) }]
-    throw new Refusal('request_invalid', 'nothing was written', { mistakes })
+    const mistakes = [{ place: '/permissions', message: sizeIssue(bytes, own) }]
+    throw new RequestProblem('request_invalid', 'nothing was written', { mistakes })
   }
   for (const app of [NO_APP, ...declared.manifests.map((manifest) => manifest.app)]) {
-    const message = await tokenMistake(deps.store, app, definitions)
+    const message = await tokenIssue(deps.store, app, definitions)
     if (message !== null)
-      throw new Refusal('conflict', 'nothing was written', { mistakes: [{ place: '/permissions', message }] })
+      throw new RequestProblem('conflict', 'nothing was written', { mistakes: [{ place: '/permissions', message }] })
   }
 }

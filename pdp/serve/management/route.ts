@@ -4,12 +4,17 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { WriteContext } from '../../domain/change.ts'
 import type { LogId } from '../../domain/log.ts'
 import { withModels } from '../../worker/worker.ts'
-import { authenticateManager, type Manager, requireUnbound, requireWithin } from '../authentication/authenticate.ts'
+import {
+  authenticateManagementClient,
+  type ManagementClient,
+  requireUnbound,
+  requireWithin,
+} from '../authentication/authenticate.ts'
 import { BODY_TYPES, type BodyKind } from '../http/bodies.ts'
 import { isNoneMatch, requireConditions, tagOf } from '../http/conditions.ts'
 import { PAGE_PROPERTIES, pageSchema } from '../http/pagination.ts'
 import { ENTITLEMENT_KEY, FORM, ID, type JsonSchema, object, PROBLEM_RESPONSE } from '../http/schemas.ts'
-import { Refusal, SUCCESS } from '../problems/status.ts'
+import { RequestProblem, SUCCESS } from '../problems/status.ts'
 import type { ManagementDeps, Reach } from './deps.ts'
 
 type Shape = {
@@ -21,7 +26,7 @@ type Shape = {
 /** `at`: what the call reads and writes through; for a route with `locks` that is one transaction. */
 export type Call<S extends Shape> = {
   readonly at: ManagementDeps
-  readonly manager: Manager
+  readonly manager: ManagementClient
   readonly params: { readonly [Name in S['params']]: string }
   readonly query: S['query']
   readonly body: S['body']
@@ -31,7 +36,7 @@ export type Call<S extends Shape> = {
   /** Asks again whether the caller may do this, for what takes longer than one look. Throws Refusal. */
   recheck(): Promise<void>
   /** As a route with `locks` does at once, for what writes several times: the caller is judged anew under the locks. */
-  atomically<T>(logs: readonly LogId[], work: (at: ManagementDeps, manager: Manager) => Promise<T>): Promise<T>
+  atomically<T>(logs: readonly LogId[], work: (at: ManagementDeps, manager: ManagementClient) => Promise<T>): Promise<T>
 }
 /** `type`: media type of a stream. */
 export type Outcome = {
@@ -99,10 +104,10 @@ export function addManagementRoute<S extends Shape>(
   deps: ManagementDeps,
   route: ManagementRoute<S>,
 ): void {
-  const managers = new WeakMap<FastifyRequest, Manager>()
+  const managers = new WeakMap<FastifyRequest, ManagementClient>()
   const names = [...route.path.replaceAll('::', '').matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name)
-  const authorize = async (request: FastifyRequest, at: Reach): Promise<Manager> => {
-    const manager = await authenticateManager(
+  const authorize = async (request: FastifyRequest, at: Reach): Promise<ManagementClient> => {
+    const manager = await authenticateManagementClient(
       { ...deps, ...at },
       { message: request.raw, scope: route.scope, provenBefore: managers.has(request) },
     )
@@ -154,22 +159,22 @@ function requireForms(params: unknown): void {
   })
   if (mistakes.length === 0) return
   const message = mistakes.map(({ place, message }) => `${place} ${message}`).join('; ')
-  throw new Refusal('request_invalid', message, { mistakes })
+  throw new RequestProblem('request_invalid', message, { mistakes })
 }
 
 type Calls = {
-  call(at: ManagementDeps, manager: Manager): Call<Shape>
+  call(at: ManagementDeps, manager: ManagementClient): Call<Shape>
   /** Who asks, as of now. */
-  judge(at: ManagementDeps): Promise<Manager>
+  judge(at: ManagementDeps): Promise<ManagementClient>
 }
 
 /** A body may take its time to arrive, and a lock to be had: the caller is judged anew after either. */
 async function answer<S extends Shape>(
   deps: ManagementDeps,
   route: ManagementRoute<S>,
-  { request, found, calls }: { request: FastifyRequest; found: Manager; calls: Calls },
+  { request, found, calls }: { request: FastifyRequest; found: ManagementClient; calls: Calls },
 ): Promise<Outcome> {
-  const callAt = (at: ManagementDeps, manager: Manager): Call<S> => calls.call(at, manager) as Call<S>
+  const callAt = (at: ManagementDeps, manager: ManagementClient): Call<S> => calls.call(at, manager) as Call<S>
   const params = request.params as Call<S>['params']
   if (route.locks === undefined) {
     const manager = route.body === undefined ? found : await calls.judge(deps)
@@ -220,7 +225,7 @@ function tagged(outcome: Outcome, tag: string | null): Outcome {
 function callsOf(
   deps: ManagementDeps,
   request: FastifyRequest,
-  judge: (at: ManagementDeps) => Promise<Manager>,
+  judge: (at: ManagementDeps) => Promise<ManagementClient>,
 ): Calls {
   const recheck = async (): Promise<void> => void (await judge(deps))
   const atomically: Call<Shape>['atomically'] = (logs, work) =>
@@ -238,7 +243,7 @@ function organizationOf(params: unknown): string {
 /** Names what the schemas of the route have checked. */
 function parseCall<S extends Shape>(
   request: FastifyRequest,
-  manager: Manager,
+  manager: ManagementClient,
 ): Omit<Call<S>, 'at' | 'recheck' | 'atomically'> {
   return {
     manager,

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, TOKENS } from '../../domain/log.ts'
 import { ID, object } from '../http/schemas.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, EMPTY, ok } from './route.ts'
 
@@ -18,7 +18,7 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
     locks: () => [TOKENS],
     async handle({ at, params, context }) {
       if (!(await at.sessions.revokeSession(params.session, context))) {
-        throw new Refusal('not_found', 'there is no such session')
+        throw new RequestProblem('not_found', 'there is no such session')
       }
       return EMPTY
     },
@@ -34,7 +34,7 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
     locks: () => [DIRECTORY, TOKENS],
     async handle({ at, params, context }) {
       if ((await at.directory.user(params.user)) === null) {
-        throw new Refusal('not_found', `there is no user ${params.user}`)
+        throw new RequestProblem('not_found', `there is no user ${params.user}`)
       }
       return ok({ sessions: await at.sessions.revokeUser(params.user, context) })
     },

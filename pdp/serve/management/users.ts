@@ -5,7 +5,7 @@ import { hashSecret, verifySecret } from '../../identity/keys/password-hash.ts'
 import type { Directory, User } from '../../store/directory.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, LABEL, object, text } from '../http/schemas.ts'
-import { Refusal } from '../problems/status.ts'
+import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, EMPTY, ok, put } from './route.ts'
 
@@ -55,7 +55,7 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     locks: () => [DIRECTORY, TOKENS],
     async prepare({ at, params, body }) {
       if (body.email_verified === true && body.email === undefined) {
-        throw new Refusal('request_invalid', 'there is no e-mail address that could be verified', {
+        throw new RequestProblem('request_invalid', 'there is no e-mail address that could be verified', {
           mistakes: [{ place: '/email_verified', message: 'is true without an email' }],
         })
       }
@@ -71,7 +71,10 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
         name: body.name ?? null,
       }
       if (password.kind === 'same' && (await storedHash(directory, user.id)) !== password.hash) {
-        throw new Refusal('conflict', 'another request changed the password at the same moment; send this one again')
+        throw new RequestProblem(
+          'conflict',
+          'another request changed the password at the same moment; send this one again',
+        )
       }
       if (password.kind === 'new') {
         const { hash: passwordHash } = password
@@ -91,7 +94,7 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     state: ({ at, params }) => at.directory.user(params.user),
     async handle({ at, params, context }) {
       if (!(await at.directory.deleteUser(params.user, context)))
-        throw new Refusal('not_found', `there is no user ${params.user}`)
+        throw new RequestProblem('not_found', `there is no user ${params.user}`)
       return EMPTY
     },
   })
@@ -148,7 +151,7 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
     locks: () => [DIRECTORY, TOKENS],
     async handle({ at, params, context }) {
       if (await at.secondFactor.remove(params.user, context)) return EMPTY
-      throw new Refusal('not_found', `there is no user ${params.user} with an authenticator`)
+      throw new RequestProblem('not_found', `there is no user ${params.user} with an authenticator`)
     },
   })
 }
@@ -165,7 +168,7 @@ function addUserReads(app: FastifyInstance, deps: ManagementDeps): void {
     state: ({ at, params }) => at.directory.user(params.user),
     async handle({ at, params }) {
       const user = await at.directory.user(params.user)
-      if (user === null) throw new Refusal('not_found', `there is no user ${params.user}`)
+      if (user === null) throw new RequestProblem('not_found', `there is no user ${params.user}`)
       return ok(present(user))
     },
   })

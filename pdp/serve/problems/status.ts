@@ -1,6 +1,6 @@
 /** The only table from a problem code to its HTTP and gRPC status, and the error that carries one to the border. */
 import { status as grpc } from '@grpc/grpc-js'
-import { type Mistake, PdpError } from '../../domain/errors.ts'
+import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
 import type { ProblemCode } from '../../process/problems.ts'
 
 type Status = { readonly http: number; readonly grpc: grpc }
@@ -32,20 +32,20 @@ export const STATUS = {
   handle_unknown: { http: 400, grpc: grpc.INVALID_ARGUMENT },
   standing_limit: { http: 400, grpc: grpc.RESOURCE_EXHAUSTED },
 } as const satisfies { readonly [Code in ProblemCode]?: Status }
-export type RefusalCode = keyof typeof STATUS
+export type RequestProblemCode = keyof typeof STATUS
 
-export type RefusalOptions = {
-  readonly mistakes?: readonly Mistake[]
+export type RequestProblemOptions = {
+  readonly mistakes?: readonly ValidationIssue[]
   readonly headers?: { readonly [name: string]: string }
   readonly cause?: unknown
 }
 /** A request that is answered with a problem. The message is shown to the caller; `cause` is for the log alone. */
-export class Refusal extends Error {
+export class RequestProblem extends Error {
   override readonly name = 'Refusal'
-  readonly code: RefusalCode
-  readonly mistakes: readonly Mistake[]
+  readonly code: RequestProblemCode
+  readonly mistakes: readonly ValidationIssue[]
   readonly headers: { readonly [name: string]: string }
-  constructor(code: RefusalCode, message: string, options: RefusalOptions = {}) {
+  constructor(code: RequestProblemCode, message: string, options: RequestProblemOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.mistakes = options.mistakes ?? []
@@ -54,16 +54,20 @@ export class Refusal extends Error {
 }
 
 /** Whatever was thrown, as what the caller may see of it. Unexpected errors become `internal` without their message. */
-export function asRefusal(err: unknown): Refusal {
-  if (err instanceof Refusal) return err
-  if (err instanceof PdpError) return new Refusal(err.code, err.message, { mistakes: err.mistakes, cause: err })
-  return new Refusal('internal', 'an unexpected error occurred; the log of this server has it under the request id', {
-    cause: err,
-  })
+export function asRequestProblem(err: unknown): RequestProblem {
+  if (err instanceof RequestProblem) return err
+  if (err instanceof PdpError) return new RequestProblem(err.code, err.message, { mistakes: err.mistakes, cause: err })
+  return new RequestProblem(
+    'internal',
+    'an unexpected error occurred; the log of this server has it under the request id',
+    {
+      cause: err,
+    },
+  )
 }
 
 /** True for what the operator should look at, rather than the caller. */
-export function isFault(code: RefusalCode): boolean {
+export function isFault(code: RequestProblemCode): boolean {
   return STATUS[code].http >= 500
 }
 

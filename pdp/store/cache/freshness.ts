@@ -2,14 +2,14 @@
  * Answers from memory that reflect every write acknowledged before the question: each question learns from one statement
  * where the store stands, brings the caches it needs to exactly there, and is evaluated synchronously over them.
  */
-import { lineage } from '../../decide/roles.ts'
+import { ancestors } from '../../decide/roles.ts'
 import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { RowKey, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
 import type { LogCache, Moment, Target } from './log-cache.ts'
 import { ALWAYS, LogCaches, targetIn } from './log-caches.ts'
 import { evaluateAt } from './moment.ts'
-import type { Fresh, Moments, Question } from './moments.ts'
+import type { Fresh, Question, SnapshotEvaluator } from './moments.ts'
 import { rowKeyName } from './row-keys.ts'
 import { RowsView } from './rows-view.ts'
 
@@ -40,7 +40,7 @@ type Loading = { readonly pending: Pending; readonly needed: readonly RowKey[] }
 /** Scopes that are kept at most before all are dropped. */
 const SCOPES_MAX = 10_000
 
-export class Freshness implements Moments {
+export class Freshness implements SnapshotEvaluator {
   readonly #store: Store
   readonly #triesMax: number
   readonly #caches: LogCaches
@@ -96,7 +96,7 @@ export class Freshness implements Moments {
     const kept = this.#scopes.get(organization)
     if (kept?.treeVersion === treeVersion) return kept
     this.#view.begin(0)
-    const path = lineage(this.#view, organization)
+    const path = ancestors(this.#view, organization)
     // An organization that does not exist depends on the environment alone, which says so.
     const logs = path === undefined || path.length === 0 ? [organization] : path
     const scope = { logs: [...logs, ...ALWAYS], treeVersion, known: path !== undefined }
@@ -149,7 +149,7 @@ export class Freshness implements Moments {
         pending.resolve({ value, vector: moment.vector, logs: scope.logs, validUntilMs })
         return
       }
-      if (!scope.known) lineage(view, pending.question.organization)
+      if (!scope.known) ancestors(view, pending.question.organization)
       if (++pending.tries > this.#triesMax) this.#fallBack(pending)
       else this.#loadings.add({ pending, needed: view.needed })
     } catch (error) {

@@ -1,5 +1,5 @@
 /** What is cached of one log, and where it stands: exactly the store's content at one revision, moving only forward. */
-import type { LogId, Standing, Vector } from '../../domain/log.ts'
+import type { LogId, LogPosition, Vector } from '../../domain/log.ts'
 import type { LogEntry, RowKey, RowSet, SubjectRow } from '../contract.ts'
 import { LogRows } from './log-rows.ts'
 import type { RowBudget } from './row-budget.ts'
@@ -7,18 +7,18 @@ import type { RowBudget } from './row-budget.ts'
 /** What one statement said of where the store stands, and when it was sent. */
 export type Moment = { readonly vector: Vector; readonly sentTick: number }
 /** Where one log stood at that moment. */
-export type Target = { readonly standing: Standing; readonly moment: Moment }
+export type Target = { readonly standing: LogPosition; readonly moment: Moment }
 /** A load under way: what is applied to the log meanwhile has to be replayed on the rows that it brings. */
 export type PendingLoad = { readonly generation: number; readonly startedAt: number; readonly entries: LogEntry[] }
 type Waiter = { readonly target: Target; readonly run: (error?: unknown) => void }
 
 export const DELTA_ENTRIES_MAX = 1_000
-const VOID: Standing = { revision: -1, writeId: '', entitlementVersion: 0, entitlementWriteId: '' }
+const VOID: LogPosition = { revision: -1, writeId: '', entitlementVersion: 0, entitlementWriteId: '' }
 
 export class LogCache {
   readonly log: LogId
   readonly rows: LogRows
-  standing: Standing = VOID
+  standing: LogPosition = VOID
   /** The moment that the standing was taken from. */
   reachedBy: Moment | null = null
   /** When it was taken from an answer of the store. */
@@ -90,7 +90,7 @@ export class LogCache {
   }
 
   /** Applies a delta that was asked for from `from` to `target`; anything but a whole, continuous one empties the cache. */
-  advance(delta: { from: Standing; target: Target; entries: readonly LogEntry[] }, tick: number): void {
+  advance(delta: { from: LogPosition; target: Target; entries: readonly LogEntry[] }, tick: number): void {
     const { from, target, entries } = delta
     if (this.standing !== from) return // emptied meanwhile, and standing elsewhere
     if (!continues(from, target.standing, entries)) {
@@ -122,7 +122,7 @@ export class LogCache {
   }
 
   /** Installs rows read at `readAt`, brought forward by what was applied since the load began. */
-  finishLoad(load: PendingLoad, readAt: Standing, rows: readonly RowSet[]): void {
+  finishLoad(load: PendingLoad, readAt: LogPosition, rows: readonly RowSet[]): void {
     this.loads.delete(load)
     const lost =
       load.generation !== this.generation ||
@@ -156,7 +156,7 @@ function replayed(
 }
 
 /** Every revision has an entry, so the entries are whole if no revision is missing and the last is the target's own. */
-function continues(from: Standing, to: Standing, entries: readonly LogEntry[]): boolean {
+function continues(from: LogPosition, to: LogPosition, entries: readonly LogEntry[]): boolean {
   if (entries.length > DELTA_ENTRIES_MAX) return false
   let at = from.revision
   let writeId = from.writeId

@@ -1,10 +1,10 @@
 /** Evaluates over one snapshot of the store: rows are loaded as the evaluation finds that it needs them. */
-import { lineage } from '../../decide/roles.ts'
+import { ancestors } from '../../decide/roles.ts'
 import { PdpError } from '../../domain/errors.ts'
 import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
 import type { Snapshot, Store } from '../contract.ts'
 import { LogRows } from './log-rows.ts'
-import type { Fresh, Moments, Question } from './moments.ts'
+import type { Fresh, Question, SnapshotEvaluator } from './moments.ts'
 import { RowsView } from './rows-view.ts'
 
 /** Loads of one evaluation at most; every load brings at least one level of a relation, and those have a bound of 25. */
@@ -16,7 +16,7 @@ export function evaluateAt<T>(store: Store, question: Question<T>): Promise<Fres
 }
 
 /** One moment for all that is asked, that of the snapshot: rows that one question has loaded serve the next. */
-export function momentsIn(at: Snapshot): Moments {
+export function momentsIn(at: Snapshot): SnapshotEvaluator {
   const held = new Map<LogId, LogRows>()
   const rowsOf = (log: LogId): LogRows => {
     const rows = held.get(log) ?? new LogRows(log, null)
@@ -29,7 +29,7 @@ export function momentsIn(at: Snapshot): Moments {
     async ask(question) {
       for (let load = 0; load < LOADS_MAX; load++) {
         view.begin(clockMs ?? 0)
-        const path = lineage(view, question.organization)
+        const path = ancestors(view, question.organization)
         const value = question.evaluate(view)
         if (clockMs !== null && value !== undefined && path !== undefined) {
           const logs = [...(path.length === 0 ? [question.organization] : path), ENVIRONMENT, TOKENS]

@@ -18,9 +18,9 @@ export type Fresh<T> = {
   readonly logs: readonly LogId[]
   readonly validUntilMs: number | null
 }
-export interface Moments {
+export interface SnapshotEvaluator {
   /** @throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
   ask<T>(question: Question<T>): Promise<Fresh<T>>
   /** Where everything is in this process, a question can be evaluated at once, and lacks nothing. */
-  readonly look?: () => NotingView
+  readonly currentView?: () => NotingView
 }

@@ -2,15 +2,15 @@
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
-import { deathKey } from '../../domain/revocation.ts'
+import { revocationKey } from '../../domain/revocation.ts'
 import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
 import type { LogEntry, RowKey, RowSet } from '../contract.ts'
-import { DeathList } from './revoked-tokens.ts'
+import { RevokedTokens } from './revoked-tokens.ts'
 import { SubjectSet } from './subject-set.ts'
 
 export type Content =
   | SubjectSet
-  | DeathList
+  | RevokedTokens
   | Membership
   | Organization
   | readonly RoleGrant[]
@@ -29,14 +29,14 @@ export function contentOf(rows: RowSet): Content {
   if ('organization' in rows) return rows.organization
   if ('manifests' in rows) return rows.manifests
   if ('roles' in rows) return rows.roles
-  if ('deaths' in rows) return new DeathList(rows.deaths)
+  if ('deaths' in rows) return new RevokedTokens(rows.deaths)
   return null
 }
 
 /** Heap bytes, roughly: the row set, its key, its place in a map, and what it holds. */
 export function bytesOf({ key, content }: Held): number {
   const name = key.kind === 'set' ? key.object : key.kind === 'groups' || key.kind === 'grants' ? key.subject : ''
-  const measured = content instanceof SubjectSet || content instanceof DeathList
+  const measured = content instanceof SubjectSet || content instanceof RevokedTokens
   const held = measured ? content.bytes : Array.isArray(content) ? 40 + content.length * 200 : 100
   return 230 + name.length + held
 }
@@ -45,7 +45,7 @@ export function bytesOf({ key, content }: Held): number {
 export function contentAfter({ key, content }: Held, { change, atMs }: Pick<LogEntry, 'change' | 'atMs'>): Content {
   switch (change.kind) {
     case 'token':
-      ;(content as DeathList).add({ key: deathKey(change.by, change.id), atMs })
+      ;(content as RevokedTokens).add({ key: revocationKey(change.by, change.id), atMs })
       return content
     case 'tuple': {
       const set = content as SubjectSet

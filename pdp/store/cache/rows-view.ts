@@ -9,7 +9,7 @@ import type { Organization } from '../../domain/organization.ts'
 import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
 import { type RowKey, SET_ROWS_MAX } from '../contract.ts'
 import type { GroupsAbove, HeldRows, LogRows } from './log-rows.ts'
-import type { DeathList } from './revoked-tokens.ts'
+import type { RevokedTokens } from './revoked-tokens.ts'
 import { rowKeyName } from './row-keys.ts'
 import type { SubjectSet } from './subject-set.ts'
 
@@ -241,11 +241,11 @@ export class RowsView implements View {
     return (manifests as readonly StoredManifest[] | undefined) ?? this.#need({ log: ENVIRONMENT, kind: 'manifests' })
   }
 
-  deaths(): DeathList | undefined {
+  deaths(): RevokedTokens | undefined {
     const held = this.#rows(TOKENS).deaths
     if (held === undefined) return this.#need({ log: TOKENS, kind: 'deaths' })
     held.hot = true
-    return held.content as DeathList
+    return held.content as RevokedTokens
   }
 
   roles(): readonly OrganizationRole[] | undefined {

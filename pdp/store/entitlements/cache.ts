@@ -4,7 +4,7 @@
  */
 import type { Entitlement } from '../../domain/entitlement.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import type { Standing } from '../../domain/log.ts'
+import type { LogPosition } from '../../domain/log.ts'
 import type { EntitlementSource } from '../contract.ts'
 import type { SharedCache, Slot, StatedValue } from './shared-cache.ts'
 
@@ -51,7 +51,7 @@ export class EntitlementCache {
    */
   async read(
     organization: string,
-    standing: Standing,
+    standing: LogPosition,
     keys: readonly string[],
   ): Promise<ReadonlyMap<string, Entitlement | null> | undefined> {
     const known = this.#at(organization, standing)
@@ -86,19 +86,19 @@ export class EntitlementCache {
   }
 
   /** Those that tokens carry, as read; undefined for the same reason. */
-  async claims(organization: string, standing: Standing): Promise<JsonObject | undefined> {
+  async claims(organization: string, standing: LogPosition): Promise<JsonObject | undefined> {
     const read = await this.read(organization, standing, [CLAIMS])
     return read === undefined ? undefined : (read.get(CLAIMS)?.value ?? {})
   }
 
-  #slot(organization: string, standing: Standing): Slot {
+  #slot(organization: string, standing: LogPosition): Slot {
     const { entitlementVersion: version, entitlementWriteId: writeId } = standing
     return { source: this.#source.name, organization, version, writeId }
   }
 
   #fetch(
     slot: Slot,
-    standing: Standing,
+    standing: LogPosition,
     { keys, known }: { keys: readonly string[]; known: Known },
   ): Promise<Values | undefined> {
     const name = JSON.stringify([slot, keys])
@@ -114,7 +114,7 @@ export class EntitlementCache {
     return reading
   }
 
-  async #fromSource(slot: Slot, standing: Standing, keys: readonly string[]): Promise<Values | undefined> {
+  async #fromSource(slot: Slot, standing: LogPosition, keys: readonly string[]): Promise<Values | undefined> {
     const read = await this.#source.read(slot.organization, keys.includes(CLAIMS) ? 'all' : keys)
     if (read.version !== standing.entitlementVersion || read.writeId !== standing.entitlementWriteId) return undefined
     const { state } = read
@@ -125,7 +125,7 @@ export class EntitlementCache {
     return values
   }
 
-  #at(organization: string, standing: Standing): Known {
+  #at(organization: string, standing: LogPosition): Known {
     // Versions only rise while the history is one; the write id of a restored one differs.
     const name = `${standing.entitlementVersion} ${standing.entitlementWriteId}`
     const nowMs = this.#clock()

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { ENFORCEMENTS, type Entitlement } from '../../domain/entitlement.ts'
 import { PdpError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import type { Standing } from '../../domain/log.ts'
+import type { LogPosition } from '../../domain/log.ts'
 import { isEntitlementKey, quote } from '../../domain/names.ts'
 import type { EntitlementSource, Store } from '../contract.ts'
 import { createCircuit } from './circuit-breaker.ts'
@@ -70,7 +70,7 @@ export function httpEntitlements(options: {
       running -= 1
     }
   }
-  const standing = async (organization: string): Promise<Standing | undefined> =>
+  const standing = async (organization: string): Promise<LogPosition | undefined> =>
     (await store.vector([organization])).logs.get(organization)
 
   return {
@@ -94,7 +94,7 @@ export function httpEntitlements(options: {
   }
 }
 
-const sameVersion = (a: Standing, b: Standing): boolean =>
+const sameVersion = (a: LogPosition, b: LogPosition): boolean =>
   a.entitlementVersion === b.entitlementVersion && a.entitlementWriteId === b.entitlementWriteId
 
 const unavailable = (what: string, cause?: unknown): PdpError =>

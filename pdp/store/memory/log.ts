@@ -1,7 +1,7 @@
 /** What the memory store holds of one organization or of the environment. */
 import type { Change, WriteContext } from '../../domain/change.ts'
 import type { Entitlement } from '../../domain/entitlement.ts'
-import type { LogId, Standing } from '../../domain/log.ts'
+import type { LogId, LogPosition } from '../../domain/log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
@@ -32,7 +32,7 @@ export const emptyLog = (): MemoryLog => ({
 })
 
 /** Where a new log stands. */
-export const START: Standing = { revision: 0, writeId: '0', entitlementVersion: 0, entitlementWriteId: '0' }
+export const START: LogPosition = { revision: 0, writeId: '0', entitlementVersion: 0, entitlementWriteId: '0' }
 
 /** One write as the log keeps it, which is smaller than its entries. */
 export type LogWrite = WriteContext & {
@@ -50,7 +50,7 @@ export const entriesOf = (log: LogId, write: LogWrite): readonly LogEntry[] => {
 }
 
 export type MemoryState = {
-  readonly standings: Map<string, Standing>
+  readonly standings: Map<string, LogPosition>
   readonly logs: Map<string, MemoryLog>
   readonly writes: Map<string, LogWrite[]>
   /** `audience <uri>` or `type <name>` -> the app that first declared it */

@@ -1,10 +1,10 @@
 /** The Store in memory: for embedding and for tests. It forgets everything when the process ends. */
-import { lineage } from '../../decide/roles.ts'
+import { ancestors } from '../../decide/roles.ts'
 import type { Entitlement } from '../../domain/entitlement.ts'
 import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../domain/log.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import { withModels } from '../../worker/worker.ts'
-import type { Moments } from '../cache/moments.ts'
+import type { SnapshotEvaluator } from '../cache/moments.ts'
 import { assertChanges } from '../changes.ts'
 import type { LogEntry, Reading, RowKey, Snapshot, Store } from '../contract.ts'
 import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './log.ts'
@@ -25,21 +25,21 @@ const randomWriteId = (): string => crypto.getRandomValues(new BigInt64Array(1))
 
 /** A store that holds everything in this process: evaluations look at it directly. */
 export interface ResidentStore extends Store {
-  readonly look: () => MemoryView
+  readonly currentView: () => MemoryView
   standings(logs: readonly LogId[]): Vector
 }
 
-export const isResident = (store: Store): store is ResidentStore => 'look' in store
+export const isResident = (store: Store): store is ResidentStore => 'currentView' in store
 
 /** Answers at once: what is in memory is all there is, and nothing can change while an evaluation runs. */
-export function residentMoments(store: ResidentStore): Moments {
+export function residentEvaluator(store: ResidentStore): SnapshotEvaluator {
   return {
-    look: store.look,
+    currentView: store.currentView,
     async ask({ organization, evaluate }) {
-      const view = store.look()
+      const view = store.currentView()
       const value = evaluate(view)
       if (value === undefined) throw new TypeError('an evaluation lacked rows of a store that holds everything')
-      const path = lineage(view, organization)
+      const path = ancestors(view, organization)
       const logs = [...(path === undefined || path.length === 0 ? [organization] : path), ENVIRONMENT, TOKENS]
       return { value, vector: store.standings(logs), logs, validUntilMs: view.validUntilMs }
     },
@@ -64,7 +64,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
   })
   let environment = environmentIn(state)
   const names = new MemoryNames(state)
-  const look = (): MemoryView => new MemoryView(state.logs, environment, clock)
+  const currentView = (): MemoryView => new MemoryView(state.logs, environment, clock)
   const read = (logs: readonly LogId[], keys: readonly RowKey[]): Reading => ({
     vector: vector(logs),
     rows: readRowSets(state.logs, keys),
@@ -75,7 +75,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
   }
   return {
     ...surveyOf(state),
-    look,
+    currentView,
     standings: vector,
     vector: async (logs) => vector(logs),
     entries: async (ranges, entriesMax) => entriesIn(state, ranges, entriesMax),

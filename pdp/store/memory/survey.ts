@@ -1,10 +1,10 @@
 /** What management asks across all organizations, in memory. */
 import type { LogId } from '../../domain/log.ts'
 import { isWildcard } from '../../domain/names.ts'
-import type { GrantFilter, HeldRole, LoggedGrant, Survey, TupleShape } from '../contract.ts'
+import type { GrantFilter, HeldRole, LoggedGrant, ReportingQueries, TupleShape } from '../contract.ts'
 import type { MemoryState } from './log.ts'
 
-export function surveyOf(state: MemoryState): Survey {
+export function surveyOf(state: MemoryState): ReportingQueries {
   return {
     async roleGrants(filter, { after, countMax }) {
       const found: LoggedGrant[] = []

@@ -7,13 +7,13 @@ import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
-import { DeathList } from '../cache/revoked-tokens.ts'
+import { RevokedTokens } from '../cache/revoked-tokens.ts'
 import { tooDeep } from '../cache/rows-view.ts'
 import { SET_ROWS_MAX, type SubjectRow } from '../contract.ts'
 import type { MemoryLog } from './log.ts'
 
 const NONE: readonly never[] = []
-const NO_DEATHS = new DeathList([])
+const NO_DEATHS = new RevokedTokens([])
 
 /** The same lists as long as nothing in them changes, so that what is derived from them can be kept. */
 export type Environment = {
@@ -139,7 +139,7 @@ export class MemoryView implements View {
   }
 
   /** Tokens are the identity service's, and that needs a database. */
-  deaths(): DeathList {
+  deaths(): RevokedTokens {
     return NO_DEATHS
   }
 

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Change, Precondition, WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
-import { ENVIRONMENT, type LogId, type Standing } from '../../domain/log.ts'
+import { ENVIRONMENT, type LogId, type LogPosition } from '../../domain/log.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { RoleGrant } from '../../domain/role.ts'
 import { claimsOf } from '../changes.ts'
@@ -62,7 +62,7 @@ function raise(
   const raisesEntitlements = changes.some(
     (c) => c.kind === 'entitlement' || c.kind === 'entitlements' || c.kind === 'clear',
   )
-  const standing: Standing = {
+  const standing: LogPosition = {
     revision: before.revision + 1,
     writeId,
     entitlementVersion: before.entitlementVersion + (raisesEntitlements ? 1 : 0),

@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import type { Change, WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
-import type { LogId, Standing } from '../../domain/log.ts'
+import type { LogId, LogPosition } from '../../domain/log.ts'
 import type { Sql } from '../directory.ts'
 
 type Queries = Pick<Sql, 'query'>
-type StandingRow = { revision: number; write_id: string; entitlement_version: number; entitlement_write_id: string }
+type PositionRow = { revision: number; write_id: string; entitlement_version: number; entitlement_write_id: string }
 
 /** A signed 64-bit integer as text; what makes a restored database distinguishable from its own future. */
 const randomWriteId = (): string => randomBytes(8).readBigInt64BE().toString()
@@ -16,8 +16,12 @@ const randomWriteId = (): string => randomBytes(8).readBigInt64BE().toString()
  * the write depends on: only a later statement's snapshot is younger than the lock.
  * @throws PdpError `organization_unknown` when the log does not exist.
  */
-export async function raiseRevision(sql: Queries, log: LogId, options: { entitlements: boolean }): Promise<Standing> {
-  const [row] = await sql.query<StandingRow>(
+export async function raiseRevision(
+  sql: Queries,
+  log: LogId,
+  options: { entitlements: boolean },
+): Promise<LogPosition> {
+  const [row] = await sql.query<PositionRow>(
     `update revision set revision = revision + 1, write_id = $2, entitlement_version = entitlement_version + $3,
        entitlement_write_id = case when $3 = 0 then entitlement_write_id else $2 end
      where organization_id = $1 and not closed
@@ -36,7 +40,7 @@ export async function raiseRevision(sql: Queries, log: LogId, options: { entitle
 /** Stores the entries of a raised revision, in order. At least one: an empty revision would read as a gap. */
 export async function storeEntries(
   sql: Queries,
-  entries: { log: LogId; standing: Standing; changes: readonly Change[]; context: WriteContext },
+  entries: { log: LogId; standing: LogPosition; changes: readonly Change[]; context: WriteContext },
 ): Promise<void> {
   const { log, standing, changes, context } = entries
   if (changes.length === 0) throw new TypeError('a revision needs at least one entry')

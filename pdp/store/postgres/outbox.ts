@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Change } from '../../domain/change.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import type { LogId, Standing } from '../../domain/log.ts'
+import type { LogId, LogPosition } from '../../domain/log.ts'
 import type { Sql } from '../directory.ts'
 
 /** Row of the table `revision` whose lock numbers events in the order in which their transactions commit. */
@@ -44,7 +44,7 @@ export async function appendEvents(sql: Pick<Sql, 'query'>, events: readonly Out
 /** One event for all entitlements of a write; none when it wrote no entitlement. */
 export function entitlementEvents(write: {
   readonly log: LogId
-  readonly standing: Pick<Standing, 'entitlementVersion'>
+  readonly standing: Pick<LogPosition, 'entitlementVersion'>
   readonly changes: readonly Change[]
 }): readonly OutboxEvent[] {
   const keys = write.changes.flatMap((c) => (c.kind === 'entitlement' ? [c.key] : []))

@@ -1,10 +1,10 @@
 /** How long the log of changes is kept: what is older goes in small pieces, and the newest revision of a log stays. */
 import { TOKENS } from '../../domain/log.ts'
-import { DEATH_KEPT_MS } from '../../domain/revocation.ts'
+import { REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
 import type { Sql } from '../directory.ts'
 
 /** Deaths of tokens are listed nowhere, and no token is alive that they would kill: they serve only to look into a mishap. */
-const TOKENS_KEPT_MS = 48 * DEATH_KEPT_MS
+const TOKENS_KEPT_MS = 48 * REVOCATION_KEPT_MS
 /** Logs that one piece looks at, and the oldest revisions of each: it takes some milliseconds. */
 const LOGS_MAX = 20
 const REVISIONS_MAX = 1_000

@@ -3,7 +3,7 @@ import type { LogId } from '../../domain/log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership, MembershipStatus, Tier } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
-import { type Death, type DeathCause, deathKey } from '../../domain/revocation.ts'
+import { type Revocation, type RevocationCause, revocationKey } from '../../domain/revocation.ts'
 import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
 import { rowKeyName } from '../cache/row-keys.ts'
 import type { RowKey, RowSet, SubjectRow } from '../contract.ts'
@@ -78,7 +78,7 @@ class RowCollector {
         this.#at({ log, kind: 'manifests' }).rows.push({ ...JSON.parse(c), version: Number(b) })
         break
       case 'deaths':
-        this.#at({ log, kind: 'deaths' }).rows.push({ key: deathKey(a as DeathCause, b), atMs: expiresAtMs })
+        this.#at({ log, kind: 'deaths' }).rows.push({ key: revocationKey(a as RevocationCause, b), atMs: expiresAtMs })
         break
       case 'roles':
         this.#at({ log, kind: 'roles' }).rows.push({ key: a, name: b, permissions: JSON.parse(c) })
@@ -136,6 +136,6 @@ function rowSetOf({ key, rows, complete }: Gathered): RowSet {
     case 'roles':
       return { key, roles: rows as OrganizationRole[] }
     case 'deaths':
-      return { key, deaths: rows as Death[] }
+      return { key, deaths: rows as Revocation[] }
   }
 }

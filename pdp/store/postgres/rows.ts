@@ -1,10 +1,10 @@
 /** The statement that reads row sets and standings in one snapshot: one index probe per asked item, whatever the sizes. */
 import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
-import { DEATH_KEPT_MS } from '../../domain/revocation.ts'
+import { REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
 import { type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
 import type { Connection } from './connection.ts'
 import { type Row, rowSetsOf } from './row-sets.ts'
-import { given, type KnownStandings, VECTOR_LINES, type VectorQuestion } from './vector.ts'
+import { given, type KnownPositions, VECTOR_LINES, type VectorQuestion } from './vector.ts'
 
 /** Usersets of one wide set that are read at most; the evaluator's own bound is reached long before. */
 const WIDE_USERSETS_MAX = 10_001
@@ -95,7 +95,7 @@ const BRANCHES = {
     with: () => '',
     select: () => `
       select 'deaths', '${TOKENS}', change ->> 'by', change ->> 'id', null, null, ${MILLISECONDS('written_at')} from change_log
-      where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${DEATH_KEPT_MS} milliseconds'
+      where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${REVOCATION_KEPT_MS} milliseconds'
       and change ->> 'kind' = 'token'`,
   },
 } as const
@@ -107,7 +107,7 @@ type Statement = { readonly name: string; readonly text: string; readonly values
 /** @throws PdpError `store_unavailable`. */
 export async function readRows(
   connection: Pick<Connection, 'prepared'>,
-  standings: KnownStandings,
+  standings: KnownPositions,
   { logs, keys }: { readonly logs: readonly LogId[]; readonly keys: readonly RowKey[] },
 ): Promise<Reading> {
   const question = standings.ask(logs)

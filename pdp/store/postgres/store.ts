@@ -17,7 +17,7 @@ import { appendEvents, entitlementEvents } from './outbox.ts'
 import { readRows } from './rows.ts'
 import { surveyOver } from './survey.ts'
 import { createTurns } from './turns.ts'
-import { given, KnownStandings, readVector } from './vector.ts'
+import { given, KnownPositions, readVector } from './vector.ts'
 import { applyChanges, assertPreconditions } from './write.ts'
 
 const ENTRIES = `
@@ -44,7 +44,7 @@ class NothingChanged extends Error {
 }
 
 export function storeOver(database: Database, close: () => Promise<void>): Store {
-  const standings = new KnownStandings()
+  const standings = new KnownPositions()
   // They would wait for each other at the database, each with a connection, and one after the other if this process is cut off.
   const turns = createTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
   const snapshotOver = (connection: Connection): Snapshot => ({

@@ -1,5 +1,5 @@
 /** What management asks across all organizations, on PostgreSQL: full looks that no decision waits for. */
-import type { HeldRole, LoggedGrant, Survey, TupleShape } from '../contract.ts'
+import type { HeldRole, LoggedGrant, ReportingQueries, TupleShape } from '../contract.ts'
 import type { Sql } from '../directory.ts'
 import type { Database } from './connection.ts'
 
@@ -28,7 +28,7 @@ const SHAPES = `
     from relationship where split_part(object, ':', 1) = any($1)) tuple
   group by type, relation, shape order by type, relation, shape`
 
-export function surveyOver(database: Pick<Database, 'lengthy'>): Survey {
+export function surveyOver(database: Pick<Database, 'lengthy'>): ReportingQueries {
   const sql: Pick<Sql, 'query'> = {
     query: (text, values) => database.lengthy('begin read only', (connection) => connection.query(text, values)),
   }

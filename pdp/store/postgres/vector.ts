@@ -1,6 +1,6 @@
 /** Where logs stand, in one statement that answers only for those which moved since this process last heard of them. */
 import { PdpError } from '../../domain/errors.ts'
-import type { LogId, Standing, Vector } from '../../domain/log.ts'
+import type { LogId, LogPosition, Vector } from '../../domain/log.ts'
 import type { Connection } from './connection.ts'
 
 /** Standings that are remembered at most, before all are forgotten. */
@@ -35,8 +35,8 @@ export type VectorQuestion = {
  * Remembers what statements said of each log. A write makes the id and all else of a standing in one update, and never the
  * same id twice, so a log that still has the id stands where it stood: it is answered from here, and only then.
  */
-export class KnownStandings {
-  readonly #known = new Map<LogId, Standing>()
+export class KnownPositions {
+  readonly #known = new Map<LogId, LogPosition>()
 
   ask(logs: readonly LogId[]): VectorQuestion {
     const known = logs.map((log) => this.#known.get(log))
@@ -46,17 +46,17 @@ export class KnownStandings {
     }
   }
 
-  #read(logs: readonly LogId[], known: readonly (Standing | undefined)[], lines: Iterable<string>): Vector {
+  #read(logs: readonly LogId[], known: readonly (LogPosition | undefined)[], lines: Iterable<string>): Vector {
     let clockMs: number | null = null
-    const moved = new Map<LogId, Standing | undefined>()
+    const moved = new Map<LogId, LogPosition | undefined>()
     for (const line of lines) {
       const [place = '', ...words] = line.split(' ')
       if (place === '') clockMs = readClock(words)
-      else moved.set(logAt(logs, place), readStanding(words))
+      else moved.set(logAt(logs, place), readPosition(words))
     }
     if (clockMs === null) throw new TypeError('the statement did not tell the time')
     this.#remember(moved)
-    const standings = new Map<LogId, Standing>()
+    const standings = new Map<LogId, LogPosition>()
     logs.forEach((log, i) => {
       const standing = moved.has(log) ? moved.get(log) : known[i]
       if (standing !== undefined) standings.set(log, standing)
@@ -64,7 +64,7 @@ export class KnownStandings {
     return { clockMs, logs: standings }
   }
 
-  #remember(moved: ReadonlyMap<LogId, Standing | undefined>): void {
+  #remember(moved: ReadonlyMap<LogId, LogPosition | undefined>): void {
     if (this.#known.size + moved.size > KNOWN_MAX) this.#known.clear()
     for (const [log, standing] of moved) {
       if (standing === undefined) this.#known.delete(log)
@@ -76,7 +76,7 @@ export class KnownStandings {
 /** @throws PdpError `store_unavailable`. */
 export async function readVector(
   connection: Pick<Connection, 'prepared'>,
-  standings: KnownStandings,
+  standings: KnownPositions,
   logs: readonly LogId[],
 ): Promise<Vector> {
   const question = standings.ask(logs)
@@ -96,8 +96,8 @@ function readClock([clockMs, hot]: readonly string[]): number {
   return Number(clockMs)
 }
 
-function readStanding([revision, writeId, entitlementVersion, entitlementWriteId]: readonly string[]):
-  | Standing
+function readPosition([revision, writeId, entitlementVersion, entitlementWriteId]: readonly string[]):
+  | LogPosition
   | undefined {
   if (writeId === undefined || entitlementWriteId === undefined) return undefined
   return { revision: Number(revision), writeId, entitlementVersion: Number(entitlementVersion), entitlementWriteId }

@@ -430,8 +430,8 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
 
   it('knows the lineage of an organization', async () => {
     await store.write(ENVIRONMENT, [organization('mid', 'acme'), organization('low', 'mid')], { context })
-    expect(await pdp.lineage('low')).toEqual(['low', 'mid', 'acme'])
-    expect(await pdp.lineage('nowhere')).toBeNull()
+    expect(await pdp.ancestors('low')).toEqual(['low', 'mid', 'acme'])
+    expect(await pdp.ancestors('nowhere')).toBeNull()
   })
 
   it('gives claims-mode entitlements with the version', async () => {

@@ -18,7 +18,7 @@ import type {
 } from '../../../pdp/domain/decision.ts'
 import { ENVIRONMENT, TOKENS } from '../../../pdp/domain/log.ts'
 import type { Manifest } from '../../../pdp/domain/manifest.ts'
-import { deathKey } from '../../../pdp/domain/revocation.ts'
+import { revocationKey } from '../../../pdp/domain/revocation.ts'
 import { service, user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
@@ -46,7 +46,7 @@ const BASE = {
   app: 'one',
   explain: false,
   audiences: [],
-  deathKeys: [deathKey('client', 'ended')],
+  revocationKeys: [revocationKey('client', 'ended')],
   issuedAtMs: LATER_MS,
 } satisfies DecideRequest
 /** Requests that differ from the base in one input, and are answered otherwise for it. */
@@ -60,12 +60,12 @@ const OTHERS: { readonly [F in Field]: DecideRequest } = {
   app: { ...BASE, app: 'two' },
   explain: { ...BASE, explain: true },
   audiences: { ...BASE, audiences: ['https://two.example'] },
-  deathKeys: { ...BASE, deathKeys: [deathKey('jti', 'ended')] },
+  revocationKeys: { ...BASE, revocationKeys: [revocationKey('jti', 'ended')] },
   issuedAtMs: { ...BASE, issuedAtMs: 0 },
 }
 const FIELDS = Object.keys(OTHERS) as readonly Field[]
 /** Only a database has a token log. */
-const OF_TOKENS: readonly Field[] = ['deathKeys', 'issuedAtMs']
+const OF_TOKENS: readonly Field[] = ['revocationKeys', 'issuedAtMs']
 const ALL_AT_ONCE: DecideRequest = {
   ...BASE,
   permissions: [
@@ -96,7 +96,7 @@ async function fill(store: Store): Promise<void> {
 }
 
 /** Everything that was answered, without when. */
-const shown = ({ permissions, entitlements, tokenDead, validUntilMs }: Decision): string =>
+const shown = ({ permissions, entitlements, tokenRevoked: tokenDead, validUntilMs }: Decision): string =>
   JSON.stringify([permissions, [...entitlements], tokenDead, validUntilMs])
 
 type Decide = Pick<Pdp, 'decide'>
@@ -221,7 +221,7 @@ describe('a copy of the source', () => {
     const root = pathToFileURL(`${join(plantSource(`inputs ${mistake}`, edits), 'pdp')}/`).href
     const planted: { createPdp: typeof createPdp } = await import(`${root}create-pdp.ts`)
     const memory: { memoryStore: typeof memoryStore } = await import(`${root}store/memory.ts`)
-    const { look, standings, ...far } = memory.memoryStore()
+    const { currentView: look, standings, ...far } = memory.memoryStore()
     const store = where === 'near' ? { ...far, look, standings } : far
     await fill(store)
     const sound = remoteMemoryStore()

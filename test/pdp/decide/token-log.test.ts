@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
 import { TOKENS } from '../../../pdp/domain/log.ts'
-import { DEATH_KEPT_MS, deathKey } from '../../../pdp/domain/revocation.ts'
+import { REVOCATION_KEPT_MS, revocationKey } from '../../../pdp/domain/revocation.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
-import { DeathList } from '../../../pdp/store/cache/revoked-tokens.ts'
+import { RevokedTokens } from '../../../pdp/store/cache/revoked-tokens.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import type { Directory } from '../../../pdp/store/directory.ts'
 import { postgresDirectory } from '../../../pdp/store/postgres/directory.ts'
@@ -22,12 +22,12 @@ describe('the token log', () => {
   let kill: (by: (typeof CAUSES)[number], id: string) => Promise<unknown>
   let directory: Directory
   let close: () => Promise<void>
-  const ask = (...deathKeys: string[]) =>
+  const ask = (...revocationKeys: string[]) =>
     pdp.decide({
       organization: 'acme',
       subject: user('ann'),
       permissions: [{ relation: 'viewer', resource: 'doc:1' }],
-      deathKeys,
+      revocationKeys,
     })
 
   beforeEach(async () => {
@@ -43,16 +43,16 @@ describe('the token log', () => {
   afterEach(() => close())
 
   it.each(CAUSES)('lets a token die by its %s on the very next decision', async (by) => {
-    const keys = CAUSES.map((cause) => deathKey(cause, 'x'))
-    expect(await ask(...keys)).toMatchObject({ tokenDead: false, permissions: [{ allowed: true }] })
+    const keys = CAUSES.map((cause) => revocationKey(cause, 'x'))
+    expect(await ask(...keys)).toMatchObject({ tokenRevoked: false, permissions: [{ allowed: true }] })
     await kill(by, 'x')
-    expect((await ask(...keys)).tokenDead).toBe(true)
-    expect((await ask(...CAUSES.map((cause) => deathKey(cause, 'y')))).tokenDead).toBe(false)
+    expect((await ask(...keys)).tokenRevoked).toBe(true)
+    expect((await ask(...CAUSES.map((cause) => revocationKey(cause, 'y')))).tokenRevoked).toBe(false)
   })
 
   it('knows what died before it was first asked', async () => {
     await kill('grant', 'x')
-    expect((await ask(deathKey('grant', 'x'))).tokenDead).toBe(true)
+    expect((await ask(revocationKey('grant', 'x'))).tokenRevoked).toBe(true)
   })
 
   it('leaves a client the tokens that it gets after its others were ended', async () => {
@@ -60,14 +60,14 @@ describe('the token log', () => {
       pdp.decide({
         organization: 'acme',
         subject: user('ann'),
-        deathKeys: [deathKey('client', 'x'), deathKey('grant', 'g')],
+        revocationKeys: [revocationKey('client', 'x'), revocationKey('grant', 'g')],
         issuedAtMs,
       })
     await kill('client', 'x')
-    expect((await decide(Date.now() - 60_000)).tokenDead).toBe(true)
-    expect((await decide(Date.now() + 60_000)).tokenDead).toBe(false)
+    expect((await decide(Date.now() - 60_000)).tokenRevoked).toBe(true)
+    expect((await decide(Date.now() + 60_000)).tokenRevoked).toBe(false)
     await kill('grant', 'g')
-    expect((await decide(Date.now() + 60_000)).tokenDead).toBe(true)
+    expect((await decide(Date.now() + 60_000)).tokenRevoked).toBe(true)
   })
 
   it.each([
@@ -77,22 +77,22 @@ describe('the token log', () => {
     ['gains a scope', { metadata: { scope: 'decisions:ask decisions:read roles:write' } }, false],
   ])('ends the tokens of a client that %s: %#', async (_, change, ends) => {
     const client = { id: 'bot', app: null, organization: 'acme', metadata: { scope: 'decisions:ask decisions:read' } }
-    const keys = [deathKey('client', 'bot')]
+    const keys = [revocationKey('client', 'bot')]
     await directory.putClient(client, context)
-    expect((await ask(...keys)).tokenDead).toBe(false)
+    expect((await ask(...keys)).tokenRevoked).toBe(false)
     await directory.putClient({ ...client, ...change }, context)
-    expect((await ask(...keys)).tokenDead).toBe(ends)
+    expect((await ask(...keys)).tokenRevoked).toBe(ends)
   })
 
   it('is not read for questions without a token', async () => {
     await kill('grant', 'x')
-    expect((await ask()).tokenDead).toBe(false)
+    expect((await ask()).tokenRevoked).toBe(false)
   })
 })
 
 describe('a list of deaths', () => {
   it('counts the last of several deaths by one key, in whatever order they come', () => {
-    const list = new DeathList([
+    const list = new RevokedTokens([
       { key: 'client x', atMs: 9 },
       { key: 'client x', atMs: 5 },
     ])
@@ -102,10 +102,10 @@ describe('a list of deaths', () => {
   })
 
   it('forgets what no token can be alive by, and nothing younger', () => {
-    const list = new DeathList([])
+    const list = new RevokedTokens([])
     list.add({ key: 'jti old', atMs: 0 })
     list.add({ key: 'jti kept', atMs: 1 })
-    for (let i = 0; i < 2_000; i++) list.add({ key: `jti ${i}`, atMs: DEATH_KEPT_MS + 1 })
-    expect(['jti old', 'jti kept', 'jti 0'].map((key) => list.at(key))).toEqual([undefined, 1, DEATH_KEPT_MS + 1])
+    for (let i = 0; i < 2_000; i++) list.add({ key: `jti ${i}`, atMs: REVOCATION_KEPT_MS + 1 })
+    expect(['jti old', 'jti kept', 'jti 0'].map((key) => list.at(key))).toEqual([undefined, 1, REVOCATION_KEPT_MS + 1])
   })
 })

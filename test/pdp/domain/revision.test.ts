@@ -1,15 +1,15 @@
 /** The text of a moment: equal for equal content, another after any move, whether it was made or remembered. */
 import { describe, expect, it } from 'vitest'
-import type { LogId, Standing } from '../../../pdp/domain/log.ts'
+import type { LogId, LogPosition } from '../../../pdp/domain/log.ts'
 import { createRevisionTexts, revisionText } from '../../../pdp/domain/revision.ts'
 
-const standing = (revision: number, writeId: string): Standing => ({
+const standing = (revision: number, writeId: string): LogPosition => ({
   revision,
   writeId,
   entitlementVersion: 0,
   entitlementWriteId: '0',
 })
-const at = (logs: Record<LogId, Standing>, names: readonly LogId[] = Object.keys(logs)) => ({
+const at = (logs: Record<LogId, LogPosition>, names: readonly LogId[] = Object.keys(logs)) => ({
   logs: names,
   vector: { clockMs: 0, logs: new Map(Object.entries(logs)) },
 })

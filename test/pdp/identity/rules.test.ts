@@ -6,12 +6,12 @@ import { chooseOrganization } from '../../../pdp/identity/sign-in/consent.ts'
 import {
   accessTokenClaims,
   CLAIMS_BYTES_MAX,
-  type Facts,
+  type ClaimSources,
   idTokenClaims,
   UNBOUND,
 } from '../../../pdp/identity/tokens/claims.ts'
 
-const FACTS: Facts = {
+const FACTS: ClaimSources = {
   organization: { id: 'acme', name: 'Acme' },
   tier: 'owner',
   held: { roles: ['approver'], permissions: ['invoices:approve'] },
@@ -38,7 +38,7 @@ describe('claims', () => {
     ['ent', { entitlements: null }],
     ['ent', { entitlements: { version: 7, values: {} } }],
     ['ent_ver', { entitlements: { version: 7, values: {} } }],
-  ] satisfies [string, Partial<Facts>][])('leave out %s for %j', (claim, change) => {
+  ] satisfies [string, Partial<ClaimSources>][])('leave out %s for %j', (claim, change) => {
     expect(accessTokenClaims({ ...FACTS, ...change }).claims).not.toHaveProperty(claim)
   })
 
@@ -49,7 +49,7 @@ describe('claims', () => {
   })
 
   it('embed entitlements up to the bound, and none one byte past it', () => {
-    const withText = (length: number): Facts => ({
+    const withText = (length: number): ClaimSources => ({
       ...FACTS,
       entitlements: { version: 7, values: { sso: { text: 'x'.repeat(length) } } },
     })
@@ -159,12 +159,12 @@ describe('gates', () => {
     const gates = createGates({ runningMax: 1, waitingMax: 50 })
     const order: string[] = []
     const work = (kind: keyof typeof gates) => gates[kind](async () => void order.push(kind))
-    const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
     const first = gates.decoys(() => held)
     const decoys = Array.from({ length: 50 }, () => work('decoys'))
     await expect(work('decoys')).rejects.toBeInstanceOf(BusyError)
     const others = [work('people'), work('clients'), work('people')]
-    letGo()
+    release()
     await Promise.all([first, ...decoys, ...others])
     expect(order.length).toBe(53)
     expect(order.indexOf('people')).toBeLessThan(4)

@@ -9,7 +9,7 @@ import { createEvents } from '../../../pdp/identity/events.ts'
 import { SERVICE_SCOPES } from '../../../pdp/identity/oauth/scopes.ts'
 import { createSecondFactor } from '../../../pdp/identity/sign-in/second-factor.ts'
 import { createExternalIssuers } from '../../../pdp/identity/tokens/external-issuers.ts'
-import { createEndings } from '../../../pdp/identity/tokens/revocation.ts'
+import { createRevocations } from '../../../pdp/identity/tokens/revocation.ts'
 import { createTokenHook } from '../../../pdp/identity/tokens/token-hook.ts'
 import type { TokenState } from '../../../pdp/identity/tokens/token-state.ts'
 import { reachAtomically } from '../../../pdp/runtime/reach.ts'
@@ -17,7 +17,7 @@ import { type Admission, createAdmission } from '../../../pdp/serve/authenticati
 import { createCallers } from '../../../pdp/serve/authentication/grpc-callers.ts'
 import type { VerifyServiceAccount } from '../../../pdp/serve/authentication/service-account.ts'
 import { admitted, createAnswerQuestion, createAskAgain } from '../../../pdp/serve/decisions/answer.ts'
-import { createStanding } from '../../../pdp/serve/decisions/standing-questions.ts'
+import { createWatchedQuestions } from '../../../pdp/serve/decisions/standing-questions.ts'
 import { type GrpcServer, startGrpcServer } from '../../../pdp/serve/grpc/server.ts'
 import type { ReloadedTls } from '../../../pdp/serve/grpc/tls.ts'
 import { createHttpServer, listenHttp } from '../../../pdp/serve/http-server.ts'
@@ -85,7 +85,7 @@ export async function serve(
     return tokens.get(token) ?? { active: false }
   }
   const parts = { issuer: ISSUER, sql, appendLog, log, fetch, clock: Date.now, masterKey: Buffer.alloc(32, 1) }
-  const endings = createEndings({ sql, appendLog, appendEvents, clock: Date.now })
+  const endings = createRevocations({ sql, appendLog, appendEvents, clock: Date.now })
   const identity = {
     introspect,
     recognize: introspect,
@@ -125,7 +125,7 @@ export async function serve(
     observe: () => undefined,
   })
   const http = await listenHttp(app, { host: '127.0.0.1', port: 0 })
-  const standing = createStanding({
+  const standing = createWatchedQuestions({
     store,
     pdp,
     recognize: introspect,
@@ -184,7 +184,7 @@ const ACTIVE: Active = {
   organization: 'acme',
   clientId: 'web',
   app: null,
-  deathKeys: [],
+  revocationKeys: [],
   scopes: new Set(['openid']),
   audiences: ['https://api.example.test'],
   jkt: null,

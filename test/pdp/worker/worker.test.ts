@@ -1,7 +1,7 @@
 /** What models and documents may cost: bounds that are seen at a glance, and a thread of its own for the rest. */
 import { describe, expect, it } from 'vitest'
 import { knownModel, ModelPending } from '../../../pdp/decide/known-models.ts'
-import { boundMistakes, isLight, MODEL_BOUNDS } from '../../../pdp/decide/model-bounds.ts'
+import { boundIssues, isLight, MODEL_BOUNDS } from '../../../pdp/decide/model-bounds.ts'
 import { circlesOf } from '../../../pdp/decide/model-circles.ts'
 import { compileModel } from '../../../pdp/decide/model-language.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
@@ -41,8 +41,8 @@ describe('a model', () => {
       `${TYPE}    define a: r0\n${'     or r0\n'.repeat(MODEL_BOUNDS.operands + 1)}`,
     ],
   ])('may have so many %s and no more, which is told with its line', (_, within, beyond) => {
-    expect(boundMistakes(within)).toEqual([])
-    const [mistake, ...others] = boundMistakes(beyond)
+    expect(boundIssues(within)).toEqual([])
+    const [mistake, ...others] = boundIssues(beyond)
     expect(others).toEqual([])
     expect(mistake?.place).toMatch(/^[1-9]\d*:1$/)
     expect(mistake?.message).toMatch(/^the model has more than \d+ /)
@@ -56,7 +56,7 @@ describe('a model', () => {
     ['a list of 20,000 types', references(20_000)],
     ['100,000 types', HEAD + times(100_000, (i) => `type t${i}\n`)],
   ])('of %s is refused before anything parses it', async (_, text) => {
-    expect(boundMistakes(text).length).toBeGreaterThan(0)
+    expect(boundIssues(text).length).toBeGreaterThan(0)
     const manifest = { app: 'a', audiences: [], permissions: {}, roles: {}, model: text }
     const write = memoryStore().write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context })
     await expect(write).rejects.toMatchObject({ code: 'request_invalid' })
@@ -89,7 +89,7 @@ describe('a model', () => {
   it('that was stored before there were bounds still decides', async () => {
     const text =
       TYPE + times(MODEL_BOUNDS.emptyLines + 5, () => '  # a remark\n') + times(50, (i) => `    define s${i}: r0\n`)
-    expect(boundMistakes(text)).not.toEqual([])
+    expect(boundIssues(text)).not.toEqual([])
     const store = memoryStore()
     await given(store, 'acme', put('d:1#r0@user:alice'))
     const small = TYPE
@@ -98,7 +98,10 @@ describe('a model', () => {
       [{ kind: 'manifest', manifest: { app: 'a', audiences: [], permissions: {}, roles: {}, model: small } }],
       { context },
     )
-    const stored = { ...store, look: () => Object.assign(store.look(), { manifests: () => [manifestOf(text)] }) }
+    const stored = {
+      ...store,
+      currentView: () => Object.assign(store.currentView(), { manifests: () => [manifestOf(text)] }),
+    }
     const pdp = createPdp({ store: stored })
     expect(await pdp.can('acme', { type: 'user', id: 'alice' }, 's49', 'd:1')).toBe(true)
     const answers = await Promise.all(['alice', 'bob'].map((id) => pdp.can('acme', { type: 'user', id }, 's3', 'd:1')))

@@ -7,7 +7,7 @@ import { TLSSocket } from 'node:tls'
 import { pino } from 'pino'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { loadTls } from '../../../pdp/serve/grpc/tls.ts'
-import { type Material, NO_MATERIAL, type Pem } from '../../../sidecar/config/certificates.ts'
+import { type Certificates, NO_MATERIAL, type Pem } from '../../../sidecar/config/certificates.ts'
 import { type Served, seedAcme, serve } from '../../pdp/serve/harness.ts'
 import { type Harness, startHarness, until } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
@@ -21,7 +21,7 @@ const side = (authority: string | null, shows: string | null = null): Pem => ({
   cert: shows === null ? null : pem(`${shows}.pem`),
   key: shows === null ? null : pem(`${shows}.key`),
 })
-const withMaterial = (part: Partial<Material>): Material => ({ ...NO_MATERIAL, ...part })
+const withMaterial = (part: Partial<Certificates>): Certificates => ({ ...NO_MATERIAL, ...part })
 
 const ROUTES = 'GET /public/**: public\nGET /invoices/{id}: viewer invoice:{id}'
 let h: Harness | null = null
@@ -171,7 +171,7 @@ const ALICE = {
   organization: 'acme',
   clientId: 'c1',
   app: null,
-  deathKeys: [],
+  revocationKeys: [],
   scopes: new Set<string>(),
   audiences: ['https://app.test'],
   jkt: null,

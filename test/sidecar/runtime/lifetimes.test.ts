@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
-  createLifetimes,
+  createPermissionWatch,
   type JudgedAgain,
-  type Lifetimes,
-  type Standing,
+  type PermissionBasis,
+  type PermissionWatch,
 } from '../../../sidecar/enforce/permission-watch.ts'
 import type { PdpAnswer, PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 
@@ -28,10 +28,14 @@ const QUESTION: PdpQuestion = {
   entitlements: [],
 }
 
-let lifetimes: Lifetimes
+let lifetimes: PermissionWatch
 beforeEach(() => {
   vi.useFakeTimers({ now: START_MS })
-  lifetimes = createLifetimes({ clock: Date.now, unconfirmedMaxMs: UNCONFIRMED_MAX_MS, expiryLeewayMs: LEEWAY_MS })
+  lifetimes = createPermissionWatch({
+    clock: Date.now,
+    unconfirmedMaxMs: UNCONFIRMED_MAX_MS,
+    expiryLeewayMs: LEEWAY_MS,
+  })
 })
 afterEach(() => {
   lifetimes.close()
@@ -47,12 +51,12 @@ type Begun = {
   again: () => Promise<JudgedAgain>
   endless: boolean
 }
-/** `first`: what is said at once when it is asked. `onCut`: what else happens at that moment. */
+/** `first`: what is said at once when it is asked. `onCancel`: what else happens at that moment. */
 function begin(
-  options: { readonly livesMs?: number; readonly first?: PdpAnswer; readonly onCut?: () => void } = {},
+  options: { readonly livesMs?: number; readonly first?: PdpAnswer; readonly onCancel?: () => void } = {},
 ): Begun {
-  const { livesMs = 60_000, first, onCut } = options
-  const standing: Standing = {
+  const { livesMs = 60_000, first, onCancel } = options
+  const standing: PermissionBasis = {
     question: QUESTION,
     expiresAtMs: Date.now() + livesMs,
     judge: ({ permissions: [one] }) => {
@@ -76,7 +80,7 @@ function begin(
   }
   const end = lifetimes.begin(exchange, (code) => {
     cuts.push(code)
-    onCut?.()
+    onCancel?.()
   })
   const again = (): Promise<JudgedAgain> => Promise.resolve({ kind: 'permitted', standing })
   const begun: Begun = { cuts, end, tell: null, stopped: 0, again, endless: false }
@@ -162,11 +166,12 @@ describe('many exchanges that last', () => {
     for (const victim of [0, 3, 6, 7]) {
       const all: Begun[] = []
       const added: Begun[] = []
-      const onCut = (): void => {
+      const onCancel = (): void => {
         for (const at of [0, 1, 4, 7]) all[at]?.end()
         added.push(begin({ livesMs: 200 }))
       }
-      for (let at = 0; at < 8; at += 1) all.push(begin(at === victim ? { livesMs: 100, onCut } : { livesMs: 300 }))
+      for (let at = 0; at < 8; at += 1)
+        all.push(begin(at === victim ? { livesMs: 100, onCancel: onCancel } : { livesMs: 300 }))
       pass(100)
       const ended = [0, 1, 4, 7]
       expect(all.map(({ cuts }) => cuts.length)).toEqual(all.map((_, at) => (at === victim ? 1 : 0)))

@@ -79,7 +79,7 @@ describe('a reload', () => {
     return path
   }
   /** A file counts when it is the same in two looks. */
-  const look = (reload: Reload): void => {
+  const currentView = (reload: Reload): void => {
     reload.check()
     reload.check()
   }
@@ -104,21 +104,21 @@ describe('a reload', () => {
     closers.push(reload.close)
     expect((await harness.send('GET /new')).status).toBe(404)
     writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
-    look(reload)
+    currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
     expect((await harness.send('GET /invoices/1')).status).toBe(200)
     writeFileSync(path, `${source(harness, ROUTES)}\nrelaton: x\n`)
-    look(reload)
+    currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
     expect(harness.log).toContainEqual(
       expect.objectContaining({ event: 'config_refused', mistakes: [expect.stringMatching(/relaton/)] }),
     )
     expect(await harness.registry.metrics()).toContain('config_last_reload_successful 0')
     unlinkSync(path)
-    look(reload)
+    currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
     writeFileSync(path, source(harness, ROUTES))
-    look(reload)
+    currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(404)
     const metrics = await harness.registry.metrics()
     expect(metrics).toContain('config_last_reload_successful 1')
@@ -135,7 +135,7 @@ describe('a reload', () => {
     closers.push(reload.close)
     symlinkSync('second', join(folder, 'swap'))
     renameSync(join(folder, 'swap'), path)
-    look(reload)
+    currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
   })
 
@@ -189,10 +189,10 @@ describe('a reload', () => {
     closers.push(reload.close)
     const opened = () => harness.log.filter((line) => 'event' in line && line.event === 'routes_opened')
     writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
-    look(reload)
+    currentView(reload)
     expect(opened()).toEqual([])
     writeFileSync(path, source(harness, 'GET /**: public'))
-    look(reload)
+    currentView(reload)
     const routes = [{ route: 'GET /**', before: 'GET /invoices/{id}', now: 'public' }]
     expect(opened()).toEqual([expect.objectContaining({ routes })])
   })

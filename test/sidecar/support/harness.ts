@@ -2,7 +2,7 @@
 import { Registry } from 'prom-client'
 import { createNonces } from '../../../pdp/token/nonces.ts'
 import { processReplayMemory, type ReplayMemory } from '../../../pdp/token/replay.ts'
-import { type Material, NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { type Certificates, NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
 import type { SidecarLimits } from '../../../sidecar/route-file/default-limits.ts'
 import { parseRouteFile, type RouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { createMetrics, type Metrics } from '../../../sidecar/runtime/metrics.ts'
@@ -68,7 +68,7 @@ export async function startHarness(options: {
   readonly clock?: () => number
   readonly replay?: ReplayMemory
   readonly readToken?: (path: string) => string
-  readonly material?: Material
+  readonly material?: Certificates
 }): Promise<Harness> {
   const clock = options.clock ?? Date.now
   const issuer = await createIssuer({ issuer: ISSUER, audience: RESOURCE, clock })

@@ -3,8 +3,8 @@ import type { Subject } from '../../../domain/decision.ts'
 import { ENVIRONMENT } from '../../../domain/log.ts'
 import { isIdentityScope, isServiceScope, scopesOf } from '../../../identity/oauth/scopes.ts'
 import { type Client, SYSTEM } from '../../../store/directory.ts'
-import { type Manager, requireUnbound, requireWithin } from '../../authentication/authenticate.ts'
-import { Refusal } from '../../problems/status.ts'
+import { type ManagementClient, requireUnbound, requireWithin } from '../../authentication/authenticate.ts'
+import { RequestProblem } from '../../problems/status.ts'
 import type { Reach } from '../deps.ts'
 import { readDeclared } from '../role-definitions.ts'
 import { hasKey } from './client-registration.ts'
@@ -14,14 +14,18 @@ const GRANTS_MAX = 1_000
 const NAMED_MAX = 20
 
 /** Who has, or would have, charge of a client: what counts of a manager, or of the client that set a secret. */
-export type Holder = Pick<Manager, 'bounds'> & {
+export type Holder = Pick<ManagementClient, 'bounds'> & {
   readonly clientId: string
   readonly scopes: ReadonlySet<string>
 }
-export const holderOf = ({ token: { clientId, scopes }, bounds }: Manager): Holder => ({ clientId, scopes, bounds })
+export const holderOf = ({ token: { clientId, scopes }, bounds }: ManagementClient): Holder => ({
+  clientId,
+  scopes,
+  bounds,
+})
 
 /** The client must be within the holder's organizations and hold nothing that the holder does not. Throws Refusal. */
-export async function requireCharge(deps: Reach, holder: Holder, client: Client): Promise<void> {
+export async function requireAuthorityOver(deps: Reach, holder: Holder, client: Client): Promise<void> {
   if (client.organization === null) requireUnbound(holder)
   else await requireWithin(holder, client.organization, deps.pdp)
   refuse('scope', await lackingScopes(deps, holder, client))
@@ -36,7 +40,7 @@ export async function requireCharge(deps: Reach, holder: Holder, client: Client)
 function refuse(what: string, lacking: readonly string[]): void {
   if (lacking.length === 0) return
   const names = lacking.slice(0, NAMED_MAX).join(', ')
-  throw new Refusal('permission_denied', `nobody gives or takes a ${what} that they do not hold: ${names}`)
+  throw new RequestProblem('permission_denied', `nobody gives or takes a ${what} that they do not hold: ${names}`)
 }
 
 /** Scopes of APIs are given freely by who manages the environment; a tenant's client gives those that it is registered for. */
@@ -90,10 +94,10 @@ export async function mayKeepSecret(
   if (!scopes.has('clients:write')) return false
   const bounds = setter.organization === null ? [] : [setter.organization]
   try {
-    await requireCharge(deps, { clientId: setter.id, scopes, bounds }, after)
+    await requireAuthorityOver(deps, { clientId: setter.id, scopes, bounds }, after)
     return true
   } catch (err) {
-    if (err instanceof Refusal) return false
+    if (err instanceof RequestProblem) return false
     throw err
   }
 }

@@ -1,5 +1,5 @@
 /** The keys of a private_key_jwt client, judged when they are registered: an unusable one would fail at every token request. */
-import type { Mistake } from '../../../domain/errors.ts'
+import type { ValidationIssue } from '../../../domain/errors.ts'
 import type { JsonObject } from '../../../domain/json.ts'
 import { CLIENT_SIGNING_ALGORITHMS } from '../../../identity/engine/clients.ts'
 import { modulusBits, RSA_BITS_MAX, RSA_BITS_MIN, RSA_EXPONENT_ENCODED } from '../../../token/algorithms.ts'
@@ -12,18 +12,18 @@ const KEY_TYPES = ['RSA', 'EC', 'OKP']
 const ALGORITHMS: ReadonlySet<string> = new Set(CLIENT_SIGNING_ALGORITHMS)
 
 /** `member`: where in the key; null for the key as a whole. */
-type KeyMistake = { readonly member: string | null; readonly message: string }
+type KeyIssue = { readonly member: string | null; readonly message: string }
 
-export function keySetMistakes(keys: readonly JsonObject[]): readonly Mistake[] {
+export function keySetIssues(keys: readonly JsonObject[]): readonly ValidationIssue[] {
   return keys.flatMap((key, i) => {
-    const mistake = keyMistake(key)
+    const mistake = keyIssue(key)
     if (mistake === null) return []
     const steps = mistake.member === null ? [] : [mistake.member]
     return [{ place: pointer('/jwks', 'keys', i, ...steps), message: mistake.message }]
   })
 }
 
-function keyMistake(key: JsonObject): KeyMistake | null {
+function keyIssue(key: JsonObject): KeyIssue | null {
   const secret = PRIVATE_MEMBERS.find((member) => Object.hasOwn(key, member))
   if (secret !== undefined) return { member: secret, message: 'belongs to a private or symmetric key' }
   const { kty, alg, use, key_ops: operations } = key
@@ -37,14 +37,14 @@ function keyMistake(key: JsonObject): KeyMistake | null {
   if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) {
     return { member: 'key_ops', message: 'does not hold verify' }
   }
-  const rsaMistake = kty === 'RSA' ? rsaKeyMistake(key) : null
-  if (rsaMistake !== null) return rsaMistake
+  const rsaIssue = kty === 'RSA' ? rsaKeyIssue(key) : null
+  if (rsaIssue !== null) return rsaIssue
   const usable = [...(importKey(key)?.algorithms ?? [])].some((algorithm) => ALGORITHMS.has(algorithm))
   if (usable) return null
   return { member: null, message: `is not a public key for one of ${CLIENT_SIGNING_ALGORITHMS.join(', ')}` }
 }
 
-function rsaKeyMistake({ n, e }: JsonObject): KeyMistake | null {
+function rsaKeyIssue({ n, e }: JsonObject): KeyIssue | null {
   const bits = typeof n === 'string' ? modulusBits(n) : RSA_BITS_MIN
   if (bits < RSA_BITS_MIN) return { member: 'n', message: `has ${bits} bits; ${RSA_BITS_MIN} are needed` }
   if (bits > RSA_BITS_MAX) return { member: 'n', message: `has more than ${RSA_BITS_MAX} bits` }

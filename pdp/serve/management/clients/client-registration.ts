@@ -1,10 +1,10 @@
 /** What a client's registration may say: RFC 7591 metadata that this version supports, with every mistake in it. */
-import type { Mistake } from '../../../domain/errors.ts'
+import type { ValidationIssue } from '../../../domain/errors.ts'
 import type { JsonObject } from '../../../domain/json.ts'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../identity/engine/clients.ts'
 import { isLoopback } from '../../../process/listen.ts'
 import { ID, type JsonSchema, LABEL, object, pointer, SECRET, text } from '../../http/schemas.ts'
-import { keySetMistakes } from './client-keys.ts'
+import { keySetIssues } from './client-keys.ts'
 
 export type ClientBody = {
   readonly app?: string
@@ -98,8 +98,8 @@ export const isPublic = (body: { readonly token_endpoint_auth_method?: unknown }
   body.token_endpoint_auth_method === 'none'
 
 /** What the schema cannot say. */
-export function registrationMistakes(body: ClientBody): readonly Mistake[] {
-  const mistakes: Mistake[] = []
+export function registrationIssues(body: ClientBody): readonly ValidationIssue[] {
+  const mistakes: ValidationIssue[] = []
   const grants = body.grant_types ?? ['authorization_code'] // RFC 7591 section 2
   if (isPublic(body) && grants.includes('client_credentials')) {
     mistakes.push({
@@ -110,20 +110,20 @@ export function registrationMistakes(body: ClientBody): readonly Mistake[] {
   if (isPublic(body) && body.client_secret !== undefined) {
     mistakes.push({ place: '/client_secret', message: 'is given for a client that does not authenticate' })
   }
-  mistakes.push(...keyMistakes(body))
+  mistakes.push(...keyIssues(body))
   if (grants.includes('authorization_code') && (body.redirect_uris ?? []).length === 0) {
     mistakes.push({ place: '/redirect_uris', message: 'is needed for grant type authorization_code' })
   }
   for (const name of ['redirect_uris', 'post_logout_redirect_uris'] as const) {
     for (const [i, uri] of (body[name] ?? []).entries()) {
-      const message = redirectMistake(uri)
+      const message = redirectIssue(uri)
       if (message !== null) mistakes.push({ place: pointer('', name, i), message })
     }
   }
   return mistakes
 }
 
-function keyMistakes(body: ClientBody): readonly Mistake[] {
+function keyIssues(body: ClientBody): readonly ValidationIssue[] {
   if (body.jwks_uri !== undefined) {
     // Else whoever may register a client could make this server fetch from inside its network.
     return [
@@ -131,17 +131,17 @@ function keyMistakes(body: ClientBody): readonly Mistake[] {
     ]
   }
   if (!hasKey(body)) return body.jwks === undefined ? [] : [{ place: '/jwks', message: 'is for private_key_jwt only' }]
-  const mistakes: Mistake[] = []
+  const mistakes: ValidationIssue[] = []
   if (body.jwks === undefined) mistakes.push({ place: '/jwks', message: 'is needed for private_key_jwt' })
   if (body.client_secret !== undefined) {
     mistakes.push({ place: '/client_secret', message: 'is given for a client that authenticates by its key' })
   }
-  mistakes.push(...keySetMistakes(body.jwks?.keys ?? []))
+  mistakes.push(...keySetIssues(body.jwks?.keys ?? []))
   return mistakes
 }
 
 // RFC 6749 section 3.1.2, RFC 8252 section 7: https, loopback http, or a scheme that is a reversed domain name.
-function redirectMistake(uri: string): string | null {
+function redirectIssue(uri: string): string | null {
   const url = URL.parse(uri)
   if (url === null || /[^\x21-\x7e]/.test(uri)) return 'is not an absolute URI'
   if (uri.includes('#')) return 'has a fragment'

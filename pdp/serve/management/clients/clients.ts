@@ -4,13 +4,13 @@ import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../domain/log.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../identity/keys/password-hash.ts'
 import { requireRegistrar } from '../../../identity/oauth/registrars.ts'
 import type { Client } from '../../../store/directory.ts'
-import type { Manager } from '../../authentication/authenticate.ts'
+import type { ManagementClient } from '../../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { Refusal } from '../../problems/status.ts'
+import { RequestProblem } from '../../problems/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { requireOwnName } from '../own-names.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
-import { holderOf, isMethodChanged, mayKeepSecret, requireCharge } from './client-charge.ts'
+import { holderOf, isMethodChanged, mayKeepSecret, requireAuthorityOver } from './client-charge.ts'
 import {
   CLIENT,
   CLIENT_BODY,
@@ -18,7 +18,7 @@ import {
   hasKey,
   isPublic,
   metadataOf,
-  registrationMistakes,
+  registrationIssues,
 } from './client-registration.ts'
 
 const PATH = '/v1/clients/:client_id'
@@ -38,8 +38,8 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
     async prepare({ at, manager, params, body }) {
       await requireRegistration(at, manager, wantedClient(params, body))
-      const mistakes = registrationMistakes(body)
-      if (mistakes.length > 0) throw new Refusal('request_invalid', 'nothing was written', { mistakes })
+      const mistakes = registrationIssues(body)
+      if (mistakes.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { mistakes })
       return body.client_secret === undefined ? null : { hash: await hashSecret(body.client_secret), shown: {} }
     },
     state: ({ at, manager, params }) => stateOf(at, manager, params.client_id),
@@ -68,7 +68,7 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     state: ({ at, manager, params }) => stateOf(at, manager, params.client_id),
     async handle({ at, manager, params, context }) {
       const client = await findClient(at, manager, params.client_id)
-      await requireCharge(at, holderOf(manager), client)
+      await requireAuthorityOver(at, holderOf(manager), client)
       if (!(await at.directory.deleteClient(client.id, context, requireRegistrar))) throw unknownClient(client.id)
       return EMPTY
     },
@@ -84,10 +84,10 @@ const wantedClient = ({ client_id: id }: { readonly client_id: string }, body: C
 })
 
 /** What is stored now. Throws Refusal unless the manager has charge of that, and of what it is to become. */
-async function requireRegistration(at: ManagementDeps, manager: Manager, client: Client) {
+async function requireRegistration(at: ManagementDeps, manager: ManagementClient, client: Client) {
   const existing = await at.directory.client(client.id)
-  if (existing !== null) await requireCharge(at, holderOf(manager), existing)
-  await requireCharge(at, holderOf(manager), client)
+  if (existing !== null) await requireAuthorityOver(at, holderOf(manager), existing)
+  await requireAuthorityOver(at, holderOf(manager), client)
   if (existing === null) await requireOwnName(at, manager, client.id)
   return existing
 }
@@ -124,24 +124,24 @@ function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
   })
 }
 
-async function isVisible(deps: ManagementDeps, manager: Manager, { organization }: Client): Promise<boolean> {
+async function isVisible(deps: ManagementDeps, manager: ManagementClient, { organization }: Client): Promise<boolean> {
   if (manager.bounds.length === 0) return true
-  const lineage = organization === null ? null : await deps.pdp.lineage(organization)
-  return manager.bounds.every((bound) => lineage?.includes(bound) === true)
+  const ancestors = organization === null ? null : await deps.pdp.ancestors(organization)
+  return manager.bounds.every((bound) => ancestors?.includes(bound) === true)
 }
 
-async function findClient(deps: ManagementDeps, manager: Manager, id: string): Promise<Client> {
+async function findClient(deps: ManagementDeps, manager: ManagementClient, id: string): Promise<Client> {
   const client = await deps.directory.client(id)
   if (client === null || !(await isVisible(deps, manager, client))) throw unknownClient(id)
   return client
 }
 
-function unknownClient(id: string): Refusal {
-  return new Refusal('not_found', `there is no client ${id}`)
+function unknownClient(id: string): RequestProblem {
+  return new RequestProblem('not_found', `there is no client ${id}`)
 }
 
 /** The registration and its secret: another one of either is another state. Null for who may not see it. */
-async function stateOf(at: ManagementDeps, manager: Manager, id: string): Promise<object | null> {
+async function stateOf(at: ManagementDeps, manager: ManagementClient, id: string): Promise<object | null> {
   const client = await at.directory.client(id)
   return client !== null && (await isVisible(at, manager, client)) ? client : null
 }

@@ -1,8 +1,8 @@
 /** An import of tuples, line by line: a transaction for each 1,000, in memory no more than one of them. */
-import { type Mistake, PdpError } from '../../../domain/errors.ts'
+import { PdpError, type ValidationIssue } from '../../../domain/errors.ts'
 import { formatTuple } from '../../../domain/names.ts'
 import type { Tuple } from '../../../domain/tuple.ts'
-import { Refusal } from '../../problems/status.ts'
+import { RequestProblem } from '../../problems/status.ts'
 import type { Restriction } from '../model-restrictions.ts'
 import { parseTupleLine } from './tuple-bodies.ts'
 
@@ -69,7 +69,7 @@ async function* batchesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<readonl
 function requireShort({ number, text }: Line): void {
   if (text.length <= LINE_CHARACTERS_MAX) return
   const mistakes = [{ place: String(number), message: `is longer than ${LINE_CHARACTERS_MAX} characters` }]
-  throw new Refusal('request_invalid', `line ${number} is too long`, { mistakes })
+  throw new RequestProblem('request_invalid', `line ${number} is too long`, { mistakes })
 }
 
 type Found = { readonly tuple: Tuple; readonly line: number }
@@ -77,7 +77,7 @@ type Found = { readonly tuple: Tuple; readonly line: number }
 /** By name: of lines that name one tuple the last counts. Throws Refusal with every line that is wrong. */
 function parseLines(lines: readonly Line[], restriction: Restriction): ReadonlyMap<string, Found> {
   const tuples = new Map<string, Found>()
-  const mistakes: Mistake[] = []
+  const mistakes: ValidationIssue[] = []
   for (const { number, text } of lines) {
     const tuple = parseTupleLine(text)
     if (tuple === null) continue
@@ -89,10 +89,10 @@ function parseLines(lines: readonly Line[], restriction: Restriction): ReadonlyM
   return tuples
 }
 
-function refusal(mistakes: readonly Mistake[], cause?: unknown): Refusal {
+function refusal(mistakes: readonly ValidationIssue[], cause?: unknown): RequestProblem {
   const said = mistakes.slice(0, MISTAKES_MAX)
   const what = mistakes.length === 1 ? 'one of these lines is wrong' : `${mistakes.length} of these lines are wrong`
-  return new Refusal('request_invalid', what, { mistakes: said, cause })
+  return new RequestProblem('request_invalid', what, { mistakes: said, cause })
 }
 
 async function writeLines(

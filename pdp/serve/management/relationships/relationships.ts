@@ -1,11 +1,11 @@
 /** Relationship tuples of an organization: written atomically, listed by object, relation or subject. */
 import type { FastifyInstance } from 'fastify'
 import type { Change, Precondition } from '../../../domain/change.ts'
-import { type Mistake, PdpError } from '../../../domain/errors.ts'
+import { PdpError, type ValidationIssue } from '../../../domain/errors.ts'
 import type { Tuple } from '../../../domain/tuple.ts'
 import { type PageQuery, readPage, refuseParameter } from '../../http/pagination.ts'
 import { object, pointer } from '../../http/schemas.ts'
-import { Refusal } from '../../problems/status.ts'
+import { RequestProblem } from '../../problems/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { requireGivenToGroups } from '../given-roles.ts'
 import { createRestrictions, type Restriction } from '../model-restrictions.ts'
@@ -96,7 +96,7 @@ type Parsed = { changes: readonly TupleChange[]; places: readonly string[]; prec
 
 /** Throws Refusal `request_invalid` with every mistake and its place. What could never count can still be deleted. */
 function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
-  const mistakes: Mistake[] = []
+  const mistakes: ValidationIssue[] = []
   const seen = new Set<string>()
   const read = (tuple: TupleBody, place: string): Tuple => {
     const parsed = parseTupleBody(tuple)
@@ -127,7 +127,7 @@ function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
   if (changes.length === 0) mistakes.push({ place: '', message: 'has nothing to write or delete' })
   if (changes.length > CHANGES_MAX)
     mistakes.push({ place: '', message: `has more than ${CHANGES_MAX} tuples to write and delete` })
-  if (mistakes.length > 0) throw new Refusal('request_invalid', 'nothing was written', { mistakes })
+  if (mistakes.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { mistakes })
   return { changes, places, preconditions }
 }
 
@@ -135,7 +135,7 @@ function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
 function relocate(err: unknown, places: readonly string[]): unknown {
   if (!(err instanceof PdpError) || err.mistakes.length === 0) return err
   const mistakes = err.mistakes.map(({ place, message }) => ({ place: places[Number(place.slice(1))] ?? '', message }))
-  return new Refusal(err.code, 'nothing was written', { mistakes, cause: err })
+  return new RequestProblem(err.code, 'nothing was written', { mistakes, cause: err })
 }
 
 function formatKey({ object, relation, subject }: Tuple): string {

@@ -8,7 +8,7 @@ import type { Store } from '../../../store/contract.ts'
 import { isStream, piecesOf } from '../../http/bodies.ts'
 import { problemOf } from '../../http/problem-response.ts'
 import { type JsonSchema, object, POSITION } from '../../http/schemas.ts'
-import { asRefusal, isFault, Refusal } from '../../problems/status.ts'
+import { asRequestProblem, isFault, RequestProblem } from '../../problems/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { requireGivenToGroups } from '../given-roles.ts'
 import { createRestrictions } from '../model-restrictions.ts'
@@ -57,7 +57,7 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
     answer: PROGRESS,
     streams: [NDJSON],
     handle: ({ params, body, query, context, atomically }) => {
-      if (!isStream(body)) throw new Refusal('media_type_unsupported', `send the lines as ${NDJSON} or ${TEXT}`)
+      if (!isStream(body)) throw new RequestProblem('media_type_unsupported', `send the lines as ${NDJSON} or ${TEXT}`)
       const progress = importTuples({
         pieces: piecesOf(body, PIECE_TIMEOUT_MS),
         fromLine: Number(query.after_line ?? 0),
@@ -113,7 +113,7 @@ async function answerProgress(log: Log, progress: AsyncGenerator<Progress>, requ
       }
       say({ ...(at === null ? { line: 0 } : present(at)), done: true })
     } catch (err) {
-      const refusal = asRefusal(err)
+      const refusal = asRequestProblem(err)
       if (isFault(refusal.code)) log.error({ event: 'request_failed', request_id: requestId, code: refusal.code, err })
       say({ line: at?.line ?? 0, problem: problemOf(refusal, requestId) })
     }

@@ -1,11 +1,11 @@
 /** A tuple as requests and answers write it: `type:id#relation@subject`, or in parts with an expiry. */
 import { PdpError } from '../../../domain/errors.ts'
-import { formatTuple, isName, isObject, isSubject, parseTuple, quote, tupleMistake } from '../../../domain/names.ts'
+import { formatTuple, isName, isObject, isSubject, parseTuple, quote, tupleIssue } from '../../../domain/names.ts'
 import type { Tuple } from '../../../domain/tuple.ts'
 import { parseJson } from '../../http/json.ts'
 import { refuseParameter } from '../../http/pagination.ts'
 import { type JsonSchema, object, TIMESTAMP } from '../../http/schemas.ts'
-import { Refusal } from '../../problems/status.ts'
+import { RequestProblem } from '../../problems/status.ts'
 
 export type TupleBody =
   | string
@@ -47,7 +47,7 @@ export function parseTupleBody(body: TupleBody): Tuple | string {
   const { object, relation, subject } = body
   const expiresAtMs = body.expires_at == null ? null : Date.parse(body.expires_at)
   if (Number.isNaN(expiresAtMs)) return 'expires_at is not an instant'
-  return tupleMistake({ object, relation, subject }) ?? { object, relation, subject, expiresAtMs }
+  return tupleIssue({ object, relation, subject }) ?? { object, relation, subject, expiresAtMs }
 }
 
 /**
@@ -69,7 +69,7 @@ function parseJsonLine(text: string): Tuple | string {
   try {
     value = parseJson(text)
   } catch (err) {
-    if (err instanceof Refusal) return err.mistakes.length === 0 ? 'is not JSON' : err.message
+    if (err instanceof RequestProblem) return err.mistakes.length === 0 ? 'is not JSON' : err.message
     throw err
   }
   if (typeof value === 'string') return parseTupleBody(value)

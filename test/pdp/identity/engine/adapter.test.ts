@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createAdapters } from '../../../../pdp/identity/engine/adapter.ts'
 import { createRotation } from '../../../../pdp/identity/engine/rotation.ts'
-import { createEndings, type Endings } from '../../../../pdp/identity/tokens/revocation.ts'
+import { createRevocations, type Revocations } from '../../../../pdp/identity/tokens/revocation.ts'
 import { postgresDirectory } from '../../../../pdp/store/postgres/directory.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
@@ -10,12 +10,12 @@ import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../../../support/database.ts'
 
 let adapterOf: ReturnType<typeof createAdapters>
-let endings: Endings
+let endings: Revocations
 let close: () => Promise<void>
 beforeAll(async () => {
   const database = await openTestDatabase()
   const { sql, close: end } = await openPostgres({ connectionString: database.connectionString })
-  endings = createEndings({ sql, appendLog, appendEvents, clock: Date.now })
+  endings = createRevocations({ sql, appendLog, appendEvents, clock: Date.now })
   const rotation = createRotation({ sql, path: '/oauth/token' })
   adapterOf = createAdapters({
     sql,

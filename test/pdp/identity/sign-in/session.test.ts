@@ -122,9 +122,9 @@ describe('the record of a token', () => {
     expect(b?.grants.toSorted()).toEqual([a?.grantId, b?.grantId].toSorted())
     expect(b).toMatchObject({ clientId: 'gateway', sessionUid: a?.sessionUid, acr: 'pwd' })
     expect(await world.identity.record(child.tokens.access_token)).toBe(b)
-    expect(await world.identity.isDead(b ?? expect.fail())).toBe(false)
+    expect(await world.identity.isRevoked(b ?? expect.fail())).toBe(false)
     await world.sql.query("delete from oidc_record where kind = 'Grant' and id = $1", [a?.grantId])
-    expect(await world.identity.isDead(b ?? expect.fail())).toBe(true)
+    expect(await world.identity.isRevoked(b ?? expect.fail())).toBe(true)
   })
 
   it('is null for what is malformed, unknown, expired or dead already', async () => {

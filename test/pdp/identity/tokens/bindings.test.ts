@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createBindings } from '../../../../pdp/identity/tokens/bindings.ts'
-import { createEndings, type Endings } from '../../../../pdp/identity/tokens/revocation.ts'
+import { createRevocations, type Revocations } from '../../../../pdp/identity/tokens/revocation.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
@@ -8,11 +8,11 @@ import { openTestDatabase, type TestDatabase } from '../../../support/database.t
 
 let database: TestDatabase
 let opened: Awaited<ReturnType<typeof openPostgres>>
-let endings: Endings
+let endings: Revocations
 beforeAll(async () => {
   database = await openTestDatabase()
   opened = await openPostgres({ connectionString: database.connectionString })
-  endings = createEndings({ sql: opened.sql, appendLog, appendEvents, clock: Date.now })
+  endings = createRevocations({ sql: opened.sql, appendLog, appendEvents, clock: Date.now })
 })
 afterAll(async () => {
   await opened.close()
@@ -81,7 +81,7 @@ it('all sessions and grants of a person end together, offline ones too', async (
 
 it('an ending that cannot be logged deletes nothing', async () => {
   await openGrant('kept')
-  const failing = createEndings({
+  const failing = createRevocations({
     sql: opened.sql,
     clock: Date.now,
     appendEvents,

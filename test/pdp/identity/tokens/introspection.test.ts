@@ -61,7 +61,7 @@ describe('introspection of an active token', () => {
       expiresAtMs: Number(decode(token).payload.exp) * 1_000,
       acr: null,
       authTime: null,
-      deathKeys: [`jti ${decode(token).payload.jti}`, 'client robot'],
+      revocationKeys: [`jti ${decode(token).payload.jti}`, 'client robot'],
     })
   })
 

@@ -7,7 +7,7 @@ import type { Change } from '../../../../pdp/domain/change.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
 import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
-import { createStanding } from '../../../../pdp/serve/decisions/standing-questions.ts'
+import { createWatchedQuestions } from '../../../../pdp/serve/decisions/standing-questions.ts'
 import {
   type DecideStreamRequest,
   DecideStreamRequestSchema,
@@ -216,7 +216,7 @@ describe('while the store is away', () => {
     let away = false
     const gone = () => Promise.reject(new PdpError('store_unavailable', 'away'))
     const said: unknown[] = []
-    const standing = createStanding({
+    const standing = createWatchedQuestions({
       store: { vector: (logs) => (away ? gone() : served.store.vector(logs)) },
       pdp: served.pdp,
       recognize: async () => ({ active: false }),
@@ -247,7 +247,7 @@ describe('while the store is away', () => {
   it('goes by the database’s clock when its own is ahead', async () => {
     let asked = 0
     const said: (number | null)[] = []
-    const standing = createStanding({
+    const standing = createWatchedQuestions({
       store: served.store,
       pdp: served.pdp,
       recognize: async () => ({ active: false }),
@@ -274,7 +274,7 @@ describe('while the store is away', () => {
 
   it('asks one statement for all questions, whatever their number', async () => {
     let statements = 0
-    const standing = createStanding({
+    const standing = createWatchedQuestions({
       store: {
         vector: (logs) => {
           statements += 1

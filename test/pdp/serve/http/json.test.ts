@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseJson, parseUtf8 } from '../../../../pdp/serve/http/json.ts'
-import { Refusal } from '../../../../pdp/serve/problems/status.ts'
+import { RequestProblem } from '../../../../pdp/serve/problems/status.ts'
 
 const mistakes = (text: string): readonly string[] => {
   try {
     parseJson(text)
     return []
   } catch (err) {
-    if (!(err instanceof Refusal) || err.code !== 'request_invalid') throw err
+    if (!(err instanceof RequestProblem) || err.code !== 'request_invalid') throw err
     return err.mistakes.length === 0 ? [err.message] : err.mistakes.map(({ place, message }) => `${place} ${message}`)
   }
 }

@@ -5,7 +5,7 @@ import { credentials, makeClientConstructor, type ServiceError, status } from '@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
 import type { Asker } from '../../../../pdp/serve/authentication/admission.ts'
-import { Refusal } from '../../../../pdp/serve/problems/status.ts'
+import { RequestProblem } from '../../../../pdp/serve/problems/status.ts'
 import {
   DecideRequestSchema,
   DecideStreamRequestSchema,
@@ -25,7 +25,7 @@ beforeAll(async () => {
       waitingCount: 0,
       async run(asker) {
         asked.push(asker)
-        throw new Refusal('overloaded', 'too many questions wait already')
+        throw new RequestProblem('overloaded', 'too many questions wait already')
       },
     },
   })

@@ -1,8 +1,8 @@
 import { exportJWK, generateKeyPair } from 'jose'
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../../pdp/domain/json.ts'
-import { keySetMistakes } from '../../../../pdp/serve/management/clients/client-keys.ts'
-import { registrationMistakes } from '../../../../pdp/serve/management/clients/client-registration.ts'
+import { keySetIssues } from '../../../../pdp/serve/management/clients/client-keys.ts'
+import { registrationIssues } from '../../../../pdp/serve/management/clients/client-registration.ts'
 
 async function keys(algorithm: string, options: object = {}) {
   const pair = await generateKeyPair(algorithm, { extractable: true, ...options })
@@ -12,11 +12,11 @@ async function keys(algorithm: string, options: object = {}) {
 }
 const ec = (await keys('ES256')).public
 const rsa = (await keys('RS256')).public
-const places = (key: JsonObject) => keySetMistakes([ec, key]).map(({ place }) => place)
+const places = (key: JsonObject) => keySetIssues([ec, key]).map(({ place }) => place)
 
 describe('keys of a client', () => {
   it.each(['RS256', 'PS256', 'ES256', 'ES384', 'Ed25519'])('for %s are taken', async (algorithm) => {
-    expect(keySetMistakes([{ ...(await keys(algorithm)).public, kid: 'k', use: 'sig', alg: algorithm }])).toEqual([])
+    expect(keySetIssues([{ ...(await keys(algorithm)).public, kid: 'k', use: 'sig', alg: algorithm }])).toEqual([])
   })
 
   it.each<[string, () => Promise<JsonObject> | JsonObject, string]>([
@@ -46,11 +46,11 @@ describe('keys of a client', () => {
 
   it('say how short they are', () => {
     const short = { ...rsa, n: `Pw${String(rsa.n).slice(2)}` }
-    expect(keySetMistakes([short])[0]?.message).toBe('has 2046 bits; 2048 are needed')
+    expect(keySetIssues([short])[0]?.message).toBe('has 2046 bits; 2048 are needed')
   })
 
   it('are not fetched, and the refusal says why', () => {
-    const mistakes = registrationMistakes({
+    const mistakes = registrationIssues({
       token_endpoint_auth_method: 'private_key_jwt',
       grant_types: ['client_credentials'],
       jwks_uri: 'https://client.example/jwks',

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { FALSE } from '../../../../pdp/decide/view.ts'
 import type { Change } from '../../../../pdp/domain/change.ts'
-import type { Standing } from '../../../../pdp/domain/log.ts'
+import type { LogPosition } from '../../../../pdp/domain/log.ts'
 import { LogCache, type Moment, type Target } from '../../../../pdp/store/cache/log-cache.ts'
 import { RowBudget } from '../../../../pdp/store/cache/row-budget.ts'
 import { RowsView } from '../../../../pdp/store/cache/rows-view.ts'
@@ -10,7 +10,7 @@ import type { LogEntry, RowSet } from '../../../../pdp/store/contract.ts'
 import { drop, put } from '../../../support/tuples.ts'
 
 const at = (revision: number, sentTick: number): Target => {
-  const standing: Standing = { revision, writeId: `w${revision}`, entitlementVersion: 0, entitlementWriteId: '0' }
+  const standing: LogPosition = { revision, writeId: `w${revision}`, entitlementVersion: 0, entitlementWriteId: '0' }
   const moment: Moment = { vector: { clockMs: 0, logs: new Map([['acme', standing]]) }, sentTick }
   return { standing, moment }
 }

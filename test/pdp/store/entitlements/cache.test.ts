@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Entitlement } from '../../../../pdp/domain/entitlement.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
-import type { Standing } from '../../../../pdp/domain/log.ts'
+import type { LogPosition } from '../../../../pdp/domain/log.ts'
 import type { EntitlementSource } from '../../../../pdp/store/contract.ts'
 import { EntitlementCache } from '../../../../pdp/store/entitlements/cache.ts'
 import {
@@ -12,7 +12,7 @@ import {
   slotName,
 } from '../../../../pdp/store/entitlements/shared-cache.ts'
 
-const at = (entitlementVersion: number, entitlementWriteId = 'w'): Standing => ({
+const at = (entitlementVersion: number, entitlementWriteId = 'w'): LogPosition => ({
   revision: 9,
   writeId: 'x',
   entitlementVersion,
@@ -55,7 +55,7 @@ function world(options: { keptMsMax?: number } = {}) {
   }
   const make = () => new EntitlementCache({ source, shared, clock: () => now.ms })
   const cache = make()
-  const counts = async (standing: Standing, keys: readonly string[], of = cache) => {
+  const counts = async (standing: LogPosition, keys: readonly string[], of = cache) => {
     const read = await of.read('acme', standing, keys)
     return read && keys.map((key) => read.get(key)?.value.count ?? null)
   }

@@ -132,7 +132,7 @@ describe('a name that is none', () => {
       () => pdp.entitlement(name, 'feature.a'),
       () => pdp.held({ organization: name, subject, app: null }),
       () => pdp.claimsEntitlements(name),
-      () => pdp.lineage(name),
+      () => pdp.ancestors(name),
       () => pdp.listResources({ organization: name, subject, relation: 'viewer', type: 'doc' }),
       () => pdp.listSubjects({ organization: name, resource: 'doc:1', relation: 'viewer', type: 'user' }),
     ]

@@ -5,7 +5,7 @@ import { ENVIRONMENT, type LogId, TOKENS } from '../../../../pdp/domain/log.ts'
 import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
-import { KnownStandings } from '../../../../pdp/store/postgres/vector.ts'
+import { KnownPositions } from '../../../../pdp/store/postgres/vector.ts'
 import { openTestDatabase } from '../../../support/database.ts'
 import { openStatementCounter, type StatementCounter } from '../../../support/statements.ts'
 import { context, gate, given, organization, put } from '../../../support/tuples.ts'
@@ -95,7 +95,7 @@ describe('where logs stand', () => {
   })
 
   it('does not take the answer to a late statement for that of a later one', () => {
-    const known = new KnownStandings()
+    const known = new KnownPositions()
     const [early, late] = [known.ask(['a']), known.ask(['a'])]
     expect(late.read([' 2 off', '1 2 22 0 0']).logs.get('a')?.revision).toBe(2)
     expect(early.read([' 1 off', '1 1 11 0 0']).logs.get('a')?.revision).toBe(1)
@@ -104,7 +104,7 @@ describe('where logs stand', () => {
   })
 
   it('is asked with what was known at sending, whatever is learnt or forgotten until the answer', () => {
-    const known = new KnownStandings()
+    const known = new KnownPositions()
     known.ask(['a']).read([' 1 off', '1 1 11 0 0'])
     const sent = known.ask(['a'])
     const many = Array.from({ length: 10_001 }, (_, i) => `m${i}`)
@@ -122,7 +122,7 @@ describe('where logs stand', () => {
   })
 
   it('is refused from a standby, which lags behind', () => {
-    const { read } = new KnownStandings().ask(['a'])
+    const { read } = new KnownPositions().ask(['a'])
     expect(() => read([' 1 on', '1 1 11 0 0'])).toThrow(PdpError)
     expect(() => read([' 1 on'])).toThrow(/standby/)
   })
@@ -130,7 +130,7 @@ describe('where logs stand', () => {
   it.each([[[]], [['1 1 11 0 0']], [[' 1 off', '2 1 11 0 0']], [[' 1 off', 'a 1 11 0 0']]])(
     'is refused from an answer without a clock, or about what was not asked: %j',
     (lines) => {
-      expect(() => new KnownStandings().ask(['a']).read(lines)).toThrow(TypeError)
+      expect(() => new KnownPositions().ask(['a']).read(lines)).toThrow(TypeError)
     },
   )
 })
