@@ -7,15 +7,15 @@ import type { Engine, Setup } from './simulate.ts'
 export type Edit = { readonly file: string; readonly find: string; readonly replace: string }
 export type ValidationIssue = { readonly name: string; readonly edits: readonly Edit[]; readonly setup: Setup }
 
-const FRESHNESS = 'store/freshness.ts'
-const CACHES = 'store/log-caches.ts'
-const CACHE = 'store/log-cache.ts'
-const ROWS = 'store/log-rows.ts'
+const FRESHNESS = 'store/cache/freshness.ts'
+const CACHES = 'store/cache/log-caches.ts'
+const CACHE = 'store/cache/log-cache.ts'
+const ROWS = 'store/cache/log-rows.ts'
 const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace })
 
 /** Sets of more than two rows are too wide: what happens to them is otherwise too rare to be seen. */
 export const WIDE: readonly Edit[] = [
-  edit('store/contracts.ts', 'export const SET_ROWS_MAX = 1_000', 'export const SET_ROWS_MAX = 2'),
+  edit('store/contract.ts', 'export const SET_ROWS_MAX = 1_000', 'export const SET_ROWS_MAX = 2'),
 ]
 const SMALL = { cacheBytesMax: 8_000, trim: 0.01 }
 
@@ -130,7 +130,7 @@ export const MISTAKES: readonly ValidationIssue[] = [
     setup: { focus: 'groups' },
     edits: [
       edit(
-        'store/rows-view.ts',
+        'store/cache/rows-view.ts',
         'if (kept !== undefined && this.#live(kept.untilMs)) return kept',
         'if (kept !== undefined) return kept',
       ),
@@ -205,7 +205,7 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'a write to a wide set is forgotten',
     setup: { focus: 'wide' },
-    edits: [...WIDE, edit('store/subject-set.ts', 'this.notePresence(subject, null)\n      return', 'return')],
+    edits: [...WIDE, edit('store/cache/subject-set.ts', 'this.notePresence(subject, null)\n      return', 'return')],
   },
 ]
 
@@ -233,7 +233,7 @@ export async function plant(name: string, edits: readonly Edit[]): Promise<Engin
   const root = plantSource(name, edits)
   const load = (file: string) => import(pathToFileURL(join(root, 'pdp', file)).href)
   const [{ Freshness }, { answerCheck }, { createModelCompiler }, { readRowSets }] = await Promise.all(
-    [FRESHNESS, 'decide/check.ts', 'decide/models.ts', 'store/memory-rows.ts'].map(load),
+    [FRESHNESS, 'decide/check.ts', 'decide/models.ts', 'store/memory/rows.ts'].map(load),
   )
   return { Freshness, answerCheck, createModelCompiler, readRowSets }
 }

@@ -68,9 +68,11 @@ async function open(from: NodeCase): Promise<Running> {
   const hooks = globalThis as Hooks
   hooks.historyCaches = []
   hooks.historySheds = []
-  const { openPostgres } = await load<typeof import('../../pdp/store/postgres/postgres.ts')>('store/postgres.ts')
-  const { createPdp } = await load<typeof import('../../pdp/decision-point/create-pdp.ts')>('create-pdp.ts')
-  const { appendLog } = await load<typeof import('../../pdp/store/postgres/log.ts')>('store/postgres-log.ts')
+  const { openPostgres } =
+    await load<typeof import('../../pdp/store/postgres/postgres.ts')>('store/postgres/postgres.ts')
+  const { createPdp } =
+    await load<typeof import('../../pdp/decision-point/create-pdp.ts')>('decision-point/create-pdp.ts')
+  const { appendLog } = await load<typeof import('../../pdp/store/postgres/log.ts')>('store/postgres/log.ts')
   const database = await openPostgres({ connectionString: from.connectionString, poolCountMax: 12 })
   const { cacheBytesMax, triesMax } = from
   const options: PdpOptions & { cacheBytesMax: number; triesMax: number } = {

@@ -192,17 +192,17 @@ describe('a copy of the source', () => {
     [
       'a row set under its object alone',
       'far',
-      plantedIn('store/rows-view.ts', [' && relation === this.#lastRelation', '']),
+      plantedIn('store/cache/rows-view.ts', [' && relation === this.#lastRelation', '']),
     ],
     [
       'the number of an object for any other',
       'near',
-      plantedIn('store/tuple-index.ts', ['if (text !== this.#lastObject)', 'if (this.#lastObject === null)']),
+      plantedIn('store/memory/tuple-index.ts', ['if (text !== this.#lastObject)', 'if (this.#lastObject === null)']),
     ],
     [
       'the number of a subject for any other',
       'near',
-      plantedIn('store/tuple-index.ts', ['if (text !== this.#lastSubject)', 'if (this.#lastSubject === null)']),
+      plantedIn('store/memory/tuple-index.ts', ['if (text !== this.#lastSubject)', 'if (this.#lastSubject === null)']),
     ],
     [
       'one model for all texts',
@@ -212,7 +212,7 @@ describe('a copy of the source', () => {
     [
       'the value of one entitlement for all',
       'far',
-      plantedIn('store/entitlement-cache.ts', [
+      plantedIn('store/entitlements/cache.ts', [
         'value = known.values.get(key)',
         'value = [...known.values.values()][0]',
       ]),
