@@ -42,12 +42,14 @@ async function until(condition: string): Promise<void> {
 /** A tuple is written, and deleted by a write that begins before the first one commits. */
 async function deleteBehindAWrite(open: typeof openPostgres, organization: string) {
   const { store, close } = await open({ connectionString: database.connectionString })
+  // Of another process: those of one wait for each other before they come to the database.
+  const other = await open({ connectionString: database.connectionString })
   try {
     await given(store, organization)
     await observer.query('select pg_advisory_lock(7)')
     const written = store.write(organization, [put(TUPLE)], { context: { actor: 'held', requestId: 'r' } })
     await until("locktype = 'advisory'")
-    const deleted = store.write(organization, [drop(TUPLE)], { context })
+    const deleted = other.store.write(organization, [drop(TUPLE)], { context })
     await until("locktype = 'transactionid'")
     await observer.query('select pg_advisory_unlock(7)')
     const outcomes = await Promise.all([written, deleted])
@@ -55,6 +57,7 @@ async function deleteBehindAWrite(open: typeof openPostgres, organization: strin
     return { outcomes, left: left.length }
   } finally {
     await close()
+    await other.close()
   }
 }
 

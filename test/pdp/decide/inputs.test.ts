@@ -207,7 +207,14 @@ describe('a copy of the source', () => {
     [
       'one model for all texts',
       'near',
-      plantedIn('decide/models.ts', ['byText.get(text)', "byText.get('')"], ['byText.set(text, ', "byText.set('', "]),
+      plantedIn(
+        'decide/models.ts',
+        ['texts.map(knownModel)', 'texts.map((text) => knownModel((plantedText ??= text)))'],
+        [
+          'export function createModelCompiler',
+          'let plantedText: string | undefined\nexport function createModelCompiler',
+        ],
+      ),
     ],
     [
       'the value of one entitlement for all',
