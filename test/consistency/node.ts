@@ -112,8 +112,8 @@ async function serve(
   load: <T>(file: string) => Promise<T>,
   given: { issuer: string; adminSecret: string; masterKey: string; url: string },
 ) {
-  const { startPdp } = await load<typeof import('../../pdp/runtime/start.ts')>('start.ts')
-  const { readConfig } = await load<typeof import('../../pdp/runtime/config.ts')>('config.ts')
+  const { startPdp } = await load<typeof import('../../pdp/runtime/start.ts')>('runtime/start.ts')
+  const { readConfig } = await load<typeof import('../../pdp/runtime/config.ts')>('runtime/config.ts')
   const { createLog } = await load<typeof import('../../pdp/process/log.ts')>('process/log.ts')
   const { createShutdown } = await load<typeof import('../../pdp/process/shutdown.ts')>('process/shutdown.ts')
   const config = readConfig({

@@ -226,10 +226,10 @@ describe('a copy of the source', () => {
     ],
   ])('is found out that remembers %s', async (mistake, where, edits) => {
     const root = pathToFileURL(`${join(plantSource(`inputs ${mistake}`, edits), 'pdp')}/`).href
-    const planted: { createPdp: typeof createPdp } = await import(`${root}create-pdp.ts`)
-    const memory: { memoryStore: typeof memoryStore } = await import(`${root}store/memory.ts`)
-    const { currentView: look, standings, ...far } = memory.memoryStore()
-    const store = where === 'near' ? { ...far, look, standings } : far
+    const planted: { createPdp: typeof createPdp } = await import(`${root}decision-point/create-pdp.ts`)
+    const memory: { memoryStore: typeof memoryStore } = await import(`${root}store/memory/memory.ts`)
+    const { currentView, standings, ...far } = memory.memoryStore()
+    const store = where === 'near' ? { ...far, currentView, standings } : far
     await fill(store)
     const sound = remoteMemoryStore()
     await fill(sound)
