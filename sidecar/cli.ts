@@ -40,7 +40,7 @@ export async function runSidecarCli(io: Io): Promise<void> {
     addInjectorCommands(program, io)
   }
   const nested = program.commands.flatMap(({ commands }) => commands)
-  for (const command of [program, ...program.commands, ...nested]) command.exitOverride((err) => leave(err, io))
+  for (const command of [program, ...program.commands, ...nested]) command.exitOverride((err) => exitWith(err, io))
   await program.parseAsync(io.argv)
 }
 
@@ -114,7 +114,7 @@ async function withdraw({ control, seconds }: WithdrawOptions): Promise<void> {
 const collect = (value: string, earlier: string[]): string[] => [...earlier, value]
 
 /** Commander has said what is wrong; help that was asked for is no mistake. */
-function leave(err: CommanderError, io: Io): never {
+function exitWith(err: CommanderError, io: Io): never {
   return io.exit(err.exitCode === 0 ? 0 : EXIT_USAGE)
 }
 
@@ -131,7 +131,7 @@ async function check(path: string, io: Io): Promise<void> {
   const { routes, tests } = loadRouteFile(path)
   const { routeWarnings } = await import('./route-file/warnings.ts')
   for (const warning of routeWarnings(routes)) io.stdout.write(`${path}: warning: ${warning}\n`)
-  io.stdout.write(`${path}: no mistakes, ${routes.length} routes, ${tests.length} tests\n`)
+  io.stdout.write(`${path}: valid, ${routes.length} routes, ${tests.length} tests\n`)
 }
 
 async function listRoutes(path: string, io: Io): Promise<void> {
@@ -188,11 +188,11 @@ function claimsOf(token: string): [string, string][] {
 }
 
 async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<Asked> {
-  const [{ askAbout }, { openTools }] = await Promise.all([
+  const [{ askAbout }, { commandLineDeps }] = await Promise.all([
     import('./commands/explain-token.ts'),
     import('./runtime/start.ts'),
   ])
-  return askAbout(loadConfig(file), request, openTools())
+  return askAbout(loadConfig(file), request, commandLineDeps())
 }
 
 function pair(text: string, mark: string, option: string): [string, string] {

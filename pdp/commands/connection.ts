@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
-import { isLoopback } from '../process/listen.ts'
+import { isLoopback, urlHost } from '../process/listen.ts'
 import { URL_DEFAULT } from '../runtime/config.ts'
 import { CliError, problemError } from './errors.ts'
 
@@ -64,7 +64,7 @@ function baseUrl(text: string): string {
   const url = URL.parse(text)
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.origin !== text.replace(/\/$/, ''))
     throw new CliError(`the URL must be an origin such as https://pdp.example.com, not ${JSON.stringify(text)}`)
-  if (url.protocol === 'http:' && !isLoopback(url.hostname.replace(/^\[|\]$/g, '')))
+  if (url.protocol === 'http:' && !isLoopback(urlHost(url)))
     throw new CliError(`${url.origin} would carry secrets in plain text: use https, except on this machine`)
   return url.origin
 }
@@ -101,7 +101,7 @@ async function clientToken(
 
 /** A PDP on this machine keeps what it generated beside its data. */
 function localAdminSecret(url: string, id: string, env: NodeJS.ProcessEnv): string {
-  const local = isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ''))
+  const local = isLoopback(urlHost(new URL(url)))
   const path = join(env.PORTCULLIS_DATA_DIR ?? '.data', 'admin-secret')
   try {
     if (local && id === 'admin') return readFileSync(path, 'utf8').trim()

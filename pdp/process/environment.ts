@@ -15,20 +15,20 @@ export type EnvironmentReader = {
   /** As `text`, through `parse`, which throws Error with a message that continues the variable's name. */
   parsed<T>(name: string, parse: (text: string) => T): T | null
   /** Reports one more mistake, such as settings that contradict each other. */
-  mistake(message: string): void
+  report(message: string): void
 }
 
 /** Throws ConfigError with every mistake, among them unknown names with our prefix. `read` must ask for every known name. */
 export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader: EnvironmentReader) => T): T {
   const problems: string[] = []
   const known = new Set<string>()
-  const mistake = (message: string): void => void problems.push(message)
+  const report = (message: string): void => void problems.push(message)
 
   function text(name: string): string | null {
     known.add(name)
     const value = environment[name]
     if (value !== '') return value ?? null
-    mistake(`${name} is set but empty`)
+    report(`${name} is set but empty`)
     return null
   }
 
@@ -36,7 +36,7 @@ export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader
     const direct = text(name)
     const path = text(`${name}_FILE`)
     if (path === null) return direct
-    if (direct !== null) mistake(`${name} and ${name}_FILE are both set; set one`)
+    if (direct !== null) report(`${name} and ${name}_FILE are both set; set one`)
     return readSecretFile(`${name}_FILE`, path)
   }
 
@@ -44,9 +44,9 @@ export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader
     try {
       const content = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
       if (content !== '') return content
-      mistake(`${name} names an empty file: ${path}`)
+      report(`${name} names an empty file: ${path}`)
     } catch (err) {
-      mistake(`${name} names a file that cannot be read: ${err instanceof Error ? err.message : path}`)
+      report(`${name} names a file that cannot be read: ${err instanceof Error ? err.message : path}`)
     }
     return null
   }
@@ -57,15 +57,15 @@ export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader
     try {
       return parse(value)
     } catch (err) {
-      mistake(`${name} ${err instanceof Error ? err.message : 'is not valid'}`)
+      report(`${name} ${err instanceof Error ? err.message : 'is not valid'}`)
       return null
     }
   }
 
-  const settings = read({ text, secret, parsed, mistake })
+  const settings = read({ text, secret, parsed, report })
   for (const name of Object.keys(environment)) {
     if (name.startsWith(PREFIX) && !known.has(name) && !SERVICE_LINK.test(name))
-      mistake(`${name} is not a known setting`)
+      report(`${name} is not a known setting`)
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return settings

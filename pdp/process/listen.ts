@@ -70,6 +70,14 @@ export function plainAddress(address: string | undefined): string {
 /** Where this machine reaches what listens on the host. */
 export const dialableHost = (host: string): string => (host === ANY_HOST || host === ANY_IPV4_HOST ? '127.0.0.1' : host)
 
+/** An IPv6 address loses its brackets; any other host stays as it is. */
+export const withoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, '')
+
+export const urlHost = ({ hostname }: URL): string => withoutBrackets(hostname)
+
+/** The port of an http or https URL, or the default port of its scheme. */
+export const urlPort = ({ port, protocol }: URL): number => Number(port || (protocol === 'https:' ? 443 : 80))
+
 /** `host:port` with IPv6 in brackets. */
 export function formatAddress({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`

@@ -1,7 +1,7 @@
 /** The PDP's settings, read once from environment variables. Every mistake is reported together. */
 import { resolve } from 'node:path'
 import { type EnvironmentReader, oneOf, readEnvironment } from '../process/environment.ts'
-import { formatAddress, isLoopback, type ListenAddress, parseListenAddress } from '../process/listen.ts'
+import { formatAddress, isLoopback, type ListenAddress, parseListenAddress, urlHost } from '../process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from '../process/log.ts'
 import { isCaller, type ServiceAccountSettings } from '../serve/authentication/service-account.ts'
 import type { TlsFiles } from '../serve/grpc/tls.ts'
@@ -102,12 +102,12 @@ function readGrpc(reader: EnvironmentReader): Pick<PdpConfig, 'grpc' | 'grpcTls'
   const keyFile = reader.text('PORTCULLIS_GRPC_TLS_KEY_FILE')
   const clientCaFile = reader.text('PORTCULLIS_GRPC_CLIENT_CA_FILE')
   if ((certFile === null) !== (keyFile === null))
-    reader.mistake('PORTCULLIS_GRPC_TLS_CERT_FILE and PORTCULLIS_GRPC_TLS_KEY_FILE need each other')
+    reader.report('PORTCULLIS_GRPC_TLS_CERT_FILE and PORTCULLIS_GRPC_TLS_KEY_FILE need each other')
   const grpcTls = certFile === null || keyFile === null ? null : { certFile, keyFile, clientCaFile }
   if (certFile === null && keyFile === null) {
-    if (clientCaFile !== null) reader.mistake('PORTCULLIS_GRPC_CLIENT_CA_FILE needs PORTCULLIS_GRPC_TLS_CERT_FILE')
+    if (clientCaFile !== null) reader.report('PORTCULLIS_GRPC_CLIENT_CA_FILE needs PORTCULLIS_GRPC_TLS_CERT_FILE')
     if (!isLoopback(grpc.host))
-      reader.mistake(
+      reader.report(
         'PORTCULLIS_GRPC_LISTEN is not a loopback address, so PORTCULLIS_GRPC_TLS_CERT_FILE and PORTCULLIS_GRPC_TLS_KEY_FILE are required',
       )
   }
@@ -120,13 +120,13 @@ function readServiceAccounts(reader: EnvironmentReader): ServiceAccountSettings 
   const listed = reader.parsed('PORTCULLIS_SERVICE_ACCOUNTS', splitCallers)
   const odd = listed?.find((caller) => !isCaller(caller))
   if (odd !== undefined)
-    reader.mistake(
+    reader.report(
       `PORTCULLIS_SERVICE_ACCOUNTS must list namespace/name or namespace/*, with commas between, not ${JSON.stringify(odd)}`,
     )
   if (issuer === null && jwks !== null)
-    reader.mistake('PORTCULLIS_SERVICE_ACCOUNT_JWKS needs PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
+    reader.report('PORTCULLIS_SERVICE_ACCOUNT_JWKS needs PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
   if ((issuer === null) !== (listed === null))
-    reader.mistake('PORTCULLIS_SERVICE_ACCOUNT_ISSUER and PORTCULLIS_SERVICE_ACCOUNTS need each other')
+    reader.report('PORTCULLIS_SERVICE_ACCOUNT_ISSUER and PORTCULLIS_SERVICE_ACCOUNTS need each other')
   return issuer === null ? null : { issuer, jwks, callers: listed ?? [] }
 }
 
@@ -136,12 +136,12 @@ function readEntitlementSource(reader: EnvironmentReader): PdpConfig['entitlemen
   const url = reader.parsed('PORTCULLIS_ENTITLEMENT_SOURCE_URL', parseSourceUrl)
   const secret = reader.secret('PORTCULLIS_ENTITLEMENT_SOURCE_SECRET')
   if (secret !== null && !/^[\x21-\x7e]{16,1024}$/.test(secret)) {
-    reader.mistake(
+    reader.report(
       `PORTCULLIS_ENTITLEMENT_SOURCE_SECRET must have ${SECRET_CHARACTERS_MIN} to 1024 visible ASCII characters`,
     )
   }
   if ((url === null) !== (secret === null))
-    reader.mistake('PORTCULLIS_ENTITLEMENT_SOURCE_URL and PORTCULLIS_ENTITLEMENT_SOURCE_SECRET need each other')
+    reader.report('PORTCULLIS_ENTITLEMENT_SOURCE_URL and PORTCULLIS_ENTITLEMENT_SOURCE_SECRET need each other')
   return url === null || secret === null ? null : { url, secret }
 }
 
@@ -150,12 +150,12 @@ type Secrets = Pick<PdpConfig, 'adminSecret' | 'masterKey'>
 function readSecrets(reader: EnvironmentReader): Secrets {
   const adminSecret = reader.secret('PORTCULLIS_ADMIN_SECRET')
   if (adminSecret !== null && !/^[\x21-\x7e]{16,256}$/.test(adminSecret)) {
-    reader.mistake(`PORTCULLIS_ADMIN_SECRET must have ${SECRET_CHARACTERS_MIN} to 256 visible ASCII characters`)
+    reader.report(`PORTCULLIS_ADMIN_SECRET must have ${SECRET_CHARACTERS_MIN} to 256 visible ASCII characters`)
   }
   const text = reader.secret('PORTCULLIS_MASTER_KEY')
   const masterKey = text === null ? null : parseMasterKey(text)
   if (text !== null && masterKey === null) {
-    reader.mistake(`PORTCULLIS_MASTER_KEY must be ${MASTER_KEY_BYTES} bytes in base64, as of: openssl rand -base64 32`)
+    reader.report(`PORTCULLIS_MASTER_KEY must be ${MASTER_KEY_BYTES} bytes in base64, as of: openssl rand -base64 32`)
   }
   return { adminSecret, masterKey }
 }
@@ -175,7 +175,7 @@ function requireExplicit(reader: EnvironmentReader, given: Secrets & { readonly 
     ['PORTCULLIS_MASTER_KEY', given.masterKey],
   ] as const
   for (const [name, value] of needed) {
-    if (value === null) reader.mistake(`${name} is required when PORTCULLIS_HTTP_LISTEN is not a loopback address`)
+    if (value === null) reader.report(`${name} is required when PORTCULLIS_HTTP_LISTEN is not a loopback address`)
   }
 }
 
@@ -189,7 +189,7 @@ function parseIssuer(text: string): string {
   if (url === null || url.origin !== text)
     throw new Error(`must be an origin without a path, such as https://id.example.com, not ${JSON.stringify(text)}`)
   if (url.protocol === 'https:') return text
-  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const host = urlHost(url)
   if (url.protocol !== 'http:' || !isLoopback(host))
     throw new Error('must use https, unless its host is a loopback address')
   return text
@@ -200,7 +200,7 @@ function parseSourceUrl(text: string): string {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.password !== '' || url.hash !== '')
     throw new Error('must be a URL without a user and a fragment, such as https://billing.example.com/entitlements')
-  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const host = urlHost(url)
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(host)))
     throw new Error('must use https, unless its host is a loopback address')
   return url.href

@@ -12,11 +12,11 @@ import type { TokenState } from '../identity/tokens/token-state.ts'
 import { watchDescriptors } from '../process/descriptors.ts'
 import { StartError } from '../process/exit.ts'
 import { generatedSecret } from '../process/generated-secret.ts'
-import { inTime } from '../process/in-time.ts'
 import { formatAddress } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
 import { createRegistry, startOperations } from '../process/operations.ts'
 import type { Shutdown } from '../process/shutdown.ts'
+import { withTimeout } from '../process/with-timeout.ts'
 import { type Admission, createAdmission, DECISION_MS } from '../serve/authentication/admission.ts'
 import { createCallers } from '../serve/authentication/grpc-callers.ts'
 import { createServiceAccounts } from '../serve/authentication/service-account.ts'
@@ -101,7 +101,8 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const asked = createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID })
   const answer = counted(admitted(asked, admission), { registry, admission })
   const { introspect } = identity
-  const recognize = (token: string): Promise<TokenState> => inTime(identity.recognize(token), DECISION_MS, unanswered)
+  const recognize = (token: string): Promise<TokenState> =>
+    withTimeout(identity.recognize(token), DECISION_MS, unanswered)
   const probes = { '/livez': () => null, '/readyz': () => storeProbe(store) }
   const operations = await under(
     'PORTCULLIS_METRICS_LISTEN',

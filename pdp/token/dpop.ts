@@ -45,7 +45,7 @@ const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
 export function createProofVerifier(options: ProofVerifierOptions): ProofVerifier {
   const { clock, replay, nonces = null, ageMaxMs = 60_000, futureLeewayMs = 10_000 } = options
-  const keys = createKeyMemory()
+  const keys = createKeyCache()
 
   return async function verifyProof(request, claims): Promise<void> {
     const proof = readProof(request.proofs)
@@ -53,7 +53,7 @@ export function createProofVerifier(options: ProofVerifierOptions): ProofVerifie
     const untilMs = checkTime(proof)
     const jti = jtiOf(proof)
     // Section 4.3 (10).
-    if (nonces !== null && nonces.judge(proof.payload.nonce) === 'bad')
+    if (nonces !== null && nonces.classify(proof.payload.nonce) === 'bad')
       throw new TokenError('proof_nonce_required', 'the proof has no nonce of ours that is young enough')
     // Section 4.3 (12): the key of the proof is the one that the token is bound to.
     if (proof.thumbprint !== claims.jkt)
@@ -139,7 +139,7 @@ function jtiOf({ payload: { jti } }: Jws): string {
 const KEYS_MAX = 1_000
 
 /** Reading a key takes as long as verifying with it. Only keys that signed a good proof are kept: nobody else can fill this. */
-function createKeyMemory() {
+function createKeyCache() {
   const byName = new Map<string, KeyObject>()
   const nameOf = ({ algorithm, thumbprint }: Proof): string => `${algorithm} ${thumbprint}`
   return {

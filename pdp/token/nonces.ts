@@ -5,7 +5,7 @@ export type Nonces = {
   /** One that a proof may hold from now on. */
   current(): string
   /** `fresh`: good. `aging`: good, but the client should get another. `bad`: not ours, or too old. */
-  judge(nonce: unknown): 'fresh' | 'aging' | 'bad'
+  classify(nonce: unknown): 'fresh' | 'aging' | 'bad'
 }
 
 const STEP_MS = 30_000
@@ -29,7 +29,7 @@ export function createNonces({ secret, clock }: { readonly secret: Buffer; reado
       if (made.step !== step) made = { step, nonce: `${step.toString(36)}.${seal(step).toString('base64url')}` }
       return made.nonce
     },
-    judge(nonce) {
+    classify(nonce) {
       const match = typeof nonce === 'string' ? FORM.exec(nonce) : null
       if (match === null) return 'bad'
       const step = Number.parseInt(match[1] ?? '', 36)

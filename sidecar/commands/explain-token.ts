@@ -3,7 +3,7 @@ import type { LoadedConfig } from '../config/config.ts'
 import { NO_ADMISSION } from '../enforce/admission.ts'
 import { denialStatus } from '../enforce/denial-response.ts'
 import { enforce } from '../enforce/enforce.ts'
-import { type ClientRequest, imaginedRequest } from '../http/client.ts'
+import { type ClientRequest, syntheticRequest } from '../http/client.ts'
 import { originOf } from '../request/origin.ts'
 import { createClockSkew } from '../runtime/clock-skew.ts'
 import { createRuntime, createRuntimeParts, type EngineDeps } from '../runtime/runtime.ts'
@@ -26,7 +26,7 @@ export async function askAbout(
   request: AskedRequest,
   deps: Omit<EngineDeps, 'limits' | 'parts' | 'skew'>,
 ): Promise<Asked> {
-  const skew = createClockSkew({ clock: deps.clock, onHeard: () => undefined })
+  const skew = createClockSkew({ clock: deps.clock, onMeasured: () => undefined })
   const engine = createRuntime(config, { ...deps, limits: { pdpTimeoutMs: ASK_MS }, parts: createRuntimeParts(), skew })
   try {
     const { body } = request
@@ -55,5 +55,5 @@ function toRequest({ method, url, token, headers, body }: AskedRequest, { file }
   const fields = [['Host', absolute ?? file.hosts[0] ?? ''], ['Authorization', `Bearer ${token}`], ...headers]
   if (body !== null)
     fields.push(['Content-Length', String(Buffer.byteLength(body))], ['Content-Type', 'application/json'])
-  return imaginedRequest({ method, target: url, raw: fields.flat() })
+  return syntheticRequest({ method, target: url, raw: fields.flat() })
 }

@@ -13,7 +13,7 @@ export type Certificates = {
 }
 const NO_PEM: Pem = { ca: null, cert: null, key: null }
 /** Of a file that names none. */
-export const NO_MATERIAL: Certificates = { upstream: NO_PEM, pdp: NO_PEM, tls: null }
+export const NO_CERTIFICATES: Certificates = { upstream: NO_PEM, pdp: NO_PEM, tls: null }
 
 /** Throws ConfigError with one line for each file that cannot be read or used. */
 export function readCertificates({ upstream, pdp, tls }: RouteFile): Certificates {
@@ -38,13 +38,13 @@ export function readCertificates({ upstream, pdp, tls }: RouteFile): Certificate
     }
     return found
   }
-  const material: Certificates = {
+  const certificates: Certificates = {
     upstream: pem([upstream.caFile, upstream.certFile, upstream.keyFile]),
     pdp: pem([pdp.caFile, pdp.certFile, pdp.keyFile]),
     tls: tls === null ? null : pem([tls.clientCaFile, tls.certFile, tls.keyFile]),
   }
   if (problems.length > 0) throw new ConfigError(problems)
-  return material
+  return certificates
 }
 
 /** Options of Node's TLS. On the data port, `ca` means that clients must have a certificate of theirs. */

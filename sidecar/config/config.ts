@@ -44,21 +44,21 @@ export function readConfig(environment: NodeJS.ProcessEnv, flags: SidecarFlags):
 export function loadConfig(path: string): LoadedConfig {
   const source = readText(path, 'The route file')
   const file = parseSource(source, path)
-  return { file, material: readCertificates(file), hash: createHash('sha256').update(source).digest('hex') }
+  return { file, certificates: readCertificates(file), hash: createHash('sha256').update(source).digest('hex') }
 }
 
 function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
   return readEnvironment(environment, (reader) => {
     // Node would then believe any certificate of the PDP and of the issuers.
     if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
-      reader.mistake('NODE_TLS_REJECT_UNAUTHORIZED=0 turns all certificate checks off; unset it')
+      reader.report('NODE_TLS_REJECT_UNAUTHORIZED=0 turns all certificate checks off; unset it')
     const address = (flag: string | undefined, option: string, name: string): ListenAddress | null => {
       const fromEnvironment = reader.parsed(name, parseListenAddress)
       if (flag === undefined) return fromEnvironment
       try {
         return parseListenAddress(flag)
       } catch (err) {
-        reader.mistake(`${option} ${err instanceof Error ? err.message : 'is not valid'}`)
+        reader.report(`${option} ${err instanceof Error ? err.message : 'is not valid'}`)
         return null
       }
     }
@@ -66,10 +66,10 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
     const listen = address(flags.listen, '--listen', 'PORTCULLIS_SIDECAR_LISTEN')
     const adminListen = address(flags.adminListen, '--admin-listen', 'PORTCULLIS_SIDECAR_ADMIN_LISTEN')
     const redisUrl = environment.REDIS_URL ?? null
-    if (redisUrl !== null && !/^rediss?:\/\/\S+$/.test(redisUrl)) reader.mistake('REDIS_URL is not a redis URL')
+    if (redisUrl !== null && !/^rediss?:\/\/\S+$/.test(redisUrl)) reader.report('REDIS_URL is not a redis URL')
     const secret = reader.secret('PORTCULLIS_DPOP_NONCE_SECRET')
     if (secret !== null && secret.length < 32)
-      reader.mistake('PORTCULLIS_DPOP_NONCE_SECRET has fewer than 32 characters')
+      reader.report('PORTCULLIS_DPOP_NONCE_SECRET has fewer than 32 characters')
     return {
       redisUrl,
       nonceSecret: secret === null ? null : createHash('sha256').update(secret).digest(),
@@ -86,9 +86,9 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
 export const loadRouteFile = (path: string): RouteFile => parseSource(readText(path, 'The route file'), path)
 
 function parseSource(source: Buffer, path: string): RouteFile {
-  const { file, mistakes } = parseRouteFile(source.toString('utf8'))
+  const { file, issues } = parseRouteFile(source.toString('utf8'))
   if (file !== null) return file
-  throw new ConfigError(mistakes.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`))
+  throw new ConfigError(issues.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`))
 }
 
 function readText(path: string, what: string): Buffer {
@@ -101,7 +101,7 @@ function readText(path: string, what: string): Buffer {
 
 export type LoadedConfig = {
   readonly file: RouteFile
-  readonly material: Certificates
+  readonly certificates: Certificates
   /** SHA-256 of the route file in hexadecimal. */
   readonly hash: string
 }

@@ -59,7 +59,7 @@ export type Upgrade = {
 }
 
 /** A request that no client has sent, to be judged only. */
-export const imaginedRequest = (head: Pick<ClientRequest, 'method' | 'target' | 'raw'>): ClientRequest => ({
+export const syntheticRequest = (head: Pick<ClientRequest, 'method' | 'target' | 'raw'>): ClientRequest => ({
   ...head,
   version: '1.1',
   fault: null,

@@ -1,6 +1,6 @@
 /** Which header fields reach the upstream: ours, and the client's except those that upstreams take for somebody's word. */
 import { foldName, isPlainName, REMEMBERED_CHARS_MAX, REMEMBERED_MAX } from './folding.ts'
-import { BELIEVED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './header-fields.ts'
+import { COMMONLY_TRUSTED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'
 
 export type HeaderRules = {
   /** True when the client's field of this name, as it was sent, reaches the upstream. */
@@ -21,7 +21,7 @@ const NEVER = new Set([...CONNECTION_FIELDS, ...CREDENTIAL_FIELDS, ...OWN_FIELDS
  * such names (gunicorn takes `SCRIPT_NAME` for the place where the application is mounted), and no standard field has one.
  */
 export function createHeaderRules({ strip, pass }: HeaderNames): HeaderRules {
-  const listed = [...BELIEVED_FIELDS, ...strip.map(foldPattern)]
+  const listed = [...COMMONLY_TRUSTED_FIELDS, ...strip.map(foldPattern)]
   const exact = new Set(listed.filter((name) => !name.endsWith('*')))
   const prefixes = listed.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1))
   const passing = new Set(pass.map((name) => name.toLowerCase()))

@@ -73,7 +73,7 @@ function splitFields(raw: readonly string[]): { pseudo: Map<string, string>; fie
 
 const KNOWN_METHODS = new Set(METHODS)
 /** Section 8.2.2. The library refuses them too; here it is said what must never pass. */
-const OF_CONNECTIONS = new Set(['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
+const CONNECTION_FIELDS = new Set(['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
 
 function faultOf(
   pseudo: ReadonlyMap<string, string>,
@@ -91,7 +91,7 @@ function faultOf(
     return 'The authority and the Host field name different hosts'
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? ''
-    if (OF_CONNECTIONS.has(name) || (name === 'te' && fields[at + 1]?.toLowerCase() !== 'trailers'))
+    if (CONNECTION_FIELDS.has(name) || (name === 'te' && fields[at + 1]?.toLowerCase() !== 'trailers'))
       return 'A field of the connection is in the message'
   }
   return null
@@ -181,7 +181,7 @@ class Http2Answer implements ClientAnswer {
     if (this.#head === null || stream.headersSent || stream.destroyed || stream.closed) return
     try {
       stream.respond(this.#head, { endStream, waitForTrailers: !endStream })
-      if (endStream) setImmediate(() => this.#letGo())
+      if (endStream) setImmediate(() => this.#releaseStream())
     } catch (err) {
       // The upstream's fields cannot be sent on.
       stream.destroy(err instanceof Error ? err : new Error(String(err)))
@@ -195,7 +195,7 @@ class Http2Answer implements ClientAnswer {
       // Without any, an empty DATA frame ends the stream.
       this.#stream.sendTrailers(this.#trailers)
       // They are sent from an immediate of the library's, which comes before this one.
-      setImmediate(() => this.#letGo())
+      setImmediate(() => this.#releaseStream())
     } catch {
       // They hold what no field may hold, or the stream is over.
       this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
@@ -203,7 +203,7 @@ class Http2Answer implements ClientAnswer {
   }
 
   /** RFC 9113 section 8.1: the answer is whole, and what is left of the request is not wanted. */
-  #letGo(): void {
+  #releaseStream(): void {
     const stream = this.#stream
     if (stream.destroyed) return
     if (stream.state.remoteClose === 0) stream.close(constants.NGHTTP2_NO_ERROR)

@@ -13,7 +13,7 @@ export type Http2Server = {
   /** Takes a connection of which nothing was read. */
   accept(socket: Socket): void
   /** For connections from now on. */
-  tune(limits: SidecarLimits): void
+  setLimits(limits: SidecarLimits): void
   /** Takes no further requests on the connections of now; later ones are served. */
   withdraw(): void
   /** Takes no further requests; those under way go on. Clients send again what came too late. */
@@ -96,7 +96,7 @@ export function createHttp2Server({ limits: given, onRequest, onFlood }: Http2Se
 
   return {
     accept,
-    tune(next) {
+    setLimits(next) {
       limits = next
     },
     withdraw,

@@ -11,14 +11,14 @@ import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } fro
 import { clientOf, parseAddress } from '../request/addresses.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { createHttp2Server } from './http2-server.ts'
-import { chooseProtocol } from './protocol-detection.ts'
-import { Turns } from './turns.ts'
+import { detectProtocol } from './protocol-detection.ts'
+import { RequestQueue } from './request-queue.ts'
 
 export type Listener = {
   /** Throws StartError when the address cannot be had. */
   listen(address: ListenAddress): Promise<ListenAddress>
   /** For connections from now on. */
-  tune(limits: SidecarLimits): void
+  setLimits(limits: SidecarLimits): void
   /** Takes another certificate for connections from now on. Throws when it is not usable. */
   replaceCertificate(certificate: Pem): void
   /** True once `withdraw` or `close` was called: answers then end their connection. */
@@ -38,13 +38,13 @@ export type ListenerOptions = {
   readonly mayUpgrade: (req: IncomingMessage) => boolean
   readonly onUpgrade: (client: ClientRequest, res: ClientAnswer, upgrade: Upgrade) => void
   /** What never became a request. With `answers`, the answer is written to the connection, which then ends; else it has ended. */
-  readonly onRefused: (connection: Duplex, refusal: Refusal) => void
+  readonly onRejected: (connection: Duplex, rejection: Rejection) => void
   /** True for addresses whose connections are not counted, since they bring many clients. */
   readonly isProxy: (address: string) => boolean
   /** A connection was closed unread: there were as many as may be. */
   readonly onDropped: () => void
 }
-export type Refusal = {
+export type Rejection = {
   readonly code: ProblemCode
   /** For the log only. */
   readonly reason: string
@@ -61,9 +61,9 @@ const LINGER_MS = 1_000
 const IDLE_CHECK_MS = 100
 
 export function createListener(options: ListenerOptions): Listener {
-  const { certificate, onRequest, mayUpgrade, onUpgrade, onRefused } = options
+  const { certificate, onRequest, mayUpgrade, onUpgrade, onRejected } = options
   let { limits } = options
-  const lines = new WeakMap<Duplex, Turns>()
+  const queues = new WeakMap<Duplex, RequestQueue>()
   let draining = false
   const server = createHttpServer(certificate, {
     maxHeaderSize: limits.headerBytesMax,
@@ -76,7 +76,7 @@ export function createListener(options: ListenerOptions): Listener {
     // Judged in inbound.ts, which answers with a problem document.
     requireHostHeader: false,
     // One that comes behind a request that is under way would be answered out of turn.
-    shouldUpgradeCallback: (req) => turnsOf(req.socket).current === null && mayUpgrade(req),
+    shouldUpgradeCallback: (req) => queueOf(req.socket).current === null && mayUpgrade(req),
     // A client that vanished without a word is noticed, although nobody writes to it.
     keepAlive: true,
     keepAliveInitialDelay: PROBE_AFTER_MS,
@@ -85,10 +85,10 @@ export function createListener(options: ListenerOptions): Listener {
   server.maxHeadersCount = 0
   server.maxConnections = limits.connectionsMax
 
-  function turnsOf(connection: Duplex): Turns {
-    const turns = lines.get(connection) ?? new Turns(connection)
-    lines.set(connection, turns)
-    return turns
+  function queueOf(connection: Duplex): RequestQueue {
+    const queue = queues.get(connection) ?? new RequestQueue(connection)
+    queues.set(connection, queue)
+    return queue
   }
 
   function accept(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
@@ -96,7 +96,7 @@ export function createListener(options: ListenerOptions): Listener {
     const isLast = req.headers.upgrade !== undefined
     if (isLast) res.shouldKeepAlive = false
     const begin = (): void => onRequest(http1Request(req), res, expectsContinue)
-    if (turnsOf(req.socket).take({ req, res, begin, isLast }, limits.pipelinedMax)) return
+    if (queueOf(req.socket).take({ req, res, begin, isLast }, limits.pipelinedMax)) return
     drop(req.socket, 'more requests at once than pipelined_max')
   }
   server.on('request', (req, res) => accept(req, res, false))
@@ -107,38 +107,37 @@ export function createListener(options: ListenerOptions): Listener {
     socket.on('error', () => socket.destroy())
     onUpgrade(http1Request(req), res, { socket, head, release: () => release(res, socket) })
   })
-  function turnAway(connection: Duplex, code: ProblemCode, reason: string): void {
+  function reject(connection: Duplex, code: ProblemCode, reason: string): void {
     endSoon(connection)
-    onRefused(connection, { code, reason, address: addressOf(connection), answers: true })
+    onRejected(connection, { code, reason, address: addressOf(connection), answers: true })
   }
   function drop(connection: Duplex, reason: string, code: ProblemCode = 'busy'): void {
-    onRefused(connection, { code, reason, address: addressOf(connection), answers: false })
+    onRejected(connection, { code, reason, address: addressOf(connection), answers: false })
     connection.destroy()
   }
   server.on('drop', options.onDropped)
   server.on('connect', (_req, connection) =>
-    turnsOf(connection).endWith(() => turnAway(connection, 'method_unsupported', 'CONNECT')),
+    queueOf(connection).endWith(() => reject(connection, 'method_unsupported', 'CONNECT')),
   )
   server.on('clientError', (err, connection) => {
     const code = problemOf(err)
-    const turns = turnsOf(connection)
+    const queue = queueOf(connection)
     const reason = reasonOf(err)
     if (code === null) connection.destroy()
     // Requests before it are whole, and are answered first.
-    else if (turns.current === null || turns.current.req.complete)
-      turns.endWith(() => turnAway(connection, code, reason))
-    else if (turns.current.res.headersSent) drop(connection, reason, code)
-    else turnAway(connection, code, reason)
+    else if (queue.current === null || queue.current.req.complete) queue.endWith(() => reject(connection, code, reason))
+    else if (queue.current.res.headersSent) drop(connection, reason, code)
+    else reject(connection, code, reason)
   })
   const http2 = createHttp2Server({
     limits,
     onRequest,
     onFlood: (socket) => drop(socket, 'a flood of HTTP/2 frames', 'request_invalid'),
   })
-  const choice = chooseProtocol(server, {
+  const detection = detectProtocol(server, {
     timeoutMs: () => limits.headersTimeoutMs,
     onHttp2: http2.accept,
-    onLate: (connection) => turnAway(connection, 'request_timeout', 'no request came'),
+    onLate: (connection) => reject(connection, 'request_timeout', 'no request came'),
   })
   const sockets = openSockets(server, {
     mayOpen: (client, count) => count <= limits.clientConnectionsMax || options.isProxy(client),
@@ -152,21 +151,21 @@ export function createListener(options: ListenerOptions): Listener {
       draining = true
       http2.withdraw()
     },
-    tune(next) {
+    setLimits(next) {
       limits = next
       server.headersTimeout = next.headersTimeoutMs
       server.keepAliveTimeout = next.keepAliveMs
       server.maxConnections = next.connectionsMax
       // Read for each connection, though the types do not know it.
       Object.assign(server, { maxHeaderSize: next.headerBytesMax })
-      http2.tune(next)
+      http2.setLimits(next)
     },
     replaceCertificate(next) {
       if (server instanceof TlsServer) server.setSecureContext(secureOptions(next))
     },
     async close(ending) {
       draining = true
-      choice.close()
+      detection.close()
       if (!server.listening) return
       http2.drain()
       await drain(server, sockets, ending)

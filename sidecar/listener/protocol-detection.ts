@@ -3,14 +3,14 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket, Server as TlsServer } from 'node:tls'
 
-export type ChoiceOptions = {
+export type ProtocolDetectionOptions = {
   /** For the first bytes of a connection. */
   readonly timeoutMs: () => number
   readonly onHttp2: (socket: Socket) => void
   /** Not enough came in time. */
   readonly onLate: (socket: Socket) => void
 }
-export type Choice = {
+export type ProtocolDetection = {
   /** Ends the connections that have not said yet what they speak: no request of theirs can be lost. */
   close(): void
 }
@@ -19,12 +19,15 @@ export type Choice = {
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
 /** `Upgrade: h2c` is no such choice: RFC 9113 section 3.1 withdrew it, and it opened tunnels past proxies. */
-export function chooseProtocol(server: Server, { timeoutMs, onHttp2, onLate }: ChoiceOptions): Choice {
+export function detectProtocol(
+  server: Server,
+  { timeoutMs, onHttp2, onLate }: ProtocolDetectionOptions,
+): ProtocolDetection {
   const undecided = new Set<Socket>()
   const event = server instanceof TlsServer ? 'secureConnection' : 'connection'
-  const takers = server.listeners(event)
+  const listeners = server.listeners(event)
   const toHttp1 = (socket: Socket): void => {
-    for (const taker of takers) taker.call(server, socket)
+    for (const listener of listeners) listener.call(server, socket)
   }
 
   function decide(socket: Socket): void {

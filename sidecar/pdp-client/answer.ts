@@ -3,7 +3,7 @@ import type { Decision } from './codec.ts'
 import type { PdpAnswer, PdpQuestion, SignIn } from './question.ts'
 
 const UNKNOWN: SignIn = { acr: null, authTime: null }
-const DEAD: PdpAnswer = {
+const INACTIVE: PdpAnswer = {
   active: false,
   subjectType: 'user',
   permissions: [],
@@ -13,7 +13,7 @@ const DEAD: PdpAnswer = {
 
 /** Null unless subject, organization, permissions and keys are those that were asked about. */
 export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer | null {
-  if (!decision.active) return DEAD
+  if (!decision.active) return INACTIVE
   const { subjectType, organization, permissions, acr, authTime } = decision
   if (subjectType !== 'user' && subjectType !== 'service') return null
   if (decision.subjectId !== question.subject || organization !== question.organization) return null

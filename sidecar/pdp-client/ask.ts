@@ -2,9 +2,9 @@
 import { PdpUnavailable } from '../request/errors.ts'
 import { readAnswer } from './answer.ts'
 import type { Decision } from './codec.ts'
-import { isOfAddress, type PdpLinks } from './connections.ts'
+import { isAddressError, type PdpPool } from './pool.ts'
 import type { PdpAnswer, PdpQuestion } from './question.ts'
-import type { Outcome, PdpLink } from './stream.ts'
+import type { PdpStream, Reply } from './stream.ts'
 
 const ATTEMPTS_MAX = 2
 /** The share of the deadline after which another address is asked as well. */
@@ -13,18 +13,18 @@ const HEDGE_SHARE = 0.4
 const LAG_SHARE = 0.2
 
 /** Rejects with PdpUnavailable. */
-export const ask = (question: PdpQuestion, links: PdpLinks, timeoutMs: number): Promise<PdpAnswer> =>
-  new Asking(question, links, timeoutMs).promise
+export const ask = (question: PdpQuestion, pool: PdpPool, timeoutMs: number): Promise<PdpAnswer> =>
+  new QuestionAttempts(question, pool, timeoutMs).promise
 
-class Asking {
+class QuestionAttempts {
   readonly promise: Promise<PdpAnswer>
   readonly #question: PdpQuestion
-  readonly #links: PdpLinks
+  readonly #pool: PdpPool
   readonly #timeoutMs: number
   readonly #startedMs = performance.now()
   readonly #deadline: NodeJS.Timeout
   readonly #cancels: (() => void)[] = []
-  readonly #pending = new Set<PdpLink>()
+  readonly #pending = new Set<PdpStream>()
   readonly #wake = (): void => this.#attempt(null)
   readonly #resolve: (answer: PdpAnswer) => void
   readonly #reject: (error: PdpUnavailable) => void
@@ -32,64 +32,64 @@ class Asking {
   #attempts = 0
   #over = false
 
-  constructor(question: PdpQuestion, links: PdpLinks, timeoutMs: number) {
+  constructor(question: PdpQuestion, pool: PdpPool, timeoutMs: number) {
     const { promise, resolve, reject } = Promise.withResolvers<PdpAnswer>()
     this.promise = promise
     this.#resolve = resolve
     this.#reject = reject
     this.#question = question
-    this.#links = links
+    this.#pool = pool
     this.#timeoutMs = timeoutMs
     // What has arrived already is read before: timers come first in a turn that is late.
     this.#deadline = setTimeout(() => setImmediate(() => this.#expire()), timeoutMs)
     this.#attempt(null)
   }
 
-  /** On another link than `except`; when there is none, on the first that opens in time, be it the same. */
-  #attempt(except: PdpLink | null): void {
-    const choice = this.#links.choose(except)
-    if (choice.kind === 'wait' || (choice.kind === 'none' && except !== null)) this.#links.waiting.add(this.#wake)
+  /** On another stream than `except`; when there is none, on the first that opens in time, be it the same. */
+  #attempt(except: PdpStream | null): void {
+    const choice = this.#pool.choose(except)
+    if (choice.kind === 'wait' || (choice.kind === 'none' && except !== null)) this.#pool.waiting.add(this.#wake)
     else if (choice.kind === 'none') this.#fail('no address can be asked')
-    else this.#askOver(choice.link)
+    else this.#askOver(choice.stream)
   }
 
-  #askOver(link: PdpLink): void {
+  #askOver(stream: PdpStream): void {
     this.#attempts += 1
-    this.#pending.add(link)
-    this.#cancels.push(link.send(this.#question, (outcome) => this.#settle(link, outcome)))
-    if (this.#attempts === 1 && this.#links.count > 1)
-      this.#hedge = setTimeout(() => this.#askAnother(link), this.#timeoutMs * HEDGE_SHARE)
+    this.#pending.add(stream)
+    this.#cancels.push(stream.send(this.#question, (reply) => this.#settle(stream, reply)))
+    if (this.#attempts === 1 && this.#pool.count > 1)
+      this.#hedge = setTimeout(() => this.#askAnother(stream), this.#timeoutMs * HEDGE_SHARE)
   }
 
-  #askAnother(link: PdpLink): void {
+  #askAnother(stream: PdpStream): void {
     // Two questions in the place of one would be the wrong help for this process.
     if (this.#wasBusy()) return
-    this.#links.slow(link)
-    const choice = this.#attempts < ATTEMPTS_MAX ? this.#links.choose(link) : null
-    if (choice?.kind === 'link') this.#askOver(choice.link)
+    this.#pool.markSlow(stream)
+    const choice = this.#attempts < ATTEMPTS_MAX ? this.#pool.choose(stream) : null
+    if (choice?.kind === 'stream') this.#askOver(choice.stream)
   }
 
   #expire(): void {
     if (this.#over) return
     const wasBusy = this.#wasBusy()
-    if (!wasBusy) for (const link of this.#pending) this.#links.bad(link)
+    if (!wasBusy) for (const stream of this.#pending) this.#pool.markFailed(stream)
     this.#fail(wasBusy ? 'this sidecar was too busy to read an answer in time' : 'no answer in time')
   }
 
   #wasBusy(): boolean {
-    const { lag } = this.#links
+    const { lag } = this.#pool
     return lag.since(this.#startedMs) >= LAG_SHARE * (performance.now() - this.#startedMs)
   }
 
-  #settle(link: PdpLink, outcome: Outcome): void {
-    this.#pending.delete(link)
-    if (outcome.kind === 'lost') this.#askAgain(link, 'the connection was lost twice')
-    else if (outcome.kind === 'error') this.#settleError(link, outcome.code)
-    else this.#settleDecision(link, outcome.decision)
+  #settle(stream: PdpStream, reply: Reply): void {
+    this.#pending.delete(stream)
+    if (reply.kind === 'lost') this.#askAgain(stream, 'the connection was lost twice')
+    else if (reply.kind === 'error') this.#settleError(stream, reply.code)
+    else this.#settleDecision(stream, reply.decision)
   }
 
-  #settleDecision(link: PdpLink, decision: Decision): void {
-    this.#links.good(link)
+  #settleDecision(stream: PdpStream, decision: Decision): void {
+    this.#pool.markHealthy(stream)
     const answer = readAnswer(decision, this.#question)
     if (answer === null) {
       this.#fail('the answer does not fit the question')
@@ -99,26 +99,26 @@ class Asking {
     }
   }
 
-  #settleError(link: PdpLink, code: string): void {
+  #settleError(stream: PdpStream, code: string): void {
     const reason = `the PDP answered ${code}`
-    if (isOfAddress(code)) {
-      this.#links.unwell(link)
-      this.#askElsewhere(link, reason)
+    if (isAddressError(code)) {
+      this.#pool.markUnable(stream)
+      this.#askElsewhere(stream, reason)
     } else {
-      this.#links.good(link)
+      this.#pool.markHealthy(stream)
       this.#fail(reason, code)
     }
   }
 
-  #askAgain(link: PdpLink, reason: string): void {
-    if (this.#attempts < ATTEMPTS_MAX) this.#attempt(link)
+  #askAgain(stream: PdpStream, reason: string): void {
+    if (this.#attempts < ATTEMPTS_MAX) this.#attempt(stream)
     else if (this.#pending.size === 0) this.#fail(reason)
   }
 
   /** Not at the same address: it has answered. */
-  #askElsewhere(link: PdpLink, reason: string): void {
-    const choice = this.#attempts < ATTEMPTS_MAX ? this.#links.choose(link) : null
-    if (choice?.kind === 'link') this.#askOver(choice.link)
+  #askElsewhere(stream: PdpStream, reason: string): void {
+    const choice = this.#attempts < ATTEMPTS_MAX ? this.#pool.choose(stream) : null
+    if (choice?.kind === 'stream') this.#askOver(choice.stream)
     else if (this.#pending.size === 0) this.#fail(reason)
   }
 
@@ -131,7 +131,7 @@ class Asking {
     this.#over = true
     clearTimeout(this.#deadline)
     clearTimeout(this.#hedge)
-    this.#links.waiting.delete(this.#wake)
+    this.#pool.waiting.delete(this.#wake)
     for (const cancel of this.#cancels) cancel()
   }
 }

@@ -4,7 +4,7 @@ import type { PdpQuestion } from './question.ts'
 
 export type QuestionBatch = {
   /** The question leaves with all others of this turn. */
-  add(id: number, question: PdpQuestion, standing: boolean): void
+  add(id: number, question: PdpQuestion, watched: boolean): void
   /** The standing question of this id is of no interest any more. */
   cancel(id: number): void
   /** The token of this digest is sent again with its next question. */
@@ -52,14 +52,14 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
   }
 
   return {
-    add(id, { digest, token, permissions, entitlements }, standing) {
+    add(id, { digest, token, permissions, entitlements }, watched) {
       const { handle, isNew } = handles.of(digest)
       if (isNew) {
         // Tokens are read before all questions of their message: none may be asked with the one that takes its handle.
         if (questions.some((waiting) => waiting.handle === handle)) flush()
         tokens.push({ handle, token })
       }
-      questions.push({ id, handle, permissions, entitlements, standing })
+      questions.push({ id, handle, permissions, entitlements, standing: watched })
       bytes += QUESTION_BYTES + CHECK_BYTES * permissions.length + (isNew ? token.length : 0)
       if (bytes > MESSAGE_BYTES_MAX) flush()
       else schedule()

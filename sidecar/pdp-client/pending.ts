@@ -6,7 +6,7 @@ const FIRST_SLOTS = 64
  * Not a Map: whenever one is packed, its former table keeps what it held from being collected while that was young, which
  * would be the whole of each request that waits.
  */
-export class OpenQuestions<T> {
+export class PendingQuestions<T> {
   #slots: (Slot<T> | null)[] = emptySlots(FIRST_SLOTS)
   #count = 0
   #lastId: number

@@ -5,25 +5,25 @@ import { DecisionService } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import { createQuestionBatch } from './batch.ts'
 import { type Decision, decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from './codec.ts'
 import { openPdpConnection, type PdpConnection } from './connection.ts'
-import { OpenQuestions } from './pending.ts'
+import { PendingQuestions } from './pending.ts'
 import type { PdpQuestion } from './question.ts'
 
 /** `lost`: the stream ended before an answer came, so asking again is safe: a question is a pure read. */
-export type Outcome =
+export type Reply =
   | { readonly kind: 'answer'; readonly decision: Decision }
   | { readonly kind: 'error'; readonly code: string }
   | { readonly kind: 'lost' }
 
-export interface PdpLink {
+export interface PdpStream {
   /** True while questions can be sent. */
   isOpen(): boolean
   /** Settles at most once, never when cancelled. Returns the cancelling function. */
-  send(question: PdpQuestion, settle: (outcome: Outcome) => void): () => void
+  send(question: PdpQuestion, settle: (reply: Reply) => void): () => void
   /** A standing question: settles with every answer until it is cancelled, or settles with anything else. */
-  watch(question: PdpQuestion, settle: (outcome: Outcome) => void): () => void
+  watch(question: PdpQuestion, settle: (reply: Reply) => void): () => void
   close(): void
 }
-export type PdpLinkOptions = {
+export type PdpStreamOptions = {
   /** `host:port`. */
   readonly address: string
   readonly credentials: ChannelCredentials
@@ -42,11 +42,11 @@ export type PdpLinkOptions = {
   readonly clock: () => number
 }
 
-type Stream = ClientDuplexStream<Questions, readonly StreamAnswer[]>
-type Open = {
+type Call = ClientDuplexStream<Questions, readonly StreamAnswer[]>
+type Pending = {
   readonly question: PdpQuestion
-  readonly settle: (outcome: Outcome) => void
-  readonly standing: boolean
+  readonly settle: (reply: Reply) => void
+  readonly watched: boolean
   resent: boolean
 }
 
@@ -54,53 +54,53 @@ const { path: PATH } = serviceDefinition(DecisionService).decideStream
 const BACKOFF_FIRST_MS = 50
 const BACKOFF_MAX_MS = 2_000
 
-export function createPdpLink(options: PdpLinkOptions): PdpLink {
-  const link = new Link(options)
-  link.connect()
-  return link
+export function createPdpStream(options: PdpStreamOptions): PdpStream {
+  const stream = new ReconnectingStream(options)
+  stream.connect()
+  return stream
 }
 
-class Link implements PdpLink {
-  readonly #options: PdpLinkOptions
-  readonly #batch = createQuestionBatch((message) => void this.#stream?.write(message))
-  readonly #open = new OpenQuestions<Open>()
+class ReconnectingStream implements PdpStream {
+  readonly #options: PdpStreamOptions
+  readonly #batch = createQuestionBatch((message) => void this.#call?.write(message))
+  readonly #pending = new PendingQuestions<Pending>()
   #connection: PdpConnection | null = null
-  #stream: Stream | null = null
+  #call: Call | null = null
   #closed = false
   #failures = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: PdpLinkOptions) {
+  constructor(options: PdpStreamOptions) {
     this.#options = options
   }
 
   isOpen(): boolean {
-    return this.#stream !== null
+    return this.#call !== null
   }
 
-  send(question: PdpQuestion, settle: (outcome: Outcome) => void): () => void {
-    const id = this.#ask({ question, settle, standing: false, resent: false })
-    return () => void this.#open.delete(id)
+  send(question: PdpQuestion, settle: (reply: Reply) => void): () => void {
+    const id = this.#ask({ question, settle, watched: false, resent: false })
+    return () => void this.#pending.delete(id)
   }
 
-  watch(question: PdpQuestion, settle: (outcome: Outcome) => void): () => void {
-    const id = this.#ask({ question, settle, standing: true, resent: false })
+  watch(question: PdpQuestion, settle: (reply: Reply) => void): () => void {
+    const id = this.#ask({ question, settle, watched: true, resent: false })
     return () => {
-      if (this.#open.delete(id)) this.#batch.cancel(id)
+      if (this.#pending.delete(id)) this.#batch.cancel(id)
     }
   }
 
-  #ask(open: Open): number {
-    const id = this.#open.add(open)
-    this.#batch.add(id, open.question, open.standing)
+  #ask(pending: Pending): number {
+    const id = this.#pending.add(pending)
+    this.#batch.add(id, pending.question, pending.watched)
     return id
   }
 
   close(): void {
     this.#closed = true
     clearTimeout(this.#timer)
-    this.#stream?.cancel()
-    this.#stream = null
+    this.#call?.cancel()
+    this.#call = null
     this.#connection?.close()
   }
 
@@ -135,32 +135,31 @@ class Link implements PdpLink {
     if (metadata === null) return
     const { clock, onDate, onOpen } = this.#options
     const startedMs = clock()
-    const stream: Stream = client.makeBidiStreamRequest(PATH, encodeQuestions, decodeAnswers, metadata)
-    this.#stream = stream
+    const call: Call = client.makeBidiStreamRequest(PATH, encodeQuestions, decodeAnswers, metadata)
+    this.#call = call
     this.#batch.reset()
-    stream.on('data', (answers: readonly StreamAnswer[]) => {
+    call.on('data', (answers: readonly StreamAnswer[]) => {
       this.#failures = 0
       for (const answer of answers) this.#receive(answer)
     })
-    stream.on('metadata', (answered: Metadata) => {
+    call.on('metadata', (answered: Metadata) => {
       for (const date of answered.get('date')) onDate(String(date), startedMs)
     })
-    stream.on('error', (err: ServiceError) => this.#end(stream, err.message, err.code))
-    stream.on('end', () => this.#end(stream, 'the PDP ended the stream'))
+    call.on('error', (err: ServiceError) => this.#end(call, err.message, err.code))
+    call.on('end', () => this.#end(call, 'the PDP ended the stream'))
     onOpen()
   }
 
-  #end(ended: Stream, reason: string, code: status = status.OK): void {
-    if (this.#stream !== ended) return
-    this.#stream = null
+  #end(ended: Call, reason: string, code: status = status.OK): void {
+    if (this.#call !== ended) return
+    this.#call = null
     ended.cancel()
     this.#batch.reset()
-    const lost = this.#open.clear()
+    const lost = this.#pending.clear()
     this.#reconnect(reason, true)
     // A PDP that has too much to do must not get the same questions again, from here or over another address.
-    const outcome: Outcome =
-      code === status.RESOURCE_EXHAUSTED ? { kind: 'error', code: 'overloaded' } : { kind: 'lost' }
-    for (const { settle } of lost) settle(outcome)
+    const reply: Reply = code === status.RESOURCE_EXHAUSTED ? { kind: 'error', code: 'overloaded' } : { kind: 'lost' }
+    for (const { settle } of lost) settle(reply)
   }
 
   #reconnect(reason: string, wasOpen: boolean): void {
@@ -174,17 +173,17 @@ class Link implements PdpLink {
   }
 
   #receive({ id, decision, error }: StreamAnswer): void {
-    const asked = this.#open.find(id)
+    const asked = this.#pending.find(id)
     if (asked === null) return
     if (error === 'handle_unknown' && !asked.resent) {
       asked.resent = true
       this.#batch.forget(asked.question.digest)
-      this.#batch.add(id, asked.question, asked.standing)
+      this.#batch.add(id, asked.question, asked.watched)
       return
     }
     // A standing one goes on, also after an error, until it is cancelled.
-    if (asked.standing) asked.resent = false
-    else this.#open.delete(id)
+    if (asked.watched) asked.resent = false
+    else this.#pending.delete(id)
     if (decision !== null) asked.settle({ kind: 'answer', decision })
     else asked.settle({ kind: 'error', code: error })
   }

@@ -1,18 +1,18 @@
 /** A standing question: the PDP says whenever its answer changes, over whichever address is reachable. */
 import { readAnswer } from './answer.ts'
-import { isOfAddress, type PdpLinks } from './connections.ts'
+import { isAddressError, type PdpPool } from './pool.ts'
 import type { PdpAnswer, PdpQuestion } from './question.ts'
-import type { Outcome, PdpLink } from './stream.ts'
+import type { PdpStream, Reply } from './stream.ts'
 
 /** `answer` null: nothing is known from now on, until the next call. */
-export type OnStanding = (answer: PdpAnswer | null) => void
+export type OnAnswer = (answer: PdpAnswer | null) => void
 
 const RETRY_MS = 500
 /** Below the time for which an exchange goes on unconfirmed. */
 const RETRY_MAX_MS = 2_000
 
 /** Goes on until the returned function is called. */
-export function watch(question: PdpQuestion, links: PdpLinks, onStanding: OnStanding): () => void {
+export function watch(question: PdpQuestion, pool: PdpPool, onAnswer: OnAnswer): () => void {
   let ended = false
   let cancel: (() => void) | null = null
   let timer: NodeJS.Timeout | undefined
@@ -20,18 +20,18 @@ export function watch(question: PdpQuestion, links: PdpLinks, onStanding: OnStan
 
   function start(): void {
     if (ended) return
-    const choice = links.choose(null)
-    if (choice.kind !== 'link') return void links.waiting.add(start)
-    const { link } = choice
-    cancel = link.watch(question, (outcome) => settle(link, outcome))
+    const choice = pool.choose(null)
+    if (choice.kind !== 'stream') return void pool.waiting.add(start)
+    const { stream } = choice
+    cancel = stream.watch(question, (reply) => settle(stream, reply))
   }
 
-  function settle(link: PdpLink, outcome: Outcome): void {
+  function settle(stream: PdpStream, reply: Reply): void {
     if (ended) return
     // The next try goes to another address.
-    if (outcome.kind === 'error' && isOfAddress(outcome.code)) links.unwell(link)
-    const answer = outcome.kind === 'answer' ? readAnswer(outcome.decision, question) : null
-    onStanding(answer)
+    if (reply.kind === 'error' && isAddressError(reply.code)) pool.markUnable(stream)
+    const answer = reply.kind === 'answer' ? readAnswer(reply.decision, question) : null
+    onAnswer(answer)
     if (answer !== null) retryMs = RETRY_MS
     if (answer !== null || ended) return
     cancel?.()
@@ -44,7 +44,7 @@ export function watch(question: PdpQuestion, links: PdpLinks, onStanding: OnStan
   return () => {
     ended = true
     clearTimeout(timer)
-    links.waiting.delete(start)
+    pool.waiting.delete(start)
     cancel?.()
   }
 }

@@ -55,7 +55,7 @@ export function readNetwork(reader: YamlReader, node: Node | null): Network | nu
   try {
     return parseNetwork(text)
   } catch (err) {
-    reader.mistake(node, `${JSON.stringify(text)} ${err instanceof Error ? err.message : 'is no network'}`)
+    reader.report(node, `${JSON.stringify(text)} ${err instanceof Error ? err.message : 'is no network'}`)
     return null
   }
 }

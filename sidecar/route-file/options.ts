@@ -29,15 +29,15 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
   const kept = (name: 'encoded_slash' | 'semicolon'): boolean => {
     const node = nodes[name]
     if (node === null) return false
-    if (reader.text(node, name) !== 'keep') reader.mistake(node, `${name} can only be keep`)
+    if (reader.text(node, name) !== 'keep') reader.report(node, `${name} can only be keep`)
     return true
   }
   const forward = nodes.forward_token === null ? null : reader.boolean(nodes.forward_token, 'forward_token')
   const upgrades = texts(reader, nodes.upgrade, 'upgrade') ?? []
   for (const name of upgrades)
-    if (name !== 'websocket') reader.mistake(nodes.upgrade, `upgrade can only name websocket, not ${name}`)
+    if (name !== 'websocket') reader.report(nodes.upgrade, `upgrade can only name websocket, not ${name}`)
   if (nodes.origins !== null && nodes.upgrade === null)
-    reader.mistake(nodes.origins, 'origins has no use without upgrade')
+    reader.report(nodes.origins, 'origins has no use without upgrade')
   return {
     encodedSlash: kept('encoded_slash'),
     semicolon: kept('semicolon'),
@@ -51,14 +51,14 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
 
 export function readMode(reader: YamlReader, node: Node): boolean {
   const mode = reader.text(node, 'mode')
-  if (mode !== null && mode !== 'shadow' && mode !== 'enforce') reader.mistake(node, 'mode can be enforce or shadow')
+  if (mode !== null && mode !== 'shadow' && mode !== 'enforce') reader.report(node, 'mode can be enforce or shadow')
   return mode === 'shadow'
 }
 
 function texts(reader: YamlReader, node: Node | null, what: string): readonly string[] | null {
   if (node === null) return null
   const items = reader.items(node, what) ?? []
-  if (items.length === 0) reader.mistake(node, `${what} must name at least one`)
+  if (items.length === 0) reader.report(node, `${what} must name at least one`)
   return items.map((item) => reader.text(item, what)).filter((text) => text !== null)
 }
 
@@ -67,7 +67,7 @@ function readOrigins(reader: YamlReader, node: Node | null): ReadonlySet<string>
   for (const origin of origins ?? []) {
     // Compared byte for byte with what browsers send (RFC 6454 section 6.2).
     if (URL.parse(origin)?.origin !== origin || origin === 'null')
-      reader.mistake(node, `${JSON.stringify(origin)} is not an origin, such as https://app.example.com`)
+      reader.report(node, `${JSON.stringify(origin)} is not an origin, such as https://app.example.com`)
   }
   return origins === null ? null : new Set(origins)
 }
@@ -79,10 +79,10 @@ function readStepUp(reader: YamlReader, node: Node): StepUp | null {
   const members = reader.members(node, 'step_up', { acr_values: 'optional', max_age: 'optional' })
   if (members === null) return null
   if (members.acr_values === null && members.max_age === null && isMap(reader.resolve(node)))
-    reader.mistake(node, 'step_up needs acr_values, max_age or both')
+    reader.report(node, 'step_up needs acr_values, max_age or both')
   const acrValues = texts(reader, members.acr_values, 'acr_values') ?? []
   for (const value of acrValues)
-    if (!ACR.test(value)) reader.mistake(members.acr_values, `${JSON.stringify(value)} is not an acr value`)
+    if (!ACR.test(value)) reader.report(members.acr_values, `${JSON.stringify(value)} is not an acr value`)
   const bounds = { min: 0, max: AGE_SECONDS_MAX }
   const maxAgeSeconds = members.max_age === null ? null : reader.count(members.max_age, 'max_age', bounds)
   return { acrValues, maxAgeSeconds }

@@ -1,6 +1,6 @@
 /** Whom a sidecar talks to, as the route file names them: issuers, the service behind, the PDP; and its own certificate. */
 import { isMap, type Node } from 'yaml'
-import { isLoopback } from '../../pdp/process/listen.ts'
+import { isLoopback, withoutBrackets } from '../../pdp/process/listen.ts'
 import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm } from '../../pdp/token/algorithms.ts'
 import { isSafeKeyUrl } from '../../pdp/token/remote-keys.ts'
 import type { YamlReader } from './yaml-reader.ts'
@@ -48,8 +48,7 @@ export type TlsEntry = {
 export function readIssuers(reader: YamlReader, node: Node | null): readonly IssuerEntry[] | null {
   const issuers = node === null ? null : reader.list(node, 'issuers', readIssuer)
   if (issuers === null) return null
-  if (new Set(issuers.map(({ issuer }) => issuer)).size < issuers.length)
-    reader.mistake(node, 'issuers names one twice')
+  if (new Set(issuers.map(({ issuer }) => issuer)).size < issuers.length) reader.report(node, 'issuers names one twice')
   return issuers
 }
 
@@ -67,16 +66,16 @@ function readIssuer(reader: YamlReader, node: Node | null): IssuerEntry | null {
   const algorithms = reader.list(members.algorithms, 'algorithms', readAlgorithm) ?? ['RS256' as const]
   const external = members.external !== null && reader.boolean(members.external, 'external') === true
   if (issuer !== null && jwksUri === null && !isSafeKeyUrl(issuer))
-    reader.mistake(members.issuer, 'issuer must be an https URL (http only on loopback), or jwks_uri is needed')
+    reader.report(members.issuer, 'issuer must be an https URL (http only on loopback), or jwks_uri is needed')
   if (jwksUri !== null && !isSafeKeyUrl(jwksUri))
-    reader.mistake(members.jwks_uri, 'jwks_uri must be an https URL (http only on loopback)')
+    reader.report(members.jwks_uri, 'jwks_uri must be an https URL (http only on loopback)')
   return issuer === null ? null : { issuer, jwksUri, algorithms, external }
 }
 
 function readAlgorithm(reader: YamlReader, node: Node | null): AlgorithmName | null {
   const name = reader.text(node, 'an algorithm')
   if (name === null || isAlgorithm(name)) return name
-  reader.mistake(node, `${name} is not an accepted algorithm; those are ${ALGORITHM_NAMES.join(', ')}`)
+  reader.report(node, `${name} is not an accepted algorithm; those are ${ALGORITHM_NAMES.join(', ')}`)
   return null
 }
 
@@ -85,7 +84,7 @@ type FileNodes = { readonly [key in keyof typeof FILE_KEYS]: Node | null }
 
 function readPeerFiles(reader: YamlReader, nodes: FileNodes): PeerFiles {
   if ((nodes.cert_file === null) !== (nodes.key_file === null))
-    reader.mistake(nodes.cert_file ?? nodes.key_file, 'cert_file and key_file need each other')
+    reader.report(nodes.cert_file ?? nodes.key_file, 'cert_file and key_file need each other')
   return {
     caFile: readPath(reader, nodes.ca_file, 'ca_file'),
     certFile: readPath(reader, nodes.cert_file, 'cert_file'),
@@ -96,7 +95,7 @@ function readPeerFiles(reader: YamlReader, nodes: FileNodes): PeerFiles {
 function readPath(reader: YamlReader, node: Node | null, what: string): string | null {
   const path = node === null ? null : reader.text(node, what)
   if (path !== '') return path
-  reader.mistake(node, `${what} is empty`)
+  reader.report(node, `${what} is empty`)
   return null
 }
 
@@ -119,10 +118,10 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
   const origin = readOrigin(reader, members.url)
   const files = readPeerFiles(reader, members)
   if (origin?.startsWith('http:') && Object.values(files).some((path) => path !== null))
-    reader.mistake(node, 'certificates have no use with an http URL')
+    reader.report(node, 'certificates have no use with an http URL')
   const http2 = members.http2 !== null && reader.boolean(members.http2, 'http2') === true
   for (const name of ['connections', 'reuse_after_body'] as const)
-    if (http2 && members[name] !== null) reader.mistake(members[name], `${name} has no use with http2`)
+    if (http2 && members[name] !== null) reader.report(members[name], `${name} has no use with http2`)
   const perClient = members.connections !== null && readConnections(reader, members.connections)
   const reuseAfterBody =
     members.reuse_after_body !== null && reader.boolean(members.reuse_after_body, 'reuse_after_body') === true
@@ -132,7 +131,7 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
 function readConnections(reader: YamlReader, node: Node): boolean {
   const text = reader.text(node, 'connections')
   if (text !== null && text !== 'shared' && text !== 'per_client')
-    reader.mistake(node, 'connections can be shared or per_client')
+    reader.report(node, 'connections can be shared or per_client')
   return text === 'per_client'
 }
 
@@ -142,7 +141,7 @@ function readOrigin(reader: YamlReader, node: Node): string | null {
   const url = URL.parse(text)
   const isOrigin = url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.username === ''
   if (isOrigin && url.search === '' && url.hash === '') return url.origin
-  reader.mistake(node, 'upstream must be an http URL of an origin, without a path')
+  reader.report(node, 'upstream must be an http URL of an origin, without a path')
   return null
 }
 
@@ -157,15 +156,15 @@ export function readPdp(reader: YamlReader, node: Node | null): PdpEntry | null 
   })
   if (members === null) return null
   if ((members.address === null) === (members.addresses === null))
-    reader.mistake(node, 'pdp needs either address or addresses')
+    reader.report(node, 'pdp needs either address or addresses')
   const single = members.address === null ? [] : [readAddress(reader, members.address)]
   const several = reader.list(members.addresses, 'addresses', readAddress) ?? []
   const addresses = [...single, ...several].filter((address) => address !== null)
   const insecure = members.insecure !== null && reader.boolean(members.insecure, 'insecure') === true
-  if (insecure && !addresses.every((address) => isLoopback(address.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''))))
-    reader.mistake(members.insecure, 'insecure is accepted only when every address is loopback')
+  if (insecure && !addresses.every((address) => isLoopback(withoutBrackets(address.replace(/:\d+$/, '')))))
+    reader.report(members.insecure, 'insecure is accepted only when every address is loopback')
   const useless = (['ca_file', 'cert_file', 'token_file'] as const).filter((name) => insecure && members[name] !== null)
-  for (const name of useless) reader.mistake(members[name], `${name} has no use with insecure`)
+  for (const name of useless) reader.report(members[name], `${name} has no use with insecure`)
   const tokenFile = readPath(reader, members.token_file, 'token_file')
   return { addresses, insecure, tokenFile, ...readPeerFiles(reader, members) }
 }
@@ -173,7 +172,7 @@ export function readPdp(reader: YamlReader, node: Node | null): PdpEntry | null 
 function readAddress(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'address')
   if (text === null || /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$/.test(text)) return text
-  reader.mistake(node, `${JSON.stringify(text)} is not host:port`)
+  reader.report(node, `${JSON.stringify(text)} is not host:port`)
   return null
 }
 

@@ -50,8 +50,8 @@ export type RouteFile = {
   readonly tests: readonly RouteTest[]
 }
 export type ParsedRouteFile =
-  | { readonly file: RouteFile; readonly mistakes: readonly [] }
-  | { readonly file: null; readonly mistakes: readonly FileIssue[] }
+  | { readonly file: RouteFile; readonly issues: readonly [] }
+  | { readonly file: null; readonly issues: readonly FileIssue[] }
 
 const KEYS = {
   portcullis: 'required',
@@ -81,18 +81,18 @@ const BODY_BYTES_DEFAULT = 64 * 1024
 export function parseRouteFile(source: string): ParsedRouteFile {
   const reader = new YamlReader(source)
   const file = readRouteFile(reader)
-  if (file === null || reader.mistakes.length > 0) return { file: null, mistakes: sorted(reader.mistakes) }
-  return { file, mistakes: [] }
+  if (file === null || reader.issues.length > 0) return { file: null, issues: sorted(reader.issues) }
+  return { file, issues: [] }
 }
 
-const sorted = (mistakes: readonly FileIssue[]): readonly FileIssue[] =>
-  [...mistakes].sort((a, b) => a.line - b.line || a.column - b.column)
+const sorted = (issues: readonly FileIssue[]): readonly FileIssue[] =>
+  [...issues].sort((a, b) => a.line - b.line || a.column - b.column)
 
 function readRouteFile(reader: YamlReader): RouteFile | null {
   const members = reader.members(reader.root, 'the route file', KEYS)
   if (members === null) return null
   if (members.portcullis !== null && reader.text(members.portcullis, 'portcullis') !== 'v1')
-    reader.mistake(members.portcullis, 'portcullis must be v1, the version of this format')
+    reader.report(members.portcullis, 'portcullis must be v1, the version of this format')
   const resource = readResource(reader, members.resource)
   const publicUrl = members.public_url === null ? null : readPublicUrl(reader, members.public_url)
   const issuers = readIssuers(reader, members.issuers)
@@ -111,7 +111,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     origins: originsOf(publicUrl ?? resource),
   })
   const socket = upstream?.http2 === true ? routes.find(({ websocket }) => websocket) : undefined
-  if (socket !== undefined) reader.mistake(members.upstream, `no WebSocket goes over http2, but ${socket.id} takes one`)
+  if (socket !== undefined) reader.report(members.upstream, `no WebSocket goes over http2, but ${socket.id} takes one`)
   const tests = parseTests(reader, members.tests, routes)
   const bounds = { min: 1, max: 8 * 1024 * 1024 }
   const bodyBytesMax =
@@ -120,7 +120,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
       : reader.count(members.body_bytes_max, 'body_bytes_max', bounds)
   const seenUrl = publicUrl ?? (resource === null || !isHttpUrl(resource) ? null : resource.replace(/\/$/, ''))
   if (resource !== null && seenUrl === null && members.public_url === null)
-    reader.mistake(members.resource, 'resource is not an http URL, so public_url is needed')
+    reader.report(members.resource, 'resource is not an http URL, so public_url is needed')
   if (
     resource === null ||
     seenUrl === null ||
@@ -150,7 +150,7 @@ function readResource(reader: YamlReader, node: Node | null): string | null {
   const text = node === null ? null : reader.text(node, 'resource')
   if (text === null) return null
   if (URL.parse(text) !== null && !/[#\s]/.test(text)) return text
-  reader.mistake(node, 'resource must be an absolute URI without fragment')
+  reader.report(node, 'resource must be an absolute URI without fragment')
   return null
 }
 
@@ -167,7 +167,7 @@ function readPublicUrl(reader: YamlReader, node: Node): string | null {
     url.password === ''
   )
     return text.replace(/\/$/, '')
-  reader.mistake(node, 'public_url must be an http URL of an origin with an optional path')
+  reader.report(node, 'public_url must be an http URL of an origin with an optional path')
   return null
 }
 
@@ -180,14 +180,14 @@ function readHost(reader: YamlReader, node: Node | null): string | null {
   } catch {
     // Said below, with its place.
   }
-  reader.mistake(node, `${JSON.stringify(text)} is not a host name without port`)
+  reader.report(node, `${JSON.stringify(text)} is not a host name without port`)
   return null
 }
 
 function readStripped(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'a header name')
   if (text === null || /^[A-Za-z0-9_-]+\*?$/.test(text)) return text
-  reader.mistake(node, `${JSON.stringify(text)} is not a header name, or a prefix such as x-acme-*`)
+  reader.report(node, `${JSON.stringify(text)} is not a header name, or a prefix such as x-acme-*`)
   return null
 }
 
@@ -196,8 +196,8 @@ function readPassed(reader: YamlReader, node: Node | null, stripped: readonly st
     const text = reader.text(item, 'a header name')
     if (text === null) return null
     // RFC 9110 section 5.6.2: the characters of a token.
-    const mistake = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/.test(text) ? passIssue(text, stripped) : 'is not a header name'
-    if (mistake !== null) reader.mistake(item, `${JSON.stringify(text)} ${mistake}`)
+    const issue = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/.test(text) ? passIssue(text, stripped) : 'is not a header name'
+    if (issue !== null) reader.report(item, `${JSON.stringify(text)} ${issue}`)
     return text
   }
   return reader.list(node, 'pass_headers', read) ?? []
@@ -209,7 +209,7 @@ function readDpop(reader: YamlReader, node: Node | null): boolean {
   const nonce = members?.nonce ?? null
   if (nonce === null) return false
   const text = reader.text(nonce, 'nonce')
-  if (text !== null && text !== 'required' && text !== 'off') reader.mistake(nonce, 'nonce can be required or off')
+  if (text !== null && text !== 'required' && text !== 'off') reader.report(nonce, 'nonce can be required or off')
   return text === 'required'
 }
 
@@ -218,6 +218,6 @@ function readLog(reader: YamlReader, node: Node | null): SubjectsInLog {
   const subject = reader.members(node, 'log', { subject: 'optional' })?.subject ?? null
   const text = subject === null ? 'plain' : reader.text(subject, 'subject')
   const known = SUBJECTS_IN_LOG.find((one) => one === text)
-  if (known === undefined) reader.mistake(subject, `subject can be ${SUBJECTS_IN_LOG.join(', ')}`)
+  if (known === undefined) reader.report(subject, `subject can be ${SUBJECTS_IN_LOG.join(', ')}`)
   return known ?? 'omitted'
 }

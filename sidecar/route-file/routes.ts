@@ -28,7 +28,7 @@ const COMBINATIONS = ['all', 'any', 'equals']
 export function parseRoutes(reader: YamlReader, node: Node | null, defaults: RouteDefaults): readonly Route[] {
   if (node === null) return []
   const entries = reader.entries(node, 'routes') ?? []
-  if (entries.length > ROUTES_MAX) reader.mistake(node, `routes has more than ${ROUTES_MAX} entries`)
+  if (entries.length > ROUTES_MAX) reader.report(node, `routes has more than ${ROUTES_MAX} entries`)
   const rules = createHeaderRules(defaults.headers)
   const routes: { route: Route; node: Node | null }[] = []
   for (const entry of entries.slice(0, ROUTES_MAX)) {
@@ -43,7 +43,7 @@ function noteConflicts(reader: YamlReader, routes: readonly { route: Route; node
   for (const [at, { route, node }] of routes.entries()) {
     for (const { route: earlier } of routes.slice(0, at)) {
       const conflict = routeConflict(route, earlier)
-      if (conflict !== null) reader.mistake(node, `${route.id} ${conflict} ${earlier.id}`)
+      if (conflict !== null) reader.report(node, `${route.id} ${conflict} ${earlier.id}`)
     }
   }
 }
@@ -55,27 +55,27 @@ function parseRoute(
 ): Route | null {
   const match = KEY.exec(key)
   if (match === null) {
-    reader.mistake(keyNode, `${JSON.stringify(key)} is not "METHOD /path" or "METHOD host/path"`)
+    reader.report(keyNode, `${JSON.stringify(key)} is not "METHOD /path" or "METHOD host/path"`)
     return null
   }
   const [, method = '', hostText = '', path = ''] = match
-  if (method === 'CONNECT' || method === 'TRACE') reader.mistake(keyNode, `${method} is never forwarded`)
+  if (method === 'CONNECT' || method === 'TRACE') reader.report(keyNode, `${method} is never forwarded`)
   const host = hostText === '' ? null : parseHost(reader, keyNode, hostText)
   const pattern = parsePattern(path)
   if (typeof pattern === 'string') {
-    reader.mistake(keyNode, `the path ${path} ${pattern}`)
+    reader.report(keyNode, `the path ${path} ${pattern}`)
     return null
   }
   const context = { reader, parameters: parameterNames(pattern), rules: defaults.rules }
   const { check: checkNode, options } = routeMembers(reader, value, defaults)
   const isPublic = isPublicNode(reader.resolve(checkNode))
   const check = isPublic || isNothing(checkNode) ? null : parseCheckNode(context, checkNode, 0)
-  if (isNothing(value)) reader.mistake(keyNode, `${key} has no check`)
+  if (isNothing(value)) reader.report(keyNode, `${key} has no check`)
   if (checkNode === null || (check === null && !isPublic)) return null
   const counted = check === null ? 0 : countLeaves(check)
-  if (counted > CHECKS_MAX) reader.mistake(checkNode, `a route may have ${CHECKS_MAX} checks at most, not ${counted}`)
-  if (isPublic && options.stepUp !== null) reader.mistake(checkNode, 'step_up has no use on a public route')
-  if (options.websocket && method !== 'GET') reader.mistake(keyNode, 'upgrade is only for GET (RFC 6455 section 4.1)')
+  if (counted > CHECKS_MAX) reader.report(checkNode, `a route may have ${CHECKS_MAX} checks at most, not ${counted}`)
+  if (isPublic && options.stepUp !== null) reader.report(checkNode, 'step_up has no use on a public route')
+  if (options.websocket && method !== 'GET') reader.report(keyNode, 'upgrade is only for GET (RFC 6455 section 4.1)')
   return { ...options, id: `${method} ${hostText}${path}`, host, method, pattern, check }
 }
 
@@ -89,7 +89,7 @@ function parseHost(reader: YamlReader, node: Node | null, text: string): string 
   } catch {
     // Said below, with its place.
   }
-  reader.mistake(node, `${text} is not a host name without port`)
+  reader.report(node, `${text} is not a host name without port`)
   return null
 }
 
@@ -109,13 +109,13 @@ function parseCheckNode(context: Context, given: Node | null, depth: number): Ch
   const { reader } = context
   const node = reader.resolve(given)
   if (depth > CHECK_DEPTH_MAX) {
-    reader.mistake(given, `checks are nested more than ${CHECK_DEPTH_MAX} deep`)
+    reader.report(given, `checks are nested more than ${CHECK_DEPTH_MAX} deep`)
     return null
   }
   if (isScalar(node)) {
     const text = reader.text(given, 'a check')
     const check = text === null ? null : parseCheck(text, context.parameters)
-    if (typeof check === 'string') reader.mistake(given, check)
+    if (typeof check === 'string') reader.report(given, check)
     else if (check !== null && check.kind === 'relation') for (const part of check.id) noteSource(context, given, part)
     return typeof check === 'string' ? null : check
   }
@@ -123,7 +123,7 @@ function parseCheckNode(context: Context, given: Node | null, depth: number): Ch
   const [entry] = entries
   if (entry === undefined || entries.length > 1 || !COMBINATIONS.includes(entry.key)) {
     if (reader.resolve(given) !== null)
-      reader.mistake(given, 'a check must be a text, or a map with exactly one of all, any and equals')
+      reader.report(given, 'a check must be a text, or a map with exactly one of all, any and equals')
     return null
   }
   return entry.key === 'equals' ? parseEquals(context, entry) : parseCombination(context, entry, depth)
@@ -134,7 +134,7 @@ function parseCombination(context: Context, { key, keyNode, value }: Entry, dept
   const items = reader.items(value, key)
   if (items === null) return null
   // Nothing to ask would be nothing to deny.
-  if (items.length === 0) reader.mistake(keyNode, `${key} must have at least one check`)
+  if (items.length === 0) reader.report(keyNode, `${key} must have at least one check`)
   const of = items.map((item) => parseCheckNode(context, item, depth + 1)).filter((check) => check !== null)
   return of.length < items.length || of.length === 0 ? null : { kind: key === 'any' ? 'any' : 'all', of }
 }
@@ -143,12 +143,12 @@ function parseEquals(context: Context, { keyNode, value }: Entry): Check | null 
   const { reader, parameters } = context
   const entries = reader.entries(value, 'equals')
   if (entries === null) return null
-  if (entries.length === 0) reader.mistake(keyNode, 'equals must compare at least one value')
+  if (entries.length === 0) reader.report(keyNode, 'equals must compare at least one value')
   const of: Check[] = []
   for (const { key, keyNode: at, value: expected } of entries) {
     const source = parseSource(key, parameters)
     const text = reader.text(expected, `the value for ${key}`)
-    if (typeof source === 'string') reader.mistake(at, source)
+    if (typeof source === 'string') reader.report(at, source)
     else noteSource(context, at, source)
     if (typeof source !== 'string' && text !== null) of.push({ kind: 'equals', source, value: text })
   }
@@ -160,7 +160,7 @@ function parseEquals(context: Context, { keyNode, value }: Entry): Check | null 
 /** A header that never reaches the upstream cannot be what a decision rests on. */
 function noteSource({ reader, rules }: Context, node: Node | null, source: string | Source): void {
   if (typeof source === 'string' || source.from !== 'header' || rules.passes(source.name)) return
-  reader.mistake(node, `header.${source.name} is removed from every request, so no check can use it`)
+  reader.report(node, `header.${source.name} is removed from every request, so no check can use it`)
 }
 
 const countLeaves = (check: Check): number =>

@@ -31,13 +31,13 @@ function parseTest(reader: YamlReader, node: Node | null, routes: readonly Route
   const members = reader.members(node, 'a test', { request: 'required', as: 'optional', expect: 'required' })
   if (members === null || members.request === null || members.expect === null) return null
   const match = REQUEST.exec(reader.text(members.request, 'request') ?? '')
-  if (match === null) reader.mistake(members.request, 'request must be "METHOD /path" or "METHOD http://host/path"')
+  if (match === null) reader.report(members.request, 'request must be "METHOD /path" or "METHOD http://host/path"')
   const expect = reader.members(members.expect, 'expect', { route: 'optional', asks: 'optional', status: 'optional' })
   const as = members.as === null ? null : parseClaims(reader, members.as)
   if (match === null || expect === null) return null
   const route = expect.route === null ? null : reader.text(expect.route, 'route')
   if (route !== null && !routes.some(({ id }) => id === route))
-    reader.mistake(expect.route, `there is no route ${route}`)
+    reader.report(expect.route, `there is no route ${route}`)
   const asks = expect.asks === null ? null : (reader.items(expect.asks, 'asks') ?? [])
   return {
     line: reader.lineOf(members.request),

@@ -17,7 +17,7 @@ type Need = 'required' | 'optional'
 
 /** Never throws: what is not YAML is a mistake like any other. Each reading method notes what it cannot read. */
 export class YamlReader {
-  readonly mistakes: FileIssue[] = []
+  readonly issues: FileIssue[] = []
   readonly root: Node | null
   readonly #lines = new LineCounter()
   readonly #document: Document.Parsed
@@ -29,7 +29,7 @@ export class YamlReader {
   }
 
   /** Notes a mistake at a node; null is the start of the file. */
-  mistake(node: Node | null, message: string): void {
+  report(node: Node | null, message: string): void {
     this.#note(node?.range?.[0] ?? 0, message)
   }
 
@@ -46,13 +46,13 @@ export class YamlReader {
   entries(given: Node | null, what: string): readonly Entry[] | null {
     const node = this.resolve(given)
     if (!isMap<Node, Node | null>(node)) {
-      this.mistake(given, `${what} must be a map`)
+      this.report(given, `${what} must be a map`)
       return null
     }
     const found: Entry[] = []
     for (const { key, value } of node.items) {
       if (isScalar(key) && typeof key.value === 'string') found.push({ key: key.value, keyNode: key, value })
-      else this.mistake(key, `${what} has a key that is not a text`)
+      else this.report(key, `${what} has a key that is not a text`)
     }
     return found
   }
@@ -70,15 +70,15 @@ export class YamlReader {
     const missing = new Set(Object.keys(keys).filter((name) => !found.some(({ key }) => key === name)))
     for (const { key, keyNode, value } of found) {
       const name = Object.hasOwn(keys, key) ? key : (nearest(key, [...missing]) ?? null)
-      if (name !== key) this.mistake(keyNode, unknownKey(what, key, name ?? nearest(key, Object.keys(keys))))
-      else if (value === null || isNull(value)) this.mistake(keyNode, `${key} is empty`)
+      if (name !== key) this.report(keyNode, unknownKey(what, key, name ?? nearest(key, Object.keys(keys))))
+      else if (value === null || isNull(value)) this.report(keyNode, `${key} is empty`)
       // A misspelt one is read as what it must have been: that it is missing as well would be a second word about one mistake.
       if (name === null) continue
       missing.delete(name)
       if (value !== null && !isNull(value)) known[name] = value
     }
     for (const [name, need] of Object.entries(keys))
-      if (need === 'required' && missing.has(name)) this.mistake(node, `${what} lacks ${name}`)
+      if (need === 'required' && missing.has(name)) this.report(node, `${what} lacks ${name}`)
     // Every name of `keys` was set above, to null at least.
     return known as { [key in Name]: Node | null }
   }
@@ -86,7 +86,7 @@ export class YamlReader {
   items(given: Node | null, what: string): readonly (Node | null)[] | null {
     const node = this.resolve(given)
     if (isSeq<Node | null>(node)) return node.items
-    this.mistake(given, `${what} must be a list`)
+    this.report(given, `${what} must be a list`)
     return null
   }
 
@@ -94,7 +94,7 @@ export class YamlReader {
   list<T>(node: Node | null, what: string, read: (reader: YamlReader, item: Node | null) => T | null): T[] | null {
     if (node === null) return null
     const items = this.items(node, what) ?? []
-    if (items.length === 0) this.mistake(node, `${what} must name at least one`)
+    if (items.length === 0) this.report(node, `${what} must name at least one`)
     return items.map((item) => read(this, item)).filter((item): item is Awaited<T> & T => item !== null)
   }
 
@@ -116,13 +116,13 @@ export class YamlReader {
   #scalar<T>(given: Node | null, accept: (value: unknown) => value is T, complaint: string): T | null {
     const node = this.resolve(given)
     if (isScalar(node) && accept(node.value)) return node.value
-    this.mistake(given, complaint)
+    this.report(given, complaint)
     return null
   }
 
   #note(offset: number, message: string): void {
     const { line, col } = this.#lines.linePos(offset)
-    this.mistakes.push({ line: Math.max(1, line), column: Math.max(1, col), message })
+    this.issues.push({ line: Math.max(1, line), column: Math.max(1, col), message })
   }
 }
 

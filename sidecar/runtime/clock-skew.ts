@@ -2,7 +2,10 @@
 
 export type ClockSkew = {
   /** `date` came with an answer that was asked for at `askedMs`; `ageSeconds`: for so long it lay in caches. */
-  heard(party: string, answer: { readonly date: string; readonly askedMs: number; readonly ageSeconds?: number }): void
+  observe(
+    party: string,
+    answer: { readonly date: string; readonly askedMs: number; readonly ageSeconds?: number },
+  ): void
   /** A sentence about the clock that differs most; null: none does. */
   hint(): string | null
 }
@@ -19,13 +22,13 @@ export function createClockSkew(options: {
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   /** `behindMs`: what this clock lacks; negative when it is ahead, 0 when it does not differ by what would matter. */
-  readonly onHeard: (party: string, behindMs: number, changed: boolean) => void
+  readonly onMeasured: (party: string, behindMs: number, changed: boolean) => void
 }): ClockSkew {
-  const { clock, onHeard } = options
+  const { clock, onMeasured } = options
   const behind = new Map<string, number>()
 
   return {
-    heard(party, { date, askedMs, ageSeconds = 0 }) {
+    observe(party, { date, askedMs, ageSeconds = 0 }) {
       if (!IMF_FIXDATE.test(date)) return
       const saidMs = Date.parse(date) + 1_000 * (Number.isFinite(ageSeconds) ? ageSeconds : 0)
       if (!Number.isFinite(saidMs)) return
@@ -34,7 +37,7 @@ export function createClockSkew(options: {
       const behindMs = Math.abs(lacksMs) < NOTICED_MS ? 0 : lacksMs
       const changed = ((behind.get(party) ?? 0) !== 0) !== (behindMs !== 0)
       behind.set(party, behindMs)
-      onHeard(party, behindMs, changed)
+      onMeasured(party, behindMs, changed)
     },
     hint() {
       const [furthest] = [...behind].sort(([, a], [, b]) => Math.abs(b) - Math.abs(a))

@@ -114,7 +114,7 @@ async function act(serving: Serving, judged: Outcome, deps: ExchangeDeps): Promi
     requestId,
     sendContinue: () => sendContinue(serving),
     answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(judged, deps)],
-    cut: new Cancellation(),
+    cancellation: new Cancellation(),
   }
   const over = beginLifetime(judged, { forwarding, upgrade: upgrade !== null }, deps)
   const result = await (upgrade === null
@@ -123,7 +123,7 @@ async function act(serving: Serving, judged: Outcome, deps: ExchangeDeps): Promi
   if (result.kind === 'answered') deps.metrics.forwarded(judged.route.id, result.status)
   if (result.kind !== 'failed') return
   const reason = result.cause.message
-  if (forwarding.cut.code === null)
+  if (forwarding.cancellation.code === null)
     deps.log.warn({ event: 'upstream_failed', request_id: requestId, route: judged.route.id, reason })
   refuse(serving, { code: result.code, members: {} }, deps)
 }
@@ -144,7 +144,7 @@ function beginLifetime(
   { forwarding, upgrade }: { readonly forwarding: Forwarding; readonly upgrade: boolean },
   { lifetimes, log, metrics, isCurrent, judgeAgain }: ExchangeDeps,
 ): () => void {
-  const { cut, requestId } = forwarding
+  const { cancellation: cut, requestId } = forwarding
   const { standing, route } = permit
   const open = {
     standing,
@@ -154,8 +154,8 @@ function beginLifetime(
   }
   return lifetimes.begin(open, (code) => {
     log.info({ event: 'cut', request_id: requestId, route: route.id, reason: code })
-    metrics.cut(route.id, code)
-    cut.make(code)
+    metrics.cancelled(route.id, code)
+    cut.cancel(code)
   })
 }
 
@@ -171,7 +171,7 @@ async function tunnel(
   { forwarding, over, upgrade }: Lived & { readonly upgrade: Upgrade },
   deps: ExchangeDeps,
 ): Promise<Tunneled> {
-  forwarding.cut.endless = true
+  forwarding.cancellation.endless = true
   const result = await openTunnel(permit, { ...forwarding, upgrade, onEnd: over }, deps.forwarding)
   if (result.kind !== 'opened') over()
   return result
@@ -223,6 +223,6 @@ function record(
   const { address } = origin
   const about = { requestId, method, version, address, traceId, durationMs, subjects: deps.subjectsInLog }
   const line = decisionLine(judged, about)
-  deps.metrics.judged(line.route ?? '', line)
+  deps.metrics.decided(line.route ?? '', line)
   deps.log[line.reason === 'internal' ? 'error' : 'info'](line)
 }

@@ -3,15 +3,15 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
 export type Metrics = {
   /** One request was judged: its route's id, or empty; `decision` and `reason` as in the decision log. */
-  judged(
+  decided(
     route: string,
     line: { readonly decision: string; readonly reason: string; readonly duration_ms: number },
   ): void
   forwarded(route: string, status: number): void
   /** An exchange was ended before its time. */
-  cut(route: string, reason: string): void
+  cancelled(route: string, reason: string): void
   /** Connections to the PDP. */
-  pdpOpen(address: string, open: boolean): void
+  pdpConnected(address: string, open: boolean): void
   /** How far this clock is behind that of an issuer or a PDP; 0: not by what would matter. */
   clockSkew(against: string, behindSeconds: number): void
   /** Asked whenever metrics are read: since when no PDP answers, null when one does. */
@@ -25,7 +25,7 @@ export type Metrics = {
 export function createMetrics(registry: Registry): Metrics {
   const registers = [registry]
   const prefix = 'portcullis_sidecar_'
-  const judgements = new Counter({
+  const decisions = new Counter({
     name: `${prefix}requests_total`,
     help: 'Requests by route, decision and outcome of enforcement',
     labelNames: ['route', 'decision', 'outcome'] as const,
@@ -43,7 +43,7 @@ export function createMetrics(registry: Registry): Metrics {
     labelNames: ['route', 'class'] as const,
     registers,
   })
-  const cuts = new Counter({
+  const cancellations = new Counter({
     name: `${prefix}cuts_total`,
     help: 'Exchanges that were ended because their permission ended, by route and reason',
     labelNames: ['route', 'reason'] as const,
@@ -61,20 +61,20 @@ export function createMetrics(registry: Registry): Metrics {
     },
   })
   const skews = gauge('clock_behind_seconds', 'Seconds by which this clock is behind; negative when ahead', ['against'])
-  const links = gauge('pdp_connected', '1 while the stream to this PDP address is open', ['address'])
+  const pdpConnections = gauge('pdp_connected', '1 while the stream to this PDP address is open', ['address'])
   const config = gauge('config_info', '1 for the SHA-256 of the route file in force', ['hash'])
   const reloadOk = gauge('config_last_reload_successful', '1 when the last load of the configuration was taken', [])
   const reloadAt = gauge('config_last_reload_timestamp_seconds', 'When the configuration in force was loaded', [])
   const shadows = gauge('shadowed_route', '1 for each route whose refusals are only counted', ['route'])
 
   return {
-    judged(route, { decision, reason, duration_ms: durationMs }) {
-      judgements.inc({ route, decision, outcome: reason })
+    decided(route, { decision, reason, duration_ms: durationMs }) {
+      decisions.inc({ route, decision, outcome: reason })
       durations.observe(durationMs / 1_000)
     },
     forwarded: (route, status) => answers.inc({ route, class: `${Math.floor(status / 100)}xx` }),
-    cut: (route, reason) => cuts.inc({ route, reason }),
-    pdpOpen: (address, open) => links.set({ address }, open ? 1 : 0),
+    cancelled: (route, reason) => cancellations.inc({ route, reason }),
+    pdpConnected: (address, open) => pdpConnections.set({ address }, open ? 1 : 0),
     clockSkew: (against, behindSeconds) => skews.set({ against }, behindSeconds),
     watchPdp(since) {
       silentSinceMs = since

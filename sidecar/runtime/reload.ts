@@ -1,4 +1,4 @@
-/** Takes a changed route file or certificate without a restart, and keeps the last good one when the new one has mistakes. */
+/** Takes a changed route file or certificate without a restart, and keeps the last good one when the new one has issues. */
 import { createHash } from 'node:crypto'
 import { ConfigError } from '../../pdp/process/exit.ts'
 import { fileSignature } from '../config/certificates.ts'
@@ -29,17 +29,17 @@ export function watchConfig(options: {
   let current = options.started
   let seen = fileSignature(path, current.file)
   /** What the last look found, when that was new. */
-  let pending: Look | null = null
-  let unsettledLooks = 0
+  let pending: FilesRead | null = null
+  let unstableReads = 0
   const timer = setInterval(check, options.everyMs).unref()
 
-  function look(): Look {
+  function readFiles(): FilesRead {
     try {
       const config = load()
-      return { fingerprint: fingerprintOf(config), config, mistakes: [] }
+      return { fingerprint: fingerprintOf(config), config, issues: [] }
     } catch (err) {
-      const mistakes = mistakesOf(err)
-      return { fingerprint: mistakes.join('\n'), config: null, mistakes }
+      const issues = issuesOf(err)
+      return { fingerprint: issues.join('\n'), config: null, issues }
     }
   }
 
@@ -47,17 +47,17 @@ export function watchConfig(options: {
   function check(): void {
     const signature = fileSignature(path, current.file)
     if (pending === null && signature === seen) return
-    const found = look()
+    const found = readFiles()
     if (pending?.fingerprint !== found.fingerprint) {
       pending = found
-      unsettledLooks += 1
-      if (unsettledLooks % UNSETTLED_LOOKS === 0) log.warn({ event: 'config_unsettled', route_file: path })
+      unstableReads += 1
+      if (unstableReads % UNSTABLE_READS_LOGGED === 0) log.warn({ event: 'config_unsettled', route_file: path })
       return
     }
     pending = null
-    unsettledLooks = 0
+    unstableReads = 0
     seen = signature
-    if (found.config === null) refuse(found.mistakes)
+    if (found.config === null) refuse(found.issues)
     else take(found.config)
   }
 
@@ -66,7 +66,7 @@ export function watchConfig(options: {
     try {
       apply(next)
     } catch (err) {
-      refuse(mistakesOf(err))
+      refuse(issuesOf(err))
       return
     }
     current = next
@@ -76,29 +76,29 @@ export function watchConfig(options: {
     if (opened.length > 0) log.warn({ event: 'routes_opened', route_file: path, hash: next.hash, routes: opened })
   }
 
-  function refuse(mistakes: readonly string[]): void {
+  function refuse(issues: readonly string[]): void {
     metrics.loaded({ ok: false, hash: current.hash, atSeconds: clock() / 1_000 })
-    log.error({ event: 'config_refused', route_file: path, mistakes, hash_in_force: current.hash })
+    log.error({ event: 'config_refused', route_file: path, issues, hash_in_force: current.hash })
   }
 
   return { check, close: () => clearInterval(timer) }
 }
 
-const mistakesOf = (err: unknown): readonly string[] =>
+const issuesOf = (err: unknown): readonly string[] =>
   err instanceof ConfigError ? err.problems : [err instanceof Error ? err.message : 'unknown']
 
-type Look = {
+type FilesRead = {
   readonly fingerprint: string
   readonly config: LoadedConfig | null
-  readonly mistakes: readonly string[]
+  readonly issues: readonly string[]
 }
 /** After so many that each found something else, the log says so. */
-const UNSETTLED_LOOKS = 10
+const UNSTABLE_READS_LOGGED = 10
 
 /** Of all that was read: the route file, certificates and keys. */
-function fingerprintOf({ hash, material }: LoadedConfig): string {
+function fingerprintOf({ hash, certificates }: LoadedConfig): string {
   const digest = createHash('sha256').update(hash)
-  for (const pem of [material.upstream, material.pdp, material.tls])
+  for (const pem of [certificates.upstream, certificates.pdp, certificates.tls])
     for (const part of [pem?.ca, pem?.cert, pem?.key]) digest.update(`|${part?.length ?? '-'}|`).update(part ?? '')
   return digest.digest('hex')
 }

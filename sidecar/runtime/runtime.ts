@@ -1,5 +1,6 @@
 /** Everything that one configuration decides over. A reload makes another one, and this one ends with its last exchange. */
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
+import { urlPort } from '../../pdp/process/listen.ts'
 import { createProofVerifier } from '../../pdp/token/dpop.ts'
 import type { KeySource } from '../../pdp/token/keys.ts'
 import type { Nonces } from '../../pdp/token/nonces.ts'
@@ -117,7 +118,7 @@ export function createRuntime(config: LoadedConfig, deps: EngineDeps): Runtime {
         graceMs: limits.bodyGraceMs,
         bytesPerSecondMin: limits.bodyBytesPerSecondMin,
       },
-      publicPort: portOf(file.publicUrl),
+      publicPort: urlPort(new URL(file.publicUrl)),
     },
     proofNonce: () => proofNonces?.current() ?? null,
     keyless: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
@@ -137,11 +138,6 @@ export function createRuntime(config: LoadedConfig, deps: EngineDeps): Runtime {
       letGo()
     },
   }
-}
-
-function portOf(url: string): number {
-  const { port, protocol } = new URL(url)
-  return Number(port || (protocol === 'https:' ? 443 : 80))
 }
 
 type Leased = {
@@ -186,7 +182,7 @@ function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits, skew 
       async fetch(url, init) {
         const askedMs = clock()
         const answer = await fetch(url, init)
-        if (answer.dated !== undefined) skew.heard(issuer, { ...answer.dated, askedMs })
+        if (answer.dated !== undefined) skew.observe(issuer, { ...answer.dated, askedMs })
         return answer
       },
       clock,
@@ -201,20 +197,20 @@ function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits, skew 
 
 const pemKey = ({ ca, cert, key }: Pem): string => [ca, cert, key].map((part) => part?.toString('base64')).join(' ')
 
-function leasePdp({ file, material }: LoadedConfig, deps: Limited): Lease<PdpClient> {
+function leasePdp({ file, certificates }: LoadedConfig, deps: Limited): Lease<PdpClient> {
   const { parts, metrics, log, random, clock, limits, readToken, skew } = deps
   const { addresses, insecure, tokenFile } = file.pdp
-  return parts.pdp.lease(JSON.stringify([file.pdp, pemKey(material.pdp), limits.pdpTimeoutMs]), () => {
+  return parts.pdp.lease(JSON.stringify([file.pdp, pemKey(certificates.pdp), limits.pdpTimeoutMs]), () => {
     const value = createPdpClient({
       addresses,
-      credentials: insecure ? credentials.createInsecure() : pdpCredentials(material.pdp),
+      credentials: insecure ? credentials.createInsecure() : pdpCredentials(certificates.pdp),
       authorize: tokenFile === null ? null : () => readToken(tokenFile),
       random,
       clock,
       timeoutMs: limits.pdpTimeoutMs,
-      onDate: (address, date, askedMs) => skew.heard(address, { date, askedMs }),
-      onLinkChange({ address, open, reason, wasOpen }) {
-        metrics.pdpOpen(address, open)
+      onDate: (address, date, askedMs) => skew.observe(address, { date, askedMs }),
+      onConnectionChange({ address, open, reason, wasOpen }) {
+        metrics.pdpConnected(address, open)
         if (open) log.info({ event: 'pdp_connected', address, reason })
         else log.warn({ event: wasOpen ? 'pdp_disconnected' : 'pdp_unreachable', address, reason })
       },
@@ -225,7 +221,7 @@ function leasePdp({ file, material }: LoadedConfig, deps: Limited): Lease<PdpCli
 
 const pdpCredentials = ({ ca, cert, key }: Pem): ChannelCredentials => credentials.createSsl(ca, key, cert)
 
-function leaseUpstream({ file, material }: LoadedConfig, { parts, limits }: Limited): Lease<Upstream> {
+function leaseUpstream({ file, certificates }: LoadedConfig, { parts, limits }: Limited): Lease<Upstream> {
   const { origin, http2, perClient, reuseAfterBody } = file.upstream
   const bounds = {
     connectionsMax: limits.upstreamConnectionsMax,
@@ -234,8 +230,8 @@ function leaseUpstream({ file, material }: LoadedConfig, { parts, limits }: Limi
     headersTimeoutMs: limits.upstreamHeadersMs,
     headerBytesMax: limits.headerBytesMax,
   }
-  return parts.upstream.lease(JSON.stringify([file.upstream, pemKey(material.upstream), bounds]), () => {
-    const tls = secureOptions(material.upstream)
+  return parts.upstream.lease(JSON.stringify([file.upstream, pemKey(certificates.upstream), bounds]), () => {
+    const tls = secureOptions(certificates.upstream)
     const value = (http2 ? createHttp2Upstream : createHttp1Upstream)({
       origin,
       tls,

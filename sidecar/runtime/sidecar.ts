@@ -1,4 +1,4 @@
-/** Puts the parts of a sidecar together: one listener, and the engine of the configuration in force. */
+/** Puts the parts of a sidecar together: one listener, and the runtime of the configuration in force. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -45,51 +45,51 @@ export type Sidecar = {
   close(options?: { readonly acceptMs: number }): Promise<void>
 }
 /** `serving`: made once, not for each request. */
-type Running = { readonly engine: Runtime; readonly serving: ExchangeDeps }
+type ActiveRuntime = { readonly runtime: Runtime; readonly serving: ExchangeDeps }
 
 /** Less than this is a restart of the PDP, or of the sidecar itself. */
 const SILENCE_MS = 10_000
 
 export function createSidecar(given: SidecarOptions): Sidecar {
-  const { limits: overLimits = {}, metrics, clock } = given
+  const { limits: limitOverrides = {}, metrics, clock } = given
   const log = unfailingLog(given.log)
   const skew = createClockSkew({
     clock,
-    onHeard(against, behindMs, changed) {
+    onMeasured(against, behindMs, changed) {
       const behind = Math.round(behindMs / 1_000)
       metrics.clockSkew(against, behind)
       if (behindMs !== 0) log.warn({ event: 'clock_skewed', against, behind_seconds: behind })
       else if (changed) log.info({ event: 'clock_agrees', against })
     },
   })
-  const shared: EngineDeps = { ...given, log, limits: overLimits, parts: createRuntimeParts(), skew }
+  const shared: EngineDeps = { ...given, log, limits: limitOverrides, parts: createRuntimeParts(), skew }
   // Those that no route file can set.
-  const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...overLimits }
-  const lifetimes = createPermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
+  const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...limitOverrides }
+  const permissionWatch = createPermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
   let withdrawnAtMs: number | null = null
   const places = new Places()
-  let current = run(createRuntime(given.config, shared))
-  say(current.engine)
-  metrics.watchPdp(() => current.engine.pdpSilentSinceMs())
+  let current = activate(createRuntime(given.config, shared))
+  announce(current.runtime)
+  metrics.watchPdp(() => current.runtime.pdpSilentSinceMs())
 
-  function run(engine: Runtime): Running {
-    const { enforcing, forwarding, metadata, proofNonce, limits, trustedProxies, requestsMax } = engine
-    const { bodyBytesMax, subjectsInLog } = engine.config.file
+  function activate(runtime: Runtime): ActiveRuntime {
+    const { enforcing, forwarding, metadata, proofNonce, limits, trustedProxies, requestsMax } = runtime
+    const { bodyBytesMax, subjectsInLog } = runtime.config.file
     const settings = { metadata, limits, requestsMax, trustedProxies, bodyBytesMax, subjectsInLog, proofNonce }
     const operating = {
       metrics,
       log,
-      lifetimes,
+      lifetimes: permissionWatch,
       places,
       draining: () => listener.draining(),
-      isCurrent: () => current.engine === engine,
+      isCurrent: () => current.runtime === runtime,
       judgeAgain: (permit: Permit, how: { readonly upgrade: boolean }) =>
-        judgeAgain(permit, how, current.engine.enforcing),
+        judgeAgain(permit, how, current.runtime.enforcing),
     }
-    return { engine, serving: { enforcing, forwarding, ...settings, ...operating } }
+    return { runtime, serving: { enforcing, forwarding, ...settings, ...operating } }
   }
 
-  function say({ config, refreshKeys }: Runtime): void {
+  function announce({ config, refreshKeys }: Runtime): void {
     const shadowed = config.file.routes.filter(({ shadow }) => shadow).map(({ id }) => id)
     metrics.shadowed(shadowed)
     if (shadowed.length > 0) log.warn({ event: 'routes_shadowed', routes: shadowed })
@@ -108,72 +108,72 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     res: ClientAnswer,
     { expectsContinue = false, upgrade = null }: { expectsContinue?: boolean; upgrade?: Upgrade | null },
   ): void {
-    const { engine, serving } = current
-    engine.enter()
+    const { runtime, serving } = current
+    runtime.enter()
     // Of a WebSocket the connection ends it, not the answer.
-    if (upgrade === null) res.once('close', engine.leave)
-    else upgrade.socket.once('close', engine.leave)
+    if (upgrade === null) res.once('close', runtime.leave)
+    else upgrade.socket.once('close', runtime.leave)
     void serve(client, res, { expectsContinue, upgrade, deps: serving })
   }
 
   const listener = createListener({
-    limits: current.engine.limits,
-    certificate: given.config.material.tls,
+    limits: current.runtime.limits,
+    certificate: given.config.certificates.tls,
     onRequest: (client, res, expectsContinue) => accept(client, res, { expectsContinue }),
-    mayUpgrade: (req) => asksForWebSocket(req) && takesWebSocket(req, current.engine),
+    mayUpgrade: (req) => asksForWebSocket(req) && takesWebSocket(req, current.runtime),
     onUpgrade: (client, res, upgrade) => accept(client, res, { upgrade }),
-    isProxy: (address) => current.engine.trustedProxies?.has(address) === true,
-    onRefused(connection, { code, reason, address, answers }) {
+    isProxy: (address) => current.runtime.trustedProxies?.has(address) === true,
+    onRejected(connection, { code, reason, address, answers }) {
       const requestId = randomUUID()
       const line = refusalLine(code, { requestId, address, detail: reason })
-      metrics.judged('', line)
+      metrics.decided('', line)
       log.info(line)
       if (answers) sendRawDenial(connection, describeDenial(code, {}, { requestId, metadataUrl: null }))
     },
     onDropped: () => log.warn({ event: 'connections_dropped', reason: 'connections_max' }),
   })
-  const refreshing = setInterval(() => current.engine.refreshKeys(), keyRefreshMs).unref()
+  const refreshing = setInterval(() => current.runtime.refreshKeys(), keyRefreshMs).unref()
 
   return {
     listen: listener.listen,
     apply(config) {
-      const { tls } = config.material
-      const { tls: tlsNow } = current.engine.config.material
+      const { tls } = config.certificates
+      const { tls: tlsNow } = current.runtime.config.certificates
       if ((tls === null) !== (tlsNow === null))
         throw new ConfigError(['tls can only be added to a route file, or removed, with a restart'])
       // Node asks for client certificates from its start or never.
       if ((tls?.ca === null) !== (tlsNow?.ca === null))
         throw new ConfigError(['tls.client_ca_file can only be added to a route file, or removed, with a restart'])
-      const engine = createRuntime(config, shared)
+      const runtime = createRuntime(config, shared)
       try {
         if (tls !== null) listener.replaceCertificate(tls)
       } catch (err) {
-        engine.retire()
+        runtime.retire()
         throw err
       }
       // Nothing fails from here on: all of the configuration is in force, or nothing of it.
-      const former = current.engine
-      current = run(engine)
-      listener.tune(engine.limits)
-      say(engine)
+      const former = current.runtime
+      current = activate(runtime)
+      listener.setLimits(runtime.limits)
+      announce(runtime)
       former.retire()
-      lifetimes.judgeAgain()
+      permissionWatch.judgeAgain()
     },
     notReady() {
       if (listener.draining()) return 'draining'
-      const missing = current.engine.keyless()
-      return missing.length === 0 ? pdpSilence(current.engine, clock()) : `no keys yet of ${missing.join(', ')}`
+      const missing = current.runtime.keyless()
+      return missing.length === 0 ? pdpSilence(current.runtime, clock()) : `no keys yet of ${missing.join(', ')}`
     },
     withdraw: () => void withdraw(),
     async close({ acceptMs } = { acceptMs: 0 }) {
       const startedMs = performance.now()
       clearInterval(refreshing)
       await delay(Math.max(0, withdraw() + acceptMs - startedMs))
-      lifetimes.sendAway()
-      const leftMs = current.engine.limits.drainMs - (performance.now() - startedMs)
-      await listener.close({ drainMs: Math.max(0, leftMs), onLate: () => lifetimes.cutAll('draining') })
-      lifetimes.close()
-      current.engine.retire()
+      permissionWatch.sendAway()
+      const leftMs = current.runtime.limits.drainMs - (performance.now() - startedMs)
+      await listener.close({ drainMs: Math.max(0, leftMs), onLate: () => permissionWatch.cutAll('draining') })
+      permissionWatch.close()
+      current.runtime.retire()
     },
   }
 }

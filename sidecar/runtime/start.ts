@@ -68,7 +68,7 @@ export async function startSidecar(
 }
 
 /** For a single question from the command line, which nobody else hears of. */
-export function openTools(): Omit<EngineDeps, 'limits' | 'parts' | 'skew'> {
+export function commandLineDeps(): Omit<EngineDeps, 'limits' | 'parts' | 'skew'> {
   const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
   return {
     log: silent,

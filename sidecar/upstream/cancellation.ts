@@ -19,7 +19,7 @@ export class Cancellation {
     if (this.#code !== null) end(this.#code)
   }
 
-  make(code: ProblemCode): void {
+  cancel(code: ProblemCode): void {
     if (this.#code !== null) return
     this.#code = code
     this.#listener?.(code)

@@ -24,7 +24,7 @@ export type Forwarding = {
   /** Fields to add to the answer, in turn. */
   readonly answerFields: readonly string[]
   /** Ends the exchange before its time. */
-  readonly cut: Cancellation
+  readonly cancellation: Cancellation
 }
 export type ForwardDeps = {
   readonly upstream: Upstream
@@ -43,7 +43,7 @@ export type Forwarded =
 /** Never throws. Resolves when the answer has begun, or cannot. */
 export async function forward(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const first = await dispatch(permit, forwarding, deps)
-  const again = first.kind === 'failed' && forwarding.cut.code === null && isRepeatable(permit, first.cause)
+  const again = first.kind === 'failed' && forwarding.cancellation.code === null && isRepeatable(permit, first.cause)
   return again ? dispatch(permit, forwarding, deps) : first
 }
 
@@ -125,7 +125,7 @@ type Handling = {
 }
 
 export function createHandler(
-  { client, res, answerFields, cut }: Pick<Forwarding, 'client' | 'res' | 'answerFields' | 'cut'>,
+  { client, res, answerFields, cancellation }: Pick<Forwarding, 'client' | 'res' | 'answerFields' | 'cancellation'>,
   { resolve, pace: limits, mayEndLate }: Handling,
 ): Dispatcher.DispatchHandler {
   let abort: ((reason: Error) => void) | undefined
@@ -151,7 +151,7 @@ export function createHandler(
     resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
   }
   res.once('close', gone)
-  cut.listen((code) => {
+  cancellation.listen((code) => {
     over = true
     res.off('close', gone)
     abort?.(new Error(`cut: ${code}`))
@@ -189,7 +189,7 @@ export function createHandler(
       if (status < 200 || over) return
       const fields = downstreamFields(rawFields(controller.rawHeaders))
       ending = endingOf(fields, client.version)
-      cut.endless = isEventStream(fields)
+      cancellation.endless = isEventStream(fields)
       bodyBytes = Number(firstValue(fields, 'content-length') ?? -1)
       try {
         res.writeHead(status, fields.concat(answerFields))

@@ -4,6 +4,7 @@ import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { urlHost } from '../../pdp/process/listen.ts'
 import { Controller, headersTimeout, type UpstreamRequest } from './upstream.ts'
 
 type TrailerRequest = UpstreamRequest & { readonly body: Readable }
@@ -21,14 +22,15 @@ export function createTrailerSender(options: {
   readonly headerBytesMax: number
 }): TrailerSender {
   const { origin, agent, headersTimeoutMs, headerBytesMax } = options
-  const { hostname, port, protocol } = new URL(origin)
+  const url = new URL(origin)
+  const { port, protocol } = url
+  const host = urlHost(url)
   const open = protocol === 'https:' ? httpsRequest : httpRequest
 
   return {
     send({ method, path, headers, body, announced, trailers }, handler) {
       const framing = ['transfer-encoding', 'chunked', 'trailer', announced.join(', ')]
       const fields = [...headers, ...framing]
-      const host = hostname.replace(/^\[|\]$/g, '')
       const servername = isIP(host) === 0 ? host : ''
       const out = open({ agent, host, servername, port, method, path, headers: fields, maxHeaderSize: headerBytesMax })
       const controller = new Controller((reason) => out.destroy(reason))

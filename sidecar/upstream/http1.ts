@@ -5,6 +5,7 @@ import { isIP } from 'node:net'
 import type { buildConnector as Connectors, Pool as PoolType } from 'undici'
 import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
+import { urlHost } from '../../pdp/process/listen.ts'
 import type { ClientConnection } from '../http/client.ts'
 import { createTrailerSender } from './http1-trailers.ts'
 import type { Sender, Upstream, UpstreamOptions, UpstreamRequest } from './upstream.ts'
@@ -95,7 +96,7 @@ function poolsByClient(open: () => PoolType): Pools {
 /** The certificate must be that of the origin: undici would take the name from the Host field, which is the client's. */
 function connectorTo(origin: string, options: Connectors.BuildOptions): Connectors.connector {
   const connect = buildConnector(options)
-  const { hostname } = new URL(origin)
-  const servername = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? hostname : ''
+  const host = urlHost(new URL(origin))
+  const servername = isIP(host) === 0 ? host : ''
   return (target, done) => connect({ ...target, servername }, done)
 }

@@ -4,6 +4,7 @@ import { isIP, connect as openSocket, type Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { type ConnectionOptions, connect as openTls } from 'node:tls'
 import type { Dispatcher } from 'undici'
+import { urlHost, urlPort } from '../../pdp/process/listen.ts'
 import { FIELD_OPTIONS, http2Fields, http2Trailers } from '../http/http2-fields.ts'
 import {
   Controller,
@@ -15,7 +16,7 @@ import {
 } from './upstream.ts'
 
 /** One connection, with what is under way on it. */
-type Line = { readonly session: ClientHttp2Session; streams: number; streamsMax: number }
+type Connection = { readonly session: ClientHttp2Session; streams: number; streamsMax: number }
 
 const END_STREAM = 0x1
 /** On one connection, if the upstream does not want fewer: what it may lose with that connection. */
@@ -29,80 +30,79 @@ const PROBE_ANSWER_MS = 10_000
 export function createHttp2Upstream(options: UpstreamOptions): Upstream {
   const { origin, connectionsMax, headersTimeoutMs, headerBytesMax } = options
   const { protocol } = new URL(origin)
-  const lines = new Set<Line>()
+  const connections = new Set<Connection>()
 
-  function openLine(): Line {
+  function openConnection(): Connection {
     const session = connect(origin, {
       createConnection: () => dial(options),
       ...FIELD_OPTIONS,
       maxSessionMemory: SESSION_MB_MAX,
       settings: { enablePush: false, maxHeaderListSize: headerBytesMax },
     })
-    const line: Line = { session, streams: 0, streamsMax: STREAMS_MAX }
-    lines.add(line)
-    const leave = (): void => void lines.delete(line)
+    const connection: Connection = { session, streams: 0, streamsMax: STREAMS_MAX }
+    connections.add(connection)
+    const leave = (): void => void connections.delete(connection)
     session.on('remoteSettings', ({ maxConcurrentStreams: wanted = STREAMS_MAX }) => {
-      line.streamsMax = Math.min(STREAMS_MAX, wanted)
+      connection.streamsMax = Math.min(STREAMS_MAX, wanted)
     })
     session.on('goaway', leave)
     session.on('close', leave)
     // Each of its streams hears of it, too.
     session.on('error', leave)
-    probe(session, () => line.streams > 0)
-    return line
+    probe(session, () => connection.streams > 0)
+    return connection
   }
 
   /** When all are full the request waits, on the line with the fewest, as long as it may. */
-  function pickLine(): Line {
-    let fewest: Line | null = null
-    for (const line of lines) {
-      if (line.session.closed || line.session.destroyed) continue
-      if (line.streams < line.streamsMax) return line
-      if (fewest === null || line.streams < fewest.streams) fewest = line
+  function pickConnection(): Connection {
+    let fewest: Connection | null = null
+    for (const connection of connections) {
+      if (connection.session.closed || connection.session.destroyed) continue
+      if (connection.streams < connection.streamsMax) return connection
+      if (fewest === null || connection.streams < fewest.streams) fewest = connection
     }
-    return fewest !== null && lines.size >= connectionsMax ? fewest : openLine()
+    return fewest !== null && connections.size >= connectionsMax ? fewest : openConnection()
   }
 
   return {
     version: '2',
     upgrade: null,
     send(request, handler) {
-      const line = pickLine()
+      const connection = pickConnection()
       const { method, path, body, announced } = request
       const { authority, fields } = splitHost(request.headers)
       const pseudo = [':method', method, ':scheme', protocol.slice(0, -1), ':authority', authority, ':path', path]
       // The answer's trailers pass, and gRPC servers want to be told so.
       const aborting = new AbortController()
-      const stream = line.session.request([...pseudo, ...fields, 'te', 'trailers'], {
+      const stream = connection.session.request([...pseudo, ...fields, 'te', 'trailers'], {
         endStream: body === null,
         waitForTrailers: announced.length > 0,
         signal: aborting.signal,
       })
-      line.streams += 1
+      connection.streams += 1
       stream.once('close', () => {
-        line.streams -= 1
+        connection.streams -= 1
       })
       carry({ stream, aborting, request, handler, headersTimeoutMs: request.patient ? null : headersTimeoutMs })
     },
     close() {
-      for (const { session } of lines) session.destroy()
+      for (const { session } of connections) session.destroy()
     },
   }
 }
 
 function dial({ origin, tls, connectMs }: UpstreamOptions): Socket {
-  const { hostname, port, protocol } = new URL(origin)
-  const host = hostname.replace(/^\[|\]$/g, '')
+  const url = new URL(origin)
+  const host = urlHost(url)
+  const port = urlPort(url)
+  const isTls = url.protocol === 'https:'
   const secure: ConnectionOptions = { ...tls, ALPNProtocols: ['h2'], servername: isIP(host) === 0 ? host : '' }
-  const socket =
-    protocol === 'https:'
-      ? openTls({ host, port: Number(port || 443), ...secure })
-      : openSocket({ host, port: Number(port || 80) })
+  const socket = isTls ? openTls({ host, port, ...secure }) : openSocket({ host, port })
   const late = (): void => {
     socket.destroy(Object.assign(new Error('no connection in time'), { code: 'UND_ERR_CONNECT_TIMEOUT' }))
   }
   const timer = setTimeout(late, connectMs)
-  socket.once(protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+  socket.once(isTls ? 'secureConnect' : 'connect', () => {
     clearTimeout(timer)
     if ('alpnProtocol' in socket && socket.alpnProtocol !== 'h2')
       socket.destroy(new Error('the upstream does not speak HTTP/2'))

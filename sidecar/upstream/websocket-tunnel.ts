@@ -30,8 +30,8 @@ export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDe
       }
       resolve({ kind: 'opened' })
       switchProtocols(tunneling, fields)
-      const { upgrade, cut, onEnd } = tunneling
-      relay({ client: upgrade.socket, upstream, cut, onEnd })
+      const { upgrade, cancellation, onEnd } = tunneling
+      relay({ client: upgrade.socket, upstream, cancellation, onEnd })
       if (upgrade.head.length > 0) upstream.write(upgrade.head)
     },
   }
@@ -70,13 +70,13 @@ const CLOSING_MS = 1_000
 type Relay = {
   readonly client: Duplex
   readonly upstream: Duplex
-  readonly cut: Cancellation
+  readonly cancellation: Cancellation
   readonly onEnd: () => void
 }
 
-function relay({ client, upstream, cut, onEnd }: Relay): void {
+function relay({ client, upstream, cancellation, onEnd }: Relay): void {
   const follower = createFrameFollower()
-  let cutting: ProblemCode | null = null
+  let cancelledWith: ProblemCode | null = null
   let over = false
 
   function end(): void {
@@ -87,38 +87,38 @@ function relay({ client, upstream, cut, onEnd }: Relay): void {
     onEnd()
   }
 
-  function sayGoodbye(code: ProblemCode): void {
+  function sendClose(code: ProblemCode): void {
     upstream.destroy()
     client.end(closeFrame(code))
   }
 
   client.on('data', (chunk) => {
     // Nothing of the client reaches the upstream once its permission has ended.
-    if (cutting !== null || upstream.destroyed) return
+    if (cancelledWith !== null || upstream.destroyed) return
     if (!upstream.write(chunk)) client.pause()
   })
   upstream.on('drain', () => client.resume())
   upstream.on('data', (chunk) => {
     if (upstream.destroyed) return
     const ofFrame = follower.push(chunk)
-    if (cutting !== null) {
+    if (cancelledWith !== null) {
       client.write(chunk.subarray(0, ofFrame))
-      if (ofFrame < chunk.length || follower.atEnd()) sayGoodbye(cutting)
+      if (ofFrame < chunk.length || follower.atEnd()) sendClose(cancelledWith)
     } else if (!client.write(chunk)) upstream.pause()
   })
   client.on('drain', () => upstream.resume())
-  client.on('end', () => (cutting === null ? upstream.end() : end()))
-  upstream.on('end', () => void (cutting === null && client.end()))
-  for (const socket of [client, upstream]) socket.on('error', () => (cutting === null ? end() : undefined))
+  client.on('end', () => (cancelledWith === null ? upstream.end() : end()))
+  upstream.on('end', () => void (cancelledWith === null && client.end()))
+  for (const socket of [client, upstream]) socket.on('error', () => (cancelledWith === null ? end() : undefined))
   client.on('close', end)
   upstream.on('close', () => {
     // What was relayed last is still on its way.
-    if (cutting === null) client.end()
+    if (cancelledWith === null) client.end()
     setTimeout(end, CLOSING_MS).unref()
   })
-  cut.listen((code) => {
-    cutting = code
-    if (follower.atEnd()) sayGoodbye(code)
+  cancellation.listen((code) => {
+    cancelledWith = code
+    if (follower.atEnd()) sendClose(code)
     else upstream.resume()
     setTimeout(end, CLOSING_MS).unref()
   })

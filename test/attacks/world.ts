@@ -62,16 +62,16 @@ export type WorldOptions = {
   readonly clock: () => number
 }
 
-/** The mistakes when the configuration of the case was refused, as it may have to be. */
+/** The issues when the configuration of the case was refused, as it may have to be. */
 export async function openWorld(options: WorldOptions): Promise<World | string> {
   const { keyring, clock, plan } = options
   const fixture = withIssuers(options.fixture, options.case)
   const config = options.case.setup.config ?? {}
   const script = scriptFor(config, tuplesOf(options))
   const source = routeFileText(fixture, options.case)
-  const { file: parsed, mistakes } = parseRouteFile(source)
+  const { file: parsed, issues } = parseRouteFile(source)
   if (parsed === null)
-    return mistakes.map(({ line, message }) => `${source.split('\n')[line - 1]?.trim()}: ${message}`).join('; ')
+    return issues.map(({ line, message }) => `${source.split('\n')[line - 1]?.trim()}: ${message}`).join('; ')
   const faults = { upstream: upstreamFault(config), pdp: pdpCertificate(config) }
   const upstream = await startUpstream(faults.upstream?.startsWith('tls') === true ? SERVER : undefined)
   upstream.onUpgrade = echo()
@@ -94,7 +94,7 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
       ...(faults.pdp !== null && { insecure: false, caFile: faults.pdp === 'trusted' ? AUTHORITY : STRANGER }),
     },
   }
-  const material = readCertificates(file)
+  const certificates = readCertificates(file)
   if (faults.upstream === 'silent') upstream.handle = () => undefined
   const jwks = await keySets(fixture, keyring, config)
   const issuing = { served: true }
@@ -116,7 +116,7 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
   async function openSidecar(): Promise<number> {
     let connected = false
     const sidecar = createSidecar({
-      config: { file, material, hash: options.case.id },
+      config: { file, certificates, hash: options.case.id },
       log: {
         info(entry) {
           connected ||= 'event' in entry && entry.event === 'pdp_connected'

@@ -1,7 +1,7 @@
 /** The asking side of `engine-stream.ts`, a process of its own as a sidecar is: asks what it is told, and reports. */
 import { hash } from 'node:crypto'
 import { credentials } from '@grpc/grpc-js'
-import { createPdpLink, type PdpLink } from '../../sidecar/pdp-client/stream.ts'
+import { createPdpStream, type PdpStream } from '../../sidecar/pdp-client/stream.ts'
 
 export type Load = { readonly address: string; readonly token: string; readonly batches: readonly number[] }
 export type Measured = { readonly batch: number; readonly rate: number; readonly p99Ms: number }
@@ -32,9 +32,9 @@ async function measure({ address, token, batches }: Load): Promise<readonly Meas
   return measured
 }
 
-function openLink(address: string): Promise<PdpLink> {
+function openLink(address: string): Promise<PdpStream> {
   return new Promise((resolve) => {
-    const link: PdpLink = createPdpLink({
+    const link: PdpStream = createPdpStream({
       address,
       credentials: credentials.createInsecure(),
       authorize: null,
@@ -49,7 +49,7 @@ function openLink(address: string): Promise<PdpLink> {
 }
 
 async function round(
-  link: PdpLink,
+  link: PdpStream,
   load: { token: string; batch: number; ms: number },
 ): Promise<{ rate: number; p99Ms: number }> {
   const permissions = Array.from({ length: load.batch }, (_, i) => ({

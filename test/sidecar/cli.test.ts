@@ -45,7 +45,7 @@ describe('check', () => {
   test('says that a file is good', () => {
     expect(cli(['check', good])).toMatchObject({
       status: 0,
-      stdout: `${good}: no mistakes, 3 routes, 3 tests\n`,
+      stdout: `${good}: valid, 3 routes, 3 tests\n`,
       stderr: '',
     })
   })

@@ -1,6 +1,6 @@
 /** Who is answered when more is asked than can be answered in time: every organization and client in turn, and nobody late. */
 import { PdpError } from '../../domain/errors.ts'
-import { inTime } from '../../process/in-time.ts'
+import { withTimeout } from '../../process/with-timeout.ts'
 import { RequestProblem } from '../problems/status.ts'
 
 /** From when a question was read until it is answered. */
@@ -149,7 +149,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
         leftMs -= clock() - sinceMs
       }
       try {
-        const result = await inTime(work(), leftMs, unanswered)
+        const result = await withTimeout(work(), leftMs, unanswered)
         answeredMs = clock()
         return result
       } finally {

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import type { TrustedIssuerDocument } from '../../identity/tokens/external-issuers.ts'
-import { isLoopback } from '../../process/listen.ts'
+import { isLoopback, urlHost } from '../../process/listen.ts'
 import { ALGORITHM_NAMES } from '../../token/algorithms.ts'
 import { isSafeKeyUrl } from '../../token/remote-keys.ts'
 import { ID, type JsonSchema, object, SECRET, text } from '../http/schemas.ts'
@@ -164,7 +164,7 @@ async function issuerOf({ issuers }: ManagementDeps, issuer: string): Promise<ob
 function isHookUrl(text: string): boolean {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.password !== '') return false
-  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')))
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(urlHost(url)))
 }
 
 function issuerIssue({ jwks, jwks_uri: uri }: TrustedIssuerDocument): string | null {

@@ -1,7 +1,7 @@
 /** Connections to PostgreSQL as the store and the identity service use them, with errors that say who is to blame. */
 import pg from 'pg'
 import { PdpError } from '../../domain/errors.ts'
-import { inTime } from '../../process/in-time.ts'
+import { withTimeout } from '../../process/with-timeout.ts'
 import type { Sql } from '../directory.ts'
 import { createSilence } from './silence.ts'
 
@@ -122,7 +122,7 @@ async function onClient<T>(pool: pg.Pool, use: Use<T>): Promise<T> {
 /** `leftMs`: what the next statement may take. */
 function connectionOver(client: pg.PoolClient, leftMs: () => number): Connection {
   const run = async <Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<Row[]> => {
-    const { rows } = await inTime(client.query<Row>(config), leftMs(), lost).catch((error: unknown) => {
+    const { rows } = await withTimeout(client.query<Row>(config), leftMs(), lost).catch((error: unknown) => {
       throw asPdpError(error)
     })
     return rows
@@ -131,7 +131,7 @@ function connectionOver(client: pg.PoolClient, leftMs: () => number): Connection
     query: (text, values = []) => run({ text, values: [...values] }),
     async prepared(name, text, values) {
       const config: pg.QueryArrayConfig = { name, text, values: [...values], rowMode: 'array' }
-      const { rows } = await inTime(client.query<unknown[]>(config), leftMs(), lost).catch((error: unknown) => {
+      const { rows } = await withTimeout(client.query<unknown[]>(config), leftMs(), lost).catch((error: unknown) => {
         throw asPdpError(error)
       })
       return rows

@@ -33,7 +33,7 @@ describe('readEnvironment', () => {
     const found = problems({ PORTCULLIS_A: '', PORTCULLIS_B: 'no', PORTCULLIS_TYPO: '1' }, (reader) => {
       reader.text('PORTCULLIS_A')
       reader.parsed('PORTCULLIS_B', oneOf(['yes']))
-      reader.mistake('A and B contradict each other')
+      reader.report('A and B contradict each other')
     })
     expect(found).toEqual([
       'PORTCULLIS_A is set but empty',

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { type Harness, startHarness, until } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
 import { type RawAnswer, sendRaw } from '../support/raw-http.ts'
@@ -92,7 +92,7 @@ describe('when a reload changes the rules, an open stream of events', () => {
     const { ended } = await begun('/events/1')
     const file = h.file()
     const resource = 'https://other.test'
-    h.sidecar.apply({ file: { ...file, resource }, material: NO_MATERIAL, hash: 'other' })
+    h.sidecar.apply({ file: { ...file, resource }, certificates: NO_CERTIFICATES, hash: 'other' })
     expect(problemIn(await ended)).toBe('token_invalid')
   })
 

@@ -3,7 +3,7 @@
  * sidecar's part is its own parser and route table; what they let through is sent to each service as it would be.
  */
 import { Pool } from 'undici'
-import { type ClientRequest, imaginedRequest } from '../../../sidecar/http/client.ts'
+import { type ClientRequest, syntheticRequest } from '../../../sidecar/http/client.ts'
 import { readInbound } from '../../../sidecar/request/inbound.ts'
 import { matchRequest } from '../../../sidecar/routes/match.ts'
 import type { RouteTable } from '../../../sidecar/routes/route.ts'
@@ -83,7 +83,7 @@ export function gateOf(
 /** What Node's parser makes of such a request; what it refuses is refused. */
 function message(target: string): ClientRequest {
   if (/[\0-\x20\x7f]/.test(target)) throw new Error('the parser refuses it')
-  return imaginedRequest({ method: 'GET', target, raw: ['Host', 'app.test'] })
+  return syntheticRequest({ method: 'GET', target, raw: ['Host', 'app.test'] })
 }
 
 export async function fuzz(options: {

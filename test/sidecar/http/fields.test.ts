@@ -89,7 +89,7 @@ describe.each(['before', 'after'])('names, %s as many were seen as are remembere
 describe('pass_headers and strip_headers', () => {
   const mistakes = (extra: string): string =>
     parseRouteFile(routeFile('GET /a: public', { extra }))
-      .mistakes.map(({ message }) => message)
+      .issues.map(({ message }) => message)
       .join('\n')
 
   test.each([
@@ -110,7 +110,7 @@ describe('pass_headers and strip_headers', () => {
 
   test('a check may rest on a header that the file lets pass', () => {
     const file = (extra: string): string => routeFile('GET /a: {equals: {header.x-scope-orgid: acme}}', { extra })
-    const told = (extra: string): string => JSON.stringify(parseRouteFile(file(extra)).mistakes)
+    const told = (extra: string): string => JSON.stringify(parseRouteFile(file(extra)).issues)
     expect(told('')).toContain('is removed from every request')
     expect(told('pass_headers: [X-Scope-OrgID]')).not.toContain('is removed')
   })

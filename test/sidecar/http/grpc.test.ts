@@ -1,6 +1,6 @@
 import { type ChannelCredentials, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import { callList, callUnary, type GrpcService, METHODS, startGrpcService } from '../support/grpc.ts'
 import { type Harness, PROMPT_MS, startHarness, until } from '../support/harness.ts'
@@ -302,7 +302,7 @@ describe('a gRPC call that lasts', () => {
 test('a gRPC client reaches the service over TLS', async () => {
   const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   const tls = { ca: null, cert: Buffer.from(made.certificate), key: Buffer.from(made.key) }
-  await start({ extra: 'hosts: [localhost]', material: { ...NO_MATERIAL, tls } })
+  await start({ extra: 'hosts: [localhost]', certificates: { ...NO_CERTIFICATES, tls } })
   const secure = credentials.createSsl(Buffer.from(made.authority))
   client = new Client(`localhost:${h.port}`, secure)
   closers.unshift(() => client.close())

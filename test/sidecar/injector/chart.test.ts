@@ -70,7 +70,7 @@ test('the route files of the operator’s guide have no mistake, that for gRPC a
     ...read('README.md').matchAll(/^```yaml\n((?:portcullis|upstream):[^`]+)^```$/gm),
   ].map(([, text = '']) => text)
   const upstream = http.replace(/^upstream:.*\n/m, '').replace(/^routes:[^`]*/m, '')
-  for (const source of [http, `${upstream}${grpc}`]) expect(parseRouteFile(source)).toMatchObject({ mistakes: [] })
+  for (const source of [http, `${upstream}${grpc}`]) expect(parseRouteFile(source)).toMatchObject({ issues: [] })
 })
 
 test('the dashboard shows metrics that there are', () => {

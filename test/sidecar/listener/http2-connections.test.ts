@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import { type Harness, startHarness, until } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
@@ -44,7 +44,7 @@ function open(options: Parameters<typeof openSession>[1] = {}): void {
 async function restart(options: Partial<Parameters<typeof startHarness>[0]>): Promise<void> {
   h = await startHarness({ routes: ROUTES, ...options })
   closers.push(h.close)
-  if (options.material === undefined) open()
+  if (options.certificates === undefined) open()
 }
 
 describe('the data port', () => {
@@ -89,7 +89,7 @@ describe('the data port', () => {
   test('serves both versions over TLS, as ALPN says', async () => {
     const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
     const tls = { ca: null, cert: Buffer.from(made.certificate), key: Buffer.from(made.key) }
-    await restart({ material: { ...NO_MATERIAL, tls } })
+    await restart({ certificates: { ...NO_CERTIFICATES, tls } })
     open({ ca: made.authority, servername: 'localhost' })
     const secure = await ask(session, 'GET /public/x')
     expect([secure.status, fieldOf(h.upstream.reached[0], 'x-forwarded-proto')]).toEqual([200, 'https'])

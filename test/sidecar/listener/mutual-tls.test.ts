@@ -7,7 +7,7 @@ import { TLSSocket } from 'node:tls'
 import { pino } from 'pino'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { loadTls } from '../../../pdp/serve/grpc/tls.ts'
-import { type Certificates, NO_MATERIAL, type Pem } from '../../../sidecar/config/certificates.ts'
+import { type Certificates, NO_CERTIFICATES, type Pem } from '../../../sidecar/config/certificates.ts'
 import { type Served, seedAcme, serve } from '../../pdp/serve/harness.ts'
 import { type Harness, startHarness, until } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
@@ -21,7 +21,7 @@ const side = (authority: string | null, shows: string | null = null): Pem => ({
   cert: shows === null ? null : pem(`${shows}.pem`),
   key: shows === null ? null : pem(`${shows}.key`),
 })
-const withMaterial = (part: Partial<Certificates>): Certificates => ({ ...NO_MATERIAL, ...part })
+const withCertificates = (part: Partial<Certificates>): Certificates => ({ ...NO_CERTIFICATES, ...part })
 
 const ROUTES = 'GET /public/**: public\nGET /invoices/{id}: viewer invoice:{id}'
 let h: Harness | null = null
@@ -31,8 +31,8 @@ afterEach(async () => {
   h = null
   for (const close of closers.splice(0)) await close()
 })
-async function start(material = NO_MATERIAL): Promise<Harness> {
-  h = await startHarness({ routes: ROUTES, script: tuples(['alice viewer invoice:1']), material })
+async function start(certificates = NO_CERTIFICATES): Promise<Harness> {
+  h = await startHarness({ routes: ROUTES, script: tuples(['alice viewer invoice:1']), certificates })
   return h
 }
 
@@ -51,28 +51,28 @@ describe('a client of the data port', () => {
     })
 
   test('is served with a certificate of the named authority', async () => {
-    const { port, upstream } = await start(withMaterial({ tls: side('ca', 'server-1') }))
+    const { port, upstream } = await start(withCertificates({ tls: side('ca', 'server-1') }))
     expect(await get(port, 'client')).toBe(200)
     expect(fieldOf(upstream.reached[0], 'x-forwarded-proto')).toBe('https')
   })
 
   test.each([['none'], ['stranger']])('is not served with the certificate %s', async (shows) => {
-    const { port, upstream } = await start(withMaterial({ tls: side('ca', 'server-1') }))
+    const { port, upstream } = await start(withCertificates({ tls: side('ca', 'server-1') }))
     expect(await get(port, shows === 'none' ? null : shows)).toMatch(/CERTIFICATE|ECONNRESET|UNKNOWN_CA|EPROTO|SSL/)
     expect(upstream.reached).toEqual([])
   })
 
   test('needs a certificate of the new authority once that has replaced the old one', async () => {
-    const harness = await start(withMaterial({ tls: side('ca', 'server-1') }))
-    const material = withMaterial({ tls: side('other-ca', 'server-2') })
-    harness.sidecar.apply({ file: harness.file(), material, hash: 'second' })
+    const harness = await start(withCertificates({ tls: side('ca', 'server-1') }))
+    const certificates = withCertificates({ tls: side('other-ca', 'server-2') })
+    harness.sidecar.apply({ file: harness.file(), certificates, hash: 'second' })
     expect(await get(harness.port, 'stranger')).toBe(200)
     expect(await get(harness.port, 'client')).not.toBe(200)
     expect(harness.upstream.reached).toHaveLength(1)
   })
 
   test('needs none where no authority is named', async () => {
-    const { port } = await start(withMaterial({ tls: side(null, 'server-1') }))
+    const { port } = await start(withCertificates({ tls: side(null, 'server-1') }))
     expect([await get(port, null), await get(port, 'stranger')]).toEqual([200, 200])
   })
 })
@@ -98,8 +98,8 @@ test('a service behind that asks for a certificate gets ours, and a new one with
   const harness = await start()
   harness.upstream.origin = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
   const ask = async (shows: string | null): Promise<number> => {
-    const material = withMaterial({ upstream: side('ca', shows) })
-    harness.sidecar.apply({ file: harness.file(), material, hash: String(shows) })
+    const certificates = withCertificates({ upstream: side('ca', shows) })
+    harness.sidecar.apply({ file: harness.file(), certificates, hash: String(shows) })
     return (await harness.send('GET /invoices/1')).status
   }
   expect([await ask(null), await ask('stranger'), await ask('client')]).toEqual([502, 502, 200])
@@ -127,7 +127,7 @@ describe('the real PDP beyond loopback', () => {
     const pdp = { ...file.pdp, addresses, insecure: false, tokenFile: token === null ? null : '/run/token' }
     const { log } = h
     const before = log.length
-    h.sidecar.apply({ file: { ...file, pdp }, material: withMaterial({ pdp: side('ca', shows) }), hash: 'tls' })
+    h.sidecar.apply({ file: { ...file, pdp }, certificates: withCertificates({ pdp: side('ca', shows) }), hash: 'tls' })
     const said = (event: string): boolean =>
       log.slice(before).some((entry) => 'event' in entry && entry.event === event)
     await until(() => said('pdp_connected'))
@@ -159,7 +159,11 @@ describe('the real PDP beyond loopback', () => {
     h = await startHarness({ routes: ROUTES, script: tuples([]) })
     const file = h.file()
     const pdp = { ...file.pdp, addresses: [served.grpc.address.replace('[::]', '127.0.0.1')], insecure: false }
-    h.sidecar.apply({ file: { ...file, pdp }, material: withMaterial({ pdp: side('ca', 'stranger') }), hash: 'tls' })
+    h.sidecar.apply({
+      file: { ...file, pdp },
+      certificates: withCertificates({ pdp: side('ca', 'stranger') }),
+      hash: 'tls',
+    })
     expect((await h.send('GET /invoices/1')).status).toBe(503)
     expect(h.upstream.reached).toEqual([])
   })

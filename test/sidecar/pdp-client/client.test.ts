@@ -47,7 +47,7 @@ function open(addresses: readonly string[], timeoutMs = TIMEOUT_MS): PdpClient {
     random: () => 0.5,
     clock: Date.now,
     timeoutMs,
-    onLinkChange(change) {
+    onConnectionChange(change) {
       if (change.open) opened += 1
     },
   })

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { OpenQuestions } from '../../../sidecar/pdp-client/pending.ts'
+import { PendingQuestions } from '../../../sidecar/pdp-client/pending.ts'
 
 const LAST_ID = 2 ** 32 - 1
 
 describe('what waits for answers', () => {
   test('is found under its own id until it is deleted, and under no other', () => {
-    const open = new OpenQuestions<string>()
+    const open = new PendingQuestions<string>()
     const id = open.add('a')
     expect(open.find(id)).toBe('a')
     // They share its slot, at any size of the table.
@@ -16,14 +16,14 @@ describe('what waits for answers', () => {
   })
 
   test('has an id of its own, however much of it there is', () => {
-    const open = new OpenQuestions<number>()
+    const open = new PendingQuestions<number>()
     const ids = Array.from({ length: 10_000 }, (_, at) => open.add(at))
     expect(new Set(ids).size).toBe(10_000)
     expect(ids.every((id, at) => open.find(id) === at)).toBe(true)
   })
 
   test('keeps its id while all around it come and go', () => {
-    const open = new OpenQuestions<string>()
+    const open = new PendingQuestions<string>()
     const standing = Array.from({ length: 20 }, (_, at) => [open.add(`standing ${at}`), `standing ${at}`] as const)
     for (let round = 0; round < 5_000; round += 1) {
       const id = open.add(`passing ${round}`)
@@ -34,7 +34,7 @@ describe('what waits for answers', () => {
   })
 
   test('finds nothing for an answer that comes late, also when its slot was taken again', () => {
-    const open = new OpenQuestions<string>()
+    const open = new PendingQuestions<string>()
     const late = open.add('late')
     open.delete(late)
     const later = Array.from({ length: 1_000 }, (_, at) => {
@@ -47,11 +47,11 @@ describe('what waits for answers', () => {
   })
 
   test('uses all 32 bits before an id comes again, and passes over those that are open', () => {
-    const open = new OpenQuestions<string>(LAST_ID - 3)
+    const open = new PendingQuestions<string>(LAST_ID - 3)
     const ids = Array.from({ length: 6 }, (_, at) => open.add(`${at}`))
     expect(ids).toEqual([LAST_ID - 2, LAST_ID - 1, LAST_ID, 0, 1, 2])
     expect(ids.map((id) => open.find(id))).toEqual(['0', '1', '2', '3', '4', '5'])
-    const crowded = new OpenQuestions<string>(LAST_ID - 10)
+    const crowded = new PendingQuestions<string>(LAST_ID - 10)
     // Ids before and after the wrap that share slots do not share an id.
     const many = Array.from({ length: 5_000 }, (_, at) => crowded.add(`${at}`))
     expect(new Set(many).size).toBe(5_000)
@@ -60,7 +60,7 @@ describe('what waits for answers', () => {
   })
 
   test('is all handed over by clear, once, and later ids are new', () => {
-    const open = new OpenQuestions<number>()
+    const open = new PendingQuestions<number>()
     const ids = Array.from({ length: 300 }, (_, at) => open.add(at))
     open.delete(ids[7] ?? -1)
     expect(open.clear().toSorted((a, b) => a - b)).toEqual(Array.from({ length: 300 }, (_, at) => at).toSpliced(7, 1))
@@ -79,7 +79,7 @@ describe('what waits for answers', () => {
     const steps = fc.array(step, { size: 'large', maxLength: 600 })
     fc.assert(
       fc.property(steps, fc.constantFrom(0, 63, LAST_ID - 40), (all, lastId) => {
-        const open = new OpenQuestions<object>(lastId)
+        const open = new PendingQuestions<object>(lastId)
         const model = new Map<number, object>()
         for (const one of all) {
           if (one.kind === 'add') {

@@ -61,7 +61,7 @@ function openClient(addresses: readonly string[], secure = false): { client: Pdp
     clock: Date.now,
     timeoutMs: 2_000,
     connectMs: CONNECT_MS,
-    onLinkChange({ open }) {
+    onConnectionChange({ open }) {
       if (!open) tries += 1
     },
   })

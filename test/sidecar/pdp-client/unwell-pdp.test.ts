@@ -34,7 +34,7 @@ async function start(scripts: readonly Script[], options: { timeoutMs?: number; 
     random: () => 0.5,
     clock: options.nowMs ?? Date.now,
     timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
-    onLinkChange({ open }) {
+    onConnectionChange({ open }) {
       if (open) opened += 1
     },
   })

@@ -127,8 +127,8 @@ describe('networks', () => {
       extra: `trusted_proxies:\n  - 127.0.0.1\n  - ${JSON.stringify(text)}`,
     })
     const filled = source.replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:2')
-    const { mistakes } = parseRouteFile(filled)
-    expect(mistakes).toEqual([{ line: 8, column: 5, message: expect.stringContaining(message) }])
+    const { issues } = parseRouteFile(filled)
+    expect(issues).toEqual([{ line: 8, column: 5, message: expect.stringContaining(message) }])
   })
 
   test.each([

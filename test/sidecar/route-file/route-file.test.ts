@@ -12,7 +12,7 @@ const ready = (routes: string, extra?: string): string =>
     .replace('UPSTREAM', 'http://127.0.0.1:8080')
     .replace('PDP', '127.0.0.1:9090')
 const mistakes = (source: string): string[] =>
-  parseRouteFile(source).mistakes.map(({ line, column, message }) => `${line}:${column} ${message}`)
+  parseRouteFile(source).issues.map(({ line, column, message }) => `${line}:${column} ${message}`)
 
 test('the example of the documentation is read', () => {
   const file = loadFile(`portcullis: v1

@@ -62,7 +62,7 @@ describe('the published schema and the parser both accept', () => {
     file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://a.test, reuse_after_body: true}'),
     file('GET /a: public').replace('https://as.test}', 'https://as.test, external: true, algorithms: [ES256]}'),
   ])('%#', (source) => {
-    expect(parseRouteFile(source).mistakes).toEqual([])
+    expect(parseRouteFile(source).issues).toEqual([])
     expect(validate(parse(source)), JSON.stringify(validate.errors)).toBe(true)
   })
 })
@@ -84,7 +84,7 @@ test.each(Object.entries(LIMIT_KEYS))(
       [max + 1, 1],
     ] as const) {
       const source = file('GET /a: public', `limits: {${key}: ${value}}`)
-      expect([parseRouteFile(source).mistakes.length, validate(parse(source))]).toEqual([mistakes, mistakes === 0])
+      expect([parseRouteFile(source).issues.length, validate(parse(source))]).toEqual([mistakes, mistakes === 0])
       if (mistakes === 0) expect(parseRouteFile(source).file?.limits).toEqual({ [name]: value })
     }
   },
@@ -134,7 +134,7 @@ describe('the published schema and the parser both refuse', () => {
     file('GET /a: public').concat('tests:\n  - {request: GET /a}\n'),
     file('GET /a: public').concat('tests:\n  - {request: nothing, expect: {}}\n'),
   ])('%#', (source) => {
-    expect(parseRouteFile(source).mistakes).not.toEqual([])
+    expect(parseRouteFile(source).issues).not.toEqual([])
     expect(validate(parse(source))).toBe(false)
   })
 })

@@ -12,11 +12,11 @@ const MINUTES_MS = 5 * 60_000
 describe('a Date field', () => {
   const heard = (date: string, { askedMs = NOW_MS - 100, ageSeconds = 0 } = {}): [number, string | null] => {
     let behind = Number.NaN
-    const onHeard = (_party: string, ms: number): void => {
+    const onMeasured = (_party: string, ms: number): void => {
       behind = ms
     }
-    const skew = createClockSkew({ clock: () => NOW_MS, onHeard })
-    skew.heard('https://as.test', { date, askedMs, ageSeconds })
+    const skew = createClockSkew({ clock: () => NOW_MS, onMeasured })
+    skew.observe('https://as.test', { date, askedMs, ageSeconds })
     return [behind, skew.hint()]
   }
   const dated = (ms: number): string => new Date(ms).toUTCString()

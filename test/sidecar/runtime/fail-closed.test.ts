@@ -2,7 +2,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
 import { redisReplayMemory } from '../../../pdp/token/replay-redis.ts'
-import { NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import { type Harness, PROMPT_MS, startHarness, until } from '../support/harness.ts'
 import { ecKeys, type Issuer, proof, thumbprint } from '../support/issuer.ts'
@@ -33,9 +33,9 @@ async function expectClosed({ send, upstream }: Harness, status: number): Promis
 }
 
 /** The same route file with the PDP at another place. */
-function movePdp(harness: Harness, pdp: object, material = NO_MATERIAL): void {
+function movePdp(harness: Harness, pdp: object, certificates = NO_CERTIFICATES): void {
   const file = harness.file()
-  harness.sidecar.apply({ file: { ...file, pdp: { ...file.pdp, ...pdp } }, material, hash: 'moved' })
+  harness.sidecar.apply({ file: { ...file, pdp: { ...file.pdp, ...pdp } }, certificates, hash: 'moved' })
 }
 
 function listen(onConnection: (socket: Socket) => void): Promise<string> {
@@ -78,7 +78,7 @@ describe('the PDP', () => {
     closers.push(() => server.forceShutdown())
     const harness = await start()
     const trusting = { ca: Buffer.from(made.authority), cert: null, key: null }
-    movePdp(harness, { addresses: [`localhost:${port}`], insecure: false }, { ...NO_MATERIAL, pdp: trusting })
+    movePdp(harness, { addresses: [`localhost:${port}`], insecure: false }, { ...NO_CERTIFICATES, pdp: trusting })
     await expectClosed(harness, 503)
     movePdp(harness, { addresses: [`other.test:${port}`], insecure: false })
     await expectClosed(harness, 503)

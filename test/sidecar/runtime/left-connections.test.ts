@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
-import { NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import { type Harness, startHarness, until } from '../support/harness.ts'
 import { headers, PREFACE, pseudo, settings } from '../support/raw-http2.ts'
@@ -37,7 +37,7 @@ async function start(options: Partial<Parameters<typeof startHarness>[0]>): Prom
 async function startSecure(limits: { drainMs?: number }): Promise<Buffer> {
   const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   const tls = { ca: null, cert: Buffer.from(made.certificate), key: Buffer.from(made.key) }
-  await start({ limits, material: { ...NO_MATERIAL, tls } })
+  await start({ limits, certificates: { ...NO_CERTIFICATES, tls } })
   return Buffer.from(made.authority)
 }
 

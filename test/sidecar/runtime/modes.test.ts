@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { ecKeys, proof, thumbprint } from '../support/issuer.ts'
 import { tuples } from '../support/pdp.ts'
@@ -66,7 +66,7 @@ describe('step-up (RFC 9470)', () => {
     const token = await issuer.token({ acr: 'mfa', auth_time: nowSeconds })
     expect((await send('GET /a', { token })).status).toBe(401)
     const issuers = file().issuers.map((entry) => ({ ...entry, external: true }))
-    sidecar.apply({ file: { ...file(), issuers }, material: NO_MATERIAL, hash: 'external' })
+    sidecar.apply({ file: { ...file(), issuers }, certificates: NO_CERTIFICATES, hash: 'external' })
     expect((await send('GET /a', { token })).status).toBe(200)
     expect((await send('GET /a', { token: await issuer.token({ acr: 'mfa' }) })).status).toBe(401)
   })

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createNonces } from '../../../pdp/token/nonces.ts'
-import { NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { loadConfig } from '../../../sidecar/config/config.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import { type Reload, watchConfig } from '../../../sidecar/runtime/reload.ts'
@@ -111,7 +111,7 @@ describe('a reload', () => {
     currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
     expect(harness.log).toContainEqual(
-      expect.objectContaining({ event: 'config_refused', mistakes: [expect.stringMatching(/relaton/)] }),
+      expect.objectContaining({ event: 'config_refused', issues: [expect.stringMatching(/relaton/)] }),
     )
     expect(await harness.registry.metrics()).toContain('config_last_reload_successful 0')
     unlinkSync(path)
@@ -202,7 +202,9 @@ describe('a reload', () => {
     const { authority, certificate: cert, key } = certificate()
     const pem = { ca: null, cert: Buffer.from(cert), key: Buffer.from(key) }
     const { file } = loadConfig(write('routes.yaml', source(harness, ROUTES)))
-    expect(() => harness.sidecar.apply({ file, material: { ...NO_MATERIAL, tls: pem }, hash: 'x' })).toThrow(/restart/)
+    expect(() => harness.sidecar.apply({ file, certificates: { ...NO_CERTIFICATES, tls: pem }, hash: 'x' })).toThrow(
+      /restart/,
+    )
     expect(authority).toContain('CERTIFICATE')
   })
 })
@@ -226,46 +228,46 @@ describe('with TLS', () => {
 
   test('on the data port, a certificate is replaced without a restart', async () => {
     const [first, second] = [certificate(), certificate()]
-    const harness = await start({ material: { ...NO_MATERIAL, tls: pemOf(first) } })
+    const harness = await start({ certificates: { ...NO_CERTIFICATES, tls: pemOf(first) } })
     expect(await get(harness.port, first.authority)).toBe(200)
     expect(fieldOf(harness.upstream.reached[0], 'x-forwarded-proto')).toBe('https')
     expect(await get(harness.port, second.authority)).toMatch(/UNABLE_TO_VERIFY|SELF_SIGNED/)
     const { file } = { file: harness.file() }
-    harness.sidecar.apply({ file, material: { ...NO_MATERIAL, tls: pemOf(second) }, hash: 'second' })
+    harness.sidecar.apply({ file, certificates: { ...NO_CERTIFICATES, tls: pemOf(second) }, hash: 'second' })
     expect(await get(harness.port, second.authority)).toBe(200)
     expect((await sendRaw(harness.port, 'GET /public/x HTTP/1.1\r\nHost: app.test\r\n\r\n')).status).toBe(0)
   })
 
   test('on the data port, a certificate stays when the rest of its configuration cannot be taken', async () => {
     const [first, second] = [certificate(), certificate()]
-    const harness = await start({ material: { ...NO_MATERIAL, tls: pemOf(first) } })
+    const harness = await start({ certificates: { ...NO_CERTIFICATES, tls: pemOf(first) } })
     const good = harness.file()
     const file = { ...good, pdp: { ...good.pdp, insecure: false } }
     // A key without its certificate.
     const pdp = { ca: null, cert: null, key: Buffer.from(first.key) }
-    const material = { ...NO_MATERIAL, pdp, tls: pemOf(second) }
-    expect(() => harness.sidecar.apply({ file, material, hash: 'second' })).toThrow()
+    const certificates = { ...NO_CERTIFICATES, pdp, tls: pemOf(second) }
+    expect(() => harness.sidecar.apply({ file, certificates, hash: 'second' })).toThrow()
     expect(await get(harness.port, first.authority)).toBe(200)
     const broken = { ca: null, cert: Buffer.from('x'), key: Buffer.from('y') }
     const routeless = { ...good, routes: [] }
     expect(() =>
-      harness.sidecar.apply({ file: routeless, material: { ...NO_MATERIAL, tls: broken }, hash: 'third' }),
+      harness.sidecar.apply({ file: routeless, certificates: { ...NO_CERTIFICATES, tls: broken }, hash: 'third' }),
     ).toThrow()
     expect(await get(harness.port, first.authority)).toBe(200)
   })
 
   test('on the data port, a reload cannot begin or end to ask clients for certificates', async () => {
     const made = certificate()
-    const harness = await start({ material: { ...NO_MATERIAL, tls: pemOf(made) } })
+    const harness = await start({ certificates: { ...NO_CERTIFICATES, tls: pemOf(made) } })
     const tls = { ...pemOf(made), ca: Buffer.from(made.authority) }
-    const next = { file: harness.file(), material: { ...NO_MATERIAL, tls }, hash: 'second' }
+    const next = { file: harness.file(), certificates: { ...NO_CERTIFICATES, tls }, hash: 'second' }
     expect(() => harness.sidecar.apply(next)).toThrow('tls.client_ca_file can only be added')
   })
 
   test('on the data port, clients need a certificate when authorities of theirs are named', async () => {
     const made = certificate()
     const tls = { ...pemOf(made), ca: Buffer.from(made.authority) }
-    const harness = await start({ material: { ...NO_MATERIAL, tls } })
+    const harness = await start({ certificates: { ...NO_CERTIFICATES, tls } })
     expect(await get(harness.port, made.authority)).not.toBe(200)
     expect(harness.upstream.reached).toEqual([])
   })
@@ -283,10 +285,10 @@ describe('with TLS', () => {
     harness.apply(ROUTES)
     expect((await harness.send('GET /invoices/1')).status).toBe(502)
     const trusting = { ca: Buffer.from(made.authority), cert: null, key: null }
-    harness.sidecar.apply({ file: harness.file(), material: { ...NO_MATERIAL, upstream: trusting }, hash: 'x' })
+    harness.sidecar.apply({ file: harness.file(), certificates: { ...NO_CERTIFICATES, upstream: trusting }, hash: 'x' })
     expect((await harness.send('GET /invoices/1')).body).toBe('secure')
     const strange = { ca: Buffer.from(certificate('localhost').authority), cert: null, key: null }
-    harness.sidecar.apply({ file: harness.file(), material: { ...NO_MATERIAL, upstream: strange }, hash: 'y' })
+    harness.sidecar.apply({ file: harness.file(), certificates: { ...NO_CERTIFICATES, upstream: strange }, hash: 'y' })
     expect((await harness.send('GET /invoices/1')).status).toBe(502)
   })
 })

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import { NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { type RealPdp, startRealPdp } from '../../attacks/real-pdp.ts'
 import { type Harness, PROMPT_MS, startHarness, until } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
@@ -22,7 +22,7 @@ test('with the real PDP, a revoked relation ends a stream at once, and the next 
   h = harness
   const file = harness.file()
   const moved = { ...file, pdp: { ...file.pdp, addresses: [real.address] } }
-  harness.sidecar.apply({ file: moved, material: NO_MATERIAL, hash: 'real' })
+  harness.sidecar.apply({ file: moved, certificates: NO_CERTIFICATES, hash: 'real' })
   harness.upstream.handle = (_req, res) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' })
     res.write('data: 1\n\n')

@@ -2,7 +2,7 @@
 import { Registry } from 'prom-client'
 import { createNonces } from '../../../pdp/token/nonces.ts'
 import { processReplayMemory, type ReplayMemory } from '../../../pdp/token/replay.ts'
-import { type Certificates, NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { type Certificates, NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import type { SidecarLimits } from '../../../sidecar/route-file/default-limits.ts'
 import { parseRouteFile, type RouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { createMetrics, type Metrics } from '../../../sidecar/runtime/metrics.ts'
@@ -53,9 +53,9 @@ ${routes.replace(/^/gm, '  ')}
 
 /** Throws with every mistake when the file has one. */
 export function loadFile(source: string): RouteFile {
-  const { file, mistakes } = parseRouteFile(source)
+  const { file, issues } = parseRouteFile(source)
   if (file === null)
-    throw new Error(mistakes.map(({ line, column, message }) => `${line}:${column} ${message}`).join('\n'))
+    throw new Error(issues.map(({ line, column, message }) => `${line}:${column} ${message}`).join('\n'))
   return file
 }
 
@@ -68,7 +68,7 @@ export async function startHarness(options: {
   readonly clock?: () => number
   readonly replay?: ReplayMemory
   readonly readToken?: (path: string) => string
-  readonly material?: Certificates
+  readonly certificates?: Certificates
 }): Promise<Harness> {
   const clock = options.clock ?? Date.now
   const issuer = await createIssuer({ issuer: ISSUER, audience: RESOURCE, clock })
@@ -81,7 +81,7 @@ export async function startHarness(options: {
   const registry = new Registry()
   const metrics = createMetrics(registry)
   const sidecar = createSidecar({
-    config: { file: loadFile(fill(source)), material: options.material ?? NO_MATERIAL, hash: 'first' },
+    config: { file: loadFile(fill(source)), certificates: options.certificates ?? NO_CERTIFICATES, hash: 'first' },
     log: { info: write, warn: write, error: write },
     metrics,
     fetch: issuerFetch([issuer]),
@@ -120,7 +120,7 @@ export async function startHarness(options: {
     file: () => loadFile(fill(source)),
     apply(routes, extra = options.extra) {
       const file = loadFile(fill(routeFile(routes, { ...(extra !== undefined && { extra }) })))
-      sidecar.apply({ file, material: options.material ?? NO_MATERIAL, hash: 'next' })
+      sidecar.apply({ file, certificates: options.certificates ?? NO_CERTIFICATES, hash: 'next' })
     },
     async close() {
       await sidecar.close()

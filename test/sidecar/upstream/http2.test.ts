@@ -3,7 +3,7 @@ import { createServer as createHttp1 } from 'node:http'
 import { type ClientHttp2Session, constants } from 'node:http2'
 import { type AddressInfo, createServer as createTcp, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { NO_MATERIAL } from '../../../sidecar/config/certificates.ts'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { type Harness, routeFile, startHarness, until } from '../support/harness.ts'
@@ -357,7 +357,7 @@ describe('over TLS', () => {
   const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   const trusting = { ca: Buffer.from(made.authority), cert: null, key: null }
   const trust = (): void =>
-    h.sidecar.apply({ file: h.file(), material: { ...NO_MATERIAL, upstream: trusting }, hash: 'tls' })
+    h.sidecar.apply({ file: h.file(), certificates: { ...NO_CERTIFICATES, upstream: trusting }, hash: 'tls' })
 
   test('an upstream is spoken to when its certificate is good', async () => {
     const secure = await startHttp2Upstream({ cert: made.certificate, key: made.key })
@@ -385,7 +385,7 @@ describe('over TLS', () => {
 
 test('a route file whose upstream speaks HTTP/2 cannot have a WebSocket route', () => {
   const source = routeFile('GET /ws: {check: public, upgrade: [websocket]}').replace('PDP', '127.0.0.1:1')
-  const { mistakes } = parseRouteFile(source.replace('UPSTREAM', '{url: http://127.0.0.1:1, http2: true}'))
-  expect(mistakes.map(({ message }) => message)).toEqual(['no WebSocket goes over http2, but GET /ws takes one'])
-  expect(parseRouteFile(source.replace('UPSTREAM', 'http://127.0.0.1:1')).mistakes).toEqual([])
+  const { issues } = parseRouteFile(source.replace('UPSTREAM', '{url: http://127.0.0.1:1, http2: true}'))
+  expect(issues.map(({ message }) => message)).toEqual(['no WebSocket goes over http2, but GET /ws takes one'])
+  expect(parseRouteFile(source.replace('UPSTREAM', 'http://127.0.0.1:1')).issues).toEqual([])
 })

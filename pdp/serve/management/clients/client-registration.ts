@@ -2,7 +2,7 @@
 import type { ValidationIssue } from '../../../domain/errors.ts'
 import type { JsonObject } from '../../../domain/json.ts'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../identity/engine/clients.ts'
-import { isLoopback } from '../../../process/listen.ts'
+import { isLoopback, urlHost } from '../../../process/listen.ts'
 import { ID, type JsonSchema, LABEL, object, pointer, SECRET, text } from '../../http/schemas.ts'
 import { keySetIssues } from './client-keys.ts'
 
@@ -148,7 +148,7 @@ function redirectIssue(uri: string): string | null {
   if (url.username !== '' || url.password !== '') return 'has a user name'
   if (url.protocol === 'https:') return null
   if (url.protocol === 'http:') {
-    return isLoopback(url.hostname.replace(/^\[|\]$/g, '')) ? null : 'uses http for a host that is not loopback'
+    return isLoopback(urlHost(url)) ? null : 'uses http for a host that is not loopback'
   }
   return url.protocol.includes('.') ? null : 'has a scheme that is neither https nor a reversed domain name'
 }

@@ -106,7 +106,7 @@ describe('a nonce of the token endpoint (section 8)', () => {
   it('is another than that of a resource server, even with the same secret', async () => {
     const secret = deriveKey(MASTER_KEY, 'dpop-nonce')
     const resource = createNonces({ secret, clock: Date.now })
-    expect(resource.judge(nonceOf(await mint(await prove())))).toBe('bad')
+    expect(resource.classify(nonceOf(await mint(await prove())))).toBe('bad')
     expect((await mint(await prove({ nonce: resource.current() }))).body.error).toBe('use_dpop_nonce')
   })
 })

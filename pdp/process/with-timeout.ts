@@ -4,7 +4,7 @@
  * What `work` comes to, or what `late` says when it takes longer. Once the time is over, what has arrived meanwhile is read
  * first: a process that had no time for its sockets has no answer either, and that is not the fault of whom it asked.
  */
-export function inTime<T>(work: Promise<T>, timeoutMs: number, late: () => Error): Promise<T> {
+export function withTimeout<T>(work: Promise<T>, timeoutMs: number, late: () => Error): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => afterReading(() => reject(late())), Math.max(0, timeoutMs))
     work.then(

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { BELIEVED_FIELDS } from '../../../sidecar/http/header-fields.ts'
+import { COMMONLY_TRUSTED_FIELDS } from '../../../sidecar/http/stripped-fields.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
 import { tuples } from '../support/pdp.ts'
@@ -104,7 +104,7 @@ const reachedLies = (): boolean => JSON.stringify(h.upstream.reached).includes('
 const groups = <T>(items: readonly T[]): T[][] =>
   Array.from({ length: Math.ceil(items.length / 40) }, (_, at) => items.slice(40 * at, 40 * at + 40))
 /** One name for each line of the table. */
-const TABLE = BELIEVED_FIELDS.map((name) => (name.endsWith('*') ? `${name.slice(0, -1)}x` : name)).filter(
+const TABLE = COMMONLY_TRUSTED_FIELDS.map((name) => (name.endsWith('*') ? `${name.slice(0, -1)}x` : name)).filter(
   // The file lets it pass.
   (name) => name !== 'x-access-token',
 )

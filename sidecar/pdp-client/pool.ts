@@ -1,16 +1,16 @@
 /** The connections to all PDP addresses, and which of them is worth a question: circuit breaking, never fail-open. */
 import type { ChannelCredentials } from '@grpc/grpc-js'
 import { createLocalLag, type LocalLag } from './local-lag.ts'
-import { createPdpLink, type PdpLink } from './stream.ts'
+import { createPdpStream, type PdpStream } from './stream.ts'
 
-export type LinkChange = {
+export type ConnectionChange = {
   readonly address: string
   readonly open: boolean
   readonly reason: string
   /** False when a further try to connect failed. */
   readonly wasOpen: boolean
 }
-export type LinksOptions = {
+export type PoolOptions = {
   /** `host:port`. */
   readonly addresses: readonly string[]
   readonly credentials: ChannelCredentials
@@ -21,63 +21,63 @@ export type LinksOptions = {
   readonly clock: () => number
   /** For one attempt to connect. */
   readonly connectMs?: number
-  readonly onLinkChange?: (change: LinkChange) => void
+  readonly onConnectionChange?: (change: ConnectionChange) => void
   /** The `Date` field of the answer to a stream that began at `startedMs`. */
   readonly onDate?: (address: string, date: string, startedMs: number) => void
 }
 export type Choice =
-  | { readonly kind: 'link'; readonly link: PdpLink }
+  | { readonly kind: 'stream'; readonly stream: PdpStream }
   /** One may open at any moment. */
   | { readonly kind: 'wait' }
   /** Every address is known to be dead: waiting would only pile up requests. */
   | { readonly kind: 'none' }
 
-export type PdpLinks = {
+export type PdpPool = {
   readonly count: number
   readonly lag: LocalLag
   /** One that can be asked now, other than `except`. */
-  choose(except: PdpLink | null): Choice
+  choose(except: PdpStream | null): Choice
   /** It let a question wait: others are asked first for a while. */
-  slow(link: PdpLink): void
+  markSlow(stream: PdpStream): void
   /** It answered that it cannot decide: others are asked first for a longer while. */
-  unwell(link: PdpLink): void
+  markUnable(stream: PdpStream): void
   /** It gave an answer. */
-  good(link: PdpLink): void
+  markHealthy(stream: PdpStream): void
   /** It gave none within the deadline. */
-  bad(link: PdpLink): void
+  markFailed(stream: PdpStream): void
   /** Since when no address can be asked, or answers; null: one does. */
   silentSinceMs(): number | null
-  /** Called once each, when a link opens. */
+  /** Called once each, when a stream opens. */
   readonly waiting: Set<() => void>
   close(): void
 }
 /** True for errors that another address may not have: this one has lost its database, or is about to stop. */
-export const isOfAddress = (code: string): boolean => code === 'store_unavailable' || code === 'draining'
+export const isAddressError = (code: string): boolean => code === 'store_unavailable' || code === 'draining'
 
 type Health = { failures: number; brokenUntilMs: number; slowUntilMs: number; closedAtMs: number }
 
 const CONNECT_MS = 3_000
 const SLOW_MS = 1_000
-const UNWELL_MS = 2_000
+const UNABLE_MS = 2_000
 /** Unanswered questions in a row after which an address is left alone, but for one question each BREAK_MS. */
 const FAILURES_MAX = 5
 const BREAK_MS = 1_000
 /** For how long after a connection ended questions wait for the next one. */
 const RECONNECT_WAIT_MS = 1_000
 
-export function createPdpLinks(options: LinksOptions): PdpLinks {
+export function createPdpPool(options: PoolOptions): PdpPool {
   const { addresses, credentials, authorize = null, random, clock, connectMs = CONNECT_MS } = options
-  const { onLinkChange, onDate } = options
+  const { onConnectionChange, onDate } = options
   const waiting = new Set<() => void>()
-  const healths = new Map<PdpLink, Health>()
+  const healths = new Map<PdpStream, Health>()
   const lag = createLocalLag()
   let silentSinceMs: number | null = clock()
-  const links = addresses.map(open)
+  const pool = addresses.map(open)
   let turn = 0
 
-  function open(address: string): PdpLink {
+  function open(address: string): PdpStream {
     const health: Health = { failures: 0, brokenUntilMs: 0, slowUntilMs: 0, closedAtMs: clock() }
-    const link = createPdpLink({
+    const stream = createPdpStream({
       address,
       credentials,
       authorize,
@@ -86,7 +86,7 @@ export function createPdpLinks(options: LinksOptions): PdpLinks {
       connectMs,
       onDate: (date, startedMs) => onDate?.(address, date, startedMs),
       onOpen() {
-        onLinkChange?.({ address, open: true, reason: 'connected', wasOpen: false })
+        onConnectionChange?.({ address, open: true, reason: 'connected', wasOpen: false })
         Object.assign(health, { failures: 0, brokenUntilMs: 0 })
         silentSinceMs = null
         const attempts = [...waiting]
@@ -95,54 +95,58 @@ export function createPdpLinks(options: LinksOptions): PdpLinks {
       },
       onClosed(reason, wasOpen) {
         if (wasOpen) health.closedAtMs = clock()
-        onLinkChange?.({ address, open: false, reason, wasOpen })
+        onConnectionChange?.({ address, open: false, reason, wasOpen })
         noteSilence()
       },
     })
-    healths.set(link, health)
-    return link
+    healths.set(stream, health)
+    return stream
   }
 
   function noteSilence(): void {
-    const answers = links.some((link) => link.isOpen() && (healths.get(link)?.failures ?? 0) < FAILURES_MAX)
+    const answers = pool.some((stream) => stream.isOpen() && (healths.get(stream)?.failures ?? 0) < FAILURES_MAX)
     if (!answers) silentSinceMs ??= clock()
   }
 
-  function choose(except: PdpLink | null): Choice {
+  function choose(except: PdpStream | null): Choice {
     const nowMs = clock()
-    turn = (turn + 1) % links.length
-    let second: PdpLink | null = null
+    turn = (turn + 1) % pool.length
+    let second: PdpStream | null = null
     let mayOpen = false
-    for (let at = 0; at < links.length; at += 1) {
-      const link = links[(turn + at) % links.length]
-      const health = link === undefined ? undefined : healths.get(link)
-      if (link === undefined || health === undefined || link === except) continue
-      if (!link.isOpen()) mayOpen ||= nowMs - health.closedAtMs < RECONNECT_WAIT_MS
-      else if (health.failures < FAILURES_MAX && health.slowUntilMs <= nowMs) return { kind: 'link', link }
-      else if (health.failures < FAILURES_MAX || health.brokenUntilMs <= nowMs) second ??= link
+    for (let at = 0; at < pool.length; at += 1) {
+      const stream = pool[(turn + at) % pool.length]
+      const health = stream === undefined ? undefined : healths.get(stream)
+      if (stream === undefined || health === undefined || stream === except) continue
+      if (!stream.isOpen()) mayOpen ||= nowMs - health.closedAtMs < RECONNECT_WAIT_MS
+      else if (health.failures < FAILURES_MAX && health.slowUntilMs <= nowMs) return { kind: 'stream', stream }
+      else if (health.failures < FAILURES_MAX || health.brokenUntilMs <= nowMs) second ??= stream
     }
     if (second === null) return { kind: mayOpen ? 'wait' : 'none' }
     // This question is the one that tries whether a broken address has recovered.
     const tried = healths.get(second)
     if (tried !== undefined && tried.failures >= FAILURES_MAX) tried.brokenUntilMs = nowMs + BREAK_MS
-    return { kind: 'link', link: second }
+    return { kind: 'stream', stream: second }
   }
 
   return {
-    count: links.length,
+    count: pool.length,
     lag,
     waiting,
     choose,
     silentSinceMs: () => silentSinceMs,
-    slow: (link) => void Object.assign(healths.get(link) ?? {}, { slowUntilMs: clock() + SLOW_MS }),
-    unwell: (link) =>
-      void Object.assign(healths.get(link) ?? {}, { failures: 0, brokenUntilMs: 0, slowUntilMs: clock() + UNWELL_MS }),
-    good(link) {
-      Object.assign(healths.get(link) ?? {}, { failures: 0, brokenUntilMs: 0, slowUntilMs: 0 })
+    markSlow: (stream) => void Object.assign(healths.get(stream) ?? {}, { slowUntilMs: clock() + SLOW_MS }),
+    markUnable: (stream) =>
+      void Object.assign(healths.get(stream) ?? {}, {
+        failures: 0,
+        brokenUntilMs: 0,
+        slowUntilMs: clock() + UNABLE_MS,
+      }),
+    markHealthy(stream) {
+      Object.assign(healths.get(stream) ?? {}, { failures: 0, brokenUntilMs: 0, slowUntilMs: 0 })
       silentSinceMs = null
     },
-    bad(link) {
-      const health = healths.get(link)
+    markFailed(stream) {
+      const health = healths.get(stream)
       if (health === undefined) return
       health.failures += 1
       if (health.failures >= FAILURES_MAX) health.brokenUntilMs = clock() + BREAK_MS
@@ -150,7 +154,7 @@ export function createPdpLinks(options: LinksOptions): PdpLinks {
     },
     close() {
       lag.close()
-      for (const link of links) link.close()
+      for (const stream of pool) stream.close()
     },
   }
 }

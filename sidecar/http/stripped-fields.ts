@@ -40,7 +40,7 @@ export const OWN_FIELDS = [
  * where, or for what, behind the back of the judged request. Not listed, for clients need them: cookies, `accept*`, `if-*`,
  * `sec-*`, tracing (`traceparent`, `b3`, `x-b3-*`, `x-amzn-trace-id`), and keys that prove themselves (`x-api-key`).
  */
-export const BELIEVED_FIELDS = [
+export const COMMONLY_TRUSTED_FIELDS = [
   // Ours, and what names an identity without a product's name.
   'portcullis-*',
   'x-portcullis-*',

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-export type Turn = {
+export type QueuedRequest = {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly begin: () => void
@@ -11,10 +11,10 @@ export type Turn = {
 }
 
 /** Of one connection. */
-export class Turns {
+export class RequestQueue {
   readonly #connection: Duplex
-  readonly #waiting: Turn[] = []
-  #current: Turn | null = null
+  readonly #waiting: QueuedRequest[] = []
+  #current: QueuedRequest | null = null
   #closed = false
   #end: (() => void) | null = null
 
@@ -23,7 +23,7 @@ export class Turns {
   }
 
   /** Null: nothing is under way. */
-  get current(): Turn | null {
+  get current(): QueuedRequest | null {
     return this.#current
   }
 
@@ -33,12 +33,12 @@ export class Turns {
   }
 
   /** Begins it now or when those before it are answered. False: `waitingMax` wait already. */
-  take(turn: Turn, waitingMax: number): boolean {
+  take(request: QueuedRequest, waitingMax: number): boolean {
     if (this.#closed) return true
-    this.#closed = turn.isLast
-    if (this.#current === null) this.#begin(turn)
+    this.#closed = request.isLast
+    if (this.#current === null) this.#begin(request)
     else if (this.#waiting.length >= waitingMax) return false
-    else this.#waiting.push(turn)
+    else this.#waiting.push(request)
     return true
   }
 
@@ -50,10 +50,10 @@ export class Turns {
     if (this.#current === null) end()
   }
 
-  #begin(turn: Turn): void {
-    this.#current = turn
-    turn.res.once('close', () => this.#next())
-    turn.begin()
+  #begin(request: QueuedRequest): void {
+    this.#current = request
+    request.res.once('close', () => this.#next())
+    request.begin()
   }
 
   #next(): void {
@@ -61,9 +61,9 @@ export class Turns {
     const { destroyed, writable } = this.#connection
     // An answer may have ended the connection.
     if (destroyed || !writable) return
-    const turn = this.#waiting.shift()
+    const request = this.#waiting.shift()
     // Of a message that broke off, nothing is forwarded.
-    if (turn !== undefined && (this.#end === null || turn.req.complete)) this.#begin(turn)
+    if (request !== undefined && (this.#end === null || request.req.complete)) this.#begin(request)
     else this.#end?.()
   }
 }
