@@ -5,7 +5,13 @@ import { pathToFileURL } from 'node:url'
 import type { Engine, Setup } from './simulate.ts'
 
 export type Edit = { readonly file: string; readonly find: string; readonly replace: string }
-export type ValidationIssue = { readonly name: string; readonly edits: readonly Edit[]; readonly setup: Setup }
+export type Mistake = {
+  readonly name: string
+  readonly edits: readonly Edit[]
+  readonly setup: Setup
+  /** A schedule that shows it. */
+  readonly foundAt: number
+}
 
 const FRESHNESS = 'store/cache/freshness.ts'
 const CACHES = 'store/cache/log-caches.ts'
@@ -19,10 +25,11 @@ export const WIDE: readonly Edit[] = [
 ]
 const SMALL = { cacheBytesMax: 8_000, trim: 0.01 }
 
-export const MISTAKES: readonly ValidationIssue[] = [
+export const MISTAKES: readonly Mistake[] = [
   {
     name: 'a question joins the statement that is under way',
     setup: {},
+    foundAt: 0,
     edits: [
       edit(
         FRESHNESS,
@@ -39,11 +46,13 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'rows of a load are installed without what was applied meanwhile',
     setup: { ...SMALL, cacheBytesMax: 10_000, focus: 'groups' },
+    foundAt: 16,
     edits: [edit(CACHE, 'for (const { change, atMs } of later) aside.apply(change, atMs)', '')],
   },
   {
     name: 'rows newer than the cache are installed',
     setup: { ...SMALL, cacheBytesMax: 4_500, focus: 'groups', focusShare: 0.35, steps: 500 },
+    foundAt: 47,
     edits: [
       edit(
         CACHES,
@@ -56,16 +65,19 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'several logs are answered at different moments',
     setup: {},
+    foundAt: 11,
     edits: [edit(FRESHNESS, 'if (!passed) return moment', 'if (passed || !passed) return moment')],
   },
   {
     name: 'a load survives the emptying of its cache',
     setup: { trim: 0.2, focus: 'groups', steps: 500 },
+    foundAt: 3,
     edits: [edit(CACHE, 'load.generation !== this.generation ||', '')],
   },
   {
     name: 'a trimmed log is taken for an empty delta',
     setup: { trim: 0.04 },
+    foundAt: 12,
     edits: [
       edit(CACHE, 'if (!continues(from, target.standing, entries)) {', 'if (entries.length > 1e9 || !continues) {'),
     ],
@@ -73,6 +85,7 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'two deltas of one log run at once',
     setup: { focus: 'groups' },
+    foundAt: 278,
     edits: [
       edit(
         CACHES,
@@ -90,11 +103,13 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'closures outlive a change of groups',
     setup: {},
+    foundAt: 416,
     edits: [edit(ROWS, "if (key.kind === 'groups') this.above.clear()", '')],
   },
   {
     name: 'a delta goes past its target',
     setup: {},
+    foundAt: 1,
     edits: [
       edit(CACHES, 'to: target.standing.revision,', 'to: target.standing.revision + 9,'),
       edit(
@@ -107,6 +122,7 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'every second question is answered without asking the store',
     setup: {},
+    foundAt: 0,
     edits: [
       edit(
         FRESHNESS,
@@ -123,11 +139,13 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'expiry is judged by another clock than the vector’s',
     setup: {},
+    foundAt: 7,
     edits: [edit(FRESHNESS, 'view.begin(moment.vector.clockMs)', 'view.begin(moment.vector.clockMs - 40)')],
   },
   {
     name: 'a closure is kept beyond the expiry of one of its links',
     setup: { focus: 'groups' },
+    foundAt: 209,
     edits: [
       edit(
         'store/cache/rows-view.ts',
@@ -139,6 +157,7 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'affectedKeys forgets the groups of a subject',
     setup: {},
+    foundAt: 2,
     edits: [
       edit(
         'store/affected-keys.ts',
@@ -150,11 +169,13 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'affectedKeys forgets memberships',
     setup: {},
+    foundAt: 13,
     edits: [edit('store/affected-keys.ts', "return [{ log, kind: 'membership', user: change.user }]", 'return []')],
   },
   {
     name: 'affectedKeys forgets role grants',
     setup: {},
+    foundAt: 31,
     edits: [
       edit('store/affected-keys.ts', "return [{ log, kind: 'grants', subject: change.grant.subject }]", 'return []'),
     ],
@@ -162,11 +183,13 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'a cache with a load under way jumps',
     setup: { cacheBytesMax: 4_500, focus: 'groups', focusShare: 0.35, steps: 500 },
+    foundAt: 111,
     edits: [edit(CACHE, 'if (newer && this.rows.empty && this.loads.size === 0)', 'if (newer && this.rows.empty)')],
   },
   {
     name: 'the tree is taken as it was when the question was asked',
     setup: { focus: 'tree' },
+    foundAt: 0,
     edits: [
       edit(FRESHNESS, 'if (scope.known && scope.logs.some((log) => !logs.includes(log))) {', 'if (scope === null) {'),
     ],
@@ -174,6 +197,7 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'a history that was lost in a failover goes unnoticed',
     setup: { failOver: 0.02 },
+    foundAt: 127,
     edits: [
       edit(
         CACHE,
@@ -186,6 +210,7 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'a moment from before the question answers it',
     setup: { failOver: 0.04, steps: 500, focus: 'groups', focusShare: 0.35 },
+    foundAt: 90,
     edits: [
       edit(
         FRESHNESS,
@@ -197,6 +222,7 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'a late, older vector moves a cache back',
     setup: SMALL,
+    foundAt: 3,
     edits: [
       edit(CACHE, 'if (sentTick > this.confirmedTick) {', 'if (sentTick > -1) {'),
       edit(CACHE, 'this.rows.clear()\n    this.generation++', ''),
@@ -205,6 +231,7 @@ export const MISTAKES: readonly ValidationIssue[] = [
   {
     name: 'a write to a wide set is forgotten',
     setup: { focus: 'wide' },
+    foundAt: 38,
     edits: [...WIDE, edit('store/cache/subject-set.ts', 'this.notePresence(subject, null)\n      return', 'return')],
   },
 ]

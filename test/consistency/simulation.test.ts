@@ -1,9 +1,10 @@
-/** Thousands of schedules, none wrong; and every planted mistake is found. A failure is replayed by its seed. */
+/** Thousands of schedules, none wrong; and every planted mistake is found. A failure is replayed by its seed. `npm test` plays a tenth. */
 import { describe, expect, it } from 'vitest'
 import { answerCheck } from '../../pdp/decide/check.ts'
 import { createModelCompiler } from '../../pdp/decide/models.ts'
 import { Freshness } from '../../pdp/store/cache/freshness.ts'
 import { readRowSets } from '../../pdp/store/memory/rows.ts'
+import { effort, LONG } from '../support/effort.ts'
 import { MISTAKES, plant, WIDE } from './mistakes.ts'
 import { type Engine, type Setup, simulate } from './simulate.ts'
 
@@ -32,23 +33,28 @@ describe('the freshness protocol', () => {
     ['with the organization tree in motion', 1_000, { focus: 'tree', cacheBytesMax: 8_000 }],
     ['with groups that change and expire', 1_000, { focus: 'groups', cacheBytesMax: 3_000 }],
   ])('answers right in every schedule %s', { timeout: TIMEOUT_MS }, async (_, count, setup) => {
-    const { answered, wrong } = await run(ENGINE, setup, { from: 1, count })
+    const seeds = { from: 1, count: effort({ short: count / 10, long: count }) }
+    const { answered, wrong } = await run(ENGINE, setup, seeds)
     expect(wrong).toBeNull()
-    expect(answered).toBeGreaterThan(count * 5)
+    expect(answered).toBeGreaterThan(seeds.count * 5)
   })
 
   it('answers right in every schedule with sets that are too wide to load', { timeout: TIMEOUT_MS }, async () => {
     const engine = await plant('wide sets', WIDE)
-    expect((await run(engine, { cacheBytesMax: 12_000, trim: 0.01 }, { from: 1, count: 500 })).wrong).toBeNull()
-    expect((await run(engine, { focus: 'wide', cacheBytesMax: 9_000 }, { from: 1, count: 500 })).wrong).toBeNull()
+    const seeds = { from: 1, count: effort({ short: 50, long: 500 }) }
+    expect((await run(engine, { cacheBytesMax: 12_000, trim: 0.01 }, seeds)).wrong).toBeNull()
+    expect((await run(engine, { focus: 'wide', cacheBytesMax: 9_000 }, seeds)).wrong).toBeNull()
   })
 
   it.each(MISTAKES.map((m) => [m.name, m] as const))(
     'shows it when %s',
     { timeout: TIMEOUT_MS },
-    async (_, { name, edits, setup }) => {
+    async (_, { name, edits, setup, foundAt }) => {
       const engine = await plant(name, edits)
+      // The schedule that showed it last saves the search for one; any other will do, too.
+      if (!LONG && (await run(engine, setup, { from: foundAt, count: 1 })).seed !== null) return
       const { seed } = await run(engine, setup, { from: 1, count: SEEDS_MAX })
+      if (seed !== foundAt) console.log(`"${name}" shows first in schedule ${seed}; foundAt says ${foundAt}`)
       expect(seed, `not found within ${SEEDS_MAX} schedules`).not.toBeNull()
     },
   )

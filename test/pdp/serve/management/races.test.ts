@@ -1,10 +1,11 @@
-/** Two writers at once, fifty times: whatever happened could have happened one after the other. */
+/** Two writers at once, many times: whatever happened could have happened one after the other. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Change } from '../../../../pdp/domain/change.ts'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { effort } from '../../../support/effort.ts'
 import { CONTEXT, type Served, seedAcme, serve } from '../harness.ts'
 
-const ROUNDS = 50
+const ROUNDS = effort({ short: 10, long: 50 })
 const AT_ONCE = 5
 
 let served: Served

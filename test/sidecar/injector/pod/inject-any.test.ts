@@ -5,6 +5,7 @@ import type { Mode } from '../../../../sidecar/injector/pod/injection.ts'
 import { type Json, type JsonObject, objectAt } from '../../../../sidecar/injector/pod/json.ts'
 import { applyPatch } from '../../../../sidecar/injector/pod/patch.ts'
 import { parsePod } from '../../../../sidecar/injector/pod/pod.ts'
+import { effort } from '../../../support/effort.ts'
 import { anyPod, CONFIG } from './pods.ts'
 
 const ORDINARY = { ...CONFIG, nativeSidecars: false, imagePullSecrets: ['registry'] }
@@ -27,7 +28,7 @@ describe('for any Pod', () => {
         const once = applyPatch(pod, injection.operations)
         expect(inject(once, given)).toMatchObject({ verdict: 'inject', operations: [] })
       }),
-      { numRuns: 25_000, seed: 6 },
+      { numRuns: effort({ short: 2_000, long: 25_000 }), seed: 6 },
     )
     expect(Math.min(...Object.values(counts))).toBeGreaterThan(300)
   })
@@ -62,7 +63,7 @@ describe('for any Pod', () => {
           }
         }
       }),
-      { numRuns: 5_000, seed: 7 },
+      { numRuns: effort({ short: 1_000, long: 5_000 }), seed: 7 },
     )
   })
 
@@ -72,7 +73,7 @@ describe('for any Pod', () => {
         const verdict = inject(document as JsonObject, given).verdict
         expect(['skip', 'deny']).toContain(verdict)
       }),
-      { numRuns: 3_000, seed: 8 },
+      { numRuns: effort({ short: 1_000, long: 3_000 }), seed: 8 },
     )
   })
 })

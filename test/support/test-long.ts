@@ -1,0 +1,15 @@
+/** `npm run test:long`: the proofs of which `npm test` plays a part, each in full. */
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+
+const FILES = [
+  'test/consistency/simulation.test.ts',
+  'test/pdp/serve/management/races.test.ts',
+  'test/sidecar/injector/pod/inject-any.test.ts',
+]
+const { status } = spawnSync(
+  join('node_modules', '.bin', 'node'),
+  [join('node_modules', 'vitest', 'vitest.mjs'), 'run', ...FILES, ...process.argv.slice(2)],
+  { stdio: 'inherit', env: { ...process.env, PORTCULLIS_LONG_TESTS: 'yes' } },
+)
+process.exitCode = status ?? 1
