@@ -1,6 +1,5 @@
 /** The policy decision point over a store: evaluates questions at one moment, and says at which. */
 import { type Answer, type Asked, answerCheck } from '../decide/check.ts'
-import { ModelPending } from '../decide/known-models.ts'
 import { NO_MODEL } from '../decide/model.ts'
 import { createModelCompiler, type ModelCompiler } from '../decide/models.ts'
 import { assertCheck, assertRequest } from '../decide/request.ts'
@@ -13,14 +12,16 @@ import type {
   Pdp,
   PermissionCheck,
   PermissionResult,
+  RevocationQuestion,
   Subject,
 } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
-import { isId, quote } from '../domain/names.ts'
+import type { LogPosition } from '../domain/log.ts'
+import { isEntitlementKey, isId, quote } from '../domain/names.ts'
 import { createRevisionTexts } from '../domain/revision.ts'
 import { Freshness } from '../store/cache/freshness.ts'
-import type { Fresh, SnapshotEvaluator } from '../store/cache/moments.ts'
+import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/moments.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
 import { EntitlementCache } from '../store/entitlements/cache.ts'
 import { noSharedCache, type SharedCache } from '../store/entitlements/shared-cache.ts'
@@ -30,8 +31,8 @@ import { withModels } from '../worker/worker.ts'
 import { listPage } from './list.ts'
 
 export const TUPLES_PER_REQUEST_MAX = 100_000
-/** Moments taken for one request at most, before the entitlement source is said to be unavailable. */
-const MOMENTS_MAX = 10
+/** How often one request is evaluated because entitlements were written in between. */
+const TRIES_MAX = 10
 
 type Parts = {
   readonly store: Store
@@ -67,25 +68,14 @@ export function createPdp(options: PdpOptions): Pdp {
       assertCheck(organization, subject, check)
       const asked = { organization, subject: subjectName(subject), app }
       const { currentView } = moments
-      if (currentView !== undefined) {
-        try {
-          return isAllowed(currentView(), compile, { asked, check }) === true
-        } catch (error) {
-          if (!(error instanceof ModelPending)) throw error
-          return withModels(() => isAllowed(currentView(), compile, { asked, check }) === true)
-        }
-      }
+      if (currentView !== undefined)
+        return withModels(() => isAllowed(currentView(), compile, { asked, check }) === true)
       return (await moments.ask({ organization, evaluate: (view) => isAllowed(view, compile, { asked, check }) })).value
     },
-    async entitlement(organization, key) {
-      // Entitlements are the organization's; the subject plays no part in them.
-      const { entitlements } = await decideAt(parts, {
-        organization,
-        subject: { type: 'service', id: 'any' },
-        entitlements: [key],
-        app,
-      })
-      return entitlements.get(key) ?? null
+    entitlement: (organization, key) => entitlement(parts, organization, key),
+    async isRevoked(token) {
+      const { value } = await parts.moments.ask({ organization: null, evaluate: (view) => isRevoked(view, token) })
+      return value
     },
     held: (request) => held(parts, request),
     claimsEntitlements: (organization) => claimsEntitlements(parts, organization),
@@ -107,12 +97,14 @@ function judged(moments: SnapshotEvaluator): SnapshotEvaluator {
   return {
     ...(moments.currentView === undefined ? {} : { currentView: moments.currentView }),
     ask(question) {
-      if (isId(question.organization)) return withModels(() => moments.ask(question))
-      const mistakes = [{ place: '/organization', message: `${quote(question.organization)} is not an id` }]
-      return Promise.reject(new PdpError('request_invalid', '/organization is not an id', { mistakes }))
+      if (question.organization === null || isId(question.organization)) return withModels(() => moments.ask(question))
+      return Promise.reject(invalid('/organization', `${quote(question.organization)} is not an id`))
     },
   }
 }
+
+const invalid = (place: string, message: string): PdpError =>
+  new PdpError('request_invalid', `${place} ${message}`, { mistakes: [{ place, message }] })
 
 const subjectName = ({ type, id }: Subject): string => `${type}:${id}`
 
@@ -140,53 +132,65 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
   assertRequest(request)
   const { organization, subject, permissions = [], entitlements = [], app } = request
   const asked = { organization, subject: subjectName(subject), app, explain: request.explain === true }
-  for (let moment = 0; moment < MOMENTS_MAX; moment++) {
-    const fresh = await parts.moments.ask({
-      organization,
-      evaluate(view) {
-        const dead = isRevoked(view, request)
-        const answers = answerAll(view, parts.compile, {
-          asked,
-          audiences: request.audiences ?? [],
-          checks: permissions,
-        })
-        return dead === undefined || answers === undefined ? undefined : { dead, answers }
-      },
-    })
-    const values =
-      entitlements.length === 0
-        ? NO_ENTITLEMENTS
-        : await entitlementValues(parts, { organization, keys: entitlements, fresh })
-    if (values === undefined) continue // written meanwhile: everything is answered anew at one moment
-    return {
-      permissions: permissions.map((check, i) => resultOf(check, fresh.value.answers[i])),
-      entitlements: values,
-      tokenRevoked: fresh.value.dead,
-      revision: parts.revision(fresh),
-      validUntilMs: fresh.validUntilMs,
-    }
+  const evaluate = (view: View) => {
+    const revoked = isRevoked(view, request)
+    const answers = answerAll(view, parts.compile, { asked, audiences: request.audiences ?? [], checks: permissions })
+    return revoked === undefined || answers === undefined ? undefined : { revoked, answers }
   }
-  throw changesTooFast()
+  const { fresh, read } = await atOnePosition(parts, { organization, evaluate }, (position) =>
+    entitlements.length === 0
+      ? NO_ENTITLEMENTS
+      : entitlementResults(parts, { organization, keys: entitlements, position }),
+  )
+  return {
+    permissions: permissions.map((check, i) => resultOf(check, fresh.value.answers[i])),
+    entitlements: read,
+    tokenRevoked: fresh.value.revoked,
+    revision: parts.revision(fresh),
+    validUntilMs: fresh.validUntilMs,
+  }
 }
 
-const changesTooFast = (): PdpError =>
-  new PdpError('store_unavailable', 'the entitlements changed faster than they could be read')
+async function entitlement(parts: Parts, organization: string, key: string): Promise<EntitlementResult | null> {
+  if (!isEntitlementKey(key)) throw invalid('/key', `${quote(key)} is not an entitlement key`)
+  const { read } = await atOnePosition(parts, { organization, evaluate: () => true }, (position) =>
+    entitlementResults(parts, { organization, keys: [key], position }),
+  )
+  return read.get(key) ?? null
+}
+
+/**
+ * Evaluates the question, then reads entitlements at the position of its answer. Starts over while `read` returns
+ * undefined: the entitlements were written in between.
+ * @throws PdpError `store_unavailable` when they are written faster than they can be read.
+ */
+async function atOnePosition<T, R>(
+  { moments }: Parts,
+  question: Question<T> & { readonly organization: string },
+  read: (position: LogPosition | undefined, fresh: Fresh<T>) => R | undefined | Promise<R | undefined>,
+): Promise<{ readonly fresh: Fresh<T>; readonly read: R }> {
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const fresh = await moments.ask(question)
+    const found = await read(fresh.vector.logs.get(question.organization), fresh)
+    if (found !== undefined) return { fresh, read: found }
+  }
+  throw new PdpError('store_unavailable', 'the entitlements changed faster than they could be read')
+}
 
 const NO_ENTITLEMENTS: ReadonlyMap<string, EntitlementResult | null> = new Map()
 
-async function entitlementValues(
+async function entitlementResults(
   { entitlements }: Parts,
-  asked: { organization: string; keys: readonly string[]; fresh: Fresh<unknown> },
+  asked: { organization: string; keys: readonly string[]; position: LogPosition | undefined },
 ): Promise<ReadonlyMap<string, EntitlementResult | null> | undefined> {
-  const { organization, keys, fresh } = asked
-  const standing = fresh.vector.logs.get(organization)
-  if (standing === undefined) return new Map(keys.map((key) => [key, null]))
-  const values = await entitlements.read(organization, standing, keys)
+  const { organization, keys, position } = asked
+  if (position === undefined) return new Map(keys.map((key) => [key, null]))
+  const values = await entitlements.read(organization, position, keys)
   if (values === undefined) return undefined
   return new Map(
     [...values].map(([key, found]) => [
       key,
-      found === null ? null : entitlementResult(found.value, standing.entitlementVersion),
+      found === null ? null : entitlementResult(found.value, position.entitlementVersion),
     ]),
   )
 }
@@ -200,7 +204,7 @@ const entitlementResult = (value: JsonObject, version: number): EntitlementResul
 type Outcome = Answer | { readonly limit: PdpError }
 
 /** Undefined while the token log is not loaded. */
-function isRevoked(view: View, { revocationKeys = [], issuedAtMs = 0 }: DecideRequest): boolean | undefined {
+function isRevoked(view: View, { revocationKeys = [], issuedAtMs = 0 }: RevocationQuestion): boolean | undefined {
   if (revocationKeys.length === 0) return false
   const deaths = view.deaths()
   if (deaths === undefined) return undefined
@@ -266,15 +270,14 @@ async function held({ moments }: Parts, request: { organization: string; subject
   return { roles: value.roles, permissions: [...new Set(value.permissions.map((p) => p.key))].sort() }
 }
 
-async function claimsEntitlements({ entitlements, moments }: Parts, organization: string) {
-  for (let moment = 0; moment < MOMENTS_MAX; moment++) {
-    const { value, vector } = await moments.ask({ organization, evaluate: (view) => ancestors(view, organization) })
-    const standing = vector.logs.get(organization)
-    if (value.length === 0 || standing === undefined) return null
-    const values = await entitlements.claims(organization, standing)
-    if (values !== undefined) return { version: standing.entitlementVersion, values }
-  }
-  throw changesTooFast()
+async function claimsEntitlements(parts: Parts, organization: string) {
+  const question = { organization, evaluate: (view: View) => ancestors(view, organization) }
+  const { read } = await atOnePosition(parts, question, async (position, { value: path }) => {
+    if (path.length === 0 || position === undefined) return null
+    const values = await parts.entitlements.claims(organization, position)
+    return values === undefined ? undefined : { version: position.entitlementVersion, values }
+  })
+  return read
 }
 
 export type PdpOptions = {

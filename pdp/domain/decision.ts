@@ -32,7 +32,15 @@ export type Reason = {
   readonly missing: readonly string[]
 }
 
-export type DecideRequest = {
+/** How the token log names a bearer's token. */
+export type RevocationQuestion = {
+  /** Any of these in the token log revokes the token (revocationKey). */
+  readonly revocationKeys?: readonly string[]
+  /** When the token was issued, in milliseconds: revoking a client ends the tokens that it had until then. */
+  readonly issuedAtMs?: number
+}
+
+export type DecideRequest = RevocationQuestion & {
   readonly organization: string
   readonly subject: Subject
   readonly permissions?: readonly PermissionCheck[]
@@ -42,10 +50,6 @@ export type DecideRequest = {
   readonly explain?: boolean
   /** The audiences of the bearer's token: the app that declares one of them answers in place of `app`. */
   readonly audiences?: readonly string[]
-  /** What the bearer's token is dead by, once it is logged (deathKey). */
-  readonly revocationKeys?: readonly string[]
-  /** When the token was issued, in milliseconds: a client's death ends what it had until then. */
-  readonly issuedAtMs?: number
 }
 export type PermissionResult = PermissionCheck & {
   readonly allowed: boolean
@@ -117,6 +121,8 @@ export interface Pdp {
   entitlement(organization: string, key: string): Promise<EntitlementResult | null>
   /** At most 256 checks and 256 entitlements, all answered at one moment. Throws PdpError. */
   decide(request: DecideRequest): Promise<Decision>
+  /** Whether the token log revokes a token. */
+  isRevoked(token: RevocationQuestion): Promise<boolean>
   /** `app`: the app whose roles count, besides the organization-wide ones. */
   held(request: { organization: string; subject: Subject; app: string | null }): Promise<HeldRoles>
   /** Claims-mode entitlements and their version, for tokens; null for an unknown organization. */

@@ -1,7 +1,7 @@
 /** What the engine, the identity service and the transports need of storage. Implementations pass test/conformance. */
 import type { Change, Precondition, WriteContext } from '../domain/change.ts'
 import type { Entitlement } from '../domain/entitlement.ts'
-import type { LogId, Vector } from '../domain/log.ts'
+import type { LogId, LogPosition, Vector } from '../domain/log.ts'
 import type { StoredManifest } from '../domain/manifest.ts'
 import type { Membership } from '../domain/membership.ts'
 import type { Organization } from '../domain/organization.ts'
@@ -110,6 +110,9 @@ export interface ReportingQueries {
   tupleShapes(types: readonly string[]): Promise<readonly TupleShape[]>
 }
 
+/** `position`: of the log after the write. `changed` false: everything was already as asked, so the log did not move. */
+export type Written = { readonly position: LogPosition; readonly changed: boolean }
+
 /**
  * Everything that decisions depend on. Every read sees all writes that resolved before it was called.
  * All methods throw PdpError `store_unavailable` when the store cannot answer.
@@ -127,15 +130,15 @@ export interface Store extends ReportingQueries {
   /** Several reads of one moment, read only. */
   snapshot<T>(use: (at: Snapshot) => Promise<T>): Promise<T>
   /**
-   * Applies all changes or none, and returns the log's revision after them; a write that changes nothing raises nothing.
-   * Throws `organization_unknown`, `conflict`, `precondition_failed`, and `request_invalid` for a change that does not
-   * belong to the log.
+   * Applies all changes or none, and returns the log's position after them, read in the same transaction. A write that
+   * changes nothing leaves the position as it is. Throws `organization_unknown`, `conflict`, `precondition_failed`, and
+   * `request_invalid` for a change that does not belong to the log.
    */
   write(
     log: LogId,
     changes: readonly Change[],
     options: { context: WriteContext; preconditions?: readonly Precondition[] },
-  ): Promise<{ revision: number; changed: boolean }>
+  ): Promise<Written>
   /** Stored tuples in key order, after `after` (exclusive), at most `countMax`. */
   tuples(
     organization: string,

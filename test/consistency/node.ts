@@ -141,7 +141,10 @@ async function answer(path: string, body: unknown): Promise<unknown> {
   if (path === '/write') {
     const { log, changes, requestId } = body as NodeWrite
     const context = { actor: 'history', requestId }
-    if (!log.startsWith('#') || log === '#environment') return node.store.write(log, changes, { context })
+    if (!log.startsWith('#') || log === '#environment') {
+      const { position, changed } = await node.store.write(log, changes, { context })
+      return { revision: position.revision, changed }
+    }
     const revision = await node.sql.transaction((sql) => node.appendLog(sql, log, changes, context))
     return { revision, changed: true }
   }

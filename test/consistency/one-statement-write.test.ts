@@ -41,8 +41,8 @@ async function until(condition: string): Promise<void> {
 
 /** A tuple is written, and deleted by a write that begins before the first one commits. */
 async function deleteBehindAWrite(open: typeof openPostgres, organization: string) {
+  // Two processes, as it were: in one process the second write would wait for its turn before it reaches the database.
   const { store, close } = await open({ connectionString: database.connectionString })
-  // Of another process: those of one wait for each other before they come to the database.
   const other = await open({ connectionString: database.connectionString })
   try {
     await given(store, organization)
@@ -56,17 +56,16 @@ async function deleteBehindAWrite(open: typeof openPostgres, organization: strin
     const left = await store.tuples(organization, {}, { after: null, countMax: 10 })
     return { outcomes, left: left.length }
   } finally {
-    await close()
-    await other.close()
+    await Promise.all([close(), other.close()])
   }
 }
 
 describe('a delete that waits for the write of the same tuple', () => {
   it('deletes it', async () => {
-    expect(await deleteBehindAWrite(openPostgres, 'right')).toEqual({
+    expect(await deleteBehindAWrite(openPostgres, 'right')).toMatchObject({
       outcomes: [
-        { revision: 1, changed: true },
-        { revision: 2, changed: true },
+        { position: { revision: 1 }, changed: true },
+        { position: { revision: 2 }, changed: true },
       ],
       left: 0,
     })

@@ -55,8 +55,9 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
         enforcement: body.enforcement ?? 'DecisionApi',
       }
       const before = await at.store.entitlements(params.org, [params.key])
-      await at.store.write(params.org, [{ kind: 'entitlement', key: params.key, entitlement }], { context })
-      const { version } = await at.store.entitlements(params.org, [])
+      const change = { kind: 'entitlement', key: params.key, entitlement } as const
+      const { position } = await at.store.write(params.org, [change], { context })
+      const version = position.entitlementVersion
       return put(before.values.has(params.key), { key: params.key, ...entitlement, version })
     },
   })
@@ -88,9 +89,8 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     answer: object({ version: { type: 'integer' } }, ['version']),
     locks: ({ org }) => [org],
     async handle({ at, params, context }) {
-      await at.store.write(params.org, [{ kind: 'entitlements' }], { context })
-      const { version } = await at.store.entitlements(params.org, [])
-      return ok({ version })
+      const { position } = await at.store.write(params.org, [{ kind: 'entitlements' }], { context })
+      return ok({ version: position.entitlementVersion })
     },
   })
   addEntitlementReads(app, deps)

@@ -2,14 +2,13 @@
  * Answers from memory that reflect every write acknowledged before the question: each question learns from one statement
  * where the store stands, brings the caches it needs to exactly there, and is evaluated synchronously over them.
  */
-import { ancestors } from '../../decide/roles.ts'
 import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { RowKey, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
 import type { LogCache, Moment, Target } from './log-cache.ts'
-import { ALWAYS, LogCaches, targetIn } from './log-caches.ts'
+import { LogCaches, targetIn } from './log-caches.ts'
 import { evaluateAt } from './moment.ts'
-import type { Fresh, Question, SnapshotEvaluator } from './moments.ts'
+import { COMMON_LOGS, type Fresh, logsFor, type Question, type SnapshotEvaluator } from './moments.ts'
 import { rowKeyName } from './row-keys.ts'
 import { RowsView } from './rows-view.ts'
 
@@ -44,7 +43,7 @@ export class Freshness implements SnapshotEvaluator {
   readonly #store: Store
   readonly #triesMax: number
   readonly #caches: LogCaches
-  readonly #scopes = new Map<LogId, Scope>()
+  readonly #scopes = new Map<LogId | null, Scope>()
   readonly #environment: LogCache
   /** One view for all evaluations: they are synchronous, so there is never more than one under way. */
   readonly #view: RowsView
@@ -91,15 +90,14 @@ export class Freshness implements SnapshotEvaluator {
   }
 
   /** By the tree as it is cached, which may be behind: that is noticed before anything is evaluated. */
-  #scopeOf(organization: LogId): Scope {
+  #scopeOf(organization: LogId | null): Scope {
     const treeVersion = this.#environment.rows.version
     const kept = this.#scopes.get(organization)
     if (kept?.treeVersion === treeVersion) return kept
     this.#view.begin(0)
-    const path = ancestors(this.#view, organization)
-    // An organization that does not exist depends on the environment alone, which says so.
-    const logs = path === undefined || path.length === 0 ? [organization] : path
-    const scope = { logs: [...logs, ...ALWAYS], treeVersion, known: path !== undefined }
+    const found = logsFor(this.#view, organization)
+    const logs = found ?? (organization === null ? COMMON_LOGS : [organization, ...COMMON_LOGS])
+    const scope = { logs, treeVersion, known: found !== undefined }
     if (this.#scopes.size > SCOPES_MAX) this.#scopes.clear()
     this.#scopes.set(organization, scope)
     return scope
@@ -149,7 +147,7 @@ export class Freshness implements SnapshotEvaluator {
         pending.resolve({ value, vector: moment.vector, logs: scope.logs, validUntilMs })
         return
       }
-      if (!scope.known) ancestors(view, pending.question.organization)
+      if (!scope.known) logsFor(view, pending.question.organization) // notes the missing rows of the tree
       if (++pending.tries > this.#triesMax) this.#fallBack(pending)
       else this.#loadings.add({ pending, needed: view.needed })
     } catch (error) {

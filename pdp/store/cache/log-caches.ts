@@ -1,12 +1,11 @@
 /** The caches of all logs: the statements that bring them forward, and those that fill them. */
-import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
+import type { LogId } from '../../domain/log.ts'
 import type { RowKey, RowSet, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
 import { DELTA_ENTRIES_MAX, LogCache, type Moment, type PendingLoad, type Target } from './log-cache.ts'
+import { COMMON_LOGS } from './moments.ts'
 import { RowBudget } from './row-budget.ts'
 
-/** What every question depends on, whatever its organization. */
-export const ALWAYS: readonly LogId[] = [ENVIRONMENT, TOKENS]
 /** Caches that are kept at most before the idle ones are dropped. */
 const KEPT_MAX = 10_000
 type Behind = { readonly cache: LogCache; readonly target: Target }
@@ -46,7 +45,7 @@ export class LogCaches {
   }
 
   #dropIdle(): void {
-    for (const [log, cache] of this.#caches) if (cache.idle && !ALWAYS.includes(log)) this.#caches.delete(log)
+    for (const [log, cache] of this.#caches) if (cache.idle && !COMMON_LOGS.includes(log)) this.#caches.delete(log)
   }
 
   /** `run` is called once every cache stands at its target or past it, or with the error of the first that cannot. */

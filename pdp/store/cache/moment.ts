@@ -1,10 +1,9 @@
 /** Evaluates over one snapshot of the store: rows are loaded as the evaluation finds that it needs them. */
-import { ancestors } from '../../decide/roles.ts'
 import { PdpError } from '../../domain/errors.ts'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
+import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { Snapshot, Store } from '../contract.ts'
 import { LogRows } from './log-rows.ts'
-import type { Fresh, Question, SnapshotEvaluator } from './moments.ts'
+import { type Fresh, logsFor, type Question, type SnapshotEvaluator } from './moments.ts'
 import { RowsView } from './rows-view.ts'
 
 /** Loads of one evaluation at most; every load brings at least one level of a relation, and those have a bound of 25. */
@@ -29,10 +28,9 @@ export function momentsIn(at: Snapshot): SnapshotEvaluator {
     async ask(question) {
       for (let load = 0; load < LOADS_MAX; load++) {
         view.begin(clockMs ?? 0)
-        const path = ancestors(view, question.organization)
+        const logs = logsFor(view, question.organization)
         const value = question.evaluate(view)
-        if (clockMs !== null && value !== undefined && path !== undefined) {
-          const logs = [...(path.length === 0 ? [question.organization] : path), ENVIRONMENT, TOKENS]
+        if (clockMs !== null && value !== undefined && logs !== undefined) {
           const { validUntilMs } = view
           const { vector } = await at.rows(logs, [])
           return { value, vector: { clockMs, logs: vector.logs }, logs, validUntilMs }

@@ -1,13 +1,14 @@
 /** How questions are asked of a store: all of one question is evaluated over one moment, which the answer names. */
+import { ancestors } from '../../decide/roles.ts'
 import type { View } from '../../decide/view.ts'
-import type { LogId, Vector } from '../../domain/log.ts'
+import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../domain/log.ts'
 
 /** A view that notes the earliest expiry among the rows that it showed (milliseconds; null for none). */
 export type NotingView = View & { readonly validUntilMs: number | null }
 /** `evaluate` is pure and synchronous, and returns undefined while the view lacks rows. It may throw. */
 export type Question<T> = {
-  /** Its ancestors, the environment and the token log are read at the same moment. */
-  readonly organization: LogId
+  /** Its log and those of its ancestors are read at the position of the answer. Null: a question about no organization. */
+  readonly organization: LogId | null
   readonly evaluate: (view: NotingView) => T | undefined
 }
 /** An answer, the moment that it holds for, and the instant from which it may not (milliseconds; null for never). */
@@ -23,4 +24,16 @@ export interface SnapshotEvaluator {
   ask<T>(question: Question<T>): Promise<Fresh<T>>
   /** Where everything is in this process, a question can be evaluated at once, and lacks nothing. */
   readonly currentView?: () => NotingView
+}
+
+/** What every question depends on. */
+export const COMMON_LOGS: readonly LogId[] = [ENVIRONMENT, TOKENS]
+
+/** The logs that a question about the organization depends on; undefined while the view lacks rows of the tree. */
+export function logsFor(view: View, organization: LogId | null): readonly LogId[] | undefined {
+  if (organization === null) return COMMON_LOGS
+  const path = ancestors(view, organization)
+  if (path === undefined) return undefined
+  // The environment's log is what changes when an unknown organization is created.
+  return [...(path.length === 0 ? [organization] : path), ...COMMON_LOGS]
 }

@@ -1,10 +1,9 @@
 /** The Store in memory: for embedding and for tests. It forgets everything when the process ends. */
-import { ancestors } from '../../decide/roles.ts'
 import type { Entitlement } from '../../domain/entitlement.ts'
 import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../domain/log.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import { withModels } from '../../worker/worker.ts'
-import type { SnapshotEvaluator } from '../cache/moments.ts'
+import { logsFor, type SnapshotEvaluator } from '../cache/moments.ts'
 import { assertChanges } from '../changes.ts'
 import type { LogEntry, Reading, RowKey, Snapshot, Store } from '../contract.ts'
 import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './log.ts'
@@ -39,8 +38,7 @@ export function residentEvaluator(store: ResidentStore): SnapshotEvaluator {
       const view = store.currentView()
       const value = evaluate(view)
       if (value === undefined) throw new TypeError('an evaluation lacked rows of a store that holds everything')
-      const path = ancestors(view, organization)
-      const logs = [...(path === undefined || path.length === 0 ? [organization] : path), ENVIRONMENT, TOKENS]
+      const logs = logsFor(view, organization) ?? []
       return { value, vector: store.standings(logs), logs, validUntilMs: view.validUntilMs }
     },
   }

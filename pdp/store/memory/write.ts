@@ -6,6 +6,7 @@ import { ENVIRONMENT, type LogId, type LogPosition } from '../../domain/log.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { RoleGrant } from '../../domain/role.ts'
 import { claimsOf } from '../changes.ts'
+import type { Written } from '../contract.ts'
 import { emptyLog, type LogWrite, type MemoryLog, type MemoryState, START } from './log.ts'
 
 type Write = {
@@ -27,7 +28,7 @@ const CHANGES_KEPT_MAX = 10_000
 const ORGANIZATION_DEPTH_MAX = 25
 
 /** @throws PdpError as Store.write says; the state is then as it was. */
-export function applyToMemory(state: MemoryState, write: Write): { revision: number; changed: boolean } {
+export function applyToMemory(state: MemoryState, write: Write): Written {
   const { log, changes } = write
   const standing = state.standings.get(log)
   const content = state.logs.get(log)
@@ -47,15 +48,15 @@ export function applyToMemory(state: MemoryState, write: Write): { revision: num
     for (const back of undo.reverse()) back()
     throw error
   }
-  if (effective.length === 0) return { revision: standing.revision, changed: false }
-  return { revision: raise(state, write, effective), changed: true }
+  if (effective.length === 0) return { position: standing, changed: false }
+  return { position: raise(state, write, effective), changed: true }
 }
 
 function raise(
   state: MemoryState,
   write: Pick<Write, 'log' | 'context' | 'nowMs' | 'writeId'>,
   changes: readonly Change[],
-): number {
+): LogPosition {
   const { log, context, nowMs } = write
   const before = state.standings.get(log) ?? START
   const writeId = write.writeId()
@@ -74,7 +75,7 @@ function raise(
   const changesBefore = last === undefined ? 0 : last.changesBefore + last.changes.length
   writes.push({ revision: standing.revision, writeId, changes, changesBefore, ...context, atMs: nowMs })
   state.writes.set(log, kept(writes, changesBefore + changes.length))
-  return standing.revision
+  return standing
 }
 
 /** `changesCount`: of the log since it began. */

@@ -7,35 +7,44 @@ import type { Sql } from '../directory.ts'
 
 type Queries = Pick<Sql, 'query'>
 type PositionRow = { revision: number; write_id: string; entitlement_version: number; entitlement_write_id: string }
+/** A log's position before and after a write raised it. */
+export type Raised = { readonly before: LogPosition; readonly after: LogPosition }
 
 /** A signed 64-bit integer as text; what makes a restored database distinguishable from its own future. */
 const randomWriteId = (): string => randomBytes(8).readBigInt64BE().toString()
+
+// The row that `for update` returns is the newest committed one, also where the statement waited for another writer.
+const RAISE = `
+  with before as (
+    select revision, write_id, entitlement_version, entitlement_write_id from revision
+    where organization_id = $1 and not closed for update),
+  after as (
+    update revision r set revision = b.revision + 1, write_id = $2, entitlement_version = b.entitlement_version + $3,
+      entitlement_write_id = case when $3 = 0 then b.entitlement_write_id else $2 end
+    from before b where r.organization_id = $1
+    returning r.revision, r.write_id, r.entitlement_version, r.entitlement_write_id)
+  select revision, write_id::text, entitlement_version, entitlement_write_id::text from before
+  union all select revision, write_id::text, entitlement_version, entitlement_write_id::text from after
+  order by revision`
 
 /**
  * Locks the log's revision row until the transaction ends, and raises it. Must come before any statement that reads what
  * the write depends on: only a later statement's snapshot is younger than the lock.
  * @throws PdpError `organization_unknown` when the log does not exist.
  */
-export async function raiseRevision(
-  sql: Queries,
-  log: LogId,
-  options: { entitlements: boolean },
-): Promise<LogPosition> {
-  const [row] = await sql.query<PositionRow>(
-    `update revision set revision = revision + 1, write_id = $2, entitlement_version = entitlement_version + $3,
-       entitlement_write_id = case when $3 = 0 then entitlement_write_id else $2 end
-     where organization_id = $1 and not closed
-     returning revision, write_id::text, entitlement_version, entitlement_write_id::text`,
-    [log, randomWriteId(), options.entitlements ? 1 : 0],
-  )
-  if (row === undefined) throw new PdpError('organization_unknown', `there is no organization ${log}`)
-  return {
-    revision: row.revision,
-    writeId: row.write_id,
-    entitlementVersion: row.entitlement_version,
-    entitlementWriteId: row.entitlement_write_id,
-  }
+export async function raiseRevision(sql: Queries, log: LogId, options: { entitlements: boolean }): Promise<Raised> {
+  const [before, after] = await sql.query<PositionRow>(RAISE, [log, randomWriteId(), options.entitlements ? 1 : 0])
+  if (before === undefined || after === undefined)
+    throw new PdpError('organization_unknown', `there is no organization ${log}`)
+  return { before: positionOf(before), after: positionOf(after) }
 }
+
+const positionOf = (row: PositionRow): LogPosition => ({
+  revision: row.revision,
+  writeId: row.write_id,
+  entitlementVersion: row.entitlement_version,
+  entitlementWriteId: row.entitlement_write_id,
+})
 
 /** Stores the entries of a raised revision, in order. At least one: an empty revision would read as a gap. */
 export async function storeEntries(
@@ -58,7 +67,7 @@ export async function appendLog(
   changes: readonly Change[],
   context: WriteContext,
 ): Promise<number> {
-  const standing = await raiseRevision(sql, log, { entitlements: false })
+  const { after: standing } = await raiseRevision(sql, log, { entitlements: false })
   await storeEntries(sql, { log, standing, changes, context })
   return standing.revision
 }

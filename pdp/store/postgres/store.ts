@@ -2,14 +2,14 @@
 import type { Change } from '../../domain/change.ts'
 import type { Enforcement, Entitlement } from '../../domain/entitlement.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import type { LogId } from '../../domain/log.ts'
+import type { LogId, LogPosition } from '../../domain/log.ts'
 import type { Manifest } from '../../domain/manifest.ts'
 import type { MembershipStatus, Tier } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
-import type { EntitlementReading, LogEntry, Snapshot, Store } from '../contract.ts'
+import type { EntitlementReading, LogEntry, Snapshot, Store, Written } from '../contract.ts'
 import type { Connection, Database } from './connection.ts'
 import { raiseRevision, storeEntries } from './log.ts'
 import { readNames } from './names.ts'
@@ -34,12 +34,12 @@ const ENTITLEMENTS = `
 const WRITE_WAIT_MS = 4_000
 const WRITES_WAITING_MAX = 256
 
-/** Rolls the transaction back when a write turned out to change nothing: the revision then stays where it was. */
+/** Rolls the transaction back when a write turned out to change nothing: the log then keeps its position. */
 class NothingChanged extends Error {
-  readonly revision: number
-  constructor(revision: number) {
+  readonly position: LogPosition
+  constructor(position: LogPosition) {
     super('nothing changed')
-    this.revision = revision
+    this.position = position
   }
 }
 
@@ -88,7 +88,7 @@ export function storeOver(database: Database, close: () => Promise<void>): Store
 async function write(
   database: Database,
   request: { log: LogId; changes: readonly Change[] } & Parameters<Store['write']>[2],
-): Promise<{ revision: number; changed: boolean }> {
+): Promise<Written> {
   const { log, changes, context, preconditions = [] } = request
   assertChanges(log, changes)
   // With an organization goes all that it holds, which may be millions of tuples.
@@ -96,18 +96,18 @@ async function write(
   const within = deletes ? database.lengthy : database.within
   try {
     return await within('begin', async (sql) => {
-      const standing = await raiseRevision(sql, log, {
+      const { before, after: standing } = await raiseRevision(sql, log, {
         entitlements: changes.some((c) => c.kind === 'entitlement' || c.kind === 'entitlements'),
       })
       await assertPreconditions(sql, log, preconditions)
       const effective = await applyChanges({ sql, log, context }, changes)
-      if (effective.length === 0) throw new NothingChanged(standing.revision - 1)
+      if (effective.length === 0) throw new NothingChanged(before)
       await storeEntries(sql, { log, standing, changes: effective, context })
       await appendEvents(sql, entitlementEvents({ log, standing, changes: effective }))
-      return { revision: standing.revision, changed: true }
+      return { position: standing, changed: true }
     })
   } catch (error) {
-    if (error instanceof NothingChanged) return { revision: error.revision, changed: false }
+    if (error instanceof NothingChanged) return { position: error.position, changed: false }
     throw error
   }
 }

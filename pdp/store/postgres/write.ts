@@ -221,7 +221,7 @@ async function assertTree(sql: Queries, id: string, parent: string): Promise<voi
 
 async function deleteOrganization({ sql, context }: Scope, id: string): Promise<boolean> {
   if (!some(await sql.query('select 1 from organization where organization_id = $1', [id]))) return false
-  const standing = await raiseRevision(sql, id, { entitlements: true })
+  const { after: standing } = await raiseRevision(sql, id, { entitlements: true })
   const holders: readonly [string, string][] = [
     ['organization', 'parent_id'],
     ['client', 'organization_id'],

@@ -61,8 +61,8 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
       const tuples = changes.flatMap(({ op, tuple }) => (op === 'write' ? [tuple] : []))
       await requireGivenToGroups(at, manager, { log: params.org, tuples })
       try {
-        const { revision } = await at.store.write(params.org, changes, { context, preconditions })
-        return ok({ revision })
+        const { position } = await at.store.write(params.org, changes, { context, preconditions })
+        return ok({ revision: position.revision })
       } catch (err) {
         throw relocate(err, places)
       }

@@ -65,7 +65,8 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
           atomically([params.org], async (at, manager) => {
             const tuples = tuplesOf(await restriction(at.store))
             await requireGivenToGroups(at, manager, { log: params.org, tuples })
-            return at.store.write(params.org, tuples.map(written), { context })
+            const { position } = await at.store.write(params.org, tuples.map(written), { context })
+            return position
           }),
       })
       return answerProgress(deps.log, progress, context.requestId)

@@ -1,0 +1,77 @@
+/** What a Store must answer across all organizations, on a store that holds nothing else. */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
+import type { Store } from '../../../pdp/store/contract.ts'
+import { grant, organization, put } from '../../support/tuples.ts'
+import { type OpenStore, openOnce } from './suite.ts'
+
+export function reportingSuite(open: OpenStore): void {
+  const t = openOnce(open)
+
+  describe('reporting queries', () => {
+    const grants = async (filter: Parameters<Store['roleGrants']>[0], countMax = 10) =>
+      (await t.store.roleGrants(filter, { after: null, countMax })).map(({ log, id }) => `${log} ${id}`)
+
+    beforeAll(async () => {
+      await t.write(
+        ENVIRONMENT,
+        organization('acme'),
+        organization('other'),
+        grant('e1', 'reader', 'user:a', 'billing'),
+      )
+      await t.write('acme', grant('g2', 'reader', 'user:a', 'billing'), grant('g1', 'auditor', 'user:a'))
+      await t.write('other', grant('g1', 'writer', 'group:x', 'billing'), grant('g3', 'reader', 'user:b', 'shop'))
+    })
+
+    it('lists role grants of all logs by log and id', async () => {
+      expect(await grants({})).toEqual([`${ENVIRONMENT} e1`, 'acme g1', 'acme g2', 'other g1', 'other g3'])
+      expect(await grants({}, 2)).toEqual([`${ENVIRONMENT} e1`, 'acme g1'])
+      const rest = await t.store.roleGrants({}, { after: { log: 'acme', id: 'g1' }, countMax: 2 })
+      expect(rest).toEqual([
+        { log: 'acme', id: 'g2', app: 'billing', role: 'reader', subject: 'user:a' },
+        { log: 'other', id: 'g1', app: 'billing', role: 'writer', subject: 'group:x' },
+      ])
+    })
+
+    it.each<[string, Parameters<Store['roleGrants']>[0], readonly string[]]>([
+      ['a log', { log: 'acme' }, ['acme g1', 'acme g2']],
+      ['an id', { log: 'other', id: 'g1' }, ['other g1']],
+      ['an app', { apps: ['billing'] }, [`${ENVIRONMENT} e1`, 'acme g2', 'other g1']],
+      ['no app', { apps: [null] }, ['acme g1']],
+      ['either', { apps: ['shop', null] }, ['acme g1', 'other g3']],
+      ['a role', { apps: ['billing'], role: 'reader' }, [`${ENVIRONMENT} e1`, 'acme g2']],
+      ['a subject', { subject: 'group:x' }, ['other g1']],
+      ['no apps at all', { apps: [] }, []],
+      ['a log that does not exist', { log: 'nowhere' }, []],
+    ])('finds role grants by %s', async (_, filter, wanted) => {
+      expect(await grants(filter)).toEqual(wanted)
+    })
+
+    it('says which roles are held together', async () => {
+      const sets = await t.store.roleSets('billing')
+      const names = sets.map((set) => set.map(({ app, role }) => `${app} ${role}`).sort()).sort()
+      expect(names).toEqual([['billing reader', 'null auditor'], ['billing writer']])
+      expect(await t.store.roleSets('nothing')).toEqual([[{ app: null, role: 'auditor' }]])
+    })
+
+    it('says in which shapes tuples of some types are stored, with an example each', async () => {
+      await t.write('acme', put('doc:1#viewer@user:a'), put('doc:2#viewer@user:b:*'), put('doc:1#viewer@user:*'))
+      await t.write('other', put('doc:1#viewer@group:x:y#member'), put('folder:1#owner@user:a'))
+      expect(await t.store.tupleShapes(['doc', 'nothing'])).toEqual([
+        {
+          type: 'doc',
+          relation: 'viewer',
+          subject: 'group#member',
+          tuplesCount: 1,
+          example: {
+            organization: 'other',
+            tuple: { object: 'doc:1', relation: 'viewer', subject: 'group:x:y#member' },
+          },
+        },
+        { type: 'doc', relation: 'viewer', subject: 'user', tuplesCount: 2, example: expect.anything() },
+        { type: 'doc', relation: 'viewer', subject: 'user:*', tuplesCount: 1, example: expect.anything() },
+      ])
+      expect(await t.store.tupleShapes([])).toEqual([])
+    })
+  })
+}
