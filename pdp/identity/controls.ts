@@ -10,16 +10,16 @@ export type Controls = {
   readonly hook: Pick<TokenHook, 'configure' | 'read'>
   readonly issuers: Omit<ExternalIssuers, 'record'>
 }
-type Parts = Parameters<typeof createRevocations>[0] &
+type ControlsDeps = Parameters<typeof createRevocations>[0] &
   Parameters<typeof createExternalIssuers>[0] &
-  Omit<Parameters<typeof createSecondFactor>[0], 'endings'>
+  Omit<Parameters<typeof createSecondFactor>[0], 'revocations'>
 
 /** `hook`: the running one, which keeps its settings for a moment. */
-export function controlsWithin(parts: Parts, hook: Controls['hook']): Controls {
-  const endings = createRevocations(parts)
+export function controlsWithin(parts: ControlsDeps, hook: Controls['hook']): Controls {
+  const revocations = createRevocations(parts)
   return {
-    sessions: endings,
-    secondFactor: createSecondFactor({ ...parts, endings }),
+    sessions: revocations,
+    secondFactor: createSecondFactor({ ...parts, revocations }),
     issuers: createExternalIssuers(parts),
     hook: {
       read: () => hook.read(parts.sql),

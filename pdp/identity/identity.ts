@@ -13,25 +13,25 @@ import type { Fetch } from '../token/remote-keys.ts'
 import { processReplayMemory, type ReplayMemory } from '../token/replay.ts'
 import { createAdmin } from './admin.ts'
 import { type Controls, controlsWithin } from './controls.ts'
-import { engineMetadata } from './engine/clients.ts'
-import { createProvider } from './engine/engine.ts'
-import { createProvenSecrets } from './engine/proven-secrets.ts'
 import { createEvents, type Events } from './events.ts'
 import { KEYS_POLL_MS, keysVersion } from './keys/key-rotation.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password-hash.ts'
 import { createRecordSecrets } from './keys/record-secrets.ts'
 import { loadSigningKeys, type SigningKeys } from './keys/signing-keys.ts'
+import { providerMetadata } from './provider/client-metadata.ts'
+import { createProvenSecrets } from './provider/proven-secrets.ts'
+import { createProvider } from './provider/provider.ts'
 import { createHandler } from './routes.ts'
-import { createGates } from './sign-in/attempts.ts'
+import { createSemaphores } from './sign-in/attempts.ts'
 import { createConsent } from './sign-in/consent.ts'
 import { createDevices } from './sign-in/devices.ts'
 import { createSecondFactor } from './sign-in/second-factor.ts'
 import { createSharedAttempts } from './sign-in/shared-attempts.ts'
 import { createSignIn } from './sign-in/sign-in.ts'
-import { createIsSignedIn } from './sign-in/sign-ins.ts'
+import { createIsSignedIn } from './sign-in/sign-in-validity.ts'
 import { createBindings } from './tokens/bindings.ts'
+import { createClaimSources, type EmbedEntitlements } from './tokens/claim-sources.ts'
 import { createExternalIssuers } from './tokens/external-issuers.ts'
-import { createClaimSources, type EmbedEntitlements } from './tokens/facts.ts'
 import { createIntrospection, type Introspection } from './tokens/introspection.ts'
 import { createResources } from './tokens/resources.ts'
 import { type AppendEvents, type AppendLog, createRevocations } from './tokens/revocation.ts'
@@ -96,14 +96,14 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const { issuer, directory, log, clock, sql } = deps
   const resources = createResources(deps.store)
   const bindings = createBindings(deps)
-  const endings = createRevocations(deps)
-  const secondFactor = createSecondFactor({ ...deps, endings })
+  const revocations = createRevocations(deps)
+  const secondFactor = createSecondFactor({ ...deps, revocations })
   const isSignedIn = createIsSignedIn(sql)
   const readClaimSources = createClaimSources({ ...deps, embedEntitlements: deps.embedEntitlements ?? 'claims-mode' })
   const consent = createConsent({ ...deps, bindings })
   const hook = createTokenHook({ ...deps, onOutcome: deps.onHookOutcome ?? (() => undefined) })
   const external = createExternalIssuers(deps)
-  const gates = createGates(SECRET_CHECKS)
+  const semaphores = createSemaphores(SECRET_CHECKS)
   const provenSecrets = createProvenSecrets(deps)
   const decoys = { generated: hashGeneratedSecret(generateSecret()), chosen: await hashSecret(generateSecret()) }
   const publicJwks = (): readonly JWK[] => ring.current().keys.publicJwks
@@ -114,15 +114,15 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       ...deps,
       keys,
       bindings,
-      endings,
+      revocations,
       resources,
-      readClaimSources: readClaimSources,
+      readClaimSources,
       consent,
       hook,
       introspection,
       secondFactor,
       isSignedIn,
-      gates,
+      semaphores,
       provenSecrets,
       decoys,
     })
@@ -140,14 +140,14 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     consent,
     introspection,
     tokenEndpoints,
-    readClaimSources: readClaimSources,
+    readClaimSources,
     log,
-    engine: () => ring.current().provider,
+    provider: () => ring.current().provider,
     callback: (req, res) => ring.current().callback(req, res),
     isSignedIn,
     secondFactor,
     signIn: createSignIn({
-      ...{ directory, secondFactor, attempts, secretGate: gates.people, clock, log },
+      ...{ directory, secondFactor, attempts, secretSemaphore: semaphores.people, clock, log },
       decoyHash: decoys.chosen,
       sealingKey: deriveKey(deps.masterKey, 'sign-in'),
     }),
@@ -174,7 +174,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     ...introspection,
     handle,
     verifyProof,
-    sessions: endings,
+    sessions: revocations,
     secondFactor,
     hook,
     events,
@@ -201,7 +201,7 @@ type Built = {
   readonly callback: ReturnType<Provider['callback']>
 }
 
-/** The engine of the current signing keys. It is built anew when they change; both work on the same store. */
+/** The provider of the current signing keys. It is built anew when they change; both work on the same store. */
 async function createRing(
   deps: Pick<IdentityDeps, 'sql' | 'masterKey' | 'log'>,
   build: (keys: SigningKeys) => Provider,
@@ -233,7 +233,7 @@ async function validateClient(
   client: Client & { readonly secretHash: string | null },
 ): Promise<void> {
   try {
-    await provider.Client.validate(engineMetadata(client))
+    await provider.Client.validate(providerMetadata(client))
   } catch (cause) {
     if (!(cause instanceof errors.OIDCProviderError)) throw cause
     const message = cause.error_description ?? 'the client metadata is not valid'

@@ -2,11 +2,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PdpError } from '../domain/errors.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../process/problems.ts'
-import { UNAVAILABLE } from './engine/answers.ts'
 import { errorPage } from './html/page.ts'
 import { mountOf, PATHS } from './oauth/paths.ts'
 import { answerResourceMetadata } from './oauth/resource-metadata.ts'
 import { STATUS } from './oauth/status.ts'
+import { UNAVAILABLE } from './provider/error-responses.ts'
 import { type ApprovalDeps, answerApproval } from './sign-in/approval.ts'
 import { answerInteraction, type InteractionDeps } from './sign-in/interaction.ts'
 import type { TokenEndpoints } from './tokens/token-endpoints.ts'
@@ -51,7 +51,7 @@ export type HandlerDeps = InteractionDeps &
   ApprovalDeps &
   UserinfoDeps & {
     readonly tokenEndpoints: Pick<TokenEndpoints, 'translate'>
-    /** The engine's own answers, for the current signing keys. */
+    /** oidc-provider's own answers, for the current signing keys. */
     readonly callback: (req: IncomingMessage, res: ServerResponse) => Promise<void>
   }
 
@@ -74,7 +74,7 @@ export function createHandler(deps: HandlerDeps): (req: IncomingMessage, res: Se
     req.headers.host = host
     req.headers['x-forwarded-proto'] = protocol.slice(0, -1)
     if (route.kind === 'api' || route.kind === 'token') req.headers.accept = 'application/json'
-    // The engine takes its mount point from the difference of the two.
+    // oidc-provider takes its mount point from the difference of the two.
     Object.assign(req, { originalUrl: mount + target, url: target })
     try {
       await answer(deps, { kind: route.kind, path, req, res })

@@ -73,7 +73,7 @@ export function organizationField(choice: Exclude<Choice, { kind: 'refused' }>):
   return `<fieldset><legend>For which organization?</legend>${options.join('')}</fieldset>`
 }
 
-/** `detail` must be our own or the engine's text, never an exception's. */
+/** `detail` must be our own or oidc-provider's text, never an exception's. */
 export function errorPage(view: { code: string; detail: string }): Page {
   return page(
     'This did not work',

@@ -1,4 +1,4 @@
-/** What in the engine's records could be redeemed is not stored as it is: a stolen backup without the master key redeems nothing. */
+/** What in oidc-provider's records could be redeemed is not stored as it is: a stolen backup without the master key redeems nothing. */
 import { createHmac, hash } from 'node:crypto'
 import { deriveKey, open, seal } from '../../process/encryption.ts'
 
@@ -11,7 +11,7 @@ const HASHED_KINDS: ReadonlySet<string> = new Set([
   'DeviceCode',
   'BackchannelAuthenticationRequest',
 ])
-// Found also by another name, so that the engine needs the bearer value back. Members of the payload.
+// Found also by another name, so that oidc-provider needs the bearer value back. Members of the payload.
 const SEALED: { readonly [kind: string]: readonly string[] | undefined } = {
   Session: ['jti'],
   DeviceCode: ['jti', 'userCode'],

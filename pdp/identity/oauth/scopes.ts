@@ -31,7 +31,7 @@ export type GrantKind = 'person' | 'service'
 export const splitScope = (scope: string | undefined): readonly string[] =>
   (scope ?? '').split(' ').filter((name) => name !== '')
 
-/** The scopes that the engine itself knows; all others are an API's own. */
+/** The scopes that oidc-provider itself knows; all others are an API's own. */
 export const isPlatformScope = (scope: string): boolean => IDENTITY.has(scope) || SERVICE.has(scope)
 export const isIdentityScope = (scope: string): boolean => IDENTITY.has(scope)
 export const isServiceScope = (scope: string): boolean => SERVICE.has(scope)

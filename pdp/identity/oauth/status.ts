@@ -1,4 +1,4 @@
-/** The only status numbers of our own identity pages and routes; the engine's OAuth answers bring theirs. */
+/** The only status numbers of our own identity pages and routes; oidc-provider's OAuth answers bring theirs. */
 export const STATUS = {
   shown: 200,
   empty: 204,

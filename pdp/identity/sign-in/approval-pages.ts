@@ -16,12 +16,15 @@ export function approvalPage(view: {
   requests: readonly PendingRequest[]
   done: 'approved' | 'denied' | 'unmet' | 'gone' | null
 }): Page {
-  const told = view.done === null ? '' : `<p role="status">${DONE[view.done]}</p>`
+  const notice = view.done === null ? '' : `<p role="status">${DONE[view.done]}</p>`
   const requests =
     view.requests.length === 0
       ? '<p>Nothing waits for your answer. Reload this page when an application says that it does.</p>'
       : view.requests.map((request) => requestForm(request, view.xsrf)).join('')
-  return page('Requests', `<p>You are signed in as <strong>${escapeHtml(view.person)}</strong>.</p>${told}${requests}`)
+  return page(
+    'Requests',
+    `<p>You are signed in as <strong>${escapeHtml(view.person)}</strong>.</p>${notice}${requests}`,
+  )
 }
 
 const DONE = {

@@ -1,4 +1,4 @@
-/** Signing in on our own page for requests, where no engine looks after the session. */
+/** Signing in on our own page for requests, where oidc-provider does not manage the session. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider, Session } from 'oidc-provider'
 import type { Page } from '../html/page.ts'
@@ -9,34 +9,34 @@ import type { SignedIn, SignIn, Waiting } from './sign-in.ts'
 import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose } from './sign-in-pages.ts'
 
 /** Why the person is asked, when a request asks for more than the present sign-in. */
-export type Lacking = 'session' | 'fresh' | 'code'
+export type MissingStep = 'session' | 'fresh' | 'code'
 export type Visit = { readonly req: IncomingMessage; readonly res: ServerResponse; readonly session: Session }
 /** A page to show, or the session that the person has now. */
 export type Step = { readonly outcome: Outcome; readonly page: Page } | { readonly session: Session }
 
 const PAGE = 'approval'
-const REASONS: { readonly [lacking in Lacking]: string } = {
+const REASONS: { readonly [lacking in MissingStep]: string } = {
   session: 'to see which applications wait for you',
   fresh: 'An application asks that you sign in again.',
   code: 'An application asks for a code as well.',
 }
-const purposeOf = (lacking: Lacking): Purpose => ({ reason: REASONS[lacking], application: null, cancel: false })
+const purposeOf = (missing: MissingStep): Purpose => ({ reason: REASONS[missing], application: null, cancel: false })
 
 export type ApprovalSignInDeps = {
-  readonly engine: () => Provider
+  readonly provider: () => Provider
   readonly signIn: SignIn
   readonly devices: Devices
 }
 
-export function askToSignIn(lacking: Lacking, view: { email?: string; problem?: LoginProblem } = {}): Step {
+export function askToSignIn(missing: MissingStep, view: { email?: string; problem?: LoginProblem } = {}): Step {
   const { email = '', problem = null } = view
-  return { outcome: outcomeOf(problem), page: loginPage({ purpose: purposeOf(lacking), email, problem }) }
+  return { outcome: outcomeOf(problem), page: loginPage({ purpose: purposeOf(missing), email, problem }) }
 }
 
 /** `hidden`: the sealed password step, or the signature of the session that the code is added to. */
 export function askForCode(hidden: { readonly [name: string]: string }, problem: LoginProblem | null = null): Step {
-  const lacking = hidden.password_accepted === undefined ? 'code' : 'session'
-  return { outcome: outcomeOf(problem), page: codePage({ purpose: purposeOf(lacking), hidden, problem }) }
+  const missing = hidden.password_accepted === undefined ? 'code' : 'session'
+  return { outcome: outcomeOf(problem), page: codePage({ purpose: purposeOf(missing), hidden, problem }) }
 }
 
 export async function takePassword(deps: ApprovalSignInDeps, visit: Visit, form: URLSearchParams): Promise<Step> {
@@ -64,9 +64,9 @@ export async function takeCode(
   return askForCode(hidden, outcome.problem)
 }
 
-/** As the engine does it: the identifier changes with every sign-in, and another person's session ends first. */
+/** As oidc-provider does it: the identifier changes with every sign-in, and another person's session ends first. */
 async function startSession(deps: ApprovalSignInDeps, visit: Visit, signedIn: SignedIn): Promise<Session> {
-  const provider = deps.engine()
+  const provider = deps.provider()
   deps.devices.remember(visit.res, signedIn.accountId)
   let { session } = visit
   if (session.accountId !== undefined && session.accountId !== signedIn.accountId) {

@@ -22,7 +22,7 @@ import {
 import type { Consent } from './consent.ts'
 import type { SecondFactor } from './second-factor.ts'
 import type { Waiting } from './sign-in.ts'
-import type { IsSignedIn } from './sign-ins.ts'
+import type { IsSignedIn } from './sign-in-validity.ts'
 
 const SHOWN_MAX = 20
 const PENDING = `
@@ -45,7 +45,7 @@ type Done = Parameters<typeof approvalPage>[0]['done']
 
 /** Answers GET and POST. Throws PdpError `store_unavailable`. */
 export async function answerApproval(deps: ApprovalDeps, req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const provider = deps.engine()
+  const provider = deps.provider()
   const session = await provider.Session.get(provider.createContext(req, res))
   const visit = { req, res, session }
   if (req.method !== 'POST') return list(deps, visit, null)
@@ -89,7 +89,7 @@ async function list(deps: ApprovalDeps, visit: Visit, done: Done): Promise<void>
 
 async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): Promise<void> {
   const { session } = visit
-  const provider = deps.engine()
+  const provider = deps.provider()
   const { accountId } = (await signedIn(deps, session)) ?? { accountId: null }
   if (accountId === null) return show(deps, visit, askToSignIn('session'))
   const name = form.get('request')
@@ -127,7 +127,7 @@ async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): 
   return list(deps, visit, 'approved')
 }
 
-/** The engine turns max_age=0 into prompt=login: a sign-in after the request. */
+/** oidc-provider turns max_age=0 into prompt=login: a sign-in after the request. */
 function isTooOld(session: Session, { params, iat }: BackchannelRequest): boolean {
   if (params.max_age !== undefined && session.past(params.max_age)) return true
   return splitScope(params.prompt).includes('login') && (session.authTime() ?? 0) < iat
@@ -144,13 +144,13 @@ async function pending(deps: ApprovalDeps, accountId: string): Promise<readonly 
     const opened = deps.recordSecrets.open('BackchannelAuthenticationRequest', id, payload)
     return opened !== null && 'jti' in opened && typeof opened.jti === 'string' ? [opened.jti] : []
   })
-  const found = await Promise.all(ids.map((id) => deps.engine().BackchannelAuthenticationRequest.find(id)))
+  const found = await Promise.all(ids.map((id) => deps.provider().BackchannelAuthenticationRequest.find(id)))
   return found.filter((request) => request !== undefined)
 }
 
 /** Null for a tenant's client whose tenant the person has left: its words are not for them. */
 async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): Promise<PendingRequest | null> {
-  const client = await deps.engine().Client.find(request.clientId)
+  const client = await deps.provider().Client.find(request.clientId)
   if (client === undefined) return null
   const choice = await choiceOf(deps, request)
   if (choice === null && client.portcullis_organization !== null) return null
@@ -166,7 +166,7 @@ async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): 
 
 /** Null when the person may not answer for the organization that was asked for. */
 async function choiceOf(deps: ApprovalDeps, request: BackchannelRequest) {
-  const client = await deps.engine().Client.find(request.clientId)
+  const client = await deps.provider().Client.find(request.clientId)
   if (client === undefined) return null
   const asked = request.params.organization ?? null
   const choice = await deps.consent.choose({ accountId: request.accountId, client, asked })

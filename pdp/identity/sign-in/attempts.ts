@@ -50,12 +50,12 @@ export class BusyError extends Error {
   override readonly name = 'BusyError'
 }
 /** Runs `work` when its turn has come. Rejects with BusyError when too many wait already. */
-export type Gate = <T>(work: () => Promise<T>) => Promise<T>
+export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>
 
-export type Gates = { readonly [kind in 'decoys' | 'clients' | 'people']: Gate }
+export type Semaphores = { readonly [kind in 'decoys' | 'clients' | 'people']: Semaphore }
 
 /** Each kind of work waits in a line of its own, and they take turns: one that is full keeps no other from its third. */
-export function createGates(options: { readonly runningMax: number; readonly waitingMax: number }): Gates {
+export function createSemaphores(options: { readonly runningMax: number; readonly waitingMax: number }): Semaphores {
   const lines: (() => void)[][] = []
   let running = 0
   let turn = 0
@@ -72,7 +72,7 @@ export function createGates(options: { readonly runningMax: number; readonly wai
     running -= 1
   }
 
-  function createGate(): Gate {
+  function createSemaphore(): Semaphore {
     const waiting: (() => void)[] = []
     lines.push(waiting)
     return async (work) => {
@@ -89,5 +89,5 @@ export function createGates(options: { readonly runningMax: number; readonly wai
       }
     }
   }
-  return { decoys: createGate(), clients: createGate(), people: createGate() }
+  return { decoys: createSemaphore(), clients: createSemaphore(), people: createSemaphore() }
 }

@@ -17,7 +17,7 @@ export type GrantRequest = {
   readonly sessionUid: string | null
 }
 export type Consent = {
-  /** The engine's loadExistingGrant: the grant to go on with, or undefined when the person must be asked. */
+  /** oidc-provider's loadExistingGrant: the grant to go on with, or undefined when the person must be asked. */
   existing(ctx: Context): Promise<Grant | undefined>
   choose(request: { accountId: string; client: Client; asked: string | null }): Promise<Choice>
   /** Stores a grant of everything asked for that the client may have, and returns its id. */

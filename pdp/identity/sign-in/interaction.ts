@@ -1,4 +1,4 @@
-/** Signing in and consenting: what the engine leaves to us, one page each, bound to the cookie of its own path. */
+/** Signing in and consenting: what oidc-provider leaves to us, one page each, bound to the cookie of its own path. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Client, errors, type Interaction, type Provider } from 'oidc-provider'
 import type { Log } from '../../process/log.ts'
@@ -16,8 +16,8 @@ const RETRY_AFTER_SECONDS = 60
 
 export type InteractionDeps = {
   readonly issuer: string
-  /** The engine of the current signing keys. */
-  readonly engine: () => Provider
+  /** The provider of the current signing keys. */
+  readonly provider: () => Provider
   readonly directory: Pick<Directory, 'user'>
   readonly consent: Consent
   readonly signIn: SignIn
@@ -37,8 +37,8 @@ export async function answerInteraction(
   exchange: { req: IncomingMessage; res: ServerResponse; uid: string },
 ): Promise<void> {
   const { req, res, uid } = exchange
-  const interaction = await findInteraction(deps.engine(), req, res)
-  const client = await deps.engine().Client.find(interaction?.params.client_id ?? '')
+  const interaction = await findInteraction(deps.provider(), req, res)
+  const client = await deps.provider().Client.find(interaction?.params.client_id ?? '')
   // The cookie says whose interaction this is; the address must name the same.
   if (interaction === null || interaction.uid !== uid || client === undefined) {
     return show(res, 'invalid', errorPage({ code: 'invalid_request', detail: 'This sign-in has expired.' }))
@@ -108,7 +108,7 @@ async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchPa
 async function steppingUp(deps: InteractionDeps, { req, res, interaction }: Exchange): Promise<Waiting | null> {
   const [reason, ...others] = interaction.prompt.reasons
   if (reason !== 'acr_values' || others.length > 0 || interaction.session === undefined) return null
-  const provider = deps.engine()
+  const provider = deps.provider()
   const session = await provider.Session.get(provider.createContext(req, res))
   const { accountId, uid } = session
   const ts = session.authTime()
@@ -124,7 +124,7 @@ async function consent(deps: InteractionDeps, exchange: Exchange, form: URLSearc
   if (accountId === undefined || organization === undefined) return finish(deps, exchange, notAMember())
   const sessionUid = interaction.session?.uid ?? null
   const { params } = interaction
-  const grantId = await deps.consent.grant(deps.engine(), { accountId, client, params, organization, sessionUid })
+  const grantId = await deps.consent.grant(deps.provider(), { accountId, client, params, organization, sessionUid })
   return finish(deps, exchange, { consent: { grantId } })
 }
 
@@ -151,10 +151,10 @@ async function choiceOf(deps: InteractionDeps, { interaction, client }: Exchange
 const denied = (description: string) => ({ error: 'access_denied', error_description: description })
 const notAMember = () => denied('no active membership that this sign-in could be bound to')
 
-/** Back to the engine, which keeps what earlier steps of this sign-in found out. */
-async function finish({ engine }: InteractionDeps, { req, res }: Exchange, result: object): Promise<void> {
+/** Back to oidc-provider, which keeps what earlier steps of this sign-in found out. */
+async function finish({ provider }: InteractionDeps, { req, res }: Exchange, result: object): Promise<void> {
   res.setHeader('cache-control', 'no-store')
-  await engine().interactionFinished(req, res, result)
+  await provider().interactionFinished(req, res, result)
 }
 
 async function findInteraction(

@@ -26,11 +26,11 @@ export function createSecondFactor(deps: {
   readonly sql: Sql
   readonly directory: Pick<Directory, 'user'>
   readonly appendLog: AppendLog
-  readonly endings: Pick<Revocations, 'endUser'>
+  readonly revocations: Pick<Revocations, 'endUser'>
   readonly masterKey: Buffer
   readonly clock: () => number
 }): SecondFactor {
-  const { issuer, sql, directory, appendLog, endings, clock } = deps
+  const { issuer, sql, directory, appendLog, revocations, clock } = deps
   const key = deriveKey(deps.masterKey, 'authenticator')
 
   return {
@@ -76,7 +76,7 @@ export function createSecondFactor(deps: {
         const removed = await tx.query('delete from authenticator where user_id = $1 returning 1', [user])
         if (removed.length === 0) return false
         await appendLog(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'delete' }], context)
-        await endings.endUser(tx, user, context)
+        await revocations.endUser(tx, user, context)
         return true
       }),
   }

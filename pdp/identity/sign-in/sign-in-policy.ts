@@ -1,4 +1,4 @@
-/** When a person is asked to sign in or to agree: the engine's own questions, and ours. */
+/** When a person is asked to sign in or to agree: oidc-provider's own questions, and ours. */
 import { type Context, errors, interactionPolicy } from 'oidc-provider'
 import { splitScope } from '../oauth/scopes.ts'
 import { BY_PASSWORD, isAttainable, meets } from './acr.ts'

@@ -4,7 +4,7 @@ import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
 import { verifySecret } from '../keys/password-hash.ts'
 import { type Assurance, BY_PASSWORD, BY_PASSWORD_AND_CODE } from './acr.ts'
-import { BusyError, type Gate } from './attempts.ts'
+import { BusyError, type Semaphore } from './attempts.ts'
 import type { Source } from './devices.ts'
 import type { SecondFactor } from './second-factor.ts'
 import type { SharedAttempts } from './shared-attempts.ts'
@@ -46,7 +46,7 @@ export type SignInDeps = {
   readonly directory: Pick<Directory, 'user' | 'userByEmail' | 'foldEmail'>
   readonly secondFactor: Pick<SecondFactor, 'has' | 'accept'>
   readonly attempts: SharedAttempts
-  readonly secretGate: Gate
+  readonly secretSemaphore: Semaphore
   /** Checked when there is no such person, so that the answer takes as long. */
   readonly decoyHash: string
   readonly sealingKey: Buffer
@@ -69,7 +69,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
   }
 
   /** Null: no tries are left for now. A try that nobody judged does not count. */
-  async function tried<T>(budgets: readonly Budget[], judge: () => Promise<T>): Promise<T | null> {
+  async function tried<T>(budgets: readonly Budget[], evaluate: () => Promise<T>): Promise<T | null> {
     const taken: Budget[] = []
     const giveBack = () => Promise.all(taken.map(({ key }) => attempts.giveBack(key)))
     try {
@@ -80,7 +80,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
         }
         taken.push(budget)
       }
-      return await judge()
+      return await evaluate()
     } catch (error) {
       await giveBack()
       throw error
@@ -159,6 +159,6 @@ type WithPassword = { readonly id: string; readonly passwordHash: string | null 
 
 async function authenticate(deps: SignInDeps, user: WithPassword | null, password: string): Promise<string> {
   const stored = user?.passwordHash ?? null
-  const matches = await deps.secretGate(() => verifySecret(password, stored ?? deps.decoyHash))
+  const matches = await deps.secretSemaphore(() => verifySecret(password, stored ?? deps.decoyHash))
   return matches && stored !== null && user !== null ? user.id : NOBODY
 }

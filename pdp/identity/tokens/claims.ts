@@ -28,18 +28,18 @@ export const CLAIMS_BYTES_MAX = 5_000
 
 /** `leftOut`: what would have made the token too large; each is in it whole or not at all. */
 export function accessTokenClaims(
-  facts: ClaimSources,
+  sources: ClaimSources,
   added: JsonObject = {},
 ): { claims: JsonObject; leftOut: readonly ('entitlements' | 'hook')[] } {
   const own: JsonObject = {
-    ...organizationClaims(facts),
-    ...(facts.held.roles.length > 0 ? { roles: facts.held.roles } : {}),
-    ...(facts.held.permissions.length > 0 ? { permissions: facts.held.permissions } : {}),
+    ...organizationClaims(sources),
+    ...(sources.held.roles.length > 0 ? { roles: sources.held.roles } : {}),
+    ...(sources.held.permissions.length > 0 ? { permissions: sources.held.permissions } : {}),
   }
   const leftOut: ('entitlements' | 'hook')[] = []
   let claims = own
-  const { entitlements } = facts
-  if (facts.organization !== null && entitlements !== null && Object.keys(entitlements.values).length > 0) {
+  const { entitlements } = sources
+  if (sources.organization !== null && entitlements !== null && Object.keys(entitlements.values).length > 0) {
     const whole = { ...claims, ent: entitlements.values, ent_ver: entitlements.version }
     if (fits(whole)) claims = whole
     else leftOut.push('entitlements')
@@ -53,10 +53,10 @@ export function accessTokenClaims(
 const fits = (claims: JsonObject): boolean => Buffer.byteLength(JSON.stringify(claims)) <= CLAIMS_BYTES_MAX
 
 /** `groups` are the role keys, under the name that consumers of ID tokens read. */
-export function idTokenClaims(facts: ClaimSources, scopes: ReadonlySet<string>): JsonObject {
+export function idTokenClaims(sources: ClaimSources, scopes: ReadonlySet<string>): JsonObject {
   return {
-    ...organizationClaims(facts),
-    ...(scopes.has('groups') && facts.held.roles.length > 0 ? { groups: facts.held.roles } : {}),
+    ...organizationClaims(sources),
+    ...(scopes.has('groups') && sources.held.roles.length > 0 ? { groups: sources.held.roles } : {}),
   }
 }
 
@@ -69,12 +69,12 @@ export type Person = {
   readonly organizations: readonly { readonly id: string; readonly name: string; readonly role: Tier }[]
 }
 
-export function userInfoClaims(facts: ClaimSources, person: Person, scopes: ReadonlySet<string>): JsonObject {
+export function userInfoClaims(sources: ClaimSources, person: Person, scopes: ReadonlySet<string>): JsonObject {
   return {
     sub: person.id,
-    ...organizationClaims(facts),
-    ...(facts.held.roles.length > 0 ? { roles: facts.held.roles } : {}),
-    ...(facts.held.permissions.length > 0 ? { permissions: facts.held.permissions } : {}),
+    ...organizationClaims(sources),
+    ...(sources.held.roles.length > 0 ? { roles: sources.held.roles } : {}),
+    ...(sources.held.permissions.length > 0 ? { permissions: sources.held.permissions } : {}),
     ...(scopes.has('organizations') ? { organizations: person.organizations } : {}),
     ...(scopes.has('email') && person.email !== null
       ? { email: person.email, email_verified: person.emailVerified }

@@ -80,8 +80,8 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   async function introspect(token: string, at?: Reads): Promise<TokenState> {
     const found = await record(token)
     if (found === null) return INACTIVE
-    const [dead, app] = await Promise.all([isRevoked(found, at), appOf(found, at)])
-    return dead ? INACTIVE : stateOf(found, app)
+    const [revoked, app] = await Promise.all([isRevoked(found, at), appOf(found, at)])
+    return revoked ? INACTIVE : stateOf(found, app)
   }
 
   async function recognize(token: string): Promise<TokenState> {
@@ -96,7 +96,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
 }
 
 /** Everything that kills the token before its time, as the token log names it. */
-function deathKeysOf(record: TokenRecord): readonly string[] {
+function revocationKeysOf(record: TokenRecord): readonly string[] {
   if (record.externalIssuer !== null) return []
   const keys = [revocationKey('jti', record.jti), revocationKey('client', record.clientId)]
   for (const grant of record.grants) keys.push(revocationKey('grant', grant))
@@ -107,5 +107,5 @@ function deathKeysOf(record: TokenRecord): readonly string[] {
 
 function stateOf(record: TokenRecord, app: string | null): TokenState {
   const { grants: _g, sessionUid: _s, userId: _u, digest: _d, act: _a, externalIssuer: _e, ...state } = record
-  return { active: true, ...state, app, revocationKeys: deathKeysOf(record) }
+  return { active: true, ...state, app, revocationKeys: revocationKeysOf(record) }
 }

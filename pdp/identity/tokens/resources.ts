@@ -8,12 +8,12 @@ export type Resources = {
 }
 
 export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resources {
-  let held: { standing: LogPosition; owners: ReadonlyMap<string, string> } | null = null
+  let held: { position: LogPosition; owners: ReadonlyMap<string, string> } | null = null
 
   /** Read again whenever the environment's log has moved: what is held is exactly the content at its standing. */
   async function owners(): Promise<ReadonlyMap<string, string>> {
     const now = (await store.vector([ENVIRONMENT])).logs.get(ENVIRONMENT)
-    if (held !== null && now?.revision === held.standing.revision && now.writeId === held.standing.writeId) {
+    if (held !== null && now?.revision === held.position.revision && now.writeId === held.position.writeId) {
       return held.owners
     }
     const { vector, rows } = await store.rows([ENVIRONMENT], [{ log: ENVIRONMENT, kind: 'manifests' }])
@@ -22,8 +22,8 @@ export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resource
       if (row.key.kind !== 'manifests' || !('manifests' in row)) continue
       for (const { app, audiences } of row.manifests) for (const audience of audiences) read.set(audience, app)
     }
-    const standing = vector.logs.get(ENVIRONMENT)
-    if (standing !== undefined) held = { standing, owners: read }
+    const position = vector.logs.get(ENVIRONMENT)
+    if (position !== undefined) held = { position, owners: read }
     return read
   }
 

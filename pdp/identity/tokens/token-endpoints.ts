@@ -1,5 +1,5 @@
 /**
- * Introspection (RFC 7662) and revocation (RFC 7009) of our JWT access tokens. The engine authenticates the client and
+ * Introspection (RFC 7662) and revocation (RFC 7009) of our JWT access tokens. oidc-provider authenticates the client and
  * answers, but refuses JWTs; so it is shown the token's id instead, after we have verified the token.
  */
 import { createHash } from 'node:crypto'
@@ -16,11 +16,11 @@ import type { TokenRecord } from './token-state.ts'
 
 const FORM_BYTES_MAX = 32_768
 const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i
-/** Found nowhere, whatever the engine looks for. */
+/** Found nowhere, whatever oidc-provider looks for. */
 const NO_TOKEN = 'inactive'
 
 export type TokenEndpoints = {
-  /** The request as the engine can answer it; null when its form is too large. Throws PdpError `store_unavailable`. */
+  /** The request as oidc-provider can answer it; null when its form is too large. Throws PdpError `store_unavailable`. */
   translate(req: IncomingMessage): Promise<IncomingMessage | null>
   install(provider: Provider): void
 }
@@ -34,7 +34,7 @@ export type TokenEndpointsDeps = {
 export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
   const records = new WeakMap<IncomingMessage, TokenRecord>()
 
-  /** What to show the engine in place of the token. */
+  /** What to show oidc-provider in place of the token. */
   async function standIn(token: string): Promise<{ value: string; record: TokenRecord | null }> {
     if (!token.includes('.')) return { value: (await isRefreshToken(deps.sql, token)) ? token : NO_TOKEN, record: null }
     const record = await deps.introspection.record(token)
@@ -50,7 +50,7 @@ export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
       const form = await readForm(req, FORM_BYTES_MAX)
       if (form === null) return null
       const [token, ...more] = form.getAll('token')
-      // A missing or repeated token is refused by the engine.
+      // A missing or repeated token is refused by oidc-provider.
       if (token === undefined || token === '' || more.length > 0) return withBody(req, form)
       const { value, record } = await standIn(token)
       form.set('token', value)
@@ -107,14 +107,14 @@ function describe(issuer: string, record: TokenRecord): JsonObject {
 
 const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null
 
-/** The id of an access token is no credential, although the engine would find its record by it. */
+/** The id of an access token is no credential, although oidc-provider would find its record by it. */
 async function isRefreshToken(sql: Pick<Sql, 'query'>, token: string): Promise<boolean> {
   const digest = createHash('sha256').update(token).digest('base64url')
   const rows = await sql.query("select 1 from oidc_record where kind = 'RefreshToken' and id = $1", [digest])
   return rows.length > 0
 }
 
-/** The same request with another body, which the engine reads as if it came from the socket. */
+/** The same request with another body, which oidc-provider reads as if it came from the socket. */
 function withBody(req: IncomingMessage, form: URLSearchParams): IncomingMessage {
   const bytes = Buffer.from(form.toString())
   req.headers['content-length'] = String(bytes.length)

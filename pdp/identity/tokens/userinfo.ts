@@ -9,8 +9,8 @@ import { TokenError } from '../../token/errors.ts'
 import { readForm } from '../html/forms.ts'
 import { PATHS, resourceMetadataUrl, urlOf } from '../oauth/paths.ts'
 import { type Outcome, STATUS } from '../oauth/status.ts'
+import type { ReadClaimSources } from './claim-sources.ts'
 import { userInfoClaims } from './claims.ts'
-import type { ReadClaimSources } from './facts.ts'
 import type { Introspection } from './introspection.ts'
 import type { TokenRecord } from './token-state.ts'
 
@@ -136,12 +136,12 @@ async function claimsOf(deps: UserinfoDeps, token: TokenRecord): Promise<object 
   const { subject } = token
   const [user, app] = await Promise.all([deps.directory.user(subject.id), deps.introspection.appOf(token)])
   if (user === null) return null
-  const [facts, memberships] = await Promise.all([
+  const [sources, memberships] = await Promise.all([
     deps.readClaimSources({ subject, organization: token.organization, app }),
     token.scopes.has('organizations') ? deps.directory.activeMemberships(subject.id) : [],
   ])
   const organizations = memberships.map(({ organization: { id, name }, role }) => ({ id, name, role }))
-  return userInfoClaims(facts, { ...user, organizations }, token.scopes)
+  return userInfoClaims(sources, { ...user, organizations }, token.scopes)
 }
 
 function refuse(issuer: string, res: ServerResponse, refused: Refused): void {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { engineMetadata } from '../../../pdp/identity/engine/clients.ts'
 import { refusedScope, SERVICE_SCOPES, scopesAt } from '../../../pdp/identity/oauth/scopes.ts'
-import { BusyError, createAttempts, createGates } from '../../../pdp/identity/sign-in/attempts.ts'
+import { providerMetadata } from '../../../pdp/identity/provider/client-metadata.ts'
+import { BusyError, createAttempts, createSemaphores } from '../../../pdp/identity/sign-in/attempts.ts'
 import { chooseOrganization } from '../../../pdp/identity/sign-in/consent.ts'
 import {
   accessTokenClaims,
@@ -154,13 +154,13 @@ describe('tries', () => {
   })
 })
 
-describe('gates', () => {
+describe('semaphores', () => {
   it('take turns: a line that is full keeps none of the others from its place', async () => {
-    const gates = createGates({ runningMax: 1, waitingMax: 50 })
+    const semaphores = createSemaphores({ runningMax: 1, waitingMax: 50 })
     const order: string[] = []
-    const work = (kind: keyof typeof gates) => gates[kind](async () => void order.push(kind))
+    const work = (kind: keyof typeof semaphores) => semaphores[kind](async () => void order.push(kind))
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    const first = gates.decoys(() => held)
+    const first = semaphores.decoys(() => held)
     const decoys = Array.from({ length: 50 }, () => work('decoys'))
     await expect(work('decoys')).rejects.toBeInstanceOf(BusyError)
     const others = [work('people'), work('clients'), work('people')]
@@ -173,14 +173,14 @@ describe('gates', () => {
   })
 })
 
-describe('the gate', () => {
+describe('a semaphore', () => {
   it('runs a bounded number at once, lets a bounded number wait, and refuses the rest', async () => {
-    const gate = createGates({ runningMax: 2, waitingMax: 1 }).people
+    const semaphore = createSemaphores({ runningMax: 2, waitingMax: 1 }).people
     let running = 0
     let most = 0
     const releases: (() => void)[] = []
     const work = () =>
-      gate(async () => {
+      semaphore(async () => {
         running += 1
         most = Math.max(most, running)
         await new Promise<void>((done) => releases.push(done))
@@ -193,20 +193,20 @@ describe('the gate', () => {
       await admitted[i]
     }
     expect(most).toBe(2)
-    await expect(gate(async () => 'free again')).resolves.toBe('free again')
+    await expect(semaphore(async () => 'free again')).resolves.toBe('free again')
   })
 
   it('frees its place when the work fails', async () => {
-    const gate = createGates({ runningMax: 1, waitingMax: 0 }).people
-    await expect(gate(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
-    await expect(gate(async () => 1)).resolves.toBe(1)
+    const semaphore = createSemaphores({ runningMax: 1, waitingMax: 0 }).people
+    await expect(semaphore(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    await expect(semaphore(async () => 1)).resolves.toBe(1)
   })
 })
 
-describe("a client's metadata for the engine", () => {
+describe("a client's metadata for oidc-provider", () => {
   const client = { id: 'c', app: null, organization: null, secretHash: 'hash' }
-  it('leaves out what would make the engine fetch something, and what the client may not be', () => {
-    const metadata = engineMetadata({
+  it('leaves out what would make oidc-provider fetch something, and what the client may not be', () => {
+    const metadata = providerMetadata({
       ...client,
       metadata: {
         jwks_uri: 'http://169.254.169.254/',

@@ -96,7 +96,7 @@ export async function serve(
     handle: async () => false,
     validateClient: async () => undefined,
     sessions: endings,
-    secondFactor: createSecondFactor({ ...parts, directory, endings }),
+    secondFactor: createSecondFactor({ ...parts, directory, revocations: endings }),
     events: createEvents({ sql }),
     hook: createTokenHook({ ...parts, onOutcome: () => undefined }),
     issuers: createExternalIssuers(parts),

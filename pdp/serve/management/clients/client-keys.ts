@@ -1,7 +1,7 @@
 /** The keys of a private_key_jwt client, judged when they are registered: an unusable one would fail at every token request. */
 import type { ValidationIssue } from '../../../domain/errors.ts'
 import type { JsonObject } from '../../../domain/json.ts'
-import { CLIENT_SIGNING_ALGORITHMS } from '../../../identity/engine/clients.ts'
+import { CLIENT_SIGNING_ALGORITHMS } from '../../../identity/provider/client-metadata.ts'
 import { modulusBits, RSA_BITS_MAX, RSA_BITS_MIN, RSA_EXPONENT_ENCODED } from '../../../token/algorithms.ts'
 import { importKey } from '../../../token/keys.ts'
 import { pointer } from '../../http/schemas.ts'

@@ -1,7 +1,7 @@
 /** What a client's registration may say: RFC 7591 metadata that this version supports, with every mistake in it. */
 import type { ValidationIssue } from '../../../domain/errors.ts'
 import type { JsonObject } from '../../../domain/json.ts'
-import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../identity/engine/clients.ts'
+import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../identity/provider/client-metadata.ts'
 import { isLoopback, urlHost } from '../../../process/listen.ts'
 import { ID, type JsonSchema, LABEL, object, pointer, SECRET, text } from '../../http/schemas.ts'
 import { keySetIssues } from './client-keys.ts'

@@ -102,7 +102,7 @@ describe('the pages', () => {
     expect(text).toMatch(/<noscript>[\s\S]*<button/)
   })
 
-  it('bring fields that keep them out of frames and from running anything, also those that the engine makes', async () => {
+  it('bring fields that keep them out of frames and from running anything, also those that oidc-provider makes', async () => {
     const formPost = `/oauth/authorize?${new URLSearchParams({ ...request(), prompt: 'none', response_mode: 'form_post' })}`
     for (const path of [...pages, formPost, '/oauth/device?user_code=AAAA-AAAA', '/oauth/authorize?client_id=flows']) {
       const { headers, text } = await send(path, { headers: { accept: 'text/html' } })

@@ -133,7 +133,7 @@ describe('a proof that was used (section 11.1)', () => {
     }
   })
 
-  it('stands in the way of the same client with another key: the engine remembers by client', async () => {
+  it('stands in the way of the same client with another key: oidc-provider remembers by client', async () => {
     const jti = crypto.randomUUID()
     expect((await mint(await prove({ jti }))).status).toBe(200)
     expect((await mint(await prove({ jti }, await newClientKey()))).body.error).toBe('invalid_dpop_proof')

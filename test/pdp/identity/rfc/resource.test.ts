@@ -180,10 +180,10 @@ describe('token exchange (RFC 8693)', () => {
 
   it('is refused for a subject or an actor that has expired or was revoked', async () => {
     const subject = (await flows.code(eve)).tokens.access_token
-    const dead = (await flows.code(eve)).tokens.access_token
-    await revoke(dead)
-    expect(await exchange({ subject_token: dead })).toMatchObject(refused)
-    const actor = { actor_token: dead, actor_token_type: ACCESS_TOKEN }
+    const revoked = (await flows.code(eve)).tokens.access_token
+    await revoke(revoked)
+    expect(await exchange({ subject_token: revoked })).toMatchObject(refused)
+    const actor = { actor_token: revoked, actor_token_type: ACCESS_TOKEN }
     expect(await exchange({ subject_token: subject, ...actor })).toMatchObject(refused)
     world.time.offsetMs = 901_000
     expect(await exchange({ subject_token: subject })).toMatchObject(refused)

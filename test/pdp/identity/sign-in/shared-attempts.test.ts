@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createProvenSecrets } from '../../../../pdp/identity/engine/proven-secrets.ts'
+import { createProvenSecrets } from '../../../../pdp/identity/provider/proven-secrets.ts'
 import { addressOf } from '../../../../pdp/identity/sign-in/devices.ts'
 import { createSharedAttempts } from '../../../../pdp/identity/sign-in/shared-attempts.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'

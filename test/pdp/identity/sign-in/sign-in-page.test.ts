@@ -190,7 +190,7 @@ describe('the browser session', () => {
     const first = await signIn({ ...request, issuer: world.issuer, email: 'eve@x.example', browser })
     const path = await start({ prompt: 'login' })
     const { headers } = await login(path, 'cy@x.example', PASSWORD)
-    // The engine ends the former session by a form of its own.
+    // oidc-provider ends the former session by a form of its own.
     const handOver = await (await browser.send(headers.get('location') ?? '')).text()
     const xsrf = /name="xsrf" value="([^"]+)"/.exec(handOver)?.[1] ?? ''
     await browser.send('/oauth/logout/confirm', { form: { xsrf, logout: 'yes' } })

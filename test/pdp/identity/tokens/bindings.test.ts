@@ -8,11 +8,11 @@ import { openTestDatabase, type TestDatabase } from '../../../support/database.t
 
 let database: TestDatabase
 let opened: Awaited<ReturnType<typeof openPostgres>>
-let endings: Revocations
+let revocations: Revocations
 beforeAll(async () => {
   database = await openTestDatabase()
   opened = await openPostgres({ connectionString: database.connectionString })
-  endings = createRevocations({ sql: opened.sql, appendLog, appendEvents, clock: Date.now })
+  revocations = createRevocations({ sql: opened.sql, appendLog, appendEvents, clock: Date.now })
 })
 afterAll(async () => {
   await opened.close()
@@ -50,7 +50,7 @@ it('the end of a session ends its grants with their tokens, but not offline ones
   await openGrant('b', { session: 's1' })
   await openGrant('offline', { session: 's1', offline: true })
   await openGrant('other', { session: 's2' })
-  await endings.endSession({ uid: 's1', user: 'ann' }, CONTEXT)
+  await revocations.endSession({ uid: 's1', user: 'ann' }, CONTEXT)
   expect(await ids()).toEqual(['offline', 'other', 'token of offline', 'token of other'])
   expect(await logged()).toEqual([
     { kind: 'token', by: 'session', id: 's1' },
@@ -64,7 +64,7 @@ it('the end of a grant ends everything that was exchanged from it, at any depth'
   await openGrant('root')
   await openGrant('child', { parent: 'root' })
   await openGrant('grandchild', { parent: 'child' })
-  await endings.endGrant('root', CONTEXT)
+  await revocations.endGrant('root', CONTEXT)
   expect((await ids()).filter((id) => /root|child/.test(id))).toEqual([])
 })
 
@@ -73,10 +73,10 @@ it('all sessions and grants of a person end together, offline ones too', async (
   await opened.sql.query(
     `insert into oidc_record (kind, id, payload, uid) values ('Session', 'x', '{"accountId": "eve"}', 's9')`,
   )
-  expect(await endings.revokeUser('eve', CONTEXT)).toEqual(['s9'])
+  expect(await revocations.revokeUser('eve', CONTEXT)).toEqual(['s9'])
   expect(await ids()).not.toContain('hers')
   expect((await reported()).at(-1)).toEqual({ session: 's9', user: 'eve' })
-  expect(await endings.revokeSession('s9', CONTEXT)).toBe(false)
+  expect(await revocations.revokeSession('s9', CONTEXT)).toBe(false)
 })
 
 it('an ending that cannot be logged deletes nothing', async () => {

@@ -135,7 +135,7 @@ function cellValue(claim: string, cell: { place: Place; of: Case; sub: string; a
   return values[claim] ?? expect.any(Number)
 }
 
-function judge(name: string, of: Case, found: Found, identity: { sub: string; accessToken: string }): void {
+function evaluate(name: string, of: Case, found: Found, identity: { sub: string; accessToken: string }): void {
   const wanted: Record<Place, { [claim: string]: unknown }> = { a: {}, i: {}, u: {} }
   const cells = Object.entries(TABLE).map(([claim, row]) => {
     PLACES.forEach((place, column) => {
@@ -165,7 +165,7 @@ async function claimsOf(of: Case & { readonly grant: UserGrant }): Promise<void>
     i: idToken === undefined ? {} : decode(idToken).payload,
     u: EXISTS.u(of) ? await oauth.fetchUserInfo(config, accessToken, sub, options) : {},
   }
-  judge(`${grant}, ${state}${isBound ? ', DPoP' : ''}${scope === EVERYTHING ? '' : `, ${scope}`}`, of, found, {
+  evaluate(`${grant}, ${state}${isBound ? ', DPoP' : ''}${scope === EVERYTHING ? '' : `, ${scope}`}`, of, found, {
     sub,
     accessToken,
   })
@@ -204,7 +204,7 @@ describe('claims of every grant, cell by cell', () => {
     const accessToken = String(body.access_token)
     const found = { a: decode(accessToken).payload, i: {}, u: {} }
     const name = `client_credentials, ${client}${isBound ? ', DPoP' : ''}`
-    judge(name, { grant: 'service', state, dpop: isBound, scope }, found, { sub: client, accessToken })
+    evaluate(name, { grant: 'service', state, dpop: isBound, scope }, found, { sub: client, accessToken })
     expect(body).not.toHaveProperty('id_token')
     expect(body).not.toHaveProperty('refresh_token')
   })

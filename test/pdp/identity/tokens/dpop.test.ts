@@ -50,7 +50,7 @@ describe('a token request with a DPoP proof', () => {
     expect(answers.filter((a) => a.status === 200)).toHaveLength(1)
   })
 
-  it('is refused when a proof from the future comes back after the engine has forgotten it', async () => {
+  it('is refused when a proof from the future comes back after oidc-provider has forgotten it', async () => {
     const ahead = await proof({ iat: Math.floor(Date.now() / 1_000) + 250 })
     expect((await mint(ahead)).status).toBe(200)
     const { now } = Date

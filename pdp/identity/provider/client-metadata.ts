@@ -1,4 +1,4 @@
-/** OAuth clients of the directory, as the engine wants them: RFC 7591 metadata that this version supports, and ours. */
+/** OAuth clients of the directory, as oidc-provider wants them: RFC 7591 metadata that this version supports, and ours. */
 import type { JsonValue } from '../../domain/json.ts'
 import type { Client } from '../../store/directory.ts'
 import { isOpenidScope, isPlatformScope, splitScope } from '../oauth/scopes.ts'
@@ -18,9 +18,9 @@ export const GRANT_TYPES = [
 // RFC 6749 section 4.4, CIBA section 4, RFC 8693 section 5: whoever uses these must be who they say they are.
 const CONFIDENTIAL_GRANTS: ReadonlySet<string> = new Set(['client_credentials', CIBA, TOKEN_EXCHANGE])
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
-/** Of client assertions and of DPoP proofs at the engine's endpoints. */
+/** Of client assertions and of DPoP proofs at oidc-provider's endpoints. */
 export const CLIENT_SIGNING_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const
-/** Members of the engine's client that are ours. */
+/** Members of oidc-provider's client that are ours. */
 export const OWN_MEMBERS = [
   'portcullis_app',
   'portcullis_organization',
@@ -29,7 +29,7 @@ export const OWN_MEMBERS = [
   'portcullis_exchange_resources',
 ] as const
 
-// Anything that would make the engine fetch a URL (jwks_uri, sector_identifier_uri) is not passed on.
+// Anything that would make oidc-provider fetch a URL (jwks_uri, sector_identifier_uri) is not passed on.
 const PASSED_ON = [
   'application_type',
   'client_name',
@@ -51,7 +51,7 @@ const PASSED_ON = [
 type Registered = Client & { readonly secretHash: string | null }
 
 /** The stored hash takes the place of the secret: Client.compareClientSecret is overridden to match. */
-export function engineMetadata(client: Registered): { readonly [member: string]: JsonValue } {
+export function providerMetadata(client: Registered): { readonly [member: string]: JsonValue } {
   const { metadata } = client
   const metadataScope = typeof metadata.scope === 'string' ? metadata.scope : ''
   const platformScope = splitScope(metadataScope)

@@ -1,5 +1,5 @@
 /**
- * A refresh is one step: the old token is used up, and the new one stored, only when the answer is ready. The engine does
+ * A refresh is one step: the old token is used up, and the new one stored, only when the answer is ready. oidc-provider does
  * both first and may fail afterwards (a wrong resource, a lost database), which would cost the client its token.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'

@@ -1,4 +1,4 @@
-/** What the engine answers, corrected: failures without their reason, and the error codes that the RFCs name otherwise. */
+/** What oidc-provider answers, corrected: failures without their reason, and the error codes that the RFCs name otherwise. */
 import { type Context, errors, type Provider } from 'oidc-provider'
 import { PdpError } from '../../domain/errors.ts'
 import type { Log } from '../../process/log.ts'
@@ -10,7 +10,7 @@ import { STATUS } from '../oauth/status.ts'
 const CACHED_PATHS: ReadonlySet<string> = new Set([PATHS.jwks, PATHS.openidConfiguration, PATHS.serverMetadata])
 const NOT_STORED: ReadonlySet<string> = new Set([PATHS.introspect, PATHS.revoke])
 
-// RFC 6749 section 5.2 and 2.3, RFC 7662 section 2.3, RFC 9449 section 5 name these otherwise than the engine does.
+// RFC 6749 section 5.2 and 2.3, RFC 7662 section 2.3, RFC 9449 section 5 name these otherwise than oidc-provider does.
 const CORRECTED: { readonly [reason: string]: { readonly error: string; readonly status?: number } | undefined } = {
   'requested grant type is not allowed for this client': { error: 'unauthorized_client' },
   'no client authentication mechanism provided': { error: 'invalid_client', status: STATUS.unauthenticated },
@@ -21,8 +21,8 @@ const CORRECTED: { readonly [reason: string]: { readonly error: string; readonly
 
 // No RFC knows this code, and clients know only those.
 const UNKNOWN_MODE = 'error=unsupported_response_mode'
-// The engine's own pages send a form on; it adds the hash of their script. Our pages bring stricter fields.
-const ENGINE_PAGE = {
+// oidc-provider's own pages send a form on; it adds the hash of their script. Our pages bring stricter fields.
+const PROVIDER_PAGE_HEADERS = {
   'content-security-policy': "default-src 'none'; script-src; frame-ancestors 'none'; base-uri 'none'",
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
@@ -32,7 +32,7 @@ const ENGINE_PAGE = {
 export const UNAVAILABLE = { code: 'temporarily_unavailable', detail: 'The service cannot answer right now.' }
 
 /** What failed is logged, and said without its reason; what may succeed later is said to be so. */
-export function answerFailures(provider: Provider, log: Log): void {
+export function installErrorResponses(provider: Provider, log: Log): void {
   provider.on('server_error', (ctx: Context, error: unknown) => {
     ctx.state.failure = error
     log.error({ event: 'identity_failed', path: ctx.path, err: error })
@@ -43,11 +43,11 @@ export function answerFailures(provider: Provider, log: Log): void {
   })
   provider.on('error', (error: unknown) => log.error({ event: 'identity_failed', err: error }))
   provider.use(async (ctx, next) => {
-    for (const [name, value] of Object.entries(ENGINE_PAGE)) ctx.set(name, value)
+    for (const [name, value] of Object.entries(PROVIDER_PAGE_HEADERS)) ctx.set(name, value)
     try {
       await next()
     } catch (error) {
-      answerEscaped(ctx, error, log)
+      answerUncaught(ctx, error, log)
     }
     if (isUnavailable(ctx.state.failure)) {
       if (isErrorBody(ctx.body)) {
@@ -72,8 +72,8 @@ export function answerFailures(provider: Provider, log: Log): void {
   })
 }
 
-/** Thrown outside the engine's own handler, as when the session of a page cannot be read or kept. */
-function answerEscaped(ctx: Context, error: unknown, log: Log): void {
+/** Thrown outside oidc-provider's own handler, as when the session of a page cannot be read or kept. */
+function answerUncaught(ctx: Context, error: unknown, log: Log): void {
   ctx.state.failure = error
   const isTheirs = error instanceof errors.OIDCProviderError && error.statusCode < STATUS.failed
   if (!isTheirs) log.error({ event: 'identity_failed', path: ctx.path, err: error })

@@ -3,18 +3,18 @@ import { type Client, Provider, type Session, type Token } from 'oidc-provider'
 import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { createAdapters, UsedBeforeError } from './adapter.ts'
-import { answerFailures } from './answers.ts'
 import { clientCredentialsGrant, PARAMETERS } from './client-credentials.ts'
 import { installClientDecoy } from './client-decoy.ts'
-import { TOKEN_EXCHANGE } from './clients.ts'
+import { TOKEN_EXCHANGE } from './client-metadata.ts'
 import type { ProviderDeps } from './deps.ts'
+import { installErrorResponses } from './error-responses.ts'
 import { requireIdToken } from './jwt-kinds.ts'
 import { createMint, type Mint } from './mint.ts'
 import { createProviderPages } from './pages.ts'
 import { installPolling } from './polling.ts'
 import { installProofCheck } from './proof-check.ts'
-import { createRotation } from './rotation.ts'
-import { engineSettings } from './settings.ts'
+import { createRotation } from './refresh-rotation.ts'
+import { providerSettings } from './settings.ts'
 import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './token-exchange.ts'
 
 /** One per set of signing keys, all on the same store; a rotation makes the next one. */
@@ -23,7 +23,7 @@ export function createProvider(deps: ProviderDeps): Provider {
   const adapter = createAdapters({ ...deps, rotation })
   const mint = createMint({ ...deps, adapter })
   const pages = createProviderPages(deps)
-  const provider = new Provider(deps.issuer, { adapter, ...engineSettings({ ...deps, pages }, mint) })
+  const provider = new Provider(deps.issuer, { adapter, ...providerSettings({ ...deps, pages }, mint) })
   // Whatever a proxy in front says, the identity service overwrites with the issuer's own scheme and host.
   provider.proxy = true
   provider.registerGrantType(
@@ -37,11 +37,11 @@ export function createProvider(deps: ProviderDeps): Provider {
     'audience',
   ])
   reachInto(provider, deps, mint)
-  answerFailures(provider, deps.log)
+  installErrorResponses(provider, deps.log)
   installProofCheck(provider)
   pages.install(provider)
   installPolling(provider, deps.clock)
-  installClientDecoy(provider, { ...deps, secretGate: deps.gates.decoys })
+  installClientDecoy(provider, { ...deps, secretSemaphore: deps.semaphores.decoys })
   rotation.install(provider)
   return provider
 }
@@ -66,7 +66,7 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
     const user = this.accountId ?? null
     if (user !== null) {
       const context = { actor: `user:${user}`, requestId: '' }
-      await deps.endings.endSession({ uid: this.uid, user }, context)
+      await deps.revocations.endSession({ uid: this.uid, user }, context)
     }
     await destroy.call(this)
   }
@@ -76,7 +76,7 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
     requireIdToken(jwt)
     return validate.call(this, jwt, client)
   }
-  // 5. The engine looks first and stores later; whoever is second then is told what it is told when it looks later.
+  // 5. oidc-provider looks first and stores later; whoever is second then is told what it is told when it looks later.
   const { unique } = ReplayDetection
   ReplayDetection.unique = async function (issuer: string, jti: string, expiresAt: number) {
     try {
@@ -89,9 +89,13 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
 }
 
 /** What a person chose costs a slow hash; a client that has just proven it is not kept waiting by others. */
-async function verifyChosen({ gates, provenSecrets }: ProviderDeps, secret: string, stored: string): Promise<boolean> {
+async function verifyChosen(
+  { semaphores, provenSecrets }: ProviderDeps,
+  secret: string,
+  stored: string,
+): Promise<boolean> {
   if (provenSecrets.has(secret, stored)) return true
-  const isRight = await gates.clients(() => verifySecret(secret, stored))
+  const isRight = await semaphores.clients(() => verifySecret(secret, stored))
   if (isRight) provenSecrets.add(secret, stored)
   return isRight
 }

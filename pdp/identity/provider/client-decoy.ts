@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Client, Context, Provider } from 'oidc-provider'
 import { deriveKey } from '../../process/encryption.ts'
 import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
-import { BusyError, type Gate } from '../sign-in/attempts.ts'
+import { BusyError, type Semaphore } from '../sign-in/attempts.ts'
 
 const WAIT_MS_DEFAULT = 300
 const WAIT_MS_MAX = 5_000
@@ -14,7 +14,7 @@ export type DecoyHashes = { readonly generated: string; readonly chosen: string 
 
 export function installClientDecoy(
   provider: Provider,
-  deps: { readonly masterKey: Buffer; readonly secretGate: Gate; readonly decoys: DecoyHashes },
+  deps: { readonly masterKey: Buffer; readonly secretSemaphore: Semaphore; readonly decoys: DecoyHashes },
 ): void {
   const key = deriveKey(deps.masterKey, 'client-decoy')
   let latelyMs = WAIT_MS_DEFAULT
@@ -27,7 +27,7 @@ export function installClientDecoy(
 
   provider.use(async (ctx, next) => {
     await next()
-    if (!isUnjudged(ctx)) return
+    if (!failedBeforeSecretCheck(ctx)) return
     const [id, secret] = presentedSecret(ctx)
     if (secret === '') return
     const stored = decoyFor(id)
@@ -39,7 +39,7 @@ export function installClientDecoy(
   async function workOrWait(verify: () => Promise<boolean>): Promise<void> {
     const startedMs = performance.now()
     try {
-      await deps.secretGate(verify)
+      await deps.secretSemaphore(verify)
       latelyMs = Math.min(performance.now() - startedMs, WAIT_MS_MAX)
     } catch (error) {
       if (!(error instanceof BusyError)) throw error
@@ -49,7 +49,7 @@ export function installClientDecoy(
 }
 
 /** Client authentication failed before any secret was compared. */
-function isUnjudged({ body, oidc }: Context): boolean {
+function failedBeforeSecretCheck({ body, oidc }: Context): boolean {
   if (typeof body !== 'object' || body === null || !('error' in body) || body.error !== 'invalid_client') return false
   const client: Client | undefined = oidc.client
   return client?.clientAuthMethod.startsWith('client_secret_') !== true

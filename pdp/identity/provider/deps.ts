@@ -1,13 +1,13 @@
-/** What the engine is put together from. */
+/** What oidc-provider is put together from. */
 import type { Pdp } from '../../domain/decision.ts'
 import type { Log } from '../../process/log.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
-import type { Gates } from '../sign-in/attempts.ts'
+import type { Semaphores } from '../sign-in/attempts.ts'
 import type { Consent } from '../sign-in/consent.ts'
 import type { SecondFactor } from '../sign-in/second-factor.ts'
-import type { IsSignedIn } from '../sign-in/sign-ins.ts'
+import type { IsSignedIn } from '../sign-in/sign-in-validity.ts'
 import type { Bindings } from '../tokens/bindings.ts'
-import type { ReadClaimSources } from '../tokens/facts.ts'
+import type { ReadClaimSources } from '../tokens/claim-sources.ts'
 import type { Introspection } from '../tokens/introspection.ts'
 import type { Resources } from '../tokens/resources.ts'
 import type { TokenHook } from '../tokens/token-hook.ts'
@@ -28,7 +28,7 @@ export type ProviderDeps = Omit<AdapterDeps, 'rotation'> & {
   readonly introspection: Pick<Introspection, 'record' | 'isRevoked'>
   readonly secondFactor: Pick<SecondFactor, 'has'>
   readonly isSignedIn: IsSignedIn
-  readonly gates: Gates
+  readonly semaphores: Semaphores
   readonly provenSecrets: ProvenSecrets
   readonly decoys: DecoyHashes
   readonly clock: () => number

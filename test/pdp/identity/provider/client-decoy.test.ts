@@ -1,7 +1,7 @@
 import type { Context, Provider } from 'oidc-provider'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { installClientDecoy } from '../../../../pdp/identity/engine/client-decoy.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../../pdp/identity/keys/password-hash.ts'
+import { installClientDecoy } from '../../../../pdp/identity/provider/client-decoy.ts'
 import { openWorld, postToken, SECRET, type World } from '../harness.ts'
 
 const REFUSED = [401, { error: 'invalid_client', error_description: 'client authentication failed' }]
@@ -36,11 +36,11 @@ describe('the work for a secret that no client has', () => {
     const use = (middleware: Middleware): void => {
       run = middleware
     }
-    const secretGate = async <T>(work: () => Promise<T>): Promise<T> => {
+    const secretSemaphore = async <T>(work: () => Promise<T>): Promise<T> => {
       slowCount += 1
       return work()
     }
-    installClientDecoy({ use } as unknown as Provider, { masterKey: Buffer.alloc(32, 7), secretGate, decoys })
+    installClientDecoy({ use } as unknown as Provider, { masterKey: Buffer.alloc(32, 7), secretSemaphore, decoys })
   })
   async function isSlow(ctx: object): Promise<boolean> {
     const before = slowCount

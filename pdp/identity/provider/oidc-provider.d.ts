@@ -62,7 +62,7 @@ declare module 'oidc-provider' {
     readonly accountId?: string
     readonly acr?: string
     readonly amr?: readonly string[]
-    /** While a form of the engine's is open. */
+    /** While a form of oidc-provider's is open. */
     readonly state?: { readonly secret: string }
     authTime(): number | undefined
     /** True when the sign-in is older than so many seconds. */
@@ -167,7 +167,7 @@ declare module 'oidc-provider' {
     set(header: string, value: string): void
   }
 
-  /** A request outside the engine's own routes. */
+  /** A request outside oidc-provider's own routes. */
   export interface KoaContext {
     readonly secure: boolean
     readonly cookies: {

@@ -1,4 +1,4 @@
-/** The pages that the engine asks for by itself: errors, the device page and signing out. */
+/** The pages that oidc-provider asks for by itself: errors, the device page and signing out. */
 import type { Client, Context, Provider, Session } from 'oidc-provider'
 import { errorPage, type Page } from '../html/page.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
@@ -19,7 +19,7 @@ const WRONG_CODES = { triesMax: 100, windowMs: 60_000, keysMax: 10_000 }
 /** A person, or the address of those who are not signed in: nobody else is kept away. */
 const guesserOf = ({ accountId }: Pick<Session, 'accountId'>, { req }: Pick<Context, 'req'>): string =>
   accountId === undefined ? `address ${addressOf(req)}` : `person ${accountId}`
-// The engine's form that sends itself by a script: at a sign-out of nobody, and when somebody else signs in.
+// oidc-provider's form that sends itself by a script: at a sign-out of nobody, and when somebody else signs in.
 const SELF_SENDING = '<title>Submitting Callback</title>'
 
 export type ProviderPages = {
@@ -74,13 +74,13 @@ export function createProviderPages({ issuer, clock }: { issuer: string; clock: 
     send(ctx, deviceCodePage({ action, xsrf: '', problem: 'tooMany' }))
   }
 
-  function startAnew(ctx: Context): void {
+  function restart(ctx: Context): void {
     ctx.status = STATUS.seeOther
     ctx.set('location', action)
     ctx.set('cache-control', 'no-store')
   }
 
-  /** Confirms the code that came with the address (RFC 8628 section 3.3.1); the engine would send it on by a script. */
+  /** Confirms the code that came with the address (RFC 8628 section 3.3.1); oidc-provider would send it on by a script. */
   async function confirmAtOnce(provider: Provider, ctx: Context, userCode: string): Promise<void> {
     const xsrf = ctx.oidc.session.state?.secret ?? ''
     const normalized = userCode.toUpperCase().replace(/\W/g, '')
@@ -111,7 +111,7 @@ export function createProviderPages({ issuer, clock }: { issuer: string; clock: 
         if (!wrongCodes.take(guesser)) return refuseGuess(ctx)
         wrongCodes.giveBack(guesser)
         // Without a state, the session that the form was shown in is over.
-        if (given === null) return session.state === undefined ? startAnew(ctx) : next()
+        if (given === null) return session.state === undefined ? restart(ctx) : next()
         ctx.query = {}
         await next()
         if (ctx.status === STATUS.shown) await confirmAtOnce(provider, ctx, String(given))

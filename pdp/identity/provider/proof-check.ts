@@ -1,10 +1,10 @@
-/** DPoP proofs at the engine's endpoints: what a proof costs us is bounded before the engine verifies it. */
+/** DPoP proofs at oidc-provider's endpoints: what a proof costs us is bounded before oidc-provider verifies it. */
 import type { Provider } from 'oidc-provider'
 import { readProof } from '../../token/dpop.ts'
 import { TokenError } from '../../token/errors.ts'
 import { STATUS } from '../oauth/status.ts'
 
-/** The engine verifies a signature by whatever key the proof brings, before it looks at anything else. */
+/** oidc-provider verifies a signature by whatever key the proof brings, before it looks at anything else. */
 export function installProofCheck(provider: Provider): void {
   provider.use(async (ctx, next) => {
     const proofs = ctx.req.headersDistinct.dpop

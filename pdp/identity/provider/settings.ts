@@ -8,7 +8,7 @@ import { IDENTITY_SCOPES, OFFLINE_ACCESS, refusedScope, SERVICE_SCOPES, scopesAt
 import { ACR_VALUES, isAttainable } from '../sign-in/acr.ts'
 import { isEmail } from '../sign-in/sign-in.ts'
 import { signInPolicy } from '../sign-in/sign-in-policy.ts'
-import { CLIENT_AUTH_METHODS, CLIENT_SIGNING_ALGORITHMS, OWN_MEMBERS } from './clients.ts'
+import { CLIENT_AUTH_METHODS, CLIENT_SIGNING_ALGORITHMS, OWN_MEMBERS } from './client-metadata.ts'
 import type { ProviderDeps } from './deps.ts'
 import { requireAssertion } from './jwt-kinds.ts'
 import type { Mint } from './mint.ts'
@@ -30,7 +30,7 @@ const BINDING_MESSAGE = /^[\x20-\x7e]{1,64}$/
 
 export type SettingsDeps = ProviderDeps & { readonly pages: Pick<ProviderPages, 'features'> }
 
-export function engineSettings(deps: SettingsDeps, mint: Mint): object {
+export function providerSettings(deps: SettingsDeps, mint: Mint): object {
   return { ...protocol(deps), ...issuance(deps, mint), ...people(deps, mint) }
 }
 
@@ -209,7 +209,7 @@ function people({ consent }: ProviderDeps, mint: Mint): object {
   return {
     findAccount: (ctx: Context, id: string, source?: TokenSource) => mint.findAccount(ctx, id, source),
     loadExistingGrant: (ctx: Context) => consent.existing(ctx),
-    // The engine's own binding knows one grant per client and session; ours is grant_binding.session_uid.
+    // oidc-provider's own binding knows one grant per client and session; ours is grant_binding.session_uid.
     expiresWithSession: () => false,
   }
 }

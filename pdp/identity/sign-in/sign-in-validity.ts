@@ -7,7 +7,7 @@ import type { Sql } from '../../store/directory.ts'
  */
 export type IsSignedIn = (user: string, since: number | undefined) => Promise<boolean>
 
-// Sign-ins have whole seconds. What is finished within the second of the sign-out was deleted with it (see endings.ts).
+// Sign-ins have whole seconds. What is finished within the second of the sign-out was deleted with it (see revocation.ts).
 const SIGNED_IN = `
   select 1 from user_account where user_id = $1
     and (signed_out_at is null or $2::float8 is null or signed_out_at < to_timestamp($2::float8 + 1))`

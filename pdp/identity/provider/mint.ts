@@ -1,13 +1,13 @@
-/** What goes into a token while the engine mints it, and the record that keeps it revocable afterwards. */
+/** What goes into a token while oidc-provider mints it, and the record that keeps it revocable afterwards. */
 import { type Adapter, type Client, type Context, errors, type Token, type TokenSource } from 'oidc-provider'
 import type { Pdp } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Log } from '../../process/log.ts'
 import { splitScope } from '../oauth/scopes.ts'
-import type { IsSignedIn } from '../sign-in/sign-ins.ts'
+import type { IsSignedIn } from '../sign-in/sign-in-validity.ts'
 import { type Binding, type Bindings, mayActIn } from '../tokens/bindings.ts'
+import type { ReadClaimSources } from '../tokens/claim-sources.ts'
 import { accessTokenClaims, type ClaimSources, idTokenClaims } from '../tokens/claims.ts'
-import type { ReadClaimSources } from '../tokens/facts.ts'
 import type { Resources } from '../tokens/resources.ts'
 import type { TokenHook } from '../tokens/token-hook.ts'
 
@@ -22,7 +22,7 @@ export type MintDeps = {
   readonly adapter: (kind: string) => Adapter
   readonly log: Log
 }
-/** What the grants of ours know about a token, which the engine does not. */
+/** What the grants of ours know about a token, which oidc-provider does not. */
 export type Provenance = {
   /** For client_credentials, whose organization no grant knows. */
   readonly organization?: string | null
@@ -34,14 +34,14 @@ export type Provenance = {
 export type Mint = {
   /** Called before the token is minted. */
   describe(token: Token, provenance: Provenance): void
-  /** The engine's extraTokenClaims. It spreads them first: they cannot replace iss, sub, aud, exp, iat, jti, scope. */
+  /** oidc-provider's extraTokenClaims. It spreads them first: they cannot replace iss, sub, aud, exp, iat, jti, scope. */
   accessTokenClaims(token: Token): Promise<JsonObject>
-  /** The engine's formats.customizers.jwt: awaited, sees the final payload, before signing. */
+  /** oidc-provider's formats.customizers.jwt: awaited, sees the final payload, before signing. */
   record(ctx: Context, token: Token, payload: { readonly iat: number; readonly exp: number }): Promise<void>
   /** Called with each access token's text, whose hash becomes the ID token's at_hash. */
   remember(token: Token, value: string): void
   /**
-   * The engine's findAccount; undefined for a person who is gone or was signed out since, and for a grant that the client
+   * oidc-provider's findAccount; undefined for a person who is gone or was signed out since, and for a grant that the client
    * may no longer use. `source`: what is redeemed; without one, the browser's session counts.
    */
   findAccount(ctx: Context, id: string, source?: TokenSource): Promise<object | undefined>
@@ -51,7 +51,7 @@ export function createMint(deps: MintDeps): Mint {
   const { bindings, log } = deps
   // Per token, not per request, and gone with it.
   const provenances = new WeakMap<Token, Provenance>()
-  const factsOf = new WeakMap<Token, ClaimSources>()
+  const claimSourcesOf = new WeakMap<Token, ClaimSources>()
   const values = new WeakMap<Token, string>()
 
   async function bindingOf(token: Token): Promise<Binding | null> {
@@ -76,7 +76,7 @@ export function createMint(deps: MintDeps): Mint {
       const subject = isService
         ? ({ type: 'service', id: token.clientId } as const)
         : ({ type: 'user', id: token.accountId ?? '' } as const)
-      const [facts, added] = await Promise.all([
+      const [sources, added] = await Promise.all([
         deps.readClaimSources({ subject, organization, app: owner ?? token.client.portcullis_app }),
         deps.hook.claims({
           jti: token.jti,
@@ -89,8 +89,8 @@ export function createMint(deps: MintDeps): Mint {
           grant_type: isService ? 'client_credentials' : (token.gty ?? ''),
         }),
       ])
-      factsOf.set(token, facts)
-      const { claims, leftOut } = accessTokenClaims(facts, added)
+      claimSourcesOf.set(token, sources)
+      const { claims, leftOut } = accessTokenClaims(sources, added)
       for (const what of leftOut) log.warn({ event: `${what}_left_out`, organization, jti: token.jti })
       return provenance.act === undefined ? claims : { ...claims, act: provenance.act }
     },
@@ -105,12 +105,12 @@ export function createMint(deps: MintDeps): Mint {
       if (source?.grantId !== undefined && !(await mayStillUse(deps, source.grantId, ctx.oidc.client))) return undefined
       return {
         accountId: id,
-        // Only ID tokens ask: the engine's UserInfo is off.
+        // Only ID tokens ask: oidc-provider's UserInfo is off.
         claims: (_use: string, scope: string) => {
           const token = ctx.oidc.entities.AccessToken
-          const facts = token === undefined ? undefined : factsOf.get(token)
-          if (token === undefined || facts === undefined) throw new Error('an ID token without an access token')
-          return { sub: id, at_hash: values.get(token), ...idTokenClaims(facts, new Set(splitScope(scope))) }
+          const sources = token === undefined ? undefined : claimSourcesOf.get(token)
+          if (token === undefined || sources === undefined) throw new Error('an ID token without an access token')
+          return { sub: id, at_hash: values.get(token), ...idTokenClaims(sources, new Set(splitScope(scope))) }
         },
       }
     },

@@ -1,7 +1,7 @@
-/** The engine's records when many write the same one. */
+/** oidc-provider's records when many write the same one. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createAdapters } from '../../../../pdp/identity/engine/adapter.ts'
-import { createRotation } from '../../../../pdp/identity/engine/rotation.ts'
+import { createAdapters } from '../../../../pdp/identity/provider/adapter.ts'
+import { createRotation } from '../../../../pdp/identity/provider/refresh-rotation.ts'
 import { createRevocations, type Revocations } from '../../../../pdp/identity/tokens/revocation.ts'
 import { postgresDirectory } from '../../../../pdp/store/postgres/directory.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
@@ -10,17 +10,17 @@ import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../../../support/database.ts'
 
 let adapterOf: ReturnType<typeof createAdapters>
-let endings: Revocations
+let revocations: Revocations
 let close: () => Promise<void>
 beforeAll(async () => {
   const database = await openTestDatabase()
   const { sql, close: end } = await openPostgres({ connectionString: database.connectionString })
-  endings = createRevocations({ sql, appendLog, appendEvents, clock: Date.now })
+  revocations = createRevocations({ sql, appendLog, appendEvents, clock: Date.now })
   const rotation = createRotation({ sql, path: '/oauth/token' })
   adapterOf = createAdapters({
     sql,
     directory: postgresDirectory(sql),
-    endings,
+    revocations,
     rotation,
     masterKey: Buffer.alloc(32, 7),
   })
@@ -45,7 +45,7 @@ it.each([
 
 it.each([
   ['signing out', (id: string) => adapterOf('Session').destroy(id)],
-  ['revocation', (id: string) => endings.revokeSession(`uid of ${id}`, { actor: 'test', requestId: 'r' })],
+  ['revocation', (id: string) => revocations.revokeSession(`uid of ${id}`, { actor: 'test', requestId: 'r' })],
 ])('a Session ended by %s is not stored again by a request that began before', async (how, end) => {
   const adapter = adapterOf('Session')
   const payload = { uid: `uid of ${how}`, accountId: 'eve' }

@@ -96,7 +96,7 @@ describe('the address with the code in it', () => {
   })
 })
 
-describe('forms that the engine would send by a script', () => {
+describe('forms that oidc-provider would send by a script', () => {
   it('are pages of ours: signing out when nobody is signed in', async () => {
     const page = await open('/oauth/logout')
     expectOurs(page)

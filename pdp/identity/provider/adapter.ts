@@ -4,19 +4,19 @@ import { isId } from '../../domain/names.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { createRecordSecrets, type RecordSecrets } from '../keys/record-secrets.ts'
 import type { Revocations } from '../tokens/revocation.ts'
-import { engineMetadata } from './clients.ts'
-import type { PendingRecord, Rotation } from './rotation.ts'
+import { providerMetadata } from './client-metadata.ts'
+import type { PendingRecord, Rotation } from './refresh-rotation.ts'
 
 const REPLAY = 'ReplayDetection'
 const REFRESH_TOKEN = 'RefreshToken'
-// The engine forgets a proof 300 s after its use, but accepts it until 300 s after an `iat` that may lie 300 s ahead.
+// oidc-provider forgets a proof 300 s after its use, but accepts it until 300 s after an `iat` that may lie 300 s ahead.
 const REPLAY_SECONDS_ADDED = 360
 
 type RecordRow = { readonly id: string; readonly payload: object; readonly consumed: number | null }
 export type AdapterDeps = {
   readonly sql: Sql
   readonly directory: Directory
-  readonly endings: Revocations
+  readonly revocations: Revocations
   readonly rotation: Rotation
   readonly masterKey: Buffer
 }
@@ -32,13 +32,13 @@ export class UsedBeforeError extends Error {
   override readonly name = 'UsedBeforeError'
 }
 
-/** The engine's factory: one adapter per kind of record. */
+/** oidc-provider's factory: one adapter per kind of record. */
 export function createAdapters(deps: AdapterDeps): (kind: string) => Adapter {
   const secrets = createRecordSecrets(deps)
   return (kind) => (kind === 'Client' ? clientAdapter(deps.directory) : recordAdapter(kind, deps, secrets))
 }
 
-function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps, secrets: RecordSecrets): Adapter {
+function recordAdapter(kind: string, { sql, revocations, rotation }: AdapterDeps, secrets: RecordSecrets): Adapter {
   const keyOf = (id: string): string => secrets.keyOf(kind, id)
 
   async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<object | undefined> {
@@ -80,17 +80,17 @@ function recordAdapter(kind: string, { sql, endings, rotation }: AdapterDeps, se
         'update oidc_record set consumed_at = now() where kind = $1 and id = $2 and consumed_at is null returning 1',
         [kind, keyOf(id)],
       )
-      // The engine looks first and consumes later; of those that looked at the same time, one gets here first.
+      // oidc-provider looks first and consumes later; of those that looked at the same time, one gets here first.
       if (rows.length > 0) return
       throw kind === PUSHED ? new errors.InvalidRequestUri('used before') : new errors.InvalidGrant('used before')
     },
     async destroy(id) {
-      if (kind === 'Grant') await endings.endGrant(id, CONTEXT)
-      else if (kind === 'AccessToken' || kind === 'ClientCredentials') await endings.endToken(id, CONTEXT)
+      if (kind === 'Grant') await revocations.endGrant(id, CONTEXT)
+      else if (kind === 'AccessToken' || kind === 'ClientCredentials') await revocations.endToken(id, CONTEXT)
       else if (kind === SESSION) await sql.query(END_SESSION, [keyOf(id)])
       else await sql.query('delete from oidc_record where kind = $1 and id = $2', [kind, keyOf(id)])
     },
-    // The engine destroys the Grant too (see revokeGrantPolicy), and with it everything goes, in one logged transaction.
+    // oidc-provider destroys the Grant too (see revokeGrantPolicy), and with it everything goes, in one logged transaction.
     revokeByGrantId: async () => undefined,
   }
 }
@@ -156,7 +156,7 @@ function clientAdapter(directory: Directory): Adapter {
     async find(id) {
       if (!isId(id)) return undefined
       const client = await directory.client(id)
-      return client === null ? undefined : engineMetadata(client)
+      return client === null ? undefined : providerMetadata(client)
     },
     upsert: refuse,
     findByUid: refuse,
