@@ -1,5 +1,6 @@
 /** The policy decision point over a store: evaluates questions at one moment, and says at which. */
 import { type Answer, type Asked, answerCheck } from '../decide/check.ts'
+import { ModelPending } from '../decide/known-models.ts'
 import { NO_MODEL } from '../decide/model.ts'
 import { createModelCompiler, type ModelCompiler } from '../decide/models.ts'
 import { assertCheck, assertRequest } from '../decide/request.ts'
@@ -68,8 +69,14 @@ export function createPdp(options: PdpOptions): Pdp {
       assertCheck(organization, subject, check)
       const asked = { organization, subject: subjectName(subject), app }
       const { currentView } = moments
-      if (currentView !== undefined)
-        return withModels(() => isAllowed(currentView(), compile, { asked, check }) === true)
+      if (currentView !== undefined) {
+        try {
+          return isAllowed(currentView(), compile, { asked, check }) === true
+        } catch (error) {
+          if (!(error instanceof ModelPending)) throw error
+          return withModels(() => isAllowed(currentView(), compile, { asked, check }) === true)
+        }
+      }
       return (await moments.ask({ organization, evaluate: (view) => isAllowed(view, compile, { asked, check }) })).value
     },
     entitlement: (organization, key) => entitlement(parts, organization, key),

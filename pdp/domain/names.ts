@@ -1,4 +1,4 @@
-/** The grammar of ids, types, relations, tuples and subjects (DESIGN section 3), parsed once at the border. */
+/** The grammar of ids, types, relations, tuples and subjects (ARCHITECTURE.md section 5), parsed once at the border. */
 import { PdpError } from './errors.ts'
 import type { Tuple } from './tuple.ts'
 

@@ -217,7 +217,7 @@ function permit(known: Known, standing: PermissionBasis | null, shadowed: Denial
   return { kind: 'permit', route, request, namedHost, identity, body, standing: kept, shadowed } as Permit
 }
 
-/** DESIGN section 6.1: a shadowed route only says what it would have refused; who asks is told if it was proven. */
+/** Shadow mode (ARCHITECTURE.md section 7). Identity headers are set only if the token was verified. */
 const orShadow = (denial: Denial, known: Known): Permit | Denial =>
   isShadowable(denial) ? permit(known, null, denial) : denial
 

@@ -62,7 +62,7 @@ function readIssuer(reader: YamlReader, node: Node | null): IssuerEntry | null {
   if (members === null || members.issuer === null) return null
   const issuer = reader.text(members.issuer, 'issuer')
   const jwksUri = members.jwks_uri === null ? null : reader.text(members.jwks_uri, 'jwks_uri')
-  // The seed's tokens are RS256; anything else is a decision of the operator's.
+  // Our own tokens are RS256. The operator must name any other algorithm.
   const algorithms = reader.list(members.algorithms, 'algorithms', readAlgorithm) ?? ['RS256' as const]
   const external = members.external !== null && reader.boolean(members.external, 'external') === true
   if (issuer !== null && jwksUri === null && !isSafeKeyUrl(issuer))

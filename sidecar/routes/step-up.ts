@@ -14,7 +14,7 @@ export function satisfies({ acr, authTime }: SignIn, { acrValues, maxAgeSeconds 
   return maxAgeSeconds === null || (authTime !== null && nowMs / 1_000 - authTime <= maxAgeSeconds)
 }
 
-/** What a token of an external issuer says itself; our own never do (DESIGN section 6.2). */
+/** The sign-in that an external issuer's token names. Our own tokens never carry these claims (ARCHITECTURE.md section 6). */
 export function signInOf(claims: { readonly [name: string]: unknown }): SignIn {
   const { acr, auth_time: authTime } = claims
   return {

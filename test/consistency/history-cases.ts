@@ -31,13 +31,13 @@ export type HistoryCase = {
 /** Makes the caches of a node visible to its audit, and its rows liable to be lost. */
 export const HOOKS: readonly Edit[] = [
   {
-    file: 'store/log-caches.ts',
+    file: 'store/cache/log-caches.ts',
     find: 'readonly #caches = new Map<LogId, LogCache>()',
     replace:
       'readonly #caches = new Map<LogId, LogCache>()\n  protected readonly history = ((globalThis as unknown as { historyCaches?: unknown[] }).historyCaches ??= []).push(() => this.#caches)',
   },
   {
-    file: 'store/row-budget.ts',
+    file: 'store/cache/row-budget.ts',
     find: '#hand: Evictable | null = null',
     replace: `#hand: Evictable | null = null
   protected readonly history = ((globalThis as unknown as { historySheds?: ((share: number) => void)[] }).historySheds ??= []).push((share) => {
@@ -184,7 +184,7 @@ export const FAULTS: readonly HistoryCase[] = [
   planted('a write is acknowledged before it is committed', {
     edits: [
       {
-        file: 'store/postgres-connection.ts',
+        file: 'store/postgres/connection.ts',
         find: "await connection.query('commit')",
         replace: "void connection.query('commit').catch(() => {})",
       },
@@ -194,10 +194,10 @@ export const FAULTS: readonly HistoryCase[] = [
     setup: { served: true },
     edits: [
       {
-        file: 'serve/questions.ts',
-        find: 'if (decision.tokenDead) return denied({ token: null, question, decisionId })',
+        file: 'serve/decisions/answer.ts',
+        find: 'if (decision.tokenRevoked) return denied({ token: null, question, decisionId })',
         replace: `const known = ((globalThis as unknown as { seenAlive?: Set<string> }).seenAlive ??= new Set())
-  if (!decision.tokenDead) known.add(token.jti)
+  if (!decision.tokenRevoked) known.add(token.jti)
   else if (!known.has(token.jti)) return denied({ token: null, question, decisionId })`,
       },
     ],
@@ -206,7 +206,7 @@ export const FAULTS: readonly HistoryCase[] = [
     setup: { served: true, focus: 'groups' },
     edits: [
       {
-        file: 'serve/grpc-stream.ts',
+        file: 'serve/grpc/stream.ts',
         find: 'answer: await deps.answer(await state, readStreamQuestion(question))',
         replace: `answer: await (async () => {
         const self = deps as unknown as { kept?: Map<string, { at: number; answer: unknown }> }

@@ -41,8 +41,8 @@ async function until(condition: string): Promise<void> {
 
 /** A tuple is written, and deleted by a write that begins before the first one commits. */
 async function deleteBehindAWrite(open: typeof openPostgres, organization: string) {
-  // Two processes, as it were: in one process the second write would wait for its turn before it reaches the database.
   const { store, close } = await open({ connectionString: database.connectionString })
+  // Another process: the writes of one process take turns before they reach the database.
   const other = await open({ connectionString: database.connectionString })
   try {
     await given(store, organization)
@@ -56,7 +56,8 @@ async function deleteBehindAWrite(open: typeof openPostgres, organization: strin
     const left = await store.tuples(organization, {}, { after: null, countMax: 10 })
     return { outcomes, left: left.length }
   } finally {
-    await Promise.all([close(), other.close()])
+    await close()
+    await other.close()
   }
 }
 

@@ -119,7 +119,7 @@ describe('the sidecar of the image', () => {
     expect(output()).toContain('portcullis must be v1')
   })
 
-  test('holds only the packages that DESIGN lists, and those that they need', () => {
+  test('holds only the packages that it is meant to hold, and those that they need', () => {
     const allowed = [
       'undici',
       'jose',

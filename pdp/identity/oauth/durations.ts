@@ -4,6 +4,6 @@
 export const PUBLIC_CACHE_SECONDS = 300
 
 export const DAY_SECONDS = 86_400
-/** Seed section 8: about 15 minutes. */
+/** Short, because roles and permissions in a token are as old as the token (ARCHITECTURE.md section 6). */
 export const ACCESS_TOKEN_SECONDS = 900
 export const SESSION_SECONDS = DAY_SECONDS / 2

@@ -1,4 +1,4 @@
-/** Which claim stands where (seed table 2.1 and 2.2). Pure: everything that the claims depend on is in `Facts`. */
+/** Which token carries which claim (ARCHITECTURE.md section 6). Pure: everything that the claims depend on is in `Facts`. */
 import type { HeldRoles } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Tier } from '../../domain/membership.ts'

@@ -12,7 +12,7 @@ import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 import type { AppendLog } from './revocation.ts'
 
-/** Seed section 2.3: set by us alone. */
+/** Only the identity service sets these claims (ARCHITECTURE.md section 6). */
 export const RESERVED_CLAIMS = [
   'iss',
   'sub',

@@ -7,7 +7,7 @@ export type JsonSchema = { readonly [keyword: string]: unknown }
 export const FORM = 'x-form'
 export const text = (pattern: string, form: string) => ({ type: 'string', pattern, [FORM]: form }) as const
 
-/** DESIGN section 3: 1-256 characters of visible ASCII, no `#`, not `*` alone. */
+/** An id (ARCHITECTURE.md section 5): 1-256 characters of visible ASCII, no `#`, not `*` alone. */
 export const ID = text(
   '^(?!\\*$)[\\x21\\x22\\x24-\\x7e]{1,256}$',
   '1 to 256 visible ASCII characters without #, and not * alone',

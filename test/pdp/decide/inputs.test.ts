@@ -192,37 +192,44 @@ describe('a copy of the source', () => {
     [
       'a row set under its object alone',
       'far',
-      plantedIn('store/rows-view.ts', [' && relation === this.#lastRelation', '']),
+      plantedIn('store/cache/rows-view.ts', [' && relation === this.#lastRelation', '']),
     ],
     [
       'the number of an object for any other',
       'near',
-      plantedIn('store/tuple-index.ts', ['if (text !== this.#lastObject)', 'if (this.#lastObject === null)']),
+      plantedIn('store/memory/tuple-index.ts', ['if (text !== this.#lastObject)', 'if (this.#lastObject === null)']),
     ],
     [
       'the number of a subject for any other',
       'near',
-      plantedIn('store/tuple-index.ts', ['if (text !== this.#lastSubject)', 'if (this.#lastSubject === null)']),
+      plantedIn('store/memory/tuple-index.ts', ['if (text !== this.#lastSubject)', 'if (this.#lastSubject === null)']),
     ],
     [
       'one model for all texts',
       'near',
-      plantedIn('decide/models.ts', ['byText.get(text)', "byText.get('')"], ['byText.set(text, ', "byText.set('', "]),
+      plantedIn(
+        'decide/models.ts',
+        ['texts.map(knownModel)', 'texts.map((text) => knownModel((plantedText ??= text)))'],
+        [
+          'export function createModelCompiler',
+          'let plantedText: string | undefined\nexport function createModelCompiler',
+        ],
+      ),
     ],
     [
       'the value of one entitlement for all',
       'far',
-      plantedIn('store/entitlement-cache.ts', [
+      plantedIn('store/entitlements/cache.ts', [
         'value = known.values.get(key)',
         'value = [...known.values.values()][0]',
       ]),
     ],
   ])('is found out that remembers %s', async (mistake, where, edits) => {
     const root = pathToFileURL(`${join(plantSource(`inputs ${mistake}`, edits), 'pdp')}/`).href
-    const planted: { createPdp: typeof createPdp } = await import(`${root}create-pdp.ts`)
-    const memory: { memoryStore: typeof memoryStore } = await import(`${root}store/memory.ts`)
-    const { currentView: look, standings, ...far } = memory.memoryStore()
-    const store = where === 'near' ? { ...far, look, standings } : far
+    const planted: { createPdp: typeof createPdp } = await import(`${root}decision-point/create-pdp.ts`)
+    const memory: { memoryStore: typeof memoryStore } = await import(`${root}store/memory/memory.ts`)
+    const { currentView, standings, ...far } = memory.memoryStore()
+    const store = where === 'near' ? { ...far, currentView, standings } : far
     await fill(store)
     const sound = remoteMemoryStore()
     await fill(sound)

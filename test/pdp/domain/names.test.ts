@@ -1,4 +1,4 @@
-/** The grammar of names: what the scanner accepts is what DESIGN's expressions match, to the character. */
+/** The grammar of names: the scanner accepts exactly what the expressions below match (ARCHITECTURE.md section 5). */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isEntitlementKey, isId, isName, isObject, isPermissionKey, isSubject } from '../../../pdp/domain/names.ts'

@@ -17,7 +17,7 @@ const validate = new Ajv({ strict: true, strictRequired: false, strictTypes: fal
 const file = (routes: string, extra = ''): string =>
   routeFile(routes, { extra }).replace('UPSTREAM', 'http://127.0.0.1:8080').replace('PDP', '127.0.0.1:9090')
 
-const DESIGN_EXAMPLE = `portcullis: v1
+const WHOLE_EXAMPLE = `portcullis: v1
 resource: https://app.example.com
 public_url: https://app.example.com
 issuers: [{issuer: https://id.example.com}]
@@ -41,7 +41,7 @@ test('the schema has no limit that the parser does not know', () => {
 
 describe('the published schema and the parser both accept', () => {
   test.each([
-    DESIGN_EXAMPLE,
+    WHOLE_EXAMPLE,
     file('GET /a: public'),
     file('"* admin.app.test/**": admin system:main'),
     file('GET /a: {any: [scope a, {all: [scope b, {equals: {header.x-role: admin}}]}]}'),

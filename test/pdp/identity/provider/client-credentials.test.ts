@@ -39,7 +39,7 @@ describe('client_credentials', () => {
     expect((payload.exp ?? 0) - (payload.iat ?? 0)).toBe(900)
   })
 
-  it('carries exactly the claims of the seed table for a service', async () => {
+  it('carries exactly the claims of the claims table for a service', async () => {
     const payload = await claimsOf('robot', { scope: 'decisions:read' })
     expect(payload).toEqual({
       iss: world.issuer,

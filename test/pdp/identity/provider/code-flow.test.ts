@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 describe('tokens of the code flow', () => {
-  it('carry exactly the claims of the seed table for a member', async () => {
+  it('carry exactly the claims of the claims table for a member', async () => {
     const { tokens } = await signIn(
       flow.as('ann', { clientId: 'invoices-web', organization: 'acme', scope: ALL_SCOPES }),
     )

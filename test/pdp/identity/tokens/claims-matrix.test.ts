@@ -1,4 +1,4 @@
-/** The seed's table 2.1, claim by claim and place by place, for every grant, membership, binding and set of scopes. */
+/** The claims table (ARCHITECTURE.md section 6), claim by claim and place by place, for every grant, membership, binding and set of scopes. */
 import { createHash } from 'node:crypto'
 import * as oauth from 'openid-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -226,7 +226,7 @@ describe('/openapi.json', () => {
   })
 })
 
-/** DESIGN 5.2 and 5.4, by hand: a call that is missing or too many shows here. */
+/** Every call of the API, listed by hand: a call that is missing or superfluous fails this test. */
 const CALLS = [
   'POST /oauth/decisions',
   ...crud('/v1/organizations', '{org}'),
