@@ -61,6 +61,15 @@ module.exports = {
       { path: 'node_modules/oidc-provider/' },
     ),
     rule(
+      'x509-is-loaded-only-by-the-command-that-needs-it',
+      { path: '^(pdp|sidecar)/' },
+      {
+        path: 'node_modules/(@peculiar/x509|reflect-metadata)/',
+        dynamic: false,
+        dependencyTypesNot: ['type-only', 'type-import'],
+      },
+    ),
+    rule(
       'shipped-code-needs-no-dev-dependency',
       { path: '^(pdp|sidecar|proto)/' },
       { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },

@@ -102,7 +102,7 @@ async function certificate(options: CertificateOptions, io: Io): Promise<void> {
   if (!Number.isInteger(days) || days < 1 || days > DAYS_MAX) problems.push(`--days must be 1 to ${DAYS_MAX}`)
   if (problems.length > 0) throw new ConfigError(problems)
   const names = [`${service}.${namespace}.svc`, `${service}.${namespace}.svc.cluster.local`]
-  const made = makeCertificate({ names, days, nowMs: Date.now() })
+  const made = await makeCertificate({ names, days, nowMs: Date.now() })
   if (options.caOut !== undefined) writeFileSync(options.caOut, made.authority)
   io.stdout.write(secretManifest(made, { name: secret, namespace }))
 }

@@ -34,7 +34,7 @@ export async function startControlPlane(binaries: Binaries): Promise<ControlPlan
   }
   try {
     const [etcdPort, peerPort, port] = await Promise.all([freePort(), freePort(), freePort()])
-    const { kube, kubeAs, kubeconfig } = writeCredentials(folder, port)
+    const { kube, kubeAs, kubeconfig } = await writeCredentials(folder, port)
     const etcdUrl = `http://${LOOPBACK}:${etcdPort}`
     children.push(start(binaries.etcd, etcdFlags(folder, etcdUrl, peerPort), join(folder, 'etcd.log')))
     const log = join(folder, 'kube-apiserver.log')
@@ -52,8 +52,11 @@ export async function startControlPlane(binaries: Binaries): Promise<ControlPlan
   }
 }
 
-function writeCredentials(folder: string, port: number): Pick<ControlPlane, 'kube' | 'kubeAs' | 'kubeconfig'> {
-  const { authority, certificate, key } = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
+async function writeCredentials(
+  folder: string,
+  port: number,
+): Promise<Pick<ControlPlane, 'kube' | 'kubeAs' | 'kubeconfig'>> {
+  const { authority, certificate, key } = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   const token = randomBytes(16).toString('hex')
   const accounts = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
   const kubeconfig = join(folder, 'kubeconfig')

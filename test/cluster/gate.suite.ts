@@ -28,7 +28,7 @@ beforeAll(async () => {
   upstream = await startUpstream()
   for (const name of ['invoices', 'other'])
     await plane.kube.must('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name } })
-  const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
+  const made = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   writeFileSync(file('pdp-ca.pem'), made.authority)
   writeFileSync(file('pdp.crt'), made.certificate)
   writeFileSync(file('pdp.key'), made.key)

@@ -40,8 +40,9 @@ const message = ({ body }: KubeAnswer): string => String(body.message)
 const imageOf = ({ body }: KubeAnswer): unknown =>
   parsePod(body).containers.find(({ name }) => name === 'portcullis-gate')?.raw.image
 
+const made = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
+
 describe('another injector that runs after ours', () => {
-  const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   const added: JsonObject[] = []
   const server = createServer({ cert: made.certificate, key: made.key }, async (req, res) => {
     const { request } = JSON.parse((await req.setEncoding('utf8').toArray()).join(''))

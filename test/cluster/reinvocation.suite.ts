@@ -22,7 +22,7 @@ beforeAll(async () => {
   cluster.helm(...installWords('install', await cluster.certify('first')))
   await cluster.serve()
   for (const mode of ['enabled', 'required']) await cluster.namespace(mode, { 'portcullis.dev/inject': mode })
-  const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
+  const made = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   authority = made.authority
   port = await freePort()
   identity = createServer({ key: made.key, cert: made.certificate }, (req, res) => {

@@ -178,7 +178,7 @@ describe('the PDP, from its own files alone', () => {
     writeFileSync(join(secrets, 'admin-secret'), 'an-admin-secret-of-some-length')
     writeFileSync(join(secrets, 'master-key'), Buffer.alloc(32, 7).toString('base64'))
     const tls = join(rootOf('pdp'), 'etc', 'portcullis', 'tls')
-    const made = makeCertificate({ names: ['portcullis-pdp.portcullis.svc'], days: 1, nowMs: Date.now() })
+    const made = await makeCertificate({ names: ['portcullis-pdp.portcullis.svc'], days: 1, nowMs: Date.now() })
     mkdirSync(tls, { recursive: true })
     writeFileSync(join(tls, 'tls.crt'), made.certificate)
     writeFileSync(join(tls, 'tls.key'), made.key)
@@ -285,7 +285,7 @@ describe.each(PARTS)('the image of the %s', (part) => {
 })
 
 /** What they had when this was written, and a tenth. */
-const SIZE_MAX: { readonly [part in Part]: number } = { pdp: 14e6, sidecar: 9.7e6 }
+const SIZE_MAX: { readonly [part in Part]: number } = { pdp: 14e6, sidecar: 11.5e6 }
 
 describe('a Dockerfile', () => {
   test.each([

@@ -1,7 +1,6 @@
-/** Makes a server's certificate with an authority of its own, whose key is forgotten at once. */
-import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+/** Makes a server certificate and a certificate authority that signs nothing else: the authority's private key is never written. */
+import { webcrypto } from 'node:crypto'
 import { stringify } from 'yaml'
-import { bits, integer, objectId, octets, sequence, set, tagged, text, time, yes } from './der.ts'
 
 export type MadeCertificate = {
   /** PEM. */
@@ -13,49 +12,56 @@ export type MadeCertificate = {
 const DAY_MS = 86_400_000
 // A node whose clock is behind must not refuse a new certificate.
 const BACKDATE_MS = 300_000
-const ECDSA_SHA256 = sequence(objectId('1.2.840.10045.4.3.2'))
-const COMMON_NAME = objectId('2.5.4.3')
-const SIGN_CERTIFICATES = Buffer.of(0x04)
-const SIGN_HANDSHAKES = Buffer.of(0x80)
+const KEY = { name: 'ECDSA', namedCurve: 'P-256' } as const
+const SIGNATURE = { name: 'ECDSA', hash: 'SHA-256' } as const
 
-/** For the DNS names of a Service. P-256, SHA-256. */
-export function makeCertificate(options: {
+/** For the DNS names of a Service. ECDSA with P-256 and SHA-256; profile of RFC 5280. */
+export async function makeCertificate(options: {
   readonly names: readonly string[]
   readonly days: number
   /** Milliseconds since the epoch. */
   readonly nowMs: number
-}): MadeCertificate {
+}): Promise<MadeCertificate> {
   const { names, days, nowMs } = options
-  const authority = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const leaf = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  // Its own name each time: in a bundle of two, a verifier finds the right one.
-  const issuer = nameOf(`portcullis ${randomBytes(8).toString('hex')}`)
-  const validity = sequence(time(nowMs - BACKDATE_MS), time(nowMs + days * DAY_MS))
-  const common = { issuer, validity, signer: authority.privateKey }
+  const x509 = await loadX509()
+  const [authority, leaf] = await Promise.all([makeKeys(), makeKeys()])
+  // A new name each time: in a bundle of two authorities, a verifier finds the right one.
+  const issuer = `CN=portcullis ${randomHex(8)}`
+  const common = {
+    issuer,
+    notBefore: wholeSecond(nowMs - BACKDATE_MS),
+    notAfter: wholeSecond(nowMs + days * DAY_MS),
+    signingAlgorithm: SIGNATURE,
+    signingKey: authority.privateKey,
+  }
+  const root = await x509.X509CertificateGenerator.create({
+    ...common,
+    serialNumber: makeSerialNumber(),
+    subject: issuer,
+    publicKey: authority.publicKey,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(authority.publicKey),
+    ],
+  })
+  const server = await x509.X509CertificateGenerator.create({
+    ...common,
+    serialNumber: makeSerialNumber(),
+    subject: 'CN=portcullis',
+    publicKey: leaf.publicKey,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      await x509.AuthorityKeyIdentifierExtension.create(authority.publicKey),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+      new x509.SubjectAlternativeNameExtension(names.map((value) => ({ type: 'dns', value }))),
+    ],
+  })
   return {
-    authority: issue({
-      ...common,
-      subject: issuer,
-      key: authority.publicKey,
-      extensions: [
-        extension('2.5.29.19', sequence(yes()), true),
-        extension('2.5.29.15', bits(SIGN_CERTIFICATES, 2), true),
-        extension('2.5.29.14', octets(keyId(authority.publicKey)), false),
-      ],
-    }),
-    certificate: issue({
-      ...common,
-      subject: nameOf('portcullis'),
-      key: leaf.publicKey,
-      extensions: [
-        extension('2.5.29.19', sequence(), true),
-        extension('2.5.29.15', bits(SIGN_HANDSHAKES, 7), true),
-        extension('2.5.29.35', sequence(tagged(0, keyId(authority.publicKey), false)), false),
-        extension('2.5.29.37', sequence(objectId('1.3.6.1.5.5.7.3.1')), false),
-        extension('2.5.29.17', sequence(...names.map((name) => tagged(2, Buffer.from(name, 'ascii'), false))), false),
-      ],
-    }),
-    key: leaf.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    authority: `${root.toString('pem')}\n`,
+    certificate: `${server.toString('pem')}\n`,
+    key: `${x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', leaf.privateKey), 'PRIVATE KEY')}\n`,
   }
 }
 
@@ -73,42 +79,19 @@ export function secretManifest(
   })
 }
 
-type Issue = {
-  readonly issuer: Buffer
-  readonly subject: Buffer
-  readonly validity: Buffer
-  readonly key: KeyObject
-  readonly signer: KeyObject
-  readonly extensions: readonly Buffer[]
+/** Loaded only here, because the library needs a polyfill that extends the global Reflect: no server process loads it. */
+async function loadX509(): Promise<typeof import('@peculiar/x509')> {
+  await import('reflect-metadata')
+  return import('@peculiar/x509')
 }
 
-/** RFC 5280 section 4.1. */
-function issue({ issuer, subject, validity, key, signer, extensions }: Issue): string {
-  const version3 = tagged(0, integer(Buffer.of(2)), true)
-  const publicKey = key.export({ type: 'spki', format: 'der' })
-  const body = sequence(
-    version3,
-    integer(randomBytes(16)),
-    ECDSA_SHA256,
-    issuer,
-    validity,
-    subject,
-    publicKey,
-    tagged(3, sequence(...extensions), true),
-  )
-  const certificate = sequence(body, ECDSA_SHA256, bits(sign('sha256', body, signer)))
-  const lines = certificate.toString('base64').match(/.{1,64}/g) ?? []
-  return `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`
-}
+const makeKeys = (): Promise<webcrypto.CryptoKeyPair> => webcrypto.subtle.generateKey(KEY, true, ['sign', 'verify'])
 
-/** RFC 7093 section 2, method 4: of the whole SubjectPublicKeyInfo. */
-function keyId(key: KeyObject): Buffer {
-  const spki = key.export({ type: 'spki', format: 'der' })
-  return createHash('sha256').update(spki).digest().subarray(0, 20)
-}
+const randomHex = (bytesCount: number): string =>
+  Buffer.from(webcrypto.getRandomValues(new Uint8Array(bytesCount))).toString('hex')
 
-const nameOf = (commonName: string): Buffer => sequence(set(sequence(COMMON_NAME, text(commonName))))
+/** RFC 5280 section 4.1.2.2: positive and at most 20 bytes. The first byte 01 keeps it positive. */
+const makeSerialNumber = (): string => `01${randomHex(15)}`
 
-function extension(id: string, content: Buffer, critical: boolean): Buffer {
-  return sequence(objectId(id), ...(critical ? [yes()] : []), octets(content))
-}
+/** RFC 5280 section 4.1.2.5: times have no fraction of a second. */
+const wholeSecond = (ms: number): Date => new Date(Math.floor(ms / 1_000) * 1_000)

@@ -300,7 +300,7 @@ describe('a gRPC call that lasts', () => {
 })
 
 test('a gRPC client reaches the service over TLS', async () => {
-  const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
+  const made = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   const tls = { ca: null, cert: Buffer.from(made.certificate), key: Buffer.from(made.key) }
   await start({ extra: 'hosts: [localhost]', certificates: { ...NO_CERTIFICATES, tls } })
   const secure = credentials.createSsl(Buffer.from(made.authority))

@@ -87,7 +87,7 @@ describe('the data port', () => {
   })
 
   test('serves both versions over TLS, as ALPN says', async () => {
-    const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
+    const made = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
     const tls = { ca: null, cert: Buffer.from(made.certificate), key: Buffer.from(made.key) }
     await restart({ certificates: { ...NO_CERTIFICATES, tls } })
     open({ ca: made.authority, servername: 'localhost' })

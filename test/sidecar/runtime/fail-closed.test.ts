@@ -67,7 +67,7 @@ describe('the PDP', () => {
   })
 
   test('has a certificate of another name, or of an unknown authority: 503', async () => {
-    const made = makeCertificate({ names: ['other.test'], days: 1, nowMs: Date.now() })
+    const made = await makeCertificate({ names: ['other.test'], days: 1, nowMs: Date.now() })
     const server = new Server()
     const pair = { private_key: Buffer.from(made.key), cert_chain: Buffer.from(made.certificate) }
     const port = await new Promise<number>((resolve, reject) =>

@@ -35,7 +35,7 @@ async function start(options: Partial<Parameters<typeof startHarness>[0]>): Prom
 }
 
 async function startSecure(limits: { drainMs?: number }): Promise<Buffer> {
-  const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
+  const made = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   const tls = { ca: null, cert: Buffer.from(made.certificate), key: Buffer.from(made.key) }
   await start({ limits, certificates: { ...NO_CERTIFICATES, tls } })
   return Buffer.from(made.authority)

@@ -199,7 +199,7 @@ describe('a reload', () => {
 
   test('cannot turn TLS on', async () => {
     const harness = await start()
-    const { authority, certificate: cert, key } = certificate()
+    const { authority, certificate: cert, key } = await certificate()
     const pem = { ca: null, cert: Buffer.from(cert), key: Buffer.from(key) }
     const { file } = loadConfig(write('routes.yaml', source(harness, ROUTES)))
     expect(() => harness.sidecar.apply({ file, certificates: { ...NO_CERTIFICATES, tls: pem }, hash: 'x' })).toThrow(
@@ -210,7 +210,7 @@ describe('a reload', () => {
 })
 
 describe('with TLS', () => {
-  const pemOf = (made: ReturnType<typeof certificate>) => ({
+  const pemOf = (made: Awaited<ReturnType<typeof certificate>>) => ({
     ca: null,
     cert: Buffer.from(made.certificate),
     key: Buffer.from(made.key),
@@ -227,7 +227,7 @@ describe('with TLS', () => {
     })
 
   test('on the data port, a certificate is replaced without a restart', async () => {
-    const [first, second] = [certificate(), certificate()]
+    const [first, second] = [await certificate(), await certificate()]
     const harness = await start({ certificates: { ...NO_CERTIFICATES, tls: pemOf(first) } })
     expect(await get(harness.port, first.authority)).toBe(200)
     expect(fieldOf(harness.upstream.reached[0], 'x-forwarded-proto')).toBe('https')
@@ -239,7 +239,7 @@ describe('with TLS', () => {
   })
 
   test('on the data port, a certificate stays when the rest of its configuration cannot be taken', async () => {
-    const [first, second] = [certificate(), certificate()]
+    const [first, second] = [await certificate(), await certificate()]
     const harness = await start({ certificates: { ...NO_CERTIFICATES, tls: pemOf(first) } })
     const good = harness.file()
     const file = { ...good, pdp: { ...good.pdp, insecure: false } }
@@ -257,7 +257,7 @@ describe('with TLS', () => {
   })
 
   test('on the data port, a reload cannot begin or end to ask clients for certificates', async () => {
-    const made = certificate()
+    const made = await certificate()
     const harness = await start({ certificates: { ...NO_CERTIFICATES, tls: pemOf(made) } })
     const tls = { ...pemOf(made), ca: Buffer.from(made.authority) }
     const next = { file: harness.file(), certificates: { ...NO_CERTIFICATES, tls }, hash: 'second' }
@@ -265,7 +265,7 @@ describe('with TLS', () => {
   })
 
   test('on the data port, clients need a certificate when authorities of theirs are named', async () => {
-    const made = certificate()
+    const made = await certificate()
     const tls = { ...pemOf(made), ca: Buffer.from(made.authority) }
     const harness = await start({ certificates: { ...NO_CERTIFICATES, tls } })
     expect(await get(harness.port, made.authority)).not.toBe(200)
@@ -273,7 +273,7 @@ describe('with TLS', () => {
   })
 
   test('to the upstream, its certificate is verified', async () => {
-    const made = certificate('localhost')
+    const made = await certificate('localhost')
     const server = createHttpsServer({ cert: made.certificate, key: made.key }, (_req, res) => res.end('secure'))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     closers.push(
@@ -287,7 +287,7 @@ describe('with TLS', () => {
     const trusting = { ca: Buffer.from(made.authority), cert: null, key: null }
     harness.sidecar.apply({ file: harness.file(), certificates: { ...NO_CERTIFICATES, upstream: trusting }, hash: 'x' })
     expect((await harness.send('GET /invoices/1')).body).toBe('secure')
-    const strange = { ca: Buffer.from(certificate('localhost').authority), cert: null, key: null }
+    const strange = { ca: Buffer.from((await certificate('localhost')).authority), cert: null, key: null }
     harness.sidecar.apply({ file: harness.file(), certificates: { ...NO_CERTIFICATES, upstream: strange }, hash: 'y' })
     expect((await harness.send('GET /invoices/1')).status).toBe(502)
   })

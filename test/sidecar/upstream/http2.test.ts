@@ -353,8 +353,9 @@ describe('what is no HTTP/2 upstream', () => {
   })
 })
 
+const made = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
+
 describe('over TLS', () => {
-  const made = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   const trusting = { ca: Buffer.from(made.authority), cert: null, key: null }
   const trust = (): void =>
     h.sidecar.apply({ file: h.file(), certificates: { ...NO_CERTIFICATES, upstream: trusting }, hash: 'tls' })

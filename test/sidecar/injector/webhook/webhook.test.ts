@@ -30,7 +30,7 @@ const log = createLog({ service: 'test', level: 'info', destination })
 const shutdown = createShutdown({ log, timeoutMs: 5_000 })
 let port = 0
 let adminPort = 0
-let made = makeCertificate({ names: [NAME, 'localhost'], days: 1, nowMs: Date.now() })
+let made = await makeCertificate({ names: [NAME, 'localhost'], days: 1, nowMs: Date.now() })
 
 function store(certificate: MadeCertificate): void {
   writeFileSync(join(folder, 'tls.crt'), certificate.certificate)
@@ -208,7 +208,7 @@ test('a flood of full reviews is answered or refused, and the next review is ans
 
 test('asked by the own test of the chart, it gives the example its gate', async () => {
   await expect(askInjector(`https://localhost:${port}`, Buffer.from(made.authority))).resolves.toBeUndefined()
-  const other = makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
+  const other = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   await expect(askInjector(`https://localhost:${port}`, Buffer.from(other.authority))).rejects.toThrow(
     'does not answer',
   )
@@ -241,7 +241,7 @@ describe('the certificate', () => {
     writeFileSync(join(folder, 'tls.crt'), 'broken')
     await delay(200)
     expect(await offered()).toBe(first)
-    made = makeCertificate({ names: [NAME, 'localhost'], days: 2, nowMs: Date.now() })
+    made = await makeCertificate({ names: [NAME, 'localhost'], days: 2, nowMs: Date.now() })
     store(made)
     const wanted = new X509Certificate(made.certificate).fingerprint256
     await expect.poll(() => offered().catch(() => '')).toBe(wanted)
