@@ -14,7 +14,7 @@ RUN node_modules/.bin/tsc -p tsconfig.build.json \
 
 # No shell, no package manager; user 65532; nothing is written, so the root may be read-only.
 FROM gcr.io/distroless/nodejs24-debian12:nonroot AS base
-# The gate's command in a Pod says `node`, wherever the base image keeps it.
+# The sidecar's command in a Pod says `node`, wherever the base image keeps it.
 ENV PATH=/nodejs/bin:/usr/local/bin:/usr/bin:/bin NODE_ENV=production
 WORKDIR /app
 USER 65532:65532

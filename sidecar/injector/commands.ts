@@ -35,33 +35,37 @@ const DAYS_MAX = 3_650
 export function addInjectorCommands(program: Command, io: Io): void {
   const injector = program
     .command('injector')
-    .description('Serve the admission webhook that puts gates into Pods.')
-    .option('--config <path>', 'its settings', '/etc/portcullis/injector/injector.yaml')
-    .option('--certificate <folder>', 'with tls.crt and tls.key; read again when they change', '/etc/portcullis/tls')
-    .option('--listen <host:port>', 'the webhook, TLS 1.3', ':15443')
-    .option('--admin-listen <host:port>', 'metrics and probes', ':15090')
+    .description('Serve the admission webhook that adds sidecars to Pods.')
+    .option('--config <path>', 'file with its settings', '/etc/portcullis/injector/injector.yaml')
+    .option(
+      '--certificate <folder>',
+      'folder with tls.crt and tls.key, reloaded when they change',
+      '/etc/portcullis/tls',
+    )
+    .option('--listen <host:port>', 'address of the webhook (TLS 1.3)', ':15443')
+    .option('--admin-listen <host:port>', 'address of metrics and probes', ':15090')
     .action((options: ServeOptions) => runCommand(() => serve(options, io), io))
   injector
     .command('certificate')
     .description(
-      'Print a Secret with a new certificate for the webhook, or with --service for the PDP, made by an authority of its own.',
+      'Print a Secret with a new certificate for the webhook, or with --service for the PDP, and its new certificate authority.',
     )
-    .option('--service <name>', 'the Service that will show it', 'portcullis-injector')
-    .option('--namespace <name>', 'where the chart is installed', 'portcullis')
-    .option('--secret <name>', 'of the Secret', 'portcullis-injector-tls')
-    .option('--days <count>', 'until it ends', '365')
-    .option('--ca-out <path>', 'write the authority there as well, for the chart')
+    .option('--service <name>', 'Service that presents the certificate', 'portcullis-injector')
+    .option('--namespace <name>', 'namespace of the chart', 'portcullis')
+    .option('--secret <name>', 'name of the Secret', 'portcullis-injector-tls')
+    .option('--days <count>', 'days until the certificate expires', '365')
+    .option('--ca-out <path>', 'also write the authority to this file, for the value caBundle')
     .action((options: CertificateOptions) => runCommand(() => certificate(options, io), io))
   injector
     .command('ask <url>')
-    .description('Ask a running injector for the gate of an example Pod; exit 1 when it gives none.')
-    .requiredOption('--authority <path>', 'PEM of the authority of its certificate')
+    .description('Ask a running injector to add a sidecar to an example Pod; exit with 1 if it does not.')
+    .requiredOption('--authority <path>', 'PEM file with the authority of its certificate')
     .action((url: string, options: { authority: string }) => runCommand(() => ask(url, options, io), io))
   program
     .command('inject <file>')
     .description('Print the manifests of a file (- is standard input) as the injector would change them.')
-    .requiredOption('--config <path>', "the injector's settings, as the chart's ConfigMap holds them")
-    .option('--required', 'as in a namespace that requires the gate')
+    .requiredOption('--config <path>', "file with the injector's settings, from the chart's ConfigMap")
+    .option('--required', 'treat the namespace as one that requires the sidecar')
     .action((path: string, options: { config: string; required?: true }) =>
       runCommand(() => injectManifests(path, options, io), io),
     )
@@ -111,7 +115,7 @@ async function ask(url: string, { authority }: { authority: string }, io: Io): P
   const origin = URL.parse(url)
   if (origin?.protocol !== 'https:') throw new ConfigError([`${JSON.stringify(url)} is not an https URL`])
   await askInjector(origin.origin, readBytes(authority))
-  io.stdout.write('the injector gives the example its gate\n')
+  io.stdout.write('the injector adds a sidecar to the example Pod\n')
 }
 
 function readBytes(path: string): Buffer {

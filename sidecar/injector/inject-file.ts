@@ -1,4 +1,4 @@
-/** `inject FILE`: the injector's judgement on manifests in a file, so that the result can be reviewed in Git. */
+/** `inject FILE`: changes the manifests of a file as the injector would, so that the result can be reviewed in Git. */
 import { parseAllDocuments, stringify } from 'yaml'
 import { ConfigError } from '../../pdp/process/exit.ts'
 import type { InjectorConfig } from './pod/config.ts'
@@ -61,11 +61,12 @@ function parseObjects(text: string): readonly JsonObject[] {
 
 function describe(what: string, injection: Injection): readonly string[] {
   if (injection.verdict === 'deny') return [`${what}: denied: ${injection.message} (${injection.code})`]
-  const done = injection.verdict === 'skip' ? `skipped (${injection.code})` : say(injection.operations.length)
+  const done = injection.verdict === 'skip' ? `skipped (${injection.code})` : describeCount(injection.operations.length)
   return [`${what}: ${done}`, ...injection.warnings.map((warning) => `${what}: warning: ${warning}`)]
 }
 
-const say = (count: number): string => (count === 0 ? 'gated already' : `gated by ${count} changes`)
+const describeCount = (count: number): string =>
+  count === 0 ? 'has its sidecar already' : `sidecar injected by ${count} changes`
 
 function replaceAt(document: JsonObject, path: readonly string[], value: Json): JsonObject {
   const [part, ...rest] = path

@@ -22,7 +22,7 @@ const WEBHOOKS = ['injector-objects.yaml', 'kind: MutatingWebhookConfiguration']
 const PODS = ['backstop-pods.yaml', 'name: {{ $name }}-pods'] as const
 
 export const INJECTION_ATTACKS: { readonly [id: string]: Played } = {
-  'K8S-001': { file: AROUND, object: ['gated-namespaces.yaml', 'name: portcullis-gates'] },
+  'K8S-001': { file: AROUND, object: ['protected-namespaces.yaml', 'name: portcullis-sidecars'] },
   'K8S-002': { file: AROUND, object: ['backstop-access.yaml', 'name: {{ $name }}-services'] },
   'K8S-003': { file: IMAGE },
   'K8S-004': { file: IMAGE },
@@ -42,7 +42,7 @@ export const INJECTION_ATTACKS: { readonly [id: string]: Played } = {
   'K8S-018': { file: IMAGE },
   'K8S-019': { file: WEBHOOK },
   'K8S-020': { file: IMAGE },
-  'K8S-021': { file: 'test/cluster/gate.suite.ts' },
+  'K8S-021': { file: 'test/cluster/sidecar.suite.ts' },
 }
 
 export const isInjection = ({ id, class: kind, request }: AttackCase): boolean =>

@@ -63,10 +63,10 @@ async function stored(namespace: string, object: JsonObject): Promise<JsonObject
   if (answer.status !== 201) throw new Error(message(answer))
   return cluster.kube.must('GET', `/api/v1/namespaces/${namespace}/pods/${nameOf(object)}`)
 }
-function gateOf(object: JsonObject): JsonObject {
-  const [gate] = parsePod(object).containers.filter(({ name }) => name === 'portcullis-gate')
-  if (gate === undefined) throw new Error('no gate')
-  return gate.raw
+function sidecarOf(object: JsonObject): JsonObject {
+  const [sidecar] = parsePod(object).containers.filter(({ name }) => name === 'portcullis-sidecar')
+  if (sidecar === undefined) throw new Error('no sidecar')
+  return sidecar.raw
 }
 
 /** As the ReplicaSet and Job controllers make a Pod of a template. */
@@ -78,26 +78,26 @@ async function fromTemplate(namespace: string, path: string, object: JsonObject)
   return stored(namespace, { metadata, spec: template.spec ?? {} })
 }
 
-describe('a Pod that asks for a gate', () => {
-  test('is stored with the gate in front of its port, last of the init containers', async () => {
+describe('a Pod that asks for a sidecar', () => {
+  test('is stored with the sidecar in front of its port, last of the init containers', async () => {
     const mesh = { name: 'mesh', image: 'example/mesh:1', restartPolicy: 'Always' }
     const made = parsePod(await stored('invoices', pod({ spec: { initContainers: [mesh] } })))
     expect(made.containers.map(({ list, name }) => `${list}/${name}`)).toEqual([
       'initContainers/mesh',
-      'initContainers/portcullis-gate',
+      'initContainers/portcullis-sidecar',
       'containers/app',
     ])
-    const [, gate, app] = made.containers
-    expect(gate?.ports[0]).toMatchObject({ name: 'http', number: 15_080 })
+    const [, sidecar, app] = made.containers
+    expect(sidecar?.ports[0]).toMatchObject({ name: 'http', number: 15_080 })
     expect(app?.ports[0]).toMatchObject({ name: 'app-http', number: 8080 })
     expect(app?.raw).toMatchObject({ readinessProbe: { httpGet: { port: 8080 } } })
     expect(made.labels.get('portcullis.dev/injected')).toBe('1')
     expect(made.enableServiceLinks).toBe(false)
   })
 
-  test('has a gate that holds no token of the app for the API server (K8S-021)', async () => {
+  test('has a sidecar that holds no token of the app for the API server (K8S-021)', async () => {
     const made = await stored('invoices', pod())
-    const mounts = listAt(gateOf(made).volumeMounts, 'volumeMounts').filter(isObject)
+    const mounts = listAt(sidecarOf(made).volumeMounts, 'volumeMounts').filter(isObject)
     expect(mounts.map(({ name }) => name)).toEqual([
       'portcullis-routes',
       'portcullis-token',
@@ -111,12 +111,12 @@ describe('a Pod that asks for a gate', () => {
   })
 
   test('passes Pod Security restricted', async () => {
-    expect(gateOf(await stored('payments', pod()))).toMatchObject({ restartPolicy: 'Always' })
+    expect(sidecarOf(await stored('payments', pod()))).toMatchObject({ restartPolicy: 'Always' })
   })
 })
 
-describe('a Pod that asks for a gate in its own way', () => {
-  test('is gated when a Deployment makes it', async () => {
+describe('a Pod that asks for a sidecar in its own way', () => {
+  test('is protected when a Deployment makes it', async () => {
     const labels = { app: 'invoices' }
     const { metadata, spec } = pod({ labels })
     const made = await fromTemplate('payments', '/apis/apps/v1/namespaces/payments/deployments', {
@@ -126,19 +126,19 @@ describe('a Pod that asks for a gate in its own way', () => {
         template: { metadata: { ...objectAt(metadata, ''), name: null }, spec: spec ?? {} },
       },
     })
-    expect(gateOf(made)).toMatchObject({ ports: [{ name: 'http' }, { name: 'gate-admin' }] })
+    expect(sidecarOf(made)).toMatchObject({ ports: [{ name: 'http' }, { name: 'sidecar-admin' }] })
   })
 
-  test('is gated when a Job makes it, by a sidecar that ends with it', async () => {
+  test('is protected when a Job makes it, by a sidecar that ends with it', async () => {
     const { metadata, spec } = pod({ spec: { restartPolicy: 'Never' } })
     const made = await fromTemplate('payments', '/apis/batch/v1/namespaces/payments/jobs', {
       metadata: { name: 'nightly' },
       spec: { template: { metadata: { ...objectAt(metadata, ''), name: null }, spec: spec ?? {} } },
     })
-    expect(gateOf(made)).toMatchObject({ restartPolicy: 'Always' })
+    expect(sidecarOf(made)).toMatchObject({ restartPolicy: 'Always' })
   })
 
-  test('with several ports gets a gate for each, and HTTPS probes stay HTTPS', async () => {
+  test('with several ports gets a sidecar for each, and HTTPS probes stay HTTPS', async () => {
     const annotations = { ...ASKING, 'portcullis.dev/ports': 'https,grpc' }
     const container = {
       ports: [
@@ -149,7 +149,7 @@ describe('a Pod that asks for a gate in its own way', () => {
       livenessProbe: { grpc: { port: 9090 } },
     }
     const { containers } = parsePod(await stored('invoices', pod({ annotations, container })))
-    expect(containers.map(({ name }) => name)).toEqual(['portcullis-gate', 'portcullis-gate-2', 'app'])
+    expect(containers.map(({ name }) => name)).toEqual(['portcullis-sidecar', 'portcullis-sidecar-2', 'app'])
     expect(containers[2]?.raw).toMatchObject({
       readinessProbe: { httpGet: { port: 8443, scheme: 'HTTPS' } },
       livenessProbe: { grpc: { port: 9090 } },
@@ -164,16 +164,16 @@ describe('a Pod that asks for a gate in its own way', () => {
       ],
     }
     expect((await create('invoices', pod({ container }))).warnings).toEqual([
-      expect.stringContaining('not gated: metrics of app'),
+      expect.stringContaining('unprotected ports: metrics of app'),
     ])
   })
 
   test('is injected whatever its status annotation claims (K8S-009)', async () => {
     const annotations = { ...ASKING, 'portcullis.dev/status': '{}' }
-    expect(gateOf(await stored('invoices', pod({ annotations })))).toMatchObject({ name: 'portcullis-gate' })
+    expect(sidecarOf(await stored('invoices', pod({ annotations })))).toMatchObject({ name: 'portcullis-sidecar' })
   })
 
-  test('keeps its gate unchanged when others inject after us (K8S-016)', async () => {
+  test('keeps its sidecar unchanged when others inject after us (K8S-016)', async () => {
     const first = await stored('invoices', pod())
     const { metadata, spec } = first
     const kept = objectAt(metadata, 'metadata')
@@ -183,15 +183,15 @@ describe('a Pod that asks for a gate in its own way', () => {
       spec: { ...objectAt(spec, 'spec'), containers: [...listAt(objectAt(spec, 'spec').containers, ''), late] },
     }
     const second = await stored('invoices', again)
-    expect(gateOf(second)).toEqual(gateOf(first))
-    expect(parsePod(second).containers.map(({ name }) => name)).toEqual(['portcullis-gate', 'app', 'late'])
+    expect(sidecarOf(second)).toEqual(sidecarOf(first))
+    expect(parsePod(second).containers.map(({ name }) => name)).toEqual(['portcullis-sidecar', 'app', 'late'])
   })
 })
 
 describe('is left alone', () => {
   test('a Pod that asks for nothing, with a warning of its ports', async () => {
     const answer = await create('invoices', pod({ annotations: {} }))
-    expect(answer).toMatchObject({ status: 201, warnings: [expect.stringContaining('not gated: http')] })
+    expect(answer).toMatchObject({ status: 201, warnings: [expect.stringContaining('unprotected ports: http')] })
   })
   test('a Pod that opts out where it may', async () => {
     expect(
@@ -201,7 +201,7 @@ describe('is left alone', () => {
   test('a Pod of a namespace without the label', async () => {
     expect(parsePod(await stored('others', pod())).containers).toHaveLength(1)
   })
-  test('a worker that serves nothing, where a gate is required', async () => {
+  test('a worker that serves nothing, where a sidecar is required', async () => {
     const worker = pod({
       annotations: { 'portcullis.dev/ports': 'none' },
       container: { ports: [], readinessProbe: null },
@@ -210,7 +210,7 @@ describe('is left alone', () => {
   })
 })
 
-const evil = { name: 'portcullis-gate', image: 'evil', ports: [{ name: 'http', containerPort: 15_080 }] }
+const evil = { name: 'portcullis-sidecar', image: 'evil', ports: [{ name: 'http', containerPort: 15_080 }] }
 describe('is refused by the injector', () => {
   test.each([
     [
@@ -254,16 +254,16 @@ describe('is refused by the injector', () => {
 })
 
 describe('a stored Pod', () => {
-  test('cannot get another image into its gate, and keeps its labels changeable (K8S-015)', async () => {
+  test('cannot get another image into its sidecar, and keeps its labels changeable (K8S-015)', async () => {
     const name = nameOf(await stored('invoices', pod()))
     const image = (value: string, query = ''): Promise<KubeAnswer> =>
       patch('invoices', `${name}${query}`, [{ op: 'replace', path: '/spec/initContainers/0/image', value }])
     // The API server takes up policies after a moment; until then this one is only tried.
     await until(async () => (await image('portcullis-sidecar:0.0.1', '?dryRun=All')).status !== 200)
-    expect(message(await image('portcullis-sidecar:0.0.1'))).toContain('stays what it was')
-    const answer = await image('evil/gate:1')
+    expect(message(await image('portcullis-sidecar:0.0.1'))).toContain('cannot change')
+    const answer = await image('evil/sidecar:1')
     expect(answer).toMatchObject({ status: 422 })
-    expect(message(answer)).toContain('the image of a gate')
+    expect(message(answer)).toContain('the image of a sidecar')
     expect(await patch('invoices', name, [{ op: 'add', path: '/metadata/labels/note', value: 'x' }])).toMatchObject({
       status: 200,
     })
@@ -272,11 +272,11 @@ describe('a stored Pod', () => {
     ).toMatchObject({ status: 200 })
   })
 
-  test('cannot get the mark of a gate that it does not have', async () => {
+  test('cannot get the mark of a sidecar that it does not have', async () => {
     const name = nameOf(await stored('invoices', pod({ annotations: {} })))
     const answer = await patch('invoices', name, [
       { op: 'add', path: '/metadata/labels', value: { 'portcullis.dev/injected': 'true' } },
     ])
-    expect(message(answer)).toContain("are the injector's")
+    expect(message(answer)).toContain('only the injector may set')
   })
 })

@@ -75,7 +75,7 @@ test('what the injector makes, or lets be, the backstop passes; what it refuses,
       counts[injection.verdict] += 1
       if (injection.verdict === 'deny') {
         if (refusedByUs(answer)) return
-        // Mistakes in wishes are the injector's to name. Where a gate is required, none of them is a way to serve without.
+        // Mistakes in wishes are the injector's to name. Where a sidecar is required, none of them is a way to serve without.
         expect(injection.code).toBe('wish_invalid')
         if (mode === 'required') expect(parsePod(pod).containers.flatMap(({ ports }) => ports)).toEqual([])
       } else expect([answer.status, answer.body.message]).toEqual([201, undefined])

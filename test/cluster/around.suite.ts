@@ -1,4 +1,4 @@
-/** The ways that lead past a gate: what closes each, who is warned of it, and what `check-cluster` says. */
+/** The ways that lead past a sidecar: what closes each, who is warned of it, and what `check-cluster` says. */
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { type JsonObject, listAt, objectAt } from '../../sidecar/injector/pod/json.ts'
@@ -8,7 +8,7 @@ import type { KubeAnswer } from './kube-client.ts'
 
 const POLICIES = '/apis/networking.k8s.io/v1/namespaces/invoices/networkpolicies'
 const SLICES = '/apis/discovery.k8s.io/v1/namespaces/invoices/endpointslices'
-const GATED = ['--set', 'gatedNamespaces[0].name=invoices']
+const PROTECTED = ['--set', 'protectedNamespaces[0].name=invoices']
 let cluster: Cluster
 let authority = ''
 
@@ -49,9 +49,9 @@ describe('the IP of a Pod and the port of its app (K8S-001)', () => {
     expect(stdout).not.toMatch(/webhook_missing|backstop_missing|webhook_open|backstop_open/)
   })
 
-  test('are closed by the policies of the chart, which admit the numbers of the gates that a Pod has', async () => {
-    cluster.helm(...installWords('upgrade', authority, GATED))
-    expect(check('--namespace', 'invoices')).toMatchObject({ status: 0, stdout: '0 ways past a gate\n' })
+  test('are closed by the policies of the chart, which admit the numbers of the sidecars that a Pod has', async () => {
+    cluster.helm(...installWords('upgrade', authority, PROTECTED))
+    expect(check('--namespace', 'invoices')).toMatchObject({ status: 0, stdout: '0 ways past a sidecar\n' })
     const { items } = await cluster.kube.must('GET', POLICIES)
     const admitted = listAt(items, 'items')
       .map((item) => objectAt(objectAt(item, 'item').spec, 'spec'))
@@ -77,7 +77,7 @@ describe('the IP of a Pod and the port of its app (K8S-001)', () => {
     })
     const { stdout } = check('--namespace', 'invoices')
     expect(stdout).toContain('policy_bypass  invoices/NetworkPolicy/open')
-    expect(stdout).not.toContain('NetworkPolicy/portcullis-gates')
+    expect(stdout).not.toContain('NetworkPolicy/portcullis-sidecars')
     await cluster.kube.must('DELETE', `${POLICIES}/open`)
   })
 })
@@ -92,9 +92,9 @@ describe('a Service', () => {
   test.each([
     ['a number', 'by-number', 8080],
     ["the app's own name", 'by-hidden-name', 'app-http'],
-    ['a gate that its Pods do not have', 'by-other-gate', 15_081],
+    ['a sidecar that its Pods do not have', 'by-other-sidecar', 15_081],
   ])('that targets %s is warned of and listed (K8S-002)', async (_what, name, target) => {
-    const said = expect.stringContaining('use the name of the gated port')
+    const said = expect.stringContaining('use the name of the protected port')
     // Admission does not know which Pods a Service selects.
     const warnings = target === 15_081 ? [] : [said]
     expect(await service(name, target)).toMatchObject({ status: 201, warnings })
@@ -103,18 +103,18 @@ describe('a Service', () => {
   })
 
   test.each([
-    ['the name of the gated port', 'by-name', 'http'],
-    ["the gate's number", 'by-gate', 15_080],
+    ['the name of the protected port', 'by-name', 'http'],
+    ["the sidecar's number", 'by-sidecar', 15_080],
   ])('that targets %s is neither', async (_what, name, target) => {
     expect(await service(name, target)).toMatchObject({ status: 201, warnings: [] })
     expect(check('--namespace', 'invoices').stdout).not.toContain(name)
   })
 
-  test('is listed when a Pod without a gate is among its own', async () => {
+  test('is listed when a Pod without a sidecar is among its own', async () => {
     const annotations = { 'portcullis.dev/ports': 'none', 'portcullis.dev/unprotected-ports': 'http' }
     const { metadata } = await create('invoices', { annotations })
     const { name } = objectAt(metadata, 'metadata')
-    expect(check('--namespace', 'invoices').stdout).toContain(`of Pod ${name}, which has no gate`)
+    expect(check('--namespace', 'invoices').stdout).toContain(`of Pod ${name}, which has no sidecar`)
     await cluster.kube.must('DELETE', `/api/v1/namespaces/invoices/pods/${name}?gracePeriodSeconds=0`)
   })
 })
@@ -173,7 +173,7 @@ describe('a guard with a hole is listed, and not once it is mended:', () => {
       'webhook_open  invoices/',
     ],
     ['of its operations', '/webhooks/0/rules/0/operations/0', 'UPDATE', 'webhook_open  Mutating'],
-    ['of Pods', '/webhooks/1/objectSelector', { matchLabels: { gated: 'yes' } }, 'webhook_open  Mutating'],
+    ['of Pods', '/webhooks/1/objectSelector', { matchLabels: { protected: 'yes' } }, 'webhook_open  Mutating'],
   ])('a webhook narrowed by the selector %s', async (_what, path, value, said) => {
     const webhook = `${ADMISSION}/mutatingwebhookconfigurations/zz-portcullis-injector`
     const object = await saved(webhook)
@@ -196,7 +196,7 @@ describe('a guard with a hole is listed, and not once it is mended:', () => {
 })
 
 describe('from inside a Pod, or through the API server', () => {
-  test('the app is reached until backstop.denyDebug closes it where a gate is required (K8S-014)', async () => {
+  test('the app is reached until backstop.denyDebug closes it where a sidecar is required (K8S-014)', async () => {
     const { metadata } = await create('payments')
     const path = `/api/v1/namespaces/payments/pods/${objectAt(metadata, '').name}`
     const shell = [
@@ -220,13 +220,15 @@ describe('from inside a Pod, or through the API server', () => {
       `${services}/invoices:80/proxy/`,
     ]
     const answers = await Promise.all(ways.map((way) => cluster.kube.send('POST', way)))
-    expect(answers.map(message)).toEqual(ways.map(() => expect.stringContaining('reaches the app past it')))
+    expect(answers.map(message)).toEqual(ways.map(() => expect.stringContaining('would reach the app past it')))
   })
 })
 
-test('Pods whose gate is older than the injector are listed until their workload restarts', async () => {
-  cluster.helm(...installWords('upgrade', authority, [...GATED, '--set', 'injector.image.tag=0.2.0']))
-  expect(check().stdout).toMatch(/gate_mixed {2}invoices\/Pod\/pod-\d+ {2}its gate is not portcullis-sidecar:0\.2\.0/)
+test('Pods whose sidecar is older than the injector are listed until their workload restarts', async () => {
+  cluster.helm(...installWords('upgrade', authority, [...PROTECTED, '--set', 'injector.image.tag=0.2.0']))
+  expect(check().stdout).toMatch(
+    /sidecar_outdated {2}invoices\/Pod\/pod-\d+ {2}its sidecar's image is not the injector's portcullis-sidecar:0\.2\.0/,
+  )
 })
 
 test('what kubectl may not read is said, and nothing is called safe', () => {

@@ -128,18 +128,18 @@ describe('values that are refused', () => {
     ['a reference without a key', 'pdp.database.key='],
     ['a source of entitlements without https', 'pdp.entitlementSource.url=http://billing.example.com'],
     ['a source of entitlements with a user', 'pdp.entitlementSource.url=https://a:b@billing.example.com'],
-    ['a misspelt setting of the gate', 'injector.gate.dpopNonce.secretName=x'],
-    ['a log level that is none', 'injector.gate.logLevel=loud'],
-    ['a pull secret that is an object', 'injector.gate.imagePullSecrets[0].name=registry'],
+    ['a misspelt setting of the sidecar', 'injector.sidecar.dpopNonce.secretName=x'],
+    ['a log level that is none', 'injector.sidecar.logLevel=loud'],
+    ['a pull secret that is an object', 'injector.sidecar.imagePullSecrets[0].name=registry'],
     ['no replica', 'pdp.replicas=0'],
-    ['a gate as root', 'injector.gate.runAsUser=0'],
+    ['a sidecar as root', 'injector.sidecar.runAsUser=0'],
     ['a webhook that waits for a minute', 'injector.webhook.timeoutSeconds=60'],
     ['a webhook over kube-system', 'injector.webhook.excludedNamespaces={default}'],
     ['a digest that is none', 'pdp.image.digest=sha256:1'],
     ['a caller without a namespace', 'pdp.grpc.serviceAccounts.callers={checkout}'],
     ['every ServiceAccount of the cluster as callers', 'pdp.grpc.serviceAccounts.callers={*/*}'],
-    ['the port of a gate', 'gatedNamespaces[0].name=x,gatedNamespaces[0].unprotectedPorts[0]=15080'],
-    ['a port past the end', 'gatedNamespaces[0].name=x,gatedNamespaces[0].unprotectedPorts[0]=65536'],
+    ['the port of a sidecar', 'protectedNamespaces[0].name=x,protectedNamespaces[0].unprotectedPorts[0]=15080'],
+    ['a port past the end', 'protectedNamespaces[0].name=x,protectedNamespaces[0].unprotectedPorts[0]=65536'],
   ])('%s', (_what, set) => {
     expect(() => render(`${CHART}/ci/minimal-values.yaml`, '--set', set)).toThrow(
       /values don't meet the specifications/,
@@ -165,23 +165,23 @@ describe('values that are refused', () => {
   })
 })
 
-test('the PDP is open to gates alone until the operator names others', () => {
+test('the PDP is open to protects alone until the operator names others', () => {
   const policies = (...set: readonly string[]): readonly JsonObject[] =>
     objectsOf(render(`${CHART}/ci/minimal-values.yaml`, ...set)).filter(
       ({ kind, metadata }) => kind === 'NetworkPolicy' && objectAt(metadata, '').name === 'portcullis-pdp',
     )
-  const gates = {
+  const sidecars = {
     ports: [{ protocol: 'TCP', port: 9090 }],
     from: [{ podSelector: { matchExpressions: [{ key: 'portcullis.dev/injected', operator: 'Exists' }] } }],
   }
   const [closed] = policies()
-  expect(objectAt(closed?.spec, '').ingress).toMatchObject([gates])
+  expect(objectAt(closed?.spec, '').ingress).toMatchObject([sidecars])
   expect(objectAt(closed?.spec, '').ingress).toHaveLength(1)
   const label = 'namespaceSelector.matchLabels.team=edge'
   const [opened] = policies('--set', `networkPolicy.pdpFrom[0].${label}`)
   const ports = [8080, 9090].map((port) => ({ protocol: 'TCP', port }))
   const from = [{ namespaceSelector: { matchLabels: { team: 'edge' } } }]
-  expect(objectAt(opened?.spec, '').ingress).toMatchObject([gates, { ports, from }])
+  expect(objectAt(opened?.spec, '').ingress).toMatchObject([sidecars, { ports, from }])
 })
 
 test('native sidecars are used from Kubernetes 1.32 and not below', () => {

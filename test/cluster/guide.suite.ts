@@ -69,7 +69,7 @@ async function podOfApp(): Promise<JsonObject> {
   const metadata = { ...objectAt(template.metadata, 'metadata'), generateName: 'invoices-' }
   return cluster.kube.must('POST', '/api/v1/namespaces/shop/pods', { metadata, spec: template.spec ?? {} })
 }
-const gatesOf = (pod: JsonObject): readonly string[] =>
+const sidecarsOf = (pod: JsonObject): readonly string[] =>
   parsePod(pod)
     .containers.map(({ name }) => name)
     .filter((name) => name.startsWith('portcullis-'))
@@ -95,10 +95,10 @@ test('is asked by the chart’s own test, as its Pod would', async () => {
     .replace(':443', `:${cluster.webhookPort}`)
     .replace('/etc/portcullis/tls', join(cluster.folder, 'tls'))
   const asking = `mount --bind hosts /etc/hosts && exec portcullis-sidecar ${words}`
-  expect(run(`unshare --map-root-user --mount sh -c '${asking}'`)).toContain('gives the example its gate')
+  expect(run(`unshare --map-root-user --mount sh -c '${asking}'`)).toContain('adds a sidecar to the example Pod')
 })
 
-test('gates a Deployment that exists, with the route file of the guide', async () => {
+test('adds a sidecar to a Deployment that exists, with the route file of the guide', async () => {
   await cluster.namespace('shop')
   const container = { name: 'app', image: 'example/invoices:1', ports: [{ name: 'http', containerPort: 8080 }] }
   const labels = { app: 'invoices' }
@@ -110,18 +110,18 @@ test('gates a Deployment that exists, with the route file of the guide', async (
   const [, routes = ''] = /^```yaml\n(portcullis: v1[^`]+)^```$/m.exec(GUIDE) ?? []
   writeFileSync(join(desk, 'http.yaml'), routes)
   // Its files are where they are in a Pod.
-  expect(run('portcullis-sidecar check http.yaml')).toContain('no mistakes')
-  const [once = '', gate = '', review = ''] = commandsOf('Gate a Deployment in three commands')
+  expect(run('portcullis-sidecar check http.yaml')).toContain('http.yaml: valid')
+  const [once = '', sidecar = '', review = ''] = commandsOf('Protect a Deployment in three commands')
   run(once)
-  expect(gate.trim().split('\n')).toHaveLength(3)
-  run(gate)
-  expect(gatesOf(await podOfApp())).toEqual(['portcullis-gate'])
-  expect(run(review)).toContain('name: portcullis-gate')
+  expect(sidecar.trim().split('\n')).toHaveLength(3)
+  run(sidecar)
+  expect(sidecarsOf(await podOfApp())).toEqual(['portcullis-sidecar'])
+  expect(run(review)).toContain('name: portcullis-sidecar')
 })
 
 test('closes the way around, and says so', () => {
   const [commands = ''] = commandsOf('Close the way around')
-  expect(run(commands)).toContain('\n0 ways past a gate\n')
+  expect(run(commands)).toContain('\n0 ways past a sidecar\n')
 })
 
 test('replaces the certificate while Pods go on being made', async () => {
@@ -131,17 +131,17 @@ test('replaces the certificate while Pods go on being made', async () => {
   run(before)
   await takeCertificate()
   await until(async () => {
-    expect(gatesOf(await podOfApp())).toEqual(['portcullis-gate'])
+    expect(sidecarsOf(await podOfApp())).toEqual(['portcullis-sidecar'])
     return cluster.injectorLog().includes('certificate_renewed')
   })
   run(after)
-  expect(gatesOf(await podOfApp())).toEqual(['portcullis-gate'])
+  expect(sidecarsOf(await podOfApp())).toEqual(['portcullis-sidecar'])
 })
 
-test('is removed, and the app has Pods without a gate and without policies', async () => {
+test('is removed, and the app has Pods without a sidecar and without policies', async () => {
   const [commands = ''] = commandsOf('Remove')
   run(commands)
-  await until(async () => gatesOf(await podOfApp()).length === 0)
+  await until(async () => sidecarsOf(await podOfApp()).length === 0)
   const { items } = await cluster.kube.must('GET', '/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies')
   expect(items).toEqual([])
   for (const kind of ['mutatingwebhookconfigurations', 'validatingadmissionpolicies']) {

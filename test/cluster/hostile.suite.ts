@@ -21,7 +21,7 @@ beforeAll(async () => {
   cluster.helm(
     ...installWords('install', authority, [
       '--set',
-      'injector.webhook.failurePolicy=Ignore,injector.gate.nativeSidecars=true',
+      'injector.webhook.failurePolicy=Ignore,injector.sidecar.nativeSidecars=true',
     ]),
   )
   await readSettings()
@@ -54,7 +54,7 @@ function forged(over: Over = {}, changes: readonly PatchOperation[] = []) {
   if (injection.verdict !== 'inject') throw new Error(JSON.stringify(injection))
   return applyPatch(applyPatch(pod, injection.operations), changes)
 }
-const GATE = '/spec/initContainers/0'
+const SIDECAR = '/spec/initContainers/0'
 const add = (path: string, value: Json): PatchOperation => ({ op: 'add', path, value })
 const put = (path: string, value: Json): PatchOperation => ({ op: 'replace', path, value })
 
@@ -71,8 +71,8 @@ const TWO = {
 
 describe('what the injector makes passes', () => {
   test.each([
-    ['one gate', {}],
-    ['two gates', TWO],
+    ['one sidecar', {}],
+    ['two sidecars', TWO],
   ])('%s', async (_what, over) => {
     for (const namespace of ['invoices', 'payments']) {
       const answer = await send(namespace, forged(over))
@@ -97,57 +97,57 @@ describe('what the injector makes passes', () => {
 const FORGERIES: readonly (readonly [string, string, readonly PatchOperation[], Over?])[] = [
   [
     'take an image from a registry named like ours',
-    'image of a gate',
-    [put(`${GATE}/image`, 'portcullis-sidecar:5000/evil/gate')],
+    'image of a sidecar',
+    [put(`${SIDECAR}/image`, 'portcullis-sidecar:5000/evil/sidecar')],
   ],
   [
-    'put the gate in front of another name, and keep the port',
+    'put the sidecar in front of another name, and keep the port',
     'as the injector makes it',
     [
-      put(`${GATE}/ports/0/name`, 'other'),
-      put(`${GATE}/args/1`, '--file=/etc/portcullis/routes/other.yaml'),
+      put(`${SIDECAR}/ports/0/name`, 'other'),
+      put(`${SIDECAR}/args/1`, '--file=/etc/portcullis/routes/other.yaml'),
       put('/spec/containers/0/ports/0/name', 'http'),
     ],
   ],
   [
-    'keep the gated name beside the gate',
-    'belongs to its gate alone',
+    'keep the protected name beside the sidecar',
+    'name of a protected port',
     [put('/spec/containers/0/ports/0/name', 'http')],
   ],
   [
-    'give the gate the route file of another port',
+    'give the sidecar the route file of another port',
     'as the injector makes it',
-    [put(`${GATE}/args/1`, '--file=/etc/portcullis/routes/open.yaml')],
+    [put(`${SIDECAR}/args/1`, '--file=/etc/portcullis/routes/open.yaml')],
   ],
-  ['mount another file as the routes', 'as the injector makes it', [add(`${GATE}/volumeMounts/0/subPath`, 'x')]],
+  ['mount another file as the routes', 'as the injector makes it', [add(`${SIDECAR}/volumeMounts/0/subPath`, 'x')]],
   [
-    'choose the nonce secret of the gate',
+    'choose the nonce secret of the sidecar',
     'as the injector makes it',
     [
-      add(`${GATE}/env/-`, {
+      add(`${SIDECAR}/env/-`, {
         name: 'PORTCULLIS_DPOP_NONCE_SECRET',
         valueFrom: { fieldRef: { fieldPath: 'metadata.name' } },
       }),
     ],
   ],
   [
-    'choose the Redis of the gate',
+    'choose the Redis of the sidecar',
     'as the injector makes it',
-    [add(`${GATE}/env/-`, { name: 'REDIS_URL', value: 'redis://evil' })],
+    [add(`${SIDECAR}/env/-`, { name: 'REDIS_URL', value: 'redis://evil' })],
   ],
   [
-    'let the gate load code',
+    'let the sidecar load code',
     'as the injector makes it',
-    [add(`${GATE}/env/-`, { name: 'NODE_OPTIONS', value: '--require=/x' })],
+    [add(`${SIDECAR}/env/-`, { name: 'NODE_OPTIONS', value: '--require=/x' })],
   ],
   [
     'bring a route file of its own',
-    'volumes of a gate',
+    'volumes of a sidecar',
     [put('/spec/volumes/0', { name: 'portcullis-routes', emptyDir: {} })],
   ],
   [
     'bring a route file of its own, and name none',
-    'volumes of a gate',
+    'volumes of a sidecar',
     [
       put('/spec/volumes/0', { name: 'portcullis-routes', emptyDir: {} }),
       { op: 'remove', path: '/metadata/annotations/portcullis.dev~1routes' },
@@ -155,28 +155,28 @@ const FORGERIES: readonly (readonly [string, string, readonly PatchOperation[], 
   ],
   [
     'take the routes of another ConfigMap than it says',
-    'volumes of a gate',
+    'volumes of a sidecar',
     [put('/spec/volumes/0/configMap/name', 'open')],
   ],
   [
-    'give the gate a token for the API server',
-    'volumes of a gate',
+    'give the sidecar a token for the API server',
+    'volumes of a sidecar',
     [put('/spec/volumes/1/projected/sources/0/serviceAccountToken/audience', 'api')],
   ],
   [
-    "mount the gate's volumes",
-    'volumes of a gate',
+    "mount the sidecar's volumes",
+    'volumes of a sidecar',
     [add('/spec/containers/0/volumeMounts', [{ name: 'portcullis-token', mountPath: '/token' }])],
   ],
   [
-    'have a gate for one port and serve another',
-    'a port is not gated',
+    'have a sidecar for one port and serve another',
+    'a port is not protected',
     [add('/spec/containers/0/ports/-', { name: 'web', containerPort: 8081 })],
   ],
-  ['have a gate and say that it asks for none', 'one gate for each port', [put(ANNOTATION, 'none')]],
-  ['have fewer gates than it says', 'one gate for each port', [put(ANNOTATION, 'http,grpc')]],
+  ['have a sidecar and say that it asks for none', 'one sidecar for each port', [put(ANNOTATION, 'none')]],
+  ['have fewer sidecars than it says', 'one sidecar for each port', [put(ANNOTATION, 'http,grpc')]],
   [
-    'have two gates for one port',
+    'have two sidecars for one port',
     'as the injector makes it',
     [
       put('/spec/initContainers/1/ports/0/name', 'http'),
@@ -184,8 +184,8 @@ const FORGERIES: readonly (readonly [string, string, readonly PatchOperation[], 
     ],
     TWO,
   ],
-  ['say that it has more gates', 'how many gates', [put('/metadata/labels/portcullis.dev~1injected', '4')]],
-  ['reach into the gate as a process', 'processes', [add('/spec/shareProcessNamespace', true)]],
+  ['say that it has more sidecars', 'how many sidecars', [put('/metadata/labels/portcullis.dev~1injected', '4')]],
+  ['reach into the sidecar as a process', 'processes', [add('/spec/shareProcessNamespace', true)]],
   ['see the processes of the node', 'processes', [add('/spec/hostPID', true)]],
   ['open a port on the node', 'hostPort', [add('/spec/containers/0/ports/0/hostPort', 80)]],
 ]
@@ -197,9 +197,9 @@ describe('an author cannot', () => {
       expect(answer.status).toBe(422)
     })
 
-  test('call a port unprotected instead of having a gate', async () => {
+  test('call a port unprotected instead of having a sidecar', async () => {
     const annotations = { 'portcullis.dev/ports': 'none', 'portcullis.dev/unprotected-ports': 'http' }
-    expect(message(await send('payments', podWith({ annotations })))).toContain('requires a gate')
+    expect(message(await send('payments', podWith({ annotations })))).toContain('requires a sidecar')
   })
 })
 
@@ -237,9 +237,9 @@ describe('a Pod that is there', () => {
     expect(now.get('portcullis.dev/injected')).toBe('1')
   })
 
-  test('keeps its gate when it is resized, or given a container to debug it with', async () => {
+  test('keeps its sidecar when it is resized, or given a container to debug it with', async () => {
     const path = await stored()
-    const change = [{ op: 'add', path: '/spec/initContainers/0/image', value: 'evil/gate:1' }]
+    const change = [{ op: 'add', path: '/spec/initContainers/0/image', value: 'evil/sidecar:1' }]
     await cluster.kube.send('PATCH', `${path}/resize`, change)
     await cluster.kube.send('PATCH', `${path}/ephemeralcontainers`, [
       ...change,
@@ -257,7 +257,7 @@ describe('a Pod that is there', () => {
   })
 })
 
-test('a misspelt mode on a namespace is refused, since nothing would be gated there', async () => {
+test('a misspelt mode on a namespace is refused, since nothing would be protected there', async () => {
   const name = { 'portcullis.dev/inject': 'require' }
   const answer = await cluster.kube.send('POST', '/api/v1/namespaces', { metadata: { name: 'shop', labels: name } })
   expect(message(answer)).toMatch(/enabled, required or disabled/)
@@ -269,12 +269,12 @@ describe('with other settings of the chart, what the injector makes passes and w
   const digest = `sha256:${'a'.repeat(64)}`
   test.each([
     ['an image by digest', [`injector.image.registry=registry.example.com:5000,injector.image.digest=${digest}`]],
-    ['an ordinary container', ['injector.gate.nativeSidecars=false']],
+    ['an ordinary container', ['injector.sidecar.nativeSidecars=false']],
     [
       'everything',
       [
-        'injector.gate.authorities=house-ca,injector.gate.logLevel=warn,injector.gate.runAsUser=null',
-        'injector.gate.redis.secretName=redis,injector.gate.dpopNonces.secretName=nonces',
+        'injector.sidecar.authorities=house-ca,injector.sidecar.logLevel=warn,injector.sidecar.runAsUser=null',
+        'injector.sidecar.redis.secretName=redis,injector.sidecar.dpopNonces.secretName=nonces',
       ],
     ],
   ])('%s', async (_what, set) => {

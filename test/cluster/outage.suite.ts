@@ -38,7 +38,7 @@ const create = (namespace: string, object: JsonObject): Promise<KubeAnswer> =>
 const asking = (): Promise<KubeAnswer> => create('invoices', podOf(ASKING))
 const message = ({ body }: KubeAnswer): string => String(body.message)
 const imageOf = ({ body }: KubeAnswer): unknown =>
-  parsePod(body).containers.find(({ name }) => name === 'portcullis-gate')?.raw.image
+  parsePod(body).containers.find(({ name }) => name === 'portcullis-sidecar')?.raw.image
 
 const made = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
 
@@ -82,12 +82,12 @@ describe('another injector that runs after ours', () => {
       return parsePod(answer.body).containers.some(({ name }) => name === 'late')
     })
     const pod = parsePod(answer.body)
-    expect(pod.containers.map(({ name }) => name)).toEqual(['portcullis-gate', 'app', 'late'])
-    const [gate] = pod.containers
-    expect(listAt(gate?.raw.volumeMounts, '')).toHaveLength(4)
+    expect(pod.containers.map(({ name }) => name)).toEqual(['portcullis-sidecar', 'app', 'late'])
+    const [sidecar] = pod.containers
+    expect(listAt(sidecar?.raw.volumeMounts, '')).toHaveLength(4)
   })
 
-  test('cannot put a second port of the gated name beside the gate', async () => {
+  test('cannot put a second port of the protected name beside the sidecar', async () => {
     added.splice(0, 1, { name: 'thief', image: 'evil', ports: [{ name: 'http', containerPort: 6666 }] })
     const answer = await asking()
     expect(answer.status).toBe(403)
@@ -142,12 +142,12 @@ describe('the certificate', () => {
 })
 
 describe('an upgrade', () => {
-  test('gives new Pods the new gate, and lets old ones live and change', async () => {
+  test('gives new Pods the new sidecar, and lets old ones live and change', async () => {
     const before = await asking()
     const name = String(objectAt(before.body.metadata, '').name)
     cluster.helm(...installWords('upgrade', authority, ['--set', 'injector.image.tag=0.2.0']))
     // Between the two, the old injector still runs against the new chart, whose backstop knows one image.
-    await until(async () => message(await asking()).includes('the image of a gate is portcullis-sidecar:0.2.0'))
+    await until(async () => message(await asking()).includes('the image of a sidecar must be portcullis-sidecar:0.2.0'))
     await cluster.silence()
     await cluster.serve()
     const after = await asking()
@@ -162,7 +162,7 @@ describe('an upgrade', () => {
 
 describe('while the injector is down', () => {
   const bare = podOf({})
-  test('Pods are refused where they ask for a gate, and everywhere in a required namespace (K8S-005)', async () => {
+  test('Pods are refused where they ask for a sidecar, and everywhere in a required namespace (K8S-005)', async () => {
     await cluster.silence()
     for (const answer of [await asking(), await create('payments', bare)]) {
       expect(answer.status).toBe(500)
@@ -198,15 +198,15 @@ describe('while the injector is down', () => {
     await until(async () => (await asking()).status !== 500)
     const squatter = {
       initContainers: [
-        { name: 'portcullis-gate', image: 'portcullis-sidecar:0.1.0', restartPolicy: 'Always', command: ['sh'] },
+        { name: 'portcullis-sidecar', image: 'portcullis-sidecar:0.1.0', restartPolicy: 'Always', command: ['sh'] },
       ],
     }
     // The API server takes up the chart's image, which is the first again, after a moment.
     await until(async () => !message(await create('payments', podOf(ASKING, squatter))).includes('0.2.0'))
     const cases: readonly (readonly [KubeAnswer, string])[] = [
-      [await asking(), 'one gate for each port'],
-      [await create('payments', podOf({})), 'requires a gate'],
-      [await create('payments', podOf({ 'portcullis.dev/ports': 'none' })), 'requires a gate'],
+      [await asking(), 'one sidecar for each port'],
+      [await create('payments', podOf({})), 'requires a sidecar'],
+      [await create('payments', podOf({ 'portcullis.dev/ports': 'none' })), 'requires a sidecar'],
       [await create('payments', podOf(ASKING, squatter)), 'as the injector makes it'],
       [await create('payments', podOf({}, { hostNetwork: true })), 'network of its node'],
     ]

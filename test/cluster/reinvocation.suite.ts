@@ -87,32 +87,32 @@ const variables = (pod: JsonObject): readonly (readonly [string, boolean])[] =>
   parsePod(pod).containers.map(({ name, raw }) => [name, JSON.stringify(raw.env ?? []).includes(ADDED.name)])
 
 test.each(['enabled', 'required'])(
-  'a webhook that adds a variable to all containers adds it to the app, and not to the gate (%s)',
+  'a webhook that adds a variable to all containers adds it to the app, and not to the sidecar (%s)',
   async (mode) => {
     await register('aws-identity')
     const answer = await create(mode, podWith({}))
     expect([answer.status, answer.body.message]).toEqual([201, undefined])
     expect(variables(answer.body)).toEqual([
-      ['portcullis-gate', false],
+      ['portcullis-sidecar', false],
       ['app', true],
     ])
-    expect(answer.warnings).toEqual([expect.stringContaining('something changed env of portcullis-gate')])
-    await until(async () => cluster.injectorLog().includes('something changed env of portcullis-gate'))
+    expect(answer.warnings).toEqual([expect.stringContaining('another webhook changed env of portcullis-sidecar')])
+    await until(async () => cluster.injectorLog().includes('another webhook changed env of portcullis-sidecar'))
   },
 )
 
-test('one that has the last word is refused by the backstop, which names what differs, until it leaves the gate out', async () => {
+test('one that has the last word is refused by the backstop, which names what differs, until it leaves the sidecar out', async () => {
   await register('zzz-identity')
   const refused = await create('required', podWith({}))
-  expect(String(refused.body.message)).toContain('differs in portcullis-gate: env')
+  expect(String(refused.body.message)).toContain('these fields differ: portcullis-sidecar: env')
   const annotations = {
     'portcullis.dev/ports': 'http',
     'portcullis.dev/routes': 'invoices-routes',
-    'eks.amazonaws.com/skip-containers': 'portcullis-gate',
+    'eks.amazonaws.com/skip-containers': 'portcullis-sidecar',
   }
   const answer = await create('required', podWith({ annotations }))
   expect(variables(answer.body)).toEqual([
-    ['portcullis-gate', false],
+    ['portcullis-sidecar', false],
     ['app', true],
   ])
   expect(answer.warnings).toEqual([])

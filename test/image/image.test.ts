@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeCertificate } from '../../sidecar/injector/certificate/certificate.ts'
-import { buildGates, COMMAND, ROUTES_PATH } from '../../sidecar/injector/pod/gate.ts'
 import { isObject, type Json, listAt, objectAt } from '../../sidecar/injector/pod/json.ts'
+import { buildSidecars, COMMAND, ROUTES_PATH } from '../../sidecar/injector/pod/sidecar-container.ts'
 import { CONFIG } from '../sidecar/injector/pod/pods.ts'
 import { RESOURCE, routeFile, until } from '../sidecar/support/harness.ts'
 import { createIssuer } from '../sidecar/support/issuer.ts'
@@ -43,15 +43,15 @@ const appOf = (part: Part): string => join(rootOf(part), 'app')
 const texts = (value: Json | undefined): readonly string[] => listAt(value, 'words').map(String)
 
 describe('the sidecar, from its own files alone', () => {
-  test('runs the command line of an injected gate as it stands, in front of a real upstream', async () => {
+  test('runs the command line of an injected sidecar as it stands, in front of a real upstream', async () => {
     const issuer = await createIssuer({ issuer: 'https://as.test', audience: RESOURCE, clock: Date.now })
     const pdp = await startScriptedPdp(tuples(['alice viewer invoice:1']))
     const upstream = await startUpstream()
     const keys = createServer((_req, res) => void res.end(JSON.stringify(issuer.jwks)))
     await new Promise<void>((resolve) => keys.listen(0, '127.0.0.1', resolve))
     const jwks = `http://127.0.0.1:${(keys.address() as AddressInfo).port}/jwks`
-    const [gate] = buildGates(['http'], CONFIG)
-    if (gate === undefined) throw new Error('no gate')
+    const [sidecar] = buildSidecars(['http'], CONFIG)
+    if (sidecar === undefined) throw new Error('no sidecar')
     const routes = routeFile('GET /public/**: public\nGET /invoices/{id}: viewer invoice:{id}')
       .replace('{issuer: https://as.test}', `{issuer: https://as.test, jwks_uri: "${jwks}"}`)
       .replace('UPSTREAM', upstream.origin)
@@ -60,23 +60,27 @@ describe('the sidecar, from its own files alone', () => {
     writeFileSync(join(rootOf('sidecar'), ROUTES_PATH, 'http.yaml'), routes)
 
     const env = Object.fromEntries(
-      listAt(gate.container.env, 'env').map((item) => [
+      listAt(sidecar.container.env, 'env').map((item) => [
         String(objectAt(item, '').name),
         String(objectAt(item, '').value),
       ]),
     )
-    const child = startIn(rootOf('sidecar'), [...texts(gate.container.command), ...texts(gate.container.args)], env)
+    const child = startIn(
+      rootOf('sidecar'),
+      [...texts(sidecar.container.command), ...texts(sidecar.container.args)],
+      env,
+    )
     const output = outputOf(child)
-    const admin = `http://127.0.0.1:${gate.adminPort}`
+    const admin = `http://127.0.0.1:${sidecar.adminPort}`
     await until(async () => {
       if (child.exitCode !== null) throw new Error(output())
       return (await fetch(`${admin}/readyz`).catch(() => null))?.status === 200
     })
     for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
-      const { path, port } = objectAt(objectAt(gate.container[probe], probe).httpGet, 'httpGet')
+      const { path, port } = objectAt(objectAt(sidecar.container[probe], probe).httpGet, 'httpGet')
       expect([probe, (await fetch(`http://127.0.0.1:${port}${path}`)).status]).toEqual([probe, 200])
     }
-    const ask = (path: string, token?: string): Promise<{ status: number }> => get(gate.dataPort, path, token)
+    const ask = (path: string, token?: string): Promise<{ status: number }> => get(sidecar.dataPort, path, token)
     expect(await ask('/public/x')).toMatchObject({ status: 200 })
     expect(await ask('/invoices/1')).toMatchObject({ status: 401 })
     await until(async () => (await ask('/invoices/1', await issuer.token())).status === 200)
@@ -95,8 +99,8 @@ describe('the sidecar, from its own files alone', () => {
       for (const method of ['GET', 'POST'])
         expect([404, 405]).toContain((await fetch(`${admin}${path}`, { method })).status)
 
-    // The hook at the Pod's end, as it stands, but for the seconds: the gate serves on, and is not ready any more.
-    const hook = texts(objectAt(objectAt(objectAt(gate.container.lifecycle, '').preStop, '').exec, '').command)
+    // The hook at the Pod's end, as it stands, but for the seconds: the sidecar serves on, and is not ready any more.
+    const hook = texts(objectAt(objectAt(objectAt(sidecar.container.lifecycle, '').preStop, '').exec, '').command)
     const told = startIn(rootOf('sidecar'), [...hook.slice(0, -1), '--seconds=0'], env)
     expect((await once(told, 'exit'))[0]).toBe(0)
     expect((await fetch(`${admin}/readyz`)).status).toBe(503)
@@ -239,7 +243,7 @@ function chartEnvironment(): NodeJS.ProcessEnv {
 }
 
 describe.each(PARTS)('the image of the %s', (part) => {
-  test('starts its program as nobody in particular, where the gate and the chart look for it', () => {
+  test('starts its program as nobody in particular, where the sidecar and the chart look for it', () => {
     const { config } = images.get(part) ?? {}
     expect(config).toMatchObject({ user: '65532:65532', folder: '/app', env: { NODE_ENV: 'production' } })
     expect(config?.entrypoint.at(-1)).toBe(`/app/${part}/bin.js`)

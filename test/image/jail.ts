@@ -15,7 +15,7 @@ export function layOutSystem(root: string): void {
   }
   mkdirSync(join(root, 'bin'), { recursive: true })
   copyFileSync(process.execPath, join(root, 'bin', 'node'))
-  // The one place in which a gate may write: its emptyDir.
+  // The one place in which a sidecar may write: its emptyDir.
   mkdirSync(join(root, CONTROL_FOLDER), { recursive: true })
   chmodSync(join(root, CONTROL_FOLDER), 0o777)
 }

@@ -92,10 +92,10 @@ topologySpreadConstraints:
 {{- end -}}
 
 {{- define "portcullis.native" -}}
-{{- if eq (toString .Values.injector.gate.nativeSidecars) "auto" -}}
+{{- if eq (toString .Values.injector.sidecar.nativeSidecars) "auto" -}}
 {{- semverCompare ">=1.32.0-0" .Capabilities.KubeVersion.Version -}}
 {{- else -}}
-{{- .Values.injector.gate.nativeSidecars -}}
+{{- .Values.injector.sidecar.nativeSidecars -}}
 {{- end -}}
 {{- end -}}
 
@@ -104,7 +104,7 @@ topologySpreadConstraints:
 {{- end -}}
 
 {{/* Namespaces with one of the modes. Call with (dict "root" $ "modes" (list "enabled")). */}}
-{{- define "portcullis.gatedSelector" -}}
+{{- define "portcullis.protectedSelector" -}}
 matchExpressions:
   - {key: portcullis.dev/inject, operator: In, values: {{ toJson .modes }}}
   - {key: kubernetes.io/metadata.name, operator: NotIn, values: {{ include "portcullis.excluded" .root }}}

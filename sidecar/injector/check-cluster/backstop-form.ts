@@ -9,7 +9,7 @@ export type BackstopRule = {
   readonly resources: readonly Resource[]
   /** For namespaces without a mode as well. */
   readonly everywhere: boolean
-  /** What is so when nobody holds the rule. */
+  /** What is possible while no policy holds the rule. */
   readonly without: string
 }
 
@@ -29,10 +29,10 @@ export const SETTINGS: readonly string[] = [
 export const BACKSTOP: readonly BackstopRule[] = [
   {
     name: 'pods',
-    form: '8fc76e60f4f649cb0a58e1c3a49a3138',
+    form: '3ab11182c25754a3706a64c56120f6b8',
     resources: [{ group: '', resource: 'pods', operation: 'CREATE' }],
     everywhere: false,
-    without: 'nothing refuses bare Pods while the injector is down',
+    without: 'nothing refuses Pods without a sidecar while the injector is down',
   },
   {
     name: 'changes',
@@ -42,7 +42,7 @@ export const BACKSTOP: readonly BackstopRule[] = [
       { group: '', resource: 'pods/status', operation: 'UPDATE' },
     ],
     everywhere: false,
-    without: 'whoever changes a Pod may take its gate away, or its label',
+    without: 'a user who may change a Pod can replace its sidecar or remove its label',
   },
   {
     name: 'bindings',
@@ -52,7 +52,7 @@ export const BACKSTOP: readonly BackstopRule[] = [
       { group: '', resource: 'bindings', operation: 'CREATE' },
     ],
     everywhere: false,
-    without: 'whoever binds a Pod to a node may change its labels',
+    without: 'a user who may bind a Pod to a node can change its labels',
   },
   {
     name: 'namespaces',
@@ -62,6 +62,6 @@ export const BACKSTOP: readonly BackstopRule[] = [
       { group: '', resource: 'namespaces', operation: 'UPDATE' },
     ],
     everywhere: true,
-    without: 'a namespace whose mode is misspelt gates nothing, without a word',
+    without: 'a namespace whose mode is misspelt protects nothing, and no message says so',
   },
 ]

@@ -59,7 +59,7 @@ function checkRule(rule: BackstopRule, { policies, bindings, namespace, images }
 
 function findPolicyProblem({ raw }: Named, rule: BackstopRule, images: ReadonlySet<string>): string | null {
   const spec = objectAt(raw.spec, 'spec')
-  if (formOf(raw) !== rule.form) return "its rules are not those of this version's chart"
+  if (formOf(raw) !== rule.form) return "its rules differ from those of this version's chart"
   const constraints = objectAt(spec.matchConstraints, 'spec.matchConstraints')
   if ((spec.failurePolicy ?? 'Fail') !== 'Fail') return 'failurePolicy is not Fail'
   if (spec.paramKind !== undefined) return 'it has parameters'
@@ -69,7 +69,7 @@ function findPolicyProblem({ raw }: Named, rule: BackstopRule, images: ReadonlyS
     return 'its matchConstraints leave something out'
   const image = variablesOf(spec).find(({ name }) => name === 'image')?.expression
   if (image !== undefined && images.size > 0 && !images.has(image.slice(1, -1)))
-    return `it admits gates of ${image.slice(1, -1)}, and the injector makes those of ${[...images].join(' or ')}`
+    return `it admits sidecars with image ${image.slice(1, -1)}, but the injector uses ${[...images].join(' or ')}`
   return null
 }
 
@@ -80,7 +80,8 @@ function findBindingProblem(
 ): string | null {
   const spec = objectAt(raw.spec, 'spec')
   const resources = objectAt(spec.matchResources, 'spec.matchResources')
-  if (!listAt(spec.validationActions, 'spec.validationActions').includes('Deny')) return 'does not deny'
+  if (!listAt(spec.validationActions, 'spec.validationActions').includes('Deny'))
+    return 'its validationActions do not include Deny'
   if (spec.paramRef !== undefined) return 'it has parameters'
   if (narrows(resources) || listAt(resources.resourceRules, 'resourceRules').length > 0)
     return 'its matchResources leave something out'

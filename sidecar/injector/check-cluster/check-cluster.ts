@@ -1,8 +1,8 @@
-/** What of a cluster leads past a gate: Services, Pods, network policies, and gaps in the guard itself. */
+/** Finds what leads past a sidecar: Services, Pods, network policies, and gaps in the webhook and the backstop. */
 import { LABEL_INJECT } from '../pod/annotations.ts'
-import { hasGateName } from '../pod/gate-form.ts'
 import { MODES, type Mode } from '../pod/injection.ts'
 import { flagAt, type JsonObject, objectAt, textAt, textsAt } from '../pod/json.ts'
+import { hasSidecarName } from '../pod/recognize-sidecar.ts'
 import { checkGuard } from './guard.ts'
 import { findInjectors } from './injectors.ts'
 import { checkPolicies } from './network-policies.ts'
@@ -25,9 +25,9 @@ export function checkCluster(objects: readonly JsonObject[]): readonly Finding[]
   return [
     ...checkGuard(objects, guarded),
     ...namespaces.flatMap(({ object, said }) => checkSaid(object, said)),
-    ...pods.flatMap(checkUngated),
+    ...pods.flatMap(checkUnprotected),
     ...pods.flatMap(checkForged),
-    ...pods.filter(({ gates }) => gates.length > 0).flatMap(checkHostPorts),
+    ...pods.filter(({ sidecars }) => sidecars.length > 0).flatMap(checkHostPorts),
     ...checkPolicies(objects, pods),
     ...checkServices(objects, pods),
     ...checkImages(objects, pods),
@@ -42,19 +42,21 @@ function readLabels({ raw }: Named): { readonly labels: ReadonlyMap<string, stri
 function checkSaid(namespace: Named, said: string | null): readonly Finding[] {
   const known: readonly (Mode | 'disabled' | null)[] = [...MODES, 'disabled', null]
   if (known.some((word) => word === said)) return []
-  const message = `label ${LABEL_INJECT} says ${said}, which gates nothing; it is ${MODES.join(' or ')}`
+  const message = `label ${LABEL_INJECT} is ${said}, which protects nothing; set it to ${MODES.join(' or ')}`
   return [finding('namespace_unknown', namespace, 'Namespace', message)]
 }
 
-function checkUngated(pod: WatchedPod): readonly Finding[] {
-  if (pod.gates.length > 0 || pod.mode !== 'required') return []
+function checkUnprotected(pod: WatchedPod): readonly Finding[] {
+  if (pod.sidecars.length > 0 || pod.mode !== 'required') return []
   const ports = pod.apps.flatMap((container) => container.ports)
   const serves = ports.length > 0 || flagAt(objectAt(pod.raw.spec, 'spec').hostNetwork, 'spec.hostNetwork')
-  return serves ? [finding('pod_ungated', pod, 'Pod', 'serves without a gate where one is required')] : []
+  return serves
+    ? [finding('pod_unprotected', pod, 'Pod', 'serves without a sidecar, which its namespace requires')]
+    : []
 }
 
 function checkHostPorts(pod: WatchedPod): readonly Finding[] {
-  return [...pod.gates, ...pod.apps]
+  return [...pod.sidecars, ...pod.apps]
     .flatMap((container) => container.ports.map((port) => ({ container, port })))
     .filter(({ port }) => port.hostPort !== null)
     .map(({ container, port }) => {
@@ -64,20 +66,20 @@ function checkHostPorts(pod: WatchedPod): readonly Finding[] {
 }
 
 function checkForged(pod: WatchedPod): readonly Finding[] {
-  return pod.apps.filter(hasGateName).map(({ name }) => {
-    const message = `container ${name} has a gate's name and is not one as this version makes it; restart its workload`
-    return finding('gate_forged', pod, 'Pod', message)
+  return pod.apps.filter(hasSidecarName).map(({ name }) => {
+    const message = `container ${name} has a sidecar's name and differs from the sidecar of this version; restart its workload`
+    return finding('sidecar_forged', pod, 'Pod', message)
   })
 }
 
-/** After an upgrade, the Pods that were not restarted yet. Injector and gate are one program, so one image. */
+/** After an upgrade, the Pods that were not restarted yet. Injector and sidecar are one program, so one image. */
 function checkImages(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
   const images = new Set(findInjectors(objects).flatMap((injector) => injector.images))
   if (images.size === 0) return []
   return pods
-    .filter(({ gates }) => gates.some(({ raw }) => !images.has(textAt(raw.image, 'image') ?? '')))
+    .filter(({ sidecars }) => sidecars.some(({ raw }) => !images.has(textAt(raw.image, 'image') ?? '')))
     .map((pod) => {
-      const message = `its gate is not ${[...images].join(' or ')}, as the injector's; restart its workload`
-      return finding('gate_mixed', pod, 'Pod', message)
+      const message = `its sidecar's image is not the injector's ${[...images].join(' or ')}; restart its workload`
+      return finding('sidecar_outdated', pod, 'Pod', message)
     })
 }

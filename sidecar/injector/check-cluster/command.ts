@@ -30,11 +30,11 @@ const OUTPUT_BYTES_MAX = 512 * 1024 * 1024
 export function addCheckCluster(program: Command, io: Io): void {
   program
     .command('check-cluster')
-    .description('List Services, Pods and network policies that lead past a gate; exit 1 if there is one.')
-    .option('--kubectl <path>', 'the program to ask', 'kubectl')
-    .option('--context <name>', 'of the kubeconfig')
+    .description('List Services, Pods and network policies that lead past a sidecar; exit with 1 if there are any.')
+    .option('--kubectl <path>', 'path of kubectl', 'kubectl')
+    .option('--context <name>', 'context of the kubeconfig')
     .option('-n, --namespace <name>', 'only this namespace')
-    .option('--from <file>', `instead, what this gave: kubectl get -A -o json ${KINDS.join(',')}`)
+    .option('--from <file>', `read this file instead, the output of: kubectl get -A -o json ${KINDS.join(',')}`)
     .action((options: Options) => runCommand(() => check(options, io), io))
 }
 
@@ -45,7 +45,7 @@ async function check(options: Options, io: Io): Promise<void> {
   const lines = findings.map(({ code, namespace, object, message }) =>
     [code, `${namespace === null ? '' : `${namespace}/`}${object}`, message].join('  '),
   )
-  io.stdout.write(`${[...lines, `${findings.length} ways past a gate`].join('\n')}\n`)
+  io.stdout.write(`${[...lines, `${findings.length} ways past a sidecar`].join('\n')}\n`)
   if (findings.length > 0) io.exitCode = 1
 }
 
@@ -55,9 +55,9 @@ function read({ kubectl, context, from }: Options): readonly JsonObject[] {
     const list: unknown = JSON.parse(text)
     if (isObject(list)) return listAt(list.items, 'items').filter(isObject)
   } catch {
-    // Said below.
+    // Reported below.
   }
-  throw new ConfigError(['what was read is not a list of Kubernetes objects'])
+  throw new ConfigError(['the input is not a JSON list of Kubernetes objects'])
 }
 
 function ask(kubectl: string, context: string | undefined): string {
@@ -67,7 +67,7 @@ function ask(kubectl: string, context: string | undefined): string {
     encoding: 'utf8',
     maxBuffer: OUTPUT_BYTES_MAX,
   })
-  if (error !== undefined) throw new StartError(`${kubectl} cannot be run: ${error.message}`)
+  if (error !== undefined) throw new StartError(`${kubectl} could not be started: ${error.message}`)
   if (status !== 0) throw new StartError(`${kubectl} failed: ${stderr.trim()}`)
   return stdout
 }

@@ -1,4 +1,4 @@
-/** The guard itself: whether the webhook and each rule of the backstop hold for every namespace with a mode. Names and labels of objects prove nothing. */
+/** Checks that the webhook and each rule of the backstop hold for every namespace with a mode. Names and labels of objects prove nothing. */
 import { MODES, type Mode } from '../pod/injection.ts'
 import { type JsonObject, listAt, objectAt, textAt } from '../pod/json.ts'
 import { checkBackstop } from './backstop.ts'
@@ -42,7 +42,7 @@ function checkWebhooks(objects: readonly JsonObject[], namespace: GuardedNamespa
   return [finding('webhook_open', configuration, 'MutatingWebhookConfiguration', first.problem)]
 }
 
-const missing = (mode: Mode): string => `no injector: new Pods get no gate where ${mode}`
+const missing = (mode: Mode): string => `no webhook of an injector: new Pods get no sidecar where the mode is ${mode}`
 
 function findProblem(hook: JsonObject, { name, labels, mode }: GuardedNamespace, leads: boolean): string | null {
   const where = name === null ? `namespaces with portcullis.dev/inject: ${mode}` : `namespace ${name}`

@@ -14,7 +14,7 @@ export type Webhook = {
 type Injector = { readonly images: readonly string[] }
 type Target = { readonly namespace: string; readonly name: string }
 
-/** Webhooks that ask for gates. Throws ShapeError. */
+/** Webhooks that ask for sidecars. Throws ShapeError. */
 export function webhooksOf(objects: readonly JsonObject[]): readonly Webhook[] {
   return ofKind(objects, 'MutatingWebhookConfiguration').flatMap(({ name, raw }) =>
     listAt(raw.webhooks, 'webhooks')

@@ -3,10 +3,10 @@ import { type JsonObject, listAt, objectAt } from '../pod/json.ts'
 import { matchesLabels } from './selector.ts'
 import { type Finding, finding, type Named, ofKind, type WatchedPod } from './watched.ts'
 
-/** Gated Pods, and those without a gate where one is required. One finding for each policy. Throws ShapeError. */
+/** Protected Pods, and those without a sidecar where one is required. One finding for each policy. Throws ShapeError. */
 export function checkPolicies(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
   const policies = ofKind(objects, 'NetworkPolicy').filter(isForIngress)
-  const guarded = pods.filter(({ gates, mode }) => gates.length > 0 || mode === 'required')
+  const guarded = pods.filter(({ sidecars, mode }) => sidecars.length > 0 || mode === 'required')
   const missing = guarded.filter((pod) => !policies.some((policy) => selects(policy, pod)))
   const opening = policies.flatMap((policy) => {
     const open = guarded.find((pod) => selects(policy, pod) && admitsMore(policy, pod))
@@ -14,11 +14,18 @@ export function checkPolicies(objects: readonly JsonObject[], pods: readonly Wat
   })
   return [
     ...missing.map((pod) =>
-      finding('policy_missing', pod, 'Pod', 'no network policy: its app answers whoever dials the Pod directly'),
+      finding(
+        'policy_missing',
+        pod,
+        'Pod',
+        'no network policy selects it, so any client can connect to its app directly',
+      ),
     ),
     ...opening.map(({ policy, open }) => {
       const what =
-        open.gates.length > 0 ? `more than the gate of Pod ${open.name}` : `Pod ${open.name}, which has no gate`
+        open.sidecars.length > 0
+          ? `more than the sidecar of Pod ${open.name}`
+          : `Pod ${open.name}, which has no sidecar`
       return finding('policy_bypass', policy, 'NetworkPolicy', `admits ${what}; policies add up`)
     }),
   ]
@@ -34,13 +41,13 @@ const selects = ({ namespace, raw }: Named, pod: WatchedPod): boolean =>
 
 function admitsMore({ raw }: Named, pod: WatchedPod): boolean {
   const rules = listAt(objectAt(raw.spec, 'spec').ingress, 'spec.ingress').map((rule) => objectAt(rule, 'spec.ingress'))
-  return pod.gates.length > 0 ? rules.some((rule) => admitsApp(rule, pod)) : rules.length > 0
+  return pod.sidecars.length > 0 ? rules.some((rule) => admitsApp(rule, pod)) : rules.length > 0
 }
 
-function admitsApp(rule: JsonObject, { gates, apps, open }: WatchedPod): boolean {
+function admitsApp(rule: JsonObject, { sidecars, apps, open }: WatchedPod): boolean {
   const ports = listAt(rule.ports, 'ports').map((port) => objectAt(port, 'ports'))
   if (ports.length === 0) return true
-  const all = [...gates, ...apps].flatMap((container) => container.ports)
+  const all = [...sidecars, ...apps].flatMap((container) => container.ports)
   return ports.some(({ port, endPort }) => {
     if (typeof port === 'string') return all.some(({ name, number }) => name === port && !open.has(number))
     if (typeof port !== 'number') return true

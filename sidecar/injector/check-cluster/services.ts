@@ -1,4 +1,4 @@
-/** The Services and endpoints that lead past a gate. */
+/** Finds the Services and endpoints that lead past a sidecar. */
 import { type Json, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
 import { type Finding, finding, type Named, ofKind, plainIp, type WatchedPod } from './watched.ts'
 
@@ -9,14 +9,14 @@ type Past = { readonly pod: WatchedPod; readonly number: number | null }
 
 /** Throws ShapeError. */
 export function checkServices(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
-  // Without a gate and without the duty to have one, it is nothing of ours.
-  const guarded = pods.filter(({ gates, mode }) => gates.length > 0 || mode === 'required')
+  // A Pod that neither has nor needs a sidecar is not checked.
+  const guarded = pods.filter(({ sidecars, mode }) => sidecars.length > 0 || mode === 'required')
   const services = ofKind(objects, 'Service').map((service) => ({
     service,
     ...checkService(service, { pods, guarded }),
   }))
   const slices = ofKind(objects, 'EndpointSlice').flatMap((slice) => {
-    // What its Service is listed for already is not said twice; nothing else is believed of a slice.
+    // A finding of the slice's own Service is not repeated; the slice's labels prove nothing else.
     const name = textsAt(objectAt(slice.raw.metadata, 'metadata').labels, 'labels').get(SERVICE_LABEL)
     const own = services.find(({ service }) => service.namespace === slice.namespace && service.name === name)
     return checkSlice(slice, { guarded, said: own?.past ?? [] })
@@ -44,8 +44,10 @@ function checkService(
   })
   const findings = judged.flatMap(({ port, target, past: [first] }) => {
     if (first === undefined) return []
-    const gated = first.pod.gates.length > 0
-    const why = gated ? 'which is not its gate; name the gated port in targetPort' : 'which has no gate'
+    const hasSidecar = first.pod.sidecars.length > 0
+    const why = hasSidecar
+      ? 'which is not its sidecar; set targetPort to the name of the protected port'
+      : 'which has no sidecar'
     const message = `port ${port.port} goes to ${target} of Pod ${first.pod.name}, ${why}`
     return [finding('service_bypass', service, 'Service', message)]
   })
@@ -53,7 +55,7 @@ function checkService(
 }
 
 function leadPast(target: Json, pod: WatchedPod): readonly Past[] {
-  const all = [...pod.gates, ...pod.apps].flatMap(({ ports }) => ports)
+  const all = [...pod.sidecars, ...pod.apps].flatMap(({ ports }) => ports)
   const numbers =
     typeof target === 'number' ? [target] : all.filter(({ name }) => name === target).map(({ number }) => number)
   return numbers.filter((number) => !pod.open.has(number)).map((number) => ({ pod, number }))
@@ -78,7 +80,7 @@ function checkSlice(
     .filter(({ pod, number }) => number === null || !pod.open.has(number))
     .filter(({ pod, number }) => !said.some((other) => other.pod === pod && other.number === number))
   return past.slice(0, 1).map(({ pod, number }) => {
-    const message = `goes to ${number ?? 'every port'} of Pod ${pod.name}, which is not its gate`
+    const message = `goes to ${number ?? 'every port'} of Pod ${pod.name}, which is not its sidecar`
     return finding('service_bypass', slice, 'EndpointSlice', message)
   })
 }

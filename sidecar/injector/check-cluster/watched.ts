@@ -1,14 +1,14 @@
 /** The objects of a cluster as its check reads them, and what the check says about them. */
 import { readWishes } from '../pod/annotations.ts'
-import { coveredBy, isGate } from '../pod/gate-form.ts'
 import type { Mode } from '../pod/injection.ts'
 import { type JsonObject, listAt, objectAt, textAt } from '../pod/json.ts'
 import { type Container, parsePod } from '../pod/pod.ts'
+import { coveredBy, isSidecar } from '../pod/recognize-sidecar.ts'
 import { openNumbers } from '../pod/unprotected-ports.ts'
 
 export type FindingCode =
   | 'service_bypass'
-  | 'pod_ungated'
+  | 'pod_unprotected'
   | 'pod_reachable'
   | 'policy_missing'
   | 'policy_bypass'
@@ -17,8 +17,8 @@ export type FindingCode =
   | 'webhook_open'
   | 'backstop_missing'
   | 'backstop_open'
-  | 'gate_mixed'
-  | 'gate_forged'
+  | 'sidecar_outdated'
+  | 'sidecar_forged'
 export type Finding = {
   readonly code: FindingCode
   readonly namespace: string | null
@@ -37,11 +37,11 @@ export type GuardedNamespace = {
 export type WatchedPod = Named & {
   readonly mode: Mode
   readonly labels: ReadonlyMap<string, string>
-  /** Containers that are gates, member by member. */
-  readonly gates: readonly Container[]
-  /** All others, those among them that only have a gate's name. */
+  /** Containers that are sidecars, member by member. */
+  readonly sidecars: readonly Container[]
+  /** All others, those among them that only have a sidecar's name. */
   readonly apps: readonly Container[]
-  /** Numbers that are meant to be reached: those of its gates, and those that the Pod itself calls unprotected. */
+  /** Numbers that are meant to be reached: those of its sidecars, and those that the Pod itself calls unprotected. */
   readonly open: ReadonlySet<number>
   readonly addresses: readonly string[]
 }
@@ -79,16 +79,16 @@ export function ofKind(objects: readonly JsonObject[], kind: string): readonly N
 /** Throws ShapeError. */
 export function readWatched(named: Named, mode: Mode): WatchedPod {
   const pod = parsePod(named.raw)
-  const gates = pod.containers.filter((container) => isGate(container, pod))
-  const apps = pod.containers.filter((container) => !gates.includes(container))
+  const sidecars = pod.containers.filter((container) => isSidecar(container, pod))
+  const apps = pod.containers.filter((container) => !sidecars.includes(container))
   const ips = listAt(objectAt(named.raw.status, 'status').podIPs, 'status.podIPs')
   const addresses = ips.map((item) => plainIp(textAt(objectAt(item, 'podIPs').ip, 'ip') ?? ''))
   const wishes = readWishes(pod)
-  const unprotected = 'mistake' in wishes || gates.length === 0 ? new Set<string>() : wishes.unprotected
-  const numbers = openNumbers(apps, { unprotected, gates: gates.flatMap(coveredBy) })
-  const open = new Set(gates.flatMap(({ ports }) => ports.map(({ number }) => number)))
+  const unprotected = 'mistake' in wishes || sidecars.length === 0 ? new Set<string>() : wishes.unprotected
+  const numbers = openNumbers(apps, { unprotected, sidecars: sidecars.flatMap(coveredBy) })
+  const open = new Set(sidecars.flatMap(({ ports }) => ports.map(({ number }) => number)))
   for (const number of 'verdict' in numbers ? [] : numbers) open.add(number)
-  return { ...named, mode, labels: pod.labels, gates, apps, open, addresses }
+  return { ...named, mode, labels: pod.labels, sidecars, apps, open, addresses }
 }
 
 /** An IP address in one form of the several that IPv6 has. */

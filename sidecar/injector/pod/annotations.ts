@@ -1,9 +1,9 @@
-/** What a Pod says about its gate in labels and annotations; whatever else carries our prefix is a mistake. */
+/** Reads the labels and annotations of a Pod that configure its sidecar; any other name with our prefix is an error. */
 import type { Pod } from './pod.ts'
 
 export const PREFIX = 'portcullis.dev/'
 export const LABEL_INJECT = `${PREFIX}inject`
-/** Its value is the number of gates, so that network policies open no port that no gate has. */
+/** Its value is the number of sidecars, so that network policies open no port that no sidecar has. */
 export const LABEL_INJECTED = `${PREFIX}injected`
 /** With a number: that port of the Pod stays open on purpose, for the network policies that open it. */
 export const LABEL_OPEN = `${PREFIX}open-`
@@ -12,7 +12,7 @@ export const ANNOTATION_ROUTES = `${PREFIX}routes`
 export const ANNOTATION_UNPROTECTED = `${PREFIX}unprotected-ports`
 export const ANNOTATION_STATUS = `${PREFIX}status`
 
-/** As many as there are port numbers for gates (gate.ts) and network policies for them (gated-namespaces.yaml). */
+/** As many as there are port numbers for sidecars (sidecar-container.ts) and network policies for them (protected-namespaces.yaml). */
 export const PORTS_COUNT_MAX = 4
 const UNPROTECTED_COUNT_MAX = 16
 const NONE = 'none'
@@ -25,7 +25,7 @@ const OBJECT_NAME = new RegExp(`^(?=.{1,253}$)${LABEL_PART}(?:\\.${LABEL_PART})*
 
 export type Wishes = {
   readonly disabled: boolean
-  /** Names of the ports to gate; null: nothing is said. */
+  /** Names of the ports to protect; null: nothing is said. */
   readonly ports: readonly string[] | null
   /** Of the ConfigMap that holds a route file `<port>.yaml` for each port; null: nothing is said. */
   readonly routes: string | null

@@ -5,10 +5,10 @@ import { ConfigError } from '../../../pdp/process/exit.ts'
 import { LOG_LEVELS, type LogLevel } from '../../../pdp/process/log.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
-/** In a Secret of the Pod's namespace, without which the gate does not start. */
+/** In a Secret of the Pod's namespace, without which the sidecar does not start. */
 export type SecretKey = { readonly name: string; readonly key: string }
 export type InjectorConfig = {
-  /** Of the gate's container. */
+  /** Of the sidecar's container. */
   readonly image: string
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   /** True from Kubernetes 1.32: the named ports of native sidecars reach endpoints only from there. */
@@ -18,11 +18,11 @@ export type InjectorConfig = {
   readonly resources: JsonObject
   /** ConfigMap of the Pod's namespace with the PDP's authorities; null: the system's. */
   readonly authorities: string | null
-  /** URL of the Redis that remembers DPoP proofs for all replicas; null: each gate remembers its own. */
+  /** URL of the Redis that remembers DPoP proofs for all replicas; null: each sidecar remembers its own. */
   readonly redis: SecretKey | null
-  /** What seals DPoP nonces, the same for all replicas; null: each gate makes its own. */
+  /** What seals DPoP nonces, the same for all replicas; null: each sidecar makes its own. */
   readonly dpopNonces: SecretKey | null
-  /** Secrets of the Pod's namespace with which the gate's image is pulled. */
+  /** Secrets of the Pod's namespace with which the sidecar's image is pulled. */
   readonly imagePullSecrets: readonly string[]
   readonly logLevel: LogLevel
 }

@@ -1,4 +1,4 @@
-/** A Pod as the injector reads it: only what decides about the gate, everything else is passed over. */
+/** A Pod as the injector reads it: only what decides about the sidecar, everything else is passed over. */
 import { flagAt, type Json, type JsonObject, listAt, numberAt, objectAt, ShapeError, textAt, textsAt } from './json.ts'
 
 export const LISTS = ['initContainers', 'containers'] as const

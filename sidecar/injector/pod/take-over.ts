@@ -1,9 +1,10 @@
-/** The takeover of named ports: the gate gets the name that Services use, the app keeps its number under another name. */
-import { type Gate, isGatePort } from './gate.ts'
+/** Gives the sidecar the port name that Services use; the app's port keeps its number and gets another name. */
+
 import { type Denial, deny } from './injection.ts'
 import { pointer } from './json.ts'
 import type { PatchOperation } from './patch.ts'
 import type { Container, Port } from './pod.ts'
+import { isSidecarPort, type Sidecar } from './sidecar-container.ts'
 
 export type Takeover = {
   readonly operations: readonly PatchOperation[]
@@ -12,37 +13,42 @@ export type Takeover = {
 }
 type Held = { readonly container: Container; readonly port: Port; readonly at: number }
 
-/** `apps`: every container that is no gate. `present`: gates that stand in the Pod already. */
+/** `apps`: every container that is not a sidecar. `present`: sidecars that the Pod has already. */
 export function takeOver(
   apps: readonly Container[],
-  { gates, present }: { gates: readonly Gate[]; present: readonly Gate[] },
+  { sidecars, present }: { sidecars: readonly Sidecar[]; present: readonly Sidecar[] },
 ): Takeover | Denial {
   const ports: readonly Held[] = apps.flatMap((container) =>
     container.ports.map((port, at) => ({ container, port, at })),
   )
-  const taken = ports.find(({ port }) => isGatePort(port.number))
+  const taken = ports.find(({ port }) => isSidecarPort(port.number))
   if (taken !== undefined)
-    return deny('port_taken', `port ${taken.port.number} of ${taken.container.name} is in the gates' range`)
+    return deny(
+      'port_taken',
+      `port ${taken.port.number} of ${taken.container.name} is reserved for sidecars (15080 to 15083 and 15090 to 15093)`,
+    )
   const onNode = ports.find(({ port }) => port.hostPort !== null)
   if (onNode !== undefined)
     return deny(
       'port_unfit',
-      `port ${onNode.port.number} of ${onNode.container.name} has a hostPort, which passes by the gate`,
+      `port ${onNode.port.number} of ${onNode.container.name} has a hostPort, which bypasses the sidecar`,
     )
   const operations: PatchOperation[] = []
   const appPorts = new Map<string, number>()
-  for (const gate of gates) {
-    const behind = ports.filter(({ port }) => port.name === gate.hiddenName)
-    const holders = ports.filter(({ port }) => port.name === gate.portName)
-    const gated = present.includes(gate) ? behind : holders
-    const odd = present.includes(gate) ? findOddPresent(gate, { holders, behind }) : findOdd(gate, { holders, behind })
+  for (const sidecar of sidecars) {
+    const behind = ports.filter(({ port }) => port.name === sidecar.hiddenName)
+    const holders = ports.filter(({ port }) => port.name === sidecar.portName)
+    const covered = present.includes(sidecar) ? behind : holders
+    const odd = present.includes(sidecar)
+      ? findOddPresent(sidecar, { holders, behind })
+      : findOdd(sidecar, { holders, behind })
     if (odd !== null) return odd
-    for (const held of gated) {
-      const unfit = findUnfit(held, { portName: gate.portName, ports })
+    for (const held of covered) {
+      const unfit = findUnfit(held, { portName: sidecar.portName, ports })
       if (unfit !== null) return unfit
-      if (present.includes(gate)) continue
-      appPorts.set(gate.portName, held.port.number)
-      operations.push(...takeName(held, gate))
+      if (present.includes(sidecar)) continue
+      appPorts.set(sidecar.portName, held.port.number)
+      operations.push(...takeName(held, sidecar))
     }
   }
   return { operations, appPorts }
@@ -50,16 +56,18 @@ export function takeOver(
 
 type Named = { readonly holders: readonly Held[]; readonly behind: readonly Held[] }
 
-function findOdd({ portName, hiddenName }: Gate, { holders, behind }: Named): Denial | null {
+function findOdd({ portName, hiddenName }: Sidecar, { holders, behind }: Named): Denial | null {
   if (holders.length === 0) return deny('port_missing', `no container has a port named ${portName}`)
-  // Which of two an endpoint takes is not defined: the other would be open.
+  // Kubernetes does not define which of two an endpoint uses: the other would be open.
   if (holders.length > 1) return deny('port_repeated', `${holders.length} ports are named ${portName}`)
-  if (behind.length > 0) return deny('port_repeated', `port name ${hiddenName} is needed for the app behind its gate`)
+  if (behind.length > 0)
+    return deny('port_repeated', `port name ${hiddenName} is needed for the app's port behind the sidecar`)
   return null
 }
 
-function findOddPresent({ portName, hiddenName }: Gate, { holders, behind }: Named): Denial | null {
-  if (holders.length > 0) return deny('port_repeated', `a container beside the gate has a port named ${portName}`)
+function findOddPresent({ portName, hiddenName }: Sidecar, { holders, behind }: Named): Denial | null {
+  if (holders.length > 0)
+    return deny('port_repeated', `another container than the sidecar has a port named ${portName}`)
   if (behind.length > 1) return deny('port_repeated', `${behind.length} ports are named ${hiddenName}`)
   return null
 }
@@ -73,18 +81,18 @@ function findUnfit(
   if (twin !== undefined)
     return deny(
       'port_repeated',
-      `port ${port.number} of ${twin.container.name} is behind the gate of ${portName} under another name`,
+      `port ${port.number} of ${twin.container.name} is behind the sidecar of ${portName} under another name`,
     )
   return null
 }
 
-function takeName({ container, port, at }: Held, gate: Gate): readonly PatchOperation[] {
+function takeName({ container, port, at }: Held, sidecar: Sidecar): readonly PatchOperation[] {
   const root = ['spec', container.list, container.index]
-  const named = container.references.filter(({ portName }) => portName === gate.portName)
+  const named = container.references.filter(({ portName }) => portName === sidecar.portName)
   return [
-    { op: 'test', path: pointer(...root, 'ports', at, 'name'), value: gate.portName },
-    { op: 'replace', path: pointer(...root, 'ports', at, 'name'), value: gate.hiddenName },
-    // A probe by name would ask the gate, which knows nothing of the app's health.
+    { op: 'test', path: pointer(...root, 'ports', at, 'name'), value: sidecar.portName },
+    { op: 'replace', path: pointer(...root, 'ports', at, 'name'), value: sidecar.hiddenName },
+    // A probe by name would reach the sidecar, which does not know the app's health.
     ...named.map(({ path }) => ({ op: 'replace', path: pointer(...root, ...path), value: port.number }) as const),
   ]
 }

@@ -1,17 +1,17 @@
-/** The ports of a gated Pod that stay open on purpose: by number, and never one that a gate covers. */
+/** The ports of a protected Pod that stay open on purpose: by number, and never one that a sidecar covers. */
 import { ANNOTATION_UNPROTECTED, type Wishes } from './annotations.ts'
-import { isGatePort } from './gate.ts'
 import { type Denial, deny } from './injection.ts'
 import type { Container } from './pod.ts'
+import { isSidecarPort } from './sidecar-container.ts'
 
 type Covering = { readonly portName: string; readonly hiddenName: string }
 
-/** `apps`: every container that is no gate. In order; each number once. */
+/** `apps`: every container that is not a sidecar. In order; each number once. */
 export function openNumbers(
   apps: readonly Pick<Container, 'ports'>[],
-  { unprotected, gates }: { unprotected: Wishes['unprotected']; gates: readonly Covering[] },
+  { unprotected, sidecars }: { unprotected: Wishes['unprotected']; sidecars: readonly Covering[] },
 ): readonly number[] | Denial {
-  const covering = new Set(gates.flatMap(({ portName, hiddenName }) => [portName, hiddenName]))
+  const covering = new Set(sidecars.flatMap(({ portName, hiddenName }) => [portName, hiddenName]))
   const ports = apps.flatMap((app) => app.ports)
   const covered = new Set(ports.filter(({ name }) => name !== null && covering.has(name)).map(({ number }) => number))
   const named = [...unprotected].map((word) => ({
@@ -21,9 +21,9 @@ export function openNumbers(
       : ports.filter(({ name }) => name === word).map(({ number }) => number),
   }))
   const wrong = named.find(
-    ({ word, numbers }) => covering.has(word) || numbers.some((number) => covered.has(number) || isGatePort(number)),
+    ({ word, numbers }) => covering.has(word) || numbers.some((number) => covered.has(number) || isSidecarPort(number)),
   )
   if (wrong !== undefined)
-    return deny('port_covered', `annotation ${ANNOTATION_UNPROTECTED} names ${wrong.word}, which a gate covers`)
+    return deny('port_covered', `annotation ${ANNOTATION_UNPROTECTED} lists ${wrong.word}, which a sidecar protects`)
   return [...new Set(named.flatMap(({ numbers }) => numbers))].toSorted((a, b) => a - b)
 }

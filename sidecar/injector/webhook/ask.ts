@@ -13,7 +13,7 @@ const POD: Json = {
   spec: { containers: [{ name: 'app', image: 'example:1', ports: [{ name: 'http', containerPort: 8080 }] }] },
 }
 
-/** `origin` such as `https://portcullis-injector.portcullis.svc`. Throws StartError when the answer is not a gate for the example. */
+/** `origin` such as `https://portcullis-injector.portcullis.svc`. Throws StartError when the example Pod gets no sidecar. */
 export async function askInjector(origin: string, authority: Buffer): Promise<void> {
   const uid = 'example'
   const question = {
@@ -27,8 +27,8 @@ export async function askInjector(origin: string, authority: Buffer): Promise<vo
   const review: unknown = JSON.parse(text)
   const answer = isObject(review) && isObject(review.response) ? review.response : {}
   const patch = typeof answer.patch === 'string' ? Buffer.from(answer.patch, 'base64').toString() : ''
-  if (answer.uid !== uid || answer.allowed !== true || !patch.includes('"portcullis-gate"'))
-    throw new StartError(`The injector did not put a gate into the example: ${text.slice(0, 500)}`)
+  if (answer.uid !== uid || answer.allowed !== true || !patch.includes('"portcullis-sidecar"'))
+    throw new StartError(`The injector did not add a sidecar to the example Pod: ${text.slice(0, 500)}`)
 }
 
 function post(url: URL, { body, authority }: { body: string; authority: Buffer }): Promise<string> {

@@ -1,4 +1,4 @@
-/** AdmissionReview v1: from the API server's question to its answer. Whatever cannot be judged is refused. */
+/** AdmissionReview v1: from the API server's question to its answer. A question that cannot be evaluated is refused. */
 import type { InjectorConfig } from '../pod/config.ts'
 import { inject } from '../pod/inject.ts'
 import { type Injection, MODES, type Mode } from '../pod/injection.ts'
@@ -7,7 +7,7 @@ import { STATUS_DENIED } from './status.ts'
 
 const API_VERSION = 'admission.k8s.io/v1'
 const PATH = '/inject/'
-// Whoever reaches the webhook chooses what the log holds; Kubernetes has no longer names.
+// Any client of the webhook chooses what the log holds. Kubernetes has no longer names.
 const NAME_CHARS_MAX = 253
 
 /** The mode is in the path: the webhook configuration's selectors choose it, so that the injector reads nothing of the cluster. */
@@ -33,7 +33,7 @@ export function answerReview(
   const creation = resource.group === '' && resource.resource === 'pods' && operation === 'CREATE' && isObject(object)
   const injection: Injection = creation
     ? inject(object, { config, mode })
-    : { verdict: 'deny', code: 'pod_invalid', message: 'only the creation of Pods is judged here' }
+    : { verdict: 'deny', code: 'pod_invalid', message: 'this webhook reviews only the creation of Pods' }
   const pod = [namespace, nameOf(object)].map((part) => String(part).slice(0, NAME_CHARS_MAX)).join('/')
   return {
     pod,

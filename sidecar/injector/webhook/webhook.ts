@@ -24,20 +24,20 @@ const LIMITS = {
 export type KeyPair = Required<Pick<SecureContextOptions, 'key' | 'cert'>>
 export type Webhook = {
   readonly address: ListenAddress
-  /** For connections from now on. Throws when the pair is none. */
+  /** For connections from now on. Throws when key and certificate do not match. */
   renew(pair: KeyPair): void
   close(): Promise<void>
 }
 type Deps = {
   readonly config: InjectorConfig
   readonly log: Log
-  /** Of each review; null: it was none. */
+  /** Called for each review; null: the body was not an AdmissionReview. */
   readonly onReview: (mode: Mode, reviewed: Reviewed | null) => void
 }
 type Refusal = Exclude<keyof typeof STATUS, 'ok'>
 type Body = { readonly text: string } | { readonly refusal: Refusal }
 
-/** Throws StartError when the address cannot be had. */
+/** Throws StartError when it cannot listen on the address. */
 export async function startWebhook(listen: ListenAddress, pair: KeyPair, deps: Deps): Promise<Webhook> {
   const budget = { pendingBytes: 0 }
   const server = createServer(

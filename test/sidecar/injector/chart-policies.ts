@@ -11,11 +11,11 @@ const SETTINGS = [
   { name: 'logLevel', expression: "'info'" },
 ]
 
-/** Named `gate-…`. The settings of the policy for Pods are those of `pods.ts`. */
+/** Named `sidecar-…`. The settings of the policy for Pods are those of `pods.ts`. */
 export function chartPolicies(): readonly JsonObject[] {
   const documents = FILES.flatMap((name) => {
     const text = readFileSync(`charts/portcullis/templates/${name}`, 'utf8')
-      .replaceAll('{{ $name }}', 'gate')
+      .replaceAll('{{ $name }}', 'sidecar')
       // The settings; those that are left are decided by the cluster.
       .replace(/^ *\{\{- range \$setting[\s\S]*?\{\{- end \}\}\n/m, '')
       .replace(/expression: \{\{.*$/gm, "expression: '1'")
@@ -26,6 +26,6 @@ export function chartPolicies(): readonly JsonObject[] {
   return ofKind(documents.filter(isObject), 'ValidatingAdmissionPolicy').map(({ name, raw }) => {
     const spec = objectAt(raw.spec, 'spec')
     const variables = Array.isArray(spec.variables) ? spec.variables : []
-    return name === 'gate-pods' ? { ...raw, spec: { ...spec, variables: [...SETTINGS, ...variables] } } : raw
+    return name === 'sidecar-pods' ? { ...raw, spec: { ...spec, variables: [...SETTINGS, ...variables] } } : raw
   })
 }

@@ -7,8 +7,8 @@ import { parse } from 'yaml'
 import { SETTINGS as PDP_SETTINGS } from '../../../pdp/runtime/config.ts'
 import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config/config.ts'
 import { PORTS_COUNT_MAX } from '../../../sidecar/injector/pod/annotations.ts'
-import { ADJUSTABLE, buildGates, COMMAND } from '../../../sidecar/injector/pod/gate.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
+import { ADJUSTABLE, buildSidecars, COMMAND } from '../../../sidecar/injector/pod/sidecar-container.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { createMetrics } from '../../../sidecar/runtime/metrics.ts'
 import { INJECTION_ATTACKS } from '../../attacks/kubernetes.ts'
@@ -38,9 +38,9 @@ describe('each setting of', () => {
     PORTCULLIS_SIDECAR_ADMIN_LISTEN: '--admin-listen=',
   }
   test.each(SIDECAR_SETTINGS)('the sidecar is made by the injector: %s', (name) => {
-    const [gate] = buildGates(['http'], { ...CONFIG, redis: SECRET, dpopNonces: SECRET })
-    const variables = listAt(gate?.container.env, 'env').map((item) => objectAt(item, 'env').name)
-    const args = listAt(gate?.container.args, 'args').map(String)
+    const [sidecar] = buildSidecars(['http'], { ...CONFIG, redis: SECRET, dpopNonces: SECRET })
+    const variables = listAt(sidecar?.container.env, 'env').map((item) => objectAt(item, 'env').name)
+    const args = listAt(sidecar?.container.args, 'args').map(String)
     const flag = byArgument[name]
     expect(flag === undefined ? variables.includes(name) : args.some((arg) => arg.startsWith(flag))).toBe(true)
   })
@@ -77,47 +77,47 @@ test('the dashboard shows metrics that there are', () => {
   const named = new Set(read('dashboards', 'portcullis.json').match(/portcullis_\w+?(?=_bucket|_sum|_count|\b)/g))
   const registry = new Registry()
   createMetrics(registry)
-  const ofGates = registry.getMetricsAsArray().map(({ name }) => name)
+  const ofSidecars = registry.getMetricsAsArray().map(({ name }) => name)
   const code = ['pdp/runtime/start.ts', 'sidecar/injector/start.ts']
     .map((path) => readFileSync(path, 'utf8'))
     .join('\n')
   expect(named.size).toBeGreaterThan(5)
-  expect([...named].filter((name) => !ofGates.includes(name) && !code.includes(`'${name}'`))).toEqual([])
+  expect([...named].filter((name) => !ofSidecars.includes(name) && !code.includes(`'${name}'`))).toEqual([])
 })
 
 describe('the backstop', () => {
   const policy = read('templates', 'backstop-pods.yaml')
-  test('knows the command of a gate, and every member that the injector writes', () => {
+  test('knows the command of a sidecar, and every member that the injector writes', () => {
     expect(policy).toContain(`dyn([${COMMAND.map((word) => `'${word}'`).join(', ')}])`)
-    const [gate] = buildGates(['http'], { ...CONFIG, authorities: 'ca', redis: SECRET, dpopNonces: SECRET })
-    const members = Object.keys(gate?.container ?? {})
+    const [sidecar] = buildSidecars(['http'], { ...CONFIG, authorities: 'ca', redis: SECRET, dpopNonces: SECRET })
+    const members = Object.keys(sidecar?.container ?? {})
     const known = [...(policy.split('name: wantedVolumes')[0] ?? '').matchAll(/^ {10}'(\w+)': dyn\(/gm)].map(
       ([, name]) => name,
     )
     expect([...known, ...ADJUSTABLE, 'restartPolicy'].toSorted()).toEqual(members.toSorted())
     expect(policy).toContain(`['${[...ADJUSTABLE, 'restartPolicy'].join("', '")}']`)
   })
-  test('knows the numbers of as many gates as a Pod may have', () => {
-    const gates = buildGates(
+  test('knows the numbers of as many sidecars as a Pod may have', () => {
+    const sidecars = buildSidecars(
       Array.from({ length: PORTS_COUNT_MAX }, (_, at) => `p${at}`),
       CONFIG,
     )
-    expect(policy).toContain(`[${gates.map((_, at) => at).join(', ')}].filter(i,`)
-    const taken = [...gates.map(({ dataPort }) => dataPort), ...gates.map(({ adminPort }) => adminPort)]
+    expect(policy).toContain(`[${sidecars.map((_, at) => at).join(', ')}].filter(i,`)
+    const taken = [...sidecars.map(({ dataPort }) => dataPort), ...sidecars.map(({ adminPort }) => adminPort)]
     expect(policy).toContain(`[${taken.map((number) => `'${number}'`).join(', ')}]`)
     expect(schema).toMatchObject({
       properties: {
-        gatedNamespaces: { items: { properties: { unprotectedPorts: { items: { not: { enum: taken } } } } } },
+        protectedNamespaces: { items: { properties: { unprotectedPorts: { items: { not: { enum: taken } } } } } },
       },
     })
-    expect(read('templates', 'gated-namespaces.yaml')).toContain(
-      `$gate := list ${gates.map((_, at) => at + 1).join(' ')} }}`,
+    expect(read('templates', 'protected-namespaces.yaml')).toContain(
+      `$sidecar := list ${sidecars.map((_, at) => at + 1).join(' ')} }}`,
     )
-    for (const { adminPort, dataPort } of gates) expect(adminPort - dataPort).toBe(10)
+    for (const { adminPort, dataPort } of sidecars) expect(adminPort - dataPort).toBe(10)
   })
 })
 
-test('the flags of Node are the same for the command, the image and the gate', () => {
+test('the flags of Node are the same for the command, the image and the sidecar', () => {
   const [, flags = ''] = /^#!\/usr\/bin\/env -S node (.*)$/m.exec(readFileSync('sidecar/bin.ts', 'utf8')) ?? []
   // In a Pod the bound is a share of its own limit.
   const shared = flags.split(' ').filter((flag) => !flag.startsWith('--max-old-space-size='))

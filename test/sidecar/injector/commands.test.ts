@@ -37,18 +37,25 @@ function sidecar(words: readonly string[], input = ''): { status: number | null;
 describe('inject', () => {
   const config = ['--config', file('injector.yaml', SETTINGS)]
 
-  test('prints a manifest with its gate, passes other kinds through, and takes its own output unchanged', () => {
+  test('prints a manifest with its sidecar, passes other kinds through, and takes its own output unchanged', () => {
     const service = 'apiVersion: v1\nkind: Service\nmetadata:\n  name: invoices\n'
     const once = sidecar(['inject', file('app.yaml', `${DEPLOYMENT}---\n${service}`), ...config])
-    expect(once).toMatchObject({ status: 0, stderr: expect.stringContaining('Deployment/invoices: gated by') })
+    expect(once).toMatchObject({
+      status: 0,
+      stderr: expect.stringContaining('Deployment/invoices: sidecar injected by'),
+    })
     const documents = parseAllDocuments(once.stdout)
     expect(Array.isArray(documents) && documents.map((document) => document.toJS()?.kind)).toEqual([
       'Deployment',
       'Service',
     ])
-    expect(once.stdout).toContain('name: portcullis-gate')
+    expect(once.stdout).toContain('name: portcullis-sidecar')
     const twice = sidecar(['inject', '-', ...config], once.stdout)
-    expect(twice).toMatchObject({ status: 0, stdout: once.stdout, stderr: expect.stringContaining('gated already') })
+    expect(twice).toMatchObject({
+      status: 0,
+      stdout: once.stdout,
+      stderr: expect.stringContaining('has its sidecar already'),
+    })
   })
 
   test('takes the objects of a list one by one', () => {
@@ -56,7 +63,7 @@ describe('inject', () => {
     const list = `apiVersion: v1\nkind: List\nitems:\n  - ${indented}\n  - ${indented.replace('invoices}', 'orders}')}\n`
     const { status, stdout, stderr } = sidecar(['inject', '-', ...config], list)
     expect(status).toBe(0)
-    expect(stderr.match(/^Deployment\/(?:invoices|orders): gated/gm)).toHaveLength(2)
+    expect(stderr.match(/^Deployment\/(?:invoices|orders): sidecar injected/gm)).toHaveLength(2)
     expect(stdout.match(/^kind: Deployment$/gm)).toHaveLength(2)
   })
 
@@ -83,7 +90,7 @@ describe('inject', () => {
   test('says every mistake of the settings at once', () => {
     const wrong = file(
       'wrong.yaml',
-      'image: gate\nnativeSidecars: maybe\nrunAsUser: 0\nresources: 7\nauthorities: A_B\nredis: {name: A_B, key: x}\ndpopNonces: {name: a}\nimagePullSecrets: [A_B]\nlogLevel: loud\nimagePullPolicy: Once\nextra: 1\n',
+      'image: sidecar\nnativeSidecars: maybe\nrunAsUser: 0\nresources: 7\nauthorities: A_B\nredis: {name: A_B, key: x}\ndpopNonces: {name: a}\nimagePullSecrets: [A_B]\nlogLevel: loud\nimagePullPolicy: Once\nextra: 1\n',
     )
     const { status, stderr } = sidecar(['inject', '-', '--config', wrong], DEPLOYMENT)
     expect(status).toBe(64)
@@ -136,7 +143,7 @@ describe('injector certificate', () => {
 test('check-cluster says when kubectl cannot be asked, and when what it reads is no list', () => {
   expect(sidecar(['check-cluster', '--kubectl', join(folder, 'none')])).toMatchObject({
     status: 1,
-    stderr: expect.stringContaining('cannot be run'),
+    stderr: expect.stringContaining('could not be started'),
   })
   expect(sidecar(['check-cluster', '--from', file('list.json', '[]')]).status).toBe(64)
 })

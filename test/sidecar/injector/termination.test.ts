@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { buildGates } from '../../../sidecar/injector/pod/gate.ts'
 import { listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
+import { buildSidecars } from '../../../sidecar/injector/pod/sidecar-container.ts'
 import { routeFile, until } from '../support/harness.ts'
 import { CONFIG } from './pod/pods.ts'
 
@@ -20,7 +20,7 @@ const running: ChildProcess[] = []
 let other: { readonly app: Server; readonly port: number }
 beforeAll(async () => {
   const app = await startApp()
-  other = { app: app.server, port: (await startGate('other', app.port)).port }
+  other = { app: app.server, port: (await startSidecar('other', app.port)).port }
 })
 afterAll(() => {
   for (const child of running) child.kill('SIGKILL')
@@ -31,11 +31,11 @@ afterAll(() => {
 const CLIENTS = 12
 /** Until nobody is sent to a Pod any more that has begun to end. */
 const ENDPOINTS_MS = 1_500
-/** Of the app, as the operator's guide advises: longer than the gate's, which takes a moment to begin. */
+/** Of the app, as the operator's guide advises: longer than the sidecar's, which takes a moment to begin. */
 const APP_PRE_STOP_MS = 8_000
 /** Longer than its slowest answer. */
 const APP_DRAIN_MS = 4_000
-const [GATE] = buildGates(['http'], CONFIG)
+const [SIDECAR] = buildSidecars(['http'], CONFIG)
 
 /** Every fifth answer takes a second and a half. */
 async function startApp(): Promise<{ server: Server; port: number }> {
@@ -60,7 +60,7 @@ async function endApp(server: Server): Promise<void> {
   clearTimeout(cut)
 }
 
-type GateProcess = {
+type SidecarProcess = {
   readonly child: ChildProcess
   readonly port: number
   readonly preStop: readonly string[]
@@ -68,13 +68,13 @@ type GateProcess = {
 }
 
 /** The injected container: its arguments and environment, on a free port. */
-async function startGate(name: string, appPort: number): Promise<GateProcess> {
+async function startSidecar(name: string, appPort: number): Promise<SidecarProcess> {
   const path = join(folder, `${name}.yaml`)
   const routes = routeFile('GET /**: public\nPOST /**: public')
     .replace('UPSTREAM', `http://127.0.0.1:${appPort}`)
     .replace('PDP', '127.0.0.1:9')
   writeFileSync(path, routes)
-  const container = GATE?.container ?? {}
+  const container = SIDECAR?.container ?? {}
   const env: NodeJS.ProcessEnv = { PATH: process.env.PATH }
   for (const item of listAt(container.env, 'env')) {
     const { name: variable, value } = objectAt(item, 'env')
@@ -192,28 +192,28 @@ const exitOf = async (child: ChildProcess): Promise<number | null> => {
   return child.exitCode
 }
 
-/** `told`: false leaves out what the gate's hook says, and waits as long. */
+/** `told`: false leaves out what the sidecar's hook says, and waits as long. */
 async function endPod(name: string, { native, told }: { native: boolean; told: boolean }) {
   const app = await startApp()
-  const gate = await startGate(name, app.port)
-  let endpoints = [gate.port, other.port]
+  const sidecar = await startSidecar(name, app.port)
+  let endpoints = [sidecar.port, other.port]
   const load = startLoad(() => endpoints)
-  await until(() => (load.counts.get(gate.port) ?? 0) > 50)
-  const before = load.counts.get(gate.port) ?? 0
+  await until(() => (load.counts.get(sidecar.port) ?? 0) > 50)
+  const before = load.counts.get(sidecar.port) ?? 0
 
   setTimeout(() => {
     endpoints = [other.port]
   }, ENDPOINTS_MS)
   // Hooks of all containers run at once. SIGTERM follows, for a native sidecar when the other containers have ended.
-  const hook = told ? spawn(process.execPath, ['sidecar/main.ts', ...gate.preStop], { env: gate.env }) : null
+  const hook = told ? spawn(process.execPath, ['sidecar/main.ts', ...sidecar.preStop], { env: sidecar.env }) : null
   const hooked = hook === null ? delay(APP_PRE_STOP_MS) : exitOf(hook)
   const appEnded = delay(APP_PRE_STOP_MS).then(() => endApp(app.server))
   await (native ? Promise.all([hooked, appEnded]) : hooked)
-  gate.child.kill('SIGTERM')
-  const status = await exitOf(gate.child)
+  sidecar.child.kill('SIGTERM')
+  const status = await exitOf(sidecar.child)
   await appEnded
   await load.stop()
-  return { status, hook: await hooked, failures: load.failures, during: (load.counts.get(gate.port) ?? 0) - before }
+  return { status, hook: await hooked, failures: load.failures, during: (load.counts.get(sidecar.port) ?? 0) - before }
 }
 
 describe.concurrent('a Pod that ends under load', () => {
@@ -221,7 +221,7 @@ describe.concurrent('a Pod that ends under load', () => {
     ['a native sidecar', true],
     ['an ordinary container', false],
   ])(
-    'with its gate as %s loses no request',
+    'with its sidecar as %s loses no request',
     async (_what, native) => {
       const { status, hook, failures, during } = await endPod(native ? 'native' : 'ordinary', { native, told: true })
       expect(failures).toEqual([])
@@ -232,7 +232,7 @@ describe.concurrent('a Pod that ends under load', () => {
     60_000,
   )
 
-  test('loses some when nobody tells its gate: what this test would not miss', async () => {
+  test('loses some when nobody tells its sidecar: what this test would not miss', async () => {
     const { failures } = await endPod('untold', { native: true, told: false })
     expect(failures.length).toBeGreaterThan(0)
   }, 60_000)

@@ -15,7 +15,7 @@ const named = (kind: string, name: string, rest: JsonObject = {}, metadata: Json
 const namespace = (mode: string): JsonObject =>
   named('Namespace', 'invoices', {}, { namespace: null, labels: { 'portcullis.dev/inject': mode } })
 
-function gatedPod(over: JsonObject = {}): JsonObject {
+function protectedPod(over: JsonObject = {}): JsonObject {
   const pod = podWith({ labels: { app: 'invoices' }, ...over })
   const injection = inject(pod, { config: CONFIG, mode: 'enabled' })
   const made = injection.verdict === 'inject' ? applyPatch(pod, injection.operations) : pod
@@ -25,11 +25,11 @@ const service = (name: string, port: JsonObject, selector: JsonObject = { app: '
   named('Service', name, { spec: { selector, ports: [port] } })
 const policy = (name: string, spec: JsonObject, metadata: JsonObject = {}): JsonObject =>
   named('NetworkPolicy', name, { spec }, metadata)
-const GATES_ONLY = policy('gates', {
+const SIDECARS_ONLY = policy('sidecars', {
   podSelector: { matchLabels: { 'portcullis.dev/injected': '1' } },
   ingress: [{ ports: [{ port: 15_080, endPort: 15_080 }] }],
 })
-const CLOSED = [...GUARD, namespace('enabled'), gatedPod(), GATES_ONLY]
+const CLOSED = [...GUARD, namespace('enabled'), protectedPod(), SIDECARS_ONLY]
 const codes = (...objects: readonly JsonObject[]): readonly FindingCode[] =>
   checkCluster(objects).map(({ code }) => code)
 
@@ -42,19 +42,19 @@ describe('a Service', () => {
     ['with a number for a target', { port: 80, targetPort: 8080 }],
     ['without a target, so its own number', { port: 8080 }],
     ["with the name of the app's own port", { port: 80, targetPort: 'app-http' }],
-    ['with the number of a gate that the Pod does not have', { port: 80, targetPort: 15_081 }],
-    ['with the number of the probes of such a gate', { port: 80, targetPort: 15_091 }],
-  ])('%s leads past the gate', (_what, port) => {
+    ['with the number of a sidecar that the Pod does not have', { port: 80, targetPort: 15_081 }],
+    ['with the number of the probes of such a sidecar', { port: 80, targetPort: 15_091 }],
+  ])('%s leads past the sidecar', (_what, port) => {
     expect(codes(...CLOSED, service('s', port))).toEqual(['service_bypass'])
   })
 
   test.each([
-    ["with the gate's number", service('s', { port: 80, targetPort: 15_080 })],
-    ["with the number of the gate's probes", service('s', { port: 80, targetPort: 15_090 })],
+    ["with the sidecar's number", service('s', { port: 80, targetPort: 15_080 })],
+    ["with the number of the sidecar's probes", service('s', { port: 80, targetPort: 15_090 })],
     ['that selects other Pods', service('s', { port: 80, targetPort: 8080 }, { app: 'other' })],
     ['without a selector', service('s', { port: 80, targetPort: 8080 }, {})],
     [
-      'of a namespace that is not gated',
+      'of a namespace that is not protected',
       { ...service('s', { port: 80, targetPort: 8080 }), metadata: { name: 's', namespace: 'x' } },
     ],
   ])('%s does not', (_what, object) => {
@@ -62,17 +62,21 @@ describe('a Service', () => {
   })
 })
 
-describe('a Service beside Pods without a gate', () => {
-  const bare = applyPatch(gatedPod({ annotations: {} }), [{ op: 'replace', path: '/metadata/name', value: 'bare' }])
+describe('a Service beside Pods without a sidecar', () => {
+  const bare = applyPatch(protectedPod({ annotations: {} }), [{ op: 'replace', path: '/metadata/name', value: 'bare' }])
   const byName = service('s', { port: 80, targetPort: 'http' })
-  test('is listed when it sends to gated ones as well', () => {
+  test('is listed when it sends to protectd ones as well', () => {
     expect(checkCluster([...CLOSED, bare, byName])).toMatchObject([
-      { code: 'service_bypass', object: 'Service/s', message: expect.stringContaining('Pod bare, which has no gate') },
+      {
+        code: 'service_bypass',
+        object: 'Service/s',
+        message: expect.stringContaining('Pod bare, which has no sidecar'),
+      },
     ])
   })
 
-  test('is nothing of ours where none is gated, and listed where a gate is required', () => {
-    const worker = gatedPod({ annotations: {}, container: { ports: [] } })
+  test('is nothing of ours where none is protected, and listed where a sidecar is required', () => {
+    const worker = protectedPod({ annotations: {}, container: { ports: [] } })
     const byNumber = service('s', { port: 80, targetPort: 8080 })
     expect(codes(...GUARD, namespace('enabled'), worker, byNumber)).toEqual([])
     const closed = policy('closed', { podSelector: {}, ingress: [] })
@@ -81,39 +85,39 @@ describe('a Service beside Pods without a gate', () => {
 })
 
 describe('endpoints that somebody wrote', () => {
-  const pod = { ...gatedPod(), status: { podIPs: [{ ip: '10.0.0.7' }] } }
+  const pod = { ...protectedPod(), status: { podIPs: [{ ip: '10.0.0.7' }] } }
   const slice = (ports: readonly JsonObject[], labels: JsonObject = {}, address = '10.0.0.7'): JsonObject =>
     named('EndpointSlice', 'e', { endpoints: [{ addresses: [address] }], ports }, { labels })
-  const closed = [...GUARD, namespace('enabled'), pod, GATES_ONLY]
+  const closed = [...GUARD, namespace('enabled'), pod, SIDECARS_ONLY]
   test.each([
     ["with the app's number", slice([{ port: 15_080 }, { port: 8080 }])],
     ['with every port', slice([])],
-    ['with the number of a gate that the Pod does not have', slice([{ port: 15_081 }])],
+    ['with the number of a sidecar that the Pod does not have', slice([{ port: 15_081 }])],
     [
       'with a label of the controller',
       slice([{ port: 8080 }], { 'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io' }),
     ],
     ['with the label of a Service that is well', slice([{ port: 8080 }], { 'kubernetes.io/service-name': 'by-name' })],
     ['from another namespace', { ...slice([{ port: 8080 }]), metadata: { name: 'e', namespace: 'x' } }],
-  ])('%s lead past the gate', (_what, object) => {
+  ])('%s lead past the sidecar', (_what, object) => {
     expect(codes(...closed, object)).toEqual(['service_bypass'])
   })
   test.each([
-    ["with the gate's number", slice([{ port: 15_080 }])],
+    ["with the sidecar's number", slice([{ port: 15_080 }])],
     ['to other Pods', slice([{ port: 8080 }], {}, '10.0.0.8')],
   ])('%s do not', (_what, object) => {
     expect(codes(...closed, object)).toEqual([])
   })
 })
 
-test('endpoints in another spelling of an IPv6 address lead past the gate', () => {
-  const pod = { ...gatedPod(), status: { podIPs: [{ ip: 'fd00::7' }] } }
+test('endpoints in another spelling of an IPv6 address lead past the sidecar', () => {
+  const pod = { ...protectedPod(), status: { podIPs: [{ ip: 'fd00::7' }] } }
   const slice = named('EndpointSlice', 'e', { endpoints: [{ addresses: ['FD00:0::0007'] }], ports: [{ port: 8080 }] })
-  expect(codes(...GUARD, namespace('enabled'), pod, GATES_ONLY, slice)).toEqual(['service_bypass'])
+  expect(codes(...GUARD, namespace('enabled'), pod, SIDECARS_ONLY, slice)).toEqual(['service_bypass'])
 })
 
 test('what a Service is listed for is not said again of its endpoints', () => {
-  const pod = { ...gatedPod(), status: { podIPs: [{ ip: '10.0.0.7' }] } }
+  const pod = { ...protectedPod(), status: { podIPs: [{ ip: '10.0.0.7' }] } }
   const slice = (port: number): JsonObject =>
     named(
       'EndpointSlice',
@@ -121,7 +125,7 @@ test('what a Service is listed for is not said again of its endpoints', () => {
       { endpoints: [{ addresses: ['10.0.0.7'] }], ports: [{ port }] },
       { labels: { 'kubernetes.io/service-name': 's' } },
     )
-  const closed = [...GUARD, namespace('enabled'), pod, GATES_ONLY, service('s', { port: 80, targetPort: 8080 })]
+  const closed = [...GUARD, namespace('enabled'), pod, SIDECARS_ONLY, service('s', { port: 80, targetPort: 8080 })]
   expect(checkCluster([...closed, slice(8080)]).map(({ object }) => object)).toEqual(['Service/s'])
   expect(checkCluster([...closed, slice(9100)]).map(({ object }) => object)).toEqual(['Service/s', 'EndpointSlice/e'])
 })
@@ -132,8 +136,8 @@ describe('a port that a Pod itself calls unprotected', () => {
     { name: 'metrics', containerPort: 9100 },
   ]
   const annotations = { ...ASKING, 'portcullis.dev/unprotected-ports': 'metrics' }
-  const saying = gatedPod({ container: { ports }, annotations })
-  const silent = gatedPod({ container: { ports } })
+  const saying = protectedPod({ container: { ports }, annotations })
+  const silent = protectedPod({ container: { ports } })
   const opening = (port: number): JsonObject =>
     policy(
       'p',
@@ -142,19 +146,19 @@ describe('a port that a Pod itself calls unprotected', () => {
     )
   test('may be opened by a policy and a Service', () => {
     const by = [opening(9100), service('s', { port: 9100 }), service('n', { port: 80, targetPort: 'metrics' })]
-    expect(codes(...GUARD, namespace('enabled'), saying, GATES_ONLY, ...by)).toEqual([])
+    expect(codes(...GUARD, namespace('enabled'), saying, SIDECARS_ONLY, ...by)).toEqual([])
   })
   test.each([
     ['for a Pod that does not say so, whatever the label of the policy says', silent, opening(9100)],
     ['with another number', saying, opening(8080)],
-  ])('is past the gate %s', (_what, pod, object) => {
-    expect(codes(...GUARD, namespace('enabled'), pod, GATES_ONLY, object)).toEqual(['policy_bypass'])
+  ])('is past the sidecar %s', (_what, pod, object) => {
+    expect(codes(...GUARD, namespace('enabled'), pod, SIDECARS_ONLY, object)).toEqual(['policy_bypass'])
   })
-  test('is past the gate when it is the port behind it', () => {
-    const forged = applyPatch(gatedPod(), [
+  test('is past the sidecar when it is the port behind it', () => {
+    const forged = applyPatch(protectedPod(), [
       { op: 'add', path: '/metadata/annotations/portcullis.dev~1unprotected-ports', value: '8080' },
     ])
-    expect(codes(...GUARD, namespace('enabled'), forged, GATES_ONLY, opening(8080))).toEqual(['policy_bypass'])
+    expect(codes(...GUARD, namespace('enabled'), forged, SIDECARS_ONLY, opening(8080))).toEqual(['policy_bypass'])
   })
 })
 
@@ -167,9 +171,9 @@ describe('a network policy', () => {
     ["that admits the app's port by name", { ...selects, ingress: [{ ports: [{ port: 'app-http' }] }] }],
     ['that admits every port of a protocol', { ...selects, ingress: [{ ports: [{ protocol: 'TCP' }] }] }],
     ['that takes every Pod', { podSelector: {}, ingress: [{}] }],
-    ['that admits a gate that the Pod does not have', { ...selects, ingress: [{ ports: [{ port: 15_081 }] }] }],
+    ['that admits a sidecar that the Pod does not have', { ...selects, ingress: [{ ports: [{ port: 15_081 }] }] }],
     [
-      'that admits gates past those of the Pod',
+      'that admits sidecars past those of the Pod',
       { ...selects, ingress: [{ ports: [{ port: 15_080, endPort: 15_083 }] }] },
     ],
   ])('%s opens the app', (_what, spec) => {
@@ -185,48 +189,48 @@ describe('a network policy', () => {
   })
 
   test('that nobody wrote leaves the app open', () => {
-    expect(codes(...GUARD, namespace('enabled'), gatedPod())).toEqual(['policy_missing'])
+    expect(codes(...GUARD, namespace('enabled'), protectedPod())).toEqual(['policy_missing'])
   })
 })
 
 describe('a Pod', () => {
-  test('that serves without a gate where one is required is listed, and a worker is not', () => {
-    const bare = gatedPod({ annotations: {} })
-    const worker = gatedPod({ annotations: {}, container: { ports: [] } })
+  test('that serves without a sidecar where one is required is listed, and a worker is not', () => {
+    const bare = protectedPod({ annotations: {} })
+    const worker = protectedPod({ annotations: {}, container: { ports: [] } })
     const closed = policy('closed', { podSelector: {}, ingress: [] })
-    expect(codes(...GUARD, namespace('required'), bare, closed)).toEqual(['pod_ungated'])
+    expect(codes(...GUARD, namespace('required'), bare, closed)).toEqual(['pod_unprotected'])
     expect(codes(...GUARD, namespace('required'), worker, closed)).toEqual([])
     expect(codes(...GUARD, namespace('enabled'), bare)).toEqual([])
   })
 
-  test('without a gate is closed to the network where a gate is required, whatever ports it declares', () => {
-    const worker = gatedPod({ annotations: {}, container: { ports: [] } })
+  test('without a sidecar is closed to the network where a sidecar is required, whatever ports it declares', () => {
+    const worker = protectedPod({ annotations: {}, container: { ports: [] } })
     expect(codes(...GUARD, namespace('required'), worker)).toEqual(['policy_missing'])
     const open = policy('open', { podSelector: {}, ingress: [{ ports: [{ port: 15_080 }] }] })
     expect(codes(...GUARD, namespace('required'), worker, open)).toEqual(['policy_bypass'])
   })
 
   test('with a port on its node is listed', () => {
-    const pod = applyPatch(gatedPod(), [{ op: 'add', path: '/spec/containers/0/ports/0/hostPort', value: 80 }])
-    expect(codes(...GUARD, namespace('enabled'), pod, GATES_ONLY)).toEqual(['pod_reachable'])
+    const pod = applyPatch(protectedPod(), [{ op: 'add', path: '/spec/containers/0/ports/0/hostPort', value: 80 }])
+    expect(codes(...GUARD, namespace('enabled'), pod, SIDECARS_ONLY)).toEqual(['pod_reachable'])
   })
 
-  test('whose gate is of another version is listed', () => {
-    const pod = applyPatch(gatedPod(), [{ op: 'replace', path: '/spec/initContainers/0/image', value: 'old:1' }])
-    expect(codes(...GUARD, namespace('enabled'), pod, GATES_ONLY)).toEqual(['gate_mixed'])
+  test('whose sidecar is of another version is listed', () => {
+    const pod = applyPatch(protectedPod(), [{ op: 'replace', path: '/spec/initContainers/0/image', value: 'old:1' }])
+    expect(codes(...GUARD, namespace('enabled'), pod, SIDECARS_ONLY)).toEqual(['sidecar_outdated'])
   })
 })
 
-test('a container with a gate’s name that is no gate is listed, and is none', () => {
-  const forged = applyPatch(gatedPod(), [
+test('a container with a sidecar’s name that is no sidecar is listed, and is none', () => {
+  const forged = applyPatch(protectedPod(), [
     { op: 'add', path: '/spec/initContainers/0/command', value: ['node', '/app/sidecar/bin.js'] },
   ])
   const byName = service('s', { port: 80, targetPort: 'http' })
-  expect(codes(...GUARD, namespace('enabled'), forged, GATES_ONLY)).toEqual(['gate_forged'])
+  expect(codes(...GUARD, namespace('enabled'), forged, SIDECARS_ONLY)).toEqual(['sidecar_forged'])
   const closed = policy('closed', { podSelector: {}, ingress: [] })
   expect(codes(...GUARD, namespace('required'), forged, closed, byName)).toEqual([
-    'pod_ungated',
-    'gate_forged',
+    'pod_unprotected',
+    'sidecar_forged',
     'service_bypass',
   ])
 })
@@ -237,7 +241,7 @@ test('a namespace whose mode is misspelt is listed', () => {
 })
 
 test('a policy that opens fifty Pods is listed once', () => {
-  const pods = Array.from({ length: 50 }, () => gatedPod())
+  const pods = Array.from({ length: 50 }, () => protectedPod())
   const open = policy('open', { podSelector: {}, ingress: [{}] })
-  expect(codes(...GUARD, namespace('enabled'), ...pods, GATES_ONLY, open)).toEqual(['policy_bypass'])
+  expect(codes(...GUARD, namespace('enabled'), ...pods, SIDECARS_ONLY, open)).toEqual(['policy_bypass'])
 })

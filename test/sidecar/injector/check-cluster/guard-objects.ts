@@ -44,9 +44,9 @@ export const GUARD: readonly JsonObject[] = [
   ...chartPolicies(),
   ...BACKSTOP.map(({ name, everywhere }) => ({
     kind: 'ValidatingAdmissionPolicyBinding',
-    metadata: { name: `gate-${name}` },
+    metadata: { name: `sidecar-${name}` },
     spec: {
-      policyName: `gate-${name}`,
+      policyName: `sidecar-${name}`,
       validationActions: ['Deny'],
       ...(!everywhere && {
         matchResources: { namespaceSelector: selectorFor(['enabled', 'required']), objectSelector: {} },

@@ -42,10 +42,10 @@ test('without a guard each part is missing', () => {
 
 describe('is listed as missing, whatever the labels of others say:', () => {
   test.each(BACKSTOP.map(({ name }) => name))('the policy -%s, whose binding was left', (name) => {
-    expect(codes(remove(pathTo(POLICY, `gate-${name}`)))).toEqual(['backstop_missing'])
+    expect(codes(remove(pathTo(POLICY, `sidecar-${name}`)))).toEqual(['backstop_missing'])
   })
   test.each(BACKSTOP.map(({ name }) => name))('the binding of -%s', (name) => {
-    expect(codes(remove(pathTo(BINDING, `gate-${name}`)))).toEqual(['backstop_missing'])
+    expect(codes(remove(pathTo(BINDING, `sidecar-${name}`)))).toEqual(['backstop_missing'])
   })
   test.each([0, 1])('webhook %i of two', (at) => {
     expect(codes(remove(`${HOOKS}/webhooks/${at}`))).toEqual(['webhook_missing'])
@@ -64,7 +64,7 @@ describe('is listed as open: a webhook', () => {
     ['that is asked of another group', [add(`${HOOK}/rules/0/apiGroups`, ['apps'])]],
     ['that is asked of what has no namespace', [add(`${HOOK}/rules/0/scope`, 'Cluster')]],
     ['without a rule', [add(`${HOOK}/rules`, [])]],
-    ['of other Pods', [add(`${HOOK}/objectSelector`, { matchLabels: { gated: 'true' } })]],
+    ['of other Pods', [add(`${HOOK}/objectSelector`, { matchLabels: { protected: 'true' } })]],
     ['with a condition', [add(`${HOOK}/matchConditions`, [{ name: 'x', expression: 'false' }])]],
     [
       'of other namespaces',
@@ -88,7 +88,7 @@ describe('is listed as open: a webhook', () => {
 
 describe('is listed as open: a rule of the backstop', () => {
   test.each(BACKSTOP.map(({ name }) => name))('-%s, in each way in which a policy can be narrowed', (name) => {
-    const spec = `${pathTo(POLICY, `gate-${name}`)}/spec`
+    const spec = `${pathTo(POLICY, `sidecar-${name}`)}/spec`
     const ways: readonly (readonly PatchOperation[])[] = [
       [add(`${spec}/failurePolicy`, 'Ignore')],
       [add(`${spec}/matchConditions`, [{ name: 'x', expression: 'false' }])],
@@ -107,7 +107,7 @@ describe('is listed as open: a rule of the backstop', () => {
   })
 
   test.each(BACKSTOP.map(({ name }) => name))('-%s, in each way in which a binding can be narrowed', (name) => {
-    const spec = `${pathTo(BINDING, `gate-${name}`)}/spec`
+    const spec = `${pathTo(BINDING, `sidecar-${name}`)}/spec`
     const ways: readonly JsonObject[] = [
       { objectSelector: NARROW },
       { namespaceSelector: NARROW },
@@ -121,24 +121,24 @@ describe('is listed as open: a rule of the backstop', () => {
   })
 
   test('whose variable was replaced, be it a setting that decides more than a setting may', () => {
-    const variables = `${pathTo(POLICY, 'gate-pods')}/spec/variables`
+    const variables = `${pathTo(POLICY, 'sidecar-pods')}/spec/variables`
     expect(codes(add(`${variables}/0/expression`, "object.metadata.labels['image']"))).toEqual(['backstop_open'])
     expect(codes(add(`${variables}/4/expression`, 'false'))).toEqual(['backstop_open'])
   })
 
-  test('that admits gates of another image than the injector makes', () => {
-    const path = `${pathTo(POLICY, 'gate-pods')}/spec/variables/0/expression`
-    expect(codes(add(path, "'evil/gate:1'"))).toEqual(['backstop_open'])
+  test('that admits sidecars of another image than the injector makes', () => {
+    const path = `${pathTo(POLICY, 'sidecar-pods')}/spec/variables/0/expression`
+    expect(codes(add(path, "'evil/sidecar:1'"))).toEqual(['backstop_open'])
   })
 
   test('whose binding leaves out one namespace by its name, which is said', () => {
-    const path = `${pathTo(BINDING, 'gate-pods')}/spec/matchResources/namespaceSelector/matchExpressions/1/values/-`
+    const path = `${pathTo(BINDING, 'sidecar-pods')}/spec/matchResources/namespaceSelector/matchExpressions/1/values/-`
     const changed = listAt(applyPatch({ items: GUARD }, [add(path, 'ns-enabled')]).items, 'items').filter(isObject)
     expect(check(changed)).toEqual([
       {
         code: 'backstop_open',
         namespace: 'ns-enabled',
-        object: 'ValidatingAdmissionPolicyBinding/gate-pods',
+        object: 'ValidatingAdmissionPolicyBinding/sidecar-pods',
         message: 'its namespaceSelector leaves out namespace ns-enabled',
       },
     ])
@@ -147,7 +147,7 @@ describe('is listed as open: a rule of the backstop', () => {
   test('but not where a second binding holds it', () => {
     const second = { ...GUARD.find(({ kind }) => kind === BINDING), metadata: { name: 'second' } }
     expect(
-      codes(add(`${pathTo(BINDING, 'gate-pods')}/spec/validationActions`, ['Warn']), add('/items/-', second)),
+      codes(add(`${pathTo(BINDING, 'sidecar-pods')}/spec/validationActions`, ['Warn']), add('/items/-', second)),
     ).toEqual([])
   })
 })

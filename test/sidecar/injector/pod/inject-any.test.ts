@@ -33,7 +33,7 @@ describe('for any Pod', () => {
     expect(Math.min(...Object.values(counts))).toBeGreaterThan(effort({ short: 10, long: 300 }))
   })
 
-  test('each gated name belongs to one port, a gate of ours, and nothing of the app is lost', () => {
+  test('each protected name belongs to one port, a sidecar of ours, and nothing of the app is lost', () => {
     fc.assert(
       fc.property(anyPod, options, (pod, given) => {
         const injection = inject(pod, given)
@@ -43,12 +43,12 @@ describe('for any Pod', () => {
         for (const name of wanted) {
           const holders = after.containers.filter(({ ports }) => ports.some((p) => p.name === name))
           expect(holders.map((holder) => holder.raw.image)).toEqual([CONFIG.image])
-          expect(holders[0]?.name.startsWith('portcullis-gate')).toBe(true)
+          expect(holders[0]?.name.startsWith('portcullis-sidecar')).toBe(true)
         }
-        const apps = after.containers.filter(({ name }) => !name.startsWith('portcullis-gate'))
+        const apps = after.containers.filter(({ name }) => !name.startsWith('portcullis-sidecar'))
         expect(apps.map(({ ports }) => ports.map(({ number }) => number))).toEqual(
           before.containers
-            .filter(({ name }) => !name.startsWith('portcullis-gate'))
+            .filter(({ name }) => !name.startsWith('portcullis-sidecar'))
             .map(({ ports }) => ports.map(({ number }) => number)),
         )
         // Every probe that found its port by name finds the same number still.

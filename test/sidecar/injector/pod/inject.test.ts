@@ -17,13 +17,13 @@ function injected(pod: JsonObject, mode: Mode = 'enabled', config = CONFIG): Jso
 }
 
 describe('an app with one named port', () => {
-  test('keeps its port number under another name, and the gate takes the name', () => {
+  test('keeps its port number under another name, and the sidecar takes the name', () => {
     const pod = parsePod(injected(podWith({})))
-    const [gate, app] = pod.containers
+    const [sidecar, app] = pod.containers
     expect(app?.ports).toMatchObject([{ name: 'app-http', number: 8080 }])
-    expect(gate).toMatchObject({ list: 'initContainers', name: 'portcullis-gate' })
-    expect(gate?.ports[0]).toMatchObject({ name: 'http', number: 15_080 })
-    expect(gate?.raw.restartPolicy).toBe('Always')
+    expect(sidecar).toMatchObject({ list: 'initContainers', name: 'portcullis-sidecar' })
+    expect(sidecar?.ports[0]).toMatchObject({ name: 'http', number: 15_080 })
+    expect(sidecar?.raw.restartPolicy).toBe('Always')
     expect(pod.labels.get('portcullis.dev/injected')).toBe('1')
     expect(pod.annotations.get('kubectl.kubernetes.io/default-container')).toBe('app')
     expect(pod.enableServiceLinks).toBe(false)
@@ -59,7 +59,7 @@ describe('an app with one named port', () => {
     const { containers } = parsePod(injected(podWith({}), 'enabled', ORDINARY))
     expect(containers.map(({ list, name }) => `${list}/${name}`)).toEqual([
       'containers/app',
-      'containers/portcullis-gate',
+      'containers/portcullis-sidecar',
     ])
     expect(containers[1]?.raw.restartPolicy).toBeUndefined()
   })
@@ -70,7 +70,7 @@ describe('an app with one named port', () => {
       volumes: [{ name: 'data', emptyDir: {} }],
     }
     const pod = parsePod(injected(podWith({ spec, labels: { app: 'invoices' } })))
-    expect(pod.containers.map(({ name }) => name)).toEqual(['mesh', 'portcullis-gate', 'app'])
+    expect(pod.containers.map(({ name }) => name)).toEqual(['mesh', 'portcullis-sidecar', 'app'])
     expect(pod.volumes.map(({ name }) => name)).toEqual([
       'data',
       'portcullis-routes',
@@ -94,7 +94,7 @@ test('settings add the authorities and the secrets that all replicas share, and 
     ...CONFIG,
     authorities: 'pdp-ca',
     redis: { name: 'redis', key: 'url' },
-    dpopNonces: { name: 'gates', key: 'nonces' },
+    dpopNonces: { name: 'sidecars', key: 'nonces' },
     logLevel: 'warn' as const,
   }
   const pod = injected(podWith({}), 'enabled', config)
@@ -104,12 +104,12 @@ test('settings add the authorities and the secrets that all replicas share, and 
         {
           env: [
             { name: 'PORTCULLIS_LOG_LEVEL', value: 'warn' },
-            { name: 'PORTCULLIS_SIDECAR_CONTROL', value: '/run/portcullis/portcullis-gate.sock' },
+            { name: 'PORTCULLIS_SIDECAR_CONTROL', value: '/run/portcullis/portcullis-sidecar.sock' },
             { name: 'NODE_EXTRA_CA_CERTS', value: '/etc/portcullis/authorities/ca.crt' },
             { name: 'REDIS_URL', valueFrom: { secretKeyRef: { name: 'redis', key: 'url' } } },
             {
               name: 'PORTCULLIS_DPOP_NONCE_SECRET',
-              valueFrom: { secretKeyRef: { name: 'gates', key: 'nonces' } },
+              valueFrom: { secretKeyRef: { name: 'sidecars', key: 'nonces' } },
             },
           ],
         },
@@ -133,23 +133,23 @@ test('the Secrets for its image are added to those of the Pod, each once', () =>
   expect(judge(pod, 'enabled', config)).toMatchObject({ verdict: 'inject', operations: [] })
 })
 
-test('shared processes are warned of where a gate is not required', () => {
+test('shared processes are warned of where a sidecar is not required', () => {
   expect(judge(podWith({ spec: { shareProcessNamespace: true } }))).toMatchObject({
-    warnings: [expect.stringContaining('shared processes')],
+    warnings: [expect.stringContaining('reach into the sidecar')],
   })
 })
 
-test('a hundred thousand ports that are not gated make a short message', () => {
+test('a hundred thousand ports that are not protected make a short message', () => {
   const ports = Array.from({ length: 100_000 }, () => ({ containerPort: 9000 }))
   const injection = judge(
     podWith({ container: { ports: [{ name: 'http', containerPort: 8080 }, ...ports] } }),
     'required',
   )
-  expect(injection).toMatchObject({ code: 'port_ungated', message: expect.stringContaining('and 99992 more;') })
+  expect(injection).toMatchObject({ code: 'port_unprotected', message: expect.stringContaining('and 99992 more;') })
   expect(injection.verdict === 'deny' && injection.message.length).toBeLessThan(400)
 })
 
-test('each of several ports gets its own gate, port pair and route file', () => {
+test('each of several ports gets its own sidecar, port pair and route file', () => {
   const annotations = { ...ASKING, 'portcullis.dev/ports': 'http, grpc' }
   const ports = [
     { name: 'grpc', containerPort: 9090 },
@@ -160,16 +160,16 @@ test('each of several ports gets its own gate, port pair and route file', () => 
   expect(labels.get('portcullis.dev/injected')).toBe('2')
   expect(first?.ports.map((port) => [port.name, port.number])).toEqual([
     ['http', 15_080],
-    ['gate-admin', 15_090],
+    ['sidecar-admin', 15_090],
   ])
   expect(second?.ports.map((port) => [port.name, port.number])).toEqual([
     ['grpc', 15_081],
-    ['gate-admin-2', 15_091],
+    ['sidecar-admin-2', 15_091],
   ])
   expect(second?.raw.args).toContain('--file=/etc/portcullis/routes/grpc.yaml')
 })
 
-test('a Job is gated by a native sidecar, which ends with it', () => {
+test('a Job is sidecar injected by a native sidecar, which ends with it', () => {
   const pod = podWith({ spec: { restartPolicy: 'Never' } })
   expect(judge(pod).verdict).toBe('inject')
   expect(judge(pod, 'enabled', ORDINARY)).toMatchObject({ verdict: 'deny', code: 'job_unsupported' })
@@ -182,21 +182,21 @@ describe('refuses', () => {
     })
 
   test('each for its own reason, and every reason has a case', () => {
-    const seen = new Set<string>([...REFUSED.map(([, code]) => code), 'job_unsupported', 'gate_late'])
+    const seen = new Set<string>([...REFUSED.map(([, code]) => code), 'job_unsupported', 'sidecar_late'])
     expect(DENIALS.filter((code) => !seen.has(code))).toEqual([])
   })
 
-  test('a gate with another image', () => {
+  test('a sidecar with another image', () => {
     const image = { op: 'replace', path: '/spec/initContainers/0/image', value: 'evil' } as const
     expect(judge(applyPatch(injected(podWith({})), [image]))).toMatchObject({ verdict: 'deny', code: 'name_taken' })
   })
 
-  test('a gate in the wrong list', () => {
+  test('a sidecar in the wrong list', () => {
     const pod = injected(podWith({}), 'enabled', { ...ORDINARY })
     expect(judge(pod)).toMatchObject({ verdict: 'deny', code: 'name_taken' })
   })
 
-  test('a second port with the gated name that another injector added', () => {
+  test('a second port with the protected name that another injector added', () => {
     const added = { name: 'late', ports: [{ name: 'http', containerPort: 1234 }] }
     const pod = applyPatch(injected(podWith({})), [{ op: 'add', path: '/spec/containers/-', value: added }])
     expect(judge(pod)).toMatchObject({ verdict: 'deny', code: 'port_repeated' })
@@ -220,7 +220,7 @@ describe('leaves alone', () => {
     expect(injection.verdict === 'skip' && injection.warnings).toHaveLength(warningCount)
   })
 
-  test('a worker without ports where a gate is required', () => {
+  test('a worker without ports where a sidecar is required', () => {
     const pod = podWith({ annotations: { 'portcullis.dev/ports': 'none' }, container: { ports: [] } })
     expect(judge(pod, 'required')).toMatchObject({ verdict: 'skip', code: 'serves_nothing' })
   })
@@ -228,7 +228,7 @@ describe('leaves alone', () => {
 
 test('a forged status annotation changes nothing: the container decides', () => {
   const pod = podWith(says({ 'portcullis.dev/status': '{}' }))
-  expect(parsePod(injected(pod)).containers.some(({ name }) => name === 'portcullis-gate')).toBe(true)
+  expect(parsePod(injected(pod)).containers.some(({ name }) => name === 'portcullis-sidecar')).toBe(true)
 })
 
 test('ports named as unprotected pass without a word', () => {
@@ -239,7 +239,7 @@ test('ports named as unprotected pass without a word', () => {
   expect(judge(podWith({ container, annotations }), 'required')).toMatchObject({ verdict: 'inject', warnings: [] })
 })
 
-test('what admission adjusts in a gate for its own reasons is accepted', () => {
+test('what admission adjusts in a sidecar for its own reasons is accepted', () => {
   const pod = applyPatch(injected(podWith({})), [
     { op: 'replace', path: '/spec/initContainers/0/imagePullPolicy', value: 'Always' },
     { op: 'replace', path: '/spec/initContainers/0/resources', value: { limits: { cpu: '1' } } },

@@ -17,7 +17,7 @@ export const CONFIG: InjectorConfig = {
 }
 export const ASKING = { 'portcullis.dev/ports': 'http', 'portcullis.dev/routes': 'invoices-routes' }
 
-/** A Pod that asks for a gate in front of its port `http`; `spec`, `container` and `metadata` are laid over it. */
+/** A Pod that asks for a sidecar in front of its port `http`; `spec`, `container` and `metadata` are laid over it. */
 export function podWith(over: {
   readonly annotations?: JsonObject
   readonly labels?: JsonObject
@@ -63,7 +63,7 @@ const container = fc.record(
   {
     name: mostly(
       fc.constantFrom('app', 'worker', 'mesh'),
-      fc.constantFrom('portcullis-gate', 'portcullis-gate-2', 'portcullis-'),
+      fc.constantFrom('portcullis-sidecar', 'portcullis-sidecar-2', 'portcullis-'),
     ),
     image: fc.constantFrom('app:1', CONFIG.image),
     ports: fc.array(port, { maxLength: 3 }),

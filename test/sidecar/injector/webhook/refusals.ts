@@ -12,17 +12,17 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
   ['a Pod without containers', 'pod_invalid', { spec: { containers: [] } }],
   ['a port that is text', 'pod_invalid', port({ containerPort: '8080' })],
   ['a container without a name', 'pod_invalid', { spec: { containers: [{ image: 'app' }] } }],
-  ['an annotation that would choose the image', 'wish_invalid', says({ 'portcullis.dev/image': 'evil/gate' })],
+  ['an annotation that would choose the image', 'wish_invalid', says({ 'portcullis.dev/image': 'evil/sidecar' })],
   ['a routes annotation that leaves the namespace', 'wish_invalid', says({ 'portcullis.dev/routes': '../other/cm' })],
   ['a port number for a name', 'wish_invalid', says({ 'portcullis.dev/ports': '8080' })],
   ['a port listed twice', 'wish_invalid', says({ 'portcullis.dev/ports': 'http,http' })],
   ['no port at all', 'wish_invalid', says({ 'portcullis.dev/ports': ' , ' })],
-  ['more ports than there are gates', 'wish_invalid', says({ 'portcullis.dev/ports': 'a,b,c,d,e' })],
+  ['more ports than there are sidecars', 'wish_invalid', says({ 'portcullis.dev/ports': 'a,b,c,d,e' })],
   ['an unprotected port that is none', 'wish_invalid', says({ 'portcullis.dev/unprotected-ports': '0' })],
   ['an unknown label of ours', 'wish_invalid', { labels: { 'portcullis.dev/injekt': 'disabled' } }],
   ['an inject label that is neither', 'wish_invalid', { labels: { 'portcullis.dev/inject': 'off' } }],
   [
-    'the way out where a gate is required',
+    'the way out where a sidecar is required',
     'opted_out',
     { labels: { 'portcullis.dev/inject': 'disabled' } },
     'required',
@@ -35,35 +35,45 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
     'required',
   ],
   [
-    'shared processes where a gate is required',
+    'shared processes where a sidecar is required',
     'processes_shared',
     { spec: { shareProcessNamespace: true } },
     'required',
   ],
-  ['the processes of the node where a gate is required', 'processes_shared', { spec: { hostPID: true } }, 'required'],
   [
-    'an unprotected port instead of a gate where one is required',
-    'port_ungated',
+    'the processes of the node where a sidecar is required',
+    'processes_shared',
+    { spec: { hostPID: true } },
+    'required',
+  ],
+  [
+    'an unprotected port instead of a sidecar where one is required',
+    'port_unprotected',
     { annotations: { 'portcullis.dev/ports': 'none', 'portcullis.dev/unprotected-ports': 'http' } },
     'required',
   ],
   [
-    'a container of the app that mounts what is the gate’s',
+    'a container of the app that mounts what is the sidecar’s',
     'name_taken',
     { container: { volumeMounts: [{ name: 'portcullis-control', mountPath: '/x' }] } },
   ],
-  ['no word about ports where a gate is required', 'ports_missing', { annotations: {} }, 'required'],
-  ['ports that are said not to exist', 'port_ungated', { annotations: { 'portcullis.dev/ports': 'none' } }, 'required'],
+  ['no word about ports where a sidecar is required', 'ports_missing', { annotations: {} }, 'required'],
+  [
+    'ports that are said not to exist',
+    'port_unprotected',
+    { annotations: { 'portcullis.dev/ports': 'none' } },
+    'required',
+  ],
   ['no route files', 'routes_missing', { annotations: { 'portcullis.dev/ports': 'http' } }],
   ['the mark of an injected Pod', 'label_forged', { annotations: {}, labels: { 'portcullis.dev/injected': 'true' } }],
   [
-    'a foreign container with the name of the gate',
+    'a foreign container with the name of the sidecar',
     'name_taken',
     {
       spec: {
         containers: [
           { name: 'app', ports: [{ name: 'http', containerPort: 8080 }] },
-          { name: 'portcullis-gate', image: 'evil' },
+          { name: 'portcullis-sidecar', image: 'evil' },
         ],
       },
     },
@@ -78,7 +88,7 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
     'name_taken',
     { spec: { volumes: [{ name: 'portcullis-routes', emptyDir: {} }] } },
   ],
-  ['a port in the range of the gates', 'port_taken', port({ containerPort: 15_083 })],
+  ['a port in the range of the sidecars', 'port_taken', port({ containerPort: 15_083 })],
   ['a port that no container has', 'port_missing', port({ name: 'web' })],
   [
     'a name that two containers have',
@@ -86,7 +96,7 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
     { spec: { initContainers: [{ name: 'mesh', ports: [{ name: 'http', containerPort: 1 }] }] } },
   ],
   [
-    'a name that the app needs behind the gate',
+    'a name that the app needs behind the sidecar',
     'port_repeated',
     {
       container: {
@@ -111,7 +121,7 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
     },
   ],
   [
-    'the number of a gated port under another name',
+    'the number of a protected port under another name',
     'port_repeated',
     {
       container: {
@@ -123,21 +133,21 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
     },
   ],
   [
-    'the gated port called unprotected by its number',
+    'the protected port called unprotected by its number',
     'port_covered',
     says({ 'portcullis.dev/unprotected-ports': '8080' }),
   ],
   [
-    'the gated port called unprotected by its name',
+    'the protected port called unprotected by its name',
     'port_covered',
     says({ 'portcullis.dev/unprotected-ports': 'http' }),
   ],
   [
-    'the name behind the gate called unprotected',
+    'the name behind the sidecar called unprotected',
     'port_covered',
     says({ 'portcullis.dev/unprotected-ports': 'app-http' }),
   ],
-  ['the port of a gate called unprotected', 'port_covered', says({ 'portcullis.dev/unprotected-ports': '15081' })],
+  ['the port of a sidecar called unprotected', 'port_covered', says({ 'portcullis.dev/unprotected-ports': '15081' })],
   [
     'more unprotected ports than anybody has',
     'wish_invalid',
@@ -149,7 +159,7 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
     { labels: { 'portcullis.dev/open-8080': 'true' } },
   ],
   [
-    'the mark of an open port without a gate',
+    'the mark of an open port without a sidecar',
     'label_forged',
     { annotations: {}, labels: { 'portcullis.dev/open-8080': 'true' } },
   ],
@@ -160,8 +170,8 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
   ],
   ['a port that is not TCP', 'port_unfit', port({ protocol: 'UDP' })],
   [
-    'a port beside the gate where one is required',
-    'port_ungated',
+    'a port beside the sidecar where one is required',
+    'port_unprotected',
     { container: { ports: [{ name: 'http', containerPort: 8080 }, { containerPort: 9100 }] } },
     'required',
   ],

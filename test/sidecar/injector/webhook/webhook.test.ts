@@ -103,11 +103,11 @@ describe('a review', () => {
     expect(said()).toContainEqual(['review', `${'x'.repeat(253)}/invoices`])
   })
 
-  test('of a Pod that asks for nothing is allowed with a warning, and refused where a gate is required', async () => {
+  test('of a Pod that asks for nothing is allowed with a warning, and refused where a sidecar is required', async () => {
     const bare = review(podWith({ annotations: {} }))
     expect(responseOf(await send(bare))).toMatchObject({
       allowed: true,
-      warnings: [expect.stringContaining('not gated: http')],
+      warnings: [expect.stringContaining('unprotected ports: http')],
     })
     expect(responseOf(await send(bare, { path: '/inject/required?timeout=5s' }))).toMatchObject({
       allowed: false,
@@ -206,7 +206,7 @@ test('a flood of full reviews is answered or refused, and the next review is ans
   expect(await send(review(podWith({})))).toMatchObject({ status: 200 })
 })
 
-test('asked by the own test of the chart, it gives the example its gate', async () => {
+test('asked by the own test of the chart, it gives the example its sidecar', async () => {
   await expect(askInjector(`https://localhost:${port}`, Buffer.from(made.authority))).resolves.toBeUndefined()
   const other = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
   await expect(askInjector(`https://localhost:${port}`, Buffer.from(other.authority))).rejects.toThrow(

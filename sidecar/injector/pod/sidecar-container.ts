@@ -1,57 +1,57 @@
-/** The gate as it stands in a Pod: its containers and volumes, with every default said so that they can be compared. */
+/** Builds the sidecar's containers and volumes for a Pod, with every default written out so that they can be compared. */
 import { PORTS_COUNT_MAX, PREFIX } from './annotations.ts'
 import type { InjectorConfig, SecretKey } from './config.ts'
 import type { JsonObject } from './json.ts'
 
-/** Container and volume names with this prefix are ours. */
+/** Container and volume names with this prefix are reserved for the injector. */
 export const RESERVED = 'portcullis-'
 const DATA_PORT = 15_080
 const ADMIN_PORT = 15_090
 /**
- * Where the image keeps the program, as its Dockerfile starts it; not left to the image's own entry point. Half of the
- * container's memory limit is for lasting objects, the rest for buffers and code: below 512 MB Node itself would take more
- * than there is. The other flag is explained in bin.ts.
+ * The program as the Dockerfile starts it; the image's own entry point is not used. Half of the container's memory limit is
+ * for long-lived objects, the rest for buffers and code: without the flag, Node would use more than a limit below 512 MB.
+ * bin.ts explains the other flag.
  */
 const PROGRAM = '/app/sidecar/bin.js'
 export const COMMAND = ['node', '--max-old-space-size-percentage=50', '--max-semi-space-size=4', PROGRAM] as const
 export const ROUTES_PATH = '/etc/portcullis/routes'
 export const AUTHORITIES_PATH = '/etc/portcullis/authorities'
-/** Of the sockets over which the kubelet tells a gate that its Pod ends: a volume that no other container mounts. */
+/** Folder of the control sockets, through which `preStop` tells a sidecar that its Pod ends; no other container mounts it. */
 const CONTROL_PATH = '/run/portcullis'
-/** Until endpoints have lost the Pod: for so long the gate still takes connections, and ends each with its answer. */
+/** How long the sidecar still accepts connections after the Pod begins to end, until endpoints no longer list the Pod. */
 const WITHDRAW_SECONDS = 5
-/** What the gate shows to the PDP: `token_file` of a route file names `token` in it. */
+/** Folder of the token that authenticates the sidecar to the PDP: `token_file` of a route file names `token` in it. */
 export const TOKEN_PATH = '/var/run/secrets/portcullis'
-// The PDP takes no other, and the API server not this one.
+// The PDP accepts no other audience, and the API server does not accept this one.
 const TOKEN_AUDIENCE = 'portcullis-pdp'
-// Where admission would mount the app's own API token: a place that is taken stays free of it.
+// Admission would mount the app's API token here. It does not if the path is mounted already.
 const API_TOKEN_PATH = '/var/run/secrets/kubernetes.io/serviceaccount'
 
-export type Gate = {
+export type Sidecar = {
   readonly name: string
   readonly portName: string
-  /** Of the app's port once the gate has its name; at most 15 characters. */
+  /** The app's port gets this name when the sidecar takes its name; at most 15 characters. */
   readonly hiddenName: string
   readonly dataPort: number
   readonly adminPort: number
   readonly container: JsonObject
 }
 
-export function gateName(index: number): string {
-  return index === 0 ? `${RESERVED}gate` : `${RESERVED}gate-${index + 1}`
+export function sidecarName(index: number): string {
+  return index === 0 ? `${RESERVED}sidecar` : `${RESERVED}sidecar-${index + 1}`
 }
 
 /** Data ports 15080 to 15083 and admin ports 15090 to 15093, whether used or not. */
-export function isGatePort(port: number): boolean {
+export function isSidecarPort(port: number): boolean {
   return [DATA_PORT, ADMIN_PORT].some((first) => port >= first && port < first + PORTS_COUNT_MAX)
 }
 
-export function buildGates(ports: readonly string[], config: InjectorConfig): readonly Gate[] {
+export function buildSidecars(ports: readonly string[], config: InjectorConfig): readonly Sidecar[] {
   return ports.map((portName, index) => {
     const hiddenName = portName.length <= 11 ? `app-${portName}` : `app-${index + 1}`
     const number = { dataPort: DATA_PORT + index, adminPort: ADMIN_PORT + index }
-    const gate = { name: gateName(index), portName, hiddenName, ...number }
-    return { ...gate, container: containerOf(gate, { index, config }) }
+    const sidecar = { name: sidecarName(index), portName, hiddenName, ...number }
+    return { ...sidecar, container: containerOf(sidecar, { index, config }) }
   })
 }
 
@@ -69,38 +69,38 @@ export function buildVolumes(routes: string, config: InjectorConfig): readonly J
 }
 
 function containerOf(
-  gate: Omit<Gate, 'container'>,
+  sidecar: Omit<Sidecar, 'container'>,
   { index, config }: { index: number; config: InjectorConfig },
 ): JsonObject {
-  const adminName = index === 0 ? 'gate-admin' : `gate-admin-${index + 1}`
+  const adminName = index === 0 ? 'sidecar-admin' : `sidecar-admin-${index + 1}`
   return {
-    name: gate.name,
+    name: sidecar.name,
     image: config.image,
     imagePullPolicy: config.imagePullPolicy,
     ...(config.nativeSidecars && { restartPolicy: 'Always' }),
     command: [...COMMAND],
     args: [
       'run',
-      `--file=${ROUTES_PATH}/${gate.portName}.yaml`,
-      `--listen=:${gate.dataPort}`,
-      `--admin-listen=:${gate.adminPort}`,
+      `--file=${ROUTES_PATH}/${sidecar.portName}.yaml`,
+      `--listen=:${sidecar.dataPort}`,
+      `--admin-listen=:${sidecar.adminPort}`,
     ],
     ports: [
-      { name: gate.portName, containerPort: gate.dataPort, protocol: 'TCP' },
-      { name: adminName, containerPort: gate.adminPort, protocol: 'TCP' },
+      { name: sidecar.portName, containerPort: sidecar.dataPort, protocol: 'TCP' },
+      { name: adminName, containerPort: sidecar.adminPort, protocol: 'TCP' },
     ],
     env: [
       { name: 'PORTCULLIS_LOG_LEVEL', value: config.logLevel },
-      { name: 'PORTCULLIS_SIDECAR_CONTROL', value: `${CONTROL_PATH}/${gate.name}.sock` },
-      // For issuers behind certificates of their own; what speaks to the PDP and the app is told in the route file.
+      { name: 'PORTCULLIS_SIDECAR_CONTROL', value: `${CONTROL_PATH}/${sidecar.name}.sock` },
+      // For issuers with certificates of private authorities; the route file names the authorities of the PDP and the app.
       ...(config.authorities === null ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: `${AUTHORITIES_PATH}/ca.crt` }]),
       ...fromSecret('REDIS_URL', config.redis),
       ...fromSecret('PORTCULLIS_DPOP_NONCE_SECRET', config.dpopNonces),
     ],
-    startupProbe: probe('/startz', gate.adminPort, { periodSeconds: 1, failureThreshold: 60 }),
-    readinessProbe: probe('/readyz', gate.adminPort, { periodSeconds: 5, failureThreshold: 2 }),
-    // Only a dead event loop ends a gate: every connection through it is lost.
-    livenessProbe: probe('/livez', gate.adminPort, { periodSeconds: 10, failureThreshold: 6 }),
+    startupProbe: probe('/startz', sidecar.adminPort, { periodSeconds: 1, failureThreshold: 60 }),
+    readinessProbe: probe('/readyz', sidecar.adminPort, { periodSeconds: 5, failureThreshold: 2 }),
+    // Only a blocked event loop restarts a sidecar, because a restart loses every connection through it.
+    livenessProbe: probe('/livez', sidecar.adminPort, { periodSeconds: 10, failureThreshold: 6 }),
     // Not `sleep`: clients with open connections would go on to use them until the app is gone.
     lifecycle: { preStop: { exec: { command: ['node', PROGRAM, 'withdraw', `--seconds=${WITHDRAW_SECONDS}`] } } },
     resources: config.resources,
@@ -127,7 +127,7 @@ function containerOf(
   }
 }
 
-/** Not optional: without what all replicas share, each would take a proof once more. */
+/** Not optional: without the shared store, each replica would accept a used proof once more. */
 const fromSecret = (name: string, secret: SecretKey | null): readonly JsonObject[] =>
   secret === null ? [] : [{ name, valueFrom: { secretKeyRef: { name: secret.name, key: secret.key } } }]
 
@@ -135,13 +135,13 @@ function probe(path: string, port: number, every: { periodSeconds: number; failu
   return { httpGet: { path, port, scheme: 'HTTP' }, timeoutSeconds: 1, successThreshold: 1, ...every }
 }
 
-/** Members of a gate's container that admission changes for reasons of its own: LimitRanger, VPA, AlwaysPullImages. */
+/** Members of a sidecar's container that admission changes for reasons of its own: LimitRanger, VPA, AlwaysPullImages. */
 export const ADJUSTABLE: readonly string[] = ['resources', 'imagePullPolicy']
 
-/** What the status annotation says; for people, never read back. */
-export function describeGates(gates: readonly Gate[], appPorts: ReadonlyMap<string, number>): string {
+/** The status annotation's text, for people; the injector never reads it. */
+export function describeSidecars(sidecars: readonly Sidecar[], appPorts: ReadonlyMap<string, number>): string {
   const ports = Object.fromEntries(
-    gates.map(({ portName, dataPort }) => [portName, { gate: dataPort, app: appPorts.get(portName) ?? null }]),
+    sidecars.map(({ portName, dataPort }) => [portName, { sidecar: dataPort, app: appPorts.get(portName) ?? null }]),
   )
   return JSON.stringify({ by: `${PREFIX}v1`, ports })
 }

@@ -1,4 +1,4 @@
-/** A gate asks a real PDP over TLS, and is believed by the ServiceAccount token that a real API server gave it. */
+/** A sidecar asks a real PDP over TLS, and is believed by the ServiceAccount token that a real API server gave it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -94,8 +94,8 @@ async function tokenFor(audience: string, account = 'invoices'): Promise<string>
   return textAt(objectAt(made.status, 'status').token, 'token') ?? ''
 }
 
-/** The data port of a gate that shows the PDP a token for this audience. */
-async function gate(name: string, audience: string, account?: string): Promise<number> {
+/** The data port of a sidecar that shows the PDP a token for this audience. */
+async function sidecar(name: string, audience: string, account?: string): Promise<number> {
   writeFileSync(file(`${name}.token`), await tokenFor(audience, account))
   const routes = `portcullis: v1
 resource: ${RESOURCE}
@@ -124,8 +124,8 @@ function get(port: number, path: string, token: string): Promise<number> {
   return promise
 }
 
-test('a gate with the token of its Pod is answered: the grant lets through, the next lack of it denies', async () => {
-  const port = await gate('gate', AUDIENCE)
+test('a sidecar with the token of its Pod is answered: the grant lets through, the next lack of it denies', async () => {
+  const port = await sidecar('sidecar', AUDIENCE)
   const { alice } = world.tokens
   while ((await get(port, '/invoices/1', alice)) === 503) await delay(50)
   expect(await get(port, '/invoices/1', alice)).toBe(200)
@@ -139,8 +139,8 @@ test('a gate with the token of its Pod is answered: the grant lets through, the 
 test.each([
   ['for another audience', 'https://kubernetes.default.svc', 'invoices'],
   ['of a ServiceAccount that the operator did not name', AUDIENCE, 'other'],
-])('a gate with a token %s is not, so it answers 503 and forwards nothing', async (what, audience, account) => {
-  const port = await gate(what.replaceAll(' ', '-'), audience, account)
+])('a sidecar with a token %s is not, so it answers 503 and forwards nothing', async (what, audience, account) => {
+  const port = await sidecar(what.replaceAll(' ', '-'), audience, account)
   upstream.reached.length = 0
   for (let tries = 0; tries < 10; tries += 1) {
     expect(await get(port, '/invoices/1', world.tokens.alice)).toBe(503)
@@ -149,7 +149,7 @@ test.each([
   expect(upstream.reached).toEqual([])
 })
 
-test('the token of a gate opens nothing at the API server (K8S-021)', async () => {
+test('the token of a sidecar opens nothing at the API server (K8S-021)', async () => {
   const status = async (audience: string): Promise<number> =>
     (await plane.kubeAs(await tokenFor(audience)).send('GET', '/api')).status
   expect(await status(AUDIENCE)).toBe(401)

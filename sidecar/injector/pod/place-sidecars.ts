@@ -1,30 +1,34 @@
-/** Puts the gates into their list of containers, and back as they must be where another admission webhook changed them. */
-import { ADJUSTABLE, type Gate } from './gate.ts'
+/** Puts the sidecars into their list of containers, and restores those that another admission webhook changed. */
+
 import { equalJson, type JsonObject, pointer } from './json.ts'
 import type { PatchOperation } from './patch.ts'
 import type { Container, ContainerList, Pod } from './pod.ts'
+import { ADJUSTABLE, type Sidecar } from './sidecar-container.ts'
 
 export type Placement = {
   readonly operations: readonly PatchOperation[]
-  /** What was changed in a gate, for the operator. */
+  /** What another webhook changed in a sidecar, for the operator. */
   readonly warnings: readonly string[]
 }
 
-/** `first`: nothing may start before a gate, since it could take the gate's port. Else what others put in front stays there. */
-export function placeGates(
+/** `first`: nothing may start before a sidecar, since it could take the sidecar's port. Otherwise containers that others put in front stay there. */
+export function placeSidecars(
   pod: Pod,
-  { gates, list, first }: { gates: readonly Gate[]; list: ContainerList; first: boolean },
+  { sidecars, list, first }: { sidecars: readonly Sidecar[]; list: ContainerList; first: boolean },
 ): Placement {
   const there = pod.containers.filter((container) => container.list === list)
-  const placed = gates.map((gate) => {
-    const standing = there.find(({ name }) => name === gate.name) ?? null
-    const differing = standing === null ? [] : differences(standing.raw, gate.container)
-    return { gate, standing, differing, container: restored(gate.container, standing) }
+  const placed = sidecars.map((sidecar) => {
+    const standing = there.find(({ name }) => name === sidecar.name) ?? null
+    const differing = standing === null ? [] : differences(standing.raw, sidecar.container)
+    return { sidecar, standing, differing, container: restored(sidecar.container, standing) }
   })
   const warnings = placed
     .filter(({ differing }) => differing.length > 0)
-    .map(({ gate, differing }) => `something changed ${differing.join(', ')} of ${gate.name}, which was put back`)
-  const misplaced = first && gates.some(({ name }, at) => there[at]?.name !== name)
+    .map(
+      ({ sidecar, differing }) =>
+        `another webhook changed ${differing.join(', ')} of ${sidecar.name}; the injector restored it`,
+    )
+  const misplaced = first && sidecars.some(({ name }, at) => there[at]?.name !== name)
   if (misplaced) return { operations: moveToFront(pod, placed, list), warnings }
   const replaced = placed.flatMap(({ standing, differing, container: value }) =>
     standing === null || differing.length === 0

@@ -1,4 +1,4 @@
-/** Where the gates stand in a Pod, what is put back in them, and which of its ports are marked as open. */
+/** Where the sidecars stand in a Pod, what is put back in them, and which of its ports are marked as open. */
 import { describe, expect, test } from 'vitest'
 import { inject } from '../../../../sidecar/injector/pod/inject.ts'
 import type { Injection, Mode } from '../../../../sidecar/injector/pod/injection.ts'
@@ -16,8 +16,8 @@ function injected(pod: JsonObject, mode: Mode = 'enabled', config = CONFIG): Jso
   return applyPatch(pod, injection.operations)
 }
 
-describe('a gate that another webhook changed is put back as it must be, and what differed is said:', () => {
-  const GATE = '/spec/initContainers/0'
+describe('a sidecar that another webhook changed is put back as it must be, and what differed is said:', () => {
+  const SIDECAR = '/spec/initContainers/0'
   test.each([
     ['command', ['sh']],
     ['args', ['run', '--file=/tmp/x']],
@@ -36,13 +36,13 @@ describe('a gate that another webhook changed is put back as it must be, and wha
     ['stdin', true],
   ])('%s', (name, value) => {
     const pod = injected(podWith({}))
-    const changed = applyPatch(pod, [{ op: 'add', path: `${GATE}/${name}`, value }])
+    const changed = applyPatch(pod, [{ op: 'add', path: `${SIDECAR}/${name}`, value }])
     const injection = judge(changed)
     expect(injection).toMatchObject({ verdict: 'inject', warnings: [expect.stringContaining(`changed ${name} of`)] })
     expect(injected(changed)).toEqual(pod)
   })
 
-  test('what workload identities add to every container goes from the gate alone', () => {
+  test('what workload identities add to every container goes from the sidecar alone', () => {
     const pod = injected(podWith({ container: { env: [], volumeMounts: [] } }))
     const added = ['containers', 'initContainers'].flatMap((list) => [
       { op: 'add' as const, path: `/spec/${list}/0/env/-`, value: { name: 'AWS_ROLE_ARN', value: 'arn' } },
@@ -54,7 +54,7 @@ describe('a gate that another webhook changed is put back as it must be, and wha
   })
 })
 
-describe('where a gate is required, nothing starts before it:', () => {
+describe('where a sidecar is required, nothing starts before it:', () => {
   const early = { name: 'early', image: 'x', restartPolicy: 'Always' }
   const names = (pod: JsonObject): readonly string[] =>
     parsePod(pod).containers.map(({ list, name }) => `${list}/${name}`)
@@ -69,8 +69,8 @@ describe('where a gate is required, nothing starts before it:', () => {
     const annotations = { ...ASKING, 'portcullis.dev/ports': 'grpc,http' }
     const pod = injected(podWith({ container, annotations, spec: { initContainers: [early] } }), 'required')
     expect(names(pod)).toEqual([
-      'initContainers/portcullis-gate',
-      'initContainers/portcullis-gate-2',
+      'initContainers/portcullis-sidecar',
+      'initContainers/portcullis-sidecar-2',
       'initContainers/early',
       'containers/app',
     ])
@@ -81,7 +81,7 @@ describe('where a gate is required, nothing starts before it:', () => {
     const pod = injected(podWith({}), 'required')
     const after = applyPatch(pod, [{ op: 'add', path: '/spec/initContainers/0', value: early }])
     expect(names(injected(after, 'required'))).toEqual([
-      'initContainers/portcullis-gate',
+      'initContainers/portcullis-sidecar',
       'initContainers/early',
       'containers/app',
     ])
@@ -101,14 +101,14 @@ describe('where a gate is required, nothing starts before it:', () => {
     const spec = { initContainers: [{ name: 'migrate', image: 'x' }] }
     expect(names(injected(podWith({ spec }), 'required', ORDINARY))).toEqual([
       'initContainers/migrate',
-      'containers/portcullis-gate',
+      'containers/portcullis-sidecar',
       'containers/app',
     ])
   })
 
-  test('as an ordinary container it cannot be before an init container that stays: gate_late', () => {
+  test('as an ordinary container it cannot be before an init container that stays: sidecar_late', () => {
     const pod = podWith({ spec: { initContainers: [early] } })
-    expect(judge(pod, 'required', ORDINARY)).toMatchObject({ verdict: 'deny', code: 'gate_late' })
+    expect(judge(pod, 'required', ORDINARY)).toMatchObject({ verdict: 'deny', code: 'sidecar_late' })
     expect(judge(pod, 'enabled', ORDINARY)).toMatchObject({ verdict: 'inject' })
   })
 })

@@ -1,30 +1,30 @@
-/** Whether a container that stands in a Pod is a gate, whatever the settings of its injector were: its name proves nothing. */
+/** Tells whether a container of a Pod is a sidecar, with any settings of the injector: its name proves nothing. */
 import { LOG_LEVELS } from '../../../pdp/process/log.ts'
 import { readWishes } from './annotations.ts'
 import type { InjectorConfig, SecretKey } from './config.ts'
-import { buildGates, RESERVED } from './gate.ts'
 import { isObject, type Json, type JsonObject, listAt, numberAt, objectAt, ShapeError, textAt } from './json.ts'
-import { differences } from './place-gates.ts'
+import { differences } from './place-sidecars.ts'
 import type { Container, Pod } from './pod.ts'
+import { buildSidecars, RESERVED } from './sidecar-container.ts'
 
-export const hasGateName = ({ name }: Pick<Container, 'name'>): boolean => name.startsWith(RESERVED)
+export const hasSidecarName = ({ name }: Pick<Container, 'name'>): boolean => name.startsWith(RESERVED)
 
-/** Compared member by member with the gate of its Pod's annotations. */
-export function isGate(container: Container, pod: Pod): boolean {
-  if (!hasGateName(container)) return false
+/** Compares every member with the sidecar that the Pod's annotations ask for. */
+export function isSidecar(container: Container, pod: Pod): boolean {
+  if (!hasSidecarName(container)) return false
   const wishes = readWishes(pod)
   if ('mistake' in wishes) return false
   try {
-    const gates = buildGates(wishes.ports ?? [], settingsOf(container, pod))
-    const gate = gates.find(({ name }) => name === container.name)
-    return gate !== undefined && differences(container.raw, gate.container).length === 0
+    const sidecars = buildSidecars(wishes.ports ?? [], settingsOf(container, pod))
+    const sidecar = sidecars.find(({ name }) => name === container.name)
+    return sidecar !== undefined && differences(container.raw, sidecar.container).length === 0
   } catch (err) {
     if (err instanceof ShapeError) return false
     throw err
   }
 }
 
-/** The names of the port that a gate covers: the one that it took, and what it called the app's own. */
+/** The names of the port that a sidecar covers: the one that it took, and what it called the app's own. */
 export function coveredBy({ name, ports }: Container): readonly { portName: string; hiddenName: string }[] {
   const portName = ports[0]?.name ?? null
   const index = Number(/-(\d)$/.exec(name)?.[1] ?? 1)

@@ -1,0 +1,39 @@
+/** Tells the injector's own containers and volumes from others with their names: by image and place, never by a label, which anyone can set. */
+
+import { type Denial, deny } from './injection.ts'
+import { equalJson, type JsonObject } from './json.ts'
+import type { ContainerList, Pod } from './pod.ts'
+import { RESERVED, type Sidecar } from './sidecar-container.ts'
+
+/**
+ * Null if every container with a reserved name has the sidecar's image and is in the right list (place-sidecars.ts restores
+ * its other members), and every volume with a reserved name equals ours.
+ */
+export function findStrangers(
+  pod: Pod,
+  own: { sidecars: readonly Sidecar[]; volumes: readonly JsonObject[]; list: ContainerList },
+): Denial | null {
+  for (const container of pod.containers.filter(({ name }) => name.startsWith(RESERVED))) {
+    const sidecar = own.sidecars.find(({ name }) => name === container.name)
+    if (sidecar === undefined || container.list !== own.list || container.raw.image !== sidecar.container.image)
+      return deny(
+        'name_taken',
+        `container ${container.name} has a reserved name and is not the sidecar that the Pod's annotations ask for`,
+      )
+  }
+  const reader = pod.containers.find(
+    ({ name, mounts }) => !name.startsWith(RESERVED) && mounts.some((mount) => mount.startsWith(RESERVED)),
+  )
+  if (reader !== undefined)
+    return deny('name_taken', `container ${reader.name} mounts a volume that belongs to the sidecar`)
+  for (const { name, raw } of pod.volumes) {
+    const volume = own.volumes.find((candidate) => candidate.name === name)
+    if (name.startsWith(RESERVED) && (volume === undefined || !equalJson(raw, volume)))
+      return deny('name_taken', `volume ${name} has a reserved name and is not the sidecar's volume`)
+  }
+  return null
+}
+
+export function isPresent(pod: Pod, { name }: Sidecar): boolean {
+  return pod.containers.some((container) => container.name === name)
+}
