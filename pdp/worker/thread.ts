@@ -1,4 +1,4 @@
-/** The thread of aside.ts: takes one text after the other, and answers with what it says or what is wrong with it. */
+/** The thread of worker.ts: takes one text after the other, and answers with what it says or what is wrong with it. */
 import { parentPort } from 'node:worker_threads'
 import { compileModel } from '../decide/model-language.ts'
 import { PdpError } from '../domain/errors.ts'

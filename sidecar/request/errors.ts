@@ -1,4 +1,4 @@
-/** What can keep the sidecar from deciding; each is answered by deny.ts and never by an allow. */
+/** What can keep the sidecar from deciding; each is answered by enforce/denial-response.ts and never by an allow. */
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 
 /** The request itself is refused. The message is told to the caller, so it is never made of the request's own text. */

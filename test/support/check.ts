@@ -19,6 +19,7 @@ const CHECKS: readonly Check[] = [
   command('unused code and dependencies', 'knip', '--no-progress'),
   command('protocol lint', 'buf', 'lint'),
   { name: 'generated code is current', run: generatedIsCurrent },
+  command('sizes, module state, references and words', 'node', 'test/tidy/tidy.ts'),
 ]
 
 /** Generates into an empty folder and compares, so that the tree itself is never touched. */

@@ -1,0 +1,62 @@
+/** The tidy check finds what it is for, and nothing else. */
+import { describe, expect, it } from 'vitest'
+import { excess, findings } from './tidy.ts'
+
+const ARCHITECTURE = '# A\n\n## 1. Scope\n\n## 2. Rooms\n'
+const GONE = 'store/gone.ts'
+const NOTHING = findings(new Map())
+const problems = (files: { readonly [path: string]: string }): readonly string[] =>
+  excess(findings(new Map(Object.entries({ 'ARCHITECTURE.md': ARCHITECTURE, 'pdp/a.ts': '', ...files }))), NOTHING)
+
+describe('the tidy check refuses', () => {
+  it.each<[string, { readonly [path: string]: string }]>([
+    ['a file of more than 300 lines', { 'pdp/b.ts': 'x\n'.repeat(301) }],
+    [
+      'a folder of more than 20 files',
+      Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`sidecar/f${n}.ts`, ''])),
+    ],
+    ['a variable of a module', { 'pdp/b.ts': 'let count = 0\n' }],
+    ['a map of a module that is written', { 'pdp/b.ts': 'const seen = new Map()\nconst f = () => seen.set(1, 2)\n' }],
+    ['an array of a module that is written', { 'sidecar/b.ts': 'const all: string[] = []\nall.push(1)\n' }],
+    ['a link to a file that does not exist', { 'README.md': '[a](pdp/gone.ts)' }],
+    ['a path of a file that does not exist, in a document', { 'README.md': 'see `pdp/gone.ts`' }],
+    ['a path of a folder that does not exist, in a document', { 'README.md': 'see `pdp/gone/`' }],
+    ['the name of a file that does not exist, in a comment', { 'pdp/b.ts': '// As in gone.ts.\n' }],
+    ['a path within a room that does not exist, in a comment', { 'test/b.test.ts': `/** As ${GONE} does. */\n` }],
+    ['a section that does not exist, in a comment', { 'pdp/b.ts': '/** ARCHITECTURE.md section 3. */\n' }],
+    ['a section that does not exist, in ARCHITECTURE itself', { 'ARCHITECTURE.md': '## 1. A\n(section 2)' }],
+    ['a document that the reader does not have', { 'pdp/b.ts': '// DESIGN section 2\n' }],
+    ['the number of an issue', { 'pdp/b.ts': '// See issue 12.\n' }],
+    ['an old name in code', { 'pdp/b.ts': 'const lineage = 1\n' }],
+    ['an old phrase in a message', { 'sidecar/b.ts': "const text = 'whoever asks'\n" }],
+    ['an old phrase in a document', { 'README.md': 'Whoever comes' }],
+  ])('%s', (_, files) => {
+    expect(problems(files)).toHaveLength(1)
+  })
+})
+
+describe('the tidy check accepts', () => {
+  it.each<[string, { readonly [path: string]: string }]>([
+    ['a file of 300 lines', { 'pdp/b.ts': 'x\n'.repeat(300) }],
+    ['a folder of 20 files', Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`sidecar/f${n}.ts`, '']))],
+    ['a set that is only read', { 'pdp/b.ts': "const NAMES = new Set(['a'])\nconst f = () => NAMES.has('a')\n" }],
+    ['a variable of a function', { 'pdp/b.ts': 'function f() {\n  let n = 0\n}\n' }],
+    ['module state of a test', { 'test/b.test.ts': 'let n = 0\n' }],
+    ['links and paths that exist', { 'README.md': '[a](pdp/a.ts) `pdp/` [b](https://example.com/x) [c](#here) a.ts' }],
+    [
+      'a section that exists, and sections of an RFC',
+      { 'pdp/b.ts': '// ARCHITECTURE.md section 2, RFC 9068 section 4\n' },
+    ],
+    ['a path in a string of code', { 'test/b.ts': "const path = 'store/gone.ts'\n" }],
+    ['an old name in a comment or string', { 'pdp/b.ts': "// lineage\nconst text = 'lineage'\n" }],
+  ])('%s', (_, files) => {
+    expect(problems(files)).toEqual([])
+  })
+})
+
+it('accepts what the ratchet allows, and not one more', () => {
+  const found = findings(new Map([['pdp/b.ts', 'const lineage = 1\n']]))
+  expect(excess(found, found)).toEqual([])
+  const more = findings(new Map([['pdp/b.ts', 'const lineage = lineage\n']]))
+  expect(excess(more, found)).toEqual(['old names: lineage (2, allowed 1)'])
+})
