@@ -47,9 +47,11 @@ export function excess(found: Findings, allowed: Findings): readonly string[] {
   )
 }
 
+/** In steps of 50, so that a line more in a file that is too long already does not stop anybody. */
 function longFiles(tree: Tree): Findings['long files'] {
   const lines = [...tree].filter(([path]) => isCode(path)).map(([path, text]) => [path, linesOf(text).length] as const)
-  return Object.fromEntries(lines.filter(([, count]) => count > LINES_MAX))
+  const long = lines.filter(([, count]) => count > LINES_MAX)
+  return Object.fromEntries(long.map(([path, count]) => [path, Math.ceil(count / 50) * 50]))
 }
 
 function largeFolders(tree: Tree): Findings['large folders'] {
@@ -172,6 +174,7 @@ if (import.meta.main) {
   const allowed: Findings = JSON.parse(readFileSync(ratchet, 'utf8'))
   const wrong = excess(found, allowed)
   for (const line of wrong) console.error(line)
+  if (wrong.length > 0) console.error('CONTRIBUTING.md says what this check is for.')
   const better = excess(allowed, found)
   if (better.length > 0) console.log(`${better.length} entries of ratchet.json can go: node test/tidy/tidy.ts --update`)
   process.exitCode = wrong.length === 0 ? 0 : 1
