@@ -21,6 +21,7 @@ describe('the tidy check refuses', () => {
     ['a link to a file that does not exist', { 'README.md': '[a](pdp/gone.ts)' }],
     ['a path of a file that does not exist, in a document', { 'README.md': 'see `pdp/gone.ts`' }],
     ['a path of a folder that does not exist, in a document', { 'README.md': 'see `pdp/gone/`' }],
+    ['the name of a folder that does not exist, in a document', { 'README.md': 'see `gone/`' }],
     ['the name of a file that does not exist, in a comment', { 'pdp/b.ts': '// As in gone.ts.\n' }],
     ['a path within a room that does not exist, in a comment', { 'test/b.test.ts': `/** As ${GONE} does. */\n` }],
     ['a section that does not exist, in a comment', { 'pdp/b.ts': '/** ARCHITECTURE.md section 3. */\n' }],

@@ -83,8 +83,10 @@ function deadReferences(tree: Tree): Findings['dead references'] {
   const names = new Set(paths.map((path) => basename(path)))
   const sections = new Set([...(tree.get('ARCHITECTURE.md') ?? '').matchAll(/^## (\d+)\./gm)].map(([, n]) => n))
   const exists = (path: string): boolean => tree.has(path) || folders.has(path.replace(/\/$/, ''))
+  const isRoom = (path: string): boolean => [...folders].some((folder) => `/${folder}/`.endsWith(`/${path}`))
   const isKnown = (path: string): boolean =>
     exists(path) ||
+    isRoom(path) ||
     (!ROOMS.test(path) && (path.includes('/') ? paths.some((known) => known.endsWith(`/${path}`)) : names.has(path)))
   const found: { [place: string]: number } = {}
   for (const [path, text] of tree) {
@@ -105,9 +107,9 @@ const linesOf = (text: string): string[] => text.replace(/\n$/, '').split('\n')
 
 /** Names of files of ours. The last dot of a sentence is not part of one. */
 const PATH = /(?<![\w./@{-])(?:[\w-]+\/)*[\w-]+(?:\.[\w-]+)*\.(?:ts|cjs|proto|sql|schema\.json)(?![\w/])/g
-const FOLDER = /`((?:pdp|sidecar|proto|test|charts|\.ci|\.github)\/[\w./-]*)`/g
+const FOLDER = /`([\w.-]+(?:\/[\w.-]+)*\/|(?:pdp|sidecar|proto|test|charts|\.ci|\.github)\/[\w./-]*)`/g
 /** Names that belong to libraries, to users, or to no file in particular. */
-const FOREIGN = /^(?:fga|node_modules|undici|oidc-provider|.*\.d)\b|^index\.ts$/
+const FOREIGN = /^(?:\.data|dist|portcullis\.dev|fga|node_modules|undici|oidc-provider|.*\.d)(?![\w-])|^index\.ts$/
 
 function pathsIn(path: string, text: string): string[] {
   const read = isDocument(path) ? text : commentsOf(text)
