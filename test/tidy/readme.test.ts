@@ -1,9 +1,10 @@
-/** What the README shows works as it stands. */
+/** What README and CONTRIBUTING show works as it stands. */
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { parseRouteFile } from '../../sidecar/route-file/route-file.ts'
 
-const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+const read = (name: string): string => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
+const README = read('README.md')
 
 it("finds no mistake in the README's route file, which serves localhost", () => {
   const [, source = ''] = /```yaml\n(# routes\.yaml\n[\s\S]*?)```/.exec(README) ?? []
@@ -11,4 +12,10 @@ it("finds no mistake in the README's route file, which serves localhost", () => 
   expect(issues).toEqual([])
   expect(file?.hosts).toEqual(['app.example.com', 'localhost'])
   expect(file?.routes).toHaveLength(5)
+})
+
+it('explains each npm command in CONTRIBUTING, and no other', () => {
+  const { scripts } = JSON.parse(read('package.json'))
+  const explained = [...read('CONTRIBUTING.md').matchAll(/^\| `npm (?:run )?([\w:]+)`/gm)].map(([, name]) => name)
+  expect(explained.sort()).toEqual(Object.keys(scripts).sort())
 })
