@@ -1,4 +1,4 @@
-/** What README and CONTRIBUTING show works as it stands. */
+/** What README, CONTRIBUTING and ARCHITECTURE show is so. */
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { parseRouteFile } from '../../sidecar/route-file/route-file.ts'
@@ -18,4 +18,11 @@ it('explains each npm command in CONTRIBUTING, and no other', () => {
   const { scripts } = JSON.parse(read('package.json'))
   const explained = [...read('CONTRIBUTING.md').matchAll(/^\| `npm (?:run )?([\w:]+)`/gm)].map(([, name]) => name)
   expect(explained.sort()).toEqual(Object.keys(scripts).sort())
+})
+
+it('gives a reason for each dependency in ARCHITECTURE, and names no other', () => {
+  const { dependencies } = JSON.parse(read('package.json'))
+  const [, table = ''] = /^## 9\.([\s\S]*?)^## 10\./m.exec(read('ARCHITECTURE.md')) ?? []
+  const rows = [...table.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, names = '']) => names.match(/[^`, ]+/g) ?? [])
+  expect(rows.sort()).toEqual(Object.keys(dependencies).sort())
 })
