@@ -4,9 +4,10 @@ import { PdpError } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isName, typeOf } from '../domain/names.ts'
-import { Explanation, groupSteps } from './explanation.ts'
+import { groupSteps } from './explanation.ts'
+import type { Way } from './gates.ts'
 import type { Model } from './model.ts'
-import { RelationCheck, type Way } from './relations.ts'
+import { RelationCheck } from './relations.ts'
 import { type HeldGrant, heldPermissions } from './roles.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
@@ -17,6 +18,8 @@ export type Asked = {
   /** The app whose roles answer permission keys on the organization itself. */
   readonly app: string | null
   readonly explain?: boolean
+  /** Tuples that are visited at most; `TUPLES_PER_CHECK_MAX` by default. */
+  readonly tuplesMax?: number | undefined
   /** Counts the tuples that are visited, whether they lead to an answer or to a bound. */
   readonly meter?: { tuplesCount: number }
 }
@@ -45,7 +48,8 @@ function denied(code: ReasonCode): Answer {
 export function answerCheck(view: View, model: Model, asked: Asked, check: PermissionCheck): Answer | undefined {
   const answer = answerOf(view, model, asked, check)
   if (answer === undefined || asked.explain !== true || answer.reason !== undefined) return answer
-  return { ...answer, reason: { code: answer.code, ...relationReason(view, model, { asked, check, answer }) } }
+  const reason = relationReason(view, model, { asked, check, answer })
+  return reason === undefined ? undefined : { ...answer, reason: { code: answer.code, ...reason } }
 }
 
 function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck): Answer | undefined {
@@ -60,7 +64,13 @@ function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck
   const byTuple = !app && (tier || isRelation(model, check))
   // Everything is looked at before giving up for want of rows, so that one load brings it all.
   const relation = byTuple
-    ? new RelationCheck({ view, log: asked.organization, model, subject: asked.subject, notes: null })
+    ? new RelationCheck({
+        view,
+        log: asked.organization,
+        model,
+        subject: asked.subject,
+        tuplesMax: asked.tuplesMax,
+      })
     : null
   const related: Truth = relation === null ? FALSE : visit(relation, asked, check)
   const role = byRole ? roleAnswer(view, asked, check) : NOTHING_HELD
@@ -121,22 +131,21 @@ function roleReason(view: View, subject: string, { grant, origin, log }: HeldGra
   return { code: origin, path: [{ role_grant: grant.id }, ...steps], missing: [] }
 }
 
-/** A second walk over the same moment, which notes what it passes: the decision itself never depends on it. */
+/** A second walk over the same moment, which notes what it passes: the decision itself never depends on it. Undefined while rows are missing. */
 function relationReason(
   view: View,
   model: Model,
   of: { asked: Asked; check: PermissionCheck; answer: Answer },
-): Omit<Reason, 'code'> {
+): Omit<Reason, 'code'> | undefined {
   const { asked, check, answer } = of
   const nothing = { path: [], missing: [] }
   if (answer.code === 'membership_suspended' || answer.code === 'unknown_relation') return nothing
   if (!isName(check.relation) || typeOf(check.resource) === 'app') return nothing
-  const notes = new Explanation()
-  const walk = new RelationCheck({ view, log: asked.organization, model, subject: asked.subject, notes })
+  const { organization: log, subject, tuplesMax } = asked
+  const walk = new RelationCheck({ view, log, model, subject, explains: true, tuplesMax })
   try {
     walk.holds(check.resource, check.relation)
-    const { path, missing } = notes.found
-    return answer.allowed ? { path, missing: [] } : { path: [], missing }
+    return !answer.allowed && walk.lacksRows ? undefined : walk.explanation
   } catch (error) {
     // A denial is explained by more than it takes to decide it, which may be too much.
     if (error instanceof PdpError && error.code === 'evaluation_limit') return nothing

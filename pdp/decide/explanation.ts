@@ -1,47 +1,60 @@
-/** What an evaluation notes as it goes: the steps that led to an allow, and tuples that would have led to one. */
+/** Why a check came out as it did, read off its gates: the steps that led to an allow, and tuples that would lead to one. */
 import type { ReasonStep } from '../domain/decision.ts'
 import type { LogId } from '../domain/log.ts'
-import { DEPTH_MAX, type View } from './view.ts'
+import type { Edge, Gate } from './gates.ts'
+import { type Spend, settle } from './settle.ts'
+import { FALSE, TRUE, type View } from './view.ts'
 
 /** Missing tuples that are named at most. */
 const MISSING_MAX = 20
 
-export class Explanation {
-  /** Innermost step first. */
-  #path: ReasonStep[] = []
-  /** Any one of them would turn the denial into an allow. */
-  #missing: string[] = []
-
-  /** The chain from the resource to the subject, and what is missing. */
-  get found(): { readonly path: readonly ReasonStep[]; readonly missing: readonly string[] } {
-    return { path: this.#path.toReversed(), missing: [...new Set(this.#missing)].slice(0, MISSING_MAX) }
+/**
+ * The chain from the resource down to the subject. Every gate was decided after what decided it, so that no chain comes
+ * back to where it was; what several operands lean on is told once.
+ */
+export function pathTo(root: Gate): readonly ReasonStep[] {
+  const path: ReasonStep[] = []
+  const told = new Set<Gate>()
+  const todo: { readonly gate: Gate; readonly steps: readonly ReasonStep[] | null }[] = [{ gate: root, steps: null }]
+  for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
+    const { gate, steps } = at
+    path.push(...(steps ?? []))
+    if (told.has(gate)) continue
+    told.add(gate)
+    const { witness } = gate
+    if (witness !== null) todo.push({ gate: witness.to, steps: witness.steps })
+    else if (gate.kind !== 'all') path.push(...(gate.notes?.found ?? []))
+    else for (const { to, negative, steps } of edgesOf(gate)) if (!negative) todo.push({ gate: to, steps })
   }
+  return path
+}
 
-  step(...steps: readonly ReasonStep[]): void {
-    this.#path.push(...steps)
+/** Tuples, any one of which would turn the denial into an allow. */
+export function missingFor(root: Gate, spend: Spend): readonly string[] {
+  const missing = new Set<string>()
+  const seen = new Set<Gate>()
+  const todo = [root]
+  for (let gate = todo.pop(); gate !== undefined && missing.size < MISSING_MAX; gate = todo.pop()) {
+    if (seen.has(gate)) continue
+    seen.add(gate)
+    const edges = [...edgesOf(gate)]
+    for (const { to } of edges) settle(to, spend)
+    if (gate.kind !== 'all') {
+      for (const tuple of gate.notes?.missed ?? []) missing.add(tuple)
+      for (const { to } of edges) if (to.truth !== TRUE) todo.push(to)
+      continue
+    }
+    // One tuple can make good for one operand only, and none for what excludes.
+    const wanting = edges.filter(({ to, negative }) => to.truth !== (negative ? FALSE : TRUE))
+    const [only] = wanting
+    if (wanting.length === 1 && only !== undefined && !only.negative) todo.push(only.to)
   }
+  return [...missing].slice(0, MISSING_MAX)
+}
 
-  miss(tuple: string): void {
-    this.#missing.push(tuple)
-  }
-
-  get stepsCount(): number {
-    return this.#path.length
-  }
-
-  get missingCount(): number {
-    return this.#missing.length
-  }
-
-  stepsFrom(index: number): readonly ReasonStep[] {
-    return this.#path.slice(index)
-  }
-
-  /** Takes back what was noted since; the missing only when there is a count for them. */
-  forget(stepsCount: number, missingCount: number | null): void {
-    this.#path.length = Math.min(this.#path.length, stepsCount)
-    if (missingCount !== null) this.#missing.length = Math.min(this.#missing.length, missingCount)
-  }
+/** The last in the definition first, so that the first is on top of what is still to do. */
+function* edgesOf(gate: Gate): Iterable<Edge> {
+  for (let edge = gate.edges; edge !== null; edge = edge.previous) yield edge
 }
 
 /** The memberships that lead from a group down to the subject, nearest to the group first; the shortest chain there is. */
@@ -51,16 +64,17 @@ export function groupSteps(
   of: { readonly subject: string; readonly group: string },
 ): readonly ReasonStep[] {
   const below = new Map<string, string>()
-  const todo = [of.subject]
-  for (let at = todo.shift(); at !== undefined && !below.has(of.group); at = todo.shift()) {
+  const reached = [of.subject]
+  for (let i = 0; i < reached.length && !below.has(of.group); i++) {
+    const at = reached[i] ?? ''
     for (const group of view.groups(log, at) ?? []) {
       if (below.has(group)) continue
       below.set(group, at)
-      todo.push(group)
+      reached.push(group)
     }
   }
   const steps: ReasonStep[] = []
-  for (let at = of.group; at !== of.subject && steps.length <= DEPTH_MAX; ) {
+  for (let at = of.group; at !== of.subject; ) {
     const member = below.get(at)
     if (member === undefined) break
     steps.push({ tuple: `${at}@${member}` })

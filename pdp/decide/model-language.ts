@@ -3,7 +3,6 @@ import openfga from '@openfga/syntax-transformer'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import type { Direct, Expression, Model } from './model.ts'
-import { circlesOf } from './model-circles.ts'
 
 /** What every model may refer to without declaring it. A model that declares one of these types replaces our declaration. */
 const BUILT_IN: Readonly<Record<string, string>> = {
@@ -51,7 +50,7 @@ export function compileModel(text: string, options: { readonly builtIn?: boolean
 /** As compileModel, for a model that is already parsed and validated. */
 export function compileDocument(document: ModelDocument): Model {
   refuseConditions(document)
-  const model = new Map(
+  return new Map(
     document.type_definitions.map((definition) => {
       const relations = Object.entries(definition.relations ?? {}).map(
         ([relation, rewrite]) => [relation, expressionOf(definition, document, { relation, rewrite })] as const,
@@ -59,8 +58,6 @@ export function compileDocument(document: ModelDocument): Model {
       return [definition.type, new Map(relations)] as const
     }),
   )
-  refuseNegativeCycles(model)
-  return model
 }
 
 /** What the parser or the validator of the language refuses, as a PdpError `request_invalid` with every mistake. */
@@ -150,37 +147,4 @@ function expressionOf(
   throw refusal([
     { place: '1:1', message: `relation ${definition.type}#${relation} has a rewrite that this version does not know` },
   ])
-}
-
-type Edge = { readonly to: string; readonly negative: boolean }
-
-/** A relation that is defined by its own absence has no least solution, so there is no right answer to give. */
-function refuseNegativeCycles(model: Model): void {
-  const edges = new Map<string, readonly Edge[]>()
-  for (const [type, relations] of model) {
-    for (const [relation, expression] of relations) edges.set(`${type}#${relation}`, edgesOf(type, expression, false))
-  }
-  const circles = circlesOf(new Map([...edges].map(([from, out]) => [from, out.map(({ to }) => to)])))
-  for (const [from, out] of edges) {
-    const back = out.find((edge) => edge.negative && circles.get(edge.to) === circles.get(from))
-    if (back === undefined) continue
-    throw refusal([
-      { place: '1:1', message: `relation ${from} depends on itself through "but not" (by way of ${back.to})` },
-    ])
-  }
-}
-
-function edgesOf(type: string, expression: Expression, negative: boolean): readonly Edge[] {
-  switch (expression.kind) {
-    case 'direct':
-      return [...expression.allowed.usersets].map((to) => ({ to, negative }))
-    case 'computed':
-      return [{ to: `${type}#${expression.relation}`, negative }]
-    case 'from':
-      return [...expression.parents.types].map((parent) => ({ to: `${parent}#${expression.relation}`, negative }))
-    case 'exclusion':
-      return [...edgesOf(type, expression.base, negative), ...edgesOf(type, expression.subtract, true)]
-    default:
-      return expression.parts.flatMap((part) => edgesOf(type, part, negative))
-  }
 }

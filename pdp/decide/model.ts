@@ -1,4 +1,9 @@
-/** Relation models: the OpenFGA language (schema 1.1) compiled into what the evaluator walks. */
+/**
+ * Relation models: the OpenFGA language (schema 1.1) compiled into what the evaluator walks. A relation may lead back to
+ * itself, through `but not` too: what is subtracted is worked out completely before it is subtracted. A question whose
+ * answer would depend on its own absence (`a` holds if and only if it does not) has none, and is `evaluation_limit`; that
+ * is judged on the tuples, question by question, and never on the model.
+ */
 
 /** Which subjects a relation's own tuples may name. A stored tuple that is not allowed does not count. */
 export type Direct = {

@@ -1,225 +1,264 @@
-/** The relationship engine: does `object#relation` hold `subject`? Synchronous over one view, so it sees one moment. */
+/**
+ * The relationship engine: does `object#relation` hold `subject`? Synchronous over one view, so it sees one moment.
+ * What the relation leans on is looked at level by level, each relation of each object once, and solved as it comes in.
+ */
 import type { ReasonStep } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { typeOf } from '../domain/names.ts'
-import { type Explanation, groupSteps } from './explanation.ts'
-import { KnownResults } from './known-results.ts'
+import { groupSteps, missingFor, pathTo } from './explanation.ts'
+import { GateTable } from './gate-table.ts'
+import { completed, decide, Edge, Gate, isNeeded, lean, type Notes, OPEN, type Way, wayBy } from './gates.ts'
 import type { Direct, Expression, Model } from './model.ts'
+import { settle } from './settle.ts'
 import { subjectType, type Userset } from './usersets.ts'
-import { DEPTH_MAX, FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
+import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
-export const TUPLES_PER_CHECK_MAX = 10_000
+/** Tuples that are visited for one check at most. */
+export const TUPLES_PER_CHECK_MAX = 100_000
 
-/** How the allow came about, for the reason code: a tuple, a membership, a group above the subject, a rule of a model. */
-export type Way = 'tuple' | 'membership' | 'group' | 'model'
-/** The relations being evaluated, innermost first: what makes cycles visible. */
-type Frame = {
-  readonly object: string
-  /** Of the object; '' where there is no model. */
-  readonly type: string
-  readonly relation: string
-  readonly up: Frame | null
-  readonly depth: number
+/** What is within so many levels of what is being looked at is looked at along with it. */
+const ALONG_MAX = 2
+
+export type RelationCheckOptions = {
+  readonly view: View
+  readonly log: LogId
+  readonly model: Model
+  readonly subject: string
+  /** Looks at everything, and notes it for `explanation`. */
+  readonly explains?: boolean
+  readonly tuplesMax?: number | undefined
 }
 
-const NO_STEPS: readonly ReasonStep[] = []
-/** Deeper than any frame. */
-const NOWHERE = DEPTH_MAX + 1
-
-/** One check. `way` and `tuplesCount` are read afterwards. */
+/** One check. What else can be read of it is read afterwards. */
 export class RelationCheck {
-  way: Way = 'tuple'
   /** Tuples looked at so far. */
   tuplesCount = 0
   readonly #view: View
   readonly #log: LogId
   readonly #model: Model
   readonly #subject: string
+  readonly #explains: boolean
+  readonly #tuplesMax: number
   /** As models name it: `user`, or `group#member` for a userset. Known once it is needed. */
   #subjectType: string | null = null
-  /** Results of this check that do not depend on a relation still being evaluated. */
-  #known: KnownResults | null = null
-  /** The outermost frame that a cycle was cut at, as its depth; results below it depend on it. */
-  #cutAt = NOWHERE
-  readonly #notes: Explanation | null
+  #root: Gate | null = null
+  /** Null as long as the root leans on nothing but its own tuples, as it mostly does. */
+  #table: GateTable | null = null
+  /** What is still to be looked at, by level: what is near comes first, and nothing wide goes before it. */
+  #levels: (Gate[] | undefined)[] | null = null
+  /** Of what is being looked at. */
+  #level = 0
   /** Rows were missing somewhere. */
   #missing = false
+  /** The first bound that was reached. */
+  #limit: string | null = null
 
-  /** `notes`: where to note how the answer comes about, if that is asked for. */
-  constructor(options: { view: View; log: LogId; model: Model; subject: string; notes: Explanation | null }) {
+  constructor(options: RelationCheckOptions) {
     this.#view = options.view
     this.#log = options.log
     this.#model = options.model
     this.#subject = options.subject
-    this.#notes = options.notes
+    this.#explains = options.explains === true
+    this.#tuplesMax = options.tuplesMax ?? TUPLES_PER_CHECK_MAX
   }
 
-  /** @throws PdpError `evaluation_limit` past 25 levels or 10,000 tuples. */
+  /** How an allow came about. */
+  get way(): Way {
+    return this.#root?.way ?? 'tuple'
+  }
+
+  /** Rows were missing, on which the answer did not depend, but its explanation may. */
+  get lacksRows(): boolean {
+    return this.#missing
+  }
+
+  /** Of an answer to a check that explains. */
+  get explanation(): { readonly path: readonly ReasonStep[]; readonly missing: readonly string[] } {
+    const root = this.#root
+    if (root?.truth === TRUE) return { path: pathTo(root), missing: [] }
+    return { path: [], missing: root?.truth === FALSE ? missingFor(root, (gates) => this.#count(gates)) : [] }
+  }
+
+  /** @throws PdpError `evaluation_limit` where the answer lies beyond a bound, or depends on its own absence. */
   holds(object: string, relation: string): Truth {
-    try {
-      return this.#relation(object, relation, null)
-    } catch (error) {
-      // What is not loaded yet may hold the allow that the bound was passed in search of.
-      if (this.#missing && error instanceof PdpError && error.code === 'evaluation_limit') return UNKNOWN
-      throw error
-    }
+    const root = this.#gate(object, relation, null)
+    this.#root = root
+    if (root.truth === OPEN) this.#look(root)
+    if (this.#levels !== null) this.#lookFurther(root, this.#levels)
+    if (root.truth === OPEN) settle(root, (gates) => this.#count(gates))
+    if (root.truth === TRUE || root.truth === FALSE) return root.truth
+    // What is not loaded yet may decide it, whatever bound was reached in search of it.
+    if (this.#missing) return UNKNOWN
+    const own = `${object}#${relation} depends on its own absence ("but not")`
+    throw new PdpError('evaluation_limit', this.#limit ?? own)
   }
 
-  #unknown(): Truth {
-    this.#missing = true
-    return UNKNOWN
-  }
-
-  #relation(object: string, relation: string, up: Frame | null): Truth {
-    const type = up?.object === object ? up.type : this.#model.size === 0 ? '' : typeOf(object)
-    const relations = type === '' ? undefined : this.#model.get(type)
-    const expression = relations?.get(relation)
-    if (relations !== undefined && expression === undefined && !this.#isTier(object, relation)) return FALSE
-    if (this.#isSubject(object, relation)) return TRUE
-    for (let frame = up; frame !== null; frame = frame.up) {
-      if (frame.object === object && frame.relation === relation) {
-        this.#cutAt = Math.min(this.#cutAt, frame.depth)
-        return FALSE
+  #lookFurther(root: Gate, levels: readonly (readonly Gate[] | undefined)[]): void {
+    for (let level = 1; level < levels.length; level++) {
+      this.#level = level
+      for (const gate of levels[level] ?? []) {
+        if (root.truth === TRUE || (root.truth === FALSE && !this.#explains)) return
+        if (this.#explains || isNeeded(gate)) this.#look(gate)
+        else gate.queued = false // it may come to be needed
       }
     }
-    const depth = up === null ? 1 : up.depth + 1
-    if (depth > DEPTH_MAX) throw limit(`${object}#${relation} is more than ${DEPTH_MAX} levels deep`)
-    const known = this.#known?.find(object, relation)
-    if (known !== undefined) {
-      this.#notes?.step(...known.path)
-      return known.truth
-    }
-    const frame: Frame = { object, type, relation, up, depth }
-    const outer = this.#cutAt
-    const mark = this.#notes?.stepsCount ?? 0
-    this.#cutAt = NOWHERE
-    const result = expression === undefined ? this.#direct(frame, null) : this.#expression(frame, expression)
-    // A result that leaned on a cycle cut further out may differ when asked from elsewhere.
-    if (up !== null && result !== UNKNOWN && this.#cutAt >= depth) {
-      this.#known ??= new KnownResults()
-      this.#known.add({ object, relation, truth: result, path: this.#notes?.stepsFrom(mark) ?? NO_STEPS })
-    }
-    this.#cutAt = Math.min(outer, this.#cutAt >= depth ? NOWHERE : this.#cutAt)
-    return result
   }
 
-  #expression(frame: Frame, expression: Expression): Truth {
+  /** `near`: what leans on it. */
+  #gate(object: string, relation: string, near: Gate | null): Gate {
+    const type = near?.object === object ? near.type : this.#model.size === 0 ? '' : typeOf(object)
+    const relations = type === '' ? undefined : this.#model.get(type)
+    const expression = relations?.get(relation) ?? null
+    const gate = new Gate(object, type, relation, expression, 'relation')
+    if (relations !== undefined && expression === null && !this.#isTier(object, relation)) gate.truth = FALSE
+    else if (this.#isSubject(object, relation)) gate.truth = TRUE
+    return gate
+  }
+
+  #look(gate: Gate): void {
+    gate.queued = true
+    if (!this.#count(1)) return
+    if (gate.expression === null ? this.#direct(gate, null) : this.#operand(gate, gate.expression)) completed(gate)
+  }
+
+  /** Adds what the expression leans on to an `or`. @returns false when not all of it could be looked at. */
+  #operand(gate: Gate, expression: Expression): boolean {
     switch (expression.kind) {
       case 'direct':
-        return this.#direct(frame, expression.allowed)
-      case 'computed':
-        return this.#byRule(frame, expression.relation, this.#relation(frame.object, expression.relation, frame))
+        return this.#direct(gate, expression.allowed)
+      case 'computed': {
+        const to = this.#reach(gate, gate.object, expression.relation, 1)
+        return this.#lean(gate, to, true, this.#explains ? [ruleStep(gate, expression.relation)] : null)
+      }
       case 'from':
-        return this.#byRule(frame, `${expression.relation} from ${expression.tupleset}`, this.#from(frame, expression))
+        return this.#from(gate, expression)
       case 'union':
-        return this.#union(frame, expression.parts)
+        return this.#union(gate, expression.parts)
       case 'intersection':
-        return this.#byRule(frame, 'and', this.#intersection(frame, expression.parts))
+        return this.#all(gate, expression.parts, null)
       case 'exclusion':
-        return this.#byRule(frame, 'but not', this.#exclusion(frame, expression))
+        return this.#all(gate, [expression.base, expression.subtract], expression.subtract)
     }
   }
 
-  #byRule(frame: Frame, rule: string, result: Truth): Truth {
-    if (result !== TRUE) return result
-    this.way = 'model'
-    this.#notes?.step({ rule: `${frame.object}#${frame.relation}: ${rule}` })
-    return TRUE
-  }
-
-  /** An allow is final whatever else is missing; the rest is visited all the same, so that one load brings it all. */
-  #union(frame: Frame, parts: readonly Expression[]): Truth {
-    let result: Truth = FALSE
+  #union(gate: Gate, parts: readonly Expression[]): boolean {
+    let whole = true
     for (const part of parts) {
-      const truth = this.#expression(frame, part)
-      if (truth === TRUE) return TRUE
-      if (truth === UNKNOWN) result = UNKNOWN
+      if (!this.#operand(gate, part)) whole = false
+      if (gate.truth === TRUE) break
     }
-    return result
+    return whole
   }
 
-  #intersection(frame: Frame, parts: readonly Expression[]): Truth {
-    const steps = this.#notes?.stepsCount ?? 0
-    const missing = this.#notes?.missingCount ?? 0
-    let result: Truth = TRUE
-    let deniedCount = 0
+  /** All of the parts hold, but for `subtract`, which does not. */
+  #all(gate: Gate, parts: readonly Expression[], subtract: Expression | null): true {
+    const all = new Gate(gate.object, gate.type, gate.relation, null, 'all')
     for (const part of parts) {
-      const truth = this.#expression(frame, part)
-      if (truth === FALSE) {
-        if (this.#notes === null) return FALSE
-        deniedCount++
-      }
-      if (truth === UNKNOWN) result = UNKNOWN
+      const computed = part.kind === 'computed' ? part.relation : null
+      const to = computed === null ? this.#part(gate, part) : this.#reach(gate, gate.object, computed, 1)
+      const steps = this.#explains && computed !== null ? [ruleStep(gate, computed)] : null
+      lean(new Edge({ from: all, to, negative: part === subtract, byRule: true, steps }))
+      if (all.truth === FALSE && !this.#explains) return true
     }
-    if (deniedCount === 0) return result
-    // One tuple can make good for one part only.
-    this.#notes?.forget(steps, deniedCount > 1 ? missing : null)
-    return FALSE
+    completed(all)
+    const rule = subtract === null ? 'and' : 'but not'
+    return this.#lean(gate, all, true, this.#explains ? [ruleStep(gate, rule)] : null)
   }
 
-  #exclusion(frame: Frame, { base, subtract }: Extract<Expression, { kind: 'exclusion' }>): Truth {
-    const steps = this.#notes?.stepsCount ?? 0
-    const before = this.#notes?.missingCount ?? 0
-    const held = this.#expression(frame, base)
-    if (held === FALSE && this.#notes === null) return FALSE
-    const after = this.#notes?.missingCount ?? 0
-    const mark = this.#notes?.stepsCount ?? 0
-    const excluded = this.#expression(frame, subtract)
-    // What would make the exclusion true does not help, and what makes it true cannot be made good by a tuple.
-    this.#notes?.forget(mark, excluded === TRUE ? before : after)
-    if (held === FALSE) return FALSE
-    if (excluded !== FALSE) this.#notes?.forget(steps, null)
-    if (excluded === TRUE) return FALSE
-    return held === UNKNOWN || excluded === UNKNOWN ? UNKNOWN : TRUE
+  #part(gate: Gate, expression: Expression): Gate {
+    const part = new Gate(gate.object, gate.type, gate.relation, expression, 'operand')
+    part.level = gate.level
+    this.#look(part)
+    return part
   }
 
-  #from(frame: Frame, rule: Extract<Expression, { kind: 'from' }>): Truth {
-    const parents = this.#view.objects(this.#log, frame.object, rule.tupleset)
-    if (parents === undefined) return this.#unknown()
-    this.#count(parents.length)
-    let result: Truth = FALSE
+  /** @returns true: that it leans on it is all there is to say. */
+  #lean(gate: Gate, to: Gate, byRule: boolean, steps: readonly ReasonStep[] | null): true {
+    if (this.#explains || to.truth === OPEN) lean(new Edge({ from: gate, to, negative: false, byRule, steps }))
+    else if (to.truth === TRUE) this.#found(gate, wayBy(to, byRule))
+    return true
+  }
+
+  /** The relation of the object, which is going to be looked at. `fanOut`: how many there are like it in the same place. */
+  #reach(gate: Gate, object: string, relation: string, fanOut: number): Gate {
+    this.#table ??= this.#newTable()
+    const known = this.#table.find(object, relation)
+    const to = known ?? this.#gate(object, relation, gate)
+    if (known === undefined) this.#table.add(to)
+    if (to.truth !== OPEN || to.queued) return to
+    to.level = gate.level + 32 - Math.clz32(fanOut)
+    // What is decided at once needs no place in the graph.
+    if (to.level <= this.#level + ALONG_MAX) this.#look(to)
+    else this.#queue(to)
+    return to
+  }
+
+  #newTable(): GateTable {
+    const table = new GateTable()
+    if (this.#root !== null) table.add(this.#root)
+    return table
+  }
+
+  #queue(gate: Gate): void {
+    gate.queued = true
+    this.#levels ??= []
+    const ofLevel = this.#levels[gate.level]
+    if (ofLevel === undefined) this.#levels[gate.level] = [gate]
+    else ofLevel.push(gate)
+  }
+
+  #from(gate: Gate, rule: Extract<Expression, { kind: 'from' }>): boolean {
+    const { tupleset, relation, parents: allowed } = rule
+    const { object } = gate
+    const parents = this.#view.objects(this.#log, object, tupleset, this.#tuplesMax - this.tuplesCount)
+    if (parents === undefined) return this.#missed()
+    if (parents === null || !this.#count(parents.length))
+      return this.#limited(`${object}#${tupleset} has too many parents`)
     for (const parent of parents) {
-      if (!rule.parents.types.has(typeOf(parent))) continue
-      const truth = this.#relation(parent, rule.relation, frame)
-      if (truth === TRUE) {
-        this.#notes?.step({ tuple: `${frame.object}#${rule.tupleset}@${parent}` })
-        return TRUE
-      }
-      if (truth === UNKNOWN) result = UNKNOWN
+      if (!allowed.types.has(typeOf(parent))) continue
+      const to = this.#reach(gate, parent, relation, parents.length)
+      const steps = this.#explains
+        ? [ruleStep(gate, `${relation} from ${tupleset}`), { tuple: `${object}#${tupleset}@${parent}` }]
+        : null
+      this.#lean(gate, to, true, steps)
+      if (gate.truth === TRUE) break
     }
-    return result
+    return true
   }
 
   /** The relation's own tuples. `allowed` null: no model, so anything but a wildcard. */
-  #direct(frame: Frame, allowed: Direct | null): Truth {
-    const { object, relation } = frame
-    this.#count(1)
-    if (this.#isTier(object, relation)) return this.#tier(relation, allowed)
-    let result: Truth = FALSE
+  #direct(gate: Gate, allowed: Direct | null): boolean {
+    const { object, relation } = gate
+    if (this.#isTier(object, relation)) return this.#tier(gate, allowed)
+    let whole = true
     if (this.#mayName(allowed)) {
       const named = this.#view.has(this.#log, object, relation, this.#subject)
       if (named === TRUE) {
-        this.way = 'tuple'
-        this.#notes?.step({ tuple: `${object}#${relation}@${this.#subject}` })
-        return TRUE
+        if (this.#explains) notesOf(gate).found = [{ tuple: `${object}#${relation}@${this.#subject}` }]
+        return this.#found(gate, 'tuple')
       }
-      result = named === UNKNOWN ? this.#unknown() : named
-      this.#notes?.miss(`${object}#${relation}@${this.#subject}`)
+      if (named === UNKNOWN) whole = this.#missed()
+      if (this.#explains) notesOf(gate).missed.push(`${object}#${relation}@${this.#subject}`)
     }
     const usersets = this.#view.usersets(this.#log, object, relation)
     if (usersets === undefined) {
       this.#view.groups(this.#log, this.#subject) // both sides of the question in one load
-      return this.#unknown()
+      return this.#missed()
     }
-    this.#count(usersets.length)
+    if (!this.#count(usersets.length)) return false
     for (const userset of usersets) {
-      const truth = this.#userset(frame, userset, allowed)
-      if (truth === TRUE) return TRUE
-      if (truth === UNKNOWN) result = UNKNOWN
+      if (!this.#userset(gate, userset, allowed, usersets.length)) whole = false
+      if (gate.truth === TRUE) break
     }
-    return result
+    return whole
+  }
+
+  #found(gate: Gate, way: Way): true {
+    gate.way = way
+    decide(gate, TRUE)
+    return true
   }
 
   /** A userset holds itself, whatever its relation says. */
@@ -234,14 +273,14 @@ export class RelationCheck {
   }
 
   /** Tiers come from memberships only; no tier implies another unless the model says so. */
-  #tier(relation: string, allowed: Direct | null): Truth {
-    if (!this.#mayName(allowed)) return FALSE
+  #tier(gate: Gate, allowed: Direct | null): boolean {
+    const { relation } = gate
+    if (!this.#mayName(allowed)) return true
     const membership = this.#view.membership(this.#log, this.#subject)
-    if (membership === undefined) return this.#unknown()
-    if (membership?.status !== 'active' || (relation !== 'active_member' && relation !== membership.role)) return FALSE
-    this.way = 'membership'
-    this.#notes?.step({ member: `organization:${this.#log}#${relation}@${this.#subject}` })
-    return TRUE
+    if (membership === undefined) return this.#missed()
+    if (membership?.status !== 'active' || (relation !== 'active_member' && relation !== membership.role)) return true
+    if (this.#explains) notesOf(gate).found = [{ member: `organization:${this.#log}#${relation}@${this.#subject}` }]
+    return this.#found(gate, 'membership')
   }
 
   #mayName(allowed: Direct | null): boolean {
@@ -250,22 +289,16 @@ export class RelationCheck {
     return allowed.types.has(this.#subjectType) || allowed.usersets.has(this.#subjectType)
   }
 
-  #userset(frame: Frame, userset: Userset, allowed: Direct | null): Truth {
+  #userset(gate: Gate, userset: Userset, allowed: Direct | null, fanOut: number): boolean {
     if (userset.isWildcard) {
-      if (allowed?.wildcards.has(userset.type) !== true || !this.#isOf(userset.type)) return FALSE
-      this.way = 'tuple'
-      this.#notes?.step({ tuple: `${frame.object}#${frame.relation}@${userset.text}` })
-      return TRUE
+      if (allowed?.wildcards.has(userset.type) !== true || !this.#isOf(userset.type)) return true
+      if (this.#explains) notesOf(gate).found = [tupleStep(gate, userset)]
+      return this.#found(gate, 'tuple')
     }
-    if (allowed !== null && !allowed.usersets.has(userset.type)) return FALSE
-    const truth =
-      userset.isGroup && (this.#model.size === 0 || !this.#model.has('group'))
-        ? this.#group(userset)
-        : this.#relation(userset.object, userset.relation, frame)
-    if (truth !== TRUE) return truth
-    if (this.way === 'tuple') this.way = 'group'
-    this.#notes?.step({ tuple: `${frame.object}#${frame.relation}@${userset.text}` })
-    return TRUE
+    if (allowed !== null && !allowed.usersets.has(userset.type)) return true
+    if (userset.isGroup && (this.#model.size === 0 || !this.#model.has('group'))) return this.#group(gate, userset)
+    const to = this.#reach(gate, userset.object, userset.relation, fanOut)
+    return this.#lean(gate, to, false, this.#explains ? [tupleStep(gate, userset)] : null)
   }
 
   /** A userset asked about is only ever found by name: it is a subject of no type. */
@@ -274,23 +307,47 @@ export class RelationCheck {
   }
 
   /** From the subject's side, so that a large group costs nothing. */
-  #group(userset: Userset): Truth {
+  #group(gate: Gate, userset: Userset): boolean {
     const truth = this.#view.inGroup(this.#log, this.#subject, userset)
-    if (truth === FALSE) this.#notes?.miss(`${userset.text}@${this.#subject}`)
-    if (truth !== TRUE) return truth === UNKNOWN ? this.#unknown() : truth
-    this.way = 'group'
-    this.#notes?.step(
-      ...groupSteps(this.#view, this.#log, { subject: this.#subject, group: userset.text }).toReversed(),
-    )
-    return TRUE
+    if (truth === FALSE) {
+      if (this.#explains) notesOf(gate).missed.push(`${userset.text}@${this.#subject}`)
+      return true
+    }
+    if (truth === UNKNOWN) return this.#missed()
+    if (truth === null) return this.#limited(`${this.#subject} is in too many groups`)
+    if (this.#explains) {
+      const groups = groupSteps(this.#view, this.#log, { subject: this.#subject, group: userset.text })
+      notesOf(gate).found = [tupleStep(gate, userset), ...groups]
+    }
+    return this.#found(gate, 'group')
   }
 
-  #count(tuples: number): void {
+  #missed(): false {
+    this.#missing = true
+    return false
+  }
+
+  #limited(message: string): false {
+    this.#limit ??= message
+    return false
+  }
+
+  /** What does not fit is not begun, so that what is smaller can still be looked at. */
+  #count(tuples: number): boolean {
+    if (this.tuplesCount + tuples > this.#tuplesMax)
+      return this.#limited(`more than ${this.#tuplesMax} tuples would have to be visited`)
     this.tuplesCount += tuples
-    if (this.tuplesCount > TUPLES_PER_CHECK_MAX) throw limit(`more than ${TUPLES_PER_CHECK_MAX} tuples were visited`)
+    return true
   }
 }
 
-function limit(message: string): PdpError {
-  return new PdpError('evaluation_limit', message)
+const ruleStep = ({ object, relation }: Gate, rule: string): ReasonStep => ({ rule: `${object}#${relation}: ${rule}` })
+
+const tupleStep = ({ object, relation }: Gate, { text }: Userset): ReasonStep => ({
+  tuple: `${object}#${relation}@${text}`,
+})
+
+function notesOf(gate: Gate): Notes {
+  gate.notes ??= { found: [], missed: [] }
+  return gate.notes
 }

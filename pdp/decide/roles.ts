@@ -1,7 +1,10 @@
 /** Which roles and permission keys a subject holds in an organization: the one resolver of checks and of token claims. */
 import { ENVIRONMENT, type LogId } from '../domain/log.ts'
 import type { RoleGrant } from '../domain/role.ts'
-import { DEPTH_MAX, type View } from './view.ts'
+import type { View } from './view.ts'
+
+/** Of organizations; no tree is deeper. */
+const DEPTH_MAX = 25
 
 /** Where a grant was found: in the organization itself, in an ancestor, or environment-wide. */
 export type Origin = 'role' | 'role_rolled_down' | 'role_environment'

@@ -12,10 +12,10 @@ export const TRUE = 1
 export const UNKNOWN = -1
 export type Truth = typeof FALSE | typeof TRUE | typeof UNKNOWN
 
-/** Groups are followed this far up; relations this deep. */
-export const DEPTH_MAX = 25
+/** Groups above one subject that are followed at most, however they are nested. */
+export const GROUPS_MAX = 100_000
 
-/** `truncated`: there are groups further up than `DEPTH_MAX` levels, which are not in `groups`. */
+/** `truncated`: there are more than `GROUPS_MAX` groups, and `groups` has not all of them. */
 export type Closure = { readonly groups: ReadonlySet<string>; readonly truncated: boolean }
 
 /**
@@ -27,12 +27,12 @@ export interface View {
   has(log: LogId, object: string, relation: string, subject: string): Truth
   /** Usersets (`type:id#relation`) and wildcards (`type:*`) of object#relation. */
   usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined
-  /** Plain objects of object#relation: the parents of `x from y`. Throws `evaluation_limit` when there are too many. */
-  objects(log: LogId, object: string, relation: string): readonly string[] | undefined
+  /** Plain objects of object#relation: the parents of `x from y`. Null when there are more than `countMax`. */
+  objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined
   /** Groups (as `group:x#member`) that name the subject directly. */
   groups(log: LogId, subject: string): readonly string[] | undefined
-  /** Is the subject in a group that `usersets` showed, through any nesting? Throws `evaluation_limit` past DEPTH_MAX levels. */
-  inGroup(log: LogId, subject: string, group: Userset): Truth
+  /** Is the subject in a group that `usersets` showed, through any nesting? Null past GROUPS_MAX groups. */
+  inGroup(log: LogId, subject: string, group: Userset): Truth | null
   /** Groups that hold the subject, through any nesting. */
   closure(log: LogId, subject: string): Closure | undefined
   /** Null for a person who is not a member, and for every subject that is not `user:id`. */

@@ -3,6 +3,7 @@ import { type Answer, type Asked, answerCheck } from '../decide/check.ts'
 import { ModelPending } from '../decide/known-models.ts'
 import { NO_MODEL } from '../decide/model.ts'
 import { createModelCompiler, type ModelCompiler } from '../decide/models.ts'
+import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
 import { assertCheck, assertRequest } from '../decide/request.ts'
 import { ancestors, heldPermissions } from '../decide/roles.ts'
 import type { View } from '../decide/view.ts'
@@ -31,7 +32,8 @@ import { isResident, residentEvaluator } from '../store/memory/memory.ts'
 import { withModels } from '../worker/worker.ts'
 import { listPage } from './list.ts'
 
-export const TUPLES_PER_REQUEST_MAX = 100_000
+/** As many as for one check, where that may take more. */
+const TUPLES_PER_REQUEST_MAX = 100_000
 /** How often one request is evaluated because entitlements were written in between. */
 const TRIES_MAX = 10
 
@@ -41,17 +43,20 @@ type Parts = {
   readonly entitlements: EntitlementCache
   readonly compile: ModelCompiler
   readonly revision: ReturnType<typeof createRevisionTexts>
+  readonly tuplesMax: number
 }
 
-/** @throws TypeError when `app` is not an id. */
+/** @throws TypeError when `app` is not an id, or a bound is not a positive integer. */
 export function createPdp(options: PdpOptions): Pdp {
   const {
     store,
     app = null,
     entitlements: source = storeEntitlements(store),
     sharedCache: shared = noSharedCache(),
+    tuplesPerCheckMax: tuplesMax = TUPLES_PER_CHECK_MAX,
   } = options
   if (app !== null && !isId(app)) throw new TypeError(`app ${quote(app)} is not an id`)
+  if (!Number.isInteger(tuplesMax) || tuplesMax < 1) throw new TypeError('tuplesPerCheckMax is not a positive integer')
   const compile = createModelCompiler()
   const parts: Parts = {
     store,
@@ -59,6 +64,7 @@ export function createPdp(options: PdpOptions): Pdp {
     entitlements: new EntitlementCache({ source, shared }),
     compile,
     revision: createRevisionTexts(),
+    tuplesMax,
   }
   return {
     decide: (request) => decideAt(parts, { app, ...request }),
@@ -67,7 +73,7 @@ export function createPdp(options: PdpOptions): Pdp {
       const { moments } = parts
       const check = { relation, resource }
       assertCheck(organization, subject, check)
-      const asked = { organization, subject: subjectName(subject), app }
+      const asked = { organization, subject: subjectName(subject), app, tuplesMax }
       const { currentView } = moments
       if (currentView !== undefined) {
         try {
@@ -138,7 +144,8 @@ function collectMissingRows(view: View, asked: Asked, check: PermissionCheck): u
 async function decideAt(parts: Parts, request: DecideRequest & { app: string | null }): Promise<Decision> {
   assertRequest(request)
   const { organization, subject, permissions = [], entitlements = [], app } = request
-  const asked = { organization, subject: subjectName(subject), app, explain: request.explain === true }
+  const { tuplesMax } = parts
+  const asked = { organization, subject: subjectName(subject), app, explain: request.explain === true, tuplesMax }
   const evaluate = (view: View) => {
     const revoked = isRevoked(view, request)
     const answers = answerAll(view, parts.compile, { asked, audiences: request.audiences ?? [], checks: permissions })
@@ -226,7 +233,11 @@ function isRevoked(view: View, { revocationKeys = [], issuedAtMs = 0 }: Revocati
 function answerAll(
   view: View,
   compile: ModelCompiler,
-  request: { asked: Asked; audiences: readonly string[]; checks: readonly PermissionCheck[] },
+  request: {
+    asked: Asked & { tuplesMax: number }
+    audiences: readonly string[]
+    checks: readonly PermissionCheck[]
+  },
 ): readonly Outcome[] | undefined {
   const manifests = view.manifests()
   const { audiences } = request
@@ -235,13 +246,14 @@ function answerAll(
   // Without the model an evaluation only finds out what else has to be loaded.
   let missing = manifests === undefined
   const meter = { tuplesCount: 0 }
+  const tuplesMax = Math.max(TUPLES_PER_REQUEST_MAX, request.asked.tuplesMax)
   const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter }
   const outcomes: Outcome[] = []
   for (const check of request.checks) {
     try {
-      assertWithinRequest(meter)
+      assertWithin(tuplesMax, meter)
       const answer = answerCheck(view, model, asked, check)
-      assertWithinRequest(meter)
+      assertWithin(tuplesMax, meter)
       if (answer === undefined) missing = true
       else outcomes.push(answer)
     } catch (error) {
@@ -252,9 +264,9 @@ function answerAll(
   return missing ? undefined : outcomes
 }
 
-function assertWithinRequest({ tuplesCount }: { readonly tuplesCount: number }): void {
-  if (tuplesCount <= TUPLES_PER_REQUEST_MAX) return
-  throw new PdpError('evaluation_limit', `the request visited more than ${TUPLES_PER_REQUEST_MAX} tuples`)
+function assertWithin(tuplesMax: number, { tuplesCount }: { readonly tuplesCount: number }): void {
+  if (tuplesCount <= tuplesMax) return
+  throw new PdpError('evaluation_limit', `the request visited more than ${tuplesMax} tuples`)
 }
 
 function resultOf(check: PermissionCheck, outcome: Outcome | undefined): PermissionResult {
@@ -295,6 +307,8 @@ export type PdpOptions = {
   readonly sharedCache?: SharedCache
   /** Bytes of rows that are kept in memory at most. Default 256 MiB. */
   readonly cacheBytesMax?: number
+  /** Tuples that are visited for one check at most. Default 100,000. */
+  readonly tuplesPerCheckMax?: number
   /** The embedding application's key, if its roles shall answer permission keys. */
   readonly app?: string
 }

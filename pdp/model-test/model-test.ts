@@ -3,6 +3,7 @@ import { existsSync, globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
 import type { Model } from '../decide/model.ts'
+import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
 import { PdpError } from '../domain/errors.ts'
 import { ValidationIssues } from './located.ts'
 import { readModel } from './model-file.ts'
@@ -100,7 +101,7 @@ async function failureOf(world: World, model: Model, assertion: Assertion): Prom
     return difference(assertion.expected, found, asked)
   } catch (error) {
     if (!(error instanceof PdpError) || error.code !== 'evaluation_limit') throw error
-    return `${asked}: it takes more than 25 levels or 10,000 tuples, or a tuple set has more than 1,000 parents`
+    return `${asked}: it takes more than ${TUPLES_PER_CHECK_MAX.toLocaleString('en')} tuples, or depends on its own absence ("but not")`
   }
 }
 

@@ -72,7 +72,7 @@ export async function createWorld(model: Model, tuples: readonly FileTuple[]): P
 
 function answerAll(view: View, model: Model, questions: readonly Question[]): readonly boolean[] | undefined {
   const truths = questions.map(({ subject, relation, object }) =>
-    new RelationCheck({ view, log: ORGANIZATION, model, subject, notes: null }).holds(object, relation),
+    new RelationCheck({ view, log: ORGANIZATION, model, subject }).holds(object, relation),
   )
   return truths.includes(UNKNOWN) ? undefined : truths.map((truth) => truth === TRUE)
 }

@@ -51,7 +51,9 @@ export class Answers {
     const known = this.#known.get(name)
     if (known !== undefined) return known
     const world = worldOf(states, epoch)
-    const answers = question.permissions.map((check) => referenceAnswer(world, { ...question, ...check, app: null }))
+    const answers = question.permissions.map(
+      (check) => referenceAnswer(world, { ...question, ...check, app: null }) === true,
+    )
     if (this.#known.size >= ANSWERS_MAX) this.#known.clear()
     this.#known.set(name, answers)
     return answers

@@ -47,7 +47,8 @@ const split = (text: string, mark: string): [string, string] => {
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
-export function referenceAnswer(world: World, q: Question): boolean {
+/** Null: neither, since the answer would depend on its own absence. */
+export function referenceAnswer(world: World, q: Question): boolean | null {
   const held = world.content.get(q.organization)
   if (!world.organizations.has(q.organization) || held === undefined) return false
   const active = (organization: string): boolean => {
@@ -57,12 +58,11 @@ export function referenceAnswer(world: World, q: Question): boolean {
   }
   const [type, id] = split(q.resource, ':')
   // An app's keys are held through roles only.
-  if (
-    type !== 'app' &&
-    active(q.organization) &&
-    derived(world, q.organization, q.subject, world.rules ?? {}).has(`${q.resource}#${q.relation}`)
-  )
-    return true
+  if (type !== 'app' && active(q.organization)) {
+    const found = derived(world, q.organization, q.subject, world.rules ?? {})
+    if (found.holding.has(`${q.resource}#${q.relation}`)) return true
+    if (found.undefined.has(`${q.resource}#${q.relation}`)) return null
+  }
   const own = q.resource === `organization:${q.organization}`
   if (
     own &&
@@ -81,7 +81,7 @@ function permissions(
   const grants: RoleGrant[] = [...world.environmentGrants.filter((g) => g.subject === q.subject)]
   for (let at: string | null = q.organization; at !== null; at = world.organizations.get(at)?.parent ?? null) {
     if (!by.active(at)) continue
-    const groups = derived(world, at, q.subject, NO_RULES)
+    const groups = derived(world, at, q.subject, NO_RULES).holding
     for (const grant of world.content.get(at)?.grants ?? []) {
       if (grant.subject === q.subject || (grant.subject.startsWith('group:') && groups.has(`${grant.subject}#member`)))
         grants.push(grant)
@@ -99,9 +99,9 @@ function permissions(
 
 const NO_RULES: Rules = {}
 /** Worlds never change, so that what follows in one is worked out once. */
-const known = new WeakMap<World, Map<string, ReadonlySet<string>>>()
-function derived(world: World, organization: string, subject: string, rules: Rules): ReadonlySet<string> {
-  const ofWorld = known.get(world) ?? new Map<string, ReadonlySet<string>>()
+const known = new WeakMap<World, Map<string, Derived>>()
+function derived(world: World, organization: string, subject: string, rules: Rules): Derived {
+  const ofWorld = known.get(world) ?? new Map<string, Derived>()
   known.set(world, ofWorld)
   const name = `${organization} ${subject} ${rules === NO_RULES ? 'groups' : ''}`
   const found = ofWorld.get(name) ?? derive(world, organization, subject, rules)
@@ -109,11 +109,22 @@ function derived(world: World, organization: string, subject: string, rules: Rul
   return found
 }
 
-/** `object#relation` of everything that holds the subject: the least fixpoint, one stratum of negation after the other. */
-function derive(world: World, organization: string, subject: string, rules: Rules): ReadonlySet<string> {
+/** `object#relation` of everything that holds the subject, and of what can neither be said to hold it nor not to. */
+type Derived = { readonly holding: ReadonlySet<string>; readonly undefined: ReadonlySet<string> }
+
+/**
+ * The well-founded solution by alternating fixpoints (Van Gelder, 1993): what is absent even where as much as can be is
+ * derived is surely absent, and what follows from that alone surely holds.
+ */
+function derive(world: World, organization: string, subject: string, rules: Rules): Derived {
   const content = world.content.get(organization)
   const tuples = (content?.tuples ?? []).filter((t) => t.expiresAtMs === null || world.clockMs < t.expiresAtMs)
-  const nodes = new Set<string>(tuples.map((t) => `${t.object}#${t.relation}`))
+  const named = new Map<string, Tuple[]>()
+  for (const t of tuples) {
+    const node = `${t.object}#${t.relation}`
+    named.set(node, [...(named.get(node) ?? []), t])
+  }
+  const nodes = new Set(named.keys())
   for (const t of tuples) if (t.subject.includes('#')) nodes.add(t.subject)
   const objects = new Set(
     tuples.flatMap((t) => [t.object, t.subject.includes('#') ? split(t.subject, '#')[0] : t.subject]),
@@ -125,18 +136,12 @@ function derive(world: World, organization: string, subject: string, rules: Rule
   const tiers = membership?.status === 'active' ? [membership.role, 'active_member'] : []
   for (const tier of [...TIERS, 'active_member']) nodes.add(`organization:${organization}#${tier}`)
 
-  const holding = new Set<string>()
-  const depth = (node: string): number => {
-    const [object, relation] = split(node, '#')
-    return stratum(rules, `${split(object, ':')[0]}#${relation}`, new Set())
-  }
-  const direct = (node: string, allowed: readonly string[] | null): boolean => {
+  const direct = (node: string, allowed: readonly string[] | null, holding: ReadonlySet<string>): boolean => {
     const [object, relation] = split(node, '#')
     if (object === `organization:${organization}` && [...TIERS, 'active_member'].includes(relation)) {
       return tiers.includes(relation) && (allowed === null || allowed.includes('user'))
     }
-    return tuples.some((t) => {
-      if (t.object !== object || t.relation !== relation) return false
+    return (named.get(node) ?? []).some((t) => {
       const [type] = split(t.subject, ':')
       if (t.subject.endsWith(':*')) return allowed?.includes(`${type}:*`) === true && type === subjectType
       if (!t.subject.includes('#')) return t.subject === subject && (allowed === null || allowed.includes(type))
@@ -144,62 +149,50 @@ function derive(world: World, organization: string, subject: string, rules: Rule
       return holding.has(t.subject) && (allowed === null || allowed.includes(`${type}#${inner}`))
     })
   }
-  const follows = (node: string, rule: Rule): boolean => {
+  /** `excluding`: what is taken to hold wherever it is subtracted. */
+  const follows = (node: string, rule: Rule, holding: ReadonlySet<string>, excluding: ReadonlySet<string>): boolean => {
     const [object] = split(node, '#')
-    if ('direct' in rule) return direct(node, rule.direct)
-    if ('or' in rule) return rule.or.some((part) => follows(node, part))
-    if ('and' in rule) return rule.and.every((part) => follows(node, part))
-    if ('butNot' in rule) return follows(node, rule.base) && !follows(node, rule.butNot)
+    const part = (of: Rule): boolean => follows(node, of, holding, excluding)
+    if ('direct' in rule) return direct(node, rule.direct, holding)
+    if ('or' in rule) return rule.or.some(part)
+    if ('and' in rule) return rule.and.every(part)
+    if ('butNot' in rule) return part(rule.base) && !follows(node, rule.butNot, excluding, holding)
     if ('same' in rule) return holding.has(`${object}#${rule.same}`)
     const own = rules[split(object, ':')[0]]?.[rule.from]
     const parents = own !== undefined && 'direct' in own ? own.direct : []
-    return tuples.some(
-      (t) =>
-        t.object === object &&
-        t.relation === rule.from &&
-        parents.includes(split(t.subject, ':')[0]) &&
-        holding.has(`${t.subject}#${rule.relation}`),
+    return (named.get(`${object}#${rule.from}`) ?? []).some(
+      (t) => parents.includes(split(t.subject, ':')[0]) && holding.has(`${t.subject}#${rule.relation}`),
     )
   }
-  const strata = [...new Set([...nodes].map(depth))].sort((a, b) => a - b)
-  for (const level of strata) {
+  const fixpoint = (excluding: ReadonlySet<string>): ReadonlySet<string> => {
+    const holding = new Set<string>()
     for (let grown = true; grown; ) {
       grown = false
       for (const node of nodes) {
-        if (holding.has(node) || depth(node) !== level) continue
+        if (holding.has(node)) continue
         const [object, relation] = split(node, '#')
         const relations = rules[split(object, ':')[0]]
         const rule = relations?.[relation]
         const tier = object === `organization:${organization}` && [...TIERS, 'active_member'].includes(relation)
         const holds =
-          rule !== undefined ? follows(node, rule) : relations === undefined || tier ? direct(node, null) : false
+          rule !== undefined
+            ? follows(node, rule, holding, excluding)
+            : relations === undefined || tier
+              ? direct(node, null, holding)
+              : false
         if (holds) {
           holding.add(node)
           grown = true
         }
       }
     }
+    return holding
   }
-  return holding
-}
-
-/** How many negations stand below a relation: all that it negates is complete before it is derived. */
-function stratum(rules: Rules, name: string, seen: ReadonlySet<string>): number {
-  if (seen.has(name)) return 0
-  const [type, relation] = split(name, '#')
-  const rule = rules[type]?.[relation]
-  if (rule === undefined) return 0
-  const within = new Set([...seen, name])
-  const of = (part: Rule): number => {
-    if ('direct' in part)
-      return Math.max(0, ...part.direct.filter((d) => d.includes('#')).map((d) => stratum(rules, d, within)))
-    if ('or' in part) return Math.max(0, ...part.or.map(of))
-    if ('and' in part) return Math.max(0, ...part.and.map(of))
-    if ('butNot' in part) return Math.max(of(part.base), of(part.butNot) + 1)
-    if ('same' in part) return stratum(rules, `${type}#${part.same}`, within)
-    const own = rules[type]?.[part.from]
-    const parents = own !== undefined && 'direct' in own ? own.direct : []
-    return Math.max(0, ...parents.map((parent) => stratum(rules, `${parent}#${part.relation}`, within)))
+  let holding: ReadonlySet<string> = new Set()
+  for (;;) {
+    const atMost = fixpoint(holding)
+    const next = fixpoint(atMost)
+    if (next.size === holding.size) return { holding, undefined: new Set([...atMost].filter((n) => !next.has(n))) }
+    holding = next
   }
-  return of(rule)
 }

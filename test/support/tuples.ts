@@ -47,3 +47,20 @@ export async function given(store: Store, log: string, ...changes: Change[]): Pr
   }
   if (changes.length > 0) await store.write(log, changes, { context })
 }
+
+/** A model in which `honest` of `liar:0` has no answer once `liar:0#next@liar:0` and `liar:0#named@user:…` are written. */
+export const PARADOX = {
+  app: 'paradox',
+  audiences: [],
+  permissions: {},
+  roles: {},
+  model: `model
+  schema 1.1
+type liar
+  relations
+    define next: [liar]
+    define named: [user]
+    define caught: [user] or honest from next
+    define honest: named but not caught
+`,
+}

@@ -6,8 +6,8 @@ import { LogRows } from './log-rows.ts'
 import { type Fresh, logsFor, type Question, type SnapshotEvaluator } from './moments.ts'
 import { RowsView } from './rows-view.ts'
 
-/** Loads of one evaluation at most; every load brings at least one level of a relation, and those have a bound of 25. */
-const LOADS_MAX = 100
+/** Loads of one evaluation at most; every load brings at least one level of what a relation leans on. */
+const LOADS_MAX = 1_000
 
 /** @throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
 export function evaluateAt<T>(store: Store, question: Question<T>): Promise<Fresh<T>> {

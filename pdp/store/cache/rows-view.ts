@@ -1,13 +1,12 @@
 /** A view over row sets in memory, which notes every row set that it was asked for and does not hold. */
 import { isUserset, type Userset } from '../../decide/usersets.ts'
-import { type Closure, DEPTH_MAX, FALSE, TRUE, type Truth, UNKNOWN, type View } from '../../decide/view.ts'
-import { PdpError } from '../../domain/errors.ts'
+import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, UNKNOWN, type View } from '../../decide/view.ts'
 import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
-import { type RowKey, SET_ROWS_MAX } from '../contract.ts'
+import type { RowKey } from '../contract.ts'
 import type { GroupsAbove, HeldRows, LogRows } from './log-rows.ts'
 import type { RevokedTokens } from './revoked-tokens.ts'
 import { rowKeyName } from './row-keys.ts'
@@ -109,12 +108,10 @@ export class RowsView implements View {
     return set.hasExpiries ? set.usersets.filter(({ text }) => this.#live(set.expiryOf(text))) : set.usersets
   }
 
-  objects(log: LogId, object: string, relation: string): readonly string[] | undefined {
+  objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
     const set = this.#set(log, object, relation)
     if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
-    if (!set.complete || set.size > SET_ROWS_MAX) {
-      throw new PdpError('evaluation_limit', `${object}#${relation} has more than ${SET_ROWS_MAX} parents`)
-    }
+    if (!set.complete || set.size > countMax) return null
     return this.#liveSubjects(set, set.members()).filter((subject) => !isUserset(subject))
   }
 
@@ -134,7 +131,7 @@ export class RowsView implements View {
     return (held.content as SubjectSet).only
   }
 
-  inGroup(log: LogId, subject: string, { text: group }: Userset): Truth {
+  inGroup(log: LogId, subject: string, { text: group }: Userset): Truth | null {
     const only = this.#onlyGroup(log, subject)
     const own = only === null ? this.groups(log, subject) : [only]
     if (own === undefined) return UNKNOWN
@@ -146,8 +143,7 @@ export class RowsView implements View {
       else if (above.groups.has(group)) return TRUE
       else truncated ||= above.truncated
     }
-    if (truth === FALSE && truncated) throw tooDeep(subject)
-    return truth
+    return truth === FALSE && truncated ? null : truth
   }
 
   closure(log: LogId, subject: string): Closure | undefined {
@@ -188,21 +184,14 @@ export class RowsView implements View {
   }
 
   #climb(log: LogId, group: string): Closure | undefined {
-    const groups = new Set<string>()
+    const groups = new Set([group])
     let missing = false
-    let level: readonly string[] = [group]
-    for (let depth = 1; level.length > 0; depth++) {
-      const next: string[] = []
-      for (const at of level) {
-        if (groups.has(at)) continue
-        if (depth > DEPTH_MAX) return missing ? undefined : { groups, truncated: true }
-        groups.add(at)
-        const above = this.groups(log, at)
-        if (above === undefined) missing = true
-        // Spread into one call, very many would overflow the stack.
-        else for (const one of above) next.push(one)
-      }
-      level = next
+    // A set is gone through with what is added to it meanwhile.
+    for (const at of groups) {
+      if (groups.size > GROUPS_MAX) return missing ? undefined : { groups, truncated: true }
+      const above = this.groups(log, at)
+      if (above === undefined) missing = true
+      else for (const one of above) groups.add(one)
     }
     return missing ? undefined : { groups, truncated: false }
   }
@@ -252,9 +241,4 @@ export class RowsView implements View {
     const roles = this.#content(this.#rows(ENVIRONMENT).roles)
     return (roles as readonly OrganizationRole[] | undefined) ?? this.#need({ log: ENVIRONMENT, kind: 'roles' })
   }
-}
-
-/** What is above the last level that is followed might hold the group, so there is no answer. */
-export function tooDeep(subject: string): PdpError {
-  return new PdpError('evaluation_limit', `${subject} is in groups more than ${DEPTH_MAX} levels deep`)
 }

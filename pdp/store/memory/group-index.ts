@@ -36,24 +36,24 @@ export class GroupIndex {
     this.#version++
   }
 
-  /** Through any nesting? Null when it is not found and the groups above the subject go deeper than `depthMax`. */
-  holds(group: number, subject: number, depthMax: number): boolean | null {
+  /** Through any nesting? Null when it is not found and there are more than `countMax` groups above the subject. */
+  holds(group: number, subject: number, countMax: number): boolean | null {
     const own = this.of(subject)
     if (own === null) return false
-    if (typeof own === 'number') return this.#isAbove(own, group, depthMax)
+    if (typeof own === 'number') return this.#isAbove(own, group, countMax)
     let truncated = false
     for (const at of own) {
-      const found = this.#isAbove(at, group, depthMax)
+      const found = this.#isAbove(at, group, countMax)
       if (found === true) return true
       truncated ||= found === null
     }
     return truncated ? null : false
   }
 
-  #isAbove(from: number, group: number, depthMax: number): boolean | null {
+  #isAbove(from: number, group: number, countMax: number): boolean | null {
     let above = this.#above[rowOf(from)]
     if (above?.version !== this.#version) {
-      above = this.#climb(from, depthMax)
+      above = this.#climb(from, countMax)
       this.#keep(rowOf(from), above)
     }
     return holds(above.groups, group) || (above.truncated ? null : false)
@@ -70,20 +70,14 @@ export class GroupIndex {
     this.#above[row] = above
   }
 
-  #climb(from: number, depthMax: number): Above {
-    const groups = new Set<number>()
-    let level = [from]
-    for (let depth = 1; level.length > 0; depth++) {
-      const next: number[] = []
-      for (const at of level) {
-        if (groups.has(at)) continue
-        if (depth > depthMax) return { groups: packed(groups), truncated: true, version: this.#version }
-        groups.add(at)
-        const above = this.of(at)
-        if (typeof above === 'number') next.push(above)
-        else if (above !== null) for (const group of above) next.push(group)
-      }
-      level = next
+  #climb(from: number, countMax: number): Above {
+    const groups = new Set([from])
+    // A set is gone through with what is added to it meanwhile.
+    for (const at of groups) {
+      if (groups.size > countMax) return { groups: packed(groups), truncated: true, version: this.#version }
+      const above = this.of(at)
+      if (typeof above === 'number') groups.add(above)
+      else if (above !== null) for (const group of above) groups.add(group)
     }
     return { groups: packed(groups), truncated: false, version: this.#version }
   }

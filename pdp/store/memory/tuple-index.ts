@@ -165,10 +165,10 @@ export class TupleIndex {
     })
   }
 
-  /** Is the subject in the group, expired tuples counted? Null when the groups above it go deeper than `depthMax`. */
-  inGroup(subject: string, group: Userset, depthMax: number): boolean | null {
+  /** Is the subject in the group, expired tuples counted? Null when there are more than `countMax` groups above it. */
+  inGroup(subject: string, group: Userset, countMax: number): boolean | null {
     const s = this.#subjectNumber(subject)
-    return s === undefined ? false : this.#groups.holds(group.number, s, depthMax)
+    return s === undefined ? false : this.#groups.holds(group.number, s, countMax)
   }
 
   put({ object, relation, subject, expiresAtMs }: Tuple): void {

@@ -1,15 +1,13 @@
 /** The view of a store that holds everything in this process: nothing is ever unknown, and nothing is copied. */
 import type { Userset } from '../../decide/usersets.ts'
-import { type Closure, DEPTH_MAX, FALSE, TRUE, type Truth, type View } from '../../decide/view.ts'
-import { PdpError } from '../../domain/errors.ts'
+import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, type View } from '../../decide/view.ts'
 import type { LogId } from '../../domain/log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
 import { RevokedTokens } from '../cache/revoked-tokens.ts'
-import { tooDeep } from '../cache/rows-view.ts'
-import { SET_ROWS_MAX, type SubjectRow } from '../contract.ts'
+import type { SubjectRow } from '../contract.ts'
 import type { MemoryLog } from './log.ts'
 
 const NONE: readonly never[] = []
@@ -76,11 +74,10 @@ export class MemoryView implements View {
     return usersets.filter(({ text }) => this.#live(tuples.expiryOf({ object, relation, subject: text }) ?? null))
   }
 
-  objects(log: LogId, object: string, relation: string): readonly string[] {
+  objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null {
     const tuples = this.#of(log)?.tuples
     if (tuples === undefined) return NONE
-    if (tuples.count(object, relation) > SET_ROWS_MAX)
-      throw new PdpError('evaluation_limit', `${object}#${relation} has more than ${SET_ROWS_MAX} parents`)
+    if (tuples.count(object, relation) > countMax) return null
     const objects = tuples.objects(object, relation)
     if (!tuples.expires) return objects
     return objects.filter((subject) => this.#live(tuples.expiryOf({ object, relation, subject }) ?? null))
@@ -90,32 +87,24 @@ export class MemoryView implements View {
     return this.#liveNames(this.#of(log)?.tuples.groupsOf(subject) ?? NONE)
   }
 
-  inGroup(log: LogId, subject: string, group: Userset): Truth {
+  inGroup(log: LogId, subject: string, group: Userset): Truth | null {
     const tuples = this.#of(log)?.tuples
     if (tuples === undefined) return FALSE
     if (!tuples.groupsExpire) {
-      const found = tuples.inGroup(subject, group, DEPTH_MAX)
-      if (found === null) throw tooDeep(subject)
-      return found ? TRUE : FALSE
+      const found = tuples.inGroup(subject, group, GROUPS_MAX)
+      return found === null ? null : found ? TRUE : FALSE
     }
     const { groups, truncated } = this.closure(log, subject)
     if (groups.has(group.text)) return TRUE
-    if (truncated) throw tooDeep(subject)
-    return FALSE
+    return truncated ? null : FALSE
   }
 
   closure(log: LogId, subject: string): Closure {
-    const groups = new Set<string>()
-    let level = this.groups(log, subject)
-    for (let depth = 1; level.length > 0; depth++) {
-      const next: string[] = []
-      for (const group of level) {
-        if (groups.has(group)) continue
-        if (depth > DEPTH_MAX) return { groups, truncated: true }
-        groups.add(group)
-        for (const above of this.groups(log, group)) next.push(above)
-      }
-      level = next
+    const groups = new Set(this.groups(log, subject))
+    // A set is gone through with what is added to it meanwhile.
+    for (const group of groups) {
+      if (groups.size > GROUPS_MAX) return { groups, truncated: true }
+      for (const above of this.groups(log, group)) groups.add(above)
     }
     return { groups, truncated: false }
   }

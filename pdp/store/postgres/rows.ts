@@ -7,7 +7,7 @@ import { type Row, rowSetsOf } from './row-sets.ts'
 import { given, type KnownPositions, VECTOR_LINES, type VectorQuestion } from './vector.ts'
 
 /** Usersets of one wide set that are read at most; the evaluator's own bound is reached long before. */
-const WIDE_USERSETS_MAX = 10_001
+const WIDE_USERSETS_MAX = 100_001
 const MILLISECONDS = (column: string): string => `(extract(epoch from ${column}) * 1000)::float8`
 
 // Every join is lateral with `offset 0`, which keeps the planner from hashing or scanning whole tables.

@@ -8,7 +8,7 @@ import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../../support/database.ts'
-import { context, drop, gate, given, grant, member, organization, put } from '../../support/tuples.ts'
+import { context, drop, gate, given, grant, member, organization, PARADOX, put } from '../../support/tuples.ts'
 
 type Opened = { store: Store; close(): Promise<void> }
 const stores: Record<string, () => Promise<Opened>> = {
@@ -138,30 +138,6 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
         ).validUntilMs
       expect(await ask('doc:4', 'doc:9')).toBeNull()
       expect(await ask('doc:4', 'doc:2')).toBe(FAR)
-    })
-
-    it('answers 25 levels of nesting and refuses to guess beyond', async () => {
-      const chain = (type: string, relation: string, count: number) =>
-        Array.from({ length: count - 1 }, (_, i) => put(`${type}:${i}#${relation}@${type}:${i + 1}#${relation}`))
-      await given(
-        store,
-        'acme',
-        ...chain('team', 'lead', 26),
-        put('team:24#lead@user:ann'),
-        put('team:25#lead@user:bob'),
-      )
-      expect(await can('lead', 'team:0')).toBe(true)
-      await expect(can('lead', 'team:0', user('bob'))).rejects.toMatchObject({ code: 'evaluation_limit' })
-      await given(
-        store,
-        'acme',
-        ...chain('group', 'member', 27),
-        put('group:24#member@user:ann'),
-        put('group:25#member@user:bob'),
-        put('doc:1#viewer@group:0#member'),
-      )
-      expect(await can('viewer', 'doc:1')).toBe(true)
-      await expect(can('viewer', 'doc:1', user('bob'))).rejects.toMatchObject({ code: 'evaluation_limit' })
     })
 
     it('answers in a set that is too wide to load', async () => {
@@ -368,13 +344,13 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
     })
 
     it('keeps an item that cannot be decided from spoiling the others', async () => {
-      const chain = Array.from({ length: 30 }, (_, i) => put(`t:${i}#r@t:${i + 1}#r`))
-      await given(store, 'acme', ...chain, put('doc:1#viewer@user:ann'))
+      await given(store, ENVIRONMENT, { kind: 'manifest', manifest: PARADOX })
+      await given(store, 'acme', put('liar:0#next@liar:0'), put('liar:0#named@user:ann'), put('doc:1#viewer@user:ann'))
       const { permissions } = await pdp.decide({
         organization: 'acme',
         subject: user('ann'),
         permissions: [
-          { relation: 'r', resource: 't:0' },
+          { relation: 'honest', resource: 'liar:0' },
           { relation: 'viewer', resource: 'doc:1' },
         ],
       })

@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest'
 import { knownModel, ModelPending } from '../../../pdp/decide/known-models.ts'
 import { boundIssues, isLight, MODEL_BOUNDS } from '../../../pdp/decide/model-bounds.ts'
-import { circlesOf } from '../../../pdp/decide/model-circles.ts'
 import { compileModel } from '../../../pdp/decide/model-language.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
@@ -136,44 +135,5 @@ describe('the thread', () => {
       code: 'request_invalid',
       mistakes: [{ place: '3001:1', message: 'Map keys must be unique' }],
     })
-  })
-})
-
-describe('circles of a graph', () => {
-  const reaches = (edges: ReadonlyMap<string, readonly string[]>, from: string, to: string): boolean => {
-    const seen = new Set<string>()
-    const todo = [from]
-    for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
-      if (at === to) return true
-      if (!seen.has(at)) todo.push(...(edges.get(at) ?? []))
-      seen.add(at)
-    }
-    return false
-  }
-
-  it('join two nodes if and only if each reaches the other', () => {
-    let seed = 7
-    const random = (below: number): number => {
-      seed = (seed * 48_271) % 2_147_483_647
-      return seed % below
-    }
-    for (let round = 0; round < 300; round++) {
-      const names = Array.from({ length: 1 + random(9) }, (_, i) => `n${i}`)
-      const edges = new Map(
-        names.map((name) => [name, Array.from({ length: random(3) }, () => `n${random(names.length + 1)}`)] as const),
-      )
-      const circles = circlesOf(edges)
-      for (const a of names) {
-        for (const b of names) {
-          const together = reaches(edges, a, b) && reaches(edges, b, a)
-          expect(circles.get(a) === circles.get(b), JSON.stringify([...edges])).toBe(together)
-        }
-      }
-    }
-  })
-
-  it('are found in a chain of any length', () => {
-    const edges = new Map(Array.from({ length: 100_000 }, (_, i) => [`n${i}`, [`n${i + 1}`]] as const))
-    expect(new Set(circlesOf(edges).values()).size).toBe(100_001)
   })
 })
