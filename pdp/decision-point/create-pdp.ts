@@ -1,4 +1,4 @@
-/** The policy decision point over a store: evaluates questions at one moment, and says at which. */
+/** The policy decision point over a store: evaluates each question at one position of the logs and returns that position. */
 import { type Answer, type Asked, answerCheck } from '../decide/check.ts'
 import { ModelPending } from '../decide/known-models.ts'
 import { NO_MODEL } from '../decide/model.ts'
@@ -23,7 +23,7 @@ import type { LogPosition } from '../domain/log.ts'
 import { isEntitlementKey, isId, quote } from '../domain/names.ts'
 import { createRevisionTexts } from '../domain/revision.ts'
 import { Freshness } from '../store/cache/freshness.ts'
-import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/moments.ts'
+import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/question.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
 import { EntitlementCache } from '../store/entitlements/cache.ts'
 import { noSharedCache, type SharedCache } from '../store/entitlements/shared-cache.ts'
@@ -39,7 +39,7 @@ const TRIES_MAX = 10
 
 type Parts = {
   readonly store: Store
-  readonly moments: SnapshotEvaluator
+  readonly evaluator: SnapshotEvaluator
   readonly entitlements: EntitlementCache
   readonly compile: ModelCompiler
   readonly revision: ReturnType<typeof createRevisionTexts>
@@ -60,7 +60,7 @@ export function createPdp(options: PdpOptions): Pdp {
   const compile = createModelCompiler()
   const parts: Parts = {
     store,
-    moments: judged(isResident(store) ? residentEvaluator(store) : new Freshness(options)),
+    evaluator: validated(isResident(store) ? residentEvaluator(store) : new Freshness(options)),
     entitlements: new EntitlementCache({ source, shared }),
     compile,
     revision: createRevisionTexts(),
@@ -68,9 +68,9 @@ export function createPdp(options: PdpOptions): Pdp {
   }
   return {
     decide: (request) => decideAt(parts, { app, ...request }),
-    /** The path that applications take on every request of theirs: no reasons, no revision, and little to allocate. */
+    /** Applications call this on every request, so it returns no reasons and no revision, and allocates little. */
     async can(organization, subject, relation, resource) {
-      const { moments } = parts
+      const { evaluator } = parts
       const check = { relation, resource }
       assertCheck(organization, subject, check)
       const asked = { organization, subject: subjectName(subject), app, tuplesMax }
@@ -83,17 +83,18 @@ export function createPdp(options: PdpOptions): Pdp {
           return withModels(() => isAllowed(currentView(), compile, { asked, check }) === true)
         }
       }
-      return (await moments.ask({ organization, evaluate: (view) => isAllowed(view, compile, { asked, check }) })).value
+      return (await evaluator.ask({ organization, evaluate: (view) => isAllowed(view, compile, { asked, check }) }))
+        .value
     },
     entitlement: (organization, key) => entitlement(parts, organization, key),
     async isRevoked(token) {
-      const { value } = await parts.moments.ask({ organization: null, evaluate: (view) => isRevoked(view, token) })
+      const { value } = await parts.evaluator.ask({ organization: null, evaluate: (view) => isRevoked(view, token) })
       return value
     },
     held: (request) => held(parts, request),
     claimsEntitlements: (organization) => claimsEntitlements(parts, organization),
     async ancestors(organization) {
-      const { value } = await parts.moments.ask({ organization, evaluate: (view) => ancestors(view, organization) })
+      const { value } = await parts.evaluator.ask({ organization, evaluate: (view) => ancestors(view, organization) })
       return value.length === 0 ? null : value
     },
     listResources: (request) => withModels(() => listPage(parts, { app, ...request, kind: 'resources' })),
@@ -105,12 +106,13 @@ export function createPdp(options: PdpOptions): Pdp {
   }
 }
 
-/** No question comes to where questions share statements unless its organization is an id. */
-function judged(moments: SnapshotEvaluator): SnapshotEvaluator {
+/** Refuses a malformed organization id before the question joins a statement with others. */
+function validated(evaluator: SnapshotEvaluator): SnapshotEvaluator {
   return {
-    ...(moments.currentView === undefined ? {} : { currentView: moments.currentView }),
+    ...(evaluator.currentView === undefined ? {} : { currentView: evaluator.currentView }),
     ask(question) {
-      if (question.organization === null || isId(question.organization)) return withModels(() => moments.ask(question))
+      if (question.organization === null || isId(question.organization))
+        return withModels(() => evaluator.ask(question))
       return Promise.reject(invalid('/organization', `${quote(question.organization)} is not an id`))
     },
   }
@@ -132,7 +134,7 @@ function isAllowed(
   return answerCheck(view, compile(manifests), asked, check)?.allowed
 }
 
-/** Without the model an evaluation only finds out what else has to be loaded; what it comes to does not matter. */
+/** Evaluates without a model, only to collect the rows that have to be loaded. The result is discarded. */
 function collectMissingRows(view: View, asked: Asked, check: PermissionCheck): undefined {
   try {
     answerCheck(view, NO_MODEL, asked, check)
@@ -179,12 +181,12 @@ async function entitlement(parts: Parts, organization: string, key: string): Pro
  * @throws PdpError `store_unavailable` when they are written faster than they can be read.
  */
 async function atOnePosition<T, R>(
-  { moments }: Parts,
+  { evaluator }: Parts,
   question: Question<T> & { readonly organization: string },
   read: (position: LogPosition | undefined, fresh: Fresh<T>) => R | undefined | Promise<R | undefined>,
 ): Promise<{ readonly fresh: Fresh<T>; readonly read: R }> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const fresh = await moments.ask(question)
+    const fresh = await evaluator.ask(question)
     const found = await read(fresh.vector.logs.get(question.organization), fresh)
     if (found !== undefined) return { fresh, read: found }
   }
@@ -224,7 +226,7 @@ function isRevoked(view: View, { revocationKeys = [], issuedAtMs = 0 }: Revocati
   if (deaths === undefined) return undefined
   return revocationKeys.some((key) => {
     const diedAtMs = deaths.at(key)
-    // A client lives on after its tokens were ended, and gets new ones; everything else dies once.
+    // Revoking a client ends the tokens issued until then; the client may get new ones. All else is revoked for ever.
     return diedAtMs !== undefined && (!key.startsWith('client ') || issuedAtMs <= diedAtMs)
   })
 }
@@ -243,7 +245,7 @@ function answerAll(
   const { audiences } = request
   const owner = manifests?.find((m) => m.audiences.some((audience) => audiences.includes(audience)))
   const model = manifests === undefined ? NO_MODEL : compile(manifests)
-  // Without the model an evaluation only finds out what else has to be loaded.
+  // Without the model the evaluation only collects the rows that have to be loaded.
   let missing = manifests === undefined
   const meter = { tuplesCount: 0 }
   const tuplesMax = Math.max(TUPLES_PER_REQUEST_MAX, request.asked.tuplesMax)
@@ -279,10 +281,9 @@ function resultOf(check: PermissionCheck, outcome: Outcome | undefined): Permiss
   return { relation, resource, allowed, reasonCode: code, reason }
 }
 
-/** Opaque to callers: what was read where. */
-async function held({ moments }: Parts, request: { organization: string; subject: Subject; app: string | null }) {
+async function held({ evaluator }: Parts, request: { organization: string; subject: Subject; app: string | null }) {
   const { organization, subject, app } = request
-  const { value } = await moments.ask({
+  const { value } = await evaluator.ask({
     organization,
     evaluate: (view) => heldPermissions(view, { organization, subject: subjectName(subject), app }),
   })

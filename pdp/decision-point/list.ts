@@ -12,11 +12,11 @@ import type { ModelCompiler } from '../decide/models.ts'
 import type { ListPage } from '../domain/decision.ts'
 import { TOKENS } from '../domain/log.ts'
 import { revisionText } from '../domain/revision.ts'
-import { momentsIn } from '../store/cache/moment.ts'
-import type { SnapshotEvaluator } from '../store/cache/moments.ts'
+import type { SnapshotEvaluator } from '../store/cache/question.ts'
+import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
 import type { Snapshot, Store } from '../store/contract.ts'
 
-/** Candidates looked at for one page at most; what is left is for the next. */
+/** At most this many candidates are checked for one page. The next page continues after them. */
 export const CANDIDATES_PER_PAGE_MAX = 2_000
 /** Candidates that are loaded and checked together. */
 const CHUNK = 250
@@ -28,12 +28,12 @@ type Progress = { readonly items: string[]; after: string | null; more: boolean;
 export async function listPage({ store, compile }: Parts, question: ListQuestion): Promise<ListPage> {
   const { size, from } = parseListRequest(question)
   return store.snapshot(async (at) => {
-    const moments = momentsIn(at)
+    const evaluator = evaluatorOf(at)
     const { organization } = question
-    const found = await moments.ask({ organization, evaluate: (view) => candidatesOf(view, question) })
+    const found = await evaluator.ask({ organization, evaluate: (view) => candidatesOf(view, question) })
     const progress: Progress = { items: [], after: from?.after ?? null, more: true, complete: true }
-    await fill(progress, { at, moments, compile, question, candidates: found.value, size })
-    // Tokens die all the time, and no list depends on them.
+    await fill(progress, { at, evaluator, compile, question, candidates: found.value, size })
+    // The token log changes often, and no list depends on it.
     const revision = revisionText({ vector: found.vector, logs: found.logs.filter((log) => log !== TOKENS) })
     const digest = shortDigest(revision)
     const unchanged = from === null || from.revision === digest
@@ -51,14 +51,14 @@ export async function listPage({ store, compile }: Parts, question: ListQuestion
 
 type Filling = {
   readonly at: Snapshot
-  readonly moments: SnapshotEvaluator
+  readonly evaluator: SnapshotEvaluator
   readonly compile: ModelCompiler
   readonly question: ListQuestion
   readonly candidates: Candidates
   readonly size: number
 }
 
-/** Until the page is full, the candidates are at an end, or the work for one page is done. */
+/** Stops when the page is full, no candidates are left, or the limit of work for one page is reached. */
 async function fill(progress: Progress, filling: Filling): Promise<void> {
   const { at, candidates, size } = filling
   let tuplesLeft = TUPLES_PER_PAGE_MAX
@@ -77,10 +77,10 @@ async function fill(progress: Progress, filling: Filling): Promise<void> {
 
 async function check(
   names: readonly string[],
-  { moments, compile, question }: Filling,
+  { evaluator, compile, question }: Filling,
   bounds: { readonly countMax: number; readonly tuplesMax: number },
 ): Promise<Listed> {
-  const { value } = await moments.ask({
+  const { value } = await evaluator.ask({
     organization: question.organization,
     evaluate(view) {
       const manifests = view.manifests()

@@ -22,9 +22,9 @@ export type Change =
   | { readonly kind: 'role'; readonly key: string; readonly role: OrganizationRole | null }
   /** No decision reads these: in the directory's log the first three, in the environment's the others. */
   | { readonly kind: AdministeredKind; readonly id: string; readonly op: 'write' | 'delete' }
-  /** A token died before its `exp`: everything of the named jti, grant, session, user or client. */
+  /** Revokes every token of the jti, grant, session, user or client before its `exp`. */
   | { readonly kind: 'token'; readonly by: RevocationCause; readonly id: string }
-  /** Too much changed to be listed; whatever is cached of this log is void. */
+  /** Too much changed to be listed: caches discard this log. */
   | { readonly kind: 'clear' }
 /** The whole write fails with `precondition_failed` unless the tuple is (or is not) there, unexpired. */
 export type Precondition = { readonly tuple: Omit<Tuple, 'expiresAtMs'>; readonly exists: boolean }

@@ -71,7 +71,7 @@ export type Decision = {
   readonly permissions: readonly PermissionResult[]
   /** One entry per key asked; null when the organization does not have it. */
   readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
-  /** The token that was asked about is dead at this moment: nothing else that is said here counts. */
+  /** The token is revoked: ignore the rest of the decision. */
   readonly tokenRevoked: boolean
   /** Opaque text of the vector at which everything was answered. */
   readonly revision: string

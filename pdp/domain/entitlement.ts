@@ -1,4 +1,4 @@
-/** Entitlements: the capability gates of an organization. */
+/** Entitlements: the features that an organization may use. */
 import type { JsonObject } from './json.ts'
 
 export const ENFORCEMENTS = ['DecisionApi', 'Claims'] as const

@@ -6,15 +6,15 @@ export const PDP_ERROR_CODES = [
   'conflict', // the write contradicts what is stored (a second owner, a reused id, a cycle)
   'precondition_failed',
   'evaluation_limit', // a bound of evaluation was reached: no answer, never an allow
-  'store_unavailable', // no answer could be had from the store
-  'overloaded', // others were before, and it would take too long until its turn
+  'store_unavailable', // the store did not answer
+  'overloaded', // too many requests wait already
 ] as const
 export type PdpErrorCode = (typeof PDP_ERROR_CODES)[number]
 
-/** One mistake in an input: where it is (a JSON pointer or a line) and what is wrong there. */
+/** One fault in an input: where it is (a JSON pointer or a line) and what is wrong there. */
 export type ValidationIssue = { readonly place: string; readonly message: string }
 
-/** Failing to decide or to write. A denial is never an error. `cause` stays inside the process. */
+/** A decision or a write failed. A denial is never an error. `cause` stays inside the process. */
 export class PdpError extends Error {
   override readonly name = 'PdpError'
   readonly code: PdpErrorCode

@@ -6,7 +6,7 @@ export const TOKENS = '#tokens'
 export const DIRECTORY = '#directory'
 /** An organization id, or one of the three above. Each log has its own revision and its own contiguous entries. */
 export type LogId = string
-/** Where a log stands. `writeId` is random per write: a restored database cannot pass for its own future. */
+/** A position in a log. `writeId` is random for each write, so that a database restored from a backup is noticed. */
 export type LogPosition = {
   readonly revision: number
   readonly writeId: string
@@ -14,5 +14,5 @@ export type LogPosition = {
   /** The write id of the write that made this entitlement version. */
   readonly entitlementWriteId: string
 }
-/** Standings of several logs and the database's clock, all read by one statement. A log that does not exist is absent. */
+/** Positions of several logs and the database's clock, all read by one statement. A log that does not exist is absent. */
 export type Vector = { readonly clockMs: number; readonly logs: ReadonlyMap<LogId, LogPosition> }

@@ -1,10 +1,10 @@
-/** The moment that an answer holds for, as text that callers compare and do not read. */
+/** The log positions that an answer was evaluated at, as an opaque text for comparison. */
 import type { LogId, LogPosition, Vector } from './log.ts'
 
 type At = { readonly vector: Vector; readonly logs: readonly LogId[] }
 type Said = {
   readonly logs: readonly LogId[]
-  readonly standings: readonly (LogPosition | undefined)[]
+  readonly positions: readonly (LogPosition | undefined)[]
   readonly text: string
 }
 
@@ -13,14 +13,14 @@ const SAID_MAX = 10_000
 
 /** Equal texts, equal content of the logs. */
 export function revisionText({ vector, logs }: At): string {
-  const standings = logs.flatMap((log) => {
-    const standing = vector.logs.get(log)
-    return standing === undefined ? [] : [[log, standing.revision, standing.writeId]]
+  const positions = logs.flatMap((log) => {
+    const position = vector.logs.get(log)
+    return position === undefined ? [] : [[log, position.revision, position.writeId]]
   })
-  return Buffer.from(JSON.stringify(standings)).toString('base64url')
+  return Buffer.from(JSON.stringify(positions)).toString('base64url')
 }
 
-/** As revisionText, which is long in the making: said again from memory while none of the logs has moved. */
+/** As revisionText, which is slow: returns the text from memory while the positions are the same. */
 export function createRevisionTexts(): (at: At) => string {
   const said = new Map<LogId | undefined, Said>()
   return (at) => {
@@ -30,15 +30,15 @@ export function createRevisionTexts(): (at: At) => string {
     if (last !== undefined && holds(last, at)) return last.text
     if (said.size >= SAID_MAX) said.clear()
     const text = revisionText(at)
-    said.set(first, { logs, standings: logs.map((log) => vector.logs.get(log)), text })
+    said.set(first, { logs, positions: logs.map((log) => vector.logs.get(log)), text })
     return text
   }
 }
 
-function holds({ logs, standings }: Said, at: At): boolean {
+function holds({ logs, positions }: Said, at: At): boolean {
   if (logs.length !== at.logs.length) return false
   for (const [i, log] of at.logs.entries()) {
-    const [now, then] = [at.vector.logs.get(log), standings[i]]
+    const [now, then] = [at.vector.logs.get(log), positions[i]]
     if (log !== logs[i] || now?.revision !== then?.revision || now?.writeId !== then?.writeId) return false
   }
   return true

@@ -22,7 +22,7 @@ const ORGANIZATION_KINDS: ReadonlySet<Change['kind']> = new Set([
 ])
 
 /**
- * Refuses a write as a whole, with every mistake and its place (`/0`, `/1`, …: the change's index).
+ * Rejects the whole write and lists every fault with its place (`/0`, `/1`, …: the change's index).
  * @throws PdpError `request_invalid`, and ModelPending.
  */
 export function assertChanges(log: LogId, changes: readonly Change[]): void {
@@ -36,11 +36,11 @@ export function assertChanges(log: LogId, changes: readonly Change[]): void {
   throw new PdpError('request_invalid', mistakes.map((m) => `${m.place}: ${m.message}`).join('; '), { mistakes })
 }
 
-/** The order inside a batch has no meaning, so a tuple may stand in it once. */
+/** Changes of a batch have no order, so a batch may name a tuple only once. */
 function repeatedTupleIssue(seen: Set<string>, change: Change): string | null {
   if (change.kind !== 'tuple') return null
   const name = formatTuple(change.tuple)
-  if (seen.has(name)) return `${name} stands in this batch twice`
+  if (seen.has(name)) return `${name} occurs twice in this batch`
   seen.add(name)
   return null
 }

@@ -1,4 +1,4 @@
-/** What the engine, the identity service and the transports need of storage. Implementations pass test/conformance. */
+/** The contract of storage for the evaluator, the identity service and the transports. Implementations pass test/conformance. */
 import type { Change, Precondition, WriteContext } from '../domain/change.ts'
 import type { Entitlement } from '../domain/entitlement.ts'
 import type { LogId, LogPosition, Vector } from '../domain/log.ts'
@@ -21,15 +21,15 @@ export type RowKey =
       readonly relation: string
       readonly subject: string
     }
-  /** Groups that name the subject (`user:a`, `group:b#member`) directly; the groups above them come along. */
+  /** Groups that name the subject (`user:a`, `group:b#member`) directly. The groups above them are returned too. */
   | { readonly log: LogId; readonly kind: 'groups'; readonly subject: string }
   | { readonly log: LogId; readonly kind: 'membership'; readonly user: string }
-  /** Role grants to exactly this subject. The groups above it come along, with the grants to each. */
+  /** Role grants to exactly this subject. The groups above it are returned too, with the grants to each. */
   | { readonly log: LogId; readonly kind: 'grants'; readonly subject: string }
-  /** ENVIRONMENT only, as are the next two: one node of the organization tree. Its ancestors come along. */
+  /** ENVIRONMENT only, as are the next two: one node of the organization tree. Its ancestors are returned too. */
   | { readonly log: LogId; readonly kind: 'organization'; readonly id: string }
   | { readonly log: LogId; readonly kind: 'manifests' }
-  /** TOKENS only: everything by which a token that might still be shown is dead. */
+  /** TOKENS only: every revocation that may concern an unexpired token. */
   | { readonly log: LogId; readonly kind: 'deaths' }
   | { readonly log: LogId; readonly kind: 'roles' }
 
@@ -48,7 +48,7 @@ export type RowSet =
   | { readonly key: RowKey & { kind: 'deaths' }; readonly deaths: readonly Revocation[] }
 export const SET_ROWS_MAX = 1_000
 
-/** Row sets and standings of one moment. `rows` holds at least what was asked, plus the groups above the asked ones. */
+/** Row sets and positions of one moment. `rows` holds at least what was asked, plus the groups above the asked ones. */
 export type Reading = { readonly vector: Vector; readonly rows: readonly RowSet[] }
 export type LogEntry = {
   readonly log: LogId
@@ -125,7 +125,7 @@ export interface Store extends ReportingQueries {
    * the history is still the one that the reader knows. At most `entriesMax` in all, never half a revision.
    */
   entries(ranges: readonly { log: LogId; from: number; to: number }[], entriesMax: number): Promise<readonly LogEntry[]>
-  /** Row sets and the standings of `logs`, in one statement of one snapshot. */
+  /** Row sets and the positions of `logs`, in one statement of one snapshot. */
   rows(logs: readonly LogId[], keys: readonly RowKey[]): Promise<Reading>
   /** Several reads of one moment, read only. */
   snapshot<T>(use: (at: Snapshot) => Promise<T>): Promise<T>
@@ -158,11 +158,11 @@ export interface Store extends ReportingQueries {
 
 /** Who owns the values of entitlements; their versions are the store's. All methods throw PdpError `store_unavailable`. */
 export interface EntitlementSource {
-  /** `store`: management writes the values. What one source said is never taken for another's, so no two share a name. */
+  /** `store`: management writes the values. Cached values are kept apart by this name, so no two sources share one. */
   readonly name: 'store' | `external ${string}`
   /** Milliseconds for which a value may be kept while the version stays; null: every change makes a version. */
   readonly keptMsMax: number | null
-  /** `state` is another one after any change, announced or not. */
+  /** `state` differs after every change, whether it was announced or not. */
   read(organization: string, keys: readonly string[] | 'all'): Promise<EntitlementReading & { readonly state: string }>
   /** Current versions; an unknown organization is absent. */
   version(organizations: readonly string[]): Promise<ReadonlyMap<string, number>>

@@ -51,7 +51,7 @@ export function createAside(options: { readonly deadlineMs?: number } = {}): Asi
 
   return {
     run(job) {
-      if (waitingCount >= WAITING_MAX) return Promise.reject(new PdpError('overloaded', 'too many texts wait already'))
+      if (waitingCount >= WAITING_MAX) return Promise.reject(new PdpError('overloaded', 'too many texts are waiting'))
       waitingCount += 1
       const mine = last
         .then(() => attempt(job))

@@ -31,7 +31,7 @@ export type HistoryCase = {
 /** Makes the caches of a node visible to its audit, and its rows liable to be lost. */
 export const HOOKS: readonly Edit[] = [
   {
-    file: 'store/cache/log-caches.ts',
+    file: 'store/cache/log-cache-set.ts',
     find: 'readonly #caches = new Map<LogId, LogCache>()',
     replace:
       'readonly #caches = new Map<LogId, LogCache>()\n  protected readonly history = ((globalThis as unknown as { historyCaches?: unknown[] }).historyCaches ??= []).push(() => this.#caches)',
@@ -81,7 +81,7 @@ const FRESHNESS = 'store/cache/freshness.ts'
 const STORE = 'store/postgres/store.ts'
 const STANDING = 'serve/decisions/standing-questions.ts'
 const ENTITLEMENTS = 'store/entitlements/cache.ts'
-const RAISE = 'const { before, after: standing } = await raiseRevision(sql, log, {'
+const RAISE = 'const { before, after: position } = await raiseRevision(sql, log, {'
 
 /** Locks, deletes, writes and reads in one statement, whose snapshot is older than the lock. */
 const ONE_STATEMENT = `
@@ -103,7 +103,7 @@ export const ONE_STATEMENT_WRITE: readonly Edit[] = [
     find: RAISE,
     replace: `const only = changes.flatMap((c) => (c.kind === 'tuple' ? [{ op: c.op, ...c.tuple }] : []))
       const [whole] = only.length < changes.length ? [] : await sql.query<Awaited<ReturnType<typeof raiseRevision>>['after'] & { took: string[] }>(\`${ONE_STATEMENT}\`, [log, JSON.stringify(only)])
-      const { before, after: standing } = whole !== undefined ? { before: whole, after: whole } : await raiseRevision(sql, log, {`,
+      const { before, after: position } = whole !== undefined ? { before: whole, after: whole } : await raiseRevision(sql, log, {`,
   },
   {
     file: STORE,
@@ -172,7 +172,7 @@ export const FAULTS: readonly HistoryCase[] = [
     edits: [
       {
         file: ENTITLEMENTS,
-        find: 'if (read.version !== standing.entitlementVersion || read.writeId !== standing.entitlementWriteId) return undefined',
+        find: 'if (read.version !== position.entitlementVersion || read.writeId !== position.entitlementWriteId) return undefined',
         replace: 'if (read.version < 0) return undefined',
       },
     ],
@@ -221,7 +221,7 @@ export const FAULTS: readonly HistoryCase[] = [
       },
     ],
   }),
-  planted('a standing question is asked again only when it expires', {
+  planted('a position question is asked again only when it expires', {
     setup: { served: true },
     short: true,
     edits: [
@@ -232,7 +232,7 @@ export const FAULTS: readonly HistoryCase[] = [
       },
     ],
   }),
-  planted('what was told of a standing question is compared without its permissions', {
+  planted('what was told of a position question is compared without its permissions', {
     setup: { served: true },
     edits: [
       {

@@ -14,7 +14,7 @@ export type Mistake = {
 }
 
 const FRESHNESS = 'store/cache/freshness.ts'
-const CACHES = 'store/cache/log-caches.ts'
+const CACHES = 'store/cache/log-cache-set.ts'
 const CACHE = 'store/cache/log-cache.ts'
 const ROWS = 'store/cache/log-rows.ts'
 const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace })
@@ -38,8 +38,8 @@ export const MISTAKES: readonly Mistake[] = [
       ),
       edit(
         FRESHNESS,
-        'this.#waves.add({\n        question,',
-        'const { flying, sentTick } = this as unknown as { flying?: Promise<Vector>; sentTick: number }; const add = (pending: Pending) => flying === undefined ? this.#waves.add(pending) : void flying.then((vector) => this.#settle([pending], { vector, sentTick }), reject); add({\n        question,',
+        'this.#vectorBatches.add({\n        question,',
+        'const { flying, sentTick } = this as unknown as { flying?: Promise<Vector>; sentTick: number }; const add = (pending: Pending) => flying === undefined ? this.#vectorBatches.add(pending) : void flying.then((vector) => this.#settle([pending], { vector, sentTick }), reject); add({\n        question,',
       ),
     ],
   },
@@ -59,7 +59,7 @@ export const MISTAKES: readonly Mistake[] = [
         "if (target === null || cache.compare(target, this.tick) !== 'behind') finish()",
         'if (true) finish()',
       ),
-      edit(CACHE, '||\n      readAt.revision > this.standing.revision', ''),
+      edit(CACHE, '||\n      readAt.revision > this.position.revision', ''),
     ],
   },
   {
@@ -79,7 +79,7 @@ export const MISTAKES: readonly Mistake[] = [
     setup: { trim: 0.04 },
     foundAt: 12,
     edits: [
-      edit(CACHE, 'if (!continues(from, target.standing, entries)) {', 'if (entries.length > 1e9 || !continues) {'),
+      edit(CACHE, 'if (!continues(from, target.position, entries)) {', 'if (entries.length > 1e9 || !continues) {'),
     ],
   },
   {
@@ -92,7 +92,7 @@ export const MISTAKES: readonly Mistake[] = [
         'if (cache.await({ target, run })) this.#deltas.add(cache)',
         'cache.await({ target, run }); this.#deltas.add(cache)',
       ),
-      edit(CACHE, 'if (this.standing !== from) return // emptied meanwhile, and standing elsewhere', ''),
+      edit(CACHE, 'if (this.position !== from) return // emptied meanwhile, and position elsewhere', ''),
       edit(
         CACHE,
         'return known && at === to.revision && writeId === to.writeId',
@@ -111,7 +111,7 @@ export const MISTAKES: readonly Mistake[] = [
     setup: {},
     foundAt: 1,
     edits: [
-      edit(CACHES, 'to: target.standing.revision,', 'to: target.standing.revision + 9,'),
+      edit(CACHES, 'to: target.position.revision,', 'to: target.position.revision + 9,'),
       edit(
         CACHE,
         'return known && at === to.revision && writeId === to.writeId',
@@ -131,8 +131,8 @@ export const MISTAKES: readonly Mistake[] = [
       ),
       edit(
         FRESHNESS,
-        'this.#waves.add({\n        question,',
-        'const { last } = this as unknown as { last?: Moment }; const add = (pending: Pending) => last === undefined || this.#caches.tick % 2 === 0 ? this.#waves.add(pending) : this.#settle([pending], last); add({\n        question,',
+        'this.#vectorBatches.add({\n        question,',
+        'const { last } = this as unknown as { last?: Moment }; const add = (pending: Pending) => last === undefined || this.#caches.tick % 2 === 0 ? this.#vectorBatches.add(pending) : this.#settle([pending], last); add({\n        question,',
       ),
     ],
   },
@@ -201,8 +201,8 @@ export const MISTAKES: readonly Mistake[] = [
     edits: [
       edit(
         CACHE,
-        'const same = this.standing.revision === standing.revision && this.standing.writeId === standing.writeId',
-        'const same = this.standing.revision === standing.revision',
+        'const same = this.position.revision === position.revision && this.position.writeId === position.writeId',
+        'const same = this.position.revision === position.revision',
       ),
       edit(CACHE, 'if (entry.writeId !== from.writeId) return false', ''),
     ],

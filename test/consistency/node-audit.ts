@@ -19,9 +19,9 @@ export async function auditCaches(store: Store, caches: ReadonlyMap<LogId, LogCa
     const held = [...cache.rows.all()]
     const keys = held.map((row) => row.key)
     if (keys.length === 0) continue
-    const { standing } = cache
+    const { position } = cache
     const reading = await store.rows([log], keys)
-    if (reading.vector.logs.get(log)?.revision !== standing.revision || cache.standing !== standing) continue
+    if (reading.vector.logs.get(log)?.revision !== position.revision || cache.position !== position) continue
     const stored = new Map(reading.rows.map((rows) => [JSON.stringify(sortedKeys(rows.key)), rows]))
     for (const { key, content } of held) {
       const rows = stored.get(JSON.stringify(sortedKeys(key)))
@@ -32,9 +32,9 @@ export async function auditCaches(store: Store, caches: ReadonlyMap<LogId, LogCa
           ? rows.deaths.filter((death) => content.at(death.key) === undefined)
           : null
       if (lost !== null) {
-        if (lost.length > 0) wrong.push(`${log} ${standing.revision}: the cache lacks ${JSON.stringify(lost)}`)
+        if (lost.length > 0) wrong.push(`${log} ${position.revision}: the cache lacks ${JSON.stringify(lost)}`)
       } else if (rows !== undefined && !isDeepStrictEqual(normal(content), normal(contentOf(rows))))
-        wrong.push(`${log} ${standing.revision}: ${nameOf(key)} holds ${JSON.stringify(normal(content))}`)
+        wrong.push(`${log} ${position.revision}: ${nameOf(key)} holds ${JSON.stringify(normal(content))}`)
     }
   }
   return { compared, wrong }

@@ -226,7 +226,7 @@ export async function simulate(seed: number, engine: Engine, setup: Setup = {}):
           }
           if (!possible(sim, { start, vector }, (world) => referenceAnswer(world, q) === value.allowed)) {
             wrong.push(
-              `seed ${seed}: ${q.subject} ${q.relation} ${q.resource} in ${q.organization} = ${value.allowed} at ${standings(vector)}`,
+              `seed ${seed}: ${q.subject} ${q.relation} ${q.resource} in ${q.organization} = ${value.allowed} at ${positions(vector)}`,
             )
           }
         },
@@ -262,7 +262,7 @@ export async function simulate(seed: number, engine: Engine, setup: Setup = {}):
   return { wrong, asked, answered }
 }
 
-/** Was there a moment since the question was asked with exactly the reported standings, at which the answer was right? */
+/** Was there a moment since the question was asked with exactly the reported positions, at which the answer was right? */
 function possible(
   sim: SimulatedStore,
   at: { start: number; vector: Vector },
@@ -275,14 +275,14 @@ function possible(
     if (state === undefined) continue
     const same = [...vector.logs].every(
       ([log, s]) =>
-        state.standings.get(log)?.revision === s.revision && state.standings.get(log)?.writeId === s.writeId,
+        state.positions.get(log)?.revision === s.revision && state.positions.get(log)?.writeId === s.writeId,
     )
     if (same && right(worldOf(state, vector.clockMs))) return true
   }
   return false
 }
 
-const standings = (vector: Vector): string => [...vector.logs].map(([log, s]) => `${log}:${s.revision}`).join(' ')
+const positions = (vector: Vector): string => [...vector.logs].map(([log, s]) => `${log}:${s.revision}`).join(' ')
 
 function worldOf(state: MemoryState, clockMs: number): World {
   const environment = state.logs.get(ENVIRONMENT)

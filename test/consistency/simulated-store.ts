@@ -38,7 +38,7 @@ export class SimulatedStore {
     this.#readRowSets = read
     this.#faults = faults
     this.#publish({
-      standings: new Map([ENVIRONMENT, TOKENS, DIRECTORY].map((log) => [log, START])),
+      positions: new Map([ENVIRONMENT, TOKENS, DIRECTORY].map((log) => [log, START])),
       logs: new Map([[ENVIRONMENT, emptyLog()]]),
       writes: new Map(),
       claims: new Map(),
@@ -85,8 +85,8 @@ export class SimulatedStore {
   }
 
   trim(): void {
-    for (const [log, standing] of this.#state().standings) {
-      this.#trimmed.set(log, Math.max(this.#trimmed.get(log) ?? 0, standing.revision - Math.floor(this.#random() * 3)))
+    for (const [log, position] of this.#state().positions) {
+      this.#trimmed.set(log, Math.max(this.#trimmed.get(log) ?? 0, position.revision - Math.floor(this.#random() * 3)))
     }
   }
 
@@ -132,11 +132,11 @@ export class SimulatedStore {
   }
 
   #vector(state: MemoryState, logs: readonly LogId[]): Vector {
-    const standings = logs.flatMap((log) => {
-      const standing = state.standings.get(log)
-      return standing === undefined ? [] : [[log, standing] as const]
+    const positions = logs.flatMap((log) => {
+      const position = state.positions.get(log)
+      return position === undefined ? [] : [[log, position] as const]
     })
-    return { clockMs: this.clockMs, logs: new Map(standings) }
+    return { clockMs: this.clockMs, logs: new Map(positions) }
   }
 
   /** The part of the contract that reads go through. */
@@ -202,7 +202,7 @@ function cloneState(state: MemoryState, log: LogId): MemoryState {
   const content = logs.get(log)
   if (content !== undefined) logs.set(log, cloneLog(content))
   return {
-    standings: new Map(state.standings),
+    positions: new Map(state.positions),
     logs,
     writes: new Map([...state.writes].map(([id, writes]) => [id, id === log ? [...writes] : writes])),
     claims: new Map(state.claims),

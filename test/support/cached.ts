@@ -3,6 +3,6 @@ import type { Store } from '../../pdp/store/contract.ts'
 import { type MemoryStoreOptions, memoryStore } from '../../pdp/store/memory/memory.ts'
 
 export function remoteMemoryStore(options: MemoryStoreOptions = {}): Store {
-  const { currentView: _look, standings: _standings, ...store } = memoryStore(options)
+  const { currentView: _look, positions: _standings, ...store } = memoryStore(options)
   return store
 }

@@ -1,4 +1,4 @@
-/** Runs what was added since the last run in one call: whatever arrives while a call is under way joins the next. */
+/** Serves many items with one call: items that arrive while a call runs join the next call. */
 import { PdpError } from '../../domain/errors.ts'
 
 /** Lets everything that the current tick brings join. */
@@ -61,5 +61,5 @@ export class Batcher<T> {
   }
 }
 
-/** Without a store nobody is served, and asking it for each would only be more to wait for. */
+/** While the store is unavailable, a retry for each item would only add waiting. */
 const concernsAll = (error: unknown): boolean => error instanceof PdpError && error.code === 'store_unavailable'

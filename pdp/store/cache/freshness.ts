@@ -1,16 +1,16 @@
 /**
- * Answers from memory that reflect every write acknowledged before the question: each question learns from one statement
- * where the store stands, brings the caches it needs to exactly there, and is evaluated synchronously over them.
+ * Answers from memory that reflect every write acknowledged before the question: each question reads the
+ * positions of its logs in one statement, brings the caches it needs to exactly there, and is evaluated synchronously over them.
  */
 import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { RowKey, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
 import type { LogCache, Moment, Target } from './log-cache.ts'
-import { LogCaches, targetIn } from './log-caches.ts'
-import { evaluateAt } from './moment.ts'
-import { COMMON_LOGS, type Fresh, logsFor, type Question, type SnapshotEvaluator } from './moments.ts'
+import { LogCaches, targetIn } from './log-cache-set.ts'
+import { COMMON_LOGS, type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'
 import { rowKeyName } from './row-keys.ts'
 import { RowsView } from './rows-view.ts'
+import { evaluateAt } from './snapshot-evaluator.ts'
 
 export type FreshnessOptions = {
   readonly store: Store
@@ -47,7 +47,7 @@ export class Freshness implements SnapshotEvaluator {
   readonly #environment: LogCache
   /** One view for all evaluations: they are synchronous, so there is never more than one under way. */
   readonly #view: RowsView
-  readonly #waves: Batcher<Pending>
+  readonly #vectorBatches: Batcher<Pending>
   readonly #loadings: Batcher<Loading>
 
   constructor(options: FreshnessOptions) {
@@ -57,10 +57,10 @@ export class Freshness implements SnapshotEvaluator {
     this.#caches = new LogCaches({ store, cacheBytesMax, schedule })
     this.#environment = this.#caches.of(ENVIRONMENT)
     this.#view = new RowsView((log) => this.#caches.of(log).rows, 0)
-    this.#waves = new Batcher({
+    this.#vectorBatches = new Batcher({
       runningMax: 2,
       schedule,
-      run: (pending) => this.#wave(pending),
+      run: (pending) => this.#askVector(pending),
       fail: (pending, error) => pending.reject(error),
     })
     this.#loadings = new Batcher({
@@ -78,7 +78,7 @@ export class Freshness implements SnapshotEvaluator {
 
   ask<T>(question: Question<T>): Promise<Fresh<T>> {
     return new Promise((resolve, reject) => {
-      this.#waves.add({
+      this.#vectorBatches.add({
         question,
         scope: this.#scopeOf(question.organization),
         askedTick: this.#caches.tick,
@@ -104,7 +104,7 @@ export class Freshness implements SnapshotEvaluator {
   }
 
   /** One statement for all questions that wait; none of them was asked after it was sent. */
-  async #wave(all: readonly Pending[]): Promise<void> {
+  async #askVector(all: readonly Pending[]): Promise<void> {
     const logs = logsOf(all)
     const sentTick = ++this.#caches.tick
     const vector = await this.#store.vector([...logs])
@@ -163,7 +163,7 @@ export class Freshness implements SnapshotEvaluator {
     let passed = false
     for (const log of logs) {
       const target = targetIn(moment, log)
-      if (target === null) continue // there is no such log, so there is nothing of it to be stale
+      if (target === null) continue // the log does not exist, so nothing cached of it can be stale
       const cache = this.#caches.of(log)
       const relation = cache.compare(target, this.#caches.tick)
       if (relation === 'behind') behind.push({ cache, target })
@@ -195,17 +195,17 @@ export class Freshness implements SnapshotEvaluator {
       const at = later.vector.logs.get(log)
       const asked = own.vector.logs.get(log)
       if (at === undefined || asked === undefined) return at === asked
-      const { standing } = this.#caches.of(log)
-      return standing.revision === at.revision && standing.writeId === at.writeId && at.revision >= asked.revision
+      const { position } = this.#caches.of(log)
+      return position.revision === at.revision && position.writeId === at.writeId && at.revision >= asked.revision
     })
   }
 
   #again(pending: Pending): void {
     if (++pending.tries > this.#triesMax) this.#fallBack(pending)
-    else this.#waves.add(pending)
+    else this.#vectorBatches.add(pending)
   }
 
-  /** One statement for every row set that the waiting questions miss, with the standings of all that they depend on. */
+  /** One statement for every row set that the waiting questions miss, with the positions of all that they depend on. */
   async #load(all: readonly Loading[]): Promise<void> {
     const waiting = all.map(({ pending }) => pending)
     const keys = new Map(all.flatMap(({ needed }) => needed.map((key) => [rowKeyName(key), key] as const)))
@@ -214,7 +214,7 @@ export class Freshness implements SnapshotEvaluator {
     await this.#caches.load([...logs], [...keys.values()], (moment) => this.#settle(waiting, moment))
   }
 
-  /** One transaction that neither reads nor fills the cache: for questions that the cache cannot hold still for. */
+  /** The fallback when the cache changed on every attempt: one transaction that neither reads nor fills the cache. */
   #fallBack(pending: Pending): void {
     evaluateAt(this.#store, pending.question).then(pending.resolve, pending.reject)
   }
@@ -224,14 +224,14 @@ function logsOf(all: readonly Pending[]): Set<LogId> {
   const logs = new Set<LogId>()
   let last: Scope | null = null
   for (const { scope } of all) {
-    if (scope === last) continue // most often everybody asks about the same
+    if (scope === last) continue // most questions of a batch have the same scope
     for (const log of scope.logs) logs.add(log)
     last = scope
   }
   return logs
 }
 
-/** The same standings, with a clock that no question was asked after. */
+/** The same positions, with a clock that no question was asked after. */
 function laterOf(later: Moment, own: Moment): Moment {
   const clockMs = Math.max(later.vector.clockMs, own.vector.clockMs)
   return { sentTick: later.sentTick, vector: { clockMs, logs: later.vector.logs } }

@@ -7,7 +7,7 @@ import type { RowBudget } from './row-budget.ts'
 /** What one statement said of where the store stands, and when it was sent. */
 export type Moment = { readonly vector: Vector; readonly sentTick: number }
 /** Where one log stood at that moment. */
-export type Target = { readonly standing: LogPosition; readonly moment: Moment }
+export type Target = { readonly position: LogPosition; readonly moment: Moment }
 /** A load under way: what is applied to the log meanwhile has to be replayed on the rows that it brings. */
 export type PendingLoad = { readonly generation: number; readonly startedAt: number; readonly entries: LogEntry[] }
 type Waiter = { readonly target: Target; readonly run: (error?: unknown) => void }
@@ -18,8 +18,8 @@ const VOID: LogPosition = { revision: -1, writeId: '', entitlementVersion: 0, en
 export class LogCache {
   readonly log: LogId
   readonly rows: LogRows
-  standing: LogPosition = VOID
-  /** The moment that the standing was taken from. */
+  position: LogPosition = VOID
+  /** The moment that the position was taken from. */
   reachedBy: Moment | null = null
   /** When it was taken from an answer of the store. */
   confirmedTick = 0
@@ -39,31 +39,31 @@ export class LogCache {
 
   /**
    * How the cache relates to what a statement said: `at` it, `behind` it, `ahead` of it, or `late`: the statement is too old
-   * to say anything. A statement sent after the standing was confirmed and yet below it means that the store lost history:
+   * to say anything. A statement sent after the position was confirmed and yet below it means that the store lost history:
    * the cache is emptied.
    */
   compare(target: Target, tick: number): 'at' | 'behind' | 'ahead' | 'late' {
-    const { standing } = target
-    if (standing === this.standing) return 'at' // most often nothing has moved
-    const same = this.standing.revision === standing.revision && this.standing.writeId === standing.writeId
+    const { position } = target
+    if (position === this.position) return 'at' // the usual case: nothing has moved
+    const same = this.position.revision === position.revision && this.position.writeId === position.writeId
     if (same) return 'at'
     const { sentTick } = target.moment
-    const newer = standing.revision > this.standing.revision || sentTick > this.confirmedTick
+    const newer = position.revision > this.position.revision || sentTick > this.confirmedTick
     if (newer && this.rows.empty && this.loads.size === 0) {
       this.rows.clear() // nothing is held that would have to be brought forward, but what was derived may still be here
       this.#stand(target, tick)
       return 'at'
     }
-    if (this.standing.revision < standing.revision) return 'behind'
+    if (this.position.revision < position.revision) return 'behind'
     if (sentTick > this.confirmedTick) {
       this.empty(target, tick)
       return 'at'
     }
-    return this.standing.revision > standing.revision ? 'ahead' : 'late'
+    return this.position.revision > position.revision ? 'ahead' : 'late'
   }
 
-  #stand({ standing, moment }: Target, tick: number): void {
-    this.standing = standing
+  #stand({ position, moment }: Target, tick: number): void {
+    this.position = position
     this.reachedBy = moment
     this.confirmedTick = tick
   }
@@ -84,7 +84,7 @@ export class LogCache {
   /** The furthest that is waited for. */
   get target(): Target | null {
     return this.#waiters.reduce<Target | null>(
-      (far, { target }) => (far === null || target.standing.revision > far.standing.revision ? target : far),
+      (far, { target }) => (far === null || target.position.revision > far.position.revision ? target : far),
       null,
     )
   }
@@ -92,8 +92,8 @@ export class LogCache {
   /** Applies a delta that was asked for from `from` to `target`; anything but a whole, continuous one empties the cache. */
   advance(delta: { from: LogPosition; target: Target; entries: readonly LogEntry[] }, tick: number): void {
     const { from, target, entries } = delta
-    if (this.standing !== from) return // emptied meanwhile, and standing elsewhere
-    if (!continues(from, target.standing, entries)) {
+    if (this.position !== from) return // emptied meanwhile, and position elsewhere
+    if (!continues(from, target.position, entries)) {
       this.empty(target, tick)
       return
     }
@@ -108,7 +108,7 @@ export class LogCache {
   /** Runs those whose target is reached. @returns true when others still wait. */
   release(error?: unknown): boolean {
     const ready = this.#waiters.filter(
-      (w) => error !== undefined || w.target.standing.revision <= this.standing.revision,
+      (w) => error !== undefined || w.target.position.revision <= this.position.revision,
     )
     this.#waiters = this.#waiters.filter((w) => !ready.includes(w))
     for (const { run } of ready) run(error)
@@ -116,7 +116,7 @@ export class LogCache {
   }
 
   startLoad(): PendingLoad {
-    const load: PendingLoad = { generation: this.generation, startedAt: this.standing.revision, entries: [] }
+    const load: PendingLoad = { generation: this.generation, startedAt: this.position.revision, entries: [] }
     this.loads.add(load)
     return load
   }
@@ -127,7 +127,7 @@ export class LogCache {
     const lost =
       load.generation !== this.generation ||
       readAt.revision < load.startedAt ||
-      readAt.revision > this.standing.revision
+      readAt.revision > this.position.revision
     if (lost) return
     const later = load.entries.filter((entry) => entry.revision > readAt.revision)
     const aside = new LogRows(this.log, null)

@@ -1,7 +1,7 @@
-/** The token log in memory: what kills tokens, forgotten once no token can be alive that it would kill. */
+/** The token log in memory. Revocations are forgotten once every token that they revoke has expired. */
 import { REVOCATION_KEPT_MS, type Revocation } from '../../domain/revocation.ts'
 
-/** Deaths are looked through for old ones when their number has doubled since the last time. */
+/** Old revocations are removed each time their number has doubled. */
 const PRUNE_FROM = 1_000
 
 export class RevokedTokens {
@@ -18,7 +18,7 @@ export class RevokedTokens {
     return 100 + this.#atMs.size * 120
   }
 
-  /** The instant of the death, in milliseconds; undefined for none. */
+  /** When the key was revoked, in milliseconds; undefined if it was not. */
   at(key: string): number | undefined {
     return this.#atMs.get(key)
   }

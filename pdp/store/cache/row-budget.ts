@@ -1,4 +1,4 @@
-/** Keeps the row sets in memory below a budget of bytes, evicting what has not been looked at lately (SIEVE order). */
+/** Keeps the row sets in memory below a budget of bytes, evicting rows that were not read recently (SIEVE order). */
 
 /** What can be evicted. The budget owns the links and `bytes`; the reader sets `hot`. */
 export interface Evictable {
@@ -54,7 +54,7 @@ export class RowBudget {
     this.count--
   }
 
-  /** The row that is being used stays, however large: an evaluation must be able to end. */
+  /** Never evicts the row in use, however large it is: otherwise an evaluation might never end. */
   #shrink(spared: Evictable): void {
     while (this.bytes > this.#bytesMax && this.count > 1) {
       let victim = this.#hand ?? this.#oldest

@@ -34,7 +34,7 @@ export class EntitlementCache {
   /** By organization, the one that was asked about longest ago first. */
   readonly #known = new Map<string, Known>()
   #characters = 0
-  /** Reads under way by what they read: who asks for the same waits for the same. */
+  /** Running reads by their arguments: equal reads share one. */
   readonly #reads = new Map<string, Promise<Values | undefined>>()
 
   /** `clock`: monotonic milliseconds. */
@@ -45,16 +45,16 @@ export class EntitlementCache {
   }
 
   /**
-   * The values at exactly this standing, all of one state of the source; null for a key that the organization does not have.
+   * The values at exactly this position, all of one state of the source; null for a key that the organization does not have.
    * @returns undefined when the source has moved on: the question has to take a new vector.
    * @throws PdpError `store_unavailable`.
    */
   async read(
     organization: string,
-    standing: LogPosition,
+    position: LogPosition,
     keys: readonly string[],
   ): Promise<ReadonlyMap<string, Entitlement | null> | undefined> {
-    const known = this.#at(organization, standing)
+    const known = this.#at(organization, position)
     const found = new Map<string, StatedValue>()
     const collect = (values: Values): readonly string[] => {
       for (const [key, value] of values) found.set(key, value)
@@ -66,19 +66,19 @@ export class EntitlementCache {
       return value === undefined
     })
     if (missing.length > 0) {
-      const slot = this.#slot(organization, standing)
+      const slot = this.#slot(organization, position)
       const shared = await this.#shared.read(slot, missing)
       this.#keep(organization, known, shared)
       missing = collect(shared)
       if (missing.length > 0) {
-        const read = await this.#fetch(slot, standing, { keys: missing, known })
+        const read = await this.#fetch(slot, position, { keys: missing, known })
         if (read === undefined) return undefined
         collect(read)
       }
     }
-    // What was kept before a change that is not announced yet is not mixed with what was read after it.
+    // Values from before and after an unannounced change must not be mixed.
     if (areMixed(found)) {
-      const whole = await this.#fetch(this.#slot(organization, standing), standing, { keys, known })
+      const whole = await this.#fetch(this.#slot(organization, position), position, { keys, known })
       if (whole === undefined) return undefined
       collect(whole)
     }
@@ -86,25 +86,25 @@ export class EntitlementCache {
   }
 
   /** Those that tokens carry, as read; undefined for the same reason. */
-  async claims(organization: string, standing: LogPosition): Promise<JsonObject | undefined> {
-    const read = await this.read(organization, standing, [CLAIMS])
+  async claims(organization: string, position: LogPosition): Promise<JsonObject | undefined> {
+    const read = await this.read(organization, position, [CLAIMS])
     return read === undefined ? undefined : (read.get(CLAIMS)?.value ?? {})
   }
 
-  #slot(organization: string, standing: LogPosition): Slot {
-    const { entitlementVersion: version, entitlementWriteId: writeId } = standing
+  #slot(organization: string, position: LogPosition): Slot {
+    const { entitlementVersion: version, entitlementWriteId: writeId } = position
     return { source: this.#source.name, organization, version, writeId }
   }
 
   #fetch(
     slot: Slot,
-    standing: LogPosition,
+    position: LogPosition,
     { keys, known }: { keys: readonly string[]; known: Known },
   ): Promise<Values | undefined> {
     const name = JSON.stringify([slot, keys])
     const running = this.#reads.get(name)
     if (running !== undefined) return running
-    const reading = this.#fromSource(slot, standing, keys)
+    const reading = this.#fromSource(slot, position, keys)
       .then((values) => {
         if (values !== undefined) this.#keep(slot.organization, known, values)
         return values
@@ -114,20 +114,20 @@ export class EntitlementCache {
     return reading
   }
 
-  async #fromSource(slot: Slot, standing: LogPosition, keys: readonly string[]): Promise<Values | undefined> {
+  async #fromSource(slot: Slot, position: LogPosition, keys: readonly string[]): Promise<Values | undefined> {
     const read = await this.#source.read(slot.organization, keys.includes(CLAIMS) ? 'all' : keys)
-    if (read.version !== standing.entitlementVersion || read.writeId !== standing.entitlementWriteId) return undefined
+    if (read.version !== position.entitlementVersion || read.writeId !== position.entitlementWriteId) return undefined
     const { state } = read
     const entitlementOf = (key: string) => (key === CLAIMS ? claimsOf(read.values) : (read.values.get(key) ?? null))
     const values = new Map(keys.map((key) => [key, { state, entitlement: entitlementOf(key) }]))
-    // Nobody waits for this: it ends by itself, and what did not get there is read again.
+    // Not awaited: it ends by its own deadline, and a value that was not stored is read from the source again.
     void this.#shared.write(slot, values, Math.min(this.#source.keptMsMax ?? SHARED_MS_MAX, SHARED_MS_MAX))
     return values
   }
 
-  #at(organization: string, standing: LogPosition): Known {
+  #at(organization: string, position: LogPosition): Known {
     // Versions only rise while the history is one; the write id of a restored one differs.
-    const name = `${standing.entitlementVersion} ${standing.entitlementWriteId}`
+    const name = `${position.entitlementVersion} ${position.entitlementWriteId}`
     const nowMs = this.#clock()
     const last = this.#known.get(organization)
     const known = last !== undefined && nowMs < last.untilMs ? last : undefined

@@ -1,7 +1,7 @@
-/** Leaves alone for a while what has failed several times in a row, so that nobody waits for an answer that will not come. */
+/** A circuit breaker: after several failures in a row callers fail at once instead of waiting. */
 
 export type Circuit = {
-  /** Null: leave it alone now. Otherwise to be called once, with whether there was an answer, good or bad. */
+  /** Null: open, do not call now. Otherwise report once whether the call was answered, good or bad. */
   begin(): ((answered: boolean) => void) | null
 }
 

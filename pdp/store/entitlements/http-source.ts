@@ -55,9 +55,9 @@ export function httpEntitlements(options: {
   let running = 0
 
   async function ask(question: Question): Promise<Answer> {
-    if (running >= RUNNING_MAX) throw unavailable('is asked too much at once')
+    if (running >= RUNNING_MAX) throw unavailable('has too many requests under way')
     const settle = circuit.begin()
-    if (settle === null) throw unavailable('did not answer, and is left alone for a moment')
+    if (settle === null) throw unavailable('did not answer several times; requests to it are paused')
     running += 1
     try {
       const answer = parseAnswer(await request(options, question), question)
@@ -70,20 +70,20 @@ export function httpEntitlements(options: {
       running -= 1
     }
   }
-  const standing = async (organization: string): Promise<LogPosition | undefined> =>
+  const position = async (organization: string): Promise<LogPosition | undefined> =>
     (await store.vector([organization])).logs.get(organization)
 
   return {
     name: `external ${createHash('sha256').update(url).digest('base64url')}`,
     keptMsMax: KEPT_MS_MAX,
     async read(organization, keys) {
-      let before = await standing(organization)
+      let before = await position(organization)
       for (let tries = 0; tries < TRIES_MAX; tries++) {
         if (before === undefined) return { version: 0, writeId: '', state: '', values: new Map() }
         const { entitlementVersion: version, entitlementWriteId: writeId } = before
         if (keys.length === 0) return { version, writeId, state: '', values: new Map() }
         const answer = await ask({ organization, keys })
-        const after = await standing(organization)
+        const after = await position(organization)
         // The version held before and after, so it held when the values were read.
         if (after !== undefined && sameVersion(before, after)) return { version, writeId, ...answer }
         before = after
@@ -100,7 +100,7 @@ const sameVersion = (a: LogPosition, b: LogPosition): boolean =>
 const unavailable = (what: string, cause?: unknown): PdpError =>
   new PdpError('store_unavailable', `the entitlement source ${what}`, { cause })
 
-/** The source answers, though not as it should; anything else that fails is no answer. */
+/** The source answered, but the answer is invalid. Any other error means that it did not answer. */
 class BadAnswer extends Error {}
 
 /** What it said, as JSON. */

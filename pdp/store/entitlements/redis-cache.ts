@@ -1,11 +1,11 @@
-/** Shares entitlement values through Redis, which is trusted with nothing but their absence. */
+/** Shares entitlement values through Redis. Each value is authenticated, so Redis can only lose values, not forge them. */
 import { deriveKey } from '../../process/encryption.ts'
 import { REDIS_OPTIONS } from '../../token/redis-options.ts'
 import { openValue, type SharedCache, type StatedValue, sealValue, slotName } from './shared-cache.ts'
 
 /** What a question waits for Redis at most. */
 export const REDIS_DEADLINE_MS = 50
-/** How long Redis is left alone after it failed, so that only few questions pay for that. */
+/** After a failure Redis is not asked for this long, so that few questions wait for it. */
 const REST_MS = 1_000
 const SEALED_CHARACTERS_MAX = 65_536
 const PREFIX = 'portcullis:entitlement:'
@@ -40,9 +40,9 @@ export async function redisSharedCache(options: {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        // What was asked would otherwise pile up behind a Redis that hangs.
+        // Otherwise commands would queue up while Redis hangs.
         redis.disconnect(true)
-        reject(new Error('Redis gave no answer in time'))
+        reject(new Error('Redis did not answer in time'))
       }, deadlineMs)
     })
     try {

@@ -14,7 +14,7 @@ export type Slot = {
 
 /** A cache can only save time: neither method throws, and both end within a short deadline. */
 export interface SharedCache {
-  /** Values that were written for exactly this slot and key. Whatever is not there, not authentic or not had in time is absent. */
+  /** Values that were written for exactly this slot and key. Values that are missing, not authentic or late are absent. */
   read(slot: Slot, keys: readonly string[]): Promise<ReadonlyMap<string, StatedValue>>
   /** Kept for at most `keptMs` milliseconds, or not at all. */
   write(slot: Slot, values: ReadonlyMap<string, StatedValue>, keptMs: number): Promise<void>

@@ -50,7 +50,7 @@ export const entriesOf = (log: LogId, write: LogWrite): readonly LogEntry[] => {
 }
 
 export type MemoryState = {
-  readonly standings: Map<string, LogPosition>
+  readonly positions: Map<string, LogPosition>
   readonly logs: Map<string, MemoryLog>
   readonly writes: Map<string, LogWrite[]>
   /** `audience <uri>` or `type <name>` -> the app that first declared it */

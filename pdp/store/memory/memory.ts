@@ -3,7 +3,7 @@ import type { Entitlement } from '../../domain/entitlement.ts'
 import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../domain/log.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import { withModels } from '../../worker/worker.ts'
-import { logsFor, type SnapshotEvaluator } from '../cache/moments.ts'
+import { logsFor, type SnapshotEvaluator } from '../cache/question.ts'
 import { assertChanges } from '../changes.ts'
 import type { LogEntry, Reading, RowKey, Snapshot, Store } from '../contract.ts'
 import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './log.ts'
@@ -25,7 +25,7 @@ const randomWriteId = (): string => crypto.getRandomValues(new BigInt64Array(1))
 /** A store that holds everything in this process: evaluations look at it directly. */
 export interface ResidentStore extends Store {
   readonly currentView: () => MemoryView
-  standings(logs: readonly LogId[]): Vector
+  positions(logs: readonly LogId[]): Vector
 }
 
 export const isResident = (store: Store): store is ResidentStore => 'currentView' in store
@@ -39,7 +39,7 @@ export function residentEvaluator(store: ResidentStore): SnapshotEvaluator {
       const value = evaluate(view)
       if (value === undefined) throw new TypeError('an evaluation lacked rows of a store that holds everything')
       const logs = logsFor(view, organization) ?? []
-      return { value, vector: store.standings(logs), logs, validUntilMs: view.validUntilMs }
+      return { value, vector: store.positions(logs), logs, validUntilMs: view.validUntilMs }
     },
   }
 }
@@ -55,8 +55,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     clockMs: clock(),
     logs: new Map(
       logs.flatMap((log) => {
-        const standing = state.standings.get(log)
-        return standing === undefined ? [] : [[log, standing] as const]
+        const position = state.positions.get(log)
+        return position === undefined ? [] : [[log, position] as const]
       }),
     ),
   })
@@ -74,7 +74,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
   return {
     ...surveyOf(state),
     currentView,
-    standings: vector,
+    positions: vector,
     vector: async (logs) => vector(logs),
     entries: async (ranges, entriesMax) => entriesIn(state, ranges, entriesMax),
     rows: async (logs, keys) => read(logs, keys),
@@ -109,7 +109,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     async entitlements(organization, keys) {
       const all = state.logs.get(organization)?.entitlements ?? new Map<string, Entitlement>()
       const { entitlementVersion: version = 0, entitlementWriteId: writeId = '' } =
-        state.standings.get(organization) ?? {}
+        state.positions.get(organization) ?? {}
       return { version, writeId, values: new Map([...all].filter(([key]) => keys === 'all' || keys.includes(key))) }
     },
     manifest: async (app) => state.logs.get(ENVIRONMENT)?.manifests.get(app) ?? null,
@@ -128,7 +128,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
 
 function emptyState(): MemoryState {
   return {
-    standings: new Map([ENVIRONMENT, TOKENS, DIRECTORY].map((log) => [log, START])),
+    positions: new Map([ENVIRONMENT, TOKENS, DIRECTORY].map((log) => [log, START])),
     logs: new Map([[ENVIRONMENT, emptyLog()]]),
     writes: new Map(),
     claims: new Map(),

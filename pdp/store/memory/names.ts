@@ -50,7 +50,7 @@ export class MemoryNames {
   #all(log: LogId, kind: Kind): readonly string[] {
     const content = this.#state.logs.get(log)
     if (content === undefined) return []
-    const { revision } = this.#state.standings.get(log) ?? START
+    const { revision } = this.#state.positions.get(log) ?? START
     const last = this.#sorted.get(content)
     const { keys } = last?.revision === revision ? last : { keys: {} as Sorted['keys'] }
     this.#sorted.set(content, { revision, keys })

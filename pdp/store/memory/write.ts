@@ -30,9 +30,9 @@ const ORGANIZATION_DEPTH_MAX = 25
 /** @throws PdpError as Store.write says; the state is then as it was. */
 export function applyToMemory(state: MemoryState, write: Write): Written {
   const { log, changes } = write
-  const standing = state.standings.get(log)
+  const position = state.positions.get(log)
   const content = state.logs.get(log)
-  if (standing === undefined || content === undefined)
+  if (position === undefined || content === undefined)
     throw new PdpError('organization_unknown', `there is no organization ${log}`)
   assertPreconditions(content, write)
   const undo: (() => void)[] = []
@@ -48,7 +48,7 @@ export function applyToMemory(state: MemoryState, write: Write): Written {
     for (const back of undo.reverse()) back()
     throw error
   }
-  if (effective.length === 0) return { position: standing, changed: false }
+  if (effective.length === 0) return { position, changed: false }
   return { position: raise(state, write, effective), changed: true }
 }
 
@@ -58,24 +58,24 @@ function raise(
   changes: readonly Change[],
 ): LogPosition {
   const { log, context, nowMs } = write
-  const before = state.standings.get(log) ?? START
+  const before = state.positions.get(log) ?? START
   const writeId = write.writeId()
   const raisesEntitlements = changes.some(
     (c) => c.kind === 'entitlement' || c.kind === 'entitlements' || c.kind === 'clear',
   )
-  const standing: LogPosition = {
+  const position: LogPosition = {
     revision: before.revision + 1,
     writeId,
     entitlementVersion: before.entitlementVersion + (raisesEntitlements ? 1 : 0),
     entitlementWriteId: raisesEntitlements ? writeId : before.entitlementWriteId,
   }
-  state.standings.set(log, standing)
+  state.positions.set(log, position)
   const writes = state.writes.get(log) ?? []
   const last = writes.at(-1)
   const changesBefore = last === undefined ? 0 : last.changesBefore + last.changes.length
-  writes.push({ revision: standing.revision, writeId, changes, changesBefore, ...context, atMs: nowMs })
+  writes.push({ revision: position.revision, writeId, changes, changesBefore, ...context, atMs: nowMs })
   state.writes.set(log, kept(writes, changesBefore + changes.length))
-  return standing
+  return position
 }
 
 /** `changesCount`: of the log since it began. */
@@ -147,7 +147,7 @@ function applyGrant({ grants }: MemoryLog, { op, grant }: Extract<Change, { kind
   const same = grants.get(grant.id)
   const alike = (g: RoleGrant): boolean => g.app === grant.app && g.role === grant.role && g.subject === grant.subject
   if (same !== undefined && !alike(same))
-    throw new PdpError('conflict', `role grant ${grant.id} exists and says something else`)
+    throw new PdpError('conflict', `role grant ${grant.id} exists with another app, role or subject`)
   if (op === 'delete') return same === undefined ? null : putIn(grants, grant.id, null)
   return grants.to(grant.subject).some(alike) ? null : putIn(grants, grant.id, grant)
 }
@@ -155,16 +155,16 @@ function applyGrant({ grants }: MemoryLog, { op, grant }: Extract<Change, { kind
 function writeOrganization(state: MemoryState, { organizations }: MemoryLog, organization: Organization): Undo {
   const { id, parent } = organization
   const fresh = !organizations.has(id)
-  if (fresh && state.standings.has(id))
-    throw new PdpError('conflict', `organization ${id} was deleted; its id is not given out again`)
+  if (fresh && state.positions.has(id))
+    throw new PdpError('conflict', `organization ${id} was deleted; its id cannot be used again`)
   if (parent !== null) assertTree(organizations, id, parent)
   const undo = putIn(organizations, id, organization)
   if (!fresh) return undo
-  state.standings.set(id, START)
+  state.positions.set(id, START)
   state.logs.set(id, emptyLog())
   return () => {
     undo?.()
-    state.standings.delete(id)
+    state.positions.delete(id)
     state.logs.delete(id)
   }
 }
@@ -190,9 +190,9 @@ function height(organizations: ReadonlyMap<string, Organization>, id: string): n
 function deleteOrganization(state: MemoryState, write: Write, id: string): Undo {
   const environment = state.logs.get(ENVIRONMENT)
   const content = state.logs.get(id)
-  const standing = state.standings.get(id)
+  const position = state.positions.get(id)
   const before = environment?.organizations.get(id)
-  if (environment === undefined || content === undefined || standing === undefined || before === undefined) return null
+  if (environment === undefined || content === undefined || position === undefined || before === undefined) return null
   if ([...environment.organizations.values()].some((o) => o.parent === id)) {
     throw new PdpError('conflict', `organization ${id} still has child organizations`)
   }
@@ -202,7 +202,7 @@ function deleteOrganization(state: MemoryState, write: Write, id: string): Undo 
   return () => {
     environment.organizations.set(id, before)
     state.logs.set(id, content)
-    state.standings.set(id, standing)
+    state.positions.set(id, position)
     state.writes.get(id)?.pop()
   }
 }

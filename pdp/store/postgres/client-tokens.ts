@@ -1,4 +1,4 @@
-/** What people allowed a client, ended at once. */
+/** Ends the grants that people gave to a client. */
 import type { Sql } from '../directory.ts'
 
 /** People's grants to the client and what awaits one: refresh tokens and codes that somebody else may hold. */

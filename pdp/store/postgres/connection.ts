@@ -1,4 +1,4 @@
-/** Connections to PostgreSQL as the store and the identity service use them, with errors that say who is to blame. */
+/** Connections to PostgreSQL as the store and the identity service use them, with errors that tell an outage from a faulty statement. */
 import pg from 'pg'
 import { PdpError } from '../../domain/errors.ts'
 import { withTimeout } from '../../process/with-timeout.ts'
@@ -49,7 +49,7 @@ export function databaseOver(pools: Pools, limits = TIME_LIMITS): Database {
 
   async function on<T>(pool: pg.Pool, options: { readonly prompt: boolean }, use: Use<T>): Promise<T> {
     const done = silence.begin(options)
-    if (done === null) throw new PdpError('store_unavailable', 'the database gives no answer')
+    if (done === null) throw new PdpError('store_unavailable', 'the database does not answer')
     try {
       const result = await onClient(pool, use)
       done(true)
@@ -97,14 +97,14 @@ export function databaseOver(pools: Pools, limits = TIME_LIMITS): Database {
   }
 }
 
-/** A connection that gave no answer, or broke, is dropped: nothing more is said on it. */
+/** A connection that did not answer, or broke, is discarded. */
 async function onClient<T>(pool: pg.Pool, use: Use<T>): Promise<T> {
   const client = await pool.connect().catch((error: unknown) => {
     throw asPdpError(error)
   })
   let broken: Error | undefined
   const drop = (reason: unknown): void => {
-    broken = reason instanceof Error ? reason : new Error('the connection is of no use any more')
+    broken = reason instanceof Error ? reason : new Error('the connection is closed')
   }
   // A connection that breaks between two statements says so by an event, which would end the process if nobody listened.
   client.on('error', drop)
@@ -139,7 +139,7 @@ function connectionOver(client: pg.PoolClient, leftMs: () => number): Connection
   }
 }
 
-const lost = (): PdpError => new PdpError('store_unavailable', 'the database gave no answer in time')
+const lost = (): PdpError => new PdpError('store_unavailable', 'the database did not answer in time')
 
 /** Whether the connection gave no answer, rather than one that says why not. */
 const isLost = (error: unknown): boolean =>

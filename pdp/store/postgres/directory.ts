@@ -211,7 +211,7 @@ async function claimId(tx: Queries, id: string, kind: 'user' | 'client'): Promis
   )
   if (row === undefined) {
     if (id.startsWith(EXTERNAL))
-      throw new PdpError('conflict', `ids that begin with ${EXTERNAL} are those of other issuers' subjects`)
+      throw new PdpError('conflict', `ids that begin with ${EXTERNAL} are reserved for subjects of other issuers`)
     await tx.query('insert into principal (id, kind) values ($1, $2)', [id, kind])
     return
   }
@@ -221,7 +221,7 @@ async function claimId(tx: Queries, id: string, kind: 'user' | 'client'): Promis
   }
   // What is said of somebody must not come true for another. Of a former client nothing is said that concerns a user.
   if (row.kind !== 'client' || kind !== 'user')
-    throw new PdpError('conflict', `the id ${id} was deleted, and ids are not given out again`)
+    throw new PdpError('conflict', `the id ${id} was deleted, and cannot be used again`)
   await tx.query('update principal set kind = $2, deleted_at = null where id = $1', [id, kind])
 }
 

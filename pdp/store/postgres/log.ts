@@ -49,14 +49,14 @@ const positionOf = (row: PositionRow): LogPosition => ({
 /** Stores the entries of a raised revision, in order. At least one: an empty revision would read as a gap. */
 export async function storeEntries(
   sql: Queries,
-  entries: { log: LogId; standing: LogPosition; changes: readonly Change[]; context: WriteContext },
+  entries: { log: LogId; position: LogPosition; changes: readonly Change[]; context: WriteContext },
 ): Promise<void> {
-  const { log, standing, changes, context } = entries
+  const { log, position, changes, context } = entries
   if (changes.length === 0) throw new TypeError('a revision needs at least one entry')
   await sql.query(
     `insert into change_log (organization_id, revision, seq, write_id, change, actor, request_id)
      select $1, $2, q.seq, $3, q.change, $5, $6 from unnest($4::jsonb[]) with ordinality q(change, seq)`,
-    [log, standing.revision, standing.writeId, changes.map((c) => JSON.stringify(c)), context.actor, context.requestId],
+    [log, position.revision, position.writeId, changes.map((c) => JSON.stringify(c)), context.actor, context.requestId],
   )
 }
 
@@ -67,7 +67,7 @@ export async function appendLog(
   changes: readonly Change[],
   context: WriteContext,
 ): Promise<number> {
-  const { after: standing } = await raiseRevision(sql, log, { entitlements: false })
-  await storeEntries(sql, { log, standing, changes, context })
-  return standing.revision
+  const { after: position } = await raiseRevision(sql, log, { entitlements: false })
+  await storeEntries(sql, { log, position, changes, context })
+  return position.revision
 }

@@ -44,13 +44,13 @@ export async function appendEvents(sql: Pick<Sql, 'query'>, events: readonly Out
 /** One event for all entitlements of a write; none when it wrote no entitlement. */
 export function entitlementEvents(write: {
   readonly log: LogId
-  readonly standing: Pick<LogPosition, 'entitlementVersion'>
+  readonly position: Pick<LogPosition, 'entitlementVersion'>
   readonly changes: readonly Change[]
 }): readonly OutboxEvent[] {
   const keys = write.changes.flatMap((c) => (c.kind === 'entitlement' ? [c.key] : []))
   const announced = write.changes.some((c) => c.kind === 'entitlements')
   if (keys.length === 0 && !announced) return []
   // Null: an external source did not say which.
-  const data = { organization: write.log, keys: announced ? null : keys, version: write.standing.entitlementVersion }
+  const data = { organization: write.log, keys: announced ? null : keys, version: write.position.entitlementVersion }
   return [{ type: 'entitlement.updated', organization: write.log, data }]
 }

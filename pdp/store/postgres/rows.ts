@@ -1,4 +1,4 @@
-/** The statement that reads row sets and standings in one snapshot: one index probe per asked item, whatever the sizes. */
+/** The statement that reads row sets and positions in one snapshot: one index probe per asked item, whatever the sizes. */
 import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
 import { REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
 import { type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
@@ -107,10 +107,10 @@ type Statement = { readonly name: string; readonly text: string; readonly values
 /** @throws PdpError `store_unavailable`. */
 export async function readRows(
   connection: Pick<Connection, 'prepared'>,
-  standings: KnownPositions,
+  positions: KnownPositions,
   { logs, keys }: { readonly logs: readonly LogId[]; readonly keys: readonly RowKey[] },
 ): Promise<Reading> {
-  const question = standings.ask(logs)
+  const question = positions.ask(logs)
   const { name, text, values } = rowsStatement(question.values, keys)
   const rows = (await connection.prepared(name, text, values)) as readonly Row[]
   const lines: string[] = []

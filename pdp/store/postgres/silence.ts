@@ -1,4 +1,4 @@
-/** Notices that the database has fallen silent, and spares callers the wait until it says something again. */
+/** Detects that the database has stopped answering, so that callers fail at once until it answers again. */
 
 export type Silence = {
   /** Null: it is silent, nobody should ask now. Otherwise to be called once, with whether there was an answer, good or bad. */

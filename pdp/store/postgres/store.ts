@@ -44,18 +44,18 @@ class NothingChanged extends Error {
 }
 
 export function storeOver(database: Database, close: () => Promise<void>): Store {
-  const standings = new KnownPositions()
+  const positions = new KnownPositions()
   // They would wait for each other at the database, each with a connection, and one after the other if this process is cut off.
   const turns = createTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
   const snapshotOver = (connection: Connection): Snapshot => ({
-    rows: (logs, keys) => readRows(connection, standings, { logs, keys }),
+    rows: (logs, keys) => readRows(connection, positions, { logs, keys }),
     names: (log, source, page) => readNames(connection, { log, source, ...page }),
   })
   return {
     ...surveyOver(database),
-    vector: (logs) => readVector(database, standings, logs),
+    vector: (logs) => readVector(database, positions, logs),
     entries: (ranges, entriesMax) => readEntries(database, ranges, entriesMax),
-    rows: (logs, keys) => readRows(database, standings, { logs, keys }),
+    rows: (logs, keys) => readRows(database, positions, { logs, keys }),
     snapshot: (use) =>
       database.within('begin isolation level repeatable read read only', (connection) => use(snapshotOver(connection))),
     write: (log, changes, options) =>
@@ -96,15 +96,15 @@ async function write(
   const within = deletes ? database.lengthy : database.within
   try {
     return await within('begin', async (sql) => {
-      const { before, after: standing } = await raiseRevision(sql, log, {
+      const { before, after: position } = await raiseRevision(sql, log, {
         entitlements: changes.some((c) => c.kind === 'entitlement' || c.kind === 'entitlements'),
       })
       await assertPreconditions(sql, log, preconditions)
       const effective = await applyChanges({ sql, log, context }, changes)
       if (effective.length === 0) throw new NothingChanged(before)
-      await storeEntries(sql, { log, standing, changes: effective, context })
-      await appendEvents(sql, entitlementEvents({ log, standing, changes: effective }))
-      return { position: standing, changed: true }
+      await storeEntries(sql, { log, position, changes: effective, context })
+      await appendEvents(sql, entitlementEvents({ log, position, changes: effective }))
+      return { position, changed: true }
     })
   } catch (error) {
     if (error instanceof NothingChanged) return { position: error.position, changed: false }

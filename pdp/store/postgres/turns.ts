@@ -1,4 +1,4 @@
-/** One at a time for each name, first come first served, as long as that does not take too long. */
+/** A bounded queue for each name: one runs at a time, in order of arrival. */
 import { PdpError } from '../../domain/errors.ts'
 
 export type Turns = {
@@ -54,4 +54,4 @@ export function createTurns(options: { readonly waitMsMax: number; readonly wait
   }
 }
 
-const overloaded = (): PdpError => new PdpError('overloaded', 'too many writes to the same log wait already')
+const overloaded = (): PdpError => new PdpError('overloaded', 'too many writes to this log are waiting')

@@ -3,7 +3,7 @@ import { PdpError } from '../../domain/errors.ts'
 import type { LogId, LogPosition, Vector } from '../../domain/log.ts'
 import type { Connection } from './connection.ts'
 
-/** Standings that are remembered at most, before all are forgotten. */
+/** Positions that are remembered at most, before all are forgotten. */
 const KNOWN_MAX = 10_000
 
 /**
@@ -32,7 +32,7 @@ export type VectorQuestion = {
 }
 
 /**
- * Remembers what statements said of each log. A write makes the id and all else of a standing in one update, and never the
+ * Remembers what statements said of each log. A write makes the id and all else of a position in one update, and never the
  * same id twice, so a log that still has the id stands where it stood: it is answered from here, and only then.
  */
 export class KnownPositions {
@@ -41,7 +41,7 @@ export class KnownPositions {
   ask(logs: readonly LogId[]): VectorQuestion {
     const known = logs.map((log) => this.#known.get(log))
     return {
-      values: [logs, known.map((standing) => standing?.writeId ?? null)],
+      values: [logs, known.map((position) => position?.writeId ?? null)],
       read: (lines) => this.#read(logs, known, lines),
     }
   }
@@ -56,19 +56,19 @@ export class KnownPositions {
     }
     if (clockMs === null) throw new TypeError('the statement did not tell the time')
     this.#remember(moved)
-    const standings = new Map<LogId, LogPosition>()
+    const positions = new Map<LogId, LogPosition>()
     logs.forEach((log, i) => {
-      const standing = moved.has(log) ? moved.get(log) : known[i]
-      if (standing !== undefined) standings.set(log, standing)
+      const position = moved.has(log) ? moved.get(log) : known[i]
+      if (position !== undefined) positions.set(log, position)
     })
-    return { clockMs, logs: standings }
+    return { clockMs, logs: positions }
   }
 
   #remember(moved: ReadonlyMap<LogId, LogPosition | undefined>): void {
     if (this.#known.size + moved.size > KNOWN_MAX) this.#known.clear()
-    for (const [log, standing] of moved) {
-      if (standing === undefined) this.#known.delete(log)
-      else this.#known.set(log, standing)
+    for (const [log, position] of moved) {
+      if (position === undefined) this.#known.delete(log)
+      else this.#known.set(log, position)
     }
   }
 }
@@ -76,10 +76,10 @@ export class KnownPositions {
 /** @throws PdpError `store_unavailable`. */
 export async function readVector(
   connection: Pick<Connection, 'prepared'>,
-  standings: KnownPositions,
+  positions: KnownPositions,
   logs: readonly LogId[],
 ): Promise<Vector> {
-  const question = standings.ask(logs)
+  const question = positions.ask(logs)
   const rows = await connection.prepared('vector', VECTOR_LINES, question.values)
   return question.read((rows as readonly [string][]).map(([line]) => line))
 }

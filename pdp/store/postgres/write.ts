@@ -147,7 +147,7 @@ async function holdsGrant({ sql, log }: Scope, grant: RoleGrant): Promise<boolea
   )
   if (same === undefined) return false
   if (same.app === grant.app && same.role === grant.role && same.subject === grant.subject) return true
-  throw new PdpError('conflict', `role grant ${grant.id} exists and says something else`)
+  throw new PdpError('conflict', `role grant ${grant.id} exists with another app, role or subject`)
 }
 
 async function applyEntitlement(
@@ -188,7 +188,7 @@ async function writeOrganization(
       'insert into revision (organization_id, revision, write_id) values ($1, 0, 0) on conflict do nothing returning 1',
       [id],
     )
-    if (!some(fresh)) throw new PdpError('conflict', `organization ${id} was deleted; its id is not given out again`)
+    if (!some(fresh)) throw new PdpError('conflict', `organization ${id} was deleted; its id cannot be used again`)
   }
   return row !== undefined
 }
@@ -221,7 +221,7 @@ async function assertTree(sql: Queries, id: string, parent: string): Promise<voi
 
 async function deleteOrganization({ sql, context }: Scope, id: string): Promise<boolean> {
   if (!some(await sql.query('select 1 from organization where organization_id = $1', [id]))) return false
-  const { after: standing } = await raiseRevision(sql, id, { entitlements: true })
+  const { after: position } = await raiseRevision(sql, id, { entitlements: true })
   const holders: readonly [string, string][] = [
     ['organization', 'parent_id'],
     ['client', 'organization_id'],
@@ -237,7 +237,7 @@ async function deleteOrganization({ sql, context }: Scope, id: string): Promise<
   for (const table of ['relationship', 'membership', 'role_grant', 'entitlement', 'organization']) {
     await sql.query(`delete from ${table} where organization_id = $1`, [id])
   }
-  await storeEntries(sql, { log: id, standing, changes: [{ kind: 'clear' }], context })
+  await storeEntries(sql, { log: id, position, changes: [{ kind: 'clear' }], context })
   await sql.query('update revision set closed = true where organization_id = $1', [id])
   return true
 }

@@ -228,8 +228,8 @@ describe('a copy of the source', () => {
     const root = pathToFileURL(`${join(plantSource(`inputs ${mistake}`, edits), 'pdp')}/`).href
     const planted: { createPdp: typeof createPdp } = await import(`${root}decision-point/create-pdp.ts`)
     const memory: { memoryStore: typeof memoryStore } = await import(`${root}store/memory/memory.ts`)
-    const { currentView, standings, ...far } = memory.memoryStore()
-    const store = where === 'near' ? { ...far, currentView, standings } : far
+    const { currentView, positions, ...far } = memory.memoryStore()
+    const store = where === 'near' ? { ...far, currentView, positions } : far
     await fill(store)
     const sound = remoteMemoryStore()
     await fill(sound)

@@ -10,9 +10,9 @@ import type { LogEntry, RowSet } from '../../../../pdp/store/contract.ts'
 import { drop, put } from '../../../support/tuples.ts'
 
 const at = (revision: number, sentTick: number): Target => {
-  const standing: LogPosition = { revision, writeId: `w${revision}`, entitlementVersion: 0, entitlementWriteId: '0' }
-  const moment: Moment = { vector: { clockMs: 0, logs: new Map([['acme', standing]]) }, sentTick }
-  return { standing, moment }
+  const position: LogPosition = { revision, writeId: `w${revision}`, entitlementVersion: 0, entitlementWriteId: '0' }
+  const moment: Moment = { vector: { clockMs: 0, logs: new Map([['acme', position]]) }, sentTick }
+  return { position, moment }
 }
 const groups = (subject: string, ...names: string[]): RowSet => ({
   key: { log: 'acme', kind: 'groups', subject },
@@ -20,7 +20,7 @@ const groups = (subject: string, ...names: string[]): RowSet => ({
 })
 const load = (cache: LogCache, target: Target, ...rows: RowSet[]): void => {
   const pending = cache.startLoad()
-  cache.finishLoad(pending, target.standing, rows)
+  cache.finishLoad(pending, target.position, rows)
 }
 const entry = (revision: number, change: Change): LogEntry => ({
   log: 'acme',
@@ -65,24 +65,24 @@ describe('a log’s cache', () => {
     const reloading = cache.startLoad()
     cache.advance(
       {
-        from: cache.standing,
+        from: cache.position,
         target: at(2, 3),
         entries: [entry(1, put('x:1#r@user:x')), entry(2, drop('doc:1#viewer@user:ann'))],
       },
       4,
     )
-    cache.finishLoad(reloading, at(2, 3).standing, [wide])
-    cache.finishLoad(probing, at(1, 3).standing, [probe])
+    cache.finishLoad(reloading, at(2, 3).position, [wide])
+    cache.finishLoad(probing, at(1, 3).position, [probe])
     expect(new RowsView(() => cache.rows, 0).has('acme', 'doc:1', 'viewer', 'user:ann')).toBe(FALSE)
   })
 
-  it('ignores a vector that was sent before its own standing was confirmed', () => {
+  it('ignores a vector that was sent before its own position was confirmed', () => {
     const cache = new LogCache('acme', new RowBudget(1e9))
     cache.compare(at(5, 1), 4)
     load(cache, at(5, 1), groups('user:ann', 'a'))
     expect(cache.compare(at(4, 3), 6)).toBe('ahead')
     expect(closureOf(cache, 'user:ann')).toBeUndefined() // group:a's own groups are not known
-    expect(cache.standing.revision).toBe(5)
+    expect(cache.position.revision).toBe(5)
   })
 
   it('is emptied by a lower revision in a later statement, and by the same revision of another history', () => {
@@ -90,7 +90,7 @@ describe('a log’s cache', () => {
       const cache = new LogCache('acme', new RowBudget(1e9))
       cache.compare(at(5, 1), 4)
       load(cache, at(5, 1), groups('user:ann'))
-      const other: Target = { ...at(revision, 9), standing: { ...at(revision, 9).standing, writeId: 'other' } }
+      const other: Target = { ...at(revision, 9), position: { ...at(revision, 9).position, writeId: 'other' } }
       expect(cache.compare(other, 10)).toBe('at')
       expect(cache.rows.empty).toBe(true)
     }
@@ -100,14 +100,14 @@ describe('a log’s cache', () => {
     ['a gap', [2, 4], at(4, 5)],
     ['a missing end', [2, 3], at(4, 5)],
     ['a missing beginning', [3, 4], at(4, 5)],
-    ['another write at the end', [2, 3, 4], { ...at(4, 5), standing: { ...at(4, 5).standing, writeId: 'other' } }],
+    ['another write at the end', [2, 3, 4], { ...at(4, 5), position: { ...at(4, 5).position, writeId: 'other' } }],
   ])('is emptied by a delta with %s', (_, revisions, target) => {
     const cache = new LogCache('acme', new RowBudget(1e9))
     cache.compare(at(1, 1), 2)
     load(cache, at(1, 1), groups('user:ann'))
     const entries = [1, ...revisions].map((revision) => entry(revision, NOTHING))
-    cache.advance({ from: cache.standing, target, entries }, 6)
-    expect([cache.rows.empty, cache.standing.revision]).toEqual([true, 4])
+    cache.advance({ from: cache.position, target, entries }, 6)
+    expect([cache.rows.empty, cache.position.revision]).toEqual([true, 4])
   })
 
   it('keeps its rows over a whole delta that begins at its own last write', () => {
@@ -115,7 +115,7 @@ describe('a log’s cache', () => {
     cache.compare(at(1, 1), 2)
     load(cache, at(1, 1), groups('user:ann'))
     const entries = [1, 2].map((revision) => entry(revision, NOTHING))
-    cache.advance({ from: cache.standing, target: at(2, 5), entries }, 6)
-    expect([cache.rows.empty, cache.standing.revision]).toEqual([false, 2])
+    cache.advance({ from: cache.position, target: at(2, 5), entries }, 6)
+    expect([cache.rows.empty, cache.position.revision]).toEqual([false, 2])
   })
 })

@@ -3,7 +3,7 @@ import type { LogId } from '../../domain/log.ts'
 import type { RowKey, RowSet, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
 import { DELTA_ENTRIES_MAX, LogCache, type Moment, type PendingLoad, type Target } from './log-cache.ts'
-import { COMMON_LOGS } from './moments.ts'
+import { COMMON_LOGS } from './question.ts'
 import { RowBudget } from './row-budget.ts'
 
 /** Caches that are kept at most before the idle ones are dropped. */
@@ -67,13 +67,13 @@ export class LogCaches {
   /** Log entries from where each cache stands to the furthest target that was taken from a vector, and never past it. */
   async #delta(caches: readonly LogCache[]): Promise<void> {
     const wanted = caches.flatMap((cache) => {
-      const { target, standing } = cache
-      return target === null ? [] : [{ cache, target, from: standing }]
+      const { target, position } = cache
+      return target === null ? [] : [{ cache, target, from: position }]
     })
     const ranges = wanted.map(({ cache, target, from }) => ({
       log: cache.log,
       from: from.revision,
-      to: target.standing.revision,
+      to: target.position.revision,
     }))
     const entries = await this.#store.entries(ranges, (DELTA_ENTRIES_MAX + 1) * ranges.length)
     this.tick++
@@ -85,7 +85,7 @@ export class LogCaches {
   }
 
   /**
-   * One statement for all the row sets, with the standings of the logs. `done` is called with its moment once the rows are
+   * One statement for all the row sets, with the positions of the logs. `done` is called with its moment once the rows are
    * installed. @throws PdpError `store_unavailable`.
    */
   async load(logs: readonly LogId[], keys: readonly RowKey[], done: (moment: Moment) => void): Promise<void> {
@@ -115,11 +115,11 @@ export class LogCaches {
       const target = targetIn(moment, log)
       const finish = (): void => {
         if (target === null) cache.loads.delete(load)
-        else cache.finishLoad(load, target.standing, byLog.get(log) ?? [])
+        else cache.finishLoad(load, target.position, byLog.get(log) ?? [])
         if (--left === 0) of.done()
       }
       if (target === null || cache.compare(target, this.tick) !== 'behind') finish()
-      // If the delta cannot be had, nothing is installed; the questions find out by themselves.
+      // If the delta fails, nothing is installed, and the questions fail by their own reads.
       else this.#catchUp({ cache, target }, finish)
     }
   }
@@ -127,6 +127,6 @@ export class LogCaches {
 
 /** Where the log stood at the moment; null when there was none. */
 export function targetIn(moment: Moment, log: LogId): Target | null {
-  const standing = moment.vector.logs.get(log)
-  return standing === undefined ? null : { standing, moment }
+  const position = moment.vector.logs.get(log)
+  return position === undefined ? null : { position, moment }
 }

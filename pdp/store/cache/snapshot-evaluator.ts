@@ -3,7 +3,7 @@ import { PdpError } from '../../domain/errors.ts'
 import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { Snapshot, Store } from '../contract.ts'
 import { LogRows } from './log-rows.ts'
-import { type Fresh, logsFor, type Question, type SnapshotEvaluator } from './moments.ts'
+import { type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'
 import { RowsView } from './rows-view.ts'
 
 /** Loads of one evaluation at most; every load brings at least one level of what a relation leans on. */
@@ -11,11 +11,11 @@ const LOADS_MAX = 1_000
 
 /** @throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
 export function evaluateAt<T>(store: Store, question: Question<T>): Promise<Fresh<T>> {
-  return store.snapshot((at) => momentsIn(at).ask(question))
+  return store.snapshot((at) => evaluatorOf(at).ask(question))
 }
 
 /** One moment for all that is asked, that of the snapshot: rows that one question has loaded serve the next. */
-export function momentsIn(at: Snapshot): SnapshotEvaluator {
+export function evaluatorOf(at: Snapshot): SnapshotEvaluator {
   const held = new Map<LogId, LogRows>()
   const rowsOf = (log: LogId): LogRows => {
     const rows = held.get(log) ?? new LogRows(log, null)
