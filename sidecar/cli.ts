@@ -165,7 +165,7 @@ async function explain(
     ...(options.body !== undefined && { body: options.body }),
   })
   io.stdout.write(`${describeExplanation(explanation).join('\n')}\n`)
-  if (explanation.refusal !== null) io.exitCode = 1
+  if (explanation.denial !== null) io.exitCode = 1
   if (token === null) return
   const asked = await ask({ method: method.toUpperCase(), url, token, headers, body: options.body ?? null }, options)
   io.stdout.write(`verdict     ${asked.verdict}\nreason      ${asked.reason}\n`)
@@ -201,10 +201,10 @@ function pair(text: string, mark: string, option: string): [string, string] {
   return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
 }
 
-function describeExplanation({ route, parameters, asks, refusal }: Explanation): string[] {
+function describeExplanation({ route, parameters, asks, denial }: Explanation): string[] {
   const lines = [`route       ${route?.id ?? 'none'}`]
   for (const [name, value] of parameters) lines.push(`parameter   ${name} = ${value}`)
-  if (refusal !== null) return [...lines, `refused     ${refusal.status} ${refusal.code}: ${refusal.detail}`]
+  if (denial !== null) return [...lines, `refused     ${denial.status} ${denial.code}: ${denial.detail}`]
   if (route?.check === null) return [...lines, 'public      forwarded without a question']
   for (const question of asks) lines.push(`asks        ${question}`)
   return asks.length === 0 ? [...lines, 'asks        only whether the token is active'] : lines

@@ -28,10 +28,11 @@ export type TokenVerifierOptions = {
   readonly cacheEntriesMax?: number
 }
 export type TokenVerifier = {
-  /** The claims of a token that was verified before, if it is still good; else undefined, and `verify` says why. */
-  cached(token: string): AccessClaims | undefined
-  /** Throws TokenError `token_invalid`, `token_expired` or `keys_unavailable`. The claims are frozen. */
-  verify(token: string): Promise<AccessClaims>
+  /**
+   * The frozen claims: at once for a token that was verified before and is still good, else a promise, which rejects with
+   * TokenError `token_invalid`, `token_expired` or `keys_unavailable`.
+   */
+  verify(token: string): AccessClaims | Promise<AccessClaims>
 }
 
 type Verified = { readonly claims: AccessClaims; readonly key: VerifyKey; readonly source: KeySource }
@@ -41,16 +42,16 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   const issuers = new Map(options.issuers.map((issuer) => [issuer.issuer, issuer]))
   const cache = createCache(options.cacheEntriesMax ?? 5_000)
 
-  function cached(token: string): AccessClaims | undefined {
+  function verify(token: string): AccessClaims | Promise<AccessClaims> {
     const digest = hash('sha256', token, 'base64url')
     const entry = cache.get(digest)
-    if (entry === undefined) return undefined
+    if (entry === undefined) return verifyNew(token, digest)
     if (clock() < entry.claims.expiresAtMs + expiryLeewayMs && entry.source.holds(entry.key)) return entry.claims
     cache.delete(digest)
-    return undefined
+    return verifyNew(token, digest)
   }
 
-  async function verify(token: string): Promise<AccessClaims> {
+  async function verifyNew(token: string, digest: string): Promise<AccessClaims> {
     const jws = parseJws(token, tokenCharsMax)
     if (jws === null) throw invalid('not a compact JWS, or one with extensions')
     // RFC 9068 section 4: another kind of JWT, such as an ID token, is not an access token.
@@ -58,10 +59,10 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
     const issuer = typeof jws.payload.iss === 'string' ? issuers.get(jws.payload.iss) : undefined
     if (issuer === undefined) throw invalid(`iss is not a trusted issuer${slashOf(jws.payload.iss)}`)
     const key = await verifyBy(issuer, jws)
-    const claims = parseClaims(jws.payload, hash('sha256', token, 'base64url'))
+    const claims = parseClaims(jws.payload, digest)
     checkAudience(claims)
     checkTimes(claims)
-    cache.set(claims.digest, { claims, key, source: issuer.keys })
+    cache.set(digest, { claims, key, source: issuer.keys })
     return claims
   }
 
@@ -82,7 +83,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
       throw invalid(`nbf or iat is ${Math.round((notBeforeMs - now) / 1_000)} s in the future of this clock`)
   }
 
-  return { cached, verify }
+  return { verify }
 }
 
 async function verifyBy({ algorithms, keys }: TrustedIssuer, { header, signed }: Jws): Promise<VerifyKey> {

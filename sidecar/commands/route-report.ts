@@ -1,4 +1,4 @@
-/** What the command line says about a route file: its routes in order of precedence, and how its tests went. */
+/** Reports on a route file for the command line: its routes in order of precedence, and the results of its tests. */
 import type { RouteFile } from '../route-file/route-file.ts'
 import type { RouteTest } from '../route-file/tests.ts'
 import { isWithin } from '../routes/patterns.ts'
@@ -37,16 +37,16 @@ export function runRouteTests(file: RouteFile, path: string): TestReport {
   return { lines, failed }
 }
 
-function compare({ expect }: RouteTest, { route, asks, refusal }: Explanation): string[] {
+function compare({ expect }: RouteTest, { route, asks, denial }: Explanation): string[] {
   const complaints: string[] = []
   const seen = route?.id ?? 'none'
-  const detail = refusal === null ? '' : ` (${refusal.status} ${refusal.detail})`
+  const detail = denial === null ? '' : ` (${denial.status} ${denial.detail})`
   if (expect.route !== null && expect.route !== seen)
     complaints.push(`took the route ${seen}, not ${expect.route}${detail}`)
   if (expect.asks !== null && !sameMembers(expect.asks, asks))
     complaints.push(`asked ${list(asks)}, not ${list(expect.asks)}${detail}`)
-  if (expect.status !== null && expect.status !== refusal?.status)
-    complaints.push(`was ${refusal === null ? 'not refused' : refusal.status}, not ${expect.status}`)
+  if (expect.status !== null && expect.status !== denial?.status)
+    complaints.push(`was ${denial === null ? 'not refused' : denial.status}, not ${expect.status}`)
   return complaints
 }
 

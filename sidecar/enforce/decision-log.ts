@@ -1,13 +1,11 @@
-/** The one log line of each judged request; its schema is decision-log.schema.json. No header, query, body or token is in it. */
+/** The one log line of each request; its schema is decision-log.schema.json. No header, query, body or token is in it. */
 import { hash } from 'node:crypto'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { ClientRequest } from '../http/client.ts'
 import type { SubjectsInLog } from '../route-file/route-file.ts'
-import type { Denial } from './denial.ts'
 import { denialStatus } from './denial-response.ts'
-import type { OwnAnswer, Permit } from './enforce.ts'
+import type { Outcome } from './enforce.ts'
 
-export type Outcome = Permit | Denial | OwnAnswer
 export type DecisionLine = {
   readonly event: 'decision'
   readonly request_id: string
@@ -35,7 +33,7 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 const HASH_CHARS = 22
 
 export function decisionLine(
-  judged: Outcome,
+  outcome: Outcome,
   request: {
     readonly requestId: string
     readonly method: string
@@ -46,8 +44,8 @@ export function decisionLine(
     readonly subjects: SubjectsInLog
   },
 ): DecisionLine {
-  const denial = judged.kind === 'denial' ? judged : judged.kind === 'permit' ? judged.shadowed : null
-  const permit = judged.kind === 'permit' ? judged : null
+  const denial = outcome.kind === 'denial' ? outcome : outcome.kind === 'permit' ? outcome.shadowed : null
+  const permit = outcome.kind === 'permit' ? outcome : null
   const route = (permit ?? denial)?.route?.id ?? null
   return {
     event: 'decision',
@@ -57,7 +55,7 @@ export function decisionLine(
     client_address: request.address,
     route,
     subject: named(permit?.identity?.subject ?? denial?.subject ?? null, request.subjects),
-    decision: decisionOf(judged),
+    decision: decisionOf(outcome),
     reason: denial?.code ?? (permit === null ? 'answered' : 'permitted'),
     ...(denial !== null && { status: denialStatus(denial.code) }),
     ...(denial !== null && request.subjects === 'plain' && { detail: denial.reason }),
@@ -66,7 +64,7 @@ export function decisionLine(
   }
 }
 
-/** Of what never became a request. */
+/** For what could not be read as a request. */
 export const refusalLine = (
   code: ProblemCode,
   about: { readonly requestId: string; readonly address: string; readonly detail: string },
@@ -85,10 +83,10 @@ export const refusalLine = (
   duration_ms: 0,
 })
 
-function decisionOf(judged: Outcome): DecisionLine['decision'] {
-  if (judged.kind === 'denial') return 'deny'
-  if (judged.kind !== 'permit') return 'answer'
-  return judged.shadowed === null ? 'allow' : 'shadow'
+function decisionOf(outcome: Outcome): DecisionLine['decision'] {
+  if (outcome.kind === 'denial') return 'deny'
+  if (outcome.kind !== 'permit') return 'answer'
+  return outcome.shadowed === null ? 'allow' : 'shadow'
 }
 
 function named(subject: string | null, how: SubjectsInLog): string | null {

@@ -18,6 +18,8 @@ type Row = {
   readonly error?: ChallengeError
   readonly challenged?: true
   readonly retry?: true
+  /** In shadow mode the request is permitted all the same, and this is only recorded. */
+  readonly shadowed?: true
 }
 
 const ROWS: { readonly [code in ProblemCode]?: Row } = {
@@ -30,23 +32,23 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
   method_unsupported: { status: 405 },
   host_unknown: { status: 421 },
   // RFC 6750 section 3.1: no error code when there were no credentials.
-  token_missing: { status: 401, challenged: true },
-  token_invalid: { status: 401, challenged: true, error: 'invalid_token' },
-  token_expired: { status: 401, challenged: true, error: 'invalid_token' },
-  proof_missing: { status: 401, challenged: true, error: 'invalid_dpop_proof' },
-  proof_invalid: { status: 401, challenged: true, error: 'invalid_dpop_proof' },
-  proof_replayed: { status: 401, challenged: true, error: 'invalid_dpop_proof' },
-  scope_insufficient: { status: 403, challenged: true, error: 'insufficient_scope' },
-  permission_denied: { status: 403 },
+  token_missing: { status: 401, challenged: true, shadowed: true },
+  token_invalid: { status: 401, challenged: true, error: 'invalid_token', shadowed: true },
+  token_expired: { status: 401, challenged: true, error: 'invalid_token', shadowed: true },
+  proof_missing: { status: 401, challenged: true, error: 'invalid_dpop_proof', shadowed: true },
+  proof_invalid: { status: 401, challenged: true, error: 'invalid_dpop_proof', shadowed: true },
+  proof_replayed: { status: 401, challenged: true, error: 'invalid_dpop_proof', shadowed: true },
+  scope_insufficient: { status: 403, challenged: true, error: 'insufficient_scope', shadowed: true },
+  permission_denied: { status: 403, shadowed: true },
   // RFC 9449 section 9, RFC 9470 section 3.
-  proof_nonce_required: { status: 401, challenged: true, error: 'use_dpop_nonce' },
-  step_up_required: { status: 401, challenged: true, error: 'insufficient_user_authentication' },
-  origin_refused: { status: 403 },
-  entitlement_required: { status: 403 },
-  pdp_unavailable: { status: 503, retry: true },
-  overloaded: { status: 503, retry: true },
-  keys_unavailable: { status: 503, retry: true },
-  replay_memory_unavailable: { status: 503, retry: true },
+  proof_nonce_required: { status: 401, challenged: true, error: 'use_dpop_nonce', shadowed: true },
+  step_up_required: { status: 401, challenged: true, error: 'insufficient_user_authentication', shadowed: true },
+  origin_refused: { status: 403, shadowed: true },
+  entitlement_required: { status: 403, shadowed: true },
+  pdp_unavailable: { status: 503, retry: true, shadowed: true },
+  overloaded: { status: 503, retry: true, shadowed: true },
+  keys_unavailable: { status: 503, retry: true, shadowed: true },
+  replay_memory_unavailable: { status: 503, retry: true, shadowed: true },
   draining: { status: 503, retry: true },
   busy: { status: 503, retry: true },
   upstream_unavailable: { status: 502 },
@@ -55,8 +57,6 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
 }
 /** What the sidecar answers by itself, without a denial. */
 export const OWN_STATUS = { options: 204, metadata: 200 } as const
-/** The verdicts that shadow mode replaces. */
-export const SHADOWED_STATUSES: readonly number[] = [401, 403, 503]
 const INTERNAL: Row = { status: 500 }
 const RETRY_AFTER_SECONDS = '1'
 /** Of a gRPC call, whose HTTP status is always 200: the protocol's own mapping where it says what is meant here. */
@@ -102,6 +102,9 @@ export type DenialContext = {
   /** For the next proof (RFC 9449 section 8.2); null when proofs need none. */
   readonly nonce?: string | null
 }
+
+/** True for a denial that shadow mode replaces: a decision about the sender, or a decision that could not be made. */
+export const isShadowed = (code: ProblemCode): boolean => ROWS[code]?.shadowed === true
 
 export const denialStatus = (code: ProblemCode): number => (ROWS[code] ?? INTERNAL).status
 

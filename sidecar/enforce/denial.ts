@@ -1,16 +1,11 @@
-/** Why a request is not forwarded, as a value: what the client is told, and what only the log is told. */
+/** Why a request is not forwarded, as a value: what the client is told, and what only the log says. */
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { ChallengeScheme } from '../../pdp/token/challenge.ts'
-import type { AccessClaims } from '../../pdp/token/claims.ts'
 import { TokenError, type TokenErrorCode } from '../../pdp/token/errors.ts'
-import type { Identity } from '../http/fields.ts'
 import { PdpUnavailable, RequestError } from '../request/errors.ts'
-import type { InboundRequest } from '../request/inbound.ts'
-import type { Authority } from '../request/target.ts'
-import type { Refusal } from '../routes/checks.ts'
 import type { Route } from '../routes/route.ts'
-import type { StepUp } from '../routes/step-up.ts'
-import { type DenialMembers, denialStatus, SHADOWED_STATUSES } from './denial-response.ts'
+import { type DenialMembers, isShadowed } from './denial-response.ts'
+import type { DenialReason, Refused, Stage } from './stages.ts'
 
 export type Denial = {
   readonly kind: 'denial'
@@ -18,69 +13,51 @@ export type Denial = {
   readonly members: DenialMembers
   /** For the log only. */
   readonly reason: string
+  /** Null: the request was denied before its route was known. */
   readonly route: Route | null
+  /** Null: the request was denied before its token was verified. */
   readonly subject: string | null
 }
-/** What is known of the request so far, for the denial that an error becomes. */
-export type Known = {
-  route: Route | null
-  request: InboundRequest | null
-  /** By a trusted proxy; null: none. */
-  readonly namedHost: Authority | null
-  claims: AccessClaims | null
-  /** Of a token that is verified, with its proof, and that nobody has called inactive. */
-  identity: Identity | null
-  body: Buffer | null
-  scheme: ChallengeScheme | undefined
-}
-export const nothingKnown = (namedHost: Authority | null): Known => ({
-  route: null,
-  request: null,
-  namedHost,
-  claims: null,
-  identity: null,
-  body: null,
-  scheme: undefined,
-})
 
-/** What an answer of the PDP leads to, when it is not an allow. */
-export type Verdict =
-  | Refusal
-  | { readonly code: 'token_invalid' | 'organization_missing' }
-  | { readonly code: 'step_up_required'; readonly stepUp: StepUp }
+/** True when the route is in shadow mode, and shadow mode replaces this denial by a permit. */
+export const isShadowable = ({ code, route }: Denial): boolean => route?.shadow === true && isShadowed(code)
 
-/** Shadow mode replaces these verdicts on a matched route; everything else stays. A full house is no verdict. */
-export const isShadowable = ({ code, route }: Denial): boolean =>
-  route?.shadow === true && code !== 'busy' && SHADOWED_STATUSES.includes(denialStatus(code))
+export const problemOf = ({ code }: DenialReason): ProblemCode =>
+  code === 'organization_missing' ? 'permission_denied' : code
 
-export const problemOf = (verdict: Verdict | null): ProblemCode | null =>
-  verdict?.code === 'organization_missing' ? 'permission_denied' : (verdict?.code ?? null)
-
-export function refused(verdict: Verdict, known: Known): Denial {
-  const { scheme } = known
-  switch (verdict.code) {
+export function denialOfAnswer(refused: Refused): Denial {
+  const { reason } = refused
+  const code = problemOf(reason)
+  const scheme = schemeOf(refused)
+  switch (reason.code) {
     case 'organization_missing':
-      return denied('permission_denied', known, { reason: 'the token has no organization' })
+      return denied(code, refused, { reason: 'the token has no organization' })
     case 'token_invalid':
-      known.identity = null
-      return denied('token_invalid', known, { reason: 'the PDP says that the token is not active', scheme })
+      return denied(code, refused, { reason: 'the PDP says that the token is not active', scheme })
     case 'step_up_required':
-      return denied(verdict.code, known, { reason: 'the sign-in is too weak or too old', scheme, ...verdict })
+      return denied(code, refused, {
+        reason: 'the sign-in is too weak or too old',
+        scheme,
+        stepUp: reason.stepUp,
+      })
     case 'scope_insufficient':
-      return denied(verdict.code, known, { reason: verdict.scope, scope: verdict.scope, scheme })
+      return denied(code, refused, { reason: reason.scope, scope: reason.scope, scheme })
     case 'entitlement_required':
-      return denied(verdict.code, known, { reason: verdict.entitlement, entitlement: verdict.entitlement })
+      return denied(code, refused, { reason: reason.entitlement, entitlement: reason.entitlement })
     default:
-      return denied(verdict.code, known, { reason: verdict.check })
+      return denied(code, refused, { reason: reason.check })
   }
 }
 
+/** `stage`: the last one that the request reached. */
 export function denied(
   code: ProblemCode,
-  known: Known,
-  { reason, ...members }: DenialMembers & { reason: string },
+  stage: Stage,
+  { reason, ...members }: DenialMembers & { readonly reason: string },
 ): Denial {
-  return { kind: 'denial', code, members, reason, route: known.route, subject: known.claims?.subject ?? null }
+  const route = 'route' in stage ? stage.route : null
+  const subject = 'claims' in stage ? stage.claims.subject : null
+  return { kind: 'denial', code, members, reason, route, subject }
 }
 
 const TOKEN_PROBLEMS: { readonly [code in TokenErrorCode]: ProblemCode } = {
@@ -96,21 +73,27 @@ const TOKEN_PROBLEMS: { readonly [code in TokenErrorCode]: ProblemCode } = {
   keys_unavailable: 'keys_unavailable',
 }
 
-/** Where the time is judged: a good token is refused by a clock that is wrong. */
+/** Checks that compare times: a wrong clock makes them refuse a good token. */
 const TIMED: ReadonlySet<TokenErrorCode> = new Set(['token_invalid', 'token_expired', 'proof_invalid'])
 
-/** `clockHint`: a sentence about this server's clock, when it is not that of others. */
-export function denialOf(err: unknown, known: Known, clockHint: () => string | null): Denial {
-  if (err instanceof RequestError) return denied(err.code, known, { reason: err.reason, detail: err.message })
-  if (err instanceof PdpUnavailable) return denied(err.code, known, { reason: err.message })
+/** `stage`: the last one that the request reached. `clockHint`: a sentence when this server's clock differs from others. */
+export function denialOfError(err: unknown, stage: Stage, clockHint: () => string | null): Denial {
+  if (err instanceof RequestError) return denied(err.code, stage, { reason: err.reason, detail: err.message })
+  if (err instanceof PdpUnavailable) return denied(err.code, stage, { reason: err.message })
   if (!(err instanceof TokenError))
-    return denied('internal', known, { reason: err instanceof Error ? (err.stack ?? err.message) : 'unknown' })
+    return denied('internal', stage, { reason: err instanceof Error ? (err.stack ?? err.message) : 'unknown' })
   const hint = TIMED.has(err.code) ? clockHint() : null
-  const malformedCredentials = err.code === 'authorization_invalid'
-  return denied(TOKEN_PROBLEMS[err.code], known, {
+  return denied(TOKEN_PROBLEMS[err.code], stage, {
     reason: hint === null ? err.message : `${err.message}; ${hint}`,
-    scheme: known.scheme,
-    malformedCredentials,
+    scheme: schemeOf(stage),
+    malformedCredentials: err.code === 'authorization_invalid',
     ...(hint !== null && { detail: hint }),
   })
+}
+
+/** The scheme that the client must use for this token: a bound token needs DPoP, in whichever scheme it was sent. */
+function schemeOf(stage: Stage): ChallengeScheme | undefined {
+  if (stage.stage === 'arrived' || stage.stage === 'public') return undefined
+  const isBound = 'claims' in stage && stage.claims.jkt !== null
+  return isBound || /^dpop /i.test(stage.request.authorization[0] ?? '') ? 'DPoP' : 'Bearer'
 }

@@ -1,179 +1,179 @@
-/** What is open, and what ends it early: its token's expiry, a denial, rules that changed, and the end of the process. */
+/** Ends open exchanges early: when the token expires, the PDP denies, the rules change, or the process stops. */
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 
-/** Why, and on what, a permitted exchange may go on. */
+/** What the permission of an open exchange rests on. */
 export type PermissionBasis = {
   readonly question: PdpQuestion
   /** When the token expires, in milliseconds since the epoch. */
   readonly expiresAtMs: number
-  /** Null: still permitted. `pdp_unavailable`: this answer does not say. */
-  readonly judge: (answer: PdpAnswer) => ProblemCode | null
-  /** Asks again whenever the answer changes. */
+  /** Null: still permitted. `pdp_unavailable`: the answer does not decide. */
+  readonly evaluate: (answer: PdpAnswer) => ProblemCode | null
+  /** Calls back with each new answer, and with null when no PDP answers, until the returned function is called. */
   readonly watch: (onAnswer: (answer: PdpAnswer | null) => void) => () => void
 }
-export type JudgedAgain =
-  | { readonly kind: 'permitted'; readonly standing: PermissionBasis | null }
+export type Reevaluation =
+  | { readonly kind: 'permitted'; readonly basis: PermissionBasis | null }
   | { readonly kind: 'denied'; readonly code: ProblemCode }
 /** One permitted exchange that is open. */
 export type OpenExchange = {
-  /** Null: on a public route. */
-  readonly standing: PermissionBasis | null
-  /** Other rules than those that permitted it are in force already. */
+  /** Null: the permission cannot change, as on a public route. */
+  readonly basis: PermissionBasis | null
+  /** True when the rules have changed since it was permitted. */
   readonly stale: boolean
-  /** On what it may go on by the rules that are in force now. Never rejects. */
-  readonly judgeAgain: () => Promise<JudgedAgain>
-  /** True for what ends only when somebody ends it: WebSockets and streams of events. */
+  /** Evaluates it by the rules that are now in force. Never rejects. */
+  readonly reevaluate: () => Promise<Reevaluation>
+  /** True for an exchange that has no natural end: WebSockets and event streams. */
   readonly isEndless: () => boolean
 }
 export type PermissionWatch = {
-  /** `cut` is called once at most, and not after the returned function, which says that the exchange has ended. */
-  begin(exchange: OpenExchange, cut: (code: ProblemCode) => void): () => void
-  /** The rules have changed: what is open is judged by the new ones, once it has lasted. */
-  judgeAgain(): void
-  /** From now on what would never end is told to go. */
-  sendAway(): void
-  /** Ends all that is open. */
-  cutAll(code: ProblemCode): void
+  /** `cancel` is called at most once, and never after the returned function, which reports the end of the exchange. */
+  begin(exchange: OpenExchange, cancel: (code: ProblemCode) => void): () => void
+  /** The rules have changed: exchanges that stay open are evaluated by the new rules. */
+  reevaluateAll(): void
+  /** From now on cancels exchanges that have no natural end. */
+  cancelEndless(): void
+  /** Cancels every open exchange. */
+  cancelAll(code: ProblemCode): void
   close(): void
 }
-type Lifetime = {
+type Watched = {
   readonly exchange: OpenExchange
-  readonly cut: (code: ProblemCode) => void
+  readonly cancel: (code: ProblemCode) => void
   readonly askAtMs: number
-  standing: PermissionBasis | null
+  basis: PermissionBasis | null
   endAtMs: number
   stop: (() => void) | null
-  /** Where it is in the list of those that go on; -1: it has ended. */
+  /** Its index in the list of open exchanges; -1: it has ended. */
   at: number
-  /** Since when nothing is known; null: the last answer was an allow. */
+  /** Since when no answer confirms the permission; null: the last answer was an allow. */
   unconfirmedSinceMs: number | null
-  /** It was permitted by rules that are not in force any more. */
+  /** It was permitted by rules that are no longer in force. */
   stale: boolean
-  /** How often it was judged again; a judgement that a later one overtook does not count. */
-  judgements: number
+  /** Counts evaluations by new rules: only the result of the last one is used. */
+  reevaluations: number
 }
 
 const SWEEP_MS = 100
-/** Most exchanges are over by then, and cost nothing. */
+/** Most exchanges have ended by then, so no question is opened for them. */
 const ASK_AFTER_MS = 400
 
 export function createPermissionWatch(options: {
   readonly clock: () => number
-  /** For how long an exchange goes on while the PDP cannot be asked. */
+  /** How long an exchange may continue while no PDP answers. */
   readonly unconfirmedMaxMs: number
   /** Tokens are accepted for this long after their expiry. */
   readonly expiryLeewayMs: number
 }): PermissionWatch {
   const { clock, unconfirmedMaxMs, expiryLeewayMs } = options
-  // Not a Set: whenever one is packed, its former table keeps what it held from being collected while that was young.
-  const open: Lifetime[] = []
+  // Not a Set: when V8 rehashes a Set, the old table keeps short-lived entries from being collected young.
+  const open: Watched[] = []
   const sweeping = setInterval(sweep, SWEEP_MS).unref()
-  let leaving = false
+  let endlessMayStay = true
 
   function sweep(): void {
     const nowMs = clock()
-    // Backwards, since the last one takes the place of one that ends.
+    // Backwards: when an exchange ends, the last one takes its index.
     for (let at = open.length - 1; at >= 0; at -= 1) {
-      const lifetime = open[at]
-      if (lifetime === undefined) continue
-      const { askAtMs, endAtMs, unconfirmedSinceMs, standing } = lifetime
-      if (nowMs >= endAtMs) cut(lifetime, 'token_expired')
-      else if (leaving && lifetime.exchange.isEndless()) cut(lifetime, 'draining')
-      else if (lifetime.stale && nowMs >= askAtMs) void judgeOneAgain(lifetime, nowMs)
-      else if (standing !== null && lifetime.stop === null && nowMs >= askAtMs) ask(lifetime, standing, nowMs)
+      const watched = open[at]
+      if (watched === undefined) continue
+      const { askAtMs, endAtMs, unconfirmedSinceMs, basis } = watched
+      if (nowMs >= endAtMs) cancel(watched, 'token_expired')
+      else if (!endlessMayStay && watched.exchange.isEndless()) cancel(watched, 'draining')
+      else if (watched.stale && nowMs >= askAtMs) void reevaluateOne(watched, nowMs)
+      else if (basis !== null && watched.stop === null && nowMs >= askAtMs) ask(watched, basis, nowMs)
       else if (unconfirmedSinceMs !== null && nowMs - unconfirmedSinceMs >= unconfirmedMaxMs)
-        cut(lifetime, 'pdp_unavailable')
+        cancel(watched, 'pdp_unavailable')
     }
   }
 
-  async function judgeOneAgain(lifetime: Lifetime, nowMs: number): Promise<void> {
-    lifetime.stop?.()
-    lifetime.judgements += 1
-    Object.assign(lifetime, { stale: false, standing: null, stop: null, endAtMs: Number.POSITIVE_INFINITY })
-    // It goes on meanwhile, for no longer than without a PDP.
-    lifetime.unconfirmedSinceMs ??= nowMs
-    const { judgements } = lifetime
-    const judged = await lifetime.exchange.judgeAgain()
-    if (lifetime.at < 0 || lifetime.judgements !== judgements) return
-    if (judged.kind === 'denied') return cut(lifetime, judged.code)
-    const { standing } = judged
-    lifetime.standing = standing
-    lifetime.endAtMs = endOf(standing)
-    if (standing === null) lifetime.unconfirmedSinceMs = null
-    else if (!lifetime.stale) ask(lifetime, standing, lifetime.unconfirmedSinceMs)
+  async function reevaluateOne(watched: Watched, nowMs: number): Promise<void> {
+    watched.stop?.()
+    watched.reevaluations += 1
+    Object.assign(watched, { stale: false, basis: null, stop: null, endAtMs: Number.POSITIVE_INFINITY })
+    // Until the result is known it may continue for as long as without a PDP.
+    watched.unconfirmedSinceMs ??= nowMs
+    const { reevaluations } = watched
+    const result = await watched.exchange.reevaluate()
+    if (watched.at < 0 || watched.reevaluations !== reevaluations) return
+    if (result.kind === 'denied') return cancel(watched, result.code)
+    const { basis } = result
+    watched.basis = basis
+    watched.endAtMs = endOf(basis)
+    if (basis === null) watched.unconfirmedSinceMs = null
+    else if (!watched.stale) ask(watched, basis, watched.unconfirmedSinceMs)
   }
 
-  function ask(lifetime: Lifetime, standing: PermissionBasis, sinceMs: number): void {
-    lifetime.unconfirmedSinceMs = sinceMs
+  function ask(watched: Watched, basis: PermissionBasis, sinceMs: number): void {
+    watched.unconfirmedSinceMs = sinceMs
     let over = false
-    const stop = standing.watch((answer) => {
-      if (lifetime.at < 0 || over) return
-      const code = answer === null ? 'pdp_unavailable' : standing.judge(answer)
-      if (code === null) lifetime.unconfirmedSinceMs = null
-      else if (code === 'pdp_unavailable') lifetime.unconfirmedSinceMs ??= clock()
-      else cut(lifetime, code)
+    const stop = basis.watch((answer) => {
+      if (watched.at < 0 || over) return
+      const code = answer === null ? 'pdp_unavailable' : basis.evaluate(answer)
+      if (code === null) watched.unconfirmedSinceMs = null
+      else if (code === 'pdp_unavailable') watched.unconfirmedSinceMs ??= clock()
+      else cancel(watched, code)
     })
-    lifetime.stop = () => {
+    watched.stop = () => {
       over = true
       stop()
     }
-    // The first answer may have come at once.
-    if (lifetime.at < 0) lifetime.stop()
+    // `watch` may call back before it returns.
+    if (watched.at < 0) watched.stop()
   }
 
-  function endOf(standing: PermissionBasis | null): number {
-    if (standing === null) return Number.POSITIVE_INFINITY
-    const { expiresAtMs } = standing
+  function endOf(basis: PermissionBasis | null): number {
+    if (basis === null) return Number.POSITIVE_INFINITY
+    const { expiresAtMs } = basis
     return clock() < expiresAtMs ? expiresAtMs : expiresAtMs + expiryLeewayMs
   }
 
-  function end(lifetime: Lifetime): void {
+  function end(watched: Watched): void {
     const last = open.at(-1)
-    if (lifetime.at < 0 || last === undefined) return
-    open[lifetime.at] = last
-    last.at = lifetime.at
+    if (watched.at < 0 || last === undefined) return
+    open[watched.at] = last
+    last.at = watched.at
     open.pop()
-    lifetime.at = -1
-    lifetime.stop?.()
+    watched.at = -1
+    watched.stop?.()
   }
 
-  function cut(lifetime: Lifetime, code: ProblemCode): void {
-    end(lifetime)
-    lifetime.cut(code)
+  function cancel(watched: Watched, code: ProblemCode): void {
+    end(watched)
+    watched.cancel(code)
   }
 
   return {
     begin(exchange, onCancel) {
-      const { standing, stale } = exchange
-      const lifetime: Lifetime = {
+      const { basis, stale } = exchange
+      const watched: Watched = {
         exchange,
-        cut: onCancel,
+        cancel: onCancel,
         askAtMs: clock() + ASK_AFTER_MS,
-        standing,
-        endAtMs: endOf(standing),
+        basis,
+        endAtMs: endOf(basis),
         stop: null,
         at: open.length,
         unconfirmedSinceMs: null,
         stale,
-        judgements: 0,
+        reevaluations: 0,
       }
-      open.push(lifetime)
-      return () => end(lifetime)
+      open.push(watched)
+      return () => end(watched)
     },
-    judgeAgain() {
-      for (const lifetime of open) lifetime.stale = true
+    reevaluateAll() {
+      for (const watched of open) watched.stale = true
     },
-    sendAway() {
-      leaving = true
+    cancelEndless() {
+      endlessMayStay = false
       sweep()
     },
-    cutAll(code) {
-      for (const lifetime of [...open]) cut(lifetime, code)
+    cancelAll(code) {
+      for (const watched of [...open]) cancel(watched, code)
     },
     close() {
       clearInterval(sweeping)
-      for (const lifetime of [...open]) end(lifetime)
+      for (const watched of [...open]) end(watched)
     },
   }
 }

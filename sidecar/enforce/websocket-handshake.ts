@@ -1,4 +1,4 @@
-/** The WebSocket opening handshake (RFC 6455 section 4): who may ask for a connection, and in which words. */
+/** The WebSocket opening handshake (RFC 6455 section 4): who may ask for a connection, and in which form. */
 import type { IncomingMessage } from 'node:http'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
@@ -12,14 +12,19 @@ export function asksForWebSocket({ method, httpVersion, rawHeaders }: IncomingMe
   )
 }
 
-/** Throws RequestError for a handshake that two servers could read differently, and for a page of another origin. */
+/**
+ * Throws RequestError for a route that takes no WebSocket connections, a handshake that two servers could read
+ * differently, and a page of another origin.
+ */
 export function checkHandshake(request: InboundRequest, route: Route): void {
+  // The rules may have changed since the listener chose to upgrade.
+  if (!route.websocket) throw new RequestError('route_unknown', 'No route here takes WebSocket connections')
   if (request.bodyBytes !== 0) throw malformed('A WebSocket handshake has no body')
   const [version, key] = [only(request, 'sec-websocket-version'), only(request, 'sec-websocket-key')]
   if (version !== '13') throw malformed('The only WebSocket version is 13')
   if (key === null || Buffer.from(key, 'base64').length !== 16)
     throw malformed('Sec-WebSocket-Key is not 16 bytes in base64')
-  // Browsers send it with every handshake, and send cookies along (RFC 6455 section 10.2).
+  // Browsers send Origin with every handshake, together with cookies (RFC 6455 section 10.2).
   const origin = only(request, 'origin')
   if (origin !== null && !route.origins.has(origin))
     throw new RequestError('origin_refused', 'Pages of this origin may not open a connection here')

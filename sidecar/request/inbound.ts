@@ -3,6 +3,7 @@ import type { ClientRequest } from '../http/client.ts'
 import { splitList } from '../http/fields.ts'
 import { foldName } from '../http/folding.ts'
 import { malformed, RequestError } from './errors.ts'
+import type { Origin } from './origin.ts'
 import { type Authority, parseAuthority, parseTarget, type RequestTarget } from './target.ts'
 
 export type InboundRequest = {
@@ -10,6 +11,8 @@ export type InboundRequest = {
   readonly method: string
   readonly target: RequestTarget
   readonly host: Authority
+  /** The host that the client asked a trusted proxy for; null: no trusted proxy names one. */
+  readonly namedHost: Authority | null
   /** The Host field as it was sent. */
   readonly hostField: string
   /** Names and values in turn, as they arrived. */
@@ -70,8 +73,9 @@ const UNLISTABLE_PREFIXES = ['accept-', 'content-', 'if-', 'sec-', 'access-contr
 const NONE: ReadonlySet<string> = new Set()
 
 /** Throws RequestError. `client` must come from a strict parser that keeps all fields. */
-export function readInbound(client: ClientRequest): InboundRequest {
-  const { version, method, raw, fault } = client
+export function readInbound(client: ClientRequest, origin: Pick<Origin, 'host' | 'fault'>): InboundRequest {
+  const { version, method, raw } = client
+  const fault = origin.fault ?? client.fault
   if (fault !== null) throw malformed(fault)
   if (method === 'CONNECT') throw new RequestError('method_unsupported', 'No tunnel is made')
   if (raw.length > 2 * FIELDS_MAX) throw new RequestError('headers_too_large', `More than ${FIELDS_MAX} header fields`)
@@ -90,6 +94,7 @@ export function readInbound(client: ClientRequest): InboundRequest {
     method,
     target,
     host,
+    namedHost: origin.host,
     hostField,
     raw,
     names,

@@ -18,26 +18,25 @@ export type CheckValues = {
   readonly organization: string | null
 }
 
-export type Refusal =
+/** Why an answer does not satisfy the checks. */
+export type CheckDenial =
   | { readonly code: 'permission_denied' | 'pdp_unavailable'; readonly check: string }
   | { readonly code: 'scope_insufficient'; readonly scope: string }
   | { readonly code: 'entitlement_required'; readonly entitlement: string }
-/** Null is an allow. */
-export type Verdict = Refusal | null
 
 export type Questions = {
   readonly permissions: readonly PermissionQuestion[]
   readonly entitlements: readonly string[]
-  /** Allows only what the answer allows with boolean true. */
-  readonly verdict: (answer: PdpAnswer) => Verdict
+  /** Null: the answer satisfies the checks. Only `allowed` and boolean true count. */
+  readonly evaluate: Evaluate
 }
 
 /** Throws RequestError when the request lacks a value. */
 export function buildQuestions(check: Check, values: CheckValues): Questions {
   const permissions: PermissionQuestion[] = []
   const entitlements: string[] = []
-  const verdict = build(check, { values, permissions, entitlements })
-  return { permissions, entitlements, verdict }
+  const evaluate = build(check, { values, permissions, entitlements })
+  return { permissions, entitlements, evaluate }
 }
 
 type Building = {
@@ -45,15 +44,15 @@ type Building = {
   readonly permissions: PermissionQuestion[]
   readonly entitlements: string[]
 }
-type Judge = (answer: PdpAnswer) => Verdict
+type Evaluate = (answer: PdpAnswer) => CheckDenial | null
 
-function build(check: Check, building: Building): Judge {
+function build(check: Check, building: Building): Evaluate {
   const { values } = building
   switch (check.kind) {
     case 'all':
     case 'any': {
-      const judges = check.of.map((part) => build(part, building))
-      return check.kind === 'all' ? (answer) => judgeAll(judges, answer) : (answer) => judgeAny(judges, answer)
+      const parts = check.of.map((part) => build(part, building))
+      return check.kind === 'all' ? (answer) => evaluateAll(parts, answer) : (answer) => evaluateAny(parts, answer)
     }
     case 'relation': {
       const id = values.fill(check.id)
@@ -67,20 +66,20 @@ function build(check: Check, building: Building): Judge {
     case 'entitlement':
       return askEntitlement(building, check.key)
     case 'scope': {
-      const verdict: Verdict = values.scopes.has(check.name) ? null : { code: 'scope_insufficient', scope: check.name }
-      return () => verdict
+      const denial = values.scopes.has(check.name) ? null : ({ code: 'scope_insufficient', scope: check.name } as const)
+      return () => denial
     }
     case 'equals':
       return values.read(check.source) === check.value ? () => null : deny(check)
   }
 }
 
-function deny(check: Check): Judge {
-  const verdict: Verdict = { code: 'permission_denied', check: check.kind }
-  return () => verdict
+function deny(check: Check): Evaluate {
+  const denial: CheckDenial = { code: 'permission_denied', check: check.kind }
+  return () => denial
 }
 
-function ask({ permissions }: Building, question: PermissionQuestion): Judge {
+function ask({ permissions }: Building, question: PermissionQuestion): Evaluate {
   const known = permissions.findIndex(
     ({ relation, resource }) => relation === question.relation && resource === question.resource,
   )
@@ -93,33 +92,33 @@ function ask({ permissions }: Building, question: PermissionQuestion): Judge {
   }
 }
 
-function askEntitlement({ entitlements }: Building, key: string): Judge {
+function askEntitlement({ entitlements }: Building, key: string): Evaluate {
   if (!entitlements.includes(key)) entitlements.push(key)
   return (answer) => (answer.entitlements.get(key) === true ? null : { code: 'entitlement_required', entitlement: key })
 }
 
-/** A denial decides; without one, what could not be decided is not an allow. */
-function judgeAll(judges: readonly Judge[], answer: PdpAnswer): Verdict {
-  let undecided: Verdict = null
-  for (const judge of judges) {
-    const verdict = judge(answer)
-    if (verdict === null) continue
-    if (verdict.code !== 'pdp_unavailable') return verdict
-    undecided ??= verdict
+/** The first denial decides. Without a denial, an undecided check makes the whole undecided. */
+function evaluateAll(parts: readonly Evaluate[], answer: PdpAnswer): CheckDenial | null {
+  let undecided: CheckDenial | null = null
+  for (const evaluate of parts) {
+    const denial = evaluate(answer)
+    if (denial === null) continue
+    if (denial.code !== 'pdp_unavailable') return denial
+    undecided ??= denial
   }
   return undecided
 }
 
-/** One allow is enough; without one, something undecided might have been it. */
-function judgeAny(judges: readonly Judge[], answer: PdpAnswer): Verdict {
-  let refusal: Verdict = null
-  for (const judge of judges) {
-    const verdict = judge(answer)
-    if (verdict === null) return null
-    if (refusal === null || verdict.code === 'pdp_unavailable') refusal = verdict
+/** One allow is enough. Without an allow, an undecided check makes the whole undecided: it might have allowed. */
+function evaluateAny(parts: readonly Evaluate[], answer: PdpAnswer): CheckDenial | null {
+  let first: CheckDenial | null = null
+  for (const evaluate of parts) {
+    const denial = evaluate(answer)
+    if (denial === null) return null
+    if (first === null || (denial.code === 'pdp_unavailable' && first.code !== 'pdp_unavailable')) first = denial
   }
-  // The file has no empty list; if it had, this is where it would deny.
-  return refusal ?? { code: 'permission_denied', check: 'any' }
+  // A route file cannot have an empty list; an empty list denies.
+  return first ?? { code: 'permission_denied', check: 'any' }
 }
 
 /** As in a route file: what `explain` prints and tests compare. */

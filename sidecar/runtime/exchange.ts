@@ -1,8 +1,8 @@
-/** One request from its arrival to its end: judged, recorded, then forwarded or refused, and cut when its permission ends. */
+/** Serves one request: enforces the rules, logs the outcome, then forwards or denies, and cancels when the permission ends. */
 import { randomUUID } from 'node:crypto'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import { type Admitted, admit } from '../enforce/admission.ts'
-import { decisionLine, type Outcome } from '../enforce/decision-log.ts'
+import { decisionLine } from '../enforce/decision-log.ts'
 import {
   type DenialMembers,
   describeDenial,
@@ -10,8 +10,8 @@ import {
   OWN_STATUS,
   sendDenial,
 } from '../enforce/denial-response.ts'
-import { type EnforceDeps, enforce, type OwnAnswer, type Permit } from '../enforce/enforce.ts'
-import type { JudgedAgain, PermissionWatch } from '../enforce/permission-watch.ts'
+import { type EnforceDeps, enforce, type Outcome, type OwnAnswer, type Permit } from '../enforce/enforce.ts'
+import type { PermissionWatch, Reevaluation } from '../enforce/permission-watch.ts'
 import type { Places } from '../enforce/places.ts'
 import type { ResourceMetadata } from '../enforce/resource-metadata.ts'
 import type { ClientAnswer, ClientRequest, Upgrade } from '../http/client.ts'
@@ -32,15 +32,15 @@ import type { Metrics } from './metrics.ts'
 export type ExchangeDeps = {
   readonly enforcing: EnforceDeps
   readonly forwarding: ForwardDeps
-  readonly lifetimes: PermissionWatch
+  readonly permissionWatch: PermissionWatch
   readonly metadata: ResourceMetadata | null
   readonly limits: SidecarLimits
   readonly places: Places
-  /** Requests that may be under way to the upstream. */
+  /** How many requests to the upstream may be open at once. */
   readonly requestsMax: number
-  /** Null when none are. */
+  /** Null: there are none. */
   readonly trustedProxies: Networks | null
-  /** Of a body that a check reads. */
+  /** The largest body that a check reads. */
   readonly bodyBytesMax: number
   readonly subjectsInLog: SubjectsInLog
   /** For the next proof; null when proofs need none. */
@@ -49,10 +49,10 @@ export type ExchangeDeps = {
   /** Never throws. */
   readonly log: SidecarLog
   readonly draining: () => boolean
-  /** False once other rules than these are in force. */
+  /** False once a reload has replaced these rules. */
   readonly isCurrent: () => boolean
-  /** By the rules that are in force at that moment. */
-  readonly judgeAgain: (permit: Permit, options: { readonly upgrade: boolean }) => Promise<JudgedAgain>
+  /** Evaluates an open exchange by the rules that are in force when it is called. */
+  readonly reevaluate: (permit: Permit, options: { readonly upgrade: boolean }) => Promise<Reevaluation>
 }
 type Serving = {
   readonly client: ClientRequest
@@ -60,7 +60,7 @@ type Serving = {
   readonly res: ClientAnswer
   readonly upgrade: Upgrade | null
   readonly requestId: string
-  /** The client waits for 100 (Continue), and was not told yet. */
+  /** The client waits for 100 (Continue), which was not sent yet. */
   awaitsContinue: boolean
 }
 
@@ -82,18 +82,18 @@ export async function serve(
     }
     const admission = beginAdmission(serving, deps)
     const arrival = { client, origin, admission, readBody: readJson, upgrade: upgrade !== null }
-    const judged = await enforce(arrival, deps.enforcing)
-    record(serving, judged, { deps, durationMs: performance.now() - startedMs })
-    // The parser may have refused the rest of the message meanwhile, or the client may be gone.
+    const outcome = await enforce(arrival, deps.enforcing)
+    record(serving, outcome, { deps, durationMs: performance.now() - startedMs })
+    // Meanwhile the parser may have rejected the rest of the message, or the client may have left.
     if (client.gone()) return
-    await act(serving, judged, deps)
+    await act(serving, outcome, deps)
   } catch (err) {
     deps.log.error({ event: 'request_failed', request_id: serving.requestId, err })
     res.destroy()
   }
 }
 
-/** The places are given back when the answer is over, or the connection that a WebSocket is. */
+/** The places are released when the answer ends, or when the connection of a WebSocket ends. */
 function beginAdmission({ origin, res, upgrade }: Serving, { places, limits, requestsMax }: ExchangeDeps): Admitted {
   const about = { address: origin.address, upgrade: upgrade !== null, limits, requestsMax }
   const admission = admit(places, about)
@@ -103,9 +103,9 @@ function beginAdmission({ origin, res, upgrade }: Serving, { places, limits, req
   return admission
 }
 
-async function act(serving: Serving, judged: Outcome, deps: ExchangeDeps): Promise<void> {
-  if (judged.kind === 'denial') return refuse(serving, judged, deps)
-  if (judged.kind !== 'permit') return answerAlone(serving, judged, deps)
+async function act(serving: Serving, outcome: Outcome, deps: ExchangeDeps): Promise<void> {
+  if (outcome.kind === 'denial') return deny(serving, outcome, deps)
+  if (outcome.kind !== 'permit') return answerAlone(serving, outcome, deps)
   const { client, origin, res, requestId, upgrade } = serving
   const forwarding: Forwarding = {
     client,
@@ -113,84 +113,84 @@ async function act(serving: Serving, judged: Outcome, deps: ExchangeDeps): Promi
     res,
     requestId,
     sendContinue: () => sendContinue(serving),
-    answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(judged, deps)],
+    answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(outcome, deps)],
     cancellation: new Cancellation(),
   }
-  const over = beginLifetime(judged, { forwarding, upgrade: upgrade !== null }, deps)
+  const onEnd = watchPermission(outcome, { forwarding, upgrade: upgrade !== null }, deps)
   const result = await (upgrade === null
-    ? forwardOnce(judged, { forwarding, over }, deps)
-    : tunnel(judged, { forwarding, over, upgrade }, deps))
-  if (result.kind === 'answered') deps.metrics.forwarded(judged.route.id, result.status)
+    ? forwardOnce(outcome, { forwarding, onEnd }, deps)
+    : tunnel(outcome, { forwarding, onEnd, upgrade }, deps))
+  if (result.kind === 'answered') deps.metrics.forwarded(outcome.route.id, result.status)
   if (result.kind !== 'failed') return
   const reason = result.cause.message
   if (forwarding.cancellation.code === null)
-    deps.log.warn({ event: 'upstream_failed', request_id: requestId, route: judged.route.id, reason })
-  refuse(serving, { code: result.code, members: {} }, deps)
+    deps.log.warn({ event: 'upstream_failed', request_id: requestId, route: outcome.route.id, reason })
+  deny(serving, { code: result.code, members: {} }, deps)
 }
 
-/** HTTP/2 says it for the whole connection, by GOAWAY. */
+/** HTTP/2 ends a connection by GOAWAY instead. */
 const closing = ({ version }: ClientRequest, deps: ExchangeDeps): string[] =>
   version !== '2' && deps.draining() ? ['connection', 'close'] : []
 
-/** RFC 9449 section 8.2: a nonce that ages is replaced with the answer to a request that was good. */
+/** RFC 9449 section 8.2: the answer to a request with a good proof brings the next nonce. */
 function nonceFor({ request, identity }: Permit, deps: ExchangeDeps): string[] {
   const nonce = identity !== null && request.proofs.length > 0 ? deps.proofNonce() : null
   return nonce === null ? [] : ['dpop-nonce', nonce]
 }
 
-/** Returns what to call when the exchange has ended. */
-function beginLifetime(
+/** Returns the function to call when the exchange has ended. */
+function watchPermission(
   permit: Permit,
   { forwarding, upgrade }: { readonly forwarding: Forwarding; readonly upgrade: boolean },
-  { lifetimes, log, metrics, isCurrent, judgeAgain }: ExchangeDeps,
+  { permissionWatch, log, metrics, isCurrent, reevaluate }: ExchangeDeps,
 ): () => void {
-  const { cancellation: cut, requestId } = forwarding
-  const { standing, route } = permit
+  const { cancellation, requestId } = forwarding
+  const { basis, route } = permit
   const open = {
-    standing,
+    basis,
     stale: !isCurrent(),
-    judgeAgain: () => judgeAgain(permit, { upgrade }),
-    isEndless: () => cut.endless,
+    reevaluate: () => reevaluate(permit, { upgrade }),
+    isEndless: () => cancellation.endless,
   }
-  return lifetimes.begin(open, (code) => {
+  return permissionWatch.begin(open, (code) => {
     log.info({ event: 'cut', request_id: requestId, route: route.id, reason: code })
     metrics.cancelled(route.id, code)
-    cut.cancel(code)
+    cancellation.cancel(code)
   })
 }
 
-type Lived = { readonly forwarding: Forwarding; readonly over: () => void }
+type Watched = { readonly forwarding: Forwarding; readonly onEnd: () => void }
 
-function forwardOnce(permit: Permit, { forwarding, over }: Lived, deps: ExchangeDeps): Promise<Forwarded> {
-  forwarding.res.once('close', over)
+function forwardOnce(permit: Permit, { forwarding, onEnd }: Watched, deps: ExchangeDeps): Promise<Forwarded> {
+  forwarding.res.once('close', onEnd)
   return forward(permit, forwarding, deps.forwarding)
 }
 
 async function tunnel(
   permit: Permit,
-  { forwarding, over, upgrade }: Lived & { readonly upgrade: Upgrade },
+  { forwarding, onEnd, upgrade }: Watched & { readonly upgrade: Upgrade },
   deps: ExchangeDeps,
 ): Promise<Tunneled> {
   forwarding.cancellation.endless = true
-  const result = await openTunnel(permit, { ...forwarding, upgrade, onEnd: over }, deps.forwarding)
-  if (result.kind !== 'opened') over()
+  const result = await openTunnel(permit, { ...forwarding, upgrade, onEnd }, deps.forwarding)
+  if (result.kind !== 'opened') onEnd()
   return result
 }
 
-/** Only once the request was judged as far as it can be without its body. */
+/** Called only after every check that needs no body, so that a denied client does not send one. */
 function sendContinue(serving: Serving): void {
   if (!serving.awaitsContinue || serving.res.headersSent) return
   serving.awaitsContinue = false
   serving.res.writeContinue()
 }
 
-function refuse(
+function deny(
   { client, res, requestId, upgrade }: Serving,
   { code, members }: { readonly code: ProblemCode; readonly members: DenialMembers },
   deps: ExchangeDeps,
 ): void {
   const context = { requestId, metadataUrl: deps.metadata?.url ?? null, nonce: deps.proofNonce() }
-  // What is left of the body is not read, so nothing can follow it on this connection.
+  // The rest of the body is not read, so no other request can follow on this connection.
   const close = client.version !== '2' && (deps.draining() || !client.complete() || upgrade !== null)
   const describe = client.version === '2' && isGrpc(client.raw) ? describeGrpcDenial : describeDenial
   sendDenial(res, describe(code, members, context), { close })
@@ -207,7 +207,7 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
 // W3C Trace Context section 3.2.
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$/
 
-/** The client's own, when it can be told apart from text that would break a log; it reaches the upstream and the client. */
+/** The client's own id when it is safe to log, else a new one. The upstream and the client get it, too. */
 function requestIdOf(client: ClientRequest): string {
   const value = firstValue(client.raw, 'x-request-id')
   return value !== null && REQUEST_ID.test(value) ? value : randomUUID()
@@ -215,14 +215,14 @@ function requestIdOf(client: ClientRequest): string {
 
 function record(
   { client, origin, requestId }: Serving,
-  judged: Outcome,
+  outcome: Outcome,
   { deps, durationMs }: { readonly deps: ExchangeDeps; readonly durationMs: number },
 ): void {
   const traceId = TRACEPARENT.exec(firstValue(client.raw, 'traceparent') ?? '')?.[1] ?? null
   const { method, version } = client
   const { address } = origin
   const about = { requestId, method, version, address, traceId, durationMs, subjects: deps.subjectsInLog }
-  const line = decisionLine(judged, about)
+  const line = decisionLine(outcome, about)
   deps.metrics.decided(line.route ?? '', line)
   deps.log[line.reason === 'internal' ? 'error' : 'info'](line)
 }

@@ -16,7 +16,7 @@ import { createPdpClient, type PdpClient } from '../pdp-client/client.ts'
 import { createNetworks, type Networks } from '../request/addresses.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
 import type { IssuerEntry } from '../route-file/peers.ts'
-import { createRouteTable } from '../routes/route-table.ts'
+import { createRouting } from '../routes/route-request.ts'
 import type { ForwardDeps } from '../upstream/forward.ts'
 import { createHttp1Upstream } from '../upstream/http1.ts'
 import { createHttp2Upstream } from '../upstream/http2.ts'
@@ -82,7 +82,6 @@ export function createRuntime(config: LoadedConfig, deps: EngineDeps): Runtime {
   const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...file.limits, ...deps.limits }
   const limited: Limited = { ...deps, limits }
   const { issuers, pdp, upstream, release } = leaseParts(config, limited)
-  const routes = createRouteTable(file.routes)
   const metadata = describeResource(file)
   const proofNonces = file.proofNonces ? nonces : null
   let openCount = 0
@@ -99,8 +98,7 @@ export function createRuntime(config: LoadedConfig, deps: EngineDeps): Runtime {
     requestsMax: file.upstream.http2 ? limits.requestsMax : Math.min(limits.requestsMax, limits.upstreamConnectionsMax),
     metadata,
     enforcing: {
-      hosts: new Set([...file.hosts, ...routes.hosts]),
-      routes,
+      ...createRouting(file),
       tokens: createTokenVerifier({ issuers, audience: file.resource, clock, expiryLeewayMs: limits.expiryLeewayMs }),
       verifyProof: createProofVerifier({ clock, replay, nonces: proofNonces }),
       publicUrl: file.publicUrl,

@@ -8,15 +8,16 @@ import type { ProbeResult } from '../../pdp/process/operations.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import { refusalLine } from '../enforce/decision-log.ts'
 import { describeDenial, sendRawDenial } from '../enforce/denial-response.ts'
-import { judgeAgain, type Permit } from '../enforce/enforce.ts'
+import { type Permit, reevaluate } from '../enforce/enforce.ts'
 import { createPermissionWatch } from '../enforce/permission-watch.ts'
 import { Places } from '../enforce/places.ts'
 import { asksForWebSocket } from '../enforce/websocket-handshake.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client.ts'
 import { createListener } from '../listener/listener.ts'
 import { readInbound } from '../request/inbound.ts'
+import { originOf } from '../request/origin.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
-import { matchRequest } from '../routes/match.ts'
+import { routeRequest } from '../routes/route-request.ts'
 import { createClockSkew } from './clock-skew.ts'
 import { type ExchangeDeps, serve } from './exchange.ts'
 import { unfailingLog } from './log.ts'
@@ -79,12 +80,12 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     const operating = {
       metrics,
       log,
-      lifetimes: permissionWatch,
+      permissionWatch,
       places,
       draining: () => listener.draining(),
       isCurrent: () => current.runtime === runtime,
-      judgeAgain: (permit: Permit, how: { readonly upgrade: boolean }) =>
-        judgeAgain(permit, how, current.runtime.enforcing),
+      reevaluate: (permit: Permit, how: { readonly upgrade: boolean }) =>
+        reevaluate(permit, how, current.runtime.enforcing),
     }
     return { runtime, serving: { enforcing, forwarding, ...settings, ...operating } }
   }
@@ -157,7 +158,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       listener.setLimits(runtime.limits)
       announce(runtime)
       former.retire()
-      permissionWatch.judgeAgain()
+      permissionWatch.reevaluateAll()
     },
     notReady() {
       if (listener.draining()) return 'draining'
@@ -169,9 +170,9 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       const startedMs = performance.now()
       clearInterval(refreshing)
       await delay(Math.max(0, withdraw() + acceptMs - startedMs))
-      permissionWatch.sendAway()
+      permissionWatch.cancelEndless()
       const leftMs = current.runtime.limits.drainMs - (performance.now() - startedMs)
-      await listener.close({ drainMs: Math.max(0, leftMs), onLate: () => permissionWatch.cutAll('draining') })
+      await listener.close({ drainMs: Math.max(0, leftMs), onLate: () => permissionWatch.cancelAll('draining') })
       permissionWatch.close()
       current.runtime.retire()
     },
@@ -185,10 +186,11 @@ function pdpSilence({ config, pdpSilentSinceMs }: Runtime, nowMs: number): Probe
   return config.file.routes.some(({ check }) => check === null) ? { note } : note
 }
 
-/** Any doubt is settled by the pipeline, for an ordinary request. */
-function takesWebSocket(req: IncomingMessage, { enforcing }: Runtime): boolean {
+/** False also for a request that cannot be routed: the pipeline then denies it as an ordinary request. */
+function takesWebSocket(req: IncomingMessage, { enforcing, trustedProxies }: Runtime): boolean {
   try {
-    const match = matchRequest(enforcing.routes, readInbound(http1Request(req)))
+    const client = http1Request(req)
+    const match = routeRequest(enforcing, readInbound(client, originOf(client, trustedProxies)))
     return match.kind === 'route' && match.route.websocket
   } catch {
     return false

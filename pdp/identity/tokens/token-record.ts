@@ -63,8 +63,6 @@ function remember(records: Map<string, TokenRecord>, record: TokenRecord): void 
 
 /** Null for a token that this verifier does not accept. */
 export async function verified(verifier: TokenVerifier, token: string): Promise<AccessClaims | null> {
-  const known = verifier.cached(token)
-  if (known !== undefined) return known
   try {
     return await verifier.verify(token)
   } catch (error) {

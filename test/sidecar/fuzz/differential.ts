@@ -5,9 +5,7 @@
 import { Pool } from 'undici'
 import { type ClientRequest, syntheticRequest } from '../../../sidecar/http/client.ts'
 import { readInbound } from '../../../sidecar/request/inbound.ts'
-import { matchRequest } from '../../../sidecar/routes/match.ts'
-import type { RouteTable } from '../../../sidecar/routes/route.ts'
-import { createRouteTable } from '../../../sidecar/routes/route-table.ts'
+import { createRouting, type RoutingDeps, routeRequest } from '../../../sidecar/routes/route-request.ts'
 import { loadFile, routeFile } from '../support/harness.ts'
 import { type Framework, HANDLER, startFrameworks } from './frameworks.ts'
 import { type Random, randomTarget, seeded } from './targets.ts'
@@ -54,11 +52,10 @@ export const WITH_REST = [...WITHOUT_REST.slice(1), '/public/assets/**', '/files
 export const routesOf = (paths: readonly string[]): string =>
   paths.map((path, at) => `GET ${path}: scope own${at}`).join('\n')
 
-export function tableOf(paths: readonly string[]): RouteTable {
+export function tableOf(paths: readonly string[]): RoutingDeps {
   const routes = routesOf(paths)
-  return createRouteTable(
-    loadFile(routeFile(routes).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1')).routes,
-  )
+  const file = routeFile(routes, { extra: 'hosts: [app.test]' })
+  return createRouting(loadFile(file.replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1')))
 }
 
 /** `change`: a laxity to plant, which sees the segments before they are matched. */
@@ -69,9 +66,9 @@ export function gateOf(
   const table = tableOf(paths)
   return (target) => {
     try {
-      const request = readInbound(message(target))
+      const request = readInbound(message(target), { host: null, fault: null })
       const [segments, written] = [change(request.target.segments), change(request.target.written)]
-      const match = matchRequest(table, { ...request, target: { ...request.target, segments, written } })
+      const match = routeRequest(table, { ...request, target: { ...request.target, segments, written } })
       if (match.kind !== 'route') return null
       return { path: match.route.id.replace(/^GET /, ''), forwarded: request.target.raw }
     } catch {

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   createPermissionWatch,
-  type JudgedAgain,
   type PermissionBasis,
   type PermissionWatch,
+  type Reevaluation,
 } from '../../../sidecar/enforce/permission-watch.ts'
 import type { PdpAnswer, PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 
@@ -28,17 +28,17 @@ const QUESTION: PdpQuestion = {
   entitlements: [],
 }
 
-let lifetimes: PermissionWatch
+let permissionWatch: PermissionWatch
 beforeEach(() => {
   vi.useFakeTimers({ now: START_MS })
-  lifetimes = createPermissionWatch({
+  permissionWatch = createPermissionWatch({
     clock: Date.now,
     unconfirmedMaxMs: UNCONFIRMED_MAX_MS,
     expiryLeewayMs: LEEWAY_MS,
   })
 })
 afterEach(() => {
-  lifetimes.close()
+  permissionWatch.close()
   vi.useRealTimers()
 })
 
@@ -48,7 +48,7 @@ type Begun = {
   /** Null until it is asked. */
   tell: ((answer: PdpAnswer | null) => void) | null
   stopped: number
-  again: () => Promise<JudgedAgain>
+  again: () => Promise<Reevaluation>
   endless: boolean
 }
 /** `first`: what is said at once when it is asked. `onCancel`: what else happens at that moment. */
@@ -56,10 +56,10 @@ function begin(
   options: { readonly livesMs?: number; readonly first?: PdpAnswer; readonly onCancel?: () => void } = {},
 ): Begun {
   const { livesMs = 60_000, first, onCancel } = options
-  const standing: PermissionBasis = {
+  const basis: PermissionBasis = {
     question: QUESTION,
     expiresAtMs: Date.now() + livesMs,
-    judge: ({ permissions: [one] }) => {
+    evaluate: ({ permissions: [one] }) => {
       if (one === 'undecided') return 'pdp_unavailable'
       return one === 'allowed' ? null : 'permission_denied'
     },
@@ -73,16 +73,16 @@ function begin(
   }
   const cuts: string[] = []
   const exchange = {
-    standing,
+    basis,
     stale: false,
-    judgeAgain: () => begun.again(),
+    reevaluate: () => begun.again(),
     isEndless: () => begun.endless,
   }
-  const end = lifetimes.begin(exchange, (code) => {
+  const end = permissionWatch.begin(exchange, (code) => {
     cuts.push(code)
     onCancel?.()
   })
-  const again = (): Promise<JudgedAgain> => Promise.resolve({ kind: 'permitted', standing })
+  const again = (): Promise<Reevaluation> => Promise.resolve({ kind: 'permitted', basis })
   const begun: Begun = { cuts, end, tell: null, stopped: 0, again, endless: false }
   return begun
 }
@@ -145,7 +145,7 @@ describe('an exchange that lasts', () => {
   test('is not asked about after close', () => {
     const [one, two] = [begin(), begin({ first: ANSWER })]
     pass(500)
-    lifetimes.close()
+    permissionWatch.close()
     one.tell?.(DENIAL)
     pass(60_000)
     expect([one.cuts, one.stopped, two.cuts, two.stopped]).toEqual([[], 1, [], 1])
@@ -214,7 +214,7 @@ describe('when the rules change, an exchange', () => {
   test('that they still permit goes on, and what was asked about it before is asked anew', async () => {
     const one = begin({ first: ANSWER })
     pass(500)
-    lifetimes.judgeAgain()
+    permissionWatch.reevaluateAll()
     await soon(100)
     one.tell?.(ANSWER)
     await soon(10 * UNCONFIRMED_MAX_MS)
@@ -224,7 +224,7 @@ describe('when the rules change, an exchange', () => {
   test('that they deny is cut, once it has lasted, and whatever was said of it before', async () => {
     const one = begin({ first: ANSWER })
     one.again = () => Promise.resolve({ kind: 'denied', code: 'route_unknown' })
-    lifetimes.judgeAgain()
+    permissionWatch.reevaluateAll()
     await soon(300)
     expect(one.cuts).toEqual([])
     await soon(200)
@@ -235,9 +235,9 @@ describe('when the rules change, an exchange', () => {
   test('that ended meanwhile is not cut, nor is one that they make public', async () => {
     const [gone, open] = [begin({ first: ANSWER }), begin({ livesMs: 2_000, first: ANSWER })]
     gone.again = () => Promise.resolve({ kind: 'denied', code: 'route_unknown' })
-    open.again = () => Promise.resolve({ kind: 'permitted', standing: null })
+    open.again = () => Promise.resolve({ kind: 'permitted', basis: null })
     pass(500)
-    lifetimes.judgeAgain()
+    permissionWatch.reevaluateAll()
     gone.end()
     await soon(60_000)
     expect([gone.cuts, open.cuts]).toEqual([[], []])
@@ -247,20 +247,20 @@ describe('when the rules change, an exchange', () => {
     const one = begin({ first: ANSWER })
     one.again = () => new Promise(() => undefined)
     pass(500)
-    lifetimes.judgeAgain()
+    permissionWatch.reevaluateAll()
     await soon(UNCONFIRMED_MAX_MS + 200)
     expect(one.cuts).toEqual(['pdp_unavailable'])
   })
 
   test('is judged by the last of two changes, even when the first judgement comes later', async () => {
     const one = begin({ first: ANSWER })
-    const { promise, resolve } = Promise.withResolvers<JudgedAgain>()
+    const { promise, resolve } = Promise.withResolvers<Reevaluation>()
     one.again = () => promise
     pass(500)
-    lifetimes.judgeAgain()
+    permissionWatch.reevaluateAll()
     await soon(100)
-    one.again = () => Promise.resolve({ kind: 'permitted', standing: null })
-    lifetimes.judgeAgain()
+    one.again = () => Promise.resolve({ kind: 'permitted', basis: null })
+    permissionWatch.reevaluateAll()
     await soon(100)
     resolve({ kind: 'denied', code: 'permission_denied' })
     await soon(60_000)
@@ -271,11 +271,11 @@ describe('when the rules change, an exchange', () => {
 test('when the process ends, what would never end is sent away first, and all else at the last', () => {
   const [endless, other, later] = [begin({ first: ANSWER }), begin({ first: ANSWER }), begin({ first: ANSWER })]
   endless.endless = true
-  lifetimes.sendAway()
+  permissionWatch.cancelEndless()
   expect([endless.cuts, other.cuts]).toEqual([['draining'], []])
   later.endless = true
   pass(100)
   expect(later.cuts).toEqual(['draining'])
-  lifetimes.cutAll('draining')
+  permissionWatch.cancelAll('draining')
   expect([endless.cuts, other.cuts, later.cuts]).toEqual([['draining'], ['draining'], ['draining']])
 })

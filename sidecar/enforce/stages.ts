@@ -1,0 +1,154 @@
+/** The stages of a request: each is made from the one before it, and its type says what is known by then. */
+import { type Credentials, parseAuthorization } from '../../pdp/token/authorization.ts'
+import type { AccessClaims } from '../../pdp/token/claims.ts'
+import type { ProofVerifier } from '../../pdp/token/dpop.ts'
+import { TokenError } from '../../pdp/token/errors.ts'
+import type { TokenVerifier } from '../../pdp/token/verify.ts'
+import type { Identity } from '../http/fields.ts'
+import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
+import type { InboundRequest } from '../request/inbound.ts'
+import { buildQuestions, type Check, type CheckDenial, type Questions, usesBody } from '../routes/checks.ts'
+import type { Route } from '../routes/route.ts'
+import type { RequestMatch } from '../routes/route-request.ts'
+import { type StepUp, satisfies, signInOf } from '../routes/step-up.ts'
+import { requestValues } from '../routes/values.ts'
+
+/** No route is known. */
+export type Arrived = { readonly stage: 'arrived' }
+type Matched = { readonly request: InboundRequest; readonly route: Route; readonly parameters: readonly string[] }
+/** The route is known. A public route needs nothing else. */
+export type PublicRequest = Matched & { readonly stage: 'public' }
+export type GuardedRequest = Matched & { readonly stage: 'guarded'; readonly check: Check }
+export type Routed = PublicRequest | GuardedRequest
+type WithClaims = Matched & {
+  readonly check: Check
+  readonly credentials: Credentials
+  readonly claims: AccessClaims
+}
+/** The token is verified, but its sender has not proven the key that the token is bound to. */
+export type Verified = WithClaims & { readonly stage: 'verified' }
+type WithIdentity = WithClaims & { readonly identity: Identity }
+/** The token and its proof are verified: `identity` is the sender. */
+export type Authenticated = WithIdentity & { readonly stage: 'authenticated' }
+type WithQuestions = WithIdentity & {
+  /** Null: no check of the route reads it. */
+  readonly body: Buffer | null
+  readonly questions: Questions
+  readonly question: PdpQuestion
+}
+/** The question to the PDP is complete. */
+export type Prepared = WithQuestions & { readonly stage: 'prepared' }
+/** The PDP has answered. */
+export type Allowed = WithQuestions & { readonly stage: 'allowed' }
+export type Refused = Omit<WithQuestions, 'identity'> & {
+  readonly stage: 'refused'
+  readonly reason: DenialReason
+  /** Null: the PDP says that the token is revoked. */
+  readonly identity: Identity | null
+}
+export type Decided = Allowed | Refused
+export type Stage = Arrived | Routed | Verified | Authenticated | Prepared | Decided
+
+/** Why an answer of the PDP does not allow a request. */
+export type DenialReason =
+  | CheckDenial
+  | { readonly code: 'token_invalid' | 'organization_missing' }
+  | { readonly code: 'step_up_required'; readonly stepUp: StepUp }
+
+export type AuthenticationDeps = {
+  readonly tokens: TokenVerifier
+  readonly verifyProof: ProofVerifier
+  /** What DPoP proofs name: origin and path prefix. */
+  readonly publicUrl: string
+}
+export type EvaluationDeps = {
+  /** Issuers whose tokens say themselves how their subject signed in. */
+  readonly externalIssuers: ReadonlySet<string>
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+}
+
+export const ARRIVED: Arrived = { stage: 'arrived' }
+
+export function routed(match: Extract<RequestMatch, { kind: 'route' }>, request: InboundRequest): Routed {
+  const { route, parameters } = match
+  const { check } = route
+  return check === null
+    ? { stage: 'public', request, route, parameters }
+    : { stage: 'guarded', request, route, parameters, check }
+}
+
+/** Answers at once for a token that was verified before. Throws TokenError, or rejects with it. */
+export function verifyToken(guarded: GuardedRequest, { tokens }: AuthenticationDeps): Verified | Promise<Verified> {
+  const credentials = parseAuthorization(guarded.request.authorization)
+  const verifying = tokens.verify(credentials.token)
+  const verified = (claims: AccessClaims): Verified => ({ ...guarded, stage: 'verified', credentials, claims })
+  return verifying instanceof Promise ? verifying.then(verified) : verified(verifying)
+}
+
+/**
+ * Rejects with TokenError. `proven`: the same request was authenticated before, so its proof is not verified again: no
+ * proof is good twice.
+ */
+export async function authenticate(
+  verified: Verified,
+  { proven }: { readonly proven: boolean },
+  deps: AuthenticationDeps,
+): Promise<Authenticated> {
+  const { request, credentials, claims } = verified
+  // RFC 9449 section 7: a bound token needs its proof, and a proof makes nothing of an unbound token.
+  if (!proven && (claims.jkt !== null || credentials.scheme === 'dpop')) {
+    const { jkt } = claims
+    if (jkt === null) throw new TokenError('token_invalid', 'the token is not bound to a key')
+    // Section 7.2: else a stolen token would be good without its key.
+    if (credentials.scheme !== 'dpop') throw new TokenError('token_invalid', 'a bound token was used as a bearer token')
+    const url = `${deps.publicUrl}${request.target.path}`
+    await deps.verifyProof({ proofs: request.proofs, method: request.method, url }, { ...claims, jkt })
+  }
+  const identity = identityOf(claims, claims.subject === claims.clientId ? 'service' : 'user')
+  return { ...verified, stage: 'authenticated', identity }
+}
+
+/** Rejects with RequestError when the request lacks a value that a check needs. */
+export async function prepare(
+  authenticated: Authenticated,
+  readBody: (request: InboundRequest) => Promise<Buffer>,
+): Promise<Prepared> {
+  const { request, parameters, check, credentials, claims } = authenticated
+  const body = usesBody(check) ? await readBody(request) : null
+  const questions = buildQuestions(check, requestValues({ request, parameters, claims, body }))
+  const { permissions, entitlements } = questions
+  const { digest, subject, organization } = claims
+  const question = { token: credentials.token, digest, subject, organization, permissions, entitlements }
+  return { ...authenticated, stage: 'prepared', body, questions, question }
+}
+
+export function decide(prepared: Prepared, answer: PdpAnswer, deps: EvaluationDeps): Decided {
+  const reason = evaluate(prepared, answer, deps)
+  if (reason === null)
+    return { ...prepared, stage: 'allowed', identity: identityOf(prepared.claims, answer.subjectType) }
+  const identity = reason.code === 'token_invalid' ? null : prepared.identity
+  return { ...prepared, stage: 'refused', reason, identity }
+}
+
+/** Null: the answer allows. */
+export function evaluate(
+  { route, claims, questions }: Pick<Prepared, 'route' | 'claims' | 'questions'>,
+  answer: PdpAnswer,
+  { externalIssuers, clock }: EvaluationDeps,
+): DenialReason | null {
+  // A token without an organization is valid, but it gives access to no organization's resources.
+  if (!answer.active) return { code: claims.organization === null ? 'organization_missing' : 'token_invalid' }
+  const reason = questions.evaluate(answer)
+  if (reason !== null || route.stepUp === null) return reason
+  const signIn = externalIssuers.has(claims.issuer) ? signInOf(claims.all) : answer.signIn
+  return satisfies(signIn, route.stepUp, clock()) ? null : { code: 'step_up_required', stepUp: route.stepUp }
+}
+
+const identityOf = (claims: AccessClaims, subjectType: Identity['subjectType']): Identity => ({
+  subject: claims.subject,
+  subjectType,
+  organization: claims.organization,
+  client: claims.clientId,
+  scopes: claims.scopes,
+})
