@@ -1,10 +1,11 @@
-/** The pages that people see: plain HTML that needs no JavaScript. Everything from outside is escaped. */
+/** The pages that people see: plain HTML that needs no JavaScript. The `html` template escapes every value. */
 import { createHash } from 'node:crypto'
 import type { Organization } from '../../domain/organization.ts'
+import { EMPTY, type Html, html } from './html.ts'
 
 export type Page = { readonly html: string; readonly headers: { readonly [name: string]: string } }
 
-const STYLE = `
+const STYLE = html`
 body{margin:0;font:16px/1.5 system-ui,sans-serif;color:#1b1f24;background:#f3f4f6}
 main{box-sizing:border-box;max-width:26rem;margin:8vh auto;padding:2rem;background:#fff;border:1px solid #d0d7de;border-radius:8px}
 h1{margin:0 0 1rem;font-size:1.4rem}
@@ -22,7 +23,7 @@ h2{margin:1.5rem 0 .5rem;font-size:1.15rem}
 :focus-visible{outline:3px solid #f0a000;outline-offset:2px}
 `
 // No script and nothing from elsewhere. `form-action` is left out: browsers apply it to the redirect to the client too.
-const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; frame-ancestors 'none'; base-uri 'none'`
+const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE.toString()).digest('base64')}'; frame-ancestors 'none'; base-uri 'none'`
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': POLICY,
@@ -49,59 +50,49 @@ export function consentPage(view: {
 }): Page {
   return page(
     `Go on to ${view.clientName}`,
-    `<p>You are signed in as <strong>${escapeHtml(view.person)}</strong>.</p>
+    html`<p>You are signed in as <strong>${view.person}</strong>.</p>
 <form method="post" data-step="consent">
 ${organizationField(view.choice)}
-<p><strong>${escapeHtml(view.clientName)}</strong> will be able to:</p>${scopeList(view.scopes)}
+<p><strong>${view.clientName}</strong> will be able to:</p>${scopeList(view.scopes)}
 <button type="submit" name="action" value="continue">Continue</button>
 <button type="submit" name="action" value="cancel" class="plain" formnovalidate>Cancel</button>
 </form>`,
   )
 }
 
-export function scopeList(scopes: readonly string[]): string {
-  return `<ul>${scopes.map((scope) => `<li>${escapeHtml(SCOPE_TEXTS[scope] ?? scope)}</li>`).join('')}</ul>`
+export function scopeList(scopes: readonly string[]): Html {
+  return html`<ul>${scopes.map((scope) => html`<li>${SCOPE_TEXTS[scope] ?? scope}</li>`)}</ul>`
 }
 
-export function organizationField(choice: Exclude<Choice, { kind: 'refused' }>): string {
-  if (choice.kind === 'unbound') return ''
-  if (choice.kind === 'bound') return `<p>Organization: <strong>${escapeHtml(choice.organization.name)}</strong></p>`
+export function organizationField(choice: Exclude<Choice, { kind: 'refused' }>): Html {
+  if (choice.kind === 'unbound') return EMPTY
+  if (choice.kind === 'bound') return html`<p>Organization: <strong>${choice.organization.name}</strong></p>`
   const options = choice.from.map(
     ({ id, name }) =>
-      `<label><input type="radio" name="organization" value="${escapeHtml(id)}" required> ${escapeHtml(name)} <small>(${escapeHtml(id)})</small></label>`,
+      html`<label><input type="radio" name="organization" value="${id}" required> ${name} <small>(${id})</small></label>`,
   )
-  return `<fieldset><legend>For which organization?</legend>${options.join('')}</fieldset>`
+  return html`<fieldset><legend>For which organization?</legend>${options}</fieldset>`
 }
 
 /** `detail` must be our own or oidc-provider's text, never an exception's. */
 export function errorPage(view: { code: string; detail: string }): Page {
   return page(
     'This did not work',
-    `<p>${escapeHtml(view.detail)}</p><p>Go back to the application and try again. <small>(${escapeHtml(view.code)})</small></p>`,
+    html`<p>${view.detail}</p><p>Go back to the application and try again. <small>(${view.code})</small></p>`,
   )
 }
 
-/** `body` is HTML: everything in it from outside must have gone through escapeHtml. */
-export function page(title: string, body: string): Page {
+export function page(title: string, body: Html): Page {
   return {
     headers: HEADERS,
-    html: `<!doctype html>
+    html: html`<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)}</title><style>${STYLE}</style></head>
-<body><main><h1>${escapeHtml(title)}</h1>${body}</main></body>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title><style>${STYLE}</style></head>
+<body><main><h1>${title}</h1>${body}</main></body>
 </html>
-`,
+`.toString(),
   }
 }
-
-const ENTITIES: { readonly [character: string]: string } = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 
 export type Choice =
   | { readonly kind: 'bound'; readonly organization: Organization }

@@ -1,5 +1,6 @@
 /** The page on which a person answers the requests of CIBA clients. */
-import { type Choice, escapeHtml, organizationField, type Page, page, scopeList } from '../html/page.ts'
+import { EMPTY, type Html, html } from '../html/html.ts'
+import { type Choice, organizationField, type Page, page, scopeList } from '../html/page.ts'
 
 export type PendingRequest = {
   /** Names the request in the form; no credential. */
@@ -16,15 +17,12 @@ export function approvalPage(view: {
   requests: readonly PendingRequest[]
   done: 'approved' | 'denied' | 'unmet' | 'gone' | null
 }): Page {
-  const notice = view.done === null ? '' : `<p role="status">${DONE[view.done]}</p>`
+  const notice = view.done === null ? EMPTY : html`<p role="status">${DONE[view.done]}</p>`
   const requests =
     view.requests.length === 0
-      ? '<p>Nothing waits for your answer. Reload this page when an application says that it does.</p>'
-      : view.requests.map((request) => requestForm(request, view.xsrf)).join('')
-  return page(
-    'Requests',
-    `<p>You are signed in as <strong>${escapeHtml(view.person)}</strong>.</p>${notice}${requests}`,
-  )
+      ? html`<p>No request waits for your answer. Reload this page when an application says that it sent one.</p>`
+      : view.requests.map((request) => requestForm(request, view.xsrf))
+  return page('Requests', html`<p>You are signed in as <strong>${view.person}</strong>.</p>${notice}${requests}`)
 }
 
 const DONE = {
@@ -34,20 +32,21 @@ const DONE = {
   gone: 'The request had expired or was answered already.',
 } as const
 
-function requestForm(request: PendingRequest, xsrf: string): string {
+function requestForm(request: PendingRequest, xsrf: string): Html {
   const message =
     request.bindingMessage === null
-      ? ''
-      : `<p>It must show you this:</p><p class="code">${escapeHtml(request.bindingMessage)}</p>`
+      ? EMPTY
+      : html`<p>It must show you this:</p><p class="code">${request.bindingMessage}</p>`
   const approve =
     request.choice === null
-      ? '<p>You are not a member of the organization that it asks for.</p>'
-      : `${organizationField(request.choice)}<p>It will be able to:</p>${scopeList(request.scopes)}`
-  const button = request.choice === null ? '' : '<button type="submit" name="action" value="approve">Approve</button>'
-  return `<form method="post" data-step="approve">
-<h2>${escapeHtml(request.clientName)}</h2>${message}
-<input type="hidden" name="xsrf" value="${escapeHtml(xsrf)}">
-<input type="hidden" name="request" value="${escapeHtml(request.name)}">
+      ? html`<p>You are not a member of the organization that it asks for.</p>`
+      : html`${organizationField(request.choice)}<p>It will be able to:</p>${scopeList(request.scopes)}`
+  const button =
+    request.choice === null ? EMPTY : html`<button type="submit" name="action" value="approve">Approve</button>`
+  return html`<form method="post" data-step="approve">
+<h2>${request.clientName}</h2>${message}
+<input type="hidden" name="xsrf" value="${xsrf}">
+<input type="hidden" name="request" value="${request.name}">
 ${approve}${button}
 <button type="submit" name="action" value="deny" class="plain" formnovalidate>Refuse</button>
 </form>`

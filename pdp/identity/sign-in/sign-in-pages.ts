@@ -1,5 +1,6 @@
 /** Signing in: the password, then the code of who has an authenticator app. */
-import { escapeHtml, type Page, page } from '../html/page.ts'
+import { EMPTY, type Html, html } from '../html/html.ts'
+import { type Page, page } from '../html/page.ts'
 import type { Outcome } from '../oauth/status.ts'
 
 const PROBLEMS = {
@@ -22,14 +23,14 @@ export const outcomeOf = (problem: LoginProblem | null): Outcome => (problem ===
 export type Purpose = { readonly reason: string; readonly application: string | null; readonly cancel: boolean }
 
 export function loginPage(view: { purpose: Purpose; email: string; problem: LoginProblem | null }): Page {
-  const focus = (on: boolean) => (on ? ' autofocus' : '')
+  const focus = (on: boolean) => (on ? html` autofocus` : EMPTY)
   const { alert, described } = problemOf(view.problem)
   return page(
     'Sign in',
-    `${reason(view.purpose)}${alert}
+    html`${reason(view.purpose)}${alert}
 <form method="post" data-step="login">
 <label for="email">E-mail address</label>
-<input id="email" name="email" type="email" autocomplete="username" maxlength="254" required value="${escapeHtml(view.email)}"${described}${focus(view.email === '')}>
+<input id="email" name="email" type="email" autocomplete="username" maxlength="254" required value="${view.email}"${described}${focus(view.email === '')}>
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required${focus(view.email !== '')}>
 <button type="submit" name="action" value="login">Sign in</button>${cancel(view.purpose)}
@@ -45,13 +46,13 @@ export function codePage(view: {
 }): Page {
   const { alert, described } = problemOf(view.problem)
   const hidden = Object.entries(view.hidden).map(
-    ([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`,
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   )
   return page(
     'Enter your code',
-    `${reason(view.purpose)}${alert}
+    html`${reason(view.purpose)}${alert}
 <form method="post" data-step="totp">
-${hidden.join('\n')}
+${hidden}
 <label for="code">Code from your authenticator app</label>
 <input id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 ]{6,8}" title="Six digits" maxlength="8" required autofocus${described}>
 <button type="submit" name="action" value="code">Continue</button>${cancel(view.purpose)}
@@ -59,18 +60,19 @@ ${hidden.join('\n')}
   )
 }
 
-function problemOf(problem: LoginProblem | null): { alert: string; described: string } {
-  if (problem === null) return { alert: '', described: '' }
-  const alert = `<p role="alert" id="problem">${PROBLEMS[problem]}</p>`
-  return { alert, described: ' aria-invalid="true" aria-describedby="problem"' }
+function problemOf(problem: LoginProblem | null): { alert: Html; described: Html } {
+  if (problem === null) return { alert: EMPTY, described: EMPTY }
+  const alert = html`<p role="alert" id="problem">${PROBLEMS[problem]}</p>`
+  return { alert, described: html` aria-invalid="true" aria-describedby="problem"` }
 }
 
-function reason({ reason, application }: Purpose): string {
-  const name = application === null ? '' : ` <strong>${escapeHtml(application)}</strong>`
-  return `<p>${reason}${name}</p>`
+function reason({ reason, application }: Purpose): Html {
+  const name = application === null ? EMPTY : html` <strong>${application}</strong>`
+  return html`<p>${reason}${name}</p>`
 }
 
-const cancel = (purpose: Purpose): string =>
+const cancel = (purpose: Purpose): Html =>
   purpose.cancel
-    ? '\n<button type="submit" name="action" value="cancel" class="plain" formnovalidate>Cancel</button>'
-    : ''
+    ? html`
+<button type="submit" name="action" value="cancel" class="plain" formnovalidate>Cancel</button>`
+    : EMPTY
