@@ -67,6 +67,8 @@ export type IdentityDeps = {
   readonly replay?: ReplayMemory
   /** Default `claims-mode`. */
   readonly embedEntitlements?: EmbedEntitlements
+  /** A slow hash that no secret matches, to check for people and clients that do not exist. Default: a new one. */
+  readonly decoyHash?: string
   /** For a counter. */
   readonly onHookOutcome?: (outcome: HookOutcome) => void
 }
@@ -105,7 +107,10 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const external = createExternalIssuers(deps)
   const semaphores = createSemaphores(SECRET_CHECKS)
   const provenSecrets = createProvenSecrets(deps)
-  const decoys = { generated: hashGeneratedSecret(generateSecret()), chosen: await hashSecret(generateSecret()) }
+  const decoys = {
+    generated: hashGeneratedSecret(generateSecret()),
+    chosen: deps.decoyHash ?? (await hashSecret(generateSecret())),
+  }
   const publicJwks = (): readonly JWK[] => ring.current().keys.publicJwks
   const introspection = createIntrospection({ ...deps, publicJwks, resources, external: external.record })
   const tokenEndpoints = createTokenEndpoints({ ...deps, introspection })

@@ -4,14 +4,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
+import { makeKey, type NewKey } from '../../pdp/identity/keys/signing-keys.ts'
+import { deriveKey } from '../../pdp/process/encryption.ts'
 import { startEmbeddedPostgres } from '../../pdp/store/embedded-postgres/embedded-postgres.ts'
 import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { TEMPLATE } from './database.ts'
+import { MASTER_KEY } from './master-key.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** Superuser's connection to the run's PostgreSQL. */
     postgresUrl: string
+    /** An active and a next signing key, sealed by MASTER_KEY: two RSA keys take most of an identity service's start. */
+    signingKeys: readonly NewKey[]
   }
 }
 
@@ -28,6 +33,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const postgres = await startEmbeddedPostgres({ dataDirectory, settings })
   await createTemplate(postgres.connectionString)
   project.provide('postgresUrl', postgres.connectionString)
+  const sealingKey = deriveKey(MASTER_KEY, 'signing-key')
+  project.provide('signingKeys', await Promise.all([makeKey(sealingKey, 'active'), makeKey(sealingKey, 'next')]))
   return async () => {
     await postgres.stop()
     await rm(dataDirectory, { recursive: true, force: true })

@@ -18,7 +18,8 @@ export type SigningKeys = {
 }
 type State = 'next' | 'active' | 'retired'
 type KeyRow = { readonly kid: string; readonly public_jwk: JWK; readonly private_jwk_sealed: string }
-type NewKey = { readonly kid: string; readonly publicJwk: JWK; readonly sealed: string; readonly state: State }
+/** A key as it is stored: the private part is sealed. */
+export type NewKey = { readonly kid: string; readonly publicJwk: JWK; readonly sealed: string; readonly state: State }
 
 /** @throws Error when the master key is not the one that sealed the stored keys; PdpError `store_unavailable`. */
 export async function loadSigningKeys(deps: { sql: Sql; masterKey: Buffer }): Promise<SigningKeys> {

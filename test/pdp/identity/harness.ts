@@ -1,11 +1,13 @@
 /** An identity service on a real socket and a real database, with a small world to sign in to. */
 import { createServer, type Server } from 'node:http'
+import { inject } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Change } from '../../../pdp/domain/change.ts'
 import type { JsonObject } from '../../../pdp/domain/json.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { createIdentity, type Identity, type IdentityDeps } from '../../../pdp/identity/identity.ts'
 import { hashGeneratedSecret } from '../../../pdp/identity/keys/password-hash.ts'
+import { storeKey } from '../../../pdp/identity/keys/signing-keys.ts'
 import type { EmbedEntitlements } from '../../../pdp/identity/tokens/claim-sources.ts'
 import { createLog, type Log } from '../../../pdp/process/log.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
@@ -16,6 +18,7 @@ import { appendEvents } from '../../../pdp/store/postgres/outbox.ts'
 import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { cheapHash } from '../../support/cheap-hash.ts'
 import { openTestDatabase } from '../../support/database.ts'
+import { MASTER_KEY } from '../../support/master-key.ts'
 
 export const CONTEXT = { actor: 'test', requestId: 'test' }
 export const API = 'https://invoices.example/'
@@ -23,7 +26,9 @@ export const REDIRECT = 'https://app.example/cb'
 export const NATIVE_REDIRECT = 'com.example.app:/cb'
 export const SECRET = 'a-secret-of-the-test-clients-0123456789'
 export const PASSWORD = 'correct horse battery staple'
-export const MASTER_KEY = Buffer.alloc(32, 7)
+export { MASTER_KEY }
+/** Checking it costs next to nothing; cases that measure the work make a slow one. */
+export const DECOY_HASH = cheapHash('the secret of nobody')
 
 export type World = {
   readonly issuer: string
@@ -47,7 +52,13 @@ export type World = {
 }
 
 export async function openWorld(
-  options: { embedEntitlements?: EmbedEntitlements; mount?: string; fetch?: IdentityDeps['fetch'] } = {},
+  options: {
+    embedEntitlements?: EmbedEntitlements
+    mount?: string
+    fetch?: IdentityDeps['fetch']
+    /** The service makes its own decoy, as slow as in production. */
+    slowDecoy?: true
+  } = {},
 ): Promise<World> {
   const database = await openTestDatabase()
   const { sql, store } = await openPostgres({ connectionString: database.connectionString, poolCountMax: 8 })
@@ -62,6 +73,7 @@ export async function openWorld(
     res.end('not ours')
   })
   const issuer = `http://127.0.0.1:${await listen(server)}${options.mount ?? ''}`
+  for (const key of inject('signingKeys')) await storeKey(sql, key)
   identity = await createIdentity({
     issuer,
     sql,
@@ -73,6 +85,7 @@ export async function openWorld(
     fetch: options.fetch ?? globalThis.fetch,
     onHookOutcome: (outcome) => void hookOutcomes.push(outcome),
     masterKey: MASTER_KEY,
+    ...(options.slowDecoy ? {} : { decoyHash: DECOY_HASH }),
     clock: () => time.atMs ?? Date.now() + time.offsetMs,
     log: logInto(lines),
     ...(options.embedEntitlements === undefined ? {} : { embedEntitlements: options.embedEntitlements }),

@@ -6,7 +6,17 @@ import { SERVICE_SCOPES } from '../../../pdp/identity/oauth/scopes.ts'
 import { appendLog } from '../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../pdp/store/postgres/outbox.ts'
 import { clientToken } from '../../support/sign-in.ts'
-import { CONTEXT, decode, logInto, MASTER_KEY, openWorld, postToken, SECRET, type World } from './harness.ts'
+import {
+  CONTEXT,
+  DECOY_HASH,
+  decode,
+  logInto,
+  MASTER_KEY,
+  openWorld,
+  postToken,
+  SECRET,
+  type World,
+} from './harness.ts'
 
 let world: World
 beforeAll(async () => {
@@ -27,6 +37,7 @@ const again = (masterKey = MASTER_KEY) => {
     appendEvents,
     fetch: globalThis.fetch,
     masterKey,
+    decoyHash: DECOY_HASH,
     clock: Date.now,
     log,
   })
@@ -57,7 +68,14 @@ describe('signing keys', () => {
     const fresh = await openWorld()
     await fresh.sql.query('delete from signing_key')
     const { issuer, sql, store, directory } = fresh
-    const parts = { appendLog, appendEvents, fetch: globalThis.fetch, masterKey: MASTER_KEY, clock: Date.now }
+    const parts = {
+      appendLog,
+      appendEvents,
+      fetch: globalThis.fetch,
+      masterKey: MASTER_KEY,
+      decoyHash: DECOY_HASH,
+      clock: Date.now,
+    }
     const deps = { issuer, sql, store, directory, pdp: createPdp({ store }), ...parts }
     const started = await Promise.all(Array.from({ length: 4 }, () => createIdentity({ ...deps, log: logInto([]) })))
     expect(new Set(started.map((i) => JSON.stringify(i.publicKeys()))).size).toBe(1)

@@ -6,14 +6,21 @@ import { appendLog } from '../../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { createBrowser } from '../../../support/browser.ts'
 import { createFlows } from '../flows.ts'
-import { decode, logInto, MASTER_KEY, openWorld, parseObject, postToken, type World } from '../harness.ts'
+import { DECOY_HASH, decode, logInto, MASTER_KEY, openWorld, parseObject, postToken, type World } from '../harness.ts'
 
 let world: World
 let other: Identity
 beforeAll(async () => {
   world = await openWorld()
   const { issuer, sql, store, directory } = world
-  const parts = { appendLog, appendEvents, fetch: globalThis.fetch, masterKey: MASTER_KEY, clock: Date.now }
+  const parts = {
+    appendLog,
+    appendEvents,
+    fetch: globalThis.fetch,
+    masterKey: MASTER_KEY,
+    decoyHash: DECOY_HASH,
+    clock: Date.now,
+  }
   other = await createIdentity({ issuer, sql, store, directory, pdp: createPdp({ store }), ...parts, log: logInto([]) })
 })
 afterAll(async () => {

@@ -1,7 +1,8 @@
 import type { Context, Provider } from 'oidc-provider'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../../pdp/identity/keys/password-hash.ts'
+import { generateSecret, hashGeneratedSecret } from '../../../../pdp/identity/keys/password-hash.ts'
 import { installClientDecoy } from '../../../../pdp/identity/provider/client-decoy.ts'
+import { cheapHash } from '../../../support/cheap-hash.ts'
 import { openWorld, postToken, SECRET, type World } from '../harness.ts'
 
 const REFUSED = [401, { error: 'invalid_client', error_description: 'client authentication failed' }]
@@ -11,7 +12,7 @@ describe('over HTTP', () => {
   beforeAll(async () => {
     world = await openWorld()
     const metadata = { grant_types: ['client_credentials'] }
-    await world.putClient({ id: 'chosen', metadata, secretHash: await hashSecret(SECRET) })
+    await world.putClient({ id: 'chosen', metadata, secretHash: cheapHash(SECRET) })
   })
   afterAll(() => world.close())
 
@@ -32,7 +33,7 @@ describe('the work for a secret that no client has', () => {
   let run: Middleware
   let slowCount = 0
   beforeAll(async () => {
-    const decoys = { generated: hashGeneratedSecret(generateSecret()), chosen: await hashSecret(generateSecret()) }
+    const decoys = { generated: hashGeneratedSecret(generateSecret()), chosen: cheapHash(generateSecret()) }
     const use = (middleware: Middleware): void => {
       run = middleware
     }

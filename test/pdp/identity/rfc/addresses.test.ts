@@ -10,13 +10,23 @@ import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { createBrowser, hiddenFields } from '../../../support/browser.ts'
 import { createFlow, VERIFIER } from '../flow.ts'
 import { createFlows } from '../flows.ts'
-import { CONTEXT, logInto, MASTER_KEY, openWorld, PASSWORD, REDIRECT, SECRET, type World } from '../harness.ts'
+import {
+  CONTEXT,
+  DECOY_HASH,
+  logInto,
+  MASTER_KEY,
+  openWorld,
+  PASSWORD,
+  REDIRECT,
+  SECRET,
+  type World,
+} from '../harness.ts'
 import { digestOf } from './forge.ts'
 
 let world: World
 let subject: string
 beforeAll(async () => {
-  world = await openWorld()
+  world = await openWorld({ slowDecoy: true })
   subject = (await createFlows(world).code({ person: 'eve', organization: 'acme' })).tokens.access_token
 })
 afterAll(() => world.close())
@@ -102,7 +112,14 @@ describe('an issuer with TLS, behind a proxy that ends it', () => {
   let close: () => Promise<void>
   beforeAll(async () => {
     const { sql, store, directory } = world
-    const parts = { appendLog, appendEvents, fetch: globalThis.fetch, masterKey: MASTER_KEY, clock: Date.now }
+    const parts = {
+      appendLog,
+      appendEvents,
+      fetch: globalThis.fetch,
+      masterKey: MASTER_KEY,
+      decoyHash: DECOY_HASH,
+      clock: Date.now,
+    }
     const deps = { ...parts, issuer, sql, store, directory, pdp: createPdp({ store }), log: logInto([]) }
     const identity = await createIdentity(deps)
     const server = createServer((req, res) => void identity.handle(req, res))

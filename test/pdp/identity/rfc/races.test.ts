@@ -10,7 +10,17 @@ import { hasRedis, startRedis } from '../../../sidecar/support/redis.ts'
 import { createBrowser } from '../../../support/browser.ts'
 import { createFlow, VERIFIER } from '../flow.ts'
 import { ACCESS_TOKEN, CIBA, createFlows, DEVICE_CODE, EXCHANGE } from '../flows.ts'
-import { logInto, MASTER_KEY, openWorld, parseObject, postToken, REDIRECT, SECRET, type World } from '../harness.ts'
+import {
+  DECOY_HASH,
+  logInto,
+  MASTER_KEY,
+  openWorld,
+  parseObject,
+  postToken,
+  REDIRECT,
+  SECRET,
+  type World,
+} from '../harness.ts'
 import { type ClientKey, digestOf, newClientKey, proveKey } from './forge.ts'
 
 let world: World
@@ -30,7 +40,14 @@ type Node = { readonly url: string; close(): Promise<void> }
 /** Another process's worth of identity service for the same issuer and database. */
 async function openNode(replay?: RedisReplayMemory): Promise<Node> {
   const { issuer, sql, store, directory } = world
-  const parts = { appendLog, appendEvents, fetch: globalThis.fetch, masterKey: MASTER_KEY, clock: Date.now }
+  const parts = {
+    appendLog,
+    appendEvents,
+    fetch: globalThis.fetch,
+    masterKey: MASTER_KEY,
+    decoyHash: DECOY_HASH,
+    clock: Date.now,
+  }
   const identity: Identity = await createIdentity({
     ...parts,
     ...{ issuer, sql, store, directory, pdp: createPdp({ store }), log: logInto([]) },
