@@ -11,10 +11,10 @@ import type { Explanation } from './commands/explain.ts'
 import type { Asked, AskedRequest } from './commands/explain-token.ts'
 import { loadConfig, loadRouteFile, readConfig, SETTINGS, type SidecarFlags } from './config/config.ts'
 
-/** Above the time that requests under way are given (limits.ts). */
+/** Must be longer than `drainMs`, the time that open requests get to finish. */
 const SHUTDOWN_TIMEOUT_MS = 30_000
 
-/** As the verifier bounds it. */
+/** The token verifier has the same limit. */
 const TOKEN_CHARS_MAX = 16_384
 
 type Io = NodeJS.Process
@@ -27,10 +27,10 @@ type ExplainOptions = {
   readonly token?: string
 }
 
-/** Runs what the arguments say. `run` goes on after the promise has resolved, until SIGINT or SIGTERM. */
+/** Runs one command. `run` keeps serving after the promise has resolved, until SIGINT or SIGTERM. */
 export async function runSidecarCli(io: Io): Promise<void> {
   const program = new Command('portcullis-sidecar')
-    .description('Stands in front of a service and lets through what the policy decision point allows.')
+    .description('Reverse proxy that forwards only the requests that the policy decision point (PDP) allows.')
     .addHelpText('after', `\nEnvironment:\n${settings()}`)
     .showHelpAfterError('Try: portcullis-sidecar --help')
   addCommands(program, io)
@@ -46,7 +46,7 @@ export async function runSidecarCli(io: Io): Promise<void> {
 
 const OWN = new Set(['run', 'check', 'routes', 'test', 'explain', 'drain', 'withdraw'])
 
-/** Those commands are not loaded into every pod. Help names them; without a word, or with an option of it, it is `run`. */
+/** The injector's commands are loaded only when needed, to save memory in pods. Help lists them. No command means `run`. */
 const mayBeInjector = (word: string | undefined): boolean =>
   word !== undefined && !OWN.has(word) && (!word.startsWith('-') || word === '--help' || word === '-h')
 
@@ -55,57 +55,73 @@ function addCommands(program: Command, io: Io): void {
     .command('run', { isDefault: true })
     .description('Serve until SIGINT or SIGTERM (the default).')
     .option('-f, --file <path>', 'the route file')
-    .option('--listen <host:port>', 'the data port')
-    .option('--admin-listen <host:port>', 'metrics and probes')
+    .option('--listen <host:port>', 'address of the data port')
+    .option('--admin-listen <host:port>', 'address of metrics and probes')
     .action((flags: SidecarFlags) => runCommand(() => run(flags, io), io))
   program
     .command('check <file>')
-    .description('Say every mistake of a route file (exit 64 if there is one), and where routes come near each other.')
+    .description('Report every error in a route file (exit code 64 if there is any), and warn about similar routes.')
     .action((path: string) => runCommand(() => check(path, io), io))
   program
     .command('routes <file>')
-    .description('List the routes of a route file, the most specific first.')
+    .description('List the routes of a route file, most specific first.')
     .action((path: string) => runCommand(() => listRoutes(path, io), io))
   program
     .command('test <file>')
-    .description("Run the route file's own tests; exit 1 if one fails.")
+    .description('Run the tests in the route file (exit code 1 if a test fails).')
     .action((path: string) => runCommand(() => test(path, io), io))
   program
     .command('explain <method> <url>')
-    .description('Say which route a request takes and what is asked about it, and with a token what comes out.')
+    .description(
+      'Show which route a request matches and what the PDP is asked. With --token, also ask the PDP and show its decision.',
+    )
     .addHelpText(
       'after',
-      '\nEnds with 0 when the request could go on, 1 when it is refused, 64 for a mistake in the file or the options.',
+      '\nExit codes: 0 the request would be forwarded, 1 it would be denied, 64 an error in the route file or the options.',
     )
     .option('-f, --file <path>', 'the route file', 'portcullis.yaml')
-    .option('--claim <name=value>', 'a claim of the token; without any, there is no token', collect, [])
+    .option(
+      '--claim <name=value>',
+      'a claim of the access token; without --claim and --token the request has no token',
+      collect,
+      [],
+    )
     .option('--header <name: value>', 'a header field of the request', collect, [])
     .option('--body <json>', 'the body of the request')
-    .option('--token <file>', 'a file with an access token (- is standard input): the issuer and the PDP are asked')
+    .option(
+      '--token <file>',
+      'a file with an access token (- means standard input); the command contacts the issuer and the PDP',
+    )
     .action((method: string, url: string, options: ExplainOptions) =>
       runCommand(() => explain({ method, url }, options, io), io),
     )
 }
 
 function addControls(program: Command, io: Io): void {
-  const socket = ['--control <path>', 'its unix socket', io.env.PORTCULLIS_SIDECAR_CONTROL] as const
+  const socket = [
+    '--control <path>',
+    'path of the control socket of the running sidecar',
+    io.env.PORTCULLIS_SIDECAR_CONTROL,
+  ] as const
   program
     .command('drain')
-    .description('Tell a running sidecar to finish what is under way and to end; return when it has.')
+    .description('Tell a running sidecar to finish its open requests and exit. Returns when the sidecar has finished.')
     .requiredOption(...socket)
     .action(({ control }: { control: string }) =>
       runCommand(async () => (await import('./runtime/control.ts')).sendCommand(control, 'drain'), io),
     )
   program
     .command('withdraw')
-    .description('Tell a running sidecar to send its clients elsewhere while it serves on; return after some seconds.')
+    .description(
+      'Tell a running sidecar to report that it is not ready, while it keeps serving. Returns after --seconds.',
+    )
     .requiredOption(...socket)
-    .option('--seconds <count>', 'until others have heard that it is not ready', '5')
+    .option('--seconds <count>', 'time for load balancers to stop sending requests', '5')
     .action((options: WithdrawOptions) => runCommand(() => withdraw(options), io))
 }
 
 async function withdraw({ control, seconds }: WithdrawOptions): Promise<void> {
-  if (!/^\d{1,3}$/.test(seconds)) throw new ConfigError(['--seconds must be 0 to 999'])
+  if (!/^\d{1,3}$/.test(seconds)) throw new ConfigError(['--seconds must be a whole number from 0 to 999'])
   const { sendCommand } = await import('./runtime/control.ts')
   await sendCommand(control, 'withdraw')
   await delay(Number(seconds) * 1_000)
@@ -113,7 +129,7 @@ async function withdraw({ control, seconds }: WithdrawOptions): Promise<void> {
 
 const collect = (value: string, earlier: string[]): string[] => [...earlier, value]
 
-/** Commander has said what is wrong; help that was asked for is no mistake. */
+/** Commander has printed the error. `--help` is not an error. */
 function exitWith(err: CommanderError, io: Io): never {
   return io.exit(err.exitCode === 0 ? 0 : EXIT_USAGE)
 }
@@ -128,10 +144,14 @@ async function run(flags: SidecarFlags, io: Io): Promise<void> {
 }
 
 async function check(path: string, io: Io): Promise<void> {
-  const { routes, tests } = loadRouteFile(path)
+  const file = loadRouteFile(path)
+  const { routes, tests } = file
+  const { servedHosts } = await import('./route-file/served-hosts.ts')
   const { routeWarnings } = await import('./route-file/warnings.ts')
   for (const warning of routeWarnings(routes)) io.stdout.write(`${path}: warning: ${warning}\n`)
-  io.stdout.write(`${path}: valid, ${routes.length} routes, ${tests.length} tests\n`)
+  io.stdout.write(
+    `${path}: valid, ${routes.length} routes, ${tests.length} tests, hosts: ${servedHosts(file).join(', ')}\n`,
+  )
 }
 
 async function listRoutes(path: string, io: Io): Promise<void> {
@@ -168,20 +188,20 @@ async function explain(
   if (explanation.denial !== null) io.exitCode = 1
   if (token === null) return
   const asked = await ask({ method: method.toUpperCase(), url, token, headers, body: options.body ?? null }, options)
-  io.stdout.write(`verdict     ${asked.verdict}\nreason      ${asked.reason}\n`)
+  io.stdout.write(`result      ${asked.verdict}\nreason      ${asked.reason}\n`)
   io.exitCode = asked.allowed ? 0 : 1
 }
 
-/** A token on the command line would be there for every process to read. */
+/** The token comes from a file, because every process can read command lines. */
 function readToken(path: string): string {
   try {
     return readFileSync(path === '-' ? 0 : path, 'utf8').trim()
   } catch (err) {
-    throw new ConfigError([`The token cannot be read: ${err instanceof Error ? err.message : path}`])
+    throw new ConfigError([`The token file cannot be read: ${err instanceof Error ? err.message : path}`])
   }
 }
 
-/** For the questions alone; whether they are true, and this a token at all, is the verdict's. */
+/** Unverified claims, used only to show the questions. The PDP's decision verifies the token. */
 function claimsOf(token: string): [string, string][] {
   const claims = parseJws(token, TOKEN_CHARS_MAX)?.payload ?? {}
   return Object.entries(claims).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
@@ -197,7 +217,7 @@ async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<Ask
 
 function pair(text: string, mark: string, option: string): [string, string] {
   const at = text.indexOf(mark)
-  if (at < 1) throw new ConfigError([`${option} ${JSON.stringify(text)} has no name before a ${mark}`])
+  if (at < 1) throw new ConfigError([`${option} ${JSON.stringify(text)} needs a name before ${mark}`])
   return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
 }
 
@@ -207,7 +227,7 @@ function describeExplanation({ route, parameters, asks, denial }: Explanation): 
   if (denial !== null) return [...lines, `refused     ${denial.status} ${denial.code}: ${denial.detail}`]
   if (route?.check === null) return [...lines, 'public      forwarded without a question']
   for (const question of asks) lines.push(`asks        ${question}`)
-  return asks.length === 0 ? [...lines, 'asks        only whether the token is active'] : lines
+  return asks.length === 0 ? [...lines, 'asks        only whether the access token is active'] : lines
 }
 
 function settings(): string {

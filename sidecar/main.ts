@@ -1,4 +1,4 @@
-/** Starts the sidecar from source: `node sidecar/main.ts`. */
+/** Starts the sidecar from its source: `node sidecar/main.ts`. */
 import { runSidecarCli } from './cli.ts'
 
 await runSidecarCli(process)

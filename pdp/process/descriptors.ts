@@ -1,4 +1,4 @@
-/** Notices when file descriptors run out: the system then drops new connections, and nothing else says so. */
+/** Logs when file descriptors run out, because the system then silently drops new connections. */
 import { open, readFile } from 'node:fs/promises'
 
 export type DescriptorWatch = { close(): void }
@@ -28,7 +28,7 @@ export function watchDescriptors({
       isShort = false
     } catch (err) {
       const code = err instanceof Error && 'code' in err ? err.code : ''
-      // EMFILE: of this process; ENFILE: of the whole system.
+      // EMFILE: limit of this process; ENFILE: limit of the system.
       if (code !== 'EMFILE' && code !== 'ENFILE') return
       isShort = true
       log.error({ event: 'descriptors_exhausted', code, limit, reason: 'new connections are dropped' })
@@ -45,7 +45,7 @@ export function watchDescriptors({
   return { close: () => clearInterval(timer) }
 }
 
-/** Of this process; null where /proc does not say it. */
+/** The limit of this process; null on systems without /proc. */
 async function readLimit(): Promise<number | null> {
   try {
     const found = /^Max open files\s+(\d+)/m.exec(await readFile('/proc/self/limits', 'utf8'))

@@ -1,4 +1,4 @@
-/** Keys derived from the master key, one per purpose, and values that only they can open (AES-256-GCM). */
+/** Derives keys from the master key, one per purpose, and encrypts values with them (AES-256-GCM). */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
 const MASTER_KEY_BYTES_MIN = 32
@@ -7,15 +7,15 @@ const IV_BYTES = 12
 const TAG_BYTES = 16
 const FORM = 'v1.'
 
-/** RFC 5869. Different purposes give independent keys. @throws TypeError when the master key is shorter than 32 bytes. */
+/** RFC 5869. Different purposes give independent keys. Throws TypeError when the master key is shorter than 32 bytes. */
 export function deriveKey(masterKey: Buffer, purpose: string): Buffer {
   if (masterKey.length < MASTER_KEY_BYTES_MIN) {
-    throw new TypeError(`the master key has ${masterKey.length} bytes; it needs ${MASTER_KEY_BYTES_MIN}`)
+    throw new TypeError(`the master key has ${masterKey.length} bytes; it needs at least ${MASTER_KEY_BYTES_MIN}`)
   }
   return Buffer.from(hkdfSync('sha256', masterKey, '', `portcullis ${purpose}`, KEY_BYTES))
 }
 
-/** `name` is bound to the value: what was sealed as one thing does not open as another. */
+/** Binds the value to `name`: a value sealed under one name does not open under another. */
 export function seal(key: Buffer, name: string, value: string): string {
   const iv = randomBytes(IV_BYTES)
   const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(name))
@@ -23,11 +23,11 @@ export function seal(key: Buffer, name: string, value: string): string {
   return FORM + sealed.toString('base64url')
 }
 
-/** @throws Error when the key, the name or a byte differs from what was sealed. */
+/** Throws Error when the key, the name or a byte differs from what was sealed. */
 export function open(key: Buffer, name: string, sealed: string): string {
-  if (!sealed.startsWith(FORM)) throw new Error(`${name} is sealed in an unknown form`)
+  if (!sealed.startsWith(FORM)) throw new Error(`${name} is encrypted in an unknown format`)
   const bytes = Buffer.from(sealed.slice(FORM.length), 'base64url')
-  if (bytes.length < IV_BYTES + TAG_BYTES) throw new Error(`${name} is sealed in an unknown form`)
+  if (bytes.length < IV_BYTES + TAG_BYTES) throw new Error(`${name} is encrypted in an unknown format`)
   const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
   decipher.setAAD(Buffer.from(name)).setAuthTag(bytes.subarray(-TAG_BYTES))
   return decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')

@@ -1,4 +1,4 @@
-/** Reads settings from environment variables once, and reports every mistake in them together. */
+/** Reads settings from environment variables, and reports all errors together. */
 import { readFileSync } from 'node:fs'
 import { ConfigError } from './exit.ts'
 
@@ -8,17 +8,17 @@ const SERVICE_LINK =
   /^PORTCULLIS_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/
 
 export type EnvironmentReader = {
-  /** The variable's value, or null when unset. Set but empty is a mistake: it hides a broken template. */
+  /** The variable's value, or null when unset. Set but empty is an error, because it often hides a broken template. */
   text(name: string): string | null
-  /** As `text`; the value may also be in the file that `<name>_FILE` names, without its last line break. */
+  /** Like `text`; the value may also be in the file that `<name>_FILE` names, without its last line break. */
   secret(name: string): string | null
-  /** As `text`, through `parse`, which throws Error with a message that continues the variable's name. */
+  /** Like `text`, parsed by `parse`, which throws Error with a message that continues the variable's name. */
   parsed<T>(name: string, parse: (text: string) => T): T | null
-  /** Reports one more mistake, such as settings that contradict each other. */
+  /** Reports another error, such as contradictory settings. */
   report(message: string): void
 }
 
-/** Throws ConfigError with every mistake, among them unknown names with our prefix. `read` must ask for every known name. */
+/** Throws ConfigError with all errors, including unknown names with our prefix. `read` must read every known name. */
 export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader: EnvironmentReader) => T): T {
   const problems: string[] = []
   const known = new Set<string>()
@@ -71,7 +71,7 @@ export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader
   return settings
 }
 
-/** For `parsed`: one of a closed set. */
+/** A parser for `parsed` that accepts only the given values. */
 export function oneOf<const Values extends readonly string[]>(values: Values): (text: string) => Values[number] {
   return (text) => {
     const value = values.find((candidate) => candidate === text)

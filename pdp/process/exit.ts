@@ -1,15 +1,15 @@
-/** Ends a command: what the operator can mend is said in plain lines, anything else with its stack. */
+/** Ends a command: errors that an operator can fix print one line each; other errors print a stack. */
 
-/** sysexits.h EX_USAGE: the configuration is wrong, and starting again will not help. */
+/** sysexits.h EX_USAGE: the configuration is wrong, so a restart does not help. */
 export const EXIT_USAGE = 64
 const EXIT_FAILURE = 1
 
-/** The process cannot start for a reason outside of it, such as a port in use. The message is one line for an operator. */
+/** The process cannot start for an external reason, such as a port in use. The message is one line for an operator. */
 export class StartError extends Error {
   override readonly name = 'StartError'
 }
 
-/** Every mistake of a configuration, each a whole line for an operator. */
+/** All errors of a configuration, one line each for an operator. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
@@ -19,13 +19,13 @@ export class ConfigError extends Error {
   }
 }
 
-/** What of `process` ends a command. */
+/** The part of `process` that ends a command. */
 export type CommandIo = {
   readonly stderr: { write(text: string): unknown }
   readonly exit: (status: number) => unknown
 }
 
-/** Runs a command to its end or its failure. A server's command returns when it listens, and the process lives on. */
+/** Runs a command until it returns or fails. A server command returns when it listens, and the process keeps running. */
 export async function runCommand(command: () => Promise<void>, io: CommandIo): Promise<void> {
   try {
     await command()

@@ -1,4 +1,4 @@
-/** A secret that is generated once and kept in a file that only its owner may read. */
+/** Generates a secret once, and keeps it in a file that only its owner can read. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -7,8 +7,8 @@ import { StartError } from './exit.ts'
 const BYTES = 32
 
 /**
- * Of a directory that is made for what we generate. Root's PostgreSQL runs as another user, who must be able to pass
- * through it, but not to list it.
+ * The mode of a generated data directory. When root starts it, PostgreSQL runs as another user, which must be able to
+ * traverse the directory but not to list it.
  */
 export const dataDirectoryMode = (): number => (process.getuid?.() === 0 ? 0o711 : 0o700)
 
@@ -20,13 +20,13 @@ export async function generatedSecret(path: string): Promise<string> {
     if (existing !== null) return existing
     await mkdir(dirname(path), { recursive: true, mode: dataDirectoryMode() })
     await writeFile(draft, randomBytes(BYTES).toString('base64url'), { mode: 0o600, flag: 'wx' })
-    // A link appears whole, and never replaces what another start has put there meanwhile.
+    // A hard link is atomic, and never replaces a file that a concurrent start has created.
     await link(draft, path).catch((err: unknown) => {
       if (!isCode(err, 'EEXIST')) throw err
     })
     return await readFile(path, 'utf8')
   } catch (cause) {
-    throw new StartError(`${path} can neither be read nor created: ${cause instanceof Error ? cause.message : cause}`, {
+    throw new StartError(`${path} cannot be read or created: ${cause instanceof Error ? cause.message : cause}`, {
       cause,
     })
   } finally {

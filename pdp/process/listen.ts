@@ -1,4 +1,4 @@
-/** Addresses to listen on, how to listen, and what to say when an address cannot be had. */
+/** Parses listen addresses, listens on them, and describes failures. */
 import { createServer, isIP, type Server } from 'node:net'
 import { StartError } from './exit.ts'
 
@@ -7,7 +7,7 @@ export type ListenAddress = { readonly host: string; readonly port: number }
 /** Every address of this machine, IPv6 and IPv4. */
 export const ANY_HOST = '::'
 const ANY_IPV4_HOST = '0.0.0.0'
-/** What a system without IPv6 answers. A port that is taken is none of them: it must stay an error. */
+/** Error codes of a system without IPv6. EADDRINUSE is not one of them, because a port in use must stay an error. */
 const NO_IPV6: readonly unknown[] = ['EAFNOSUPPORT', 'EADDRNOTAVAIL', 'EPROTONOSUPPORT']
 
 /** Parses `host:port`, `[v6]:port` or `:port` (all addresses of both families). Throws Error with a message that continues the variable's name. */
@@ -18,18 +18,18 @@ export function parseListenAddress(text: string): ListenAddress {
     throw new Error(`must be host:port, such as 127.0.0.1:8080, not ${JSON.stringify(text)}`)
   const v6 = match[1]
   if (v6 !== undefined && isIP(v6) !== 6)
-    throw new Error(`has no IPv6 address in its brackets: ${JSON.stringify(text)}`)
+    throw new Error(`must have an IPv6 address in the brackets: ${JSON.stringify(text)}`)
   return { host: v6 ?? (match[2] || ANY_HOST), port }
 }
 
-/** True only for addresses that no other machine can reach. A name other than `localhost` is not trusted to be one. */
+/** True only for addresses that no other machine can reach. Names other than `localhost` are not trusted. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
 /**
- * The address that a server can bind: `::` takes both families, and becomes `0.0.0.0` only where the system has no IPv6.
- * Left to itself, Node would also fall back when the IPv6 port is taken, and then share the port with a stranger.
+ * The address to bind: `::` accepts both families, and becomes `0.0.0.0` only on a system without IPv6. By default Node
+ * would also fall back when the IPv6 port is in use, and then share the port number with another process.
  */
 export async function bindableAddress(address: ListenAddress, probe = probeIpv6): Promise<ListenAddress> {
   if (address.host !== ANY_HOST) return address
@@ -37,7 +37,7 @@ export async function bindableAddress(address: ListenAddress, probe = probeIpv6)
   return NO_IPV6.includes(code) ? { ...address, host: ANY_IPV4_HOST } : address
 }
 
-/** Null, or the code of the error, when a port of the system's choice is bound on `::`. */
+/** Binds any free port on `::`. Returns null or the error code. */
 function probeIpv6(): Promise<unknown> {
   return new Promise((resolve) => {
     const server = createServer()
@@ -46,7 +46,7 @@ function probeIpv6(): Promise<unknown> {
   })
 }
 
-/** Listens, and returns the address with the port that was given. Throws StartError when the address cannot be had. */
+/** Listens, and returns the bound address. Throws StartError when it cannot listen. */
 export async function listenOn(server: Server, what: string, wanted: ListenAddress): Promise<ListenAddress> {
   const { host, port } = await bindableAddress(wanted)
   await new Promise<void>((resolve, reject) => {
@@ -61,13 +61,13 @@ export async function listenOn(server: Server, what: string, wanted: ListenAddre
   return { host, port: bound === null || typeof bound === 'string' ? port : bound.port }
 }
 
-/** A peer's address as it is written: a socket of both families shows IPv4 as `::ffff:10.0.0.1`. */
+/** A peer's address in its usual form: dual-stack sockets show IPv4 as `::ffff:10.0.0.1`. */
 export function plainAddress(address: string | undefined): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address ?? '')?.[1]
   return mapped ?? address ?? ''
 }
 
-/** Where this machine reaches what listens on the host. */
+/** The host to connect to from this machine for a listen address. */
 export const dialableHost = (host: string): string => (host === ANY_HOST || host === ANY_IPV4_HOST ? '127.0.0.1' : host)
 
 /** An IPv6 address loses its brackets; any other host stays as it is. */
@@ -83,7 +83,7 @@ export function formatAddress({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** One line for an operator about a failed listen; other errors come back as they are. */
+/** Converts a failure to listen to a StartError with one line for an operator; returns other errors unchanged. */
 export function listenError(err: unknown, what: string, address: ListenAddress): unknown {
   const code = err instanceof Error && 'code' in err ? err.code : undefined
   const place = `${what} cannot listen on ${formatAddress(address)}`

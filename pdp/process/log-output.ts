@@ -1,13 +1,13 @@
-/** Standard output for logs: the lines of a moment leave in one write, since each write costs as much as making its line. */
+/** Writes logs to standard output, batching lines because each write costs as much as formatting a line. */
 import { type DestinationStream, pino } from 'pino'
 
-/** What a killed process may lose; at any other end everything is written. */
+/** A killed process may lose the lines of this time; otherwise all lines are written at exit. */
 const WAIT_MS = 20
 const CHARACTERS_MAX = 16 * 1024
-/** Kept when nobody can write, as on a full disk; lines beyond it are dropped. */
+/** Buffer for failed writes, for example on a full disk; further lines are dropped. */
 const UNWRITTEN_BYTES_MAX = 1024 * 1024
 
-/** Once in a process. Writing never throws: a log that cannot be written must not end what it tells about. */
+/** Call once per process. Writing never throws, because a failing log must not end the process. */
 export function openLogOutput(): DestinationStream {
   const output = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_BYTES_MAX })
   output.on('error', () => undefined)

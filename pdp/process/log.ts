@@ -1,4 +1,4 @@
-/** Structured logging: one JSON object a line, nothing that is a secret. */
+/** Structured logging: one JSON object per line, without secrets. */
 import { type DestinationStream, type LogFn, type Logger, pino } from 'pino'
 import { createRepeatedLines } from './repeated-lines.ts'
 
@@ -45,11 +45,11 @@ function createTimestamps(): () => string {
 
 type Entry = { [name: string]: unknown }
 
-// A second net under the rule that nobody logs these; a look is cheap, a leaked token is not. (pino's own net takes more
-// memory than the whole of the request that is logged.)
+// A second safeguard, in case code logs one of these by mistake. (pino's own redaction takes more memory than the whole
+// request that is logged.)
 const SECRETS = new Set(['authorization', 'dpop', 'cookie', 'token', 'password', 'secret', 'client_secret'])
 
-/** The entry itself when nothing has to be hidden, else a copy. `levels`: of objects inside that are looked at too. */
+/** Returns the entry itself when it has no secrets, otherwise a copy. `levels` is the depth of nested objects to check. */
 function hideSecrets(entry: Entry, levels: number): Entry {
   let changed: PropertyDescriptorMap | null = null
   for (const name in entry) {
@@ -61,7 +61,7 @@ function hideSecrets(entry: Entry, levels: number): Entry {
     changed[name] = { value: shown, enumerable: true }
   }
   if (changed === null) return entry
-  // An error stays one; a copy of what it knows its stack by would give none.
+  // Set the stack explicitly, because a copied accessor would return nothing.
   if (entry instanceof Error) changed.stack = { value: entry.stack }
   return Object.create(Object.getPrototypeOf(entry), changed)
 }

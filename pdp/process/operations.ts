@@ -1,21 +1,21 @@
-/** The listener for operators: Prometheus metrics and the probes of an orchestrator. Never shared with users' traffic. */
+/** The admin listener: Prometheus metrics and health probes. It never serves user traffic. */
 import { createServer, type ServerResponse } from 'node:http'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type ListenAddress, listenOn } from './listen.ts'
 
-/** Null when well, else what is missing, in a few words. `note`: well, but an operator should know this. */
+/** Null when healthy, otherwise a short reason. `note`: healthy, with information for an operator. */
 export type ProbeResult = string | null | { readonly note: string }
 export type Probe = () => Promise<ProbeResult> | ProbeResult
 export type Operations = { readonly address: ListenAddress; close(): Promise<void> }
 
-/** Event loop, memory and CPU of this process; each process has exactly one registry. */
+/** Metrics of the event loop, memory and CPU. Each process has exactly one registry. */
 export function createRegistry(): Registry {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   return registry
 }
 
-/** `probes` by path, such as `/readyz`. Throws StartError when the address cannot be had. */
+/** `probes` by path, such as `/readyz`. Throws StartError when it cannot listen. */
 export async function startOperations(options: {
   readonly listen: ListenAddress
   readonly registry: Registry
@@ -25,7 +25,7 @@ export async function startOperations(options: {
   const server = createServer({ requestTimeout: 5_000, headersTimeout: 5_000 }, (req, res) => {
     const path = (req.url ?? '').split('?', 1)[0] ?? ''
     const probe = Object.hasOwn(probes, path) ? probes[path] : undefined
-    if (req.method !== 'GET' && req.method !== 'HEAD') return answer(res, 405, 'only GET\n')
+    if (req.method !== 'GET' && req.method !== 'HEAD') return answer(res, 405, 'only GET and HEAD are allowed\n')
     if (path === '/metrics') return void registry.metrics().then((text) => answer(res, 200, text, registry.contentType))
     if (probe === undefined) return answer(res, 404, 'not found\n')
     return void ask(probe).then((result) => answer(res, typeof result === 'string' ? 503 : 200, describe(result)))

@@ -1,22 +1,22 @@
-/** Closes what was opened, in reverse order, once, within a bounded time, on SIGINT, SIGTERM or a call. */
+/** Closes resources in reverse order, once and within a time limit, on SIGINT, SIGTERM or a call. */
 import type { Log } from './log.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
-/** `reason`: as given to `run`; the name of a signal, for one. */
+/** `reason` is that of `run`, such as the name of a signal. */
 export type Close = (reason: string) => Promise<void> | void
 export type Shutdown = {
-  /** `close` runs at shutdown, before everything that was added earlier. */
+  /** Registers `close`, which runs at shutdown before all that were added earlier. */
   add(name: string, close: Close): void
-  /** Shutdown closes nothing before `work`, such as a start that opens more, has ended. */
+  /** Delays the shutdown until `work` ends, for example a start that still opens resources. */
   hold<T>(work: Promise<T>): Promise<T>
-  /** True when all closed in time without an error. Further calls get the same promise. */
+  /** True when everything closed in time without an error. Later calls return the same promise. */
   run(reason: string): Promise<boolean>
-  /** From now on SIGINT and SIGTERM close everything and end the process: 0 when all closed, else 1. A second one ends it at once. */
+  /** Makes SIGINT and SIGTERM shut down and exit: 0 when everything closed, otherwise 1. A second signal exits at once. */
   onSignals(exit: (status: number) => void): void
 }
 
-/** `timeoutMs`: bound of the whole shutdown, after which the rest is not waited for. */
+/** `timeoutMs` limits the whole shutdown. */
 export function createShutdown(options: { readonly log: Log; readonly timeoutMs: number }): Shutdown {
   const { log, timeoutMs } = options
   const closers: { name: string; close: Close }[] = []
@@ -64,10 +64,10 @@ export function createShutdown(options: { readonly log: Log; readonly timeoutMs:
     },
     run,
     onSignals(exit) {
-      let asked = false
+      let signalled = false
       const stop = async (signal: string): Promise<void> => {
-        if (asked) return exit(1)
-        asked = true
+        if (signalled) return exit(1)
+        signalled = true
         exit((await run(signal)) ? 0 : 1)
       }
       for (const signal of SIGNALS) process.on(signal, () => void stop(signal))

@@ -1,8 +1,8 @@
-/** Bounds a wait by time, without blaming others for what this process was too busy to notice. */
+/** Limits a wait by time, without a false timeout when this process was too busy to read the result. */
 
 /**
- * What `work` comes to, or what `late` says when it takes longer. Once the time is over, what has arrived meanwhile is read
- * first: a process that had no time for its sockets has no answer either, and that is not the fault of whom it asked.
+ * Settles as `work` does, or rejects with `late()` after `timeoutMs`. Before it rejects, sockets are read once more: a busy
+ * process may not have read an answer that arrived in time.
  */
 export function withTimeout<T>(work: Promise<T>, timeoutMs: number, late: () => Error): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -20,7 +20,7 @@ export function withTimeout<T>(work: Promise<T>, timeoutMs: number, late: () => 
   })
 }
 
-/** Two turns of the event loop: sockets are read in the first, and what came of that is settled by the second. */
+/** Waits two turns of the event loop: the first reads sockets, the second settles the resulting promises. */
 function afterReading(run: () => void): void {
   setImmediate(() => setImmediate(run))
 }

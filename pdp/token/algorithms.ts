@@ -1,4 +1,4 @@
-/** The signature algorithms that we verify (RFC 7518 section 3.1, RFC 8037), all asymmetric, with node:crypto. */
+/** Verifies signatures with the supported asymmetric algorithms (RFC 7518 section 3.1, RFC 8037), using node:crypto. */
 import { constants, type JsonWebKey, type KeyObject, type VerifyKeyObjectInput, verify } from 'node:crypto'
 
 type Algorithm =
@@ -48,16 +48,16 @@ export const ALGORITHM_NAMES = [
   'Ed25519',
 ] as const satisfies readonly AlgorithmName[]
 
-/** Exact match, as RFC 7515 section 4.1.1 says; `none` and the symmetric ones are unknown here. */
+/** Exact match (RFC 7515 section 4.1.1). `none` and symmetric algorithms are not supported. */
 export const isAlgorithm = (name: unknown): name is AlgorithmName =>
   typeof name === 'string' && Object.hasOwn(ALGORITHMS, name)
 
 /** RFC 7518 section 3.3 and 3.5. */
 export const RSA_BITS_MIN = 2_048
-/** Verifying takes time with the square of the length and in proportion to that of the exponent: whoever makes a key sets our cost. */
+/** Verification cost grows with the square of the modulus length and with the exponent, and the owner of the key chooses both. */
 export const RSA_BITS_MAX = 4_096
 const RSA_EXPONENT = 65_537n
-/** The exponent in a JWK (RFC 7518 section 6.3.1.2): the shortest form is the only one. */
+/** The exponent in a JWK (RFC 7518 section 6.3.1.2): only the shortest form is valid. */
 export const RSA_EXPONENT_ENCODED = 'AQAB'
 const JWK_CURVES: { readonly [curve: string]: string | undefined } = {
   prime256v1: 'P-256',
@@ -66,7 +66,7 @@ const JWK_CURVES: { readonly [curve: string]: string | undefined } = {
   ed25519: 'Ed25519',
 }
 
-/** As keySuits, of the members of a JWK (RFC 7518 section 6), so that no work is done for a key that does not suit. */
+/** Like `keySuits`, for the members of a JWK (RFC 7518 section 6), so that an unsuitable key is not imported. */
 export function jwkSuits(jwk: JsonWebKey, name: AlgorithmName): boolean {
   const algorithm: Algorithm = ALGORITHMS[name]
   if (jwk.kty !== algorithm.kty) return false
@@ -75,15 +75,15 @@ export function jwkSuits(jwk: JsonWebKey, name: AlgorithmName): boolean {
   return jwk.e === RSA_EXPONENT_ENCODED && bits >= RSA_BITS_MIN && bits <= RSA_BITS_MAX
 }
 
-/** Of an RSA modulus in base64url. */
+/** The length in bits of an RSA modulus in base64url. */
 export function modulusBits(encoded: string): number {
-  // Far beyond the limit it is not decoded: six bits a character.
+  // Do not decode a modulus far above the limit. Each character is six bits.
   if (encoded.length * 6 > 2 * RSA_BITS_MAX) return encoded.length * 6
   const hex = Buffer.from(encoded, 'base64url').toString('hex').replace(/^0+/, '')
   return hex === '' ? 0 : (hex.length - 1) * 4 + Number.parseInt(hex[0] ?? '0', 16).toString(2).length
 }
 
-/** True when a public key is of the type, curve and size that the algorithm demands, and not larger than it must be. */
+/** True when the type, curve and size of a public key fit the algorithm and our limits. */
 export function keySuits(key: KeyObject, name: AlgorithmName): boolean {
   const algorithm: Algorithm = ALGORITHMS[name]
   const details = key.asymmetricKeyDetails
@@ -98,13 +98,13 @@ export function keySuits(key: KeyObject, name: AlgorithmName): boolean {
 
 type Signed = { readonly input: Buffer; readonly signature: Buffer }
 
-/** Synchronous: 22 us for RS256, less than a hop to a thread pool costs. False also for a key that does not suit. */
+/** Synchronous: 22 µs for RS256, which is less than using the thread pool costs. False for an unsuitable key. */
 export function verifySignature(name: AlgorithmName, key: KeyObject, signed: Signed): boolean {
   const prepared = prepare(name, key, signed)
   return prepared !== null && verify(prepared.hash, signed.input, prepared.key, prepared.signature)
 }
 
-/** As verifySignature, but what takes longer than that hop (65 us for ES256) is done on another core, where there is one. */
+/** Like `verifySignature`, but slower algorithms (65 µs for ES256) run on the thread pool. */
 export function verifySignatureAside(name: AlgorithmName, key: KeyObject, signed: Signed): Promise<boolean> {
   if (ALGORITHMS[name].kty === 'RSA') return Promise.resolve(verifySignature(name, key, signed))
   const prepared = prepare(name, key, signed)
@@ -122,7 +122,7 @@ type Prepared = {
   readonly signature: Buffer
 }
 
-/** Null: it cannot be good. */
+/** Null: the signature cannot be valid. */
 function prepare(name: AlgorithmName, key: KeyObject, { signature }: Signed): Prepared | null {
   const algorithm: Algorithm = ALGORITHMS[name]
   if (!keySuits(key, name)) return null
@@ -132,11 +132,11 @@ function prepare(name: AlgorithmName, key: KeyObject, { signature }: Signed): Pr
   }
   if (signature.length !== algorithm.signatureBytes) return null
   if (algorithm.kty === 'OKP') return { hash: null, key, signature }
-  // Node takes 25 us longer to make this of the other form: it looks the curve up in the key each time.
+  // Node takes 25 µs longer for the `ieee-p1363` form, because it looks up the key's curve each time.
   return { hash: algorithm.hash, key, signature: derSignature(signature) }
 }
 
-/** Of r and s side by side (RFC 7518 section 3.4) the sequence of two integers that OpenSSL reads (RFC 3279 section 2.2.3). */
+/** Converts r and s side by side (RFC 7518 section 3.4) to the DER sequence that OpenSSL reads (RFC 3279 section 2.2.3). */
 function derSignature(signature: Buffer): Buffer {
   const middle = signature.length / 2
   const integers = Buffer.concat([derInteger(signature.subarray(0, middle)), derInteger(signature.subarray(middle))])
@@ -144,7 +144,7 @@ function derSignature(signature: Buffer): Buffer {
   return Buffer.concat([Buffer.from([0x30, ...length]), integers])
 }
 
-/** Shortest form: no zero in front, but for one where the first bit would make it negative. */
+/** Shortest form: no leading zeros, except one if the first bit would make the integer negative. */
 function derInteger(bytes: Buffer): Buffer {
   let start = 0
   while (start < bytes.length - 1 && bytes[start] === 0) start += 1

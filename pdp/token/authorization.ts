@@ -8,8 +8,8 @@ const CREDENTIALS = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?: +([A-Za-z0-9._~+/-]+=*))?
 
 /**
  * `fields`: every Authorization field of the request, in order. Throws TokenError `token_missing` when there is none or
- * its scheme is not ours, `authorization_invalid` when there are several or nothing follows the scheme, and
- * `token_invalid` when what follows is not one token68.
+ * its scheme is not Bearer or DPoP, `authorization_invalid` when there are several fields or no credentials, and
+ * `token_invalid` when the credentials are not one token68.
  */
 export function parseAuthorization(fields: readonly string[]): Credentials {
   const [field] = fields
@@ -21,6 +21,6 @@ export function parseAuthorization(fields: readonly string[]): Credentials {
   if (/^\S+ *$/.test(field)) throw new TokenError('authorization_invalid', 'the scheme has no credentials')
   const token = match?.[2]
   if (token === undefined || match?.[0] !== field)
-    throw new TokenError('token_invalid', 'the credentials are not one token68')
+    throw new TokenError('token_invalid', 'the credentials are not one token68 value')
   return { scheme, token }
 }

@@ -20,7 +20,7 @@ export type ChallengeParameters = {
   readonly max_age?: number
 }
 
-/** `Bearer error="invalid_token", …`. Members that are undefined are left out. */
+/** Returns `Bearer error="invalid_token", …`. Undefined parameters are omitted. */
 export function challenge(scheme: ChallengeScheme, parameters: ChallengeParameters): string {
   const parts: string[] = []
   for (const [name, value] of Object.entries(parameters)) {
@@ -29,6 +29,6 @@ export function challenge(scheme: ChallengeScheme, parameters: ChallengeParamete
   return parts.length === 0 ? scheme : `${scheme} ${parts.join(', ')}`
 }
 
-// RFC 6750 section 3 allows %x20-21 / %x23-5B / %x5D-7E in these values: neither quotes nor backslashes, so that no
-// reader needs to unescape, and no line break can start another header field.
+// RFC 6750 section 3 allows %x20-21 / %x23-5B / %x5D-7E in these values: no quotes and no backslashes, so that no
+// parser needs to unescape, and no line breaks, which could start another header field.
 const quotable = (value: string): string => value.replace(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, '?')

@@ -1,4 +1,4 @@
-/** The claims of a verified access token (RFC 9068 section 2.2), narrowed once. */
+/** Parses the claims of a verified access token (RFC 9068 section 2.2). */
 import { TokenError } from './errors.ts'
 import { type JsonMembers, members } from './jws.ts'
 
@@ -12,23 +12,23 @@ export type AccessClaims = {
   readonly issuedAtMs: number
   readonly expiresAtMs: number
   readonly organization: string | null
-  /** RFC 9449 section 6.1: the key that every use of this token must be proven with. Null: a bearer token. */
+  /** RFC 9449 section 6.1: thumbprint of the key that DPoP proofs for this token must use. Null: a bearer token. */
   readonly jkt: string | null
-  /** SHA-256 of the token in base64url: stands for the token in caches and handles, and is a proof's `ath`. */
+  /** SHA-256 of the token in base64url: the token's key in caches and handles, and the `ath` of proofs. */
   readonly digest: string
-  /** Every claim as it was signed; no prototype. */
+  /** All signed claims; the object has no prototype. */
   readonly all: JsonMembers
 }
 
-// The ids of the domain model: they end up in tuples and in header fields.
+// The id grammar of the domain model, because these ids appear in tuples and header fields.
 const ID = /^(?!\*$)[\x21\x22\x24-\x7e]{1,256}$/
 // RFC 6749 section 3.3.
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
 const THUMBPRINT = /^[A-Za-z0-9_-]{43}$/
-/** The last instant that a Date can hold; anything later is a mistake and would not compare. */
+/** The latest time that a Date can represent. */
 const SECONDS_MAX = 8.64e12
 
-/** Shape only; who issued it, for whom and when is the verifier's. Throws TokenError `token_invalid` naming the claim. */
+/** Checks only the form of each claim. Throws TokenError `token_invalid`, which names the claim. */
 export function parseClaims(payload: JsonMembers, digest: string): AccessClaims {
   return Object.freeze({
     issuer: text(payload, 'iss'),
@@ -80,7 +80,7 @@ function scopes(value: unknown): ReadonlySet<string> {
   return new Set(value.split(' '))
 }
 
-/** A confirmation that we cannot check must not count as none: `null`, `[]` and unknown members are refused. */
+/** Rejects a confirmation that we cannot check, such as `null`, `[]` or unknown members, instead of ignoring it. */
 function confirmation(value: unknown): string | null {
   if (value === undefined) return null
   const { jkt, ...unknown } = members(value) ?? {}
@@ -88,5 +88,4 @@ function confirmation(value: unknown): string | null {
   return jkt
 }
 
-const invalid = (name: string): TokenError =>
-  new TokenError('token_invalid', `claim ${name} is missing or not of its form`)
+const invalid = (name: string): TokenError => new TokenError('token_invalid', `claim ${name} is missing or malformed`)

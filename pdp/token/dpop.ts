@@ -1,6 +1,6 @@
 /**
- * Verifies DPoP proofs at a resource server. Every check of RFC 9449 section 4.3 is made; what costs nothing comes first,
- * so that nobody without the token's key makes us verify a signature.
+ * Verifies DPoP proofs at a resource server, with every check of RFC 9449 section 4.3. Cheap checks come first, so that a
+ * client without the token's key cannot make us verify signatures.
  */
 import { hash, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { type AlgorithmName, isAlgorithm, jwkSuits, keySuits, verifySignatureAside } from './algorithms.ts'
@@ -14,18 +14,18 @@ import type { ReplayMemory, UsedProof } from './replay.ts'
 export type ProofVerifierOptions = {
   readonly clock: () => number
   readonly replay: ReplayMemory
-  /** Proofs must hold one of these; null: they need none. */
+  /** Proofs must contain one of these nonces; null: proofs need no nonce. */
   readonly nonces?: Nonces | null
-  /** A proof is good for this long after its `iat`. */
+  /** A proof is valid for this long after its `iat`. */
   readonly ageMaxMs?: number
-  /** How far `iat` may lie ahead, for clocks that differ. */
+  /** How far `iat` may be in the future, to tolerate clock skew. */
   readonly futureLeewayMs?: number
 }
 export type ProofRequest = {
   /** Every DPoP field of the request. */
   readonly proofs: readonly string[]
   readonly method: string
-  /** Our own name for what was requested: origin and path as they went over the wire, without query. */
+  /** The requested URL by our public origin, with the path as sent and without a query. */
   readonly url: string
 }
 /**
@@ -54,17 +54,17 @@ export function createProofVerifier(options: ProofVerifierOptions): ProofVerifie
     const jti = jtiOf(proof)
     // Section 4.3 (10).
     if (nonces !== null && nonces.classify(proof.payload.nonce) === 'bad')
-      throw new TokenError('proof_nonce_required', 'the proof has no nonce of ours that is young enough')
-    // Section 4.3 (12): the key of the proof is the one that the token is bound to.
+      throw new TokenError('proof_nonce_required', 'the proof has no current nonce from this server')
+    // Section 4.3 (12): the token must be bound to the key of the proof.
     if (proof.thumbprint !== claims.jkt)
-      throw new TokenError('token_invalid', 'the proof is by another key than the token names')
+      throw new TokenError('token_invalid', 'the proof was signed with a different key than the token is bound to')
     const used = { jkt: proof.thumbprint, jti }
     if (replay.seen(used)) throw replayed()
     const key = keys.known(proof) ?? usableKey(proof)
     if (!(await verifySignatureAside(proof.algorithm, key, proof.signed)))
-      throw invalid('the signature is not by header jwk')
+      throw invalid('the signature does not match header jwk')
     keys.remember(proof, key)
-    // Only now: whoever has no key must not be able to use up another's proof.
+    // Only after verification, so that a client without the key cannot use up another client's proof.
     await useOnce(used, untilMs)
   }
 
@@ -75,7 +75,7 @@ export function createProofVerifier(options: ProofVerifierOptions): ProofVerifie
     const now = clock()
     if (issuedAtMs > now + futureLeewayMs) throw invalid('iat is in the future')
     if (issuedAtMs + ageMaxMs <= now) throw invalid('the proof is too old')
-    // Not from now on: a proof dated ahead stays acceptable for longer, and must be remembered for as long.
+    // Counted from `iat`, not from now: a proof dated in the future stays valid longer, and must be remembered as long.
     return issuedAtMs + ageMaxMs
   }
 
@@ -84,22 +84,22 @@ export function createProofVerifier(options: ProofVerifierOptions): ProofVerifie
     try {
       first = await replay.remember(used, untilMs)
     } catch (cause) {
-      throw new TokenError('proof_unverifiable', 'the replay memory gave no answer', cause)
+      throw new TokenError('proof_unverifiable', 'the replay memory did not answer', cause)
     }
     if (!first) throw replayed()
   }
 }
 
-/** A proof of which everything but its signature, its time and what it is for was judged. */
+/** A parsed proof. Its signature, time and binding are not verified yet. */
 export type Proof = Jws & {
   readonly algorithm: AlgorithmName
-  /** What makes the public key, and its thumbprint (RFC 7638). */
+  /** The public key, and its thumbprint (RFC 7638). */
   readonly jwk: JsonWebKey
   readonly thumbprint: string
 }
 
 /**
- * The one proof of a request, with a key that it costs little to verify with. `proofs`: every DPoP field.
+ * Reads the single proof of a request, and limits the size of its key. `proofs`: every DPoP field.
  * Throws TokenError `proof_missing` or `proof_invalid`.
  */
 export function readProof(proofs: readonly string[]): Proof {
@@ -107,7 +107,7 @@ export function readProof(proofs: readonly string[]): Proof {
   if (text === undefined) throw new TokenError('proof_missing', 'no DPoP field')
   if (proofs.length > 1) throw invalid('more than one DPoP field')
   const proof = parseJws(text, PROOF_CHARS_MAX)
-  if (proof === null) throw invalid('not a compact JWS, or one with extensions')
+  if (proof === null) throw invalid('the proof is not a compact JWS without extensions')
   if (!hasType(proof.header, 'dpop+jwt')) throw invalid('header typ is not dpop+jwt')
   const { alg: algorithm } = proof.header
   if (!isAlgorithm(algorithm) || !PROOF_ALGORITHMS.includes(algorithm)) throw invalid('header alg is not accepted')
@@ -119,9 +119,9 @@ function publicJwk({ header }: Jws, algorithm: AlgorithmName): JsonWebKey {
   const parts = members(header.jwk)
   if (parts === null || PRIVATE_MEMBERS.some((name) => name in parts)) throw invalid('header jwk is not a public key')
   const jwk = publicMembers(parts)
-  if (jwk === null || !isForVerifying(parts)) throw invalid('header jwk is not a key for signatures')
+  if (jwk === null || !isForVerifying(parts)) throw invalid('header jwk is not a signature key')
   if (parts.alg !== undefined && parts.alg !== algorithm) throw invalid('header jwk is for another alg')
-  if (!jwkSuits(jwk, algorithm)) throw invalid('header jwk is not of the type and size that header alg needs')
+  if (!jwkSuits(jwk, algorithm)) throw invalid('header jwk does not have the type and size that header alg needs')
   return jwk
 }
 
@@ -133,12 +133,12 @@ function usableKey({ jwk, algorithm }: Proof): KeyObject {
 
 function jtiOf({ payload: { jti } }: Jws): string {
   if (typeof jti === 'string' && jti !== '' && jti.length <= JTI_CHARS_MAX) return jti
-  throw invalid('jti is not of its form')
+  throw invalid('jti is missing or malformed')
 }
 
 const KEYS_MAX = 1_000
 
-/** Reading a key takes as long as verifying with it. Only keys that signed a good proof are kept: nobody else can fill this. */
+/** Caches imported keys, because importing costs as much as verifying. Only keys of valid proofs are kept. */
 function createKeyCache() {
   const byName = new Map<string, KeyObject>()
   const nameOf = ({ algorithm, thumbprint }: Proof): string => `${algorithm} ${thumbprint}`
@@ -158,14 +158,14 @@ function checkBinding({ payload }: Jws, request: ProofRequest, claims: Pick<Acce
   if (payload.htm !== request.method) throw invalid('htm is not the method of the request')
   if (typeof payload.htu !== 'string' || comparable(payload.htu) !== comparable(request.url))
     throw invalid('htu is not the URL of the request')
-  if (payload.ath !== claims.digest) throw invalid('ath is not the digest of the token')
+  if (payload.ath !== claims.digest) throw invalid('ath is not the digest of the access token')
 }
 
 const HTTP_URL = /^(https?):\/\/([^/?#@]+)([^?#]*)/i
 
 /**
- * RFC 9449 section 4.3: without query and fragment, and normalised as far as RFC 3986 sections 6.2.2 and 6.2.3 say that
- * the same resource is named: scheme, host, port and escapes. Dot segments are not resolved: no request of ours has any.
+ * RFC 9449 section 4.3: without query and fragment, and normalised as in RFC 3986 sections 6.2.2 and 6.2.3: scheme, host,
+ * port and escapes. Dot segments need no resolving, because requests with them are rejected.
  */
 function comparable(url: string): string | null {
   const match = HTTP_URL.exec(url)

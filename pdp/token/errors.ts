@@ -1,19 +1,19 @@
-/** Why a token or a proof was not accepted. The code is the contract, the message is for the log. */
+/** Errors of tokens and proofs. The code is the interface; the message is for the log. */
 export const TOKEN_ERROR_CODES = [
-  'token_missing', // no credentials, or none of a scheme that we know
-  'authorization_invalid', // credentials that cannot be told apart: two fields, a list, a broken token68
+  'token_missing', // no credentials, or an unknown scheme
+  'authorization_invalid', // ambiguous or malformed credentials, such as two fields
   'token_invalid',
   'token_expired',
   'proof_missing',
   'proof_invalid',
   'proof_replayed',
-  'proof_nonce_required', // the proof lacks a nonce of ours that is young enough
-  'proof_unverifiable', // the replay memory cannot say whether the proof was seen: not a fault of the caller
-  'keys_unavailable', // the issuer's keys cannot be had: not a fault of the caller
+  'proof_nonce_required', // the proof has no current nonce from this server
+  'proof_unverifiable', // the replay memory did not answer; not an error of the client
+  'keys_unavailable', // the issuer's keys are not available; not an error of the client
 ] as const
 export type TokenErrorCode = (typeof TOKEN_ERROR_CODES)[number]
 
-/** `cause` never leaves the process, and no message holds a token or a part of one. */
+/** `cause` never leaves the process, and no message contains a token or a part of one. */
 export class TokenError extends Error {
   override readonly name = 'TokenError'
   readonly code: TokenErrorCode

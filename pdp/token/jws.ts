@@ -1,6 +1,6 @@
 /** Parses a compact JWS (RFC 7515 section 7.1) strictly: three parts, canonical base64url, UTF-8, JSON objects. */
 
-/** No prototype, so that no name is found that was not sent. */
+/** Has no prototype, so that lookups find only names that were sent. */
 export type JsonMembers = { readonly [name: string]: unknown }
 export type Jws = {
   readonly header: JsonMembers
@@ -11,7 +11,7 @@ export type Jws = {
 const BASE64URL = /^[A-Za-z0-9_-]+$/
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Null when the text is anything else, also an encrypted token (RFC 7516). `textMax` bounds it before any work. */
+/** Null when the text is not a compact JWS, for example an encrypted token (RFC 7516). `textMax` is checked first. */
 export function parseJws(text: string, textMax: number): Jws | null {
   if (text.length > textMax) return null
   const parts = text.split('.', 4)
@@ -21,7 +21,7 @@ export function parseJws(text: string, textMax: number): Jws | null {
   const payload = header === null ? null : parseMembers(body)
   const signature = decode(tail)
   if (header === null || payload === null || signature === null) return null
-  // RFC 7797 and every other extension changes what was signed; we know none (RFC 7515 section 4.1.11).
+  // Extensions such as RFC 7797 change what was signed. None is supported (RFC 7515 section 4.1.11).
   if (header.crit !== undefined || header.b64 !== undefined || header.zip !== undefined) return null
   return {
     header,
@@ -46,7 +46,7 @@ export function members(value: unknown): JsonMembers | null {
   return Object.assign(Object.create(null), value)
 }
 
-/** Null for what is not the one base64url text of its bytes: another text for the same token would be another digest. */
+/** Null for non-canonical base64url: a second spelling of the same token would have another digest. */
 function decode(part: string): Buffer | null {
   if (!BASE64URL.test(part)) return null
   const bytes = Buffer.from(part, 'base64url')

@@ -1,10 +1,10 @@
-/** Where an issuer's public keys come from: a set that is loaded, kept for a bounded time, and reloaded when needed. */
+/** An issuer's public keys: loads a key set, keeps it for a limited time, and reloads it when needed. */
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm, jwkSuits, keySuits } from './algorithms.ts'
 import { TokenError } from './errors.ts'
 import { type JsonMembers, members } from './jws.ts'
 
-/** One public key of a set. The same key keeps its identity over reloads. */
+/** One public key of a set. An unchanged key stays the same object after a reload. */
 export type VerifyKey = {
   readonly kid: string | null
   readonly algorithms: ReadonlySet<AlgorithmName>
@@ -13,26 +13,26 @@ export type VerifyKey = {
 }
 export type KeySource = {
   /**
-   * Keys that a signature may have been made with: those of this `kid`; without one, the only suitable key of the set.
-   * An unknown one leads to one reload. Throws TokenError `keys_unavailable` when there is no set that is young enough.
+   * Candidate keys for a signature: those with this `kid`; without a `kid`, the only suitable key of the set.
+   * An unknown `kid` causes one reload. Throws TokenError `keys_unavailable` without a current key set.
    */
   find(wanted: { readonly kid: string | null; readonly algorithm: AlgorithmName }): Promise<readonly VerifyKey[]>
   /** False when the key is no longer in the set, or the set is older than its maximum age. */
   holds(key: VerifyKey): boolean
-  /** Loads now unless that was tried within the cooldown. Never throws: the last good set stays, until its maximum age. */
+  /** Loads now, unless the last attempt is within the cooldown. Never throws: the last set stays until its maximum age. */
   refresh(): Promise<void>
   /** True once a set was loaded. */
   loaded(): boolean
 }
 export type KeySourceOptions = {
-  /** The `keys` array of a JWK Set (RFC 7517). Throws when it cannot be had. */
+  /** The `keys` array of a JWK Set (RFC 7517). Throws when it cannot be loaded. */
   readonly load: () => Promise<readonly unknown[]> | readonly unknown[]
   readonly clock: () => number
-  /** A set older than this is reloaded beside its use. */
+  /** A set older than this is reloaded in the background. */
   readonly refreshAfterMs: number
   /** A set older than this is not used. */
   readonly ageMaxMs: number
-  /** Reloads that unknown keys ask for are at least this far apart, or anybody could make us hammer the issuer. */
+  /** Minimum time between reloads, so that tokens with unknown keys cannot make us overload the issuer. */
   readonly cooldownMs: number
   readonly onError?: (error: unknown) => void
 }
@@ -40,7 +40,7 @@ export type KeySourceOptions = {
 const KEYS_MAX = 64
 const RETRY_MS = 1_000
 
-/** Keys of this very process, such as the PDP's own: loading is cheap, so a set is never used for longer than a second. */
+/** Keys of this process, such as the PDP's own. Loading is cheap, so a set is used for at most a second. */
 export function localKeys(load: KeySourceOptions['load'], clock: () => number = Date.now): KeySource {
   return createKeySource({ load, clock, refreshAfterMs: 1_000, ageMaxMs: 1_000, cooldownMs: 0 })
 }
@@ -60,8 +60,8 @@ export function createKeySource(options: KeySourceOptions): KeySource {
       const next = await options.load()
       keys = importKeys(next, keys)
       loadedAtMs = clock()
-    } catch (error) {
-      options.onError?.(error)
+    } catch (err) {
+      options.onError?.(err)
     } finally {
       loading = null
     }
@@ -69,7 +69,7 @@ export function createKeySource(options: KeySourceOptions): KeySource {
 
   function refresh(): Promise<void> {
     if (loading !== null) return loading
-    // Without a usable set nothing can be verified, so the next try comes sooner.
+    // Without a usable set nothing can be verified, so retry sooner.
     const waitMs = fresh() ? cooldownMs : Math.min(cooldownMs, RETRY_MS)
     if (clock() - triedAtMs < waitMs) return Promise.resolve()
     triedAtMs = clock()
@@ -85,7 +85,7 @@ export function createKeySource(options: KeySourceOptions): KeySource {
       await refresh()
       found = select(keys, kid, algorithm)
     }
-    if (!fresh()) throw new TokenError('keys_unavailable', 'the issuer has no key set that is young enough')
+    if (!fresh()) throw new TokenError('keys_unavailable', 'the key set of the issuer could not be loaded')
     return found
   }
 
@@ -103,12 +103,12 @@ export function createKeySource(options: KeySourceOptions): KeySource {
 function select(keys: readonly VerifyKey[], kid: string | null, algorithm: AlgorithmName): readonly VerifyKey[] {
   const suitable = keys.filter((key) => key.algorithms.has(algorithm))
   if (kid !== null) return suitable.filter((key) => key.kid === kid)
-  // Never a search through many keys: without a name there must be only one candidate.
+  // Without a `kid`, only a single candidate is accepted, so that we never try many keys.
   return suitable.length === 1 ? suitable : []
 }
 
 function importKeys(jwks: readonly unknown[], known: readonly VerifyKey[]): readonly VerifyKey[] {
-  if (jwks.length > KEYS_MAX) throw new Error(`a key set of ${jwks.length} keys is over the limit of ${KEYS_MAX}`)
+  if (jwks.length > KEYS_MAX) throw new Error(`the key set has ${jwks.length} keys, more than the limit of ${KEYS_MAX}`)
   const imported: VerifyKey[] = []
   for (const jwk of jwks) {
     const key = importKey(jwk)
@@ -117,7 +117,7 @@ function importKeys(jwks: readonly unknown[], known: readonly VerifyKey[]): read
   return imported
 }
 
-/** Null for a key that cannot verify signatures for us: RFC 7517 section 5 says to ignore those. */
+/** Null for a key that we cannot verify signatures with; RFC 7517 section 5 says to ignore such keys. */
 export function importKey(jwk: unknown): VerifyKey | null {
   const parts = members(jwk)
   if (parts === null || !isForVerifying(parts)) return null
@@ -133,14 +133,14 @@ export function importKey(jwk: unknown): VerifyKey | null {
   return { kid: typeof kid === 'string' ? kid : null, algorithms, publicKey, fingerprint }
 }
 
-/** What a JWK says of its own use (RFC 7517 sections 4.2 to 4.5) lets it verify signatures by an algorithm of ours. */
+/** True when the JWK may be used to verify signatures (RFC 7517 sections 4.2 to 4.5). */
 export function isForVerifying({ kid, use, key_ops: operations, alg }: JsonMembers): boolean {
   if (use !== undefined && use !== 'sig') return false
   if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) return false
   return (kid === undefined || typeof kid === 'string') && (alg === undefined || isAlgorithm(alg))
 }
 
-/** Null for what is not a point of its curve, or no key for another reason. */
+/** Null when the members are not a valid key, such as a point that is not on its curve. */
 export function importPublic(parts: JsonWebKey): KeyObject | null {
   try {
     return createPublicKey({ key: parts, format: 'jwk' })
@@ -149,14 +149,14 @@ export function importPublic(parts: JsonWebKey): KeyObject | null {
   }
 }
 
-// In the order of RFC 7638 section 3.2, so that the JSON text of the result is what a thumbprint hashes.
+// In the order of RFC 7638 section 3.2, so that a thumbprint can hash the JSON text of the result.
 const PUBLIC_MEMBERS: { readonly [kty: string]: readonly string[] } = {
   RSA: ['e', 'kty', 'n'],
   EC: ['crv', 'kty', 'x', 'y'],
   OKP: ['crv', 'kty', 'x'],
 }
 
-/** Exactly the members that make the public key, in lexicographic order (RFC 7638); null for another type or shape. */
+/** Exactly the members of the public key, in lexicographic order (RFC 7638); null for another type or shape. */
 export function publicMembers(jwk: { readonly [name: string]: unknown }): JsonWebKey | null {
   const names =
     typeof jwk.kty === 'string' && Object.hasOwn(PUBLIC_MEMBERS, jwk.kty) ? PUBLIC_MEMBERS[jwk.kty] : undefined

@@ -1,21 +1,21 @@
-/** An issuer's keys over HTTP: its metadata names the key set (RFC 8414, OpenID Connect Discovery), or the caller does. */
+/** Loads an issuer's keys over HTTP, from a given URL or the `jwks_uri` of its metadata (RFC 8414, OpenID Connect Discovery). */
 import { members } from './jws.ts'
 import { createKeySource, type KeySource } from './keys.ts'
 
-/** The part of the platform's `fetch` that is used; never a global one, so that tests and callers own the network. */
+/** The used part of `fetch`, passed in by the caller so that tests control the network. */
 export type Fetch = (
   url: string,
   init: { redirect: 'manual'; signal: AbortSignal; headers: { [name: string]: string } },
 ) => Promise<Fetched>
-/** `dated`: when the answer was made, and for how long it lay in caches (RFC 9110 section 6.6.1, RFC 9111 section 5.1). */
+/** `dated`: the Date and Age fields of the response (RFC 9110 section 6.6.1, RFC 9111 section 5.1). */
 export type Fetched = Pick<Response, 'status' | 'body'> & {
   readonly dated?: { readonly date: string; readonly ageSeconds: number } | undefined
 }
 
 export type RemoteKeysOptions = {
-  /** Exactly as in the tokens; its metadata must say the same. */
+  /** Exactly as in the tokens; the issuer's metadata must contain the same value. */
   readonly issuer: string
-  /** Where the key set is; without it the issuer's metadata is asked. */
+  /** URL of the key set; without it, the issuer's metadata is fetched. */
   readonly jwksUri?: string
   readonly fetch: Fetch
   readonly clock: () => number
@@ -28,7 +28,7 @@ export type RemoteKeysOptions = {
 
 const DOCUMENT_BYTES_MAX = 256 * 1024
 
-/** Redirects are not followed, since they would let another host name the keys. Nothing in a token is ever fetched. */
+/** Follows no redirects, which would let another host supply the keys. Never fetches a URL from a token. */
 export function remoteKeys(options: RemoteKeysOptions): KeySource {
   const { issuer, jwksUri, timeoutMs = 3_000 } = options
 
@@ -43,7 +43,7 @@ export function remoteKeys(options: RemoteKeysOptions): KeySource {
   async function discover(signal: AbortSignal): Promise<string> {
     const uri = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
     const metadata = await fetchMembers(uri, signal)
-    // OpenID Connect Discovery section 4.3: else one tenant's metadata could name another's keys.
+    // OpenID Connect Discovery section 4.3: otherwise one tenant's metadata could supply another tenant's keys.
     if (metadata.issuer !== issuer)
       throw new Error(`${uri} is the metadata of another issuer${describeSlash(issuer, metadata.issuer)}`)
     if (typeof metadata.jwks_uri !== 'string') throw new Error(`${uri} has no jwks_uri`)
@@ -72,13 +72,13 @@ export function remoteKeys(options: RemoteKeysOptions): KeySource {
   })
 }
 
-/** The mistake that is hard to see: issuers are compared as texts (RFC 8414 section 3.3). */
+/** Describes a difference in the trailing slash, because issuers are compared as strings (RFC 8414 section 3.3). */
 export function describeSlash(configured: string, found: unknown): string {
-  if (found === `${configured}/`) return `: it has a slash at its end, which ${configured} lacks`
-  return configured === `${found}/` ? `: it has no slash at its end, which ${configured} has` : ''
+  if (found === `${configured}/`) return `: it ends with a slash, but ${configured} does not`
+  return configured === `${found}/` ? `: it does not end with a slash, but ${configured} does` : ''
 }
 
-/** Keys fetched without TLS are anybody's keys, except over the loopback interface. */
+/** Without TLS anyone on the network could replace the keys, except on loopback. */
 export function isSafeKeyUrl(text: string): boolean {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.password !== '') return false

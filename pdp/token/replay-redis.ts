@@ -1,20 +1,20 @@
-/** Remembers used DPoP proofs in Redis, for all replicas together. */
+/** Stores used DPoP proofs in Redis, for all replicas. */
 import { REDIS_OPTIONS } from './redis-options.ts'
 import { digestOf, processReplayMemory, type ReplayMemory } from './replay.ts'
 
 export type RedisReplayMemory = ReplayMemory & { close(): void }
 
-/** A proof is never accepted on a guess: without an answer within this time, `remember` throws. */
+/** Without a reply within this time, `remember` throws, so that the proof is denied. */
 const TIMEOUT_MS = 250
 const PREFIX = 'portcullis:proofs:'
-/** Of one key at a time: 1,400 uses a second by one client, and 15 MB. */
+/** Stored proofs per key: 1,400 uses per second by one client, and 15 MB. */
 const KEY_PROOFS_MAX = 100_000
-/** What this process used itself is known without asking. */
+/** Proofs that this process has seen are rejected without asking Redis. */
 const LOCAL_PROOFS_MAX = 50_000
 
 /**
- * One sorted set for each key, of digests by the time at which they end: 1 for a first use, 0 for another one, -1 when the
- * key has no room left. The clock is that of Redis alone, and one script runs at a time.
+ * Keeps one sorted set of digests per key, ordered by expiry. Returns 1 for the first use, 0 for a repeated use, -1 when the
+ * set of the key is full. Uses only the clock of Redis. Redis runs one script at a time.
  */
 const REMEMBER = `
 local time = redis.call('TIME')
@@ -26,7 +26,7 @@ redis.call('ZADD', KEYS[1], now + tonumber(ARGV[2]), ARGV[1])
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 1`
 
-/** `url` as in REDIS_URL. Connects beside its use, and again whenever the connection ends. */
+/** `url` is that of REDIS_URL. Connects in the background, and reconnects when the connection ends. */
 export async function redisReplayMemory(options: {
   readonly url: string
   readonly clock: () => number
@@ -34,7 +34,7 @@ export async function redisReplayMemory(options: {
   readonly timeoutMs?: number
   readonly keyProofsMax?: number
 }): Promise<RedisReplayMemory> {
-  // Loaded only where it is used: memory counts once per pod.
+  // Imported only when used, to save memory in each pod.
   const { Redis } = await import('ioredis')
   const redis = new Redis(options.url, {
     ...REDIS_OPTIONS,
@@ -51,7 +51,7 @@ export async function redisReplayMemory(options: {
       if (leftMs <= 0) return false
       const answer = await redis.eval(REMEMBER, 1, PREFIX + proof.jkt, digestOf(proof), leftMs, keyProofsMax)
       if (answer === -1) throw new Error('the replay memory has no room for more proofs of this key')
-      if (answer !== 1 && answer !== 0) throw new Error('the replay memory gave an answer of another form')
+      if (answer !== 1 && answer !== 0) throw new Error('the replay memory gave an invalid answer')
       noteLocally(local, proof, untilMs)
       return answer === 1
     },
@@ -59,11 +59,11 @@ export async function redisReplayMemory(options: {
   }
 }
 
-/** Only spares work: without room here, Redis is asked. */
+/** Only an optimisation: when the local memory is full, Redis is asked. */
 function noteLocally(local: ReplayMemory, ...used: Parameters<ReplayMemory['remember']>): void {
   try {
     local.remember(...used)
   } catch {
-    // The next use of this proof costs a signature check and a question.
+    // The next use of this proof costs a signature check and a request to Redis.
   }
 }

@@ -1,35 +1,35 @@
-/** Remembers which DPoP proofs were used for as long as they would be accepted again (RFC 9449 section 11.1). */
+/** Remembers used DPoP proofs until they expire (RFC 9449 section 11.1). */
 import { hash } from 'node:crypto'
 
-/** A proof by what makes it unique: the thumbprint of its key, and its `jti`. */
+/** Identifies a proof: the thumbprint of its key, and its `jti`. */
 export type UsedProof = { readonly jkt: string; readonly jti: string }
 
 export interface ReplayMemory {
-  /** True when this process knows that the proof was used. It asks nobody: false says nothing. */
+  /** True when this process knows that the proof was used. False: unknown. Makes no request. */
   seen(proof: UsedProof): boolean
   /**
-   * True when the proof was not used before; it is then remembered until `untilMs`. Of several calls at once exactly one
-   * gets true. Throws when that cannot be said, also for want of room: forgetting a proof early would let it be used
-   * twice. No key can take the room of all others.
+   * True when the proof was not used before; it is then remembered until `untilMs`. Of concurrent calls exactly one
+   * gets true. Throws when the answer is unknown or the memory is full: forgetting a proof early would allow a replay.
+   * One key cannot fill the whole memory.
    */
   remember(proof: UsedProof, untilMs: number): boolean | Promise<boolean>
 }
 
 const SLICE_MS = 10_000
 
-/** Of the same length whatever the client chose. */
+/** Has a fixed length, whatever `jti` the client chose. */
 export const digestOf = ({ jti }: UsedProof): string => hash('sha256', jti, 'base64url')
 
 /**
- * In this process only. `entriesMax` must hold all proofs of one acceptance window; 100 bytes each. A key may hold as many
- * proofs as there is room left: one key gets half of the memory at most, two a third each, and a new one finds room.
+ * Stores proofs in this process. `entriesMax` must hold all proofs of one acceptance window; 100 bytes each. A key may hold
+ * as many proofs as there are free entries: one key gets at most half of the memory, two keys a third each.
  */
 export function processReplayMemory(options: {
   readonly clock: () => number
   readonly entriesMax: number
 }): ReplayMemory {
   const { clock, entriesMax } = options
-  // By the slice of time in which entries end, so that a whole slice is forgotten at once; within it by key.
+  // By time slice of expiry, so that a whole slice can be dropped at once; within a slice by key.
   const slices = new Map<number, Map<string, Set<string>>>()
   const heldByKey = new Map<string, number>()
   let count = 0

@@ -1,4 +1,4 @@
-/** Verifies access tokens as RFC 9068 section 4 says, and remembers by digest which ones it verified. */
+/** Verifies access tokens (RFC 9068 section 4), and caches verified tokens by digest. */
 import { hash } from 'node:crypto'
 import { type AlgorithmName, isAlgorithm, verifySignature } from './algorithms.ts'
 import { type AccessClaims, optionalInstant, parseClaims } from './claims.ts'
@@ -7,7 +7,7 @@ import { hasType, type Jws, parseJws } from './jws.ts'
 import type { KeySource, VerifyKey } from './keys.ts'
 import { describeSlash } from './remote-keys.ts'
 
-/** Keys are bound to their issuer: another issuer's key never verifies this one's tokens. */
+/** Keys belong to one issuer: a key never verifies tokens of another issuer. */
 export type TrustedIssuer = {
   /** Compared byte for byte with `iss`. */
   readonly issuer: string
@@ -16,13 +16,13 @@ export type TrustedIssuer = {
 }
 export type TokenVerifierOptions = {
   readonly issuers: readonly TrustedIssuer[]
-  /** One of `aud` must equal it byte for byte; null accepts any audience, for a party that checks it itself. */
+  /** One of `aud` must equal it byte for byte; null accepts any audience, for callers that check it themselves. */
   readonly audience: string | null
   /** Milliseconds since the epoch. */
   readonly clock: () => number
-  /** How long a token may be used after `exp`, for clocks that differ. */
+  /** How long a token is accepted after `exp`, to tolerate clock skew. */
   readonly expiryLeewayMs?: number
-  /** How far `nbf` and `iat` may lie ahead, for clocks that differ. */
+  /** How far `nbf` and `iat` may be in the future, to tolerate clock skew. */
   readonly futureLeewayMs?: number
   readonly tokenCharsMax?: number
   readonly cacheEntriesMax?: number
@@ -53,7 +53,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
 
   async function verifyNew(token: string, digest: string): Promise<AccessClaims> {
     const jws = parseJws(token, tokenCharsMax)
-    if (jws === null) throw invalid('not a compact JWS, or one with extensions')
+    if (jws === null) throw invalid('the token is not a compact JWS without extensions')
     // RFC 9068 section 4: another kind of JWT, such as an ID token, is not an access token.
     if (!hasType(jws.header, 'at+jwt')) throw invalid('header typ is not at+jwt')
     const issuer = typeof jws.payload.iss === 'string' ? issuers.get(jws.payload.iss) : undefined
@@ -80,7 +80,9 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
     if (now >= claims.expiresAtMs + expiryLeewayMs) throw new TokenError('token_expired', 'the token has expired')
     const notBeforeMs = Math.max(claims.issuedAtMs, optionalInstant(claims.all, 'nbf') ?? 0)
     if (notBeforeMs > now + futureLeewayMs)
-      throw invalid(`nbf or iat is ${Math.round((notBeforeMs - now) / 1_000)} s in the future of this clock`)
+      throw invalid(
+        `nbf or iat is ${Math.round((notBeforeMs - now) / 1_000)} s in the future by the clock of this server`,
+      )
   }
 
   return { verify }
@@ -90,14 +92,14 @@ async function verifyBy({ algorithms, keys }: TrustedIssuer, { header, signed }:
   const { alg: algorithm, kid } = header
   if (!isAlgorithm(algorithm) || !algorithms.includes(algorithm)) throw invalid('header alg is not accepted')
   if (kid !== undefined && typeof kid !== 'string') throw invalid('header kid is not a string')
-  // `jku`, `x5u`, `jwk` and `x5c` are never read: who signs does not get to name the key.
+  // `jku`, `x5u`, `jwk` and `x5c` are never read, because the signer must not choose the key.
   const candidates = await keys.find({ kid: kid ?? null, algorithm })
   const key = candidates.find(({ publicKey }) => verifySignature(algorithm, publicKey, signed))
-  if (key === undefined) throw invalid('the signature is not by a current key of the issuer')
+  if (key === undefined) throw invalid('the signature does not match a current key of the issuer')
   return key
 }
 
-/** Two generations: what was used since the last turn survives, and nothing is moved on most hits. */
+/** A cache with two generations: entries used in the young generation survive, and most hits move nothing. */
 function createCache(entriesMax: number) {
   const generationMax = Math.max(1, Math.floor(entriesMax / 2))
   let young = new Map<string, Verified>()

@@ -1,4 +1,4 @@
-/** Certificates and keys that a route file names, as they are on disk now. */
+/** Reads the certificates and keys that a route file names. */
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { ConfigError } from '../../pdp/process/exit.ts'
@@ -8,11 +8,11 @@ export type Pem = { readonly ca: Buffer | null; readonly cert: Buffer | null; re
 export type Certificates = {
   readonly upstream: Pem
   readonly pdp: Pem
-  /** Of the data port; `ca` are the authorities of clients. Null: plain text. */
+  /** For the data port; `ca` holds the authorities of client certificates. Null: plain text. */
   readonly tls: Pem | null
 }
 const NO_PEM: Pem = { ca: null, cert: null, key: null }
-/** Of a file that names none. */
+/** For a route file that names no certificates. */
 export const NO_CERTIFICATES: Certificates = { upstream: NO_PEM, pdp: NO_PEM, tls: null }
 
 /** Throws ConfigError with one line for each file that cannot be read or used. */
@@ -22,19 +22,21 @@ export function readCertificates({ upstream, pdp, tls }: RouteFile): Certificate
     try {
       return path === null ? null : readFileSync(path)
     } catch (err) {
-      problems.push(`${path} cannot be read: ${err instanceof Error ? err.message : 'unknown'}`)
+      problems.push(`${path} cannot be read: ${err instanceof Error ? err.message : 'unknown error'}`)
       return null
     }
   }
   const pem = ([ca, cert, key]: (string | null)[]): Pem => {
     const before = problems.length
     const found = { ca: read(ca ?? null), cert: read(cert ?? null), key: read(key ?? null) }
-    // A context of nothing would hold all authorities that Node knows, in megabytes.
+    // An empty context would load all authorities that Node ships, which takes megabytes.
     const isEmpty = found.ca === null && found.cert === null && found.key === null
     try {
       if (problems.length === before && !isEmpty) createSecureContext(secureOptions(found))
     } catch (err) {
-      problems.push(`${cert ?? ca} is not usable: ${err instanceof Error ? err.message : 'unknown'}`)
+      problems.push(
+        `${cert ?? ca} is not a usable certificate or key: ${err instanceof Error ? err.message : 'unknown error'}`,
+      )
     }
     return found
   }
@@ -47,7 +49,7 @@ export function readCertificates({ upstream, pdp, tls }: RouteFile): Certificate
   return certificates
 }
 
-/** Options of Node's TLS. On the data port, `ca` means that clients must have a certificate of theirs. */
+/** Options for Node's TLS. On the data port, `ca` makes a client certificate mandatory. */
 export function secureOptions({ ca, cert, key }: Pem): SecureContextOptions & TlsServerOptions {
   return {
     minVersion: 'TLSv1.2',
@@ -58,7 +60,7 @@ export function secureOptions({ ca, cert, key }: Pem): SecureContextOptions & Tl
 }
 type TlsServerOptions = { readonly requestCert?: boolean; readonly rejectUnauthorized?: boolean }
 
-/** Changes whenever one of the files does, also by the swap of a link that Kubernetes mounts volumes with. */
+/** Changes when any of the files changes, also when Kubernetes swaps the symbolic link of a mounted volume. */
 export function fileSignature(path: string, { upstream, pdp, tls }: RouteFile): string {
   const paths = [upstream.caFile, upstream.certFile, upstream.keyFile, pdp.caFile, pdp.certFile, pdp.keyFile]
   const all = [path, ...paths, tls?.certFile ?? null, tls?.keyFile ?? null, tls?.clientCaFile ?? null]
@@ -70,6 +72,6 @@ function stamp(path: string): string {
     const { ino, mtimeMs, size } = statSync(path)
     return `${ino}:${mtimeMs}:${size}`
   } catch {
-    return 'gone'
+    return 'missing'
   }
 }

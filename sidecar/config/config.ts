@@ -1,4 +1,4 @@
-/** The sidecar's settings: flags over environment variables over defaults, and the route file that they name. */
+/** Reads the sidecar's settings (flags, then environment variables, then defaults) and its route file. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { oneOf, readEnvironment } from '../../pdp/process/environment.ts'
@@ -15,26 +15,29 @@ export type SidecarConfig = {
   readonly listen: ListenAddress
   readonly adminListen: ListenAddress
   readonly logLevel: LogLevel
-  /** Of the unix socket for commands; null: none. */
+  /** Path of the Unix socket for commands; null: none. */
   readonly controlPath: string | null
-  /** Of a Redis that remembers proofs for all replicas; null: this process remembers its own. */
+  /** URL of a Redis that stores used proofs for all replicas; null: each process stores its own. */
   readonly redisUrl: string | null
-  /** Seals nonces; null: made at start, and known to this process only. */
+  /** Authenticates nonces; null: a random secret of this process. */
   readonly nonceSecret: Buffer | null
 }
 
-/** What `--help` says about each variable. */
+/** The environment variables that `--help` lists. */
 export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
-  ['PORTCULLIS_ROUTE_FILE', 'the route file (portcullis.yaml)'],
-  ['PORTCULLIS_SIDECAR_LISTEN', 'host:port of the data port (:15080, IPv6 and IPv4)'],
-  ['PORTCULLIS_SIDECAR_ADMIN_LISTEN', 'host:port of /metrics, /startz, /readyz and /livez (:15090)'],
-  ['PORTCULLIS_SIDECAR_CONTROL', 'path of the unix socket that `drain` speaks to (none)'],
-  ['PORTCULLIS_DPOP_NONCE_SECRET', 'or …_FILE: seals DPoP nonces, the same for all replicas (made at start)'],
-  ['REDIS_URL', 'a Redis that remembers DPoP proofs for all replicas (each process remembers its own)'],
-  ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (info)`],
+  ['PORTCULLIS_ROUTE_FILE', 'path of the route file (default: portcullis.yaml)'],
+  ['PORTCULLIS_SIDECAR_LISTEN', 'host:port of the data port (default: :15080, IPv6 and IPv4)'],
+  ['PORTCULLIS_SIDECAR_ADMIN_LISTEN', 'host:port of /metrics, /startz, /readyz and /livez (default: :15090)'],
+  ['PORTCULLIS_SIDECAR_CONTROL', 'path of the Unix socket for `drain` and `withdraw` (default: none)'],
+  [
+    'PORTCULLIS_DPOP_NONCE_SECRET',
+    'or …_FILE: secret for DPoP nonces, the same for all replicas (default: random at each start)',
+  ],
+  ['REDIS_URL', 'URL of a Redis that stores used DPoP proofs for all replicas (default: each process stores its own)'],
+  ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (default: info)`],
 ]
 
-/** Throws ConfigError with one line for each mistake, those of the route file included. */
+/** Throws ConfigError with one line for each error, including the errors of the route file. */
 export function readConfig(environment: NodeJS.ProcessEnv, flags: SidecarFlags): SidecarConfig {
   const settings = readSettings(environment, flags)
   return { ...settings, loaded: loadConfig(settings.filePath) }
@@ -49,9 +52,9 @@ export function loadConfig(path: string): LoadedConfig {
 
 function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
   return readEnvironment(environment, (reader) => {
-    // Node would then believe any certificate of the PDP and of the issuers.
+    // With this setting Node accepts any certificate from the PDP and the issuers.
     if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
-      reader.report('NODE_TLS_REJECT_UNAUTHORIZED=0 turns all certificate checks off; unset it')
+      reader.report('NODE_TLS_REJECT_UNAUTHORIZED=0 disables all certificate checks; unset it')
     const address = (flag: string | undefined, option: string, name: string): ListenAddress | null => {
       const fromEnvironment = reader.parsed(name, parseListenAddress)
       if (flag === undefined) return fromEnvironment
@@ -66,10 +69,11 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
     const listen = address(flags.listen, '--listen', 'PORTCULLIS_SIDECAR_LISTEN')
     const adminListen = address(flags.adminListen, '--admin-listen', 'PORTCULLIS_SIDECAR_ADMIN_LISTEN')
     const redisUrl = environment.REDIS_URL ?? null
-    if (redisUrl !== null && !/^rediss?:\/\/\S+$/.test(redisUrl)) reader.report('REDIS_URL is not a redis URL')
+    if (redisUrl !== null && !/^rediss?:\/\/\S+$/.test(redisUrl))
+      reader.report('REDIS_URL must be a redis:// or rediss:// URL')
     const secret = reader.secret('PORTCULLIS_DPOP_NONCE_SECRET')
     if (secret !== null && secret.length < 32)
-      reader.report('PORTCULLIS_DPOP_NONCE_SECRET has fewer than 32 characters')
+      reader.report('PORTCULLIS_DPOP_NONCE_SECRET must have at least 32 characters')
     return {
       redisUrl,
       nonceSecret: secret === null ? null : createHash('sha256').update(secret).digest(),
@@ -82,7 +86,7 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
   })
 }
 
-/** Throws ConfigError: `path:line:column: message` for each mistake. */
+/** Throws ConfigError: `path:line:column: message` for each error. */
 export const loadRouteFile = (path: string): RouteFile => parseSource(readText(path, 'The route file'), path)
 
 function parseSource(source: Buffer, path: string): RouteFile {

@@ -1,4 +1,4 @@
-/** A client's request and the answer to it as the pipeline sees them, in whichever version of HTTP they travel. */
+/** A client's request and its response, independent of the HTTP version. */
 import type { IncomingMessage } from 'node:http'
 import { type Duplex, Readable } from 'node:stream'
 import { plainAddress } from '../../pdp/process/listen.ts'
@@ -6,20 +6,20 @@ import { plainAddress } from '../../pdp/process/listen.ts'
 export type ClientRequest = {
   readonly version: '1.0' | '1.1' | '2'
   readonly method: string
-  /** As it was sent. */
+  /** The request target as the client sent it. */
   readonly target: string
   /** Names and values in turn, as they arrived. HTTP/2 pseudo-header fields are not among them. */
   readonly raw: readonly string[]
-  /** What makes the message malformed although the parser let it pass (RFC 9113 section 8.1.1); null: nothing. */
+  /** Why the message is malformed although the parser accepted it (RFC 9113 section 8.1.1); null: it is well-formed. */
   readonly fault: string | null
-  /** Nothing follows the header section. HTTP/1.1 says so by its framing fields instead. */
+  /** True when nothing follows the header section. False in HTTP/1.1, where framing fields tell. */
   readonly bodiless: boolean
   readonly body: Readable
   readonly complete: () => boolean
   /** Names and values in turn, once the body has ended. */
   readonly trailers: () => readonly string[]
   readonly peerAddress: () => string
-  /** Of the connection, at our end. */
+  /** The local port of the connection. */
   readonly localPort: () => number
   readonly connection: () => ClientConnection
   readonly scheme: 'http' | 'https'
@@ -27,18 +27,18 @@ export type ClientRequest = {
   readonly gone: () => boolean
 }
 
-/** What `node:http` calls a ServerResponse, as far as it is used here. */
+/** The used part of `ServerResponse` from `node:http`. */
 export type ClientAnswer = {
   readonly headersSent: boolean
   readonly destroyed: boolean
   readonly writableFinished: boolean
-  /** Bytes that the client has not taken. */
+  /** Bytes that wait to be sent to the client. */
   readonly writableLength: number
   writeContinue(): void
   /** `fields`: names and values in turn. */
   writeHead(status: number, fields: string[]): unknown
   flushHeaders(): void
-  /** False when the client is slower; `drain` says when it wants more. */
+  /** False when the client reads too slowly; wait for `drain`. */
   write(chunk: Buffer): boolean
   addTrailers(trailers: [string, string][]): void
   end(body?: string): unknown
@@ -49,16 +49,16 @@ export type ClientAnswer = {
   off(event: 'close' | 'drain', listener: () => void): unknown
 }
 
-/** What arrived with a WebSocket handshake. */
+/** The connection of a WebSocket handshake. */
 export type Upgrade = {
   readonly socket: Duplex
-  /** What the client sent behind its handshake. */
+  /** Bytes that the client sent after its handshake. */
   readonly head: Buffer
-  /** The answer lets go of the connection, which is no longer HTTP. */
+  /** Detaches the HTTP response from the connection. */
   readonly release: () => void
 }
 
-/** A request that no client has sent, to be judged only. */
+/** A request that no client has sent, for evaluation only. */
 export const syntheticRequest = (head: Pick<ClientRequest, 'method' | 'target' | 'raw'>): ClientRequest => ({
   ...head,
   version: '1.1',
@@ -81,8 +81,8 @@ export const http1Request = (req: IncomingMessage): ClientRequest => ({
   method: req.method ?? '',
   target: req.url ?? '',
   raw: req.rawHeaders,
-  // The parser takes others, too, and reads them as 1.1.
-  fault: VERSIONS.has(req.httpVersion) ? null : 'The version is neither HTTP/1.1 nor HTTP/1.0',
+  // The parser also accepts other versions, and reads them as 1.1.
+  fault: VERSIONS.has(req.httpVersion) ? null : 'The HTTP version must be 1.1 or 1.0',
   bodiless: false,
   body: req,
   complete: () => req.complete,
@@ -94,5 +94,5 @@ export const http1Request = (req: IncomingMessage): ClientRequest => ({
   gone: () => req.socket.destroyed || req.socket.writableEnded,
 })
 
-/** Over which a client sends its requests. */
+/** The connection that a client sends its requests on. */
 export type ClientConnection = { once(event: 'close', listener: () => void): unknown; readonly destroyed: boolean }

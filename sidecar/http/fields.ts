@@ -1,31 +1,31 @@
-/** Which header fields reach the upstream: ours, and the client's except those that upstreams take for somebody's word. */
+/** Builds the header fields for the upstream: the sidecar's own, and the client's except those that upstreams commonly trust. */
 import { foldName, isPlainName, REMEMBERED_CHARS_MAX, REMEMBERED_MAX } from './folding.ts'
 import { COMMONLY_TRUSTED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'
 
 export type HeaderRules = {
-  /** True when the client's field of this name, as it was sent, reaches the upstream. */
+  /** True when the client's field with this name is forwarded. */
   readonly passes: (name: string) => boolean
 }
-/** Of the route file. */
+/** Names from the route file. */
 export type HeaderNames = {
-  /** Further names that do not pass; a prefix ends in `*`. */
+  /** Additional names to remove; a prefix ends in `*`. */
   readonly strip: readonly string[]
-  /** Names that pass although the rules would take them away. */
+  /** Names to forward although the rules would remove them. */
   readonly pass: readonly string[]
 }
 
 const NEVER = new Set([...CONNECTION_FIELDS, ...CREDENTIAL_FIELDS, ...OWN_FIELDS])
 
 /**
- * A name of anything but letters, digits and `-` does not pass: CGI, WSGI and their heirs make one variable of several
- * such names (gunicorn takes `SCRIPT_NAME` for the place where the application is mounted), and no standard field has one.
+ * Removes names with characters other than letters, digits and `-`. CGI and WSGI servers map several such names to one
+ * variable (gunicorn reads `SCRIPT_NAME` as the mount point of the application), and no standard field has such a name.
  */
 export function createHeaderRules({ strip, pass }: HeaderNames): HeaderRules {
   const listed = [...COMMONLY_TRUSTED_FIELDS, ...strip.map(foldPattern)]
   const exact = new Set(listed.filter((name) => !name.endsWith('*')))
   const prefixes = listed.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1))
   const passing = new Set(pass.map((name) => name.toLowerCase()))
-  const judge = (name: string): boolean => {
+  const mayPass = (name: string): boolean => {
     if (NEVER.has(name)) return false
     if (passing.has(name)) return true
     return isPlainName(name) && !exact.has(name) && !prefixes.some((prefix) => name.startsWith(prefix))
@@ -36,33 +36,33 @@ export function createHeaderRules({ strip, pass }: HeaderNames): HeaderRules {
     passes(name) {
       const known = remembered.get(name)
       if (known !== undefined) return known
-      const judged = judge(name.toLowerCase())
-      if (remembered.size < REMEMBERED_MAX && name.length <= REMEMBERED_CHARS_MAX) remembered.set(name, judged)
-      return judged
+      const result = mayPass(name.toLowerCase())
+      if (remembered.size < REMEMBERED_MAX && name.length <= REMEMBERED_CHARS_MAX) remembered.set(name, result)
+      return result
     },
   }
 }
 
 const foldPattern = (name: string): string => (name.endsWith('*') ? `${foldName(name.slice(0, -1))}*` : foldName(name))
 
-/** What is wrong with a name of `pass`, as a sentence that continues it; null: nothing. */
+/** Why a name cannot be in `pass`, as the end of a sentence that begins with the name; null: it can. */
 export function passIssue(name: string, strip: readonly string[]): string | null {
   const folded = foldName(name)
-  if (NEVER.has(folded)) return 'is written by the sidecar itself or belongs to one connection, so it cannot pass'
+  if (NEVER.has(folded)) return 'is set by the sidecar or belongs to one connection, so it cannot be passed'
   if (!createHeaderRules({ strip: strip.map(foldPattern), pass: [] }).passes(folded)) {
-    if (createHeaderRules({ strip: [], pass: [] }).passes(folded)) return 'is in strip_headers, too'
+    if (createHeaderRules({ strip: [], pass: [] }).passes(folded)) return 'is also in strip_headers'
     if (!isPlainName(name.toLowerCase()))
-      return `is ${folded} to many servers, which may not pass, so it cannot pass either`
+      return `is the same as ${folded} to many servers, and that field is removed, so it cannot be passed`
   }
   return null
 }
 
-/** What the sidecar itself says to the upstream, about a judged request. Null: that field is not sent. */
+/** The fields that the sidecar itself sends to the upstream. Null: the field is not sent. */
 export type OwnFields = {
-  /** Of HTTP, as the client speaks it. */
+  /** HTTP version of the client's request. */
   readonly version: string
   readonly host: string
-  /** One client, not the way to it: whoever trusts this hop takes it for the client, from whichever end it reads. */
+  /** Only the client, not the proxy chain, so that an upstream gets the same address from either end of the list. */
   readonly forwarded: { readonly for: string; readonly host: string; readonly proto: 'http' | 'https' }
   readonly requestId: string
   readonly identity: Identity | null
@@ -75,7 +75,7 @@ export type Identity = {
   readonly scopes: ReadonlySet<string>
 }
 
-/** Names and values in turn, for the upstream: the client's, cleaned, then ours. `names` are the folded names of `raw`. */
+/** Names and values in turn for the upstream: the client's filtered fields, then ours. `names` are the folded names of `raw`. */
 export function upstreamFields(options: {
   readonly raw: readonly string[]
   readonly names: readonly string[]
@@ -109,7 +109,7 @@ function pushIdentity(fields: string[], identity: Identity): void {
 
 const CONNECTION_SET = new Set(CONNECTION_FIELDS)
 
-/** Names and values in turn, for the client: the upstream's without what belongs to its connection (RFC 9110 section 7.6.1). */
+/** Names and values in turn for the client: the upstream's fields without connection-specific ones (RFC 9110 section 7.6.1). */
 export function downstreamFields(raw: readonly string[]): string[] {
   const listed: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2)
@@ -123,7 +123,7 @@ export function downstreamFields(raw: readonly string[]): string[] {
   return fields
 }
 
-/** The first value of the field with this lower-case name, of names and values in turn; null: it is not there. */
+/** The first value of the field with this lower-case name; null: absent. `fields` are names and values in turn. */
 export function firstValue(fields: readonly string[], name: string): string | null {
   for (let at = 0; at + 1 < fields.length; at += 2)
     if (fields[at]?.length === name.length && fields[at]?.toLowerCase() === name) return fields[at + 1] ?? ''

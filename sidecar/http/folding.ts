@@ -1,16 +1,15 @@
 /**
- * Which spellings are one name to some reader: header names, segments of a path, keys of a query and of JSON. Made from
- * what parsers do (the differential tests ask them), and a little wider than any of them: two names that are taken for
- * one here are refused, never confused.
+ * Folds names that some parser treats as equal: header names, path segments, query keys and JSON keys. The differential
+ * tests compare it with real parsers. It folds a little more than any of them: names that fold to one are denied, not merged.
  */
 
 const PLAIN_NAME = /^[a-z0-9-]+$/
-/** Most requests have the same few names. What else somebody sends does not fill the memory. */
+/** Bounds the cache: most requests use the same few names. */
 export const REMEMBERED_MAX = 1_000
 export const REMEMBERED_CHARS_MAX = 64
 const foldedNames = new Map<string, string>()
 
-/** CGI and WSGI turn `-` and `_`, old ones any mark, into the same letter: names that they confuse are one name here. */
+/** CGI and WSGI servers map `-` and `_`, and old ones any punctuation, to one character, so such names are equal here. */
 export function foldName(name: string): string {
   const known = foldedNames.get(name)
   if (known !== undefined) return known
@@ -20,14 +19,14 @@ export function foldName(name: string): string {
   return folded
 }
 
-/** Of letters, digits and `-` only; `name` is in lower case. */
+/** True for names of letters, digits and `-`; `name` is in lower case. */
 export const isPlainName = (name: string): boolean => PLAIN_NAME.test(name)
 
 const ASCII = /^[\x20-\x7e]*$/
 
 /**
- * One text for all that some reader compares as equal: case, compatibility forms such as full-width letters, accents and
- * signs that nobody sees. Go's encoding/json takes U+017F for s and U+212A for k.
+ * Folds what some parser ignores: case, compatibility forms such as full-width letters, accents and invisible
+ * characters. Go's encoding/json reads U+017F as s and U+212A as k.
  */
 export function foldText(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase()
@@ -41,28 +40,28 @@ export function foldText(text: string): string {
 const MARKS = /[^\p{L}\p{N}]/gu
 
 /**
- * The parts of a key as the most generous reader takes it apart: `org`, `ORG`, `_org`, `[org]`, `org[]`, `org]`, ` org`
- * and `$org` are all [org]. Marks within a part count for nothing: PHP writes `my.org` and `my[org` as `my_org`, readers
- * of protocol buffers take `myOrg` for `my_org`, and Go's json/v2 leaves out `-` and `_`.
+ * Splits a key as the most lenient parser does: `org`, `ORG`, `_org`, `[org]`, `org[]`, `org]`, ` org` and `$org` are all
+ * [org]. Punctuation within a part is ignored: PHP reads `my.org` and `my[org` as `my_org`, protobuf parsers read `myOrg`
+ * as `my_org`, and Go's json/v2 ignores `-` and `_`.
  */
 export function keyParts(key: string): readonly string[] {
   const parts: string[] = []
   for (const text of key.split(/[.[\]]+/)) {
     if (text === '') continue
     const part = foldText(text).replace(MARKS, '')
-    // What is nothing but marks is a name as it is.
+    // A part of punctuation only is kept as it is.
     parts.push(part === '' ? text : part)
   }
   return parts
 }
 
-/** True when some reader of JSON could take a key for a member at `path` or for what is around or within it. */
+/** True when a JSON parser could read the key as the member at `path`, its parent or its child. */
 export function nestsAlike(key: readonly string[], path: readonly string[]): boolean {
   const shared = Math.min(key.length, path.length)
   for (let at = 0; at < shared; at += 1) if (key[at] !== path[at]) return false
   return shared > 0
 }
 
-/** As `nestsAlike`, for keys of a query, where PHP makes one word of several parts. */
+/** Like `nestsAlike`, for query keys, where PHP joins several parts into one name. */
 export const readsAlike = (key: readonly string[], name: readonly string[]): boolean =>
   nestsAlike(key, name) || (key.length > 0 && key.join('') === name.join(''))

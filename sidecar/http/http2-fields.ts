@@ -1,6 +1,6 @@
-/** Header fields as the HTTP/2 library wants them. Their values are bytes to it as well: a character each. */
+/** Converts header fields to the form that Node's HTTP/2 library uses. Values are Latin-1, one character per byte. */
 
-/** It keeps fields that may come once, but came twice; what they mean is for their reader to say. */
+/** Keeps repeated single-value fields, so that the pipeline and the upstream see them. */
 export const FIELD_OPTIONS = { strictSingleValueFields: false } as const
 
 /** Names are lower case (RFC 9113 section 8.2). Names and values in turn. */

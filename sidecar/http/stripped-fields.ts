@@ -1,9 +1,9 @@
 /**
- * Which header fields the client may not send on: those of one connection, those that the sidecar writes itself, and
- * those that servers, frameworks, gateways and platforms take for the word of a proxy in front of them.
+ * Header fields that are not forwarded from clients: connection-specific fields, fields that the sidecar sets, and fields
+ * that servers, frameworks, gateways and platforms trust as set by a proxy in front of them.
  */
 
-/** RFC 9110 section 7.6.1 and what belongs to one connection only; also what is rebuilt for the next one. */
+/** Connection-specific fields (RFC 9110 section 7.6.1), and fields that the next connection gets from the sidecar. */
 export const CONNECTION_FIELDS = [
   'connection',
   'keep-alive',
@@ -17,7 +17,7 @@ export const CONNECTION_FIELDS = [
   'http2-settings',
 ]
 export const CREDENTIAL_FIELDS = ['authorization', 'dpop']
-/** What the sidecar says itself: a client's field of such a name never passes, whatever the route file names. */
+/** Fields that the sidecar sets. A client's field with such a name is always removed, even if `pass_headers` names it. */
 export const OWN_FIELDS = [
   'host',
   'content-length',
@@ -36,12 +36,12 @@ export const OWN_FIELDS = [
 ]
 
 /**
- * A name, or with `*` at its end a prefix, and who believes it. By these fields an upstream could be told who asks, from
- * where, or for what, behind the back of the judged request. Not listed, for clients need them: cookies, `accept*`, `if-*`,
- * `sec-*`, tracing (`traceparent`, `b3`, `x-b3-*`, `x-amzn-trace-id`), and keys that prove themselves (`x-api-key`).
+ * Names, or prefixes that end in `*`, with the products that trust them. A client could use these fields to give an
+ * upstream a false identity, address or target. Not listed, because clients need them: cookies, `accept*`, `if-*`,
+ * `sec-*`, tracing (`traceparent`, `b3`, `x-b3-*`, `x-amzn-trace-id`), and API keys, which the upstream verifies (`x-api-key`).
  */
 export const COMMONLY_TRUSTED_FIELDS = [
-  // Ours, and what names an identity without a product's name.
+  // Our own, and generic names of identity fields.
   'portcullis-*',
   'x-portcullis-*',
   'x-pdp-*',
@@ -103,7 +103,7 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'server-protocol',
   'document-root',
   'redirect-*', // Apache: variables of an internal redirect
-  // Where an application is mounted, and over which scheme it was reached.
+  // Mount point of an application, and the scheme of the request.
   'x-script-name', // mod_wsgi, Flask and Django recipes
   'x-traversal-path', // Plack
   'x-request-base', // Mojolicious, Catalyst
@@ -117,7 +117,7 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'base-url',
   'uri',
   'url',
-  // Inner fields of servers and frameworks.
+  // Internal fields of servers and frameworks.
   'x-accel-*', // nginx; Rack::Sendfile reads X-Accel-Mapping
   'x-sendfile*', // Rack::Sendfile reads X-Sendfile-Type
   'x-php-ob-level', // Symfony sub-requests
@@ -152,7 +152,7 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-client-subject*',
   'x-client-verif*',
   'x-spiffe-*',
-  // Proxies of identity.
+  // Identity proxies.
   'x-webauth-*', // Grafana, Gitea
   'x-pomerium-*',
   'x-vouch-*',
@@ -178,7 +178,7 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'impersonate-*', // Kubernetes
   'es-security-*', // Elasticsearch run-as
   'securitytenant', // OpenSearch
-  'x-trino-user', // believed without a password
+  'x-trino-user', // trusted without a password
   'x-presto-user',
   'x-scope-orgid', // Loki, Mimir, Tempo
   'thanos-tenant',

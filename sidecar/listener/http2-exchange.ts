@@ -1,4 +1,4 @@
-/** One HTTP/2 stream as a client's request and the answer to it (RFC 9113 section 8). */
+/** Presents one HTTP/2 stream as a client request and its response (RFC 9113 section 8). */
 import { METHODS } from 'node:http'
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { ClientAnswer, ClientConnection, ClientRequest } from '../http/client.ts'
@@ -9,9 +9,9 @@ export type StreamHead = {
   readonly stream: ServerHttp2Stream
   /** Names and values in turn, pseudo-header fields first. */
   readonly raw: readonly string[]
-  /** Nothing follows the header section. */
+  /** True when the request has no body and no trailers. */
   readonly ends: boolean
-  /** How many fields the client sent; null: it cannot be told. */
+  /** The number of fields that the client sent; null: unknown. */
   readonly fieldCount: () => number | null
   readonly peer: Http2Peer
 }
@@ -29,7 +29,7 @@ export function http2Request({ stream, raw, ends, fieldCount, peer }: StreamHead
   const sentCount = fieldCount()
   let trailers: readonly string[] = []
   stream.on('trailers', (_headers, _flags, rawTrailers: string[]) => {
-    // What follows a permitted request is judged like it; there is nobody left to be told why.
+    // Ill-formed trailers are rejected like ill-formed headers, but the response may have begun, so the stream is reset.
     if (fieldCount() === rawTrailers.length / 2) trailers = rawTrailers
     else stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
   })
@@ -38,10 +38,10 @@ export function http2Request({ stream, raw, ends, fieldCount, peer }: StreamHead
     method: pseudo.get(':method') ?? '',
     target: pseudo.get(':path') ?? '',
     raw: fields,
-    fault: sentCount === raw.length / 2 ? faultOf(pseudo, { fields, scheme }) : 'A header field is ill-formed',
+    fault: sentCount === raw.length / 2 ? faultOf(pseudo, { fields, scheme }) : 'A header field is malformed',
     bodiless: ends,
     body: stream,
-    // A stream that was reset ends as well, but not its message.
+    // A stream that was reset also ends, but its message is not complete.
     complete: () => stream.readableEnded && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR,
     trailers: () => trailers,
     peerAddress: () => peer.address,
@@ -52,7 +52,7 @@ export function http2Request({ stream, raw, ends, fieldCount, peer }: StreamHead
   }
 }
 
-/** The authority becomes the Host field when there is none, and the crumbs of a cookie one field (sections 8.3.1, 8.2.3). */
+/** Sets a missing Host field from the authority, and joins split Cookie fields (sections 8.3.1 and 8.2.3). */
 function splitFields(raw: readonly string[]): { pseudo: Map<string, string>; fields: string[] } {
   const pseudo = new Map<string, string>()
   const fields: string[] = []
@@ -72,7 +72,7 @@ function splitFields(raw: readonly string[]): { pseudo: Map<string, string>; fie
 }
 
 const KNOWN_METHODS = new Set(METHODS)
-/** Section 8.2.2. The library refuses them too; here it is said what must never pass. */
+/** Section 8.2.2. The library also rejects these fields; this list does not depend on the library. */
 const CONNECTION_FIELDS = new Set(['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
 
 function faultOf(
@@ -80,24 +80,24 @@ function faultOf(
   { fields, scheme }: { readonly fields: readonly string[]; readonly scheme: string },
 ): string | null {
   const method = pseudo.get(':method') ?? ''
-  // As the HTTP/1.1 parser: some servers read `post` as POST.
-  if (!KNOWN_METHODS.has(method)) return 'The method is not known'
-  // The pipeline refuses it; it has neither scheme nor path.
+  // Same rule as the HTTP/1.1 parser, because some servers read `post` as POST.
+  if (!KNOWN_METHODS.has(method)) return 'The method is unknown'
+  // The pipeline denies CONNECT, which has neither scheme nor path.
   if (method === 'CONNECT') return null
-  if (pseudo.get(':scheme') !== scheme) return 'The scheme is not that of the connection'
-  if (!pseudo.get(':path')?.startsWith('/')) return 'The path does not start with a slash'
+  if (pseudo.get(':scheme') !== scheme) return 'The scheme differs from that of the connection'
+  if (!pseudo.get(':path')?.startsWith('/')) return 'The path must start with a slash'
   const authority = pseudo.get(':authority')?.toLowerCase()
   if (authority !== undefined && authority !== firstValue(fields, 'host')?.toLowerCase())
     return 'The authority and the Host field name different hosts'
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? ''
     if (CONNECTION_FIELDS.has(name) || (name === 'te' && fields[at + 1]?.toLowerCase() !== 'trailers'))
-      return 'A field of the connection is in the message'
+      return 'Connection-specific fields are not allowed in HTTP/2'
   }
   return null
 }
 
-/** `bodiless`: the answer to HEAD has no body. */
+/** `bodiless`: true for HEAD, whose response has no body. */
 export const http2Answer = (stream: ServerHttp2Stream, { bodiless }: { readonly bodiless: boolean }): ClientAnswer =>
   new Http2Answer(stream, bodiless)
 
@@ -123,7 +123,7 @@ class Http2Answer implements ClientAnswer {
   }
 
   get writableFinished(): boolean {
-    // A reset ends it too.
+    // A reset stream is also finished, so this needs `#ended`.
     return this.#ended && this.#stream.writableFinished
   }
 
@@ -142,7 +142,7 @@ class Http2Answer implements ClientAnswer {
   }
 
   flushHeaders(): void {
-    // They leave at the end of the moment.
+    // `writeHead` sends them in a microtask.
   }
 
   write(chunk: Buffer): boolean {
@@ -164,7 +164,7 @@ class Http2Answer implements ClientAnswer {
 
   destroy(): void {
     // `close` would end the body in order before it resets the stream.
-    this.#stream.destroy(new Error('the answer is broken off'))
+    this.#stream.destroy(new Error('the response was aborted'))
   }
 
   once(event: 'close' | 'drain', listener: () => void): void {
@@ -175,7 +175,7 @@ class Http2Answer implements ClientAnswer {
     this.#stream.off(event, listener)
   }
 
-  /** Names and values are sent in one frame with the end when that comes at once, as gRPC clients need it. */
+  /** An empty response is sent as one frame with END_STREAM, which gRPC clients need. */
   #sendHead(endStream: boolean): void {
     const stream = this.#stream
     if (this.#head === null || stream.headersSent || stream.destroyed || stream.closed) return
@@ -183,31 +183,31 @@ class Http2Answer implements ClientAnswer {
       stream.respond(this.#head, { endStream, waitForTrailers: !endStream })
       if (endStream) setImmediate(() => this.#releaseStream())
     } catch (err) {
-      // The upstream's fields cannot be sent on.
+      // The upstream's header fields are not valid in HTTP/2.
       stream.destroy(err instanceof Error ? err : new Error(String(err)))
     }
   }
 
   #sendTrailers(): void {
-    // An answer that is broken off has no end.
+    // An aborted response gets no trailers.
     if (!this.#ended) return
     try {
-      // Without any, an empty DATA frame ends the stream.
+      // Empty trailers end the stream with an empty DATA frame.
       this.#stream.sendTrailers(this.#trailers)
-      // They are sent from an immediate of the library's, which comes before this one.
+      // The library sends them from an earlier setImmediate callback.
       setImmediate(() => this.#releaseStream())
     } catch {
-      // They hold what no field may hold, or the stream is over.
+      // The trailers are not valid, or the stream has ended.
       this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
     }
   }
 
-  /** RFC 9113 section 8.1: the answer is whole, and what is left of the request is not wanted. */
+  /** RFC 9113 section 8.1: after a complete response, asks the client to stop sending the request. */
   #releaseStream(): void {
     const stream = this.#stream
     if (stream.destroyed) return
     if (stream.state.remoteClose === 0) stream.close(constants.NGHTTP2_NO_ERROR)
-    // What came already must be read, or the stream is never over.
+    // Bytes that have arrived must be read, or the stream never closes.
     stream.resume()
   }
 }

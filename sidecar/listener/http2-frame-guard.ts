@@ -1,23 +1,23 @@
 /**
- * Looks at the frames of a client before the HTTP/2 library does (RFC 9113 section 4), for what that does not tell: how
- * many fields a header block has, since it drops an ill-formed one without a word, and how many frames carry nothing.
+ * Inspects a client's frames before the HTTP/2 library does (RFC 9113 section 4). It counts the fields of each header
+ * block, because the library silently drops malformed fields, and limits frames that carry no content.
  */
 
 export type FrameGuard = {
-  /** The next bytes of the connection, its preface included. False: the client floods, and the connection must end. */
+  /** Takes the next bytes of the connection, including its preface. False: a flood; the connection must end. */
   inspect(chunk: Buffer): boolean
-  /** So many bytes were sent to the client: it may have to say something about them. */
+  /** Bytes were sent to the client, which may answer them with frames without content. */
   sent(bytes: number): void
-  /** How many fields the next header block of this stream had; null: it has none, or it cannot be told. */
+  /** The number of fields in the next header block of this stream; null: no block, or unknown. */
   takeFieldCount(streamId: number): number | null
 }
 
 const PREFACE_BYTES = 24
 const HEADER_BYTES = 9
-/** What we let peers send, which is what they may send unasked (section 6.5.2). */
+/** The default maximum frame size (section 6.5.2). */
 const FRAME_BYTES_MAX = 16_384
 const BLOCK_BYTES_MAX = 65_536
-/** Header blocks that the library has not reported yet; more than it keeps streams. */
+/** Header blocks that the library has not reported yet; more than the library keeps streams. */
 const BLOCKS_MAX = 1_000
 
 const DATA = 0x0
@@ -29,12 +29,12 @@ const END_HEADERS = 0x4
 const PADDED = 0x8
 const PRIORITY = 0x20
 
-/** More than a frame without content has: what a client asked for was sent. */
+/** A write of at least this size carries content that the client asked for. */
 const CONTENT_BYTES_MIN = 64
 
 type Frame = { readonly type: number; readonly flags: number; readonly streamId: number; readonly payload: Buffer }
 
-/** `emptyFramesMax`: frames without a request or a body that may come at once; a tenth of it may come each second. */
+/** `emptyFramesMax`: the burst of frames without a request or body; a tenth of it per second after that. */
 export function createFrameGuard(options: {
   readonly emptyFramesMax: number
   readonly nowMs: () => number
@@ -42,9 +42,9 @@ export function createFrameGuard(options: {
   const { emptyFramesMax, nowMs } = options
   const blocks: { readonly streamId: number; readonly count: number | null }[] = []
   let prefaceLeft = PREFACE_BYTES
-  /** The start of a frame whose end has not come. */
+  /** The first part of a frame that is not complete yet. */
   let rest: Buffer = Buffer.alloc(0)
-  /** Bytes of a DATA frame that are still to come: nobody here wants to see them. */
+  /** Remaining bytes of a DATA frame, which are not inspected. */
   let skipped = 0
   let block: Buffer[] = []
   let blockBytes = 0
@@ -63,7 +63,7 @@ export function createFrameGuard(options: {
 
   function take({ type, flags, streamId, payload }: Frame): boolean {
     if (type !== HEADERS && type !== CONTINUATION) return type === WINDOW_UPDATE || spend()
-    // A block may come in many frames of which each is small: only the first of them is free.
+    // A header block may be split into many small frames: only its first frame is free.
     if (type === CONTINUATION && !spend()) return false
     block.push(type === HEADERS ? fragmentOf(payload, flags) : payload)
     blockBytes += payload.length
@@ -111,11 +111,11 @@ export function createFrameGuard(options: {
       return true
     },
     sent(bytes) {
-      // gRPC clients measure the line with a PING for each message that they get.
+      // gRPC clients send a PING for each message that they get, to measure bandwidth.
       if (bytes >= CONTENT_BYTES_MIN) budget = Math.min(emptyFramesMax, budget + 1)
     },
     takeFieldCount(streamId) {
-      // The library reports blocks in the order in which they came; those before this one it has refused.
+      // The library reports blocks in order; it rejected all blocks before this one.
       for (let next = blocks.shift(); next !== undefined; next = blocks.shift())
         if (next.streamId === streamId) return next.count
       return null
@@ -130,12 +130,12 @@ function fragmentOf(payload: Buffer, flags: number): Buffer {
   return payload.subarray(start, Math.max(start, payload.length - padding))
 }
 
-/** Counts without decoding: only lengths matter (RFC 7541 section 6). Null: it is no header block. */
+/** Counts fields without decoding them (RFC 7541 section 6). Null: not a valid header block. */
 export function countFields(block: Buffer): number | null {
   let at = 0
   let count = 0
 
-  /** An integer with a prefix of so many bits (section 5.1). One that does not end makes `at` NaN. */
+  /** Reads an integer with a prefix of `bits` bits (section 5.1). An unterminated integer sets `at` to NaN. */
   function readInteger(bits: number): number {
     const limit = 2 ** bits - 1
     let value = (block[at] ?? 0) & limit
@@ -167,7 +167,7 @@ export function countFields(block: Buffer): number | null {
       skipString()
     }
     if (!isUpdate) count += 1
-    // Also when `at` is not a number.
+    // This comparison is also false when `at` is NaN.
     if (!(at <= block.length)) return null
   }
   return count

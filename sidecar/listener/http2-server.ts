@@ -1,4 +1,4 @@
-/** Serves HTTP/2 connections that are open already: strict about frames, bounded in all of them, and ended with GOAWAY. */
+/** Serves open HTTP/2 connections: checks and limits frames, limits streams, and closes with GOAWAY. */
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
@@ -10,25 +10,25 @@ import { type Http2Peer, http2Answer, http2Request } from './http2-exchange.ts'
 import { createFrameGuard, type FrameGuard } from './http2-frame-guard.ts'
 
 export type Http2Server = {
-  /** Takes a connection of which nothing was read. */
+  /** Takes over a connection from its first byte. */
   accept(socket: Socket): void
-  /** For connections from now on. */
+  /** Applies to new connections. */
   setLimits(limits: SidecarLimits): void
-  /** Takes no further requests on the connections of now; later ones are served. */
+  /** Sends GOAWAY on the open connections. New connections are still served. */
   withdraw(): void
-  /** Takes no further requests; those under way go on. Clients send again what came too late. */
+  /** Sends GOAWAY on all connections, also new ones. Open requests continue; clients retry later requests elsewhere. */
   drain(): void
 }
 export type Http2ServerOptions = {
   readonly limits: SidecarLimits
   readonly onRequest: (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void
-  /** A connection was ended for frames that no request needs. */
+  /** A connection was closed because of a flood of frames. */
   readonly onFlood: (socket: Socket) => void
 }
 
-/** More than a request may have, so that the pipeline can say so; beyond it the stream is reset. */
+/** Above the pipeline's own limit, so that the pipeline can answer with a problem; beyond it the stream is reset. */
 const FIELD_PAIRS_MAX = 256
-/** For the answers of 100 streams; beyond it the library refuses streams. */
+/** Enough for the responses of 100 streams; beyond it the library refuses streams. */
 const SESSION_MB_MAX = 32
 const END_STREAM = 0x1
 
@@ -65,11 +65,11 @@ export function createHttp2Server({ limits: given, onRequest, onFlood }: Http2Se
     session.on('error', () => undefined)
     session.on('close', () => sessions.delete(session))
     session.on('stream', (stream, _headers, flags, raw: string[]) => {
-      // One that failed is closed, too; whoever cares hears that.
+      // A failed stream also emits `close`, which is handled below.
       stream.on('error', () => undefined)
-      // Also what is left of an answer whose upstream has done its part.
+      // Also covers the rest of a response that the upstream has sent completely.
       stream.setTimeout(limits.bodyIdleMs, () => {
-        if (stream.writableLength > 0) stream.destroy(new Error('the client takes nothing'))
+        if (stream.writableLength > 0) stream.destroy(new Error('the client does not read the response'))
       })
       if (streamCount >= limits.connectionsMax) return stream.close(constants.NGHTTP2_REFUSED_STREAM)
       streamCount += 1
@@ -107,7 +107,7 @@ export function createHttp2Server({ limits: given, onRequest, onFlood }: Http2Se
   }
 }
 
-/** PING frames keep no connection open that nobody uses. */
+/** Closes an unused connection even if the client sends PING frames. */
 function closeWhenIdle(session: ServerHttp2Session, idleMs: number): { enter(): void; leave(): void } {
   let open = 0
   let timer: NodeJS.Timeout | undefined
@@ -130,7 +130,7 @@ function closeWhenIdle(session: ServerHttp2Session, idleMs: number): { enter(): 
 
 type Guarding = { readonly guard: FrameGuard; readonly onFlood: () => void; readonly idleMs: number }
 
-/** The connection, with the guard before the library. `onFlood` is called once at most; nothing is read after. */
+/** Puts the guard between the socket and the library. `onFlood` is called at most once; nothing is read after it. */
 function guarded(socket: Socket, { guard, onFlood, idleMs }: Guarding): Duplex {
   const duplex = new Duplex({
     read: () => void socket.resume(),
@@ -145,7 +145,7 @@ function guarded(socket: Socket, { guard, onFlood, idleMs }: Guarding): Duplex {
     },
     final(done) {
       socket.end(done)
-      // A client may still read what was sent, but need not end its side; nothing that it says counts any more.
+      // The client may still read the response. Its further bytes are discarded, and the idle time bounds the wait for its end.
       socket.off('data', onData).resume()
       socket.setTimeout(idleMs, () => socket.destroy())
     },

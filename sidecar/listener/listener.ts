@@ -1,4 +1,4 @@
-/** The data port: strict parsers whose every refusal is a problem document, and an end that loses no request. */
+/** The data port: strict parsing with a problem document for each rejection, and a graceful shutdown. */
 import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
@@ -15,48 +15,49 @@ import { detectProtocol } from './protocol-detection.ts'
 import { RequestQueue } from './request-queue.ts'
 
 export type Listener = {
-  /** Throws StartError when the address cannot be had. */
+  /** Throws StartError when it cannot listen on the address. */
   listen(address: ListenAddress): Promise<ListenAddress>
-  /** For connections from now on. */
+  /** Applies to new connections. */
   setLimits(limits: SidecarLimits): void
-  /** Takes another certificate for connections from now on. Throws when it is not usable. */
+  /** Uses another certificate for new connections. Throws when it is not usable. */
   replaceCertificate(certificate: Pem): void
-  /** True once `withdraw` or `close` was called: answers then end their connection. */
+  /** True after `withdraw` or `close`: each response then closes its connection. */
   draining(): boolean
-  /** Sends each client elsewhere with its next answer. Connections and requests are still taken. */
+  /** Closes each connection with its next response. New connections and requests are still accepted. */
   withdraw(): void
-  /** Takes no further connections, and waits for requests under way for at most `drainMs`: then `onLate` may end them in order. */
+  /** Accepts no more connections and waits at most `drainMs` for open requests; `onLate` may then end them in order. */
   close(options: { readonly drainMs: number; readonly onLate: () => void }): Promise<void>
 }
 export type ListenerOptions = {
   readonly limits: SidecarLimits
-  /** Of the data port; null: plain text. */
+  /** The certificate of the data port; null: plain text. */
   readonly certificate: Pem | null
   /** `expectsContinue`: the client waits for 100 (Continue) before it sends its body. */
   readonly onRequest: (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void
-  /** True for a WebSocket handshake on a route that takes them; any other upgrade is an ordinary request. */
+  /** True for a WebSocket handshake on a route that accepts it; any other upgrade is an ordinary request. */
   readonly mayUpgrade: (req: IncomingMessage) => boolean
   readonly onUpgrade: (client: ClientRequest, res: ClientAnswer, upgrade: Upgrade) => void
-  /** What never became a request. With `answers`, the answer is written to the connection, which then ends; else it has ended. */
+  /** Input was rejected before it became a request. With `answers`, write the response to the connection, which then closes. */
   readonly onRejected: (connection: Duplex, rejection: Rejection) => void
-  /** True for addresses whose connections are not counted, since they bring many clients. */
+  /** True for addresses of trusted proxies, whose connections are not counted because they serve many clients. */
   readonly isProxy: (address: string) => boolean
-  /** A connection was closed unread: there were as many as may be. */
+  /** A connection was closed unread because `connections_max` was reached. */
   readonly onDropped: () => void
 }
 export type Rejection = {
   readonly code: ProblemCode
   /** For the log only. */
   readonly reason: string
-  /** Of the other end; empty when it is gone. */
+  /** The peer's address; empty when the peer is gone. */
   readonly address: string
+  /** True while a response can still be sent. */
   readonly answers: boolean
 }
 
 const CHECK_MS = 1_000
-/** Of silence, after which the system asks the other end whether it is still there. */
+/** Idle time after which TCP keepalive probes the peer. */
 const PROBE_AFTER_MS = 30_000
-/** For a client that was refused to read why and to end its side, too. */
+/** Time for a rejected client to read the response and close its side. */
 const LINGER_MS = 1_000
 const IDLE_CHECK_MS = 100
 
@@ -68,20 +69,20 @@ export function createListener(options: ListenerOptions): Listener {
   const server = createHttpServer(certificate, {
     maxHeaderSize: limits.headerBytesMax,
     headersTimeout: limits.headersTimeoutMs,
-    // Bodies may take long; what bounds them is that they may not stop or be too slow (pace.ts, bodyReadMs).
+    // The duration of a body is not limited. Idle time, minimum rate and `bodyReadMs` limit it instead.
     requestTimeout: 0,
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: CHECK_MS,
     insecureHTTPParser: false,
-    // Judged in inbound.ts, which answers with a problem document.
+    // The pipeline checks the Host field, and answers with a problem document.
     requireHostHeader: false,
-    // One that comes behind a request that is under way would be answered out of turn.
+    // A pipelined upgrade would be answered before the requests in front of it.
     shouldUpgradeCallback: (req) => queueOf(req.socket).current === null && mayUpgrade(req),
-    // A client that vanished without a word is noticed, although nobody writes to it.
+    // Notices a vanished client even when nothing is written to it.
     keepAlive: true,
     keepAliveInitialDelay: PROBE_AFTER_MS,
   })
-  // Node drops fields past a count of its own without a word; inbound.ts refuses them instead, and the bytes are bounded.
+  // Node would silently drop fields beyond its limit. The pipeline rejects them instead, and `maxHeaderSize` limits the bytes.
   server.maxHeadersCount = 0
   server.maxConnections = limits.connectionsMax
 
@@ -92,12 +93,12 @@ export function createListener(options: ListenerOptions): Listener {
   }
 
   function accept(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
-    // The parser loses what follows an upgrade that is not made: the next bytes may be from the middle of a message.
+    // When an upgrade is not performed, the parser loses the bytes that follow, so no later request can be read.
     const isLast = req.headers.upgrade !== undefined
     if (isLast) res.shouldKeepAlive = false
     const begin = (): void => onRequest(http1Request(req), res, expectsContinue)
     if (queueOf(req.socket).take({ req, res, begin, isLast }, limits.pipelinedMax)) return
-    drop(req.socket, 'more requests at once than pipelined_max')
+    drop(req.socket, 'the client exceeded pipelined_max')
   }
   server.on('request', (req, res) => accept(req, res, false))
   server.on('checkContinue', (req, res) => accept(req, res, true))
@@ -124,7 +125,7 @@ export function createListener(options: ListenerOptions): Listener {
     const queue = queueOf(connection)
     const reason = reasonOf(err)
     if (code === null) connection.destroy()
-    // Requests before it are whole, and are answered first.
+    // Complete requests before the malformed one are answered first.
     else if (queue.current === null || queue.current.req.complete) queue.endWith(() => reject(connection, code, reason))
     else if (queue.current.res.headersSent) drop(connection, reason, code)
     else reject(connection, code, reason)
@@ -137,7 +138,7 @@ export function createListener(options: ListenerOptions): Listener {
   const detection = detectProtocol(server, {
     timeoutMs: () => limits.headersTimeoutMs,
     onHttp2: http2.accept,
-    onLate: (connection) => reject(connection, 'request_timeout', 'no request came'),
+    onLate: (connection) => reject(connection, 'request_timeout', 'no complete request arrived in time'),
   })
   const sockets = openSockets(server, {
     mayOpen: (client, count) => count <= limits.clientConnectionsMax || options.isProxy(client),
@@ -156,7 +157,7 @@ export function createListener(options: ListenerOptions): Listener {
       server.headersTimeout = next.headersTimeoutMs
       server.keepAliveTimeout = next.keepAliveMs
       server.maxConnections = next.connectionsMax
-      // Read for each connection, though the types do not know it.
+      // Node reads this property for each connection, but its types lack it.
       Object.assign(server, { maxHeaderSize: next.headerBytesMax })
       http2.setLimits(next)
     },
@@ -179,7 +180,7 @@ function createHttpServer(certificate: Pem | null, options: ServerOptions): Serv
     : createTlsServer({ ...options, ...secureOptions(certificate), ALPNProtocols: ['h2', 'http/1.1'] })
 }
 
-/** Node lets go of a connection that is to be upgraded; until then it is answered like any other. */
+/** Node detaches a connection at an upgrade. This response lets the pipeline answer it like any other. */
 function answerOver(req: IncomingMessage, socket: Duplex): ServerResponse {
   const res = new ServerResponse(req)
   res.shouldKeepAlive = false
@@ -192,23 +193,23 @@ function answerOver(req: IncomingMessage, socket: Duplex): ServerResponse {
   return res
 }
 
-/** The answer lets go of a connection that is no longer HTTP. */
+/** Detaches the response from a connection that is no longer HTTP. */
 function release(res: ServerResponse, socket: Duplex): void {
   res.removeAllListeners('close')
   if (res.socket !== null) res.detachSocket(res.socket)
   socket.removeAllListeners('error')
 }
 
-/** Nobody else hears what goes wrong with it, or knows how long it stays. */
+/** Handles errors of a connection that is closing, and bounds how long it stays open. */
 function endSoon(connection: Duplex): void {
   const timer = setTimeout(() => connection.destroy(), LINGER_MS)
   connection.on('error', () => connection.destroy())
   connection.once('close', () => clearTimeout(timer))
-  // What still comes is read, or closing would take the answer back.
+  // Unread bytes would make the system reset the connection, and the client could lose the response.
   connection.resume()
 }
 
-/** Null when there is nobody left to tell. */
+/** Null when the client is gone. */
 function problemOf(err: NodeJS.ErrnoException): ProblemCode | null {
   if (err.code === 'ECONNRESET' || err.code === 'EPIPE') return null
   if (err.code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
@@ -216,7 +217,7 @@ function problemOf(err: NodeJS.ErrnoException): ProblemCode | null {
   return 'request_invalid'
 }
 
-/** What the parser says of it: a code, or words of its own, which are never the client's. */
+/** The parser's error code or name, which never contains client data. */
 const reasonOf = (err: NodeJS.ErrnoException): string => err.code ?? err.name
 
 function addressOf(connection: Duplex): string {
@@ -225,12 +226,12 @@ function addressOf(connection: Duplex): string {
 }
 
 type Opening = {
-  /** `count`: with this one. */
+  /** `count` includes this connection. */
   readonly mayOpen: (address: string, count: number) => boolean
   readonly onFull: (socket: Socket, reason: string) => void
 }
 
-/** Also those that are not HTTP yet, or not any more. */
+/** All open sockets, including those before protocol detection and after an upgrade. */
 function openSockets(server: Server, { mayOpen, onFull }: Opening): ReadonlySet<Socket> {
   const sockets = new Set<Socket>()
   const counts = new Map<string, number>()
@@ -246,7 +247,7 @@ function openSockets(server: Server, { mayOpen, onFull }: Opening): ReadonlySet<
       if (left > 0) counts.set(client, left)
       else counts.delete(client)
     })
-    if (!mayOpen(address, count)) onFull(socket, 'more connections of one client than client_connections_max')
+    if (!mayOpen(address, count)) onFull(socket, 'the client exceeded client_connections_max')
   })
   return sockets
 }
@@ -258,7 +259,7 @@ async function drain(
 ): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
-  // One whose last answer had begun before does not say that it ends.
+  // A response that began before the shutdown has no `Connection: close`, so its connection becomes idle later.
   const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
   let timer = setTimeout(() => {
     onLate()

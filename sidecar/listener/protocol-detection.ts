@@ -1,24 +1,24 @@
-/** Gives each connection to the version of HTTP that it speaks: by ALPN over TLS, by its first bytes in plain text. */
+/** Detects the HTTP version of each connection: by ALPN with TLS, by the first bytes in plain text. */
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket, Server as TlsServer } from 'node:tls'
 
 export type ProtocolDetectionOptions = {
-  /** For the first bytes of a connection. */
+  /** Time to wait for the first bytes of a connection. */
   readonly timeoutMs: () => number
   readonly onHttp2: (socket: Socket) => void
-  /** Not enough came in time. */
+  /** Too few bytes arrived in time. */
   readonly onLate: (socket: Socket) => void
 }
 export type ProtocolDetection = {
-  /** Ends the connections that have not said yet what they speak: no request of theirs can be lost. */
+  /** Closes connections whose protocol is not known yet. None of them has sent a complete request. */
   close(): void
 }
 
-/** RFC 9113 section 3.4. It is made so that no HTTP/1.1 server takes it for a request. */
+/** RFC 9113 section 3.4. No HTTP/1.1 server accepts it as a request. */
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
-/** `Upgrade: h2c` is no such choice: RFC 9113 section 3.1 withdrew it, and it opened tunnels past proxies. */
+/** Ignores `Upgrade: h2c`, which RFC 9113 section 3.1 obsoleted and which attackers used to bypass proxies. */
 export function detectProtocol(
   server: Server,
   { timeoutMs, onHttp2, onLate }: ProtocolDetectionOptions,

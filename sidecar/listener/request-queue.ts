@@ -1,4 +1,4 @@
-/** Takes the requests of an HTTP/1.1 connection one by one, although its parser may have read several (RFC 9112 section 9.3.2). */
+/** Serves the pipelined requests of an HTTP/1.1 connection one at a time (RFC 9112 section 9.3.2). */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
@@ -6,11 +6,11 @@ export type QueuedRequest = {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly begin: () => void
-  /** What follows on the connection is not read as a request. */
+  /** No request is read after this one. */
   readonly isLast: boolean
 }
 
-/** Of one connection. */
+/** The queue of one connection. */
 export class RequestQueue {
   readonly #connection: Duplex
   readonly #waiting: QueuedRequest[] = []
@@ -22,17 +22,17 @@ export class RequestQueue {
     this.#connection = connection
   }
 
-  /** Null: nothing is under way. */
+  /** Null: no request is open. */
   get current(): QueuedRequest | null {
     return this.#current
   }
 
-  /** No request is taken any more. */
+  /** True when no more requests are accepted. */
   get closed(): boolean {
     return this.#closed
   }
 
-  /** Begins it now or when those before it are answered. False: `waitingMax` wait already. */
+  /** Begins the request when all earlier ones are answered. False: `waitingMax` requests wait already. */
   take(request: QueuedRequest, waitingMax: number): boolean {
     if (this.#closed) return true
     this.#closed = request.isLast
@@ -42,7 +42,7 @@ export class RequestQueue {
     return true
   }
 
-  /** What comes cannot be read. `end` is called when all that was read is answered. */
+  /** The next bytes are malformed. `end` is called when all earlier requests are answered. */
   endWith(end: () => void): void {
     if (this.#closed) return
     this.#closed = true
@@ -59,10 +59,10 @@ export class RequestQueue {
   #next(): void {
     this.#current = null
     const { destroyed, writable } = this.#connection
-    // An answer may have ended the connection.
+    // A response may have closed the connection.
     if (destroyed || !writable) return
     const request = this.#waiting.shift()
-    // Of a message that broke off, nothing is forwarded.
+    // An incomplete message is not forwarded.
     if (request !== undefined && (this.#end === null || request.req.complete)) this.#begin(request)
     else this.#end?.()
   }

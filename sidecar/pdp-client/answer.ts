@@ -1,4 +1,4 @@
-/** Reads the PDP's answer to one question, and believes it only when it is about exactly that question. */
+/** Converts a PDP decision to an answer, and rejects it unless it echoes exactly the question. */
 import type { Decision } from './codec.ts'
 import type { PdpAnswer, PdpQuestion, SignIn } from './question.ts'
 
@@ -11,7 +11,7 @@ const INACTIVE: PdpAnswer = {
   signIn: UNKNOWN,
 }
 
-/** Null unless subject, organization, permissions and keys are those that were asked about. */
+/** Null unless subject, organization, permissions and entitlement keys match the question. */
 export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer | null {
   if (!decision.active) return INACTIVE
   const { subjectType, organization, permissions, acr, authTime } = decision

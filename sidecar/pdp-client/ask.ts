@@ -1,4 +1,4 @@
-/** One question on its way to an answer: asked twice at most, and settled once within its deadline. */
+/** Asks one question, with at most two attempts, and settles once before the deadline. */
 import { PdpUnavailable } from '../request/errors.ts'
 import { readAnswer } from './answer.ts'
 import type { Decision } from './codec.ts'
@@ -7,9 +7,9 @@ import type { PdpAnswer, PdpQuestion } from './question.ts'
 import type { PdpStream, Reply } from './stream.ts'
 
 const ATTEMPTS_MAX = 2
-/** The share of the deadline after which another address is asked as well. */
+/** Part of the deadline after which a second address is asked too. */
 const HEDGE_SHARE = 0.4
-/** The share of the time waited in which this process was busy itself, from which on nobody else is to blame. */
+/** When this process was busy for this part of the wait, a timeout is not counted as a failure of the PDP. */
 const LAG_SHARE = 0.2
 
 /** Rejects with PdpUnavailable. */
@@ -40,16 +40,16 @@ class QuestionAttempts {
     this.#question = question
     this.#pool = pool
     this.#timeoutMs = timeoutMs
-    // What has arrived already is read before: timers come first in a turn that is late.
+    // Timers run before I/O, so `setImmediate` lets an answer that has arrived be read first.
     this.#deadline = setTimeout(() => setImmediate(() => this.#expire()), timeoutMs)
     this.#attempt(null)
   }
 
-  /** On another stream than `except`; when there is none, on the first that opens in time, be it the same. */
+  /** Uses another stream than `except`; if none is open, waits for the first one that opens, even if it is the same. */
   #attempt(except: PdpStream | null): void {
     const choice = this.#pool.choose(except)
     if (choice.kind === 'wait' || (choice.kind === 'none' && except !== null)) this.#pool.waiting.add(this.#wake)
-    else if (choice.kind === 'none') this.#fail('no address can be asked')
+    else if (choice.kind === 'none') this.#fail('no PDP address is connected')
     else this.#askOver(choice.stream)
   }
 
@@ -62,7 +62,7 @@ class QuestionAttempts {
   }
 
   #askAnother(stream: PdpStream): void {
-    // Two questions in the place of one would be the wrong help for this process.
+    // A second question would only add to the load of this process.
     if (this.#wasBusy()) return
     this.#pool.markSlow(stream)
     const choice = this.#attempts < ATTEMPTS_MAX ? this.#pool.choose(stream) : null
@@ -73,7 +73,7 @@ class QuestionAttempts {
     if (this.#over) return
     const wasBusy = this.#wasBusy()
     if (!wasBusy) for (const stream of this.#pending) this.#pool.markFailed(stream)
-    this.#fail(wasBusy ? 'this sidecar was too busy to read an answer in time' : 'no answer in time')
+    this.#fail(wasBusy ? 'this sidecar was too busy to read an answer in time' : 'the PDP did not answer in time')
   }
 
   #wasBusy(): boolean {
@@ -92,7 +92,7 @@ class QuestionAttempts {
     this.#pool.markHealthy(stream)
     const answer = readAnswer(decision, this.#question)
     if (answer === null) {
-      this.#fail('the answer does not fit the question')
+      this.#fail('the answer of the PDP does not match the question')
     } else {
       this.#finish()
       this.#resolve(answer)
@@ -115,7 +115,7 @@ class QuestionAttempts {
     else if (this.#pending.size === 0) this.#fail(reason)
   }
 
-  /** Not at the same address: it has answered. */
+  /** Asks another address, because this one has already answered. */
   #askElsewhere(stream: PdpStream, reason: string): void {
     const choice = this.#attempts < ATTEMPTS_MAX ? this.#pool.choose(stream) : null
     if (choice?.kind === 'stream') this.#askOver(choice.stream)

@@ -1,21 +1,21 @@
-/** Collects what one turn of the event loop asks into one message, and names tokens by handle once they were sent. */
+/** Collects the questions of one event loop turn into one message, and replaces tokens that were already sent by handles. */
 import type { Questions } from './codec.ts'
 import type { PdpQuestion } from './question.ts'
 
 export type QuestionBatch = {
-  /** The question leaves with all others of this turn. */
+  /** The question is sent together with all others of this turn. */
   add(id: number, question: PdpQuestion, watched: boolean): void
-  /** The standing question of this id is of no interest any more. */
+  /** Ends the watched question with this id. */
   cancel(id: number): void
-  /** The token of this digest is sent again with its next question. */
+  /** Sends the token with this digest again with its next question. */
   forget(digest: string): void
-  /** A new stream knows no handles; what was not sent is dropped. */
+  /** For a new stream, which knows no handles. Drops unsent questions. */
   reset(): void
 }
 
-/** Tokens that a stream names at one time. */
+/** Handles per stream. */
 const HANDLES_MAX = 1_000
-/** Far below the 4 MiB that gRPC servers accept, however large the tokens of one turn are. */
+/** Far below the 4 MiB that gRPC servers accept, even with large tokens. */
 const MESSAGE_BYTES_MAX = 256 * 1024
 const QUESTION_BYTES = 64
 const CHECK_BYTES = 128
@@ -55,7 +55,7 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
     add(id, { digest, token, permissions, entitlements }, watched) {
       const { handle, isNew } = handles.of(digest)
       if (isNew) {
-        // Tokens are read before all questions of their message: none may be asked with the one that takes its handle.
+        // The PDP reads a message's tokens before its questions, so a reused handle needs a new message.
         if (questions.some((waiting) => waiting.handle === handle)) flush()
         tokens.push({ handle, token })
       }
@@ -65,7 +65,7 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
       else schedule()
     },
     cancel(id) {
-      // Within one message the question would come after, and stand for ever.
+      // The PDP reads a message's cancellations before its questions, so the question would never be cancelled.
       const at = questions.findIndex((waiting) => waiting.id === id)
       if (at >= 0) return void questions.splice(at, 1)
       cancelled.push(id)
@@ -79,7 +79,7 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
   }
 }
 
-/** Handles are given out in turn; the oldest is defined anew when all are taken. */
+/** Assigns handles in turn; when all are used, the oldest one is reassigned. */
 function createHandles() {
   const byDigest = new Map<string, number>()
   const digests: (string | undefined)[] = []

@@ -1,4 +1,4 @@
-/** Asks the PDP, over several addresses, within one deadline. No answer is never an allow. */
+/** Asks the PDP over several addresses, within one deadline. A missing answer never allows. */
 import { PdpUnavailable } from '../request/errors.ts'
 import { ask } from './ask.ts'
 import { createPdpPool, type PoolOptions } from './pool.ts'
@@ -6,16 +6,16 @@ import type { PdpAnswer, PdpQuestion } from './question.ts'
 import { type OnAnswer, watch } from './watch.ts'
 
 export type PdpClient = {
-  /** Throws PdpUnavailable when no well-formed answer to this question came in time. */
+  /** Throws PdpUnavailable when no valid answer arrives in time. */
   ask(question: PdpQuestion): Promise<PdpAnswer>
-  /** Tells each answer to a standing question, and null whenever none can be had, until the returned function is called. */
+  /** Watches a question: calls `onAnswer` with each new answer, or null while unknown, until the returned function is called. */
   watch(question: PdpQuestion, onAnswer: OnAnswer): () => void
-  /** Since when no address can be asked, or answers; null: one does. */
+  /** Since when no address answers; null while one does. */
   silentSinceMs(): number | null
   close(): void
 }
 export type PdpClientOptions = PoolOptions & {
-  /** For one question with all its attempts. */
+  /** Deadline of one question, including all attempts. */
   readonly timeoutMs?: number
   readonly questionsMax?: number
 }
@@ -26,7 +26,8 @@ export function createPdpClient(options: PdpClientOptions): PdpClient {
   let openCount = 0
   return {
     async ask(question) {
-      if (openCount >= questionsMax) throw new PdpUnavailable('too many questions are open', 'overloaded')
+      if (openCount >= questionsMax)
+        throw new PdpUnavailable('this sidecar has too many open questions to the PDP', 'overloaded')
       openCount += 1
       try {
         return await ask(question, pool, timeoutMs)

@@ -1,4 +1,4 @@
-/** The messages of a stream to the PDP as bytes: questions written, and of answers read what a decision here depends on. */
+/** Encodes the questions of a PDP stream, and decodes the fields of answers that the sidecar uses. */
 import { fromBinary } from '@bufbuild/protobuf'
 import { BinaryReader, type BinaryWriter } from '@bufbuild/protobuf/wire'
 import { createMessageWriter, readFields } from '../../pdp/process/wire.ts'
@@ -27,31 +27,31 @@ export type Questions = {
     readonly entitlements: readonly string[]
     readonly standing: boolean
   }[]
-  /** Ids of standing questions. */
+  /** Ids of watched questions to end. */
   readonly cancel: readonly number[]
 }
-/** What a DecideResponse says; what is absent reads as the empty text, false or 0. */
+/** A DecideResponse; absent fields are the empty string, false or 0. */
 export type Decision = {
   active: boolean
   subjectType: string
   subjectId: string
   organization: string
   readonly permissions: PermissionResult[]
-  /** By key: is it there, and enabled? */
+  /** By key: true when the entitlement is enabled. */
   readonly entitlements: Map<string, boolean>
   acr: string
   authTime: number
 }
 type PermissionResult = { relation: string; resource: string; allowed: boolean; error: string }
-/** Without a decision, `error` says why: the code of the problem, or that there was neither. */
+/** Without a decision, `error` is the problem code, or `no outcome` when the PDP sent neither. */
 export type StreamAnswer = { id: number; decision: Decision | null; error: string }
 
 const NO_OUTCOME = 'no outcome'
 
-const written = createMessageWriter()
+const encode = createMessageWriter()
 
 export function encodeQuestions({ tokens, questions, cancel }: Questions): Buffer {
-  return written((to) => {
+  return encode((to) => {
     for (const { handle, token } of tokens) {
       to.uint32(REQUEST.tokens).fork()
       to.uint32(TOKEN.handle).uint32(handle).uint32(TOKEN.token).string(token).join()
@@ -73,7 +73,7 @@ function writeQuestion(to: BinaryWriter, question: Questions['questions'][number
   to.join()
 }
 
-/** Throws Error for what is no DecideStreamResponse. */
+/** Throws Error when the bytes are not a DecideStreamResponse. */
 export function decodeAnswers(bytes: Uint8Array): StreamAnswer[] {
   const from = new BinaryReader(bytes)
   const answers: StreamAnswer[] = []
@@ -95,7 +95,7 @@ function readAnswer(from: BinaryReader): StreamAnswer {
     return true
   })
   if (answer.decision === null) answer.error ||= NO_OUTCOME
-  // One of both; an error never comes with an allow, be it an empty one.
+  // An answer with an error never allows, even if it also has a decision.
   else if (answer.error !== '') answer.decision = null
   return answer
 }

@@ -1,4 +1,4 @@
-/** One connection to a PDP address. Closing it also ends what is still being connected. */
+/** One connection to a PDP address. Closing it also aborts pending connection attempts. */
 import type { Socket } from 'node:net'
 import { ChannelCredentials, Client } from '@grpc/grpc-js'
 
@@ -12,7 +12,7 @@ const CHANNEL_OPTIONS = {
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.min_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 2_000,
-  // A connection whose other end vanished is noticed although nothing is written.
+  // Keepalive notices a vanished peer even when nothing is written.
   'grpc.keepalive_time_ms': 3_000,
   'grpc.keepalive_timeout_ms': 1_500,
   'grpc.keepalive_permit_without_calls': 1,
@@ -34,9 +34,9 @@ export function openPdpConnection(address: string, credentials: ChannelCredentia
 type Connector = ReturnType<ChannelCredentials['_createSecureConnector']>
 
 /**
- * grpc-js bounds neither a TLS handshake nor the wait for the first HTTP/2 frame, and closing a channel ends neither: a
- * peer that accepts and stays silent would hold a socket for each attempt. Every socket passes through the credentials,
- * so they can close it. Channels share connections when their credentials are equal; these equal no others.
+ * grpc-js limits neither the TLS handshake nor the wait for the first HTTP/2 frame, and closing a channel aborts neither.
+ * A peer that accepts and stays silent would keep a socket open for each attempt. Every socket passes through the
+ * credentials, so they can close it. Channels with equal credentials share connections; these credentials equal no others.
  */
 class ClosableCredentials extends ChannelCredentials {
   readonly #inner: ChannelCredentials
@@ -65,7 +65,7 @@ class ClosableCredentials extends ChannelCredentials {
     const connector = this.#inner._createSecureConnector(...args)
     return {
       connect: (socket) => {
-        if (this.#closed) return Promise.reject(new Error('the connection was given up'))
+        if (this.#closed) return Promise.reject(new Error('the connection was closed'))
         this.#sockets.add(socket)
         socket.once('close', () => this.#sockets.delete(socket))
         return connector.connect(socket)

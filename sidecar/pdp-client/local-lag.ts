@@ -1,15 +1,15 @@
-/** How long this process itself kept others waiting: an answer that nobody had time to read is not late. */
+/** Measures how long the event loop was blocked, so that an answer that this process read late is not blamed on the PDP. */
 
 export type LocalLag = {
-  /** Milliseconds since `sinceMs`, by `performance.now()`, in which the event loop was at something else. */
+  /** Milliseconds since `sinceMs`, in terms of `performance.now()`, for which the event loop was blocked. */
   since(sinceMs: number): number
   close(): void
 }
 
 const TICK_MS = 20
-/** Less than this is what timers differ by. */
+/** Smaller delays are normal for timers. */
 const NOTICED_MS = 10
-/** What is older than any deadline is forgotten. */
+/** Bounds memory; older pauses are before every open deadline. */
 const PAUSES_MAX = 256
 
 export function createLocalLag(): LocalLag {
@@ -28,7 +28,7 @@ export function createLocalLag(): LocalLag {
 
   return {
     since(sinceMs) {
-      // A timer that is late in the same turn may be called before the one here.
+      // A caller's timer may run before this one in the same late turn.
       const nowMs = performance.now()
       let total = nowMs - dueMs >= NOTICED_MS ? nowMs - Math.max(dueMs, sinceMs) : 0
       for (let at = pauses.length - 1; at >= 0; at -= 1) {

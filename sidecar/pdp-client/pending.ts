@@ -1,10 +1,10 @@
-/** What waits for answers on one connection, by the ids that it gives out. */
+/** The pending questions of one stream, by id. */
 
 const FIRST_SLOTS = 64
 
 /**
- * Not a Map: whenever one is packed, its former table keeps what it held from being collected while that was young, which
- * would be the whole of each request that waits.
+ * Not a Map: when a Map is rehashed, V8's old table keeps its entries, here whole requests, alive beyond the young
+ * generation.
  */
 export class PendingQuestions<T> {
   #slots: (Slot<T> | null)[] = emptySlots(FIRST_SLOTS)
@@ -16,7 +16,7 @@ export class PendingQuestions<T> {
     this.#lastId = lastId
   }
 
-  /** Returns an id that nothing open has: all 32 bits are used before one comes again. */
+  /** Returns an unused id. Ids repeat only after all 32 bits were used. */
   add(value: T): number {
     if (2 * this.#count >= this.#slots.length) this.#grow()
     do this.#lastId = (this.#lastId + 1) >>> 0
@@ -32,7 +32,7 @@ export class PendingQuestions<T> {
     return slot !== null && slot.id === id ? slot.value : null
   }
 
-  /** False when it was not open any more. */
+  /** False when the id was not pending. */
   delete(id: number): boolean {
     if (this.find(id) === null) return false
     this.#slots[this.#at(id)] = null
@@ -40,7 +40,7 @@ export class PendingQuestions<T> {
     return true
   }
 
-  /** Returns what was open. */
+  /** Returns the pending values. */
   clear(): T[] {
     const values = this.#slots.flatMap((slot) => (slot === null ? [] : [slot.value]))
     this.#slots.fill(null)
@@ -52,7 +52,7 @@ export class PendingQuestions<T> {
     return id & (this.#slots.length - 1)
   }
 
-  /** Ids that had slots of their own still have: twice as many slots look at one bit more. */
+  /** Doubling the slots uses one more bit of each id, so ids cannot collide. */
   #grow(): void {
     const former = this.#slots
     this.#slots = emptySlots(2 * former.length)

@@ -1,4 +1,4 @@
-/** The connections to all PDP addresses, and which of them is worth a question: circuit breaking, never fail-open. */
+/** The streams to all PDP addresses, with a circuit breaker for each. It never fails open. */
 import type { ChannelCredentials } from '@grpc/grpc-js'
 import { createLocalLag, type LocalLag } from './local-lag.ts'
 import { createPdpStream, type PdpStream } from './stream.ts'
@@ -7,19 +7,19 @@ export type ConnectionChange = {
   readonly address: string
   readonly open: boolean
   readonly reason: string
-  /** False when a further try to connect failed. */
+  /** False when another attempt to connect failed. */
   readonly wasOpen: boolean
 }
 export type PoolOptions = {
   /** `host:port`. */
   readonly addresses: readonly string[]
   readonly credentials: ChannelCredentials
-  /** The token that says who asks, when a stream starts; null: none is sent. Throws when it cannot be had. */
+  /** Returns the token that authenticates the sidecar, for each new stream; null: none is sent. Throws when it cannot read the token. */
   readonly authorize?: (() => string) | null
   readonly random: () => number
   /** Milliseconds since the epoch. */
   readonly clock: () => number
-  /** For one attempt to connect. */
+  /** Time limit of one attempt to connect. */
   readonly connectMs?: number
   readonly onConnectionChange?: (change: ConnectionChange) => void
   /** The `Date` field of the answer to a stream that began at `startedMs`. */
@@ -27,31 +27,31 @@ export type PoolOptions = {
 }
 export type Choice =
   | { readonly kind: 'stream'; readonly stream: PdpStream }
-  /** One may open at any moment. */
+  /** A stream may open soon. */
   | { readonly kind: 'wait' }
-  /** Every address is known to be dead: waiting would only pile up requests. */
+  /** Every address is known to be down; waiting would only queue requests. */
   | { readonly kind: 'none' }
 
 export type PdpPool = {
   readonly count: number
   readonly lag: LocalLag
-  /** One that can be asked now, other than `except`. */
+  /** Chooses an open stream other than `except`. */
   choose(except: PdpStream | null): Choice
-  /** It let a question wait: others are asked first for a while. */
+  /** It answered slowly: other streams are preferred for a short time. */
   markSlow(stream: PdpStream): void
-  /** It answered that it cannot decide: others are asked first for a longer while. */
+  /** It answered that it cannot decide: other streams are preferred for a longer time. */
   markUnable(stream: PdpStream): void
-  /** It gave an answer. */
+  /** It answered. */
   markHealthy(stream: PdpStream): void
-  /** It gave none within the deadline. */
+  /** It did not answer before the deadline. */
   markFailed(stream: PdpStream): void
-  /** Since when no address can be asked, or answers; null: one does. */
+  /** Since when no address answers; null while one does. */
   silentSinceMs(): number | null
-  /** Called once each, when a stream opens. */
+  /** Each is called once, when a stream opens. */
   readonly waiting: Set<() => void>
   close(): void
 }
-/** True for errors that another address may not have: this one has lost its database, or is about to stop. */
+/** True for errors that another address may not have: this PDP lost its database, or is shutting down. */
 export const isAddressError = (code: string): boolean => code === 'store_unavailable' || code === 'draining'
 
 type Health = { failures: number; brokenUntilMs: number; slowUntilMs: number; closedAtMs: number }
@@ -59,10 +59,10 @@ type Health = { failures: number; brokenUntilMs: number; slowUntilMs: number; cl
 const CONNECT_MS = 3_000
 const SLOW_MS = 1_000
 const UNABLE_MS = 2_000
-/** Unanswered questions in a row after which an address is left alone, but for one question each BREAK_MS. */
+/** Consecutive timeouts after which the circuit breaker opens: the address then gets one question per BREAK_MS. */
 const FAILURES_MAX = 5
 const BREAK_MS = 1_000
-/** For how long after a connection ended questions wait for the next one. */
+/** How long questions wait for a new stream after one ended. */
 const RECONNECT_WAIT_MS = 1_000
 
 export function createPdpPool(options: PoolOptions): PdpPool {
@@ -122,7 +122,7 @@ export function createPdpPool(options: PoolOptions): PdpPool {
       else if (health.failures < FAILURES_MAX || health.brokenUntilMs <= nowMs) second ??= stream
     }
     if (second === null) return { kind: mayOpen ? 'wait' : 'none' }
-    // This question is the one that tries whether a broken address has recovered.
+    // This question probes whether the address has recovered.
     const tried = healths.get(second)
     if (tried !== undefined && tried.failures >= FAILURES_MAX) tried.brokenUntilMs = nowMs + BREAK_MS
     return { kind: 'stream', stream: second }

@@ -1,8 +1,8 @@
-/** What is asked of the PDP about one request, and what it may answer. */
+/** The question about one request to the PDP, and its answer. */
 
 export type PermissionQuestion = { readonly relation: string; readonly resource: string }
 export type PdpQuestion = {
-  /** A verified access token, its digest, and whom and which organization it names. */
+  /** A verified access token, with its digest, subject and organization. */
   readonly token: string
   readonly digest: string
   readonly subject: string
@@ -11,12 +11,12 @@ export type PdpQuestion = {
   readonly entitlements: readonly string[]
 }
 export type PdpAnswer = {
-  /** False: the token is dead, and everything is denied. */
+  /** False: the token is not active, and everything is denied. */
   readonly active: boolean
   readonly subjectType: 'user' | 'service'
-  /** One per permission asked, in the order asked. */
+  /** One result per permission of the question, in the same order. */
   readonly permissions: readonly ('allowed' | 'denied' | 'undecided')[]
-  /** True only for a value whose `enabled` is boolean true. */
+  /** True only for a value whose `enabled` is the boolean true. */
   readonly entitlements: ReadonlyMap<string, boolean>
   /** How and when the subject signed in, as far as the PDP knows. */
   readonly signIn: SignIn

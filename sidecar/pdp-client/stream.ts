@@ -1,4 +1,4 @@
-/** One gRPC stream to one PDP address: questions out in batches, answers back by id, opened again whenever it ends. */
+/** One gRPC stream to one PDP address, which sends questions in batches, matches answers by id, and reconnects. */
 import { type ChannelCredentials, type ClientDuplexStream, Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { serviceDefinition } from '../../pdp/process/grpc.ts'
 import { DecisionService } from '../../proto/gen/portcullis/v1/decision_pb.ts'
@@ -8,7 +8,7 @@ import { openPdpConnection, type PdpConnection } from './connection.ts'
 import { PendingQuestions } from './pending.ts'
 import type { PdpQuestion } from './question.ts'
 
-/** `lost`: the stream ended before an answer came, so asking again is safe: a question is a pure read. */
+/** `lost`: the stream ended before the answer arrived. Asking again is safe, because a question only reads. */
 export type Reply =
   | { readonly kind: 'answer'; readonly decision: Decision }
   | { readonly kind: 'error'; readonly code: string }
@@ -19,7 +19,7 @@ export interface PdpStream {
   isOpen(): boolean
   /** Settles at most once, never when cancelled. Returns the cancelling function. */
   send(question: PdpQuestion, settle: (reply: Reply) => void): () => void
-  /** A standing question: settles with every answer until it is cancelled, or settles with anything else. */
+  /** Watches a question: settles with each answer until it is cancelled or the stream is lost. */
   watch(question: PdpQuestion, settle: (reply: Reply) => void): () => void
   close(): void
 }
@@ -27,14 +27,14 @@ export type PdpStreamOptions = {
   /** `host:port`. */
   readonly address: string
   readonly credentials: ChannelCredentials
-  /** The token that says who asks; null: none is sent. Throws when it cannot be had. */
+  /** Returns the token that authenticates the sidecar; null: none is sent. Throws when it cannot read the token. */
   readonly authorize: (() => string) | null
   readonly random: () => number
-  /** For one attempt to connect, TLS and the first frame of HTTP/2 included. */
+  /** Time limit of one attempt to connect, including TLS and the first HTTP/2 frame. */
   readonly connectMs: number
-  /** The stream can be used from now on. */
+  /** The stream is ready for questions. */
   readonly onOpen: () => void
-  /** `wasOpen`: false when a further try to connect failed. */
+  /** `wasOpen`: false when another attempt to connect failed. */
   readonly onClosed: (reason: string, wasOpen: boolean) => void
   /** The `Date` field of the answer to a stream that began at `startedMs`. */
   readonly onDate: (date: string, startedMs: number) => void
@@ -104,12 +104,12 @@ class ReconnectingStream implements PdpStream {
     this.#connection?.close()
   }
 
-  /** Each attempt has a connection of its own: one that was accepted and is silent never ends by itself. */
+  /** Opens a new connection for each attempt, because one with a silent peer never ends by itself. */
   connect(): void {
     const { address, credentials, connectMs } = this.#options
     const connection = openPdpConnection(address, credentials)
     this.#connection = connection
-    // grpc-js compares the deadline with the clock of the system.
+    // grpc-js compares the deadline with the system clock.
     connection.client.waitForReady(Date.now() + connectMs, (err) => {
       if (this.#closed || this.#connection !== connection) return
       if (err === undefined) this.#start(connection)
@@ -117,7 +117,7 @@ class ReconnectingStream implements PdpStream {
     })
   }
 
-  /** Null when the token cannot be had; that is tried again like a connection. */
+  /** Null when the token cannot be read; the stream then reconnects later. */
   #metadata(): Metadata | null {
     const metadata = new Metadata()
     const { authorize } = this.#options
@@ -125,7 +125,7 @@ class ReconnectingStream implements PdpStream {
       if (authorize !== null) metadata.set('authorization', `Bearer ${authorize()}`)
       return metadata
     } catch (err) {
-      this.#reconnect(err instanceof Error ? err.message : 'no token', false)
+      this.#reconnect(err instanceof Error ? err.message : 'the token cannot be read', false)
       return null
     }
   }
@@ -157,7 +157,7 @@ class ReconnectingStream implements PdpStream {
     this.#batch.reset()
     const lost = this.#pending.clear()
     this.#reconnect(reason, true)
-    // A PDP that has too much to do must not get the same questions again, from here or over another address.
+    // An overloaded PDP must not get the same questions again, directly or through another address.
     const reply: Reply = code === status.RESOURCE_EXHAUSTED ? { kind: 'error', code: 'overloaded' } : { kind: 'lost' }
     for (const { settle } of lost) settle(reply)
   }
@@ -181,7 +181,7 @@ class ReconnectingStream implements PdpStream {
       this.#batch.add(id, asked.question, asked.watched)
       return
     }
-    // A standing one goes on, also after an error, until it is cancelled.
+    // A watched question continues until it is cancelled, also after an error.
     if (asked.watched) asked.resent = false
     else this.#pending.delete(id)
     if (decision !== null) asked.settle({ kind: 'answer', decision })

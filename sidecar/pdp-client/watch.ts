@@ -1,17 +1,17 @@
-/** A standing question: the PDP says whenever its answer changes, over whichever address is reachable. */
+/** Watches a question over any reachable address: the PDP sends a new answer whenever it changes. */
 import { readAnswer } from './answer.ts'
 import { isAddressError, type PdpPool } from './pool.ts'
 import type { PdpAnswer, PdpQuestion } from './question.ts'
 import type { PdpStream, Reply } from './stream.ts'
 
-/** `answer` null: nothing is known from now on, until the next call. */
+/** `answer` is null while the current answer is unknown. */
 export type OnAnswer = (answer: PdpAnswer | null) => void
 
 const RETRY_MS = 500
-/** Below the time for which an exchange goes on unconfirmed. */
+/** Less than the time for which an exchange continues unconfirmed. */
 const RETRY_MAX_MS = 2_000
 
-/** Goes on until the returned function is called. */
+/** Continues until the returned function is called. */
 export function watch(question: PdpQuestion, pool: PdpPool, onAnswer: OnAnswer): () => void {
   let ended = false
   let cancel: (() => void) | null = null
@@ -28,7 +28,7 @@ export function watch(question: PdpQuestion, pool: PdpPool, onAnswer: OnAnswer):
 
   function settle(stream: PdpStream, reply: Reply): void {
     if (ended) return
-    // The next try goes to another address.
+    // The next attempt uses another address.
     if (reply.kind === 'error' && isAddressError(reply.code)) pool.markUnable(stream)
     const answer = reply.kind === 'answer' ? readAnswer(reply.decision, question) : null
     onAnswer(answer)

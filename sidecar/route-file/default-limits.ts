@@ -1,56 +1,56 @@
-/** What a sidecar bounds, with the values that hold when nobody says otherwise. */
+/** The sidecar's limits and their defaults. */
 export type SidecarLimits = { readonly [name in keyof typeof DEFAULT_LIMITS]: number }
 
 export const DEFAULT_LIMITS = {
-  /** Request line and header section together; the same for what the upstream answers. */
+  /** Bytes of the request line and header section together, and of the upstream's header section. */
   headerBytesMax: 32 * 1024,
   /** From the first byte of a request to the end of its header section. */
   headersTimeoutMs: 10_000,
-  /** Between two pieces of a body that is being forwarded, and for a client to take the next piece of an answer. */
+  /** Longest wait for the next part of a request body, and for a client to read the next part of a response. */
   bodyIdleMs: 60_000,
-  /** Which a client must send of a body, and take of an answer, on average, once it was slow for `bodyGraceMs`; 0: it need not. */
+  /** Minimum average rate of a client's body and reading, enforced after `bodyGraceMs` of waiting; 0: no minimum. */
   bodyBytesPerSecondMin: 500,
   bodyGraceMs: 20_000,
-  /** For the whole of a body that a check reads. */
+  /** Time for the complete body when a check reads it. */
   bodyReadMs: 10_000,
-  /** Between two requests of a connection; longer than load balancers keep theirs. */
+  /** Idle time between two requests of a connection; longer than load balancers keep idle connections. */
   keepAliveMs: 65_000,
   connectionsMax: 10_000,
-  /** Of one client address: an IPv4 address, or the /64 of an IPv6 address. */
+  /** Connections per client address: an IPv4 address, or the /64 of an IPv6 address. */
   clientConnectionsMax: 1_000,
-  /** Requests under way, of all that reach the upstream and of each client address, subject and route. */
+  /** Open requests: in total, and per client address, subject and route. */
   requestsMax: 1_024,
   clientRequestsMax: 256,
   subjectRequestsMax: 256,
   routeRequestsMax: 512,
-  /** WebSocket connections that are open, which count in none of the four above; the second of each client address and subject. */
+  /** Open WebSocket connections: in total, and per client address and subject. The four limits above do not count them. */
   websocketsMax: 8_192,
   clientWebsocketsMax: 1_000,
-  /** Requests that wait behind each of these bounds, and for how long. */
+  /** Requests that may wait at each of these limits, and for how long. */
   waitingMax: 512,
   waitingMs: 1_000,
-  /** Requests that a client sends on one HTTP/1.1 connection before the first of them is answered; they are taken one by one. */
+  /** Pipelined requests that may wait on one HTTP/1.1 connection; they are served one at a time. */
   pipelinedMax: 100,
-  /** Requests under way on one HTTP/2 connection; over all of them it is `connectionsMax` too. */
+  /** Open streams per HTTP/2 connection; `connectionsMax` limits the streams of all connections. */
   http2StreamsMax: 100,
-  /** Frames without a request or a body (PING, RST_STREAM, SETTINGS…) that may come at once; a tenth of it each second. */
+  /** Burst of HTTP/2 frames that carry no request and no body (PING, RST_STREAM, SETTINGS…); a tenth of it per second after that. */
   http2EmptyFramesMax: 1_000,
   upstreamConnectMs: 5_000,
-  /** From the last piece of the request to the header section of the upstream's answer. */
+  /** From the end of the request to the header section of the upstream's response. */
   upstreamHeadersMs: 60_000,
   upstreamConnectionsMax: 1_024,
-  /** For one decision, with its retry. */
+  /** For one decision, including its retry. */
   pdpTimeoutMs: 500,
-  /** For which a long exchange goes on while nobody can say whether it is still permitted. */
+  /** How long an open exchange continues while the PDP cannot confirm its permission. */
   unconfirmedMaxMs: 5_000,
-  /** For which a token may be used after its expiry, for clocks that differ. */
+  /** How long a token is accepted after its expiry, to tolerate clock skew. */
   expiryLeewayMs: 5_000,
-  /** For requests under way when the sidecar is told to stop. */
+  /** Time for open requests to finish at shutdown. */
   drainMs: 25_000,
   keyRefreshMs: 300_000,
-  /** After which the last good key set is not used any more. */
+  /** Maximum age of a key set; an older one is not used. */
   keyAgeMaxMs: 3_600_000,
   keyCooldownMs: 10_000,
-  /** All proofs of one acceptance window: 7,000 a second. */
+  /** Remembered DPoP proofs of one acceptance window, which is about 7,000 per second. */
   proofsMax: 500_000,
 }

@@ -1,4 +1,4 @@
-/** The bounds and time-outs that a route file may set, and the proxies that it trusts. The schema says what each is for. */
+/** Reads the limits and trusted proxies of a route file. route-file.schema.json describes each limit. */
 import type { Node } from 'yaml'
 import { type Network, parseNetwork } from '../request/addresses.ts'
 import type { SidecarLimits } from './default-limits.ts'
@@ -7,7 +7,7 @@ import type { YamlReader } from './yaml-reader.ts'
 const COUNT = { min: 1, max: 1_000_000 }
 const TIME = { min: 10, max: 3_600_000 }
 
-/** By key of the file. */
+/** The keys of `limits` in the route file. */
 export const LIMIT_KEYS = {
   requests_max: { name: 'requestsMax', ...COUNT },
   client_requests_max: { name: 'clientRequestsMax', ...COUNT },
@@ -35,7 +35,7 @@ export const LIMIT_KEYS = {
   drain_ms: { name: 'drainMs', ...TIME },
 } as const satisfies { [key: string]: { name: keyof SidecarLimits; min: number; max: number } }
 
-/** Only what the file says; the rest has its default. Mistakes are noted. */
+/** Only the limits that the file sets; others keep their defaults. Reports errors to the reader. */
 export function readLimits(reader: YamlReader, node: Node | null): Partial<SidecarLimits> {
   if (node === null) return {}
   const keys = Object.fromEntries(Object.keys(LIMIT_KEYS).map((key) => [key, 'optional' as const]))
@@ -55,7 +55,7 @@ export function readNetwork(reader: YamlReader, node: Node | null): Network | nu
   try {
     return parseNetwork(text)
   } catch (err) {
-    reader.report(node, `${JSON.stringify(text)} ${err instanceof Error ? err.message : 'is no network'}`)
+    reader.report(node, `${JSON.stringify(text)} ${err instanceof Error ? err.message : 'is not a network'}`)
     return null
   }
 }

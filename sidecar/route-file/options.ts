@@ -1,4 +1,4 @@
-/** What a route says beside its check: how its path is read, who may open a connection, and how fresh a sign-in must be. */
+/** Reads a route's options besides its check: path encoding, WebSocket upgrade and origins, mode, and step-up. */
 import { isMap, type Node } from 'yaml'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
@@ -24,20 +24,19 @@ export const plainOptions = (defaults: OptionDefaults): RouteOptions => ({
   stepUp: null,
 })
 
-/** Mistakes are noted. */
+/** Reports errors to the reader. */
 export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, defaults: OptionDefaults): RouteOptions {
   const kept = (name: 'encoded_slash' | 'semicolon'): boolean => {
     const node = nodes[name]
     if (node === null) return false
-    if (reader.text(node, name) !== 'keep') reader.report(node, `${name} can only be keep`)
+    if (reader.text(node, name) !== 'keep') reader.report(node, `${name} must be keep`)
     return true
   }
   const forward = nodes.forward_token === null ? null : reader.boolean(nodes.forward_token, 'forward_token')
   const upgrades = texts(reader, nodes.upgrade, 'upgrade') ?? []
   for (const name of upgrades)
-    if (name !== 'websocket') reader.report(nodes.upgrade, `upgrade can only name websocket, not ${name}`)
-  if (nodes.origins !== null && nodes.upgrade === null)
-    reader.report(nodes.origins, 'origins has no use without upgrade')
+    if (name !== 'websocket') reader.report(nodes.upgrade, `upgrade must be websocket, not ${name}`)
+  if (nodes.origins !== null && nodes.upgrade === null) reader.report(nodes.origins, 'origins needs upgrade')
   return {
     encodedSlash: kept('encoded_slash'),
     semicolon: kept('semicolon'),
@@ -51,21 +50,21 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
 
 export function readMode(reader: YamlReader, node: Node): boolean {
   const mode = reader.text(node, 'mode')
-  if (mode !== null && mode !== 'shadow' && mode !== 'enforce') reader.report(node, 'mode can be enforce or shadow')
+  if (mode !== null && mode !== 'shadow' && mode !== 'enforce') reader.report(node, 'mode must be enforce or shadow')
   return mode === 'shadow'
 }
 
 function texts(reader: YamlReader, node: Node | null, what: string): readonly string[] | null {
   if (node === null) return null
   const items = reader.items(node, what) ?? []
-  if (items.length === 0) reader.report(node, `${what} must name at least one`)
+  if (items.length === 0) reader.report(node, `${what} must have at least one item`)
   return items.map((item) => reader.text(item, what)).filter((text) => text !== null)
 }
 
 function readOrigins(reader: YamlReader, node: Node | null): ReadonlySet<string> | null {
   const origins = texts(reader, node, 'origins')
   for (const origin of origins ?? []) {
-    // Compared byte for byte with what browsers send (RFC 6454 section 6.2).
+    // Compared byte for byte with the Origin field of browsers (RFC 6454 section 6.2).
     if (URL.parse(origin)?.origin !== origin || origin === 'null')
       reader.report(node, `${JSON.stringify(origin)} is not an origin, such as https://app.example.com`)
   }
@@ -82,7 +81,7 @@ function readStepUp(reader: YamlReader, node: Node): StepUp | null {
     reader.report(node, 'step_up needs acr_values, max_age or both')
   const acrValues = texts(reader, members.acr_values, 'acr_values') ?? []
   for (const value of acrValues)
-    if (!ACR.test(value)) reader.report(members.acr_values, `${JSON.stringify(value)} is not an acr value`)
+    if (!ACR.test(value)) reader.report(members.acr_values, `${JSON.stringify(value)} is not a valid acr value`)
   const bounds = { min: 0, max: AGE_SECONDS_MAX }
   const maxAgeSeconds = members.max_age === null ? null : reader.count(members.max_age, 'max_age', bounds)
   return { acrValues, maxAgeSeconds }

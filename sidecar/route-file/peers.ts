@@ -1,4 +1,4 @@
-/** Whom a sidecar talks to, as the route file names them: issuers, the service behind, the PDP; and its own certificate. */
+/** Reads the peers that a route file names (issuers, upstream, PDP) and the sidecar's own certificate. */
 import { isMap, type Node } from 'yaml'
 import { isLoopback, withoutBrackets } from '../../pdp/process/listen.ts'
 import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm } from '../../pdp/token/algorithms.ts'
@@ -7,15 +7,15 @@ import type { YamlReader } from './yaml-reader.ts'
 
 export type IssuerEntry = {
   readonly issuer: string
-  /** Null: named by the issuer's metadata. */
+  /** Null: read from the issuer's metadata. */
   readonly jwksUri: string | null
   readonly algorithms: readonly AlgorithmName[]
-  /** Not the PDP's own: `acr` and `auth_time` come from its tokens. */
+  /** Not the PDP itself; `acr` and `auth_time` come from this issuer's tokens. */
   readonly external: boolean
 }
 /** Paths of PEM files; null: not given. */
 export type PeerFiles = {
-  /** Authorities of the other end; null: the system's. */
+  /** Authorities that the peer's certificate is verified with; null: those of the system. */
   readonly caFile: string | null
   readonly certFile: string | null
   readonly keyFile: string | null
@@ -23,32 +23,33 @@ export type PeerFiles = {
 export type UpstreamEntry = PeerFiles & {
   /** Without a path. */
   readonly origin: string
-  /** HTTP/2, as gRPC services need it. */
+  /** Uses HTTP/2, which gRPC services need. */
   readonly http2: boolean
-  /** No connection carries requests of two clients. */
+  /** No upstream connection carries requests of two clients. */
   readonly perClient: boolean
-  /** The service reads every body to its end, or closes the connection (RFC 9112 section 9.3). */
+  /** The upstream reads every body to its end or closes the connection (RFC 9112 section 9.3). */
   readonly reuseAfterBody: boolean
 }
 export type PdpEntry = PeerFiles & {
   /** `host:port`. */
   readonly addresses: readonly string[]
-  /** Plain text; loopback only. */
+  /** Plain text; allowed on loopback only. */
   readonly insecure: boolean
-  /** Holds a token that says who asks, read again whenever it changes; null: the certificate says it, or nobody asks. */
+  /** File with the token that authenticates the sidecar to the PDP, read for each stream; null: no token is sent. */
   readonly tokenFile: string | null
 }
 export type TlsEntry = {
   readonly certFile: string
   readonly keyFile: string
-  /** Authorities of clients; null: no client certificate is asked for. */
+  /** Authorities of client certificates; null: none are requested. */
   readonly clientCaFile: string | null
 }
 
 export function readIssuers(reader: YamlReader, node: Node | null): readonly IssuerEntry[] | null {
   const issuers = node === null ? null : reader.list(node, 'issuers', readIssuer)
   if (issuers === null) return null
-  if (new Set(issuers.map(({ issuer }) => issuer)).size < issuers.length) reader.report(node, 'issuers names one twice')
+  if (new Set(issuers.map(({ issuer }) => issuer)).size < issuers.length)
+    reader.report(node, 'issuers names an issuer twice')
   return issuers
 }
 
@@ -66,7 +67,7 @@ function readIssuer(reader: YamlReader, node: Node | null): IssuerEntry | null {
   const algorithms = reader.list(members.algorithms, 'algorithms', readAlgorithm) ?? ['RS256' as const]
   const external = members.external !== null && reader.boolean(members.external, 'external') === true
   if (issuer !== null && jwksUri === null && !isSafeKeyUrl(issuer))
-    reader.report(members.issuer, 'issuer must be an https URL (http only on loopback), or jwks_uri is needed')
+    reader.report(members.issuer, 'issuer must be an https URL (http only on loopback) unless jwks_uri is set')
   if (jwksUri !== null && !isSafeKeyUrl(jwksUri))
     reader.report(members.jwks_uri, 'jwks_uri must be an https URL (http only on loopback)')
   return issuer === null ? null : { issuer, jwksUri, algorithms, external }
@@ -75,7 +76,7 @@ function readIssuer(reader: YamlReader, node: Node | null): IssuerEntry | null {
 function readAlgorithm(reader: YamlReader, node: Node | null): AlgorithmName | null {
   const name = reader.text(node, 'an algorithm')
   if (name === null || isAlgorithm(name)) return name
-  reader.report(node, `${name} is not an accepted algorithm; those are ${ALGORITHM_NAMES.join(', ')}`)
+  reader.report(node, `${name} is not a supported algorithm; use one of ${ALGORITHM_NAMES.join(', ')}`)
   return null
 }
 
@@ -84,7 +85,7 @@ type FileNodes = { readonly [key in keyof typeof FILE_KEYS]: Node | null }
 
 function readPeerFiles(reader: YamlReader, nodes: FileNodes): PeerFiles {
   if ((nodes.cert_file === null) !== (nodes.key_file === null))
-    reader.report(nodes.cert_file ?? nodes.key_file, 'cert_file and key_file need each other')
+    reader.report(nodes.cert_file ?? nodes.key_file, 'cert_file and key_file must be set together')
   return {
     caFile: readPath(reader, nodes.ca_file, 'ca_file'),
     certFile: readPath(reader, nodes.cert_file, 'cert_file'),
@@ -95,11 +96,11 @@ function readPeerFiles(reader: YamlReader, nodes: FileNodes): PeerFiles {
 function readPath(reader: YamlReader, node: Node | null, what: string): string | null {
   const path = node === null ? null : reader.text(node, what)
   if (path !== '') return path
-  reader.report(node, `${what} is empty`)
+  reader.report(node, `${what} must not be empty`)
   return null
 }
 
-/** An origin, or a map with `url` and more. */
+/** Reads an origin, or a map with `url` and options. */
 export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEntry | null {
   if (node === null) return null
   if (!isMap(reader.resolve(node))) {
@@ -118,10 +119,10 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
   const origin = readOrigin(reader, members.url)
   const files = readPeerFiles(reader, members)
   if (origin?.startsWith('http:') && Object.values(files).some((path) => path !== null))
-    reader.report(node, 'certificates have no use with an http URL')
+    reader.report(node, 'certificates can be used only with an https URL')
   const http2 = members.http2 !== null && reader.boolean(members.http2, 'http2') === true
   for (const name of ['connections', 'reuse_after_body'] as const)
-    if (http2 && members[name] !== null) reader.report(members[name], `${name} has no use with http2`)
+    if (http2 && members[name] !== null) reader.report(members[name], `${name} cannot be combined with http2`)
   const perClient = members.connections !== null && readConnections(reader, members.connections)
   const reuseAfterBody =
     members.reuse_after_body !== null && reader.boolean(members.reuse_after_body, 'reuse_after_body') === true
@@ -131,7 +132,7 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
 function readConnections(reader: YamlReader, node: Node): boolean {
   const text = reader.text(node, 'connections')
   if (text !== null && text !== 'shared' && text !== 'per_client')
-    reader.report(node, 'connections can be shared or per_client')
+    reader.report(node, 'connections must be shared or per_client')
   return text === 'per_client'
 }
 
@@ -141,7 +142,7 @@ function readOrigin(reader: YamlReader, node: Node): string | null {
   const url = URL.parse(text)
   const isOrigin = url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.username === ''
   if (isOrigin && url.search === '' && url.hash === '') return url.origin
-  reader.report(node, 'upstream must be an http URL of an origin, without a path')
+  reader.report(node, 'upstream must be an http or https URL without a path')
   return null
 }
 
@@ -162,9 +163,9 @@ export function readPdp(reader: YamlReader, node: Node | null): PdpEntry | null 
   const addresses = [...single, ...several].filter((address) => address !== null)
   const insecure = members.insecure !== null && reader.boolean(members.insecure, 'insecure') === true
   if (insecure && !addresses.every((address) => isLoopback(withoutBrackets(address.replace(/:\d+$/, '')))))
-    reader.report(members.insecure, 'insecure is accepted only when every address is loopback')
-  const useless = (['ca_file', 'cert_file', 'token_file'] as const).filter((name) => insecure && members[name] !== null)
-  for (const name of useless) reader.report(members[name], `${name} has no use with insecure`)
+    reader.report(members.insecure, 'insecure is allowed only when every address is loopback')
+  const unused = (['ca_file', 'cert_file', 'token_file'] as const).filter((name) => insecure && members[name] !== null)
+  for (const name of unused) reader.report(members[name], `${name} cannot be combined with insecure`)
   const tokenFile = readPath(reader, members.token_file, 'token_file')
   return { addresses, insecure, tokenFile, ...readPeerFiles(reader, members) }
 }
@@ -172,7 +173,7 @@ export function readPdp(reader: YamlReader, node: Node | null): PdpEntry | null 
 function readAddress(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'address')
   if (text === null || /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$/.test(text)) return text
-  reader.report(node, `${JSON.stringify(text)} is not host:port`)
+  reader.report(node, `${JSON.stringify(text)} must be host:port`)
   return null
 }
 

@@ -1,4 +1,4 @@
-/** The route file: what it says as a typed value, or every mistake in it at once. */
+/** Parses a route file into a typed value, or reports all of its errors at once. */
 import type { Node } from 'yaml'
 import { passIssue } from '../http/fields.ts'
 import type { Network } from '../request/addresses.ts'
@@ -23,16 +23,16 @@ import { type FileIssue, YamlReader } from './yaml-reader.ts'
 
 export type SubjectsInLog = (typeof SUBJECTS_IN_LOG)[number]
 export type RouteFile = {
-  /** What `aud` must name. */
+  /** The `aud` claim must contain this value. */
   readonly resource: string
-  /** Origin and path prefix that clients see; without a slash at the end. */
+  /** Public origin and path prefix, without a trailing slash. */
   readonly publicUrl: string
   readonly issuers: readonly IssuerEntry[]
   readonly upstream: UpstreamEntry
   readonly pdp: PdpEntry
-  /** Of the data port; null: plain text. */
+  /** TLS of the data port; null: plain text. */
   readonly tls: TlsEntry | null
-  /** Proofs must hold a nonce of ours (RFC 9449 section 9). */
+  /** DPoP proofs must contain a nonce from this server (RFC 9449 section 9). */
   readonly proofNonces: boolean
   /** How the decision log names subjects. */
   readonly subjectsInLog: SubjectsInLog
@@ -42,9 +42,9 @@ export type RouteFile = {
   readonly stripHeaders: readonly string[]
   readonly passHeaders: readonly string[]
   readonly bodyBytesMax: number
-  /** Those whose word about the client is believed. */
+  /** Proxies whose forwarding fields are trusted. */
   readonly trustedProxies: readonly Network[]
-  /** What the file says; the rest has its default. */
+  /** Only the limits that the file sets. */
   readonly limits: Partial<SidecarLimits>
   readonly routes: readonly Route[]
   readonly tests: readonly RouteTest[]
@@ -74,7 +74,7 @@ const KEYS = {
   routes: 'required',
   tests: 'optional',
 } as const
-/** `hashed`: the first 128 bits of SHA-256, so that lines of one subject can still be told to belong together. */
+/** `hashed`: the first 128 bits of SHA-256, so that lines of one subject can still be correlated. */
 export const SUBJECTS_IN_LOG = ['plain', 'hashed', 'omitted'] as const
 const BODY_BYTES_DEFAULT = 64 * 1024
 
@@ -111,7 +111,8 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     origins: originsOf(publicUrl ?? resource),
   })
   const socket = upstream?.http2 === true ? routes.find(({ websocket }) => websocket) : undefined
-  if (socket !== undefined) reader.report(members.upstream, `no WebSocket goes over http2, but ${socket.id} takes one`)
+  if (socket !== undefined)
+    reader.report(members.upstream, `http2 does not support WebSocket, but the route ${socket.id} accepts it`)
   const tests = parseTests(reader, members.tests, routes)
   const bounds = { min: 1, max: 8 * 1024 * 1024 }
   const bodyBytesMax =
@@ -120,7 +121,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
       : reader.count(members.body_bytes_max, 'body_bytes_max', bounds)
   const seenUrl = publicUrl ?? (resource === null || !isHttpUrl(resource) ? null : resource.replace(/\/$/, ''))
   if (resource !== null && seenUrl === null && members.public_url === null)
-    reader.report(members.resource, 'resource is not an http URL, so public_url is needed')
+    reader.report(members.resource, 'public_url is required, because resource is not an http URL')
   if (
     resource === null ||
     seenUrl === null ||
@@ -137,7 +138,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   return { ...peers, ...operating, resource, publicUrl: seenUrl, routes, tests }
 }
 
-/** Pages of the resource itself are the ones that may connect to it when nobody says otherwise. */
+/** By default, only pages of the resource's own origin may open WebSocket connections. */
 function originsOf(url: string | null): ReadonlySet<string> {
   const origin = URL.parse(url ?? '')?.origin ?? 'null'
   return new Set(origin === 'null' ? [] : [origin])
@@ -150,7 +151,7 @@ function readResource(reader: YamlReader, node: Node | null): string | null {
   const text = node === null ? null : reader.text(node, 'resource')
   if (text === null) return null
   if (URL.parse(text) !== null && !/[#\s]/.test(text)) return text
-  reader.report(node, 'resource must be an absolute URI without fragment')
+  reader.report(node, 'resource must be an absolute URI without a fragment')
   return null
 }
 
@@ -167,7 +168,7 @@ function readPublicUrl(reader: YamlReader, node: Node): string | null {
     url.password === ''
   )
     return text.replace(/\/$/, '')
-  reader.report(node, 'public_url must be an http URL of an origin with an optional path')
+  reader.report(node, 'public_url must be an http or https URL with an optional path, and without query and fragment')
   return null
 }
 
@@ -178,16 +179,16 @@ function readHost(reader: YamlReader, node: Node | null): string | null {
     const { hostname, port } = parseAuthority(text)
     if (port === null) return hostname
   } catch {
-    // Said below, with its place.
+    // Reported below with its position.
   }
-  reader.report(node, `${JSON.stringify(text)} is not a host name without port`)
+  reader.report(node, `${JSON.stringify(text)} must be a host name without a port`)
   return null
 }
 
 function readStripped(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'a header name')
   if (text === null || /^[A-Za-z0-9_-]+\*?$/.test(text)) return text
-  reader.report(node, `${JSON.stringify(text)} is not a header name, or a prefix such as x-acme-*`)
+  reader.report(node, `${JSON.stringify(text)} is not a header name or a prefix such as x-acme-*`)
   return null
 }
 
@@ -209,7 +210,7 @@ function readDpop(reader: YamlReader, node: Node | null): boolean {
   const nonce = members?.nonce ?? null
   if (nonce === null) return false
   const text = reader.text(nonce, 'nonce')
-  if (text !== null && text !== 'required' && text !== 'off') reader.report(nonce, 'nonce can be required or off')
+  if (text !== null && text !== 'required' && text !== 'off') reader.report(nonce, 'nonce must be required or off')
   return text === 'required'
 }
 
@@ -218,6 +219,6 @@ function readLog(reader: YamlReader, node: Node | null): SubjectsInLog {
   const subject = reader.members(node, 'log', { subject: 'optional' })?.subject ?? null
   const text = subject === null ? 'plain' : reader.text(subject, 'subject')
   const known = SUBJECTS_IN_LOG.find((one) => one === text)
-  if (known === undefined) reader.report(subject, `subject can be ${SUBJECTS_IN_LOG.join(', ')}`)
+  if (known === undefined) reader.report(subject, `subject must be one of ${SUBJECTS_IN_LOG.join(', ')}`)
   return known ?? 'omitted'
 }

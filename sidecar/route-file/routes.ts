@@ -1,4 +1,4 @@
-/** The `routes` of a route file. */
+/** Parses the `routes` of a route file. */
 import { isScalar, isSeq, type Node } from 'yaml'
 import { createHeaderRules, type HeaderNames, type HeaderRules } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
@@ -24,7 +24,7 @@ const CHECKS_MAX = 256
 const KEY = /^(\*|[A-Z]+(?:-[A-Z]+)*)[ \t]+([^\s/]*)(\/\S*)$/
 const COMBINATIONS = ['all', 'any', 'equals']
 
-/** Routes without mistakes; the mistakes are noted. */
+/** Returns the valid routes. Reports errors to the reader. */
 export function parseRoutes(reader: YamlReader, node: Node | null, defaults: RouteDefaults): readonly Route[] {
   if (node === null) return []
   const entries = reader.entries(node, 'routes') ?? []
@@ -55,11 +55,11 @@ function parseRoute(
 ): Route | null {
   const match = KEY.exec(key)
   if (match === null) {
-    reader.report(keyNode, `${JSON.stringify(key)} is not "METHOD /path" or "METHOD host/path"`)
+    reader.report(keyNode, `${JSON.stringify(key)} must be "METHOD /path" or "METHOD host/path"`)
     return null
   }
   const [, method = '', hostText = '', path = ''] = match
-  if (method === 'CONNECT' || method === 'TRACE') reader.report(keyNode, `${method} is never forwarded`)
+  if (method === 'CONNECT' || method === 'TRACE') reader.report(keyNode, `${method} cannot be forwarded`)
   const host = hostText === '' ? null : parseHost(reader, keyNode, hostText)
   const pattern = parsePattern(path)
   if (typeof pattern === 'string') {
@@ -73,9 +73,11 @@ function parseRoute(
   if (isNothing(value)) reader.report(keyNode, `${key} has no check`)
   if (checkNode === null || (check === null && !isPublic)) return null
   const counted = check === null ? 0 : countLeaves(check)
-  if (counted > CHECKS_MAX) reader.report(checkNode, `a route may have ${CHECKS_MAX} checks at most, not ${counted}`)
-  if (isPublic && options.stepUp !== null) reader.report(checkNode, 'step_up has no use on a public route')
-  if (options.websocket && method !== 'GET') reader.report(keyNode, 'upgrade is only for GET (RFC 6455 section 4.1)')
+  if (counted > CHECKS_MAX)
+    reader.report(checkNode, `a route may have at most ${CHECKS_MAX} checks, but this one has ${counted}`)
+  if (isPublic && options.stepUp !== null) reader.report(checkNode, 'step_up cannot be used on a public route')
+  if (options.websocket && method !== 'GET')
+    reader.report(keyNode, 'upgrade needs the method GET (RFC 6455 section 4.1)')
   return { ...options, id: `${method} ${hostText}${path}`, host, method, pattern, check }
 }
 
@@ -87,9 +89,9 @@ function parseHost(reader: YamlReader, node: Node | null, text: string): string 
     const { hostname, port } = parseAuthority(text)
     if (port === null) return hostname
   } catch {
-    // Said below, with its place.
+    // Reported below with its position.
   }
-  reader.report(node, `${text} is not a host name without port`)
+  reader.report(node, `${text} must be a host name without a port`)
   return null
 }
 
@@ -123,7 +125,7 @@ function parseCheckNode(context: Context, given: Node | null, depth: number): Ch
   const [entry] = entries
   if (entry === undefined || entries.length > 1 || !COMBINATIONS.includes(entry.key)) {
     if (reader.resolve(given) !== null)
-      reader.report(given, 'a check must be a text, or a map with exactly one of all, any and equals')
+      reader.report(given, 'a check must be a string, or a map with exactly one of all, any and equals')
     return null
   }
   return entry.key === 'equals' ? parseEquals(context, entry) : parseCombination(context, entry, depth)
@@ -133,7 +135,7 @@ function parseCombination(context: Context, { key, keyNode, value }: Entry, dept
   const { reader } = context
   const items = reader.items(value, key)
   if (items === null) return null
-  // Nothing to ask would be nothing to deny.
+  // An empty combination would deny nothing.
   if (items.length === 0) reader.report(keyNode, `${key} must have at least one check`)
   const of = items.map((item) => parseCheckNode(context, item, depth + 1)).filter((check) => check !== null)
   return of.length < items.length || of.length === 0 ? null : { kind: key === 'any' ? 'any' : 'all', of }
@@ -157,10 +159,10 @@ function parseEquals(context: Context, { keyNode, value }: Entry): Check | null 
   return of.length === 1 ? first : { kind: 'all', of }
 }
 
-/** A header that never reaches the upstream cannot be what a decision rests on. */
+/** A decision must not depend on a header field that the upstream never gets. */
 function noteSource({ reader, rules }: Context, node: Node | null, source: string | Source): void {
   if (typeof source === 'string' || source.from !== 'header' || rules.passes(source.name)) return
-  reader.report(node, `header.${source.name} is removed from every request, so no check can use it`)
+  reader.report(node, `header.${source.name} is removed from every request, so a check cannot use it`)
 }
 
 const countLeaves = (check: Check): number =>

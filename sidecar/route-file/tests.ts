@@ -1,4 +1,4 @@
-/** The `tests` of a route file: requests and what the file must make of them, without any network. */
+/** Parses the `tests` of a route file: requests and their expected results. They need no network. */
 import type { Node } from 'yaml'
 import type { Route } from '../routes/route.ts'
 import type { YamlReader } from './yaml-reader.ts'
@@ -11,7 +11,7 @@ export type RouteTest = {
   /** Claims of the token; null: no token. */
   readonly as: { readonly [claim: string]: string } | null
   readonly expect: {
-    /** Id of the route; null when the test does not say. */
+    /** Id of the route; null: not tested. */
     readonly route: string | null
     readonly asks: readonly string[] | null
     readonly status: number | null
@@ -20,7 +20,7 @@ export type RouteTest = {
 
 const REQUEST = /^([A-Z]+(?:-[A-Z]+)*) (\S+)$/
 
-/** Tests without mistakes; the mistakes are noted. */
+/** Returns the valid tests. Reports errors to the reader. */
 export function parseTests(reader: YamlReader, node: Node | null, routes: readonly Route[]): readonly RouteTest[] {
   if (node === null) return []
   const items = reader.items(node, 'tests') ?? []
@@ -37,7 +37,7 @@ function parseTest(reader: YamlReader, node: Node | null, routes: readonly Route
   if (match === null || expect === null) return null
   const route = expect.route === null ? null : reader.text(expect.route, 'route')
   if (route !== null && !routes.some(({ id }) => id === route))
-    reader.report(expect.route, `there is no route ${route}`)
+    reader.report(expect.route, `the route ${route} does not exist`)
   const asks = expect.asks === null ? null : (reader.items(expect.asks, 'asks') ?? [])
   return {
     line: reader.lineOf(members.request),

@@ -1,11 +1,11 @@
-/** What is no mistake in a route file, but will surprise: routes that another one takes requests from, or nearly does. */
+/** Warns about valid routes that servers may confuse, because their paths differ only in case or in a trailing slash. */
 import { type Judge, judgesOtherwise, verdictOf } from '../routes/near-miss.ts'
 import { foldPattern, isWithin, otherSlash, type Pattern, patternText } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 
 type Folded = Judge & { readonly route: Route }
 
-/** Each as a sentence. */
+/** Returns one sentence for each warning. */
 export function routeWarnings(routes: readonly Route[]): string[] {
   const hosts = Map.groupBy(routes, ({ host }) => host)
   const warnings = [...hosts.values()].flatMap((ofHost) => {
@@ -24,7 +24,7 @@ export function routeWarnings(routes: readonly Route[]): string[] {
   return [...new Set(warnings)]
 }
 
-/** Two routes that differ in case, or in a slash at the end, although their checks differ. */
+/** Two routes whose paths differ only in case or in a trailing slash, and whose checks differ. */
 function spelledAlike(one: Folded, earlier: readonly Folded[]): string[] {
   const same = earlier.filter(
     (other) =>
@@ -34,11 +34,11 @@ function spelledAlike(one: Folded, earlier: readonly Folded[]): string[] {
   )
   return same.map(
     (other) =>
-      `${other.route.id} and ${one.route.id} are one path to servers that ignore case or a slash at the end, and their checks differ: a request that could pass one check to reach the other route is refused; write the same check for both`,
+      `${other.route.id} and ${one.route.id} are the same path for servers that ignore case or a trailing slash, but their checks differ. A request that could pass one check to reach the other route is denied. Use the same check for both`,
   )
 }
 
-/** Paths that differ from the route's by a slash only, and fall to another route. */
+/** Paths that differ from the route's path only by a trailing slash, and match another route. */
 function nearly(theirs: Folded, all: readonly Folded[]): string[] {
   const path = toggled(theirs.pattern)
   const shown = toggled(theirs.route.pattern)
@@ -47,11 +47,11 @@ function nearly(theirs: Folded, all: readonly Folded[]): string[] {
   if (ours === undefined || !isRefused(ours, theirs, path)) return []
   const written = routeText(theirs.route, shown)
   return [
-    `${written} falls to ${ours.route.id}, but servers that ignore a slash at the end run ${theirs.route.id} for it, so it is refused; write ${written} with the check of ${theirs.route.id}`,
+    `${written} matches ${ours.route.id}, but servers that ignore a trailing slash run ${theirs.route.id} for it, so it is denied. Add ${written} with the check of ${theirs.route.id}`,
   ]
 }
 
-/** The route's own paths, which with the other slash fall to another route. */
+/** Paths of the route that match another route when the trailing slash is toggled. */
 function passedOver(ours: Folded, all: readonly Folded[]): string[] {
   const path = toggled(ours.pattern)
   const shown = toggled(ours.route.pattern)
@@ -61,17 +61,17 @@ function passedOver(ours: Folded, all: readonly Folded[]): string[] {
   if (theirs === undefined || !isRefused(ours, theirs, own)) return []
   const written = routeText(ours.route, shown)
   return [
-    `servers that ignore a slash at the end run ${theirs.route.id} for ${routeText(ours.route, own)}, so it is refused; write ${written} with the check of ${ours.route.id}`,
+    `servers that ignore a trailing slash run ${theirs.route.id} for ${routeText(ours.route, own)}, so it is denied. Add ${written} with the check of ${ours.route.id}`,
   ]
 }
 
-/** Requests for `path`, which `ours` has, are refused because of `theirs`. */
+/** True when requests for `path`, which matches `ours`, are denied because of `theirs`. */
 const isRefused = (ours: Folded, theirs: Folded, path: Pattern): boolean => {
   const read = otherSlash(ours.pattern, !endsInSlash(path))
   return !isSame(read, theirs.pattern) && judgesOtherwise(ours, theirs, { path: theirs.pattern, read })
 }
 
-/** The most specific other route that has all these paths for the method. */
+/** The most specific other route that matches all these paths for the method. */
 function taking(path: Pattern, { route, pattern }: Folded, all: readonly Folded[]): Folded | undefined {
   const found = all.filter(
     (other) =>
@@ -80,7 +80,7 @@ function taking(path: Pattern, { route, pattern }: Folded, all: readonly Folded[
   return found.find((one) => found.every((other) => isWithin(one.pattern, other.pattern)))
 }
 
-/** The route's paths with the other slash at their end; of `/mnt/**` that is `/mnt`. Null: there are none. */
+/** The route's paths with the trailing slash toggled; for `/mnt/**` that is `/mnt`. Null: none. */
 function toggled(pattern: Pattern): Pattern | null {
   if (pattern.segments.length === 0 || (pattern.segments.length === 1 && endsInSlash(pattern))) return null
   return otherSlash(pattern, !pattern.rest && !endsInSlash(pattern))

@@ -1,4 +1,4 @@
-/** Reads a YAML document into typed values, noting every mistake with its line and column instead of stopping at one. */
+/** Reads a YAML document into typed values, and collects every error with its line and column. */
 import {
   type Document,
   isAlias,
@@ -15,7 +15,7 @@ export type FileIssue = { readonly line: number; readonly column: number; readon
 export type Entry = { readonly key: string; readonly keyNode: Node | null; readonly value: Node | null }
 type Need = 'required' | 'optional'
 
-/** Never throws: what is not YAML is a mistake like any other. Each reading method notes what it cannot read. */
+/** Never throws. Invalid YAML is reported like any other error, and each method reports what it cannot read. */
 export class YamlReader {
   readonly issues: FileIssue[] = []
   readonly root: Node | null
@@ -28,7 +28,7 @@ export class YamlReader {
     this.root = this.#document.contents
   }
 
-  /** Notes a mistake at a node; null is the start of the file. */
+  /** Reports an error at a node; null is the start of the file. */
   report(node: Node | null, message: string): void {
     this.#note(node?.range?.[0] ?? 0, message)
   }
@@ -37,12 +37,12 @@ export class YamlReader {
     return this.#lines.linePos(node?.range?.[0] ?? 0).line
   }
 
-  /** The node behind an alias. */
+  /** The node that an alias refers to. */
   resolve(node: Node | null): Node | null {
     return isAlias(node) ? (node.resolve(this.#document) ?? null) : node
   }
 
-  /** Entries of a map in the order of the file; null when the node is no map. */
+  /** Entries of a map in the order of the file; null when the node is not a map. */
   entries(given: Node | null, what: string): readonly Entry[] | null {
     const node = this.resolve(given)
     if (!isMap<Node, Node | null>(node)) {
@@ -52,12 +52,12 @@ export class YamlReader {
     const found: Entry[] = []
     for (const { key, value } of node.items) {
       if (isScalar(key) && typeof key.value === 'string') found.push({ key: key.value, keyNode: key, value })
-      else this.report(key, `${what} has a key that is not a text`)
+      else this.report(key, `${what} has a key that is not a string`)
     }
     return found
   }
 
-  /** Values by known key, null for an absent one; notes unknown keys and missing ones. Null when the node is no map. */
+  /** Values by known key, null for an absent one. Reports unknown and missing keys. Null when the node is not a map. */
   members<Name extends string>(
     node: Node | null,
     what: string,
@@ -71,15 +71,15 @@ export class YamlReader {
     for (const { key, keyNode, value } of found) {
       const name = Object.hasOwn(keys, key) ? key : (nearest(key, [...missing]) ?? null)
       if (name !== key) this.report(keyNode, unknownKey(what, key, name ?? nearest(key, Object.keys(keys))))
-      else if (value === null || isNull(value)) this.report(keyNode, `${key} is empty`)
-      // A misspelt one is read as what it must have been: that it is missing as well would be a second word about one mistake.
+      else if (value === null || isNull(value)) this.report(keyNode, `${key} must not be empty`)
+      // A misspelt key counts as present, so that one typo is not reported twice.
       if (name === null) continue
       missing.delete(name)
       if (value !== null && !isNull(value)) known[name] = value
     }
     for (const [name, need] of Object.entries(keys))
-      if (need === 'required' && missing.has(name)) this.report(node, `${what} lacks ${name}`)
-    // Every name of `keys` was set above, to null at least.
+      if (need === 'required' && missing.has(name)) this.report(node, `${what} needs ${name}`)
+    // Every name of `keys` was set above, at least to null.
     return known as { [key in Name]: Node | null }
   }
 
@@ -90,16 +90,16 @@ export class YamlReader {
     return null
   }
 
-  /** Null when the node is null. An empty list is a mistake; items that `read` finds mistakes in are left out. */
+  /** Null when the node is null. An empty list is an error; items that `read` rejects are left out. */
   list<T>(node: Node | null, what: string, read: (reader: YamlReader, item: Node | null) => T | null): T[] | null {
     if (node === null) return null
     const items = this.items(node, what) ?? []
-    if (items.length === 0) this.report(node, `${what} must name at least one`)
+    if (items.length === 0) this.report(node, `${what} must have at least one item`)
     return items.map((item) => read(this, item)).filter((item): item is Awaited<T> & T => item !== null)
   }
 
   text(node: Node | null, what: string): string | null {
-    return this.#scalar(node, isText, `${what} must be a text`)
+    return this.#scalar(node, isText, `${what} must be a string`)
   }
 
   boolean(node: Node | null, what: string): boolean | null {
@@ -113,10 +113,10 @@ export class YamlReader {
     return this.#scalar(node, within, `${what} must be a whole number from ${min} to ${max}`)
   }
 
-  #scalar<T>(given: Node | null, accept: (value: unknown) => value is T, complaint: string): T | null {
+  #scalar<T>(given: Node | null, accept: (value: unknown) => value is T, message: string): T | null {
     const node = this.resolve(given)
     if (isScalar(node) && accept(node.value)) return node.value
-    this.report(given, complaint)
+    this.report(given, message)
     return null
   }
 

@@ -1,18 +1,18 @@
-/** Compares this clock with the clocks of others by the `Date` fields of their answers (RFC 9110 section 6.6.1). */
+/** Compares this clock with the clocks of peers by the `Date` fields of their responses (RFC 9110 section 6.6.1). */
 
 export type ClockSkew = {
-  /** `date` came with an answer that was asked for at `askedMs`; `ageSeconds`: for so long it lay in caches. */
+  /** `date` is from the response to a request sent at `askedMs`; `ageSeconds` is its age in caches. */
   observe(
     party: string,
     answer: { readonly date: string; readonly askedMs: number; readonly ageSeconds?: number },
   ): void
-  /** A sentence about the clock that differs most; null: none does. */
+  /** A sentence about the largest difference; null: no relevant difference. */
   hint(): string | null
 }
 
-/** Tokens are accepted for so long after their expiry. */
+/** Equal to the leeway after a token's expiry; smaller differences do not matter. */
 const NOTICED_MS = 5_000
-/** A Date has no more than whole seconds. */
+/** The resolution of a Date field. */
 const DATE_MS = 1_000
 
 // RFC 9110 section 5.6.7.
@@ -21,7 +21,7 @@ const IMF_FIXDATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2}
 export function createClockSkew(options: {
   /** Milliseconds since the epoch. */
   readonly clock: () => number
-  /** `behindMs`: what this clock lacks; negative when it is ahead, 0 when it does not differ by what would matter. */
+  /** `behindMs`: how far this clock is behind; negative when it is ahead, 0 when the difference is not relevant. */
   readonly onMeasured: (party: string, behindMs: number, changed: boolean) => void
 }): ClockSkew {
   const { clock, onMeasured } = options
@@ -30,11 +30,11 @@ export function createClockSkew(options: {
   return {
     observe(party, { date, askedMs, ageSeconds = 0 }) {
       if (!IMF_FIXDATE.test(date)) return
-      const saidMs = Date.parse(date) + 1_000 * (Number.isFinite(ageSeconds) ? ageSeconds : 0)
-      if (!Number.isFinite(saidMs)) return
-      // The answer was made at some moment between the question and now.
-      const lacksMs = Math.max(0, saidMs - clock()) || Math.min(0, saidMs + DATE_MS - askedMs)
-      const behindMs = Math.abs(lacksMs) < NOTICED_MS ? 0 : lacksMs
+      const peerMs = Date.parse(date) + 1_000 * (Number.isFinite(ageSeconds) ? ageSeconds : 0)
+      if (!Number.isFinite(peerMs)) return
+      // The peer wrote the date at some time between the request and now.
+      const differenceMs = Math.max(0, peerMs - clock()) || Math.min(0, peerMs + DATE_MS - askedMs)
+      const behindMs = Math.abs(differenceMs) < NOTICED_MS ? 0 : differenceMs
       const changed = ((behind.get(party) ?? 0) !== 0) !== (behindMs !== 0)
       behind.set(party, behindMs)
       onMeasured(party, behindMs, changed)

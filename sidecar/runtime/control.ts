@@ -1,18 +1,18 @@
-/** Commands to a running sidecar over a unix socket, for whoever may open it: from a preStop hook or by hand. */
+/** Commands to a running sidecar over a Unix socket, for a preStop hook or an operator. File permissions control access. */
 import { rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { StartError } from '../../pdp/process/exit.ts'
 
 export type Control = { close(): Promise<void> }
-/** `drain` resolves when the last request has ended, `withdraw` when clients will be sent elsewhere. */
+/** `drain` resolves when the last request has ended, `withdraw` when the sidecar reports that it is not ready. */
 export type Commands = { drain(): Promise<void>; withdraw(): Promise<void> | void }
 
-/** What the sidecar says when it has heard the command, and when it has done it. */
+/** The sidecar's replies: on receipt of the command, and on completion. */
 const ANSWERS = { drain: ['draining', 'drained'], withdraw: ['withdrawing', 'withdrawn'] } as const
 const LINE_CHARS_MAX = 64
 const WAIT_MS = 60_000
 
-/** Throws StartError when the path cannot be had. */
+/** Throws StartError when it cannot listen on the path. */
 export async function startControl(path: string, commands: Commands): Promise<Control> {
   const server = createServer((socket) => {
     let line = ''
@@ -24,15 +24,17 @@ export async function startControl(path: string, commands: Commands): Promise<Co
       if (!line.includes('\n')) return
       const command = (['drain', 'withdraw'] as const).find((known) => line === `${known}\n`)
       if (command === undefined) return void socket.end('unknown command\n')
-      const [heard, done] = ANSWERS[command]
-      socket.write(`${heard}\n`)
+      const [received, done] = ANSWERS[command]
+      socket.write(`${received}\n`)
       void Promise.resolve(commands[command]()).then(() => socket.end(`${done}\n`))
     })
   })
-  // What a killed process has left behind.
+  // A killed process leaves its socket file behind.
   rmSync(path, { force: true })
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (err) => reject(new StartError(`The control socket ${path} cannot be had: ${err.message}`)))
+    server.once('error', (err) =>
+      reject(new StartError(`The sidecar cannot listen on the control socket ${path}: ${err.message}`)),
+    )
     server.listen(path, resolve)
   })
   server.unref()
@@ -40,24 +42,24 @@ export async function startControl(path: string, commands: Commands): Promise<Co
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
-        // The answer to `drain` is still to be sent, and does not keep the process.
+        // Do not wait for the connection of `drain`, whose reply is still to be sent.
         resolve()
       }),
   }
 }
 
-/** Returns when the sidecar has done it. Throws StartError when it cannot be told. */
+/** Returns when the sidecar has completed the command. Throws StartError when the sidecar does not accept it. */
 export function sendCommand(path: string, command: keyof Commands): Promise<void> {
   return new Promise((resolve, reject) => {
     let answer = ''
     const socket = connect(path, () => socket.write(`${command}\n`))
     socket.setEncoding('utf8')
-    socket.setTimeout(WAIT_MS, () => socket.destroy(new Error('no answer in time')))
+    socket.setTimeout(WAIT_MS, () => socket.destroy(new Error('the sidecar did not reply in time')))
     socket.on('data', (text) => {
       answer += text
     })
     socket.on('error', (err) => reject(new StartError(`${path}: ${err.message}`)))
-    // A process that ends at once after its last request does not get to say so.
+    // A process that exits directly after its last request may not send the second reply.
     socket.on('close', () =>
       answer.startsWith(ANSWERS[command][0])
         ? resolve()

@@ -1,10 +1,10 @@
-/** Fetches key sets with Node's own client: no redirects, no cookies, no proxy, and none of the memory of a whole Fetch. */
+/** Fetches key sets with `node:http`, which follows no redirects, uses no proxy, and needs less memory than `fetch`. */
 import { get as getPlain, type IncomingMessage } from 'node:http'
 import { get as getSecure } from 'node:https'
 import { Readable } from 'node:stream'
 import type { Fetch } from '../../pdp/token/remote-keys.ts'
 
-/** Rejects when there is no answer. The caller bounds time with the signal, and the size of what it reads. */
+/** Rejects when there is no response. The caller limits the time by the signal, and the size by what it reads. */
 export const fetchKeys: Fetch = async (url, { headers, signal }) => {
   const get = url.startsWith('https:') ? getSecure : getPlain
   const response = await new Promise<IncomingMessage>((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** The part of a log that the sidecar writes to. */
+/** The log interface of the sidecar. */
 
 export type SidecarLog = {
   readonly info: (entry: object) => void
@@ -6,13 +6,13 @@ export type SidecarLog = {
   readonly error: (entry: object) => void
 }
 
-/** The same log, except that what it throws is dropped: a full disk must neither decide over requests nor end the process. */
+/** Ignores errors of the log, because a full disk must not deny requests or end the process. */
 export function unfailingLog(log: SidecarLog): SidecarLog {
   const guarded = (write: (entry: object) => void) => (entry: object) => {
     try {
       write(entry)
     } catch {
-      // Nowhere is left to say it.
+      // There is no other place to report it.
     }
   }
   return {

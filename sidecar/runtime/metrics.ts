@@ -1,24 +1,24 @@
-/** What the sidecar counts. Labels are taken from the route file and from closed sets, never from requests. */
+/** The sidecar's metrics. Label values come from the route file or a fixed set, never from requests. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
 export type Metrics = {
-  /** One request was judged: its route's id, or empty; `decision` and `reason` as in the decision log. */
+  /** A request was decided. `route` is the route's id, or empty; `decision` and `reason` are those of the decision log. */
   decided(
     route: string,
     line: { readonly decision: string; readonly reason: string; readonly duration_ms: number },
   ): void
   forwarded(route: string, status: number): void
-  /** An exchange was ended before its time. */
+  /** An open exchange was ended because its permission ended. */
   cancelled(route: string, reason: string): void
-  /** Connections to the PDP. */
+  /** A connection to a PDP address opened or closed. */
   pdpConnected(address: string, open: boolean): void
-  /** How far this clock is behind that of an issuer or a PDP; 0: not by what would matter. */
+  /** How far this clock is behind the clock of an issuer or a PDP; 0: no relevant difference. */
   clockSkew(against: string, behindSeconds: number): void
-  /** Asked whenever metrics are read: since when no PDP answers, null when one does. */
+  /** `silentSinceMs` is called when metrics are read: since when no PDP answers; null while one does. */
   watchPdp(silentSinceMs: () => number | null): void
-  /** A configuration was taken or refused. `hash`: of the route file in force. */
+  /** A configuration was loaded or rejected. `hash` is that of the active route file. */
   loaded(load: { readonly ok: boolean; readonly hash: string; readonly atSeconds: number }): void
-  /** The routes whose refusals are only counted. */
+  /** The routes in shadow mode, whose denials are logged but not enforced. */
   shadowed(routes: readonly string[]): void
 }
 
@@ -27,7 +27,7 @@ export function createMetrics(registry: Registry): Metrics {
   const prefix = 'portcullis_sidecar_'
   const decisions = new Counter({
     name: `${prefix}requests_total`,
-    help: 'Requests by route, decision and outcome of enforcement',
+    help: 'Requests by route, decision and reason',
     labelNames: ['route', 'decision', 'outcome'] as const,
     registers,
   })
@@ -39,13 +39,13 @@ export function createMetrics(registry: Registry): Metrics {
   })
   const answers = new Counter({
     name: `${prefix}upstream_responses_total`,
-    help: 'Answers of the upstream by route and class of status',
+    help: 'Responses of the upstream by route and status class',
     labelNames: ['route', 'class'] as const,
     registers,
   })
   const cancellations = new Counter({
     name: `${prefix}cuts_total`,
-    help: 'Exchanges that were ended because their permission ended, by route and reason',
+    help: 'Open exchanges that were ended because their permission ended, by route and reason',
     labelNames: ['route', 'reason'] as const,
     registers,
   })
@@ -54,18 +54,26 @@ export function createMetrics(registry: Registry): Metrics {
   let silentSinceMs: () => number | null = () => null
   new Gauge({
     name: `${prefix}pdp_silent_since_timestamp_seconds`,
-    help: 'Since when no PDP address answers; 0 while one does',
+    help: 'Time since which no PDP address answers; 0 while one does',
     registers,
     collect() {
       this.set((silentSinceMs() ?? 0) / 1_000)
     },
   })
-  const skews = gauge('clock_behind_seconds', 'Seconds by which this clock is behind; negative when ahead', ['against'])
+  const skews = gauge(
+    'clock_behind_seconds',
+    'Seconds by which the clock of this server is behind; negative when it is ahead',
+    ['against'],
+  )
   const pdpConnections = gauge('pdp_connected', '1 while the stream to this PDP address is open', ['address'])
-  const config = gauge('config_info', '1 for the SHA-256 of the route file in force', ['hash'])
-  const reloadOk = gauge('config_last_reload_successful', '1 when the last load of the configuration was taken', [])
-  const reloadAt = gauge('config_last_reload_timestamp_seconds', 'When the configuration in force was loaded', [])
-  const shadows = gauge('shadowed_route', '1 for each route whose refusals are only counted', ['route'])
+  const config = gauge('config_info', '1 for the SHA-256 hash of the active route file', ['hash'])
+  const reloadOk = gauge('config_last_reload_successful', '1 when the last load of the configuration succeeded', [])
+  const reloadAt = gauge(
+    'config_last_reload_timestamp_seconds',
+    'Time at which the active configuration was loaded',
+    [],
+  )
+  const shadows = gauge('shadowed_route', '1 for each route in shadow mode, whose denials are not enforced', ['route'])
 
   return {
     decided(route, { decision, reason, duration_ms: durationMs }) {

@@ -1,16 +1,16 @@
-/** Says which requests a changed route file lets through more easily than the one before. */
+/** Finds the routes that a changed route file protects less than the file before. */
 import type { Check } from '../routes/checks.ts'
 import type { PathSegments, Route, RouteTable } from '../routes/route.ts'
 import { createRouteTable } from '../routes/route-table.ts'
 
-/** `route`: what decides now; `before`: what decided so far. */
+/** `route` decides now; `before` decided until now. */
 export type OpenedRoute = {
   readonly route: string
   readonly before: string
   readonly now: 'public' | 'shadow' | 'weaker'
 }
 
-/** One for each pair of routes, by requests that stand for all of a pattern. */
+/** Compares the routes that match sample requests, one sample for each pattern. */
 export function openedRoutes(former: readonly Route[], next: readonly Route[]): readonly OpenedRoute[] {
   const tables = { former: createRouteTable(former), next: createRouteTable(next) }
   const methods = new Set([...former, ...next].map(({ method }) => method))
@@ -30,9 +30,9 @@ export function openedRoutes(former: readonly Route[], next: readonly Route[]): 
   return [...opened.values()]
 }
 
-/** Stands for all methods that no route names. */
+/** Represents all methods that no route names. */
 const OTHER_METHOD = 'PORTCULLIS-OTHER'
-/** No literal of a route has braces, so it is the parameter that matches. */
+/** Literals of routes have no braces, so only parameters match it. */
 const PARAMETER = '{}'
 
 function pathOf({ pattern: { segments: parts, rest } }: Route): PathSegments {
@@ -61,10 +61,10 @@ function isWeakerStepUp({ stepUp: before }: Route, { stepUp: now }: Route): bool
   return isOlder || (before.acrValues.length > 0 && isLower)
 }
 
-/** More than these are compared by their text alone. */
+/** Checks with more parts than this count as weaker when their text differs. */
 const PARTS_MAX = 10
 
-/** True when whatever passed before still passes, and something else as well. */
+/** True when everything that passed before still passes, and something else passes too. */
 function isWeakerCheck(before: Check, now: Check): boolean {
   if (JSON.stringify(before) === JSON.stringify(now)) return false
   const parts = [...new Set([...partsOf(before), ...partsOf(now)])]

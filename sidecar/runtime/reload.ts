@@ -1,4 +1,4 @@
-/** Takes a changed route file or certificate without a restart, and keeps the last good one when the new one has issues. */
+/** Loads a changed route file or certificate without a restart, and keeps the active one when the new one has errors. */
 import { createHash } from 'node:crypto'
 import { ConfigError } from '../../pdp/process/exit.ts'
 import { fileSignature } from '../config/certificates.ts'
@@ -8,17 +8,17 @@ import type { Metrics } from './metrics.ts'
 import { openedRoutes } from './opened-routes.ts'
 
 export type Reload = {
-  /** Looks now. */
+  /** Checks the files now. */
   check(): void
   close(): void
 }
 
-/** `everyMs`: files are looked at, since a mounted volume may change without any event. */
+/** Polls the files every `everyMs`, because changes of a mounted volume may cause no file event. */
 export function watchConfig(options: {
   readonly path: string
   readonly started: LoadedConfig
   readonly load: () => LoadedConfig
-  /** Throws ConfigError for what it cannot take. */
+  /** Throws ConfigError when it cannot apply the configuration. */
   readonly apply: (config: LoadedConfig) => void
   readonly everyMs: number
   readonly log: SidecarLog
@@ -28,7 +28,7 @@ export function watchConfig(options: {
   const { path, load, apply, log, metrics, clock } = options
   let current = options.started
   let seen = fileSignature(path, current.file)
-  /** What the last look found, when that was new. */
+  /** A changed content that the last check read. */
   let pending: FilesRead | null = null
   let unstableReads = 0
   const timer = setInterval(check, options.everyMs).unref()
@@ -43,7 +43,7 @@ export function watchConfig(options: {
     }
   }
 
-  /** What is half written may be a good file, and another one: it counts when the next look finds the same. */
+  /** A half-written file may be valid, so a change is applied only when two successive checks read the same content. */
   function check(): void {
     const signature = fileSignature(path, current.file)
     if (pending === null && signature === seen) return
@@ -70,7 +70,7 @@ export function watchConfig(options: {
       return
     }
     current = next
-    // The new file may name other certificates.
+    // The new route file may name other certificates.
     seen = fileSignature(path, next.file)
     log.info({ event: 'config_loaded', route_file: path, hash: next.hash, routes: next.file.routes.length })
     if (opened.length > 0) log.warn({ event: 'routes_opened', route_file: path, hash: next.hash, routes: opened })
@@ -85,17 +85,17 @@ export function watchConfig(options: {
 }
 
 const issuesOf = (err: unknown): readonly string[] =>
-  err instanceof ConfigError ? err.problems : [err instanceof Error ? err.message : 'unknown']
+  err instanceof ConfigError ? err.problems : [err instanceof Error ? err.message : 'unknown error']
 
 type FilesRead = {
   readonly fingerprint: string
   readonly config: LoadedConfig | null
   readonly issues: readonly string[]
 }
-/** After so many that each found something else, the log says so. */
+/** After this many checks with different contents, a warning is logged. */
 const UNSTABLE_READS_LOGGED = 10
 
-/** Of all that was read: the route file, certificates and keys. */
+/** Digest of the route file, certificates and keys. */
 function fingerprintOf({ hash, certificates }: LoadedConfig): string {
   const digest = createHash('sha256').update(hash)
   for (const pem of [certificates.upstream, certificates.pdp, certificates.tls])

@@ -1,4 +1,4 @@
-/** Starts a sidecar process: the parts from inner to outer, and their end in reverse. */
+/** Starts a sidecar process, and closes its parts in reverse order at shutdown. */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Registry } from 'prom-client'
@@ -12,6 +12,7 @@ import { processReplayMemory, type ReplayMemory } from '../../pdp/token/replay.t
 import { redisReplayMemory } from '../../pdp/token/replay-redis.ts'
 import { loadConfig, type SidecarConfig } from '../config/config.ts'
 import { DEFAULT_LIMITS } from '../route-file/default-limits.ts'
+import { servedHosts } from '../route-file/served-hosts.ts'
 import { startControl } from './control.ts'
 import { fetchKeys } from './key-fetch.ts'
 import { createMetrics } from './metrics.ts'
@@ -21,10 +22,10 @@ import { createSidecar, type Sidecar } from './sidecar.ts'
 
 const RELOAD_MS = 1_000
 const SECRET_BYTES = 32
-/** Until load balancers have heard that this process is not ready: the injector's hook waits as long. */
+/** Time for load balancers to see that this process is not ready; the injector's preStop hook waits as long. */
 const ACCEPT_MS = 5_000
 
-/** Returns when both ports listen. Throws StartError when one cannot be had. */
+/** Returns when both ports listen. Throws StartError when a port cannot listen. */
 export async function startSidecar(
   config: SidecarConfig,
   { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
@@ -49,7 +50,7 @@ export async function startSidecar(
   const descriptors = watchDescriptors({ log })
   shutdown.add('descriptors', () => descriptors.close())
   shutdown.add('admin listener', () => operations.close())
-  // Who presses Control-C has no load balancer that must hear of it first.
+  // Control-C is for interactive use, without a load balancer to wait for.
   shutdown.add('sidecar', (reason) => sidecar.close({ acceptMs: reason === 'SIGINT' ? 0 : ACCEPT_MS }))
   const address = await sidecar.listen(config.listen)
   const load = (): ReturnType<typeof loadConfig> => loadConfig(filePath)
@@ -63,11 +64,12 @@ export async function startSidecar(
     data: formatAddress(address),
     admin: formatAddress(operations.address),
     route_file: filePath,
+    hosts: servedHosts(loaded.file),
     routes: loaded.file.routes.length,
   })
 }
 
-/** For a single question from the command line, which nobody else hears of. */
+/** Dependencies for a single question from the command line, without logs or shared metrics. */
 export function commandLineDeps(): Omit<EngineDeps, 'limits' | 'parts' | 'skew'> {
   const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
   return {
@@ -97,10 +99,10 @@ async function openReplayMemory(
   return memory
 }
 
-/** The message alone: a reply error carries the command that failed, and that may be the password. */
+/** Only the message, because a Redis reply error contains the failed command, which may hold the password. */
 const messageOf = (err: unknown): string => (err instanceof Error ? err.message : 'unknown')
 
-/** `drain` is the same as SIGTERM, except that it answers when all is over. */
+/** `drain` does the same as SIGTERM, and replies when the shutdown is complete. */
 async function openControl(
   path: string | null,
   { sidecar, shutdown }: { readonly sidecar: Sidecar; readonly shutdown: Shutdown },

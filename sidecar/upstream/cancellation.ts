@@ -1,19 +1,19 @@
-/** Tells whoever carries an exchange that it must end before its time, and why. */
+/** Ends an open exchange early, with a reason. */
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 
-/** A class, as all that is made for each request and has accessors: V8 keeps for long what an accessor of a literal refers to. */
+/** A class, because V8 keeps values alive that accessors of an object literal refer to. */
 export class Cancellation {
-  /** The exchange has no end of its own: a WebSocket, or a stream of events. */
+  /** True for an exchange without a natural end: a WebSocket or an event stream. */
   endless = false
   #code: ProblemCode | null = null
   #listener: ((code: ProblemCode) => void) | null = null
 
-  /** Null: it may go on. */
+  /** Null: not cancelled. */
   get code(): ProblemCode | null {
     return this.#code
   }
 
-  /** `end` is called once, at once when the cut was made before. Only the last one given counts. */
+  /** Calls `end` once, immediately if already cancelled. A later listener replaces an earlier one. */
   listen(end: (code: ProblemCode) => void): void {
     this.#listener = end
     if (this.#code !== null) end(this.#code)

@@ -1,4 +1,4 @@
-/** Sends a permitted request to the upstream and its answer back, streaming both ways with back-pressure. */
+/** Sends a permitted request to the upstream and streams its response back, with back-pressure in both directions. */
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
@@ -19,28 +19,28 @@ export type Forwarding = {
   readonly origin: Origin
   readonly res: ClientAnswer
   readonly requestId: string
-  /** Tells a client that waits for it to send its body. */
+  /** Sends 100 (Continue) to a client that waits for it. */
   readonly sendContinue: () => void
-  /** Fields to add to the answer, in turn. */
+  /** Names and values in turn to add to the response. */
   readonly answerFields: readonly string[]
-  /** Ends the exchange before its time. */
+  /** Ends the exchange early. */
   readonly cancellation: Cancellation
 }
 export type ForwardDeps = {
   readonly upstream: Upstream
   readonly rules: HeaderRules
-  /** Of a client that sends a body or takes an answer. */
+  /** Limits for a client that sends a body or reads a response. */
   readonly pace: PaceLimits
-  /** That clients see; a forwarded host may have it. */
+  /** The public port, which a forwarded host may contain. */
   readonly publicPort: number
 }
-/** `answered`: the upstream's answer is on its way or done. The others left the client without a first byte. */
+/** `answered`: the response has begun or is complete. Otherwise the client got no byte of a response. */
 export type Forwarded =
   | { readonly kind: 'answered'; readonly status: number }
   | { readonly kind: 'failed'; readonly code: ProblemCode; readonly cause: Error }
   | { readonly kind: 'abandoned' }
 
-/** Never throws. Resolves when the answer has begun, or cannot. */
+/** Never throws. Resolves when the response has begun or has failed. */
 export async function forward(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const first = await dispatch(permit, forwarding, deps)
   const again = first.kind === 'failed' && forwarding.cancellation.code === null && isRepeatable(permit, first.cause)
@@ -58,14 +58,14 @@ const TIMEOUT_CODES = new Set([
 ])
 
 export function failureOf(err: Error): ProblemCode {
-  // Only streamBody throws it.
+  // Only `streamBody` throws RequestError.
   if (err instanceof RequestError) return 'request_timeout'
   return TIMEOUT_CODES.has(codeOf(err)) ? 'upstream_timeout' : 'upstream_unavailable'
 }
 
 function isRepeatable({ request, body }: Permit, cause: Error): boolean {
   if (body === null && request.bodyBytes !== 0) return false
-  // RFC 9110 section 9.2.2: the upstream may close an idle connection at the very moment that we use it again.
+  // RFC 9110 section 9.2.2: the upstream may close an idle connection just when it is used again.
   return cause instanceof RefusedError || (SAFE_METHODS.has(request.method) && CLOSED_CODES.has(codeOf(cause)))
 }
 
@@ -77,7 +77,7 @@ function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort }
   const { client, origin, requestId } = forwarding
   const { version, hostField: host } = request
   const { hostname, port } = origin.host ?? request.host
-  // A port that nobody serves would come back in links.
+  // Omit a port that is not served: upstreams would use it in links.
   const isServed = port !== null && (Number(port) === publicPort || Number(port) === client.localPort())
   const forwarded = { for: origin.address, host: isServed ? `${hostname}:${port}` : hostname, proto: origin.scheme }
   const own = { version, host, forwarded, requestId, identity }
@@ -97,7 +97,7 @@ function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Pr
   return promise
 }
 
-/** What the upstream gets of a permitted request. */
+/** Builds the upstream request for a permitted request. */
 export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): UpstreamRequest {
   const { request, identity } = permit
   const { rules } = deps
@@ -120,7 +120,7 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
 type Handling = {
   readonly resolve: (forwarded: Forwarded) => void
   readonly pace: PaceLimits
-  /** The end of the answer need not come with its last byte: HTTP/2 says it apart. */
+  /** The end of the response may arrive after its last byte, as in HTTP/2. */
   readonly mayEndLate: boolean
 }
 
@@ -130,18 +130,18 @@ export function createHandler(
 ): Dispatcher.DispatchHandler {
   let abort: ((reason: Error) => void) | undefined
   let over = false
-  /** What ends the answer in order before its time. */
+  /** Builds the trailers that end the response early in an orderly way. */
   let ending: ((code: ProblemCode) => [string, string][]) | null = null
-  // One that takes nothing, or next to nothing, must not hold the upstream for ever.
+  // A client that reads too slowly must not hold the upstream's connection.
   const pace = new Pace(limits, () => res.destroy())
   let bodyBytes = -1
-  /** The whole body, which leaves with the header section: two pieces cost three times as much to send as one. */
+  /** The complete body, sent in one write with the header section: two writes cost three times as much. */
   let whole: Buffer | null = null
   let streamed = false
   const gone = (): void => {
     pace.rest()
     if (res.writableFinished) return
-    abort?.(new Error('the client is gone'))
+    abort?.(new Error('the client closed the connection'))
     resolve({ kind: 'abandoned' })
   }
   const fail = (cause: Error): void => {
@@ -154,8 +154,8 @@ export function createHandler(
   cancellation.listen((code) => {
     over = true
     res.off('close', gone)
-    abort?.(new Error(`cut: ${code}`))
-    if (!res.headersSent) resolve({ kind: 'failed', code, cause: new Error(`cut: ${code}`) })
+    abort?.(new Error(`cancelled: ${code}`))
+    if (!res.headersSent) resolve({ kind: 'failed', code, cause: new Error(`cancelled: ${code}`) })
     else if (ending === null) res.destroy()
     else {
       res.addTrailers(ending(code))
@@ -163,7 +163,7 @@ export function createHandler(
     }
   })
 
-  /** Until the client has taken what there is. */
+  /** Pauses until the client has read the sent bytes. */
   const hold = (controller: Dispatcher.DispatchController): void => {
     controller.pause()
     pace.wait()
@@ -182,10 +182,10 @@ export function createHandler(
   return {
     onRequestStart(controller) {
       abort = (reason) => controller.abort(reason)
-      if (res.destroyed || over) abort(new Error('over before it began'))
+      if (res.destroyed || over) abort(new Error('the exchange ended before it was sent'))
     },
     onResponseStart(controller, status) {
-      // 103 and its like are for nobody here; the answer comes after them.
+      // Informational responses such as 103 are not forwarded.
       if (status < 200 || over) return
       const fields = downstreamFields(rawFields(controller.rawHeaders))
       ending = endingOf(fields, client.version)
@@ -194,10 +194,10 @@ export function createHandler(
       try {
         res.writeHead(status, fields.concat(answerFields))
       } catch (cause) {
-        // The upstream's fields cannot be sent on.
+        // The upstream's header fields are not valid.
         return fail(cause instanceof Error ? cause : new Error(String(cause)))
       }
-      // Whoever waits for the first event waits for the header section before.
+      // Clients of event streams need the header section before the first event.
       if (ending !== null) res.flushHeaders()
       resolve({ kind: 'answered', status })
     },
@@ -231,7 +231,7 @@ export function createHandler(
   }
 }
 
-/** Half an event counts as none, and a call has its status last: these may end anywhere, with the reason in a trailer. */
+/** Event streams and gRPC calls may end at any point, so they end with a trailer that has the reason. */
 function endingOf(fields: readonly string[], version: string): ((code: ProblemCode) => [string, string][]) | null {
   if (version === '2' && isGrpc(fields)) return (code) => grpcDenialEnd(code)
   return isEventStream(fields) ? (code) => [['portcullis-problem', code]] : null
@@ -247,7 +247,7 @@ function pairs(fields: readonly string[]): [string, string][] {
   return list
 }
 
-/** Bytes as they are: header fields are Latin-1 to both ends (RFC 9110 section 5.5). */
+/** Decodes header fields as Latin-1, which keeps their bytes (RFC 9110 section 5.5). */
 export function rawFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
   if (!Array.isArray(raw)) return []
   return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
@@ -259,6 +259,6 @@ function bodyOf(permit: Permit, { client, sendContinue }: Forwarding, deps: Forw
   return streamBody({ client, sendContinue, pace: isGrpcCall(permit, deps) ? null : deps.pace })
 }
 
-/** Either side of a call may be silent for as long as the call is permitted. What only says that it is one may not. */
+/** Either side of a gRPC call may be silent while it is permitted. Requires HTTP/2 on both sides, not just the content type. */
 const isGrpcCall = ({ request }: Permit, { upstream }: ForwardDeps): boolean =>
   request.version === '2' && upstream.version === '2' && isGrpc(request.raw)

@@ -1,4 +1,4 @@
-/** Sends one request whose body ends in trailers: undici has no way to send those, node:http has. */
+/** Sends a request whose body ends with trailers with `node:http`, because undici cannot send trailers. */
 import { type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
@@ -14,7 +14,7 @@ export type TrailerSender = {
   close(): void
 }
 
-/** `agent` holds the connections, and for https the certificates. */
+/** `agent` holds the connections and TLS options. */
 export function createTrailerSender(options: {
   readonly origin: string
   readonly agent: HttpAgent
@@ -41,13 +41,13 @@ export function createTrailerSender(options: {
         answered = true
         clearTimeout(late)
         relay(res, controller, handler)
-        // What is left of the body is of no use to a service that has answered and closed.
+        // An upstream that has answered and closed does not need the rest of the body.
         res.on('close', () => body.destroy())
       })
       out.on('error', (err) => {
         clearTimeout(late)
         body.destroy()
-        // The answer says itself whether it is whole.
+        // After the response has begun, its own stream reports whether it is complete.
         if (!answered) handler.onResponseError?.(controller, err)
       })
       body.on('error', (err) => out.destroy(err))

@@ -1,4 +1,4 @@
-/** The service behind over HTTP/1.1: undici, except for bodies that end in trailers, which it cannot send. */
+/** The upstream over HTTP/1.1: undici, except for requests with trailers, which undici cannot send. */
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { isIP } from 'node:net'
@@ -18,18 +18,18 @@ export function createHttp1Upstream(options: UpstreamOptions): Upstream {
       pipelining: 1,
       connect: connectorTo(origin, { ...tls, timeout: connectMs }),
       headersTimeout: headersTimeoutMs,
-      // Streams may be silent for long; the client or the upstream ends them.
+      // Responses may be idle for long; the client or the upstream ends them.
       bodyTimeout: 0,
       maxHeaderSize: headerBytesMax,
     })
   const pools = options.perClient ? poolsByClient(() => poolOf(connectionsMax)) : onePool(poolOf(connectionsMax))
-  // A connection leaves it as soon as it is a WebSocket. Those that are slow to open keep nobody else waiting.
+  // A separate pool, so that slow WebSocket handshakes delay no other requests. A connection leaves it after its handshake.
   const handshakes = poolOf(options.handshakesMax)
   const agentOptions = { keepAlive: reuseAfterBody && !options.perClient, maxSockets: connectionsMax }
   const agent = origin.startsWith('https:') ? new HttpsAgent({ ...agentOptions, ...tls }) : new HttpAgent(agentOptions)
   const trailerSender = createTrailerSender({ origin, agent, headersTimeoutMs, headerBytesMax })
-  // One for all requests: undici makes new connections whenever it changes, and would take the Host field for it.
-  // Its types do not know this option.
+  // One server name for all requests: undici opens a new connection when it changes, and by default derives it from the
+  // Host field. Its types lack this option.
   const { hostname: servername } = new URL(origin)
   const named = ({ method, path, headers, body }: UpstreamRequest) => ({
     method,
@@ -37,8 +37,8 @@ export function createHttp1Upstream(options: UpstreamOptions): Upstream {
     headers,
     body,
     servername,
-    // A service that leaves a body unread would take it for the next request of this connection. That the answer is
-    // there does not say that it was read, so such a connection ends, and the service is told so.
+    // An upstream that does not read a body would parse it as the next request on this connection. A response does not
+    // prove that the body was read, so the connection is closed, and `Connection: close` announces it.
     ...(body !== null && !reuseAfterBody && { reset: true }),
   })
 
@@ -63,7 +63,7 @@ type Pools = { of(sender: Sender): PoolType; close(): void }
 
 const onePool = (pool: PoolType): Pools => ({ of: () => pool, close: () => void pool.destroy() })
 
-/** Each ends with the connection of its client. */
+/** Each pool ends with the connection of its client. */
 function poolsByClient(open: () => PoolType): Pools {
   const byConnection = new Map<ClientConnection, Map<string, PoolType>>()
 
@@ -81,7 +81,7 @@ function poolsByClient(open: () => PoolType): Pools {
 
   return {
     of({ connection, name }) {
-      if (connection.destroyed) throw new Error('the client is gone')
+      if (connection.destroyed) throw new Error('the client closed the connection')
       const pools = byConnection.get(connection) ?? begin(connection)
       const pool = pools.get(name) ?? open()
       pools.set(name, pool)
@@ -93,7 +93,7 @@ function poolsByClient(open: () => PoolType): Pools {
   }
 }
 
-/** The certificate must be that of the origin: undici would take the name from the Host field, which is the client's. */
+/** Verifies the certificate against the origin. By default undici would use the Host field, which the client controls. */
 function connectorTo(origin: string, options: Connectors.BuildOptions): Connectors.connector {
   const connect = buildConnector(options)
   const host = urlHost(new URL(origin))

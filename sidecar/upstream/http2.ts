@@ -1,4 +1,4 @@
-/** The service behind over HTTP/2: with ALPN over TLS, with prior knowledge in plain text (RFC 9113 section 3). */
+/** The upstream over HTTP/2: with ALPN over TLS, with prior knowledge in plain text (RFC 9113 section 3). */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
 import { isIP, connect as openSocket, type Socket } from 'node:net'
 import type { Readable } from 'node:stream'
@@ -15,15 +15,15 @@ import {
   type UpstreamRequest,
 } from './upstream.ts'
 
-/** One connection, with what is under way on it. */
+/** One connection and its open streams. */
 type Connection = { readonly session: ClientHttp2Session; streams: number; streamsMax: number }
 
 const END_STREAM = 0x1
-/** On one connection, if the upstream does not want fewer: what it may lose with that connection. */
+/** Streams per connection, unless the upstream allows fewer. A lost connection loses at most this many requests. */
 const STREAMS_MAX = 100
-/** For the bodies of so many streams; beyond it the library refuses streams. */
+/** Enough for the bodies of these streams; beyond it the library refuses streams. */
 const SESSION_MB_MAX = 32
-/** A dead upstream that does not say so is noticed by a PING that it leaves unanswered. */
+/** Detects a dead upstream by an unanswered PING. */
 const PROBE_EVERY_MS = 15_000
 const PROBE_ANSWER_MS = 10_000
 
@@ -47,13 +47,13 @@ export function createHttp2Upstream(options: UpstreamOptions): Upstream {
     })
     session.on('goaway', leave)
     session.on('close', leave)
-    // Each of its streams hears of it, too.
+    // Each stream also emits this error.
     session.on('error', leave)
     probe(session, () => connection.streams > 0)
     return connection
   }
 
-  /** When all are full the request waits, on the line with the fewest, as long as it may. */
+  /** When all connections are full, the request waits on the one with the fewest streams. */
   function pickConnection(): Connection {
     let fewest: Connection | null = null
     for (const connection of connections) {
@@ -72,7 +72,7 @@ export function createHttp2Upstream(options: UpstreamOptions): Upstream {
       const { method, path, body, announced } = request
       const { authority, fields } = splitHost(request.headers)
       const pseudo = [':method', method, ':scheme', protocol.slice(0, -1), ':authority', authority, ':path', path]
-      // The answer's trailers pass, and gRPC servers want to be told so.
+      // gRPC servers require `te: trailers`; the trailers of responses are forwarded.
       const aborting = new AbortController()
       const stream = connection.session.request([...pseudo, ...fields, 'te', 'trailers'], {
         endStream: body === null,
@@ -99,13 +99,15 @@ function dial({ origin, tls, connectMs }: UpstreamOptions): Socket {
   const secure: ConnectionOptions = { ...tls, ALPNProtocols: ['h2'], servername: isIP(host) === 0 ? host : '' }
   const socket = isTls ? openTls({ host, port, ...secure }) : openSocket({ host, port })
   const late = (): void => {
-    socket.destroy(Object.assign(new Error('no connection in time'), { code: 'UND_ERR_CONNECT_TIMEOUT' }))
+    socket.destroy(
+      Object.assign(new Error('the upstream did not accept a connection in time'), { code: 'UND_ERR_CONNECT_TIMEOUT' }),
+    )
   }
   const timer = setTimeout(late, connectMs)
   socket.once(isTls ? 'secureConnect' : 'connect', () => {
     clearTimeout(timer)
     if ('alpnProtocol' in socket && socket.alpnProtocol !== 'h2')
-      socket.destroy(new Error('the upstream does not speak HTTP/2'))
+      socket.destroy(new Error('the upstream does not support HTTP/2'))
   })
   socket.once('close', () => clearTimeout(timer))
   return socket.setNoDelay(true)
@@ -114,13 +116,13 @@ function dial({ origin, tls, connectMs }: UpstreamOptions): Socket {
 function probe(session: ClientHttp2Session, isBusy: () => boolean): void {
   const timer = setInterval(() => {
     if (!isBusy() || session.destroyed) return
-    const late = setTimeout(() => session.destroy(new Error('the upstream does not answer')), PROBE_ANSWER_MS)
+    const late = setTimeout(() => session.destroy(new Error('the upstream did not answer a PING')), PROBE_ANSWER_MS)
     session.ping(() => clearTimeout(late))
   }, PROBE_EVERY_MS).unref()
   session.once('close', () => clearInterval(timer))
 }
 
-/** Host, which is there once, becomes the authority (section 8.3.1). */
+/** The single Host field becomes the authority (section 8.3.1). */
 function splitHost(headers: readonly string[]): { authority: string; fields: string[] } {
   const fields = http2Fields(headers)
   const at = fields.findIndex((name, index) => index % 2 === 0 && name === 'host')
@@ -128,12 +130,12 @@ function splitHost(headers: readonly string[]): { authority: string; fields: str
   return { authority, fields }
 }
 
-/** Their Content-Length is that of another answer (RFC 9110 section 8.6). */
+/** Content-Length of these responses does not describe their own body (RFC 9110 section 8.6). */
 const BODILESS = new Set([204, 304])
 
 type Carried = {
   readonly stream: ClientHttp2Stream
-  /** Resets the stream. Its `close` would end the body in order before, and a part would pass for the whole. */
+  /** Resets the stream. `stream.close` would first end the body normally, so that a partial body would look complete. */
   readonly aborting: AbortController
   readonly request: UpstreamRequest
   readonly handler: Dispatcher.DispatchHandler
@@ -146,15 +148,15 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   controller.source = stream
   const late = headersTimeoutMs === null ? undefined : setTimeout(() => finish(headersTimeout()), headersTimeoutMs)
   let over = false
-  /** Bytes of the answer that are yet to come, as far as it says how many there are. */
+  /** Bytes missing to the Content-Length of the response. */
   let missing = 0
 
-  /** Null: the answer is whole. */
+  /** `failure` is null when the response is complete. */
   function finish(failure: Error | null): void {
     if (over) return
     over = true
     clearTimeout(late)
-    // Of a request whose answer is whole, the rest is of no use to anybody.
+    // After a complete response, the rest of the request is not needed.
     if (failure !== null || !stream.writableEnded) aborting.abort()
     if (body !== null && !Buffer.isBuffer(body)) body.destroy()
     if (failure === null) handler.onResponseEnd?.(controller, {})
@@ -168,7 +170,7 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
     const status = headers[':status'] ?? 0
     if (request.method !== 'HEAD' && !BODILESS.has(status)) missing = Number(headers['content-length'] ?? 0)
     handler.onResponseStart?.(controller, status, {}, '')
-    // At once, so that it can be one frame on the other side, too.
+    // Finish now, so that the client also gets a single frame.
     if (flags & END_STREAM) finish(null)
   })
   stream.on('data', (chunk) => {
@@ -178,11 +180,11 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   stream.on('trailers', (_trailers, _flags, raw: string[]) => {
     controller.rawTrailers = raw
   })
-  // A stream that was reset ends as well, but not its answer.
+  // A stream that was reset also ends, but its response is not complete.
   stream.on('end', () => {
     if (stream.rstCode !== constants.NGHTTP2_NO_ERROR || stream.aborted) return
-    // The library leaves it to us when the stream was reset without an error (RFC 9113 section 8.1.1).
-    finish(missing > 0 ? new Error('the answer is shorter than it says') : null)
+    // The library does not check the length when the stream was reset without an error (RFC 9113 section 8.1.1).
+    finish(missing > 0 ? new Error('the response is shorter than its Content-Length') : null)
   })
   stream.on('error', (err) => finish(causeOf(err, stream)))
   stream.on('close', () => finish(new Error('the upstream ended the exchange')))
@@ -194,7 +196,7 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
     }
   })
   if (body === null) return
-  // An upload may take long; what it is waited for comes after.
+  // An upload may take long; the timeout starts after its last part.
   if (!Buffer.isBuffer(body)) body.on('data', () => void (over || late?.refresh()))
   sendBody(body, stream, finish)
 }
@@ -207,8 +209,8 @@ function sendBody(body: Readable | Buffer, stream: ClientHttp2Stream, fail: (err
   stream.on('drain', () => body.resume())
 }
 
-/** The library cancels the streams of a broken connection, and says why in the cause. */
+/** The library cancels the streams of a broken connection, with the reason as the cause. */
 function causeOf(err: Error, stream: ClientHttp2Stream): Error {
-  if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RefusedError('the upstream took no more requests')
+  if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RefusedError('the upstream refused the request')
   return err.cause instanceof Error ? err.cause : err
 }

@@ -1,15 +1,15 @@
-/** Notices an end of a connection that is too slow: it is silent for long, or takes too long over too few bytes. */
+/** Detects a slow peer: one that is idle too long, or whose average rate is too low. */
 
 export type PaceLimits = {
-  /** Between two pieces. */
+  /** Longest idle time. */
   readonly idleMs: number
-  /** For which it may be slow in all. */
+  /** Total waiting time before the minimum rate counts. */
   readonly graceMs: number
-  /** So many bytes earn another second; 0: none are wanted. */
+  /** Minimum average rate; 0: no minimum. */
   readonly bytesPerSecondMin: number
 }
 
-/** Only the time between `wait` and `rest` counts: what we wait for elsewhere is not the fault of that end. */
+/** Counts only the time between `wait` and `rest`, when the sidecar waits for this peer. */
 export class Pace {
   readonly #limits: PaceLimits
   readonly #onSlow: () => void
@@ -20,7 +20,7 @@ export class Pace {
   #isSlow = false
   #timer: NodeJS.Timeout | undefined
 
-  /** `onSlow` is called once at most. */
+  /** `onSlow` is called at most once. */
   constructor(limits: PaceLimits, onSlow: () => void) {
     this.#limits = limits
     this.#onSlow = onSlow
@@ -49,7 +49,7 @@ export class Pace {
     clearTimeout(this.#timer)
   }
 
-  /** Until it has waited longer than its bytes have earned. */
+  /** Time left before the average rate is too low. */
   #left(): number {
     const { graceMs, bytesPerSecondMin } = this.#limits
     if (bytesPerSecondMin === 0) return Number.POSITIVE_INFINITY
@@ -60,12 +60,12 @@ export class Pace {
     this.#timer = setTimeout(() => this.#look(), Math.max(1, ms))
   }
 
-  /** One timer for many pieces: it goes on when the end was not silent all the time. */
+  /** One timer serves many parts of a body: it restarts when the peer was active in the meantime. */
   #look(): void {
     if (!this.#waiting) return
     const silentMs = performance.now() - this.#lastMs
     const leftMs = Math.min(this.#limits.idleMs, this.#left()) - silentMs
-    // A timer may be a little early.
+    // A timer may fire slightly early.
     if (leftMs <= 1) this.#end()
     else this.#arm(leftMs)
   }

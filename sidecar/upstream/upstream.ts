@@ -1,4 +1,4 @@
-/** How a permitted request reaches the service behind, in whichever version of HTTP that speaks. */
+/** The interface to the upstream, independent of its HTTP version. */
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { ClientConnection } from '../http/client.ts'
@@ -6,53 +6,53 @@ import type { ClientConnection } from '../http/client.ts'
 export type UpstreamRequest = {
   readonly method: string
   readonly path: string
-  /** Names and values in turn, Host among them; of the framing only Content-Length, when it is known. */
+  /** Names and values in turn, including Host. The only framing field is Content-Length, when it is known. */
   readonly headers: string[]
   readonly body: Readable | Buffer | null
-  /** Names of the trailers that may follow. */
+  /** Names of the trailers that may follow the body. */
   readonly announced: readonly string[]
-  /** Asked once the body has ended. */
+  /** Called when the body has ended. */
   readonly trailers: () => readonly [string, string][]
-  /** The header section of the answer may take as long as the client waits. */
+  /** No timeout for the header section of the response. */
   readonly patient: boolean
   readonly sender: Sender
 }
-/** Whose request it is, as far as connections to the upstream may be of one client alone. */
+/** Identifies the client, for upstream connections that are not shared between clients. */
 export type Sender = {
-  /** Whoever else uses it is known by it. */
+  /** The client's connection. */
   readonly connection: ClientConnection
-  /** Of address and subject, since a proxy brings several over one connection. */
+  /** Address and subject, because a proxy may send requests of several clients on one connection. */
   readonly name: string
 }
 
 export type Upstream = {
-  /** Calls of gRPC are possible in HTTP/2 alone. */
+  /** gRPC needs HTTP/2. */
   readonly version: '1.1' | '2'
-  /** Calls the handler as undici does. Throws only when nothing was sent. */
+  /** Calls the handler like undici does. Throws only when nothing was sent. */
   send(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void
-  /** As `send`, for a connection that becomes a WebSocket. Null: this version of HTTP makes none. */
+  /** Like `send`, for a WebSocket handshake. Null: not supported in this HTTP version. */
   readonly upgrade: ((request: UpstreamRequest, handler: Dispatcher.DispatchHandler) => void) | null
   close(): void
 }
 export type UpstreamOptions = {
   readonly origin: string
-  /** For https. */
+  /** TLS options for https. */
   readonly tls: object
   readonly connectionsMax: number
   readonly connectMs: number
   readonly headersTimeoutMs: number
   readonly headerBytesMax: number
-  /** WebSocket connections that are being opened. */
+  /** WebSocket handshakes that may be open. */
   readonly handshakesMax: number
   readonly perClient: boolean
   readonly reuseAfterBody: boolean
 }
 
-/** What undici's handlers are told of an exchange that another library carries. */
+/** The controller that undici's handlers get for a request that another library sends. */
 export class Controller implements Dispatcher.DispatchController {
   rawHeaders: string[] = []
   rawTrailers: string[] = []
-  /** Where the answer comes from, once it does. */
+  /** The response stream, once it exists. */
   source: Readable | null = null
   readonly #abort: (reason: Error) => void
   #paused = false
@@ -90,11 +90,11 @@ export class Controller implements Dispatcher.DispatchController {
   }
 }
 
-/** The upstream said that it did nothing with the request, so that any may be sent again (RFC 9113 section 8.7). */
+/** The upstream did not process the request, so any request may be retried (RFC 9113 section 8.7). */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'
 }
 
-/** The code tells it apart from a connection that failed, as undici's does. */
+/** Has the same error code as undici's timeout, to distinguish it from a failed connection. */
 export const headersTimeout = (): Error =>
-  Object.assign(new Error('no answer in time'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
+  Object.assign(new Error('the upstream did not answer in time'), { code: 'UND_ERR_HEADERS_TIMEOUT' })

@@ -1,9 +1,9 @@
-/** WebSocket framing (RFC 6455 section 5.2), as far as a relay needs it: where frames end, and how to say why it closes. */
+/** The parts of WebSocket framing that a relay needs (RFC 6455 section 5.2): frame boundaries and close frames. */
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 
-/** Follows a stream of frames without looking into them. */
+/** Tracks frame boundaries without reading payloads. */
 export type FrameFollower = {
-  /** Takes the next bytes. Returns how many of them belong to the frame that was under way; 0 at a frame's end. */
+  /** Takes the next bytes. Returns how many of them complete the current frame; 0 at a frame boundary. */
   push(chunk: Buffer): number
   /** True when the next byte starts a frame. */
   atEnd(): boolean
@@ -16,7 +16,7 @@ export function createFrameFollower(): FrameFollower {
   let headerBytes = 0
   let payloadLeft = 0
 
-  /** Bytes of the header that starts the frame; null: more of it must be seen first. */
+  /** Length of the frame header; null: more bytes are needed. */
   function headerLength(): number | null {
     if (headerBytes < 2) return null
     const second = header[1] ?? 0
@@ -27,7 +27,7 @@ export function createFrameFollower(): FrameFollower {
   function payloadLength(): number {
     const length = (header[1] ?? 0) & 0x7f
     if (length === 126) return header.readUInt16BE(2)
-    // Beyond 2^53 a frame never ends, which is what the relay needs to know.
+    // Lengths beyond 2^53 are inexact, but such a frame never ends in practice.
     return length === 127 ? Number(header.readBigUInt64BE(2)) : length
   }
 
@@ -62,7 +62,7 @@ export function createFrameFollower(): FrameFollower {
   }
 }
 
-/** RFC 6455 section 7.4: 4000-4999 are for private use; ours are the status that a request would have got. */
+/** RFC 6455 section 7.4: 4000-4999 are for private use; ours are 4000 plus the HTTP status that a request would get. */
 const CLOSE_CODES: { readonly [code in ProblemCode]?: number } = {
   token_expired: 4401,
   token_invalid: 4401,

@@ -1,4 +1,4 @@
-/** Opens a WebSocket connection to the upstream for a permitted handshake, and relays it until either end or the permission ends. */
+/** Relays a permitted WebSocket connection to the upstream, until either side closes or the permission ends. */
 import type { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
@@ -16,7 +16,7 @@ export type Tunneling = Forwarding & {
 }
 export type Tunneled = Forwarded | { readonly kind: 'opened' }
 
-/** Never throws. An upstream that does not switch has its answer forwarded like any other. */
+/** Never throws. If the upstream does not switch protocols, its response is forwarded like any other. */
 export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDeps): Promise<Tunneled> {
   const { promise, resolve } = Promise.withResolvers<Tunneled>()
   const handler: Dispatcher.DispatchHandler = {
@@ -37,7 +37,8 @@ export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDe
   }
   const { upstream } = deps
   try {
-    if (upstream.upgrade === null) throw new Error('no WebSocket goes over HTTP/2')
+    if (upstream.upgrade === null)
+      throw new Error('the upstream connection uses HTTP/2, which does not support WebSocket here')
     upstream.upgrade(requestTo(permit, tunneling, deps), handler)
   } catch (err) {
     const cause = err instanceof Error ? err : new Error(String(err))
@@ -64,7 +65,7 @@ function switchProtocols({ upgrade, answerFields }: Tunneling, upstreamFields: r
   socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
 }
 
-/** For the other end to answer a close frame, and for the upstream to end the frame that is under way. */
+/** Time for the client to answer a close frame, and for the upstream to complete its current frame. */
 const CLOSING_MS = 1_000
 
 type Relay = {
@@ -93,7 +94,7 @@ function relay({ client, upstream, cancellation, onEnd }: Relay): void {
   }
 
   client.on('data', (chunk) => {
-    // Nothing of the client reaches the upstream once its permission has ended.
+    // After the permission has ended, nothing from the client reaches the upstream.
     if (cancelledWith !== null || upstream.destroyed) return
     if (!upstream.write(chunk)) client.pause()
   })
@@ -112,7 +113,7 @@ function relay({ client, upstream, cancellation, onEnd }: Relay): void {
   for (const socket of [client, upstream]) socket.on('error', () => (cancelledWith === null ? end() : undefined))
   client.on('close', end)
   upstream.on('close', () => {
-    // What was relayed last is still on its way.
+    // Let the last relayed bytes reach the client.
     if (cancelledWith === null) client.end()
     setTimeout(end, CLOSING_MS).unref()
   })

@@ -45,7 +45,7 @@ describe('check', () => {
   test('says that a file is good', () => {
     expect(cli(['check', good])).toMatchObject({
       status: 0,
-      stdout: `${good}: valid, 3 routes, 3 tests\n`,
+      stdout: `${good}: valid, 3 routes, 3 tests, hosts: app.test\n`,
       stderr: '',
     })
   })
@@ -55,7 +55,7 @@ describe('check', () => {
     const { status, stdout } = cli(['check', near])
     expect([status, stdout.split('\n')[0]]).toEqual([
       0,
-      expect.stringContaining(`${near}: warning: GET /admin falls to`),
+      expect.stringContaining(`${near}: warning: GET /admin matches`),
     ])
   })
 
@@ -111,7 +111,7 @@ describe('explain', () => {
       ['GET', '/invoices/7', '--claim', 'sub=alice'],
       'route       GET /invoices/{id}\nparameter   id = 7\nasks        viewer invoice:7\n',
     ],
-    [['GET', '/public/x'], 'route       GET /public/**\npublic      forwarded without a question\n'],
+    [['GET', '/public/x'], 'route       GET /public/**\npublic      forwarded without asking the PDP\n'],
     [
       ['POST', '/invoices', '--claim', 'sub=a', '--body', '{"org":"acme"}'],
       'route       POST /invoices\nasks        creator organization:acme\n',
@@ -121,18 +121,18 @@ describe('explain', () => {
   })
 
   test.each([
-    [['GET', '/nothing'], 'route       none\nrefused     404 route_unknown: no route has this path\n'],
+    [['GET', '/nothing'], 'route       none\ndenied      404 route_unknown: no route has this path\n'],
     [
       ['get', 'http://other.test/public/x'],
-      'route       none\nrefused     421 host_unknown: other.test is not served\n',
+      'route       none\ndenied      421 host_unknown: the host other.test is not served; served hosts: app.test; to serve it, add it to hosts in the route file\n',
     ],
     [
       ['GET', '/invoices/7'],
-      'route       GET /invoices/{id}\nparameter   id = 7\nrefused     401 token_missing: this route needs an access token\n',
+      'route       GET /invoices/{id}\nparameter   id = 7\ndenied      401 token_missing: this route needs an access token\n',
     ],
     [
       ['POST', '/invoices', '--claim', 'sub=a', '--body', '{}'],
-      'route       POST /invoices\nrefused     400 request_invalid: body.org must be there exactly once\n',
+      'route       POST /invoices\ndenied      400 request_invalid: body.org must be there exactly once\n',
     ],
   ])('%j is refused, and ends with 1', (args, stdout) => {
     expect(cli(['explain', ...args, '--file', good])).toMatchObject({ status: 1, stdout })
@@ -147,7 +147,7 @@ describe('run', () => {
     [['run', '--file', 'good.yaml', '--listen', 'x'], {}, '--listen must be host:port'],
     [['run'], { PORTCULLIS_SIDECAR_LISTN: ':1' }, 'PORTCULLIS_SIDECAR_LISTN is not a known setting'],
     [['run'], { PORTCULLIS_LOG_LEVEL: 'loud' }, 'PORTCULLIS_LOG_LEVEL must be one of'],
-    [['run'], { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'turns all certificate checks off'],
+    [['run'], { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'disables all certificate checks'],
   ])('%j with %j ends with 64: %s', (args, env, message) => {
     const { status, stderr } = cli(args, env)
     expect([status, stderr.includes(message)]).toEqual([64, true])

@@ -18,7 +18,7 @@ describe('problem', () => {
   it('has type, title and code, and the members given', () => {
     expect(problem('entitlement_required', { detail: 'no', entitlement: 'feature.x' })).toEqual({
       type: 'urn:portcullis:problem:entitlement_required',
-      title: 'The organization lacks a capability',
+      title: 'The organization lacks a required entitlement',
       code: 'entitlement_required',
       detail: 'no',
       entitlement: 'feature.x',

@@ -145,7 +145,7 @@ describe('refuses a proof', () => {
     const jkt = await calculateJwkThumbprint(jwk as JWK)
     await expect(verifier()(request(text), { ...claims, jkt })).rejects.toMatchObject({
       code: 'proof_invalid',
-      message: 'header jwk is not of the type and size that header alg needs',
+      message: 'header jwk does not have the type and size that header alg needs',
     })
   })
 
@@ -157,12 +157,12 @@ describe('refuses a proof', () => {
     const cases: readonly (readonly [string, object])[] = [
       [await make({ claims: { htm: 'POST' } }), { message: 'htm is not the method of the request' }],
       [await make({ claims: { htu: 'https://app.test/' } }), { message: 'htu is not the URL of the request' }],
-      [await make({ claims: { ath: 'A'.repeat(43) } }), { message: 'ath is not the digest of the token' }],
+      [await make({ claims: { ath: 'A'.repeat(43) } }), { message: 'ath is not the digest of the access token' }],
       [await make({ claims: { iat: 1 } }), { message: 'the proof is too old' }],
-      [await make({ claims: { jti: '' } }), { message: 'jti is not of its form' }],
+      [await make({ claims: { jti: '' } }), { message: 'jti is missing or malformed' }],
       [await make({ keys: ecKeys() }), { code: 'token_invalid' }],
       [used, { code: 'proof_replayed' }],
-      [await make(), { message: 'the signature is not by header jwk' }],
+      [await make(), { message: 'the signature does not match header jwk' }],
     ]
     for (const [text, expected] of cases)
       await expect(verify(request(unsigned(text)), claims)).rejects.toMatchObject(expected)

@@ -74,7 +74,7 @@ test('a permitted request ends with 0, its route, its question and its verdict',
       'route       GET /invoices/{id}',
       'parameter   id = 1',
       'asks        viewer invoice:1',
-      'verdict     allowed',
+      'result      allowed',
       'reason      every check holds',
     ],
     errors: '',
@@ -84,7 +84,7 @@ test('a permitted request ends with 0, its route, its question and its verdict',
 
 test('a check of the body is asked with the given body', async () => {
   const { status, lines } = await explain(['POST', '/invoices', '--body', '{"folder":"a"}'], await issuer.token())
-  expect([status, lines.at(-2)]).toEqual([0, 'verdict     allowed'])
+  expect([status, lines.at(-2)]).toEqual([0, 'result      allowed'])
 })
 
 test.each<[string, readonly string[], () => Promise<string>, string, number]>([
@@ -106,7 +106,7 @@ test.each<[string, readonly string[], () => Promise<string>, string, number]>([
 ])('%s ends with 1 and says so', async (_name, words, token, verdict, asked) => {
   const { status, lines, errors } = await explain(words, await token())
   expect([status, errors]).toEqual([1, ''])
-  expect(lines.at(-2)).toContain(`verdict     ${verdict}`)
+  expect(lines.at(-2)).toContain(`result      ${verdict}`)
   expect(pdp.asked).toHaveLength(asked)
 })
 
@@ -114,7 +114,7 @@ test('a PDP that is not there ends with 1 and 503', async () => {
   await pdp.stop()
   const { status, lines } = await explain(['GET', '/invoices/1'], await issuer.token())
   await pdp.start()
-  expect([status, lines.at(-2)]).toEqual([1, 'verdict     503 pdp_unavailable'])
+  expect([status, lines.at(-2)]).toEqual([1, 'result      503 pdp_unavailable'])
 })
 
 test('a token file that is not there ends with 64 in one line', async () => {

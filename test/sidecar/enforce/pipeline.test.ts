@@ -102,7 +102,7 @@ describe('a denied request', () => {
     expect(field(answer, 'x-request-id')).toBe('abc-1')
     expect(JSON.parse(answer.body)).toEqual({
       type: 'urn:portcullis:problem:permission_denied',
-      title: 'The subject may not do this',
+      title: 'The subject does not have this permission',
       code: 'permission_denied',
       status: 403,
       instance: 'urn:portcullis:request:abc-1',
@@ -164,6 +164,16 @@ describe('a denied request', () => {
 
   test('for a host that is not served is 421', async () => {
     expect((await h.send('GET /public/x', { host: 'other.test' })).status).toBe(421)
+  })
+
+  test('for a host that is not served names the served hosts to the operator, and not to the client', async () => {
+    const answer = await h.send('GET /public/x', { host: 'other.test' })
+    expect(answer.body).not.toContain('app.test')
+    expect(h.log.at(-1)).toMatchObject({
+      reason: 'host_unknown',
+      detail:
+        'the host other.test is not served; served hosts: app.test; to serve it, add it to hosts in the route file',
+    })
   })
 
   test('closes the connection when its body has not arrived', async () => {

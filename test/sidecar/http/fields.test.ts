@@ -93,17 +93,17 @@ describe('pass_headers and strip_headers', () => {
       .join('\n')
 
   test.each([
-    ['pass_headers: [SCRIPT_NAME]', 'is script-name to many servers'],
-    ['pass_headers: [X_Auth_Subject]', 'is written by the sidecar itself'],
-    ['pass_headers: [x-forwarded-for]', 'is written by the sidecar itself'],
-    ['pass_headers: [Authorization]', 'is written by the sidecar itself'],
-    ['pass_headers: [transfer_encoding]', 'is written by the sidecar itself'],
-    ['pass_headers: [x-own]\nstrip_headers: [x-own]', 'is in strip_headers, too'],
-    ['pass_headers: [x_own_a]\nstrip_headers: [X-Own_*]', 'is in strip_headers, too'],
+    ['pass_headers: [SCRIPT_NAME]', 'is the same as script-name to many servers'],
+    ['pass_headers: [X_Auth_Subject]', 'is set by the sidecar'],
+    ['pass_headers: [x-forwarded-for]', 'is set by the sidecar'],
+    ['pass_headers: [Authorization]', 'is set by the sidecar'],
+    ['pass_headers: [transfer_encoding]', 'is set by the sidecar'],
+    ['pass_headers: [x-own]\nstrip_headers: [x-own]', 'is also in strip_headers'],
+    ['pass_headers: [x_own_a]\nstrip_headers: [X-Own_*]', 'is also in strip_headers'],
     ['pass_headers: ["x acme"]', 'is not a header name'],
-    ['pass_headers: []', 'must name at least one'],
-    ['strip_headers: ["*"]', 'is not a header name, or a prefix'],
-    ['strip_headers: ["x-*-y"]', 'is not a header name, or a prefix'],
+    ['pass_headers: []', 'must have at least one item'],
+    ['strip_headers: ["*"]', 'is not a header name or a prefix'],
+    ['strip_headers: ["x-*-y"]', 'is not a header name or a prefix'],
   ])('%s: %s', (extra, message) => {
     expect(mistakes(extra)).toContain(message)
   })

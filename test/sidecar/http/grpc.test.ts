@@ -161,10 +161,10 @@ describe('a refused gRPC call', () => {
     const gated = await callUnary(client, await metadataFor('1'), METHODS.Gated)
     expect([gated.error?.code, gated.error?.details]).toEqual([
       status.PERMISSION_DENIED,
-      'The organization lacks a capability: feature.docs',
+      'The organization lacks a required entitlement: feature.docs',
     ])
     const admin = await callUnary(client, await metadataFor('1'), METHODS.Admin)
-    expect(admin.error?.details).toBe('The access token lacks a scope: admin')
+    expect(admin.error?.details).toBe('The access token lacks a required scope: admin')
   })
 
   test('of a method without a route is UNIMPLEMENTED, of another host or while the PDP is away UNAVAILABLE', async () => {

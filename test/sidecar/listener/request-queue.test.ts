@@ -61,7 +61,7 @@ describe('pipelined requests', () => {
     h.upstream.handle = () => undefined
     socket.write([1, 2, 3, 4, 5, 6, 7].map((at) => get(`/public/${at}`)).join(''))
     await until(() => ended)
-    expect(refusals()).toEqual([['busy', 'more requests at once than pipelined_max']])
+    expect(refusals()).toEqual([['busy', 'the client exceeded pipelined_max']])
     expect(targets().length).toBeLessThan(2)
   })
 

@@ -228,5 +228,5 @@ test('over the bound of open questions nothing is asked', async () => {
   })
   closers.push(() => bounded.close())
   const asks = [1, 2, 3].map(() => bounded.ask(question()).catch((err: Error) => err.message))
-  expect((await Promise.all(asks)).at(-1)).toBe('too many questions are open')
+  expect((await Promise.all(asks)).at(-1)).toBe('this sidecar has too many open questions to the PDP')
 })

@@ -117,19 +117,19 @@ describe('a path that a lax router gives to another route', () => {
 
 describe('warnings about a route file', () => {
   test.each([
-    ['GET /{page}: public\nGET /admin/: scope a', ['write GET /admin with the check of GET /admin/']],
+    ['GET /{page}: public\nGET /admin/: scope a', ['Add GET /admin with the check of GET /admin/']],
     ['GET /{page}: public\nGET /admin: scope a\nGET /admin/: scope a', []],
     ['GET /{page}: public\n"* /mnt/**": scope a', []],
-    ['"* /{page}": public\n"* /mnt/**": scope a', ['write * /mnt with the check of * /mnt/**']],
-    ['GET /{page}: scope b\nGET /mnt/**: scope a', ['write GET /mnt with the check of GET /mnt/**']],
-    ['GET /admin: scope a\nGET /admin/: scope b', ['write the same check for both']],
-    ['GET /Admin: scope a\nGET /admin: scope b', ['write the same check for both']],
+    ['"* /{page}": public\n"* /mnt/**": scope a', ['Add * /mnt with the check of * /mnt/**']],
+    ['GET /{page}: scope b\nGET /mnt/**: scope a', ['Add GET /mnt with the check of GET /mnt/**']],
+    ['GET /admin: scope a\nGET /admin/: scope b', ['Use the same check for both']],
+    ['GET /Admin: scope a\nGET /admin: scope b', ['Use the same check for both']],
     ['GET /admin: scope a\nPOST /admin/: scope b', []],
-    ['GET /f/{x}: scope a\nGET /f/**: public', ['write GET /f/{x}/ with the check of GET /f/{x}']],
+    ['GET /f/{x}: scope a\nGET /f/**: public', ['Add GET /f/{x}/ with the check of GET /f/{x}']],
     ['GET /f/{x}: scope a\nGET /f/**: scope a', []],
     ['GET /a.test/x: public\n"GET a.test/b/": scope a\n"GET b.test/b": scope b', []],
     ['GET /: public\nGET /**: scope a\nGET /health: public', []],
-    ['GET /**: scope a\nGET /docs/{id}: scope b', ['write GET /docs/{id}/ with the check of GET /docs/{id}']],
+    ['GET /**: scope a\nGET /docs/{id}: scope b', ['Add GET /docs/{id}/ with the check of GET /docs/{id}']],
   ])('%#: %s', (routes, ends) => {
     const warnings = routeWarnings(load(routes).routes)
     expect(warnings.map((warning) => ends.find((end) => warning.endsWith(end)) ?? warning)).toEqual(
@@ -141,7 +141,7 @@ describe('warnings about a route file', () => {
   test('say which request is refused, and the advice ends the refusal', () => {
     const routes = 'GET /{page}: public\nGET /admin/: scope a'
     expect(routeWarnings(load(routes).routes)).toEqual([
-      'GET /admin falls to GET /{page}, but servers that ignore a slash at the end run GET /admin/ for it, so it is refused; write GET /admin with the check of GET /admin/',
+      'GET /admin matches GET /{page}, but servers that ignore a trailing slash run GET /admin/ for it, so it is denied. Add GET /admin with the check of GET /admin/',
     ])
     expect(judge(routes, 'GET /admin')).toBe('refused')
     const followed = `${routes}\nGET /admin: scope a`

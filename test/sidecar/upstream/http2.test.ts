@@ -387,6 +387,8 @@ describe('over TLS', () => {
 test('a route file whose upstream speaks HTTP/2 cannot have a WebSocket route', () => {
   const source = routeFile('GET /ws: {check: public, upgrade: [websocket]}').replace('PDP', '127.0.0.1:1')
   const { issues } = parseRouteFile(source.replace('UPSTREAM', '{url: http://127.0.0.1:1, http2: true}'))
-  expect(issues.map(({ message }) => message)).toEqual(['no WebSocket goes over http2, but GET /ws takes one'])
+  expect(issues.map(({ message }) => message)).toEqual([
+    'http2 does not support WebSocket, but the route GET /ws accepts it',
+  ])
   expect(parseRouteFile(source.replace('UPSTREAM', 'http://127.0.0.1:1')).issues).toEqual([])
 })
