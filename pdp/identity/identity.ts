@@ -4,6 +4,7 @@ import type { JWK } from 'jose'
 import { errors, type Provider } from 'oidc-provider'
 import type { Pdp } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
+import { type Networks, NO_NETWORKS } from '../process/addresses.ts'
 import { deriveKey } from '../process/encryption.ts'
 import type { Log } from '../process/log.ts'
 import type { Store } from '../store/contract.ts'
@@ -23,6 +24,7 @@ import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
 import { createHandler } from './routes.ts'
 import { createSemaphores } from './sign-in/attempts.ts'
+import { createClientOf } from './sign-in/client-of.ts'
 import { createConsent } from './sign-in/consent.ts'
 import { createDevices } from './sign-in/devices.ts'
 import { createSecondFactor } from './sign-in/second-factor.ts'
@@ -48,6 +50,8 @@ const PROOFS_MAX = 500_000
 export type IdentityDeps = {
   /** Every URL that is ever printed begins with it, whatever a request says. */
   readonly issuer: string
+  /** Whose word about a client's address is believed; default: nobody's. */
+  readonly trustedProxies?: Networks
   readonly sql: Sql
   readonly store: Store
   readonly directory: Directory
@@ -106,6 +110,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const hook = createTokenHook({ ...deps, onOutcome: deps.onHookOutcome ?? (() => undefined) })
   const external = createExternalIssuers(deps)
   const semaphores = createSemaphores(SECRET_CHECKS)
+  const clientOf = createClientOf(deps.trustedProxies ?? NO_NETWORKS)
   const provenSecrets = createProvenSecrets(deps)
   const decoys = {
     generated: hashGeneratedSecret(generateSecret()),
@@ -128,6 +133,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       secondFactor,
       isSignedIn,
       semaphores,
+      clientOf,
       provenSecrets,
       decoys,
     })
@@ -157,7 +163,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       sealingKey: deriveKey(deps.masterKey, 'sign-in'),
     }),
     recordSecrets: createRecordSecrets(deps),
-    devices: createDevices({ issuer, key: deriveKey(deps.masterKey, 'device') }),
+    devices: createDevices({ issuer, clientOf, key: deriveKey(deps.masterKey, 'device') }),
     formKey: deriveKey(deps.masterKey, 'form-signature'),
     verifyProof,
   })

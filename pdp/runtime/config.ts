@@ -1,5 +1,7 @@
 /** The PDP's settings, read once from environment variables. Every mistake is reported together. */
 import { resolve } from 'node:path'
+import type { Network } from '../process/addresses.ts'
+import { parseNetworks } from '../process/client-address.ts'
 import { type EnvironmentReader, oneOf, readEnvironment } from '../process/environment.ts'
 import { formatAddress, isLoopback, type ListenAddress, parseListenAddress, urlHost } from '../process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from '../process/log.ts'
@@ -24,6 +26,8 @@ export type PdpConfig = {
   /** Whose ServiceAccount tokens may call over gRPC; null: none. */
   readonly serviceAccounts: ServiceAccountSettings | null
   readonly metrics: ListenAddress
+  /** Whose word about a client's address is believed. */
+  readonly trustedProxies: readonly Network[]
   /** Null: an embedded PostgreSQL in the data directory. */
   readonly databaseUrl: string | null
   /** Null: replicas share no entitlement values. */
@@ -52,6 +56,7 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_SERVICE_ACCOUNTS', 'which of them: namespace/name or namespace/*, with commas between'],
   ['PORTCULLIS_SERVICE_ACCOUNT_JWKS', 'URL or file of its key set; by default as its metadata says'],
   ['PORTCULLIS_METRICS_LISTEN', 'host:port of /metrics, /livez and /readyz (127.0.0.1:9091)'],
+  ['PORTCULLIS_TRUSTED_PROXIES', 'addresses or CIDR blocks whose X-Forwarded-For or Forwarded is believed (none)'],
   ['PORTCULLIS_EMBED_ENTITLEMENTS', 'off, or claims-mode: Claims entitlements go into tokens (claims-mode)'],
   ['PORTCULLIS_ENTITLEMENT_SOURCE_URL', 'external system that owns the entitlements (they are in the database)'],
   ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token that it is asked with, also as …_FILE'],
@@ -85,6 +90,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       http,
       ...readGrpc(reader),
       metrics: reader.parsed('PORTCULLIS_METRICS_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 9091 },
+      trustedProxies: reader.parsed('PORTCULLIS_TRUSTED_PROXIES', parseNetworks) ?? [],
       databaseUrl: reader.parsed('DATABASE_URL', parseDatabaseUrl),
       redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
       entitlementSource: readEntitlementSource(reader),

@@ -9,6 +9,7 @@ import { createIdentity } from '../identity/identity.ts'
 import { rotateKeys } from '../identity/keys/key-rotation.ts'
 import type { HookOutcome } from '../identity/tokens/token-hook.ts'
 import type { TokenState } from '../identity/tokens/token-state.ts'
+import { createNetworks } from '../process/addresses.ts'
 import { watchDescriptors } from '../process/descriptors.ts'
 import { StartError } from '../process/exit.ts'
 import { generatedSecret } from '../process/generated-secret.ts'
@@ -80,6 +81,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const registry = createRegistry()
   const identity = await createIdentity({
     issuer: config.issuer,
+    trustedProxies: createNetworks(config.trustedProxies),
     sql,
     store,
     directory,

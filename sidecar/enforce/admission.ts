@@ -1,5 +1,5 @@
 /** Gives each exchange its places among all that are under way: of its client at once, of its route and subject when they are known. */
-import { clientOf } from '../request/addresses.ts'
+import { clientOf } from '../../pdp/process/addresses.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { type Places, Stay, type Want } from './places.ts'
 

@@ -1,6 +1,6 @@
 /** Reads the limits and trusted proxies of a route file. route-file.schema.json describes each limit. */
 import type { Node } from 'yaml'
-import { type Network, parseNetwork } from '../request/addresses.ts'
+import { type Network, parseNetwork } from '../../pdp/process/addresses.ts'
 import type { SidecarLimits } from './default-limits.ts'
 import type { YamlReader } from './yaml-reader.ts'
 

@@ -30,6 +30,7 @@ export async function benchStream(): Promise<void> {
       grpcTls: null,
       serviceAccounts: null,
       metrics: at(ports.metrics),
+      trustedProxies: [],
       databaseUrl: null,
       redisUrl: null,
       entitlementSource: null,

@@ -35,6 +35,7 @@ beforeAll(async () => {
       grpcTls: null,
       serviceAccounts: null,
       metrics: { host: HOST, port: ports.metrics },
+      trustedProxies: [],
       databaseUrl: database.connectionString,
       redisUrl: null,
       entitlementSource: null,

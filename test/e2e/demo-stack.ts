@@ -78,6 +78,7 @@ export async function startStack(options: {
     grpcTls: null,
     serviceAccounts: null,
     metrics: { host, port: ports.metrics },
+    trustedProxies: [],
     databaseUrl,
     redisUrl: null,
     entitlementSource: null,

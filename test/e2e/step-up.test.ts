@@ -50,6 +50,7 @@ beforeAll(async () => {
       grpcTls: null,
       serviceAccounts: null,
       metrics: { host: HOST, port: ports.metrics },
+      trustedProxies: [],
       databaseUrl: database.connectionString,
       redisUrl: null,
       entitlementSource: null,

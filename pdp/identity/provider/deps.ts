@@ -3,6 +3,7 @@ import type { Pdp } from '../../domain/decision.ts'
 import type { Log } from '../../process/log.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { Semaphores } from '../sign-in/attempts.ts'
+import type { ClientOf } from '../sign-in/client-of.ts'
 import type { Consent } from '../sign-in/consent.ts'
 import type { SecondFactor } from '../sign-in/second-factor.ts'
 import type { IsSignedIn } from '../sign-in/sign-in-validity.ts'
@@ -29,6 +30,7 @@ export type ProviderDeps = Omit<AdapterDeps, 'rotation'> & {
   readonly secondFactor: Pick<SecondFactor, 'has'>
   readonly isSignedIn: IsSignedIn
   readonly semaphores: Semaphores
+  readonly clientOf: ClientOf
   readonly provenSecrets: ProvenSecrets
   readonly decoys: DecoyHashes
   readonly clock: () => number

@@ -4,7 +4,7 @@ import { errorPage, type Page } from '../html/page.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import { STATUS } from '../oauth/status.ts'
 import { createAttempts } from '../sign-in/attempts.ts'
-import { addressOf } from '../sign-in/devices.ts'
+import type { ClientOf } from '../sign-in/client-of.ts'
 import {
   deviceCodePage,
   deviceConfirmPage,
@@ -16,9 +16,6 @@ import {
 
 // There are 20^8 codes and few of them live; at this rate nobody finds one by guessing (RFC 8628 section 5.1).
 const WRONG_CODES = { triesMax: 100, windowMs: 60_000, keysMax: 10_000 }
-/** A person, or the address of those who are not signed in: nobody else is kept away. */
-const guesserOf = ({ accountId }: Pick<Session, 'accountId'>, { req }: Pick<Context, 'req'>): string =>
-  accountId === undefined ? `address ${addressOf(req)}` : `person ${accountId}`
 // oidc-provider's form that sends itself by a script: at a sign-out of nobody, and when somebody else signs in.
 const SELF_SENDING = '<title>Submitting Callback</title>'
 
@@ -29,8 +26,16 @@ export type ProviderPages = {
   install(provider: Provider): void
 }
 
-export function createProviderPages({ issuer, clock }: { issuer: string; clock: () => number }): ProviderPages {
+export function createProviderPages(deps: {
+  readonly issuer: string
+  readonly clientOf: ClientOf
+  readonly clock: () => number
+}): ProviderPages {
+  const { issuer, clientOf, clock } = deps
   const wrongCodes = createAttempts({ ...WRONG_CODES, clock })
+  /** A person, or the address of those who are not signed in: nobody else is kept away. */
+  const guesserOf = ({ accountId }: Pick<Session, 'accountId'>, { req }: Pick<Context, 'req'>): string =>
+    accountId === undefined ? `address ${clientOf(req)}` : `person ${accountId}`
   const action = urlOf(issuer, PATHS.device)
   const confirm = urlOf(issuer, PATHS.logoutConfirm)
   // What it sends to a client is an authorization response by form_post, which stays as it is.

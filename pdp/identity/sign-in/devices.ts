@@ -4,9 +4,9 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isIPv4, isIPv6 } from 'node:net'
 import { open, seal } from '../../process/encryption.ts'
 import { mountOf } from '../oauth/paths.ts'
+import type { ClientOf } from './client-of.ts'
 
 const COOKIE = 'portcullis_device'
 const KEPT_SECONDS = 180 * 86_400
@@ -22,7 +22,12 @@ export type Devices = {
   remember(res: ServerResponse, user: string): void
 }
 
-export function createDevices({ issuer, key }: { readonly issuer: string; readonly key: Buffer }): Devices {
+export function createDevices(deps: {
+  readonly issuer: string
+  readonly key: Buffer
+  readonly clientOf: ClientOf
+}): Devices {
+  const { issuer, key, clientOf } = deps
   const attributes = [
     `Path=${mountOf(issuer)}/oauth`,
     `Max-Age=${KEPT_SECONDS}`,
@@ -32,7 +37,7 @@ export function createDevices({ issuer, key }: { readonly issuer: string; readon
   ].join('; ')
   return {
     source: (req) => ({
-      address: addressOf(req),
+      address: clientOf(req),
       deviceOf: (user) => deviceIn(key, req.headers.cookie ?? '', user),
     }),
     remember(res, user) {
@@ -53,15 +58,4 @@ function deviceIn(key: Buffer, cookies: string, user: string): string | null {
   } catch {
     return null
   }
-}
-
-/** One network of IPv6 counts as one address: whoever has any has all of a /64. */
-export function addressOf({ socket }: Pick<IncomingMessage, 'socket'>): string {
-  const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '')
-  if (isIPv4(address) || !isIPv6(address)) return address
-  const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? []
-  const left = head === '' ? [] : head.split(':')
-  const right = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = tail === undefined ? [] : Array.from({ length: 8 - left.length - right.length }, () => '0')
-  return [...left, ...zeros, ...right].slice(0, 4).join(':')
 }

@@ -9,6 +9,7 @@ import { createIdentity, type Identity, type IdentityDeps } from '../../../pdp/i
 import { hashGeneratedSecret } from '../../../pdp/identity/keys/password-hash.ts'
 import { storeKey } from '../../../pdp/identity/keys/signing-keys.ts'
 import type { EmbedEntitlements } from '../../../pdp/identity/tokens/claim-sources.ts'
+import { createNetworks, parseNetwork } from '../../../pdp/process/addresses.ts'
 import { createLog, type Log } from '../../../pdp/process/log.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import type { Directory, Sql } from '../../../pdp/store/directory.ts'
@@ -88,6 +89,7 @@ export async function openWorld(
     ...(options.slowDecoy ? {} : { decoyHash: DECOY_HASH }),
     clock: () => time.atMs ?? Date.now() + time.offsetMs,
     log: logInto(lines),
+    trustedProxies: createNetworks((options.trustedProxies ?? []).map(parseNetwork)),
     ...(options.embedEntitlements === undefined ? {} : { embedEntitlements: options.embedEntitlements }),
   })
   await seed(store, directory)

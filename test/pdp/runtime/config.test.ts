@@ -24,6 +24,7 @@ describe('readConfig', () => {
       grpcTls: null,
       serviceAccounts: null,
       metrics: { host: '127.0.0.1', port: 9091 },
+      trustedProxies: [],
       databaseUrl: null,
       redisUrl: null,
       entitlementSource: null,
@@ -42,6 +43,7 @@ describe('readConfig', () => {
       PORTCULLIS_HTTP_LISTEN: ':80',
       PORTCULLIS_GRPC_LISTEN: '[::1]:1',
       PORTCULLIS_METRICS_LISTEN: '0.0.0.0:2',
+      PORTCULLIS_TRUSTED_PROXIES: '10.0.3.7, fd00:1::/64,::ffff:192.0.2.0/120',
       PORTCULLIS_EMBED_ENTITLEMENTS: 'off',
       PORTCULLIS_CHANGES_KEPT_DAYS: '90',
       PORTCULLIS_DATA_DIR: '/var/lib/portcullis',
@@ -51,6 +53,11 @@ describe('readConfig', () => {
     expect(config).toMatchObject({
       issuer: 'https://id.example.com',
       http: { host: '::', port: 80 },
+      trustedProxies: [
+        { address: '10.0.3.7', bits: 32 },
+        { address: 'fd00:1::', bits: 64 },
+        { address: '192.0.2.0', bits: 24 },
+      ],
       embedEntitlements: 'off',
       changesKeptDays: 90,
     })
@@ -106,6 +113,22 @@ describe('readConfig', () => {
     ],
     ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', ['']],
     ['PORTCULLIS_CHANGES_KEPT_DAYS', ['', '0', '-1', '1.5', '100000', '30d', '٣']],
+    [
+      'PORTCULLIS_TRUSTED_PROXIES',
+      [
+        '',
+        ',',
+        '10.0.0.1,',
+        'ingress',
+        '0.0.0.0/0',
+        '::/0',
+        '10.0.0.1/8',
+        '10.0.0.0/33',
+        '10.0.0.0/08',
+        'fe80::1%eth0',
+        '10.0.0.1 10.0.0.2',
+      ],
+    ],
     ['PORTCULLIS_DATA_DIR', ['']],
   ])('refuses a bad %s', (name, values) => {
     for (const value of values) {

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createProvenSecrets } from '../../../../pdp/identity/provider/proven-secrets.ts'
-import { addressOf } from '../../../../pdp/identity/sign-in/devices.ts'
 import { createSharedAttempts } from '../../../../pdp/identity/sign-in/shared-attempts.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase, type TestDatabase } from '../../../support/database.ts'
@@ -68,17 +67,4 @@ it('a proven secret is known for five minutes, until it changes, and no other is
   expect(proven.has('right', 'hash 1')).toBe(true)
   now = 300_000
   expect(proven.has('right', 'hash 1')).toBe(false)
-})
-
-it.each([
-  ['192.0.2.1', '192.0.2.1'],
-  ['::ffff:192.0.2.1', '192.0.2.1'],
-  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
-  ['2001:db8:1:2::6', '2001:db8:1:2'],
-  ['2001:db8::6', '2001:db8:0:0'],
-  ['::1', '0:0:0:0'],
-  ['fe80::1%eth0', 'fe80:0:0:0'],
-  [undefined, ''],
-])('the address %s counts as %s', (remoteAddress, counted) => {
-  expect(addressOf({ socket: { remoteAddress } } as Parameters<typeof addressOf>[0])).toBe(counted)
 })

@@ -1,0 +1,11 @@
+/** Whom the limits for those who have not signed in count together: an IPv4 address or a /64 of IPv6, behind the proxies that are trusted. */
+import type { IncomingMessage } from 'node:http'
+import { clientOf, type Networks } from '../../process/addresses.ts'
+import { clientAddress } from '../../process/client-address.ts'
+
+export type ClientOf = (req: Pick<IncomingMessage, 'socket' | 'rawHeaders'>) => string
+
+export const createClientOf =
+  (trusted: Networks): ClientOf =>
+  ({ socket, rawHeaders }) =>
+    clientOf(clientAddress(rawHeaders, { remoteAddress: socket.remoteAddress ?? '', trusted }))

@@ -1,0 +1,97 @@
+/** Whom a request comes from by the word of proxies that the operator trusts (RFC 7239, X-Forwarded-For), and of nobody else. */
+import { type Network, type Networks, parseAddress, parseNetwork } from './addresses.ts'
+import { parseForwarded } from './forwarded.ts'
+
+/** What one kind of field says: texts as they were sent, from the client's side to ours; null: not said there. */
+export type Said = {
+  readonly addresses: readonly (string | null)[]
+  readonly schemes: readonly (string | null)[]
+  readonly hosts: readonly (string | null)[]
+}
+/** `peer`: a trusted proxy's, at the other end of the connection. */
+export type Standing = { readonly peer: string; readonly trusted: Networks }
+/** `proxyCount`: the trusted proxies in a row, counted from ours. */
+export type Nearest = { readonly address: string; readonly proxyCount: number }
+
+/** X-Forwarded-*; null when none of them is there. */
+export function plainSaid(raw: readonly string[]): Said | null {
+  const said = { addresses: list(raw, 'x-forwarded-for'), schemes: list(raw, 'x-forwarded-proto') }
+  const hosts = list(raw, 'x-forwarded-host')
+  return said.addresses.length + said.schemes.length + hosts.length === 0 ? null : { ...said, hosts }
+}
+
+/** Forwarded; null when it is not there. Throws Error for what cannot be read. */
+export function standardSaid(raw: readonly string[]): Said | null {
+  const elements = values(raw, 'forwarded').flatMap(parseForwarded)
+  if (elements.length === 0) return null
+  const each = (name: string): (string | null)[] => elements.map((element) => element.get(name) ?? null)
+  return { addresses: each('for'), schemes: each('proto'), hosts: each('host') }
+}
+
+/** From the nearest proxy to the first address that is no trusted proxy's. Throws Error for what is no address. */
+export function nearestStranger({ addresses }: Said, { peer, trusted }: Standing): Nearest {
+  let address = peer
+  let proxyCount = 1
+  for (let at = addresses.length - 1; at >= 0; at -= 1) {
+    const node = parseNode(addresses[at] ?? null)
+    if (node === null) break
+    address = node
+    if (!trusted.has(node)) break
+    proxyCount += 1
+  }
+  return { address, proxyCount }
+}
+
+export const FIELDS_DIFFER = 'Forwarded and X-Forwarded-* of a trusted proxy differ'
+
+/** Of the client, or of the proxy that does not know it. A word that cannot be used counts as none: the request is the proxy's own. */
+export function clientAddress(
+  raw: readonly string[],
+  { remoteAddress, trusted }: { readonly remoteAddress: string; readonly trusted: Networks },
+): string {
+  const peer = parseAddress(remoteAddress) ?? remoteAddress
+  if (!trusted.has(peer)) return peer
+  try {
+    // Proxies write one of the two and let the other pass, which anybody may have sent.
+    const said = [plainSaid(raw), standardSaid(raw)].filter((one) => one !== null)
+    const [address = peer, other = address] = said.map((one) => nearestStranger(one, { peer, trusted }).address)
+    return address === other ? address : peer
+  } catch {
+    return peer
+  }
+}
+
+/** Addresses and CIDR blocks with commas between. Throws Error with a message that continues the setting's name. */
+export function parseNetworks(text: string): readonly Network[] {
+  return text.split(',').map((member) => {
+    const one = member.trim()
+    try {
+      return parseNetwork(one)
+    } catch (err) {
+      throw new Error(
+        `must list addresses or CIDR blocks with commas between; ${JSON.stringify(one)} ${err instanceof Error ? err.message : 'is none'}`,
+      )
+    }
+  })
+}
+
+const NODE = /^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::(?:\d{1,5}|_[A-Za-z0-9._-]+))?$/
+
+/** RFC 7239 section 6, and the bare IPv6 addresses of X-Forwarded-For. Null: whoever says it does not know. */
+function parseNode(text: string | null): string | null {
+  if (text === null || /^(?:unknown|_[A-Za-z0-9._-]+)(?::\S*)?$/i.test(text)) return null
+  const match = NODE.exec(text)
+  const address = parseAddress(match?.[1] ?? match?.[2] ?? text)
+  if (address === null) throw new Error('A trusted proxy names a client by what is no IP address')
+  return address
+}
+
+const list = (raw: readonly string[], name: string): string[] =>
+  values(raw, name).flatMap((value) => value.split(',').map((member) => member.trim()))
+
+function values(raw: readonly string[], name: string): string[] {
+  const found: string[] = []
+  for (let at = 0; at + 1 < raw.length; at += 2)
+    if (raw[at]?.length === name.length && raw[at]?.toLowerCase() === name) found.push(raw[at + 1] ?? '')
+  return found
+}
