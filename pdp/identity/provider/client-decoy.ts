@@ -5,6 +5,7 @@ import type { Client, Context, Provider } from 'oidc-provider'
 import { deriveKey } from '../../process/encryption.ts'
 import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
 import { BusyError, type Semaphore } from '../sign-in/attempts.ts'
+import type { ClientOf } from '../sign-in/client-of.ts'
 
 const WAIT_MS_DEFAULT = 300
 const WAIT_MS_MAX = 5_000
@@ -14,7 +15,12 @@ export type DecoyHashes = { readonly generated: string; readonly chosen: string 
 
 export function installClientDecoy(
   provider: Provider,
-  deps: { readonly masterKey: Buffer; readonly secretSemaphore: Semaphore; readonly decoys: DecoyHashes },
+  deps: {
+    readonly masterKey: Buffer
+    readonly secretSemaphore: Semaphore
+    readonly clientOf: ClientOf
+    readonly decoys: DecoyHashes
+  },
 ): void {
   const key = deriveKey(deps.masterKey, 'client-decoy')
   let latelyMs = WAIT_MS_DEFAULT
@@ -32,14 +38,14 @@ export function installClientDecoy(
     if (secret === '') return
     const stored = decoyFor(id)
     const verify = (): Promise<boolean> => verifySecret(secret, stored)
-    await (isSlowHash(stored) ? workOrWait(verify) : verify())
+    await (isSlowHash(stored) ? workOrWait(verify, deps.clientOf(ctx.req)) : verify())
   })
 
   /** When too many do this work already, as much time passes as it took lately: the answer is the same, and as late. */
-  async function workOrWait(verify: () => Promise<boolean>): Promise<void> {
+  async function workOrWait(verify: () => Promise<boolean>, address: string): Promise<void> {
     const startedMs = performance.now()
     try {
-      await deps.secretSemaphore(verify)
+      await deps.secretSemaphore(verify, address)
       latelyMs = Math.min(performance.now() - startedMs, WAIT_MS_MAX)
     } catch (error) {
       if (!(error instanceof BusyError)) throw error

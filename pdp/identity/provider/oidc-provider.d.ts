@@ -194,6 +194,8 @@ declare module 'oidc-provider' {
   }
 
   export class Provider extends EventEmitter {
+    /** Of the request that is being answered; undefined outside of any. */
+    static readonly ctx: Context | undefined
     constructor(issuer: string, configuration: object)
     proxy: boolean
     readonly Grant: {

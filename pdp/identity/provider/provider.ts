@@ -90,12 +90,14 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
 
 /** What a person chose costs a slow hash; a client that has just proven it is not kept waiting by others. */
 async function verifyChosen(
-  { semaphores, provenSecrets }: ProviderDeps,
+  { semaphores, provenSecrets, clientOf }: ProviderDeps,
   secret: string,
   stored: string,
 ): Promise<boolean> {
   if (provenSecrets.has(secret, stored)) return true
-  const isRight = await semaphores.clients(() => verifySecret(secret, stored))
+  // oidc-provider does not say for which request it compares, but keeps it.
+  const req = Provider.ctx?.req
+  const isRight = await semaphores.clients(() => verifySecret(secret, stored), req === undefined ? '' : clientOf(req))
   if (isRight) provenSecrets.add(secret, stored)
   return isRight
 }

@@ -49,14 +49,17 @@ export function createAttempts(options: {
 export class BusyError extends Error {
   override readonly name = 'BusyError'
 }
-/** Runs `work` when its turn has come. Rejects with BusyError when too many wait already. */
-export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>
+/**
+ * Runs `work` when its turn has come. Of those who wait, each address has its turn. Rejects with BusyError when too many
+ * wait: of the address that has the most, the last who came.
+ */
+export type Semaphore = <T>(work: () => Promise<T>, address: string) => Promise<T>
 
 export type Semaphores = { readonly [kind in 'decoys' | 'clients' | 'people']: Semaphore }
 
 /** Each kind of work waits in a line of its own, and they take turns: one that is full keeps no other from its third. */
 export function createSemaphores(options: { readonly runningMax: number; readonly waitingMax: number }): Semaphores {
-  const lines: (() => void)[][] = []
+  const lines: Line[] = []
   let running = 0
   let turn = 0
 
@@ -64,24 +67,20 @@ export function createSemaphores(options: { readonly runningMax: number; readonl
   function leave(): void {
     for (let tries = 0; tries < lines.length; tries += 1) {
       turn = (turn + 1) % lines.length
-      const next = lines[turn]?.shift()
-      if (next === undefined) continue
-      next()
+      const next = lines[turn]?.next() ?? null
+      if (next === null) continue
+      next.enter()
       return
     }
     running -= 1
   }
 
   function createSemaphore(): Semaphore {
-    const waiting: (() => void)[] = []
-    lines.push(waiting)
-    return async (work) => {
-      if (running >= options.runningMax) {
-        if (waiting.length >= options.waitingMax) throw new BusyError('too many checks are waiting')
-        await new Promise<void>((enter) => waiting.push(enter))
-      } else {
-        running += 1
-      }
+    const line = new Line(options.waitingMax)
+    lines.push(line)
+    return async (work, address) => {
+      if (running < options.runningMax) running += 1
+      else await new Promise<void>((enter, refuse) => line.join(address, { enter, refuse }))
       try {
         return await work()
       } finally {
@@ -90,4 +89,51 @@ export function createSemaphores(options: { readonly runningMax: number; readonl
     }
   }
   return { decoys: createSemaphore(), clients: createSemaphore(), people: createSemaphore() }
+}
+
+type Waiter = { readonly enter: () => void; readonly refuse: (reason: BusyError) => void }
+
+class Line {
+  readonly #waitingMax: number
+  /** By address, in the order of their turns. None is empty. */
+  readonly #waiting = new Map<string, Waiter[]>()
+  #count = 0
+
+  constructor(waitingMax: number) {
+    this.#waitingMax = waitingMax
+  }
+
+  /** Refuses this one, or the last of an address that has more. */
+  join(address: string, waiter: Waiter): void {
+    const own = this.#waiting.get(address) ?? []
+    own.push(waiter)
+    this.#waiting.set(address, own)
+    this.#count += 1
+    if (this.#count > this.#waitingMax) this.#refuseOne(address)
+  }
+
+  /** Null: nobody waits. */
+  next(): Waiter | null {
+    for (const [address, waiters] of this.#waiting) {
+      const first = waiters.shift() ?? null
+      this.#count -= 1
+      // Its next turn comes after those of all others.
+      this.#waiting.delete(address)
+      if (waiters.length > 0) this.#waiting.set(address, waiters)
+      return first
+    }
+    return null
+  }
+
+  /** Of several addresses that have the most, that of the newcomer. */
+  #refuseOne(newcomer: string): void {
+    let most = newcomer
+    const countOf = (address: string): number => this.#waiting.get(address)?.length ?? 0
+    for (const address of this.#waiting.keys()) if (countOf(address) > countOf(most)) most = address
+    const waiters = this.#waiting.get(most) ?? []
+    const last = waiters.pop()
+    if (waiters.length === 0) this.#waiting.delete(most)
+    this.#count -= 1
+    last?.refuse(new BusyError('too many checks are waiting'))
+  }
 }

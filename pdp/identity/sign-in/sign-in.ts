@@ -108,7 +108,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
       const [user, folded] = await Promise.all([directory.userByEmail(email), directory.foldEmail(email)])
       const budgets = budgetsOf(user?.id ?? `nobody ${folded}`, source)
       try {
-        const accountId = await tried(budgets, () => authenticate(deps, user, password))
+        const accountId = await tried(budgets, () => authenticate(deps, user, { password, source }))
         if (accountId === null) return { problem: 'tooMany' }
         if (accountId === NOBODY) {
           log.info({ event: 'sign_in_refused', client })
@@ -157,8 +157,12 @@ const NOBODY = ''
 type Budget = { readonly key: string; readonly max: number }
 type WithPassword = { readonly id: string; readonly passwordHash: string | null }
 
-async function authenticate(deps: SignInDeps, user: WithPassword | null, password: string): Promise<string> {
+async function authenticate(
+  deps: SignInDeps,
+  user: WithPassword | null,
+  { password, source }: { readonly password: string; readonly source: Source },
+): Promise<string> {
   const stored = user?.passwordHash ?? null
-  const matches = await deps.secretSemaphore(() => verifySecret(password, stored ?? deps.decoyHash))
+  const matches = await deps.secretSemaphore(() => verifySecret(password, stored ?? deps.decoyHash), source.address)
   return matches && stored !== null && user !== null ? user.id : NOBODY
 }

@@ -158,9 +158,9 @@ describe('semaphores', () => {
   it('take turns: a line that is full keeps none of the others from its place', async () => {
     const semaphores = createSemaphores({ runningMax: 1, waitingMax: 50 })
     const order: string[] = []
-    const work = (kind: keyof typeof semaphores) => semaphores[kind](async () => void order.push(kind))
+    const work = (kind: keyof typeof semaphores) => semaphores[kind](async () => void order.push(kind), 'a')
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    const first = semaphores.decoys(() => held)
+    const first = semaphores.decoys(() => held, 'a')
     const decoys = Array.from({ length: 50 }, () => work('decoys'))
     await expect(work('decoys')).rejects.toBeInstanceOf(BusyError)
     const others = [work('people'), work('clients'), work('people')]
@@ -171,6 +171,33 @@ describe('semaphores', () => {
     expect(order.indexOf('clients')).toBeLessThan(4)
     expect(order.lastIndexOf('people')).toBeLessThan(7)
   })
+
+  it.each(['decoys', 'clients', 'people'] as const)(
+    'let each address have its turn in the line of %s, whoever fills it',
+    async (kind) => {
+      const semaphore = createSemaphores({ runningMax: 1, waitingMax: 6 })[kind]
+      const order: string[] = []
+      const work = (address: string) =>
+        semaphore(async () => void order.push(address), address).catch((error: unknown) => {
+          if (!(error instanceof BusyError)) throw error
+          order.push(`${address} refused`)
+        })
+      const { promise: held, resolve: release } = Promise.withResolvers<void>()
+      const first = semaphore(() => held, 'flood')
+      const flood = Array.from({ length: 6 }, () => work('flood'))
+      await work('flood')
+      expect(order).toEqual(['flood refused'])
+      // Each takes a place of the address that has the most, until nobody has more than the newcomer.
+      const others = [work('b'), work('c'), work('b'), work('d')]
+      await Promise.all([work('d'), work('b')])
+      expect(order.toSorted()).toEqual(['b refused', 'd refused', ...Array(5).fill('flood refused')])
+      order.length = 0
+      release()
+      await Promise.all([first, ...flood, ...others])
+      expect(order).toEqual(['flood', 'b', 'c', 'd', 'flood', 'b'])
+      await expect(semaphore(async () => 'free again', 'flood')).resolves.toBe('free again')
+    },
+  )
 })
 
 describe('a semaphore', () => {
@@ -185,7 +212,7 @@ describe('a semaphore', () => {
         most = Math.max(most, running)
         await new Promise<void>((done) => releases.push(done))
         running -= 1
-      })
+      }, 'a')
     const admitted = [work(), work(), work()]
     await expect(work()).rejects.toBeInstanceOf(BusyError)
     for (let i = 0; i < 3; i += 1) {
@@ -193,13 +220,13 @@ describe('a semaphore', () => {
       await admitted[i]
     }
     expect(most).toBe(2)
-    await expect(semaphore(async () => 'free again')).resolves.toBe('free again')
+    await expect(semaphore(async () => 'free again', 'a')).resolves.toBe('free again')
   })
 
   it('frees its place when the work fails', async () => {
     const semaphore = createSemaphores({ runningMax: 1, waitingMax: 0 }).people
-    await expect(semaphore(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
-    await expect(semaphore(async () => 1)).resolves.toBe(1)
+    await expect(semaphore(() => Promise.reject(new Error('no')), 'a')).rejects.toThrow('no')
+    await expect(semaphore(async () => 1, 'a')).resolves.toBe(1)
   })
 })
 

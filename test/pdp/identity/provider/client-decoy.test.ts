@@ -41,7 +41,8 @@ describe('the work for a secret that no client has', () => {
       slowCount += 1
       return work()
     }
-    installClientDecoy({ use } as unknown as Provider, { masterKey: Buffer.alloc(32, 7), secretSemaphore, decoys })
+    const deps = { masterKey: Buffer.alloc(32, 7), secretSemaphore, clientOf: () => '192.0.2.1', decoys }
+    installClientDecoy({ use } as unknown as Provider, deps)
   })
   async function isSlow(ctx: object): Promise<boolean> {
     const before = slowCount
