@@ -74,7 +74,7 @@ export function createPdp(options: PdpOptions): Pdp {
       const check = { relation, resource }
       assertCheck(organization, subject, check)
       const asked = { organization, subject: subjectName(subject), app, tuplesMax }
-      const { currentView } = moments
+      const { currentView } = evaluator
       if (currentView !== undefined) {
         try {
           return isAllowed(currentView(), compile, { asked, check }) === true

@@ -1,4 +1,4 @@
-/** The thread of worker.ts: takes one text after the other, and answers with what it says or what is wrong with it. */
+/** The worker thread of worker.ts: parses one text after the other and returns the result or the faults. */
 import { parentPort } from 'node:worker_threads'
 import { compileModel } from '../decide/model-language.ts'
 import { PdpError } from '../domain/errors.ts'

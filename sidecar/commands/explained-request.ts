@@ -1,5 +1,5 @@
 /** The request that `explain` and the tests of a route file describe, as a client would send it. */
-import { type ClientRequest, imaginedRequest } from '../http/client.ts'
+import { type ClientRequest, syntheticRequest } from '../http/client.ts'
 
 export type RequestHead = {
   readonly method: string
@@ -21,5 +21,5 @@ export function toClientRequest(
     usual.push(['Content-Length', String(Buffer.byteLength(body))], ['Content-Type', 'application/json'])
   const given = new Set(headers.map(([name]) => name.toLowerCase()))
   const missing = usual.filter(([name = '']) => !given.has(name.toLowerCase()))
-  return imaginedRequest({ method, target, raw: [...missing, ...headers].flat() })
+  return syntheticRequest({ method, target, raw: [...missing, ...headers].flat() })
 }

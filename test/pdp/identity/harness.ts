@@ -59,6 +59,7 @@ export async function openWorld(
     fetch?: IdentityDeps['fetch']
     /** The service makes its own decoy, as slow as in production. */
     slowDecoy?: true
+    trustedProxies?: readonly string[]
   } = {},
 ): Promise<World> {
   const database = await openTestDatabase()

@@ -5,7 +5,7 @@ import { TOKEN_ERROR_CODES, TokenError, type TokenErrorCode } from '../../../pdp
 import { NO_ADMISSION } from '../../../sidecar/enforce/admission.ts'
 import { denialStatus, isShadowed } from '../../../sidecar/enforce/denial-response.ts'
 import { type Arrival, type EnforceDeps, enforce, type Outcome, reevaluate } from '../../../sidecar/enforce/enforce.ts'
-import { imaginedRequest } from '../../../sidecar/http/client.ts'
+import { syntheticRequest } from '../../../sidecar/http/client.ts'
 import type { PdpAnswer, PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 import { PdpUnavailable, RequestError } from '../../../sidecar/request/errors.ts'
 import { createRouting } from '../../../sidecar/routes/route-request.ts'
@@ -107,7 +107,7 @@ async function run(one: Case): Promise<Run> {
   if (authorization !== null) raw.push('Authorization', authorization)
   const outcome = await enforce(
     {
-      client: imaginedRequest({ method, target, raw }),
+      client: syntheticRequest({ method, target, raw }),
       origin: { address: '192.0.2.1', scheme: 'https', host: null, fault: null, ...one.origin },
       admission: { arrive: () => fail(one.arrive), enter: () => fail(one.enter) },
       async readBody() {
