@@ -13,6 +13,9 @@ export type RoutingDeps = {
 export type RequestMatch = Exclude<Match, { readonly kind: 'ambiguous' }>
 export type RoutedRequest = Pick<InboundRequest, 'host' | 'namedHost' | 'method' | 'target'>
 
+/** Bounds a log line that any client can cause. */
+const HOSTS_NAMED_MAX = 10
+
 export function createRouting(file: {
   readonly hosts: readonly string[]
   readonly routes: readonly Route[]
@@ -28,12 +31,16 @@ export function createRouting(file: {
 export function routeRequest(deps: RoutingDeps, request: RoutedRequest): RequestMatch {
   const { host, namedHost } = request
   if (!deps.hosts.has(host.hostname))
-    throw new RequestError('host_unknown', 'This host is not served', `${host.hostname} is not served`)
+    throw new RequestError('host_unknown', 'This host is not served', unknownHostReason(host.hostname, deps.hosts))
   const match = matchRequest(deps.routes, request)
   if (namedHost === null || namedHost.hostname === host.hostname) return match
   // Services believe the host that a trusted proxy names, so it must lead to the same route as the Host field.
   if (!deps.hosts.has(namedHost.hostname))
-    throw new RequestError('host_unknown', 'The forwarded host is not served', `${namedHost.hostname} is not served`)
+    throw new RequestError(
+      'host_unknown',
+      'The forwarded host is not served',
+      unknownHostReason(namedHost.hostname, deps.hosts),
+    )
   const other = matchRequest(deps.routes, { ...request, host: namedHost })
   if (other.kind !== match.kind || (other.kind === 'route' && match.kind === 'route' && other.route !== match.route))
     throw malformed('The Host field and the forwarded host lead to different routes')
@@ -50,4 +57,12 @@ function matchRequest(routes: RouteTable, { host, method, target }: Omit<RoutedR
     throw new RequestError('request_invalid', message, `${message}: that of ${match.other.id}, whose check is another`)
   }
   return match
+}
+
+/** For the log and the command line only: a client does not learn which hosts are served. */
+function unknownHostReason(host: string, served: Iterable<string>): string {
+  const hosts = [...served]
+  const more = hosts.length > HOSTS_NAMED_MAX ? ` and ${hosts.length - HOSTS_NAMED_MAX} more` : ''
+  const named = `${hosts.slice(0, HOSTS_NAMED_MAX).join(', ')}${more}`
+  return `the host ${host} is not served; served hosts: ${named}; to serve it, add it to hosts in the route file`
 }

@@ -399,7 +399,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
 
     it('fails when the store fails, and never allows', async () => {
       const broken: Store = { ...store, vector: () => Promise.reject(new Error('gone')) }
-      if ('look' in broken) delete broken.look // what is in this process cannot be out of reach
+      if ('currentView' in broken) delete broken.currentView // what is in this process cannot be out of reach
       await expect(createPdp({ store: broken }).can('acme', user('ann'), 'viewer', 'doc:1')).rejects.toThrow('gone')
     })
   })
