@@ -208,7 +208,7 @@ describe('while the injector is down', () => {
       [await create('payments', podOf({})), 'requires a sidecar'],
       [await create('payments', podOf({ 'portcullis.dev/ports': 'none' })), 'requires a sidecar'],
       [await create('payments', podOf(ASKING, squatter)), 'as the injector makes it'],
-      [await create('payments', podOf({}, { hostNetwork: true })), 'network of its node'],
+      [await create('payments', podOf({}, { hostNetwork: true })), 'hostNetwork cannot have a sidecar'],
     ]
     for (const [answer, said] of cases) {
       expect(answer.status).toBe(422)
