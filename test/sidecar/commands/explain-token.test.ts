@@ -125,5 +125,5 @@ test('a token file that is not there ends with 64 in one line', async () => {
   })
   const ended = await new Promise((resolve) => child.on('close', resolve))
   expect([ended, said.trim().split('\n').length]).toEqual([64, 1])
-  expect(said).toContain('The token cannot be read')
+  expect(said).toContain('The token file cannot be read')
 })
