@@ -224,8 +224,8 @@ function pair(text: string, mark: string, option: string): [string, string] {
 function describeExplanation({ route, parameters, asks, denial }: Explanation): string[] {
   const lines = [`route       ${route?.id ?? 'none'}`]
   for (const [name, value] of parameters) lines.push(`parameter   ${name} = ${value}`)
-  if (denial !== null) return [...lines, `refused     ${denial.status} ${denial.code}: ${denial.detail}`]
-  if (route?.check === null) return [...lines, 'public      forwarded without a question']
+  if (denial !== null) return [...lines, `denied      ${denial.status} ${denial.code}: ${denial.detail}`]
+  if (route?.check === null) return [...lines, 'public      forwarded without asking the PDP']
   for (const question of asks) lines.push(`asks        ${question}`)
   return asks.length === 0 ? [...lines, 'asks        only whether the access token is active'] : lines
 }
