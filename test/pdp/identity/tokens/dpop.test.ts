@@ -86,7 +86,7 @@ describe('a token request with a DPoP proof', () => {
       status: 400,
       body: {
         error: 'invalid_dpop_proof',
-        error_description: 'header jwk is not of the type and size that header alg needs',
+        error_description: 'header jwk does not have the type and size that header alg needs',
       },
     })
   })
