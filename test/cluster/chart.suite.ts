@@ -131,6 +131,7 @@ describe('values that are refused', () => {
     ['a misspelt setting of the sidecar', 'injector.sidecar.dpopNonce.secretName=x'],
     ['a log level that is none', 'injector.sidecar.logLevel=loud'],
     ['a pull secret that is an object', 'injector.sidecar.imagePullSecrets[0].name=registry'],
+    ['a trusted proxy that is a name', 'pdp.trustedProxies={ingress.example.com}'],
     ['no replica', 'pdp.replicas=0'],
     ['a sidecar as root', 'injector.sidecar.runAsUser=0'],
     ['a webhook that waits for a minute', 'injector.webhook.timeoutSeconds=60'],
