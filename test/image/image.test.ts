@@ -221,7 +221,6 @@ function chartEnvironment(): NodeJS.ProcessEnv {
     PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://kubernetes.default.svc.cluster.local',
     PORTCULLIS_SERVICE_ACCOUNTS: 'shop/*',
     PORTCULLIS_TRUSTED_PROXIES: '10.0.3.7,fd00:1::/64',
-    PORTCULLIS_TRUSTED_PROXIES: '10.0.3.7,fd00:1::/64',
     PORTCULLIS_EMBED_ENTITLEMENTS: 'claims-mode',
     PORTCULLIS_CHANGES_KEPT_DAYS: '400',
     PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://billing.example.com/entitlements',
