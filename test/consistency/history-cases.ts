@@ -128,7 +128,8 @@ export const FAULTS: readonly HistoryCase[] = [
       },
     ],
   }),
-  fromSimulation('rows of a load are installed without what was applied meanwhile', SHEDDING, true),
+  // Not in the short form: six runs of it did not show this one. The simulation plants it too.
+  fromSimulation('rows of a load are installed without what was applied meanwhile', SHEDDING, false),
   fromSimulation('a delta goes past its target', {}, true),
   fromSimulation('two deltas of one log run at once', { restMs: 2, focus: 'memberships' }, true),
   planted('a write locks and changes in one statement', { short: true, edits: ONE_STATEMENT_WRITE }),

@@ -42,8 +42,7 @@ function planOf(words: { seconds?: string | undefined; case?: string | undefined
     right,
     rightMs:
       seconds === null ? 12_000 : (seconds * 1_000 * (short ? SHORT_RIGHT_SHARE : 1)) / Math.max(1, right.length),
-    // The short form plants nothing: what a few seconds catch depends on how busy the machine is. The simulation plants them too.
-    faults: short ? [] : chosen(FAULTS),
+    faults: chosen(FAULTS).filter((c) => c.short || !short),
     faultMsMax: FAULT_MS_MAX,
     decisionsMin: seconds === null && words.case === undefined ? DECISIONS_MIN : 0,
   }
