@@ -3,7 +3,7 @@
  * client without the token's key cannot make us verify signatures.
  */
 import { hash, type JsonWebKey, type KeyObject } from 'node:crypto'
-import { type AlgorithmName, isAlgorithm, jwkSuits, keySuits, verifySignatureAside } from './algorithms.ts'
+import { type AlgorithmName, isAlgorithm, jwkSuits, keySuits, verifySignature } from './algorithms.ts'
 import type { AccessClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
 import { hasType, type Jws, members, parseJws } from './jws.ts'
@@ -61,7 +61,7 @@ export function createProofVerifier(options: ProofVerifierOptions): ProofVerifie
     const used = { jkt: proof.thumbprint, jti }
     if (replay.seen(used)) throw replayed()
     const key = keys.known(proof) ?? usableKey(proof)
-    if (!(await verifySignatureAside(proof.algorithm, key, proof.signed)))
+    if (!(await verifySignature(proof.algorithm, key, proof.signed)))
       throw invalid('the signature does not match header jwk')
     keys.remember(proof, key)
     // Only after verification, so that a client without the key cannot use up another client's proof.

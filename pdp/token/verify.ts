@@ -1,11 +1,12 @@
 /** Verifies access tokens (RFC 9068 section 4), and caches verified tokens by digest. */
 import { hash } from 'node:crypto'
-import { type AlgorithmName, isAlgorithm, verifySignature } from './algorithms.ts'
+import type { AlgorithmName } from './algorithms.ts'
 import { type AccessClaims, optionalInstant, parseClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
-import { hasType, type Jws, parseJws } from './jws.ts'
+import { hasType, parseJws } from './jws.ts'
 import type { KeySource, VerifyKey } from './keys.ts'
 import { describeSlash } from './remote-keys.ts'
+import { findSigner } from './signature.ts'
 
 /** Keys belong to one issuer: a key never verifies tokens of another issuer. */
 export type TrustedIssuer = {
@@ -58,7 +59,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
     if (!hasType(jws.header, 'at+jwt')) throw invalid('header typ is not at+jwt')
     const issuer = typeof jws.payload.iss === 'string' ? issuers.get(jws.payload.iss) : undefined
     if (issuer === undefined) throw invalid(`iss is not a trusted issuer${slashOf(jws.payload.iss)}`)
-    const key = await verifyBy(issuer, jws)
+    const key = await findSigner(token, jws.header, issuer)
     const claims = parseClaims(jws.payload, digest)
     checkAudience(claims)
     checkTimes(claims)
@@ -86,17 +87,6 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   }
 
   return { verify }
-}
-
-async function verifyBy({ algorithms, keys }: TrustedIssuer, { header, signed }: Jws): Promise<VerifyKey> {
-  const { alg: algorithm, kid } = header
-  if (!isAlgorithm(algorithm) || !algorithms.includes(algorithm)) throw invalid('header alg is not accepted')
-  if (kid !== undefined && typeof kid !== 'string') throw invalid('header kid is not a string')
-  // `jku`, `x5u`, `jwk` and `x5c` are never read, because the signer must not choose the key.
-  const candidates = await keys.find({ kid: kid ?? null, algorithm })
-  const key = candidates.find(({ publicKey }) => verifySignature(algorithm, publicKey, signed))
-  if (key === undefined) throw invalid('the signature does not match a current key of the issuer')
-  return key
 }
 
 /** A cache with two generations: entries used in the young generation survive, and most hits move nothing. */

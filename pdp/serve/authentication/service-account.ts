@@ -1,10 +1,11 @@
 /** Kubernetes ServiceAccount tokens that were made for the PDP: who calls, not whom is asked about. */
 import { readFile } from 'node:fs/promises'
-import { isAlgorithm, verifySignature } from '../../token/algorithms.ts'
+import { ALGORITHM_NAMES } from '../../token/algorithms.ts'
 import { TokenError } from '../../token/errors.ts'
 import { type JsonMembers, members, parseJws } from '../../token/jws.ts'
 import { createKeySource, type KeySource } from '../../token/keys.ts'
 import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
+import { findSigner } from '../../token/signature.ts'
 import { RequestProblem } from '../problems/status.ts'
 
 /** What a projected token's `audience` must be. */
@@ -39,11 +40,8 @@ export function createServiceAccounts(
   return async (token) => {
     const jws = parseJws(token, TOKEN_CHARACTERS_MAX)
     if (jws === null || jws.payload.iss !== issuer) throw invalid('not a token of the cluster')
-    const { alg: algorithm, kid } = jws.header
-    if (!isAlgorithm(algorithm) || typeof kid !== 'string') throw invalid('header alg or kid is not of its form')
-    const candidates = await keys.find({ kid, algorithm })
-    if (!candidates.some(({ publicKey }) => verifySignature(algorithm, publicKey, jws.signed)))
-      throw invalid('the signature is not by a key of the cluster')
+    if (jws.header.kid === undefined) throw invalid('header kid is missing')
+    await findSigner(token, jws.header, { keys, algorithms: ALGORITHM_NAMES })
     const { namespace, name } = requireCurrent(jws.payload, deps.clock() / 1_000)
     const account = `${namespace}/${name}`
     // Every workload of the cluster can have such a token: the operator says whose gates these are.

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { type AlgorithmName, verifySignature, verifySignatureAside } from '../../../pdp/token/algorithms.ts'
+import { type AlgorithmName, verifySignature } from '../../../pdp/token/algorithms.ts'
 
 const CURVES = [
   ['ES256', 'P-256', 'sha256', 64],
@@ -12,11 +12,11 @@ describe.each(CURVES)('verifySignature with %s', (name, namedCurve, digest, byte
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve })
   const input = Buffer.from('header.payload')
   const make = (key: KeyObject = privateKey): Buffer => sign(digest, input, { key, dsaEncoding: 'ieee-p1363' })
-  const verifies = (signature: Buffer): boolean => verifySignature(name, publicKey, { input, signature })
-  const verifiesAside = (signature: Buffer): Promise<boolean> =>
-    verifySignatureAside(name, publicKey, { input, signature })
+  const verifies = (signature: Buffer): Promise<boolean> => verifySignature(name, publicKey, { input, signature })
 
-  it('takes what was signed, whatever zeros and high bits its two numbers begin with', { timeout: 60_000 }, () => {
+  it('takes what was signed, whatever zeros and high bits its two numbers begin with', {
+    timeout: 60_000,
+  }, async () => {
     const beginnings = new Set<string>()
     const kind = (byte = 0): string => (byte === 0 ? 'zero' : byte >= 0x80 ? 'high' : 'low')
     // The first byte of a P-521 number is 0 or 1.
@@ -24,7 +24,7 @@ describe.each(CURVES)('verifySignature with %s', (name, namedCurve, digest, byte
     for (let tries = 0; tries < 4_000 && beginnings.size < wanted; tries += 1) {
       const signature = make()
       beginnings.add(`r ${kind(signature[0])}`).add(`s ${kind(signature[bytes / 2])}`)
-      expect(verifies(signature)).toBe(true)
+      expect(await verifies(signature)).toBe(true)
     }
     expect(beginnings.size).toBeGreaterThanOrEqual(wanted)
   })
@@ -44,25 +44,23 @@ describe.each(CURVES)('verifySignature with %s', (name, namedCurve, digest, byte
     ['the other encoding', () => sign(digest, input, privateKey)],
     ['another key', () => make(generateKeyPairSync('ec', { namedCurve }).privateKey)],
   ])('refuses a signature of %s', async (_what, signature) => {
-    expect(verifies(signature())).toBe(false)
-    expect(await verifiesAside(signature())).toBe(false)
+    expect(await verifies(signature())).toBe(false)
   })
 
-  it('takes a good one aside as well, but not by a key of another kind', async () => {
-    expect(await verifiesAside(make())).toBe(true)
+  it('refuses a key of another kind', async () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey
     for (const other of ['ES256', 'ES384', 'ES512', 'EdDSA', 'RS256'] as const) {
       const key = other === name ? rsa : publicKey
-      expect(await verifySignatureAside(other, key, { input, signature: make() })).toBe(false)
+      expect(await verifySignature(other, key, { input, signature: make() })).toBe(false)
     }
   })
 
-  it('agrees with Node about signatures with one bit changed', () => {
+  it('agrees with Node about signatures with one bit changed', async () => {
     for (let bit = 0; bit < bytes * 8; bit += 37) {
       const signature = make()
       signature[bit >> 3] = (signature[bit >> 3] ?? 0) ^ (1 << (bit & 7))
       const expected = verify(digest, input, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)
-      expect(verifies(signature)).toBe(expected)
+      expect(await verifies(signature)).toBe(expected)
     }
   })
 })
