@@ -41,7 +41,7 @@ export const QUESTION = {
   handle: shortTag(ofQuestion.handle),
   permissions: longTag(ofQuestion.permissions),
   entitlements: longTag(ofQuestion.entitlements),
-  standing: shortTag(ofQuestion.standing),
+  watched: shortTag(ofQuestion.watched),
 }
 export const CHECK = { relation: longTag(ofCheck.relation), resource: longTag(ofCheck.resource) }
 

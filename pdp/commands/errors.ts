@@ -8,20 +8,20 @@ export class CliError extends Error {
   override readonly name = 'CliError'
 }
 
-/** RFC 9457 problem details as lines: what is wrong, then each mistake with its place. */
+/** RFC 9457 problem details as lines: what is wrong, then each issue with its place. */
 export function problemError(status: number, problem: unknown): CliError {
   if (typeof problem !== 'object' || problem === null) return new CliError(`the PDP answered with status ${status}`)
   const { title, detail, errors }: { [member: string]: unknown } = { ...problem }
-  const lines = Array.isArray(errors) ? errors.map(mistakeLine) : []
-  // A detail that only repeats the mistakes is left out.
+  const lines = Array.isArray(errors) ? errors.map(issueLine) : []
+  // A detail that only repeats the issues is left out.
   const isRepeated = lines.length > 0 && lines.every((line) => String(detail).includes(line.replace(': ', ' ')))
   const head = [title, isRepeated ? null : detail].filter((text) => typeof text === 'string').join(': ')
   return new CliError([head || `the PDP answered with status ${status}`, ...lines].join('\n  '))
 }
 
-function mistakeLine(mistake: unknown): string {
+function issueLine(issue: unknown): string {
   const { pointer, parameter, line, column, detail }: { [member: string]: unknown } =
-    typeof mistake === 'object' && mistake !== null ? { ...mistake } : {}
+    typeof issue === 'object' && issue !== null ? { ...issue } : {}
   const place =
     line === undefined
       ? (pointer ?? parameter ?? '')

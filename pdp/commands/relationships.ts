@@ -9,7 +9,7 @@ import { CliError, EXIT, problemError } from './errors.ts'
 const TUPLE = 'type:id#relation@subject, such as invoice:42#viewer@user:alice'
 const IMPORT_HELP = `
 Each line is a tuple, optionally followed by the instant at which it ends, or the same as JSON. Empty lines and lines
-that begin with # are skipped. 1,000 lines are stored at a time, all or none; after a mistake, mend the line and go on
+that begin with # are skipped. 1,000 lines are stored at a time, all or none; after an error, mend the line and go on
 with --after-line.
 
 Examples:

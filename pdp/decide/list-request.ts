@@ -11,11 +11,11 @@ const TOKEN_CHARACTERS_MAX = 2_048
 /** `revision`: a digest of the revision that all pages so far were read at; null when they differed. */
 export type Cursor = { readonly after: string; readonly revision: string | null }
 
-/** @throws PdpError `request_invalid` with every mistake and its JSON pointer. @returns null for the first page. */
+/** @throws PdpError `request_invalid` with every issue and its JSON pointer. @returns null for the first page. */
 export function parseListRequest(question: ListQuestion): { readonly size: number; readonly from: Cursor | null } {
-  const mistakes: ValidationIssue[] = []
+  const issues: ValidationIssue[] = []
   const expect = (holds: boolean, place: string, message: string): void => {
-    if (!holds) mistakes.push({ place, message })
+    if (!holds) issues.push({ place, message })
   }
   const { organization, relation, type, pageSize = PAGE_SIZE_DEFAULT, pageToken } = question
   expect(isId(organization), '/organization', 'is not an id')
@@ -34,8 +34,8 @@ export function parseListRequest(question: ListQuestion): { readonly size: numbe
   }
   const from = pageToken == null ? null : parseCursor(pageToken, question)
   expect(from !== undefined, '/pageToken', 'is not a token that this list gave')
-  if (mistakes.length === 0) return { size: pageSize, from: from ?? null }
-  throw new PdpError('request_invalid', mistakes.map((m) => `${m.place} ${m.message}`).join('; '), { mistakes })
+  if (issues.length === 0) return { size: pageSize, from: from ?? null }
+  throw new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues: issues })
 }
 
 export function formatCursor(question: ListQuestion, cursor: Cursor): string {

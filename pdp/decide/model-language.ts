@@ -35,14 +35,14 @@ export type ModelDocument = {
 /**
  * The types that the text declares; ours are not among them unless it does.
  * @param options `builtIn` false: the text may refer to nothing but what it declares.
- * @throws PdpError `request_invalid` with every mistake; its place is `line:column`.
+ * @throws PdpError `request_invalid` with every issue; its place is `line:column`.
  */
 export function compileModel(text: string, options: { readonly builtIn?: boolean } = {}): Model {
   const declared = parsed(() => openfga.transformer.transformDSLToJSONObject(text) as unknown as ModelDocument)
   const ours = options.builtIn === false ? [] : Object.entries(BUILT_IN)
   const missing = ours.filter(([type]) => !declared.type_definitions.some((d) => d.type === type))
   const whole = `${text.trimEnd()}\n${missing.map(([type, relations]) => `type ${type}${relations}\n`).join('')}`
-  refuseConditions(declared) // first, since they may be what the rest of the mistakes come from
+  refuseConditions(declared) // first, since they may be what the rest of the issues come from
   parsed(() => openfga.validator.validateDSL(whole))
   return compileDocument(declared)
 }
@@ -60,27 +60,27 @@ export function compileDocument(document: ModelDocument): Model {
   )
 }
 
-/** What the parser or the validator of the language refuses, as a PdpError `request_invalid` with every mistake. */
+/** What the parser or the validator of the language refuses, as a PdpError `request_invalid` with every issue. */
 export function parsed<T>(parse: () => T): T {
   try {
     return parse()
   } catch (error) {
-    throw refusal(mistakesOf(error))
+    throw invalid(issuesOf(error))
   }
 }
 
-function refusal(mistakes: readonly ValidationIssue[]): PdpError {
+function invalid(issues: readonly ValidationIssue[]): PdpError {
   return new PdpError(
     'request_invalid',
-    `the model is not valid: ${mistakes.map((m) => `${m.place} ${m.message}`).join('; ')}`,
+    `the model is not valid: ${issues.map((m) => `${m.place} ${m.message}`).join('; ')}`,
     {
-      mistakes,
+      issues: issues,
     },
   )
 }
 
-/** The parser counts lines and columns from 0. Mistakes in a module of several name its file first. */
-function mistakesOf(error: unknown): readonly ValidationIssue[] {
+/** The parser counts lines and columns from 0. Issues in a module of several name its file first. */
+function issuesOf(error: unknown): readonly ValidationIssue[] {
   type Found = { msg?: string; line?: { start?: number }; column?: { start?: number }; file?: string }
   const found = (error as { errors?: readonly Found[] }).errors
   if (!Array.isArray(found) || found.length === 0)
@@ -101,7 +101,7 @@ function refuseConditions(document: ModelDocument): void {
   }
   if (names.size === 0) return
   const list = [...names].map((name) => `"${name}"`).join(', ')
-  throw refusal([
+  throw invalid([
     {
       place: '1:1',
       message: `the model uses ${names.size === 1 ? 'condition' : 'conditions'} ${list}; conditions are not supported yet`,
@@ -144,7 +144,7 @@ function expressionOf(
       parents: referencesOf(definition, tupleset),
     }
   }
-  throw refusal([
+  throw invalid([
     { place: '1:1', message: `relation ${definition.type}#${relation} has a rewrite that this version does not know` },
   ])
 }

@@ -1,4 +1,4 @@
-/** What a decision request must look like, with every mistake and its JSON pointer. */
+/** What a decision request must look like, with every issue and its JSON pointer. */
 import type { DecideRequest, PermissionCheck, Subject } from '../domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { isEntitlementKey, isId, isObject, isPermissionKey, quote } from '../domain/names.ts'
@@ -10,20 +10,20 @@ export const ENTITLEMENTS_MAX = 256
 export function assertRequest(request: DecideRequest): void {
   const { organization, subject, permissions = [], entitlements = [] } = request
   if (isRequest(request)) return
-  const mistakes: ValidationIssue[] = [...bearerIssues(organization, subject)]
+  const issues: ValidationIssue[] = [...bearerIssues(organization, subject)]
   if (permissions.length > CHECKS_MAX)
-    mistakes.push({ place: '/permissions', message: `has more than ${CHECKS_MAX} items` })
+    issues.push({ place: '/permissions', message: `has more than ${CHECKS_MAX} items` })
   if (entitlements.length > ENTITLEMENTS_MAX) {
-    mistakes.push({ place: '/entitlements', message: `has more than ${ENTITLEMENTS_MAX} items` })
+    issues.push({ place: '/entitlements', message: `has more than ${ENTITLEMENTS_MAX} items` })
   }
   permissions.slice(0, CHECKS_MAX).forEach((check, i) => {
-    mistakes.push(...checkIssues(check, `/permissions/${i}`))
+    issues.push(...checkIssues(check, `/permissions/${i}`))
   })
   entitlements.slice(0, ENTITLEMENTS_MAX).forEach((key, i) => {
     if (!isEntitlementKey(key))
-      mistakes.push({ place: `/entitlements/${i}`, message: `${quote(key)} is not an entitlement key` })
+      issues.push({ place: `/entitlements/${i}`, message: `${quote(key)} is not an entitlement key` })
   })
-  if (mistakes.length > 0) throw refusal(mistakes)
+  if (issues.length > 0) throw invalid(issues)
 }
 
 /** Builds nothing: most requests are right. */
@@ -35,7 +35,7 @@ function isRequest({ organization, subject, permissions = [], entitlements = [] 
 /** As assertRequest, for one check, without building anything when it is right. */
 export function assertCheck(organization: string, subject: Subject, check: PermissionCheck): void {
   if (isBearer(organization, subject) && isCheck(check)) return
-  throw refusal([...bearerIssues(organization, subject), ...checkIssues(check, '')])
+  throw invalid([...bearerIssues(organization, subject), ...checkIssues(check, '')])
 }
 
 const isBearer = (organization: string, subject: Subject): boolean =>
@@ -44,25 +44,24 @@ const isBearer = (organization: string, subject: Subject): boolean =>
 const isCheck = ({ relation, resource }: PermissionCheck): boolean => isPermissionKey(relation) && isObject(resource)
 
 function bearerIssues(organization: string, subject: Subject): readonly ValidationIssue[] {
-  const mistakes: ValidationIssue[] = []
-  if (!isId(organization)) mistakes.push({ place: '/organization', message: 'is not an id' })
+  const issues: ValidationIssue[] = []
+  if (!isId(organization)) issues.push({ place: '/organization', message: 'is not an id' })
   if (subject.type !== 'user' && subject.type !== 'service') {
-    mistakes.push({ place: '/subject/type', message: 'is neither user nor service' })
+    issues.push({ place: '/subject/type', message: 'is neither user nor service' })
   }
-  if (!isId(subject.id)) mistakes.push({ place: '/subject/id', message: 'is not an id' })
-  return mistakes
+  if (!isId(subject.id)) issues.push({ place: '/subject/id', message: 'is not an id' })
+  return issues
 }
 
 function checkIssues({ relation, resource }: PermissionCheck, place: string): readonly ValidationIssue[] {
-  const mistakes: ValidationIssue[] = []
+  const issues: ValidationIssue[] = []
   if (!isPermissionKey(relation)) {
-    mistakes.push({ place: `${place}/relation`, message: `${quote(relation)} is not a relation or permission key` })
+    issues.push({ place: `${place}/relation`, message: `${quote(relation)} is not a relation or permission key` })
   }
-  if (!isObject(resource))
-    mistakes.push({ place: `${place}/resource`, message: `${quote(resource)} is not <type>:<id>` })
-  return mistakes
+  if (!isObject(resource)) issues.push({ place: `${place}/resource`, message: `${quote(resource)} is not <type>:<id>` })
+  return issues
 }
 
-function refusal(mistakes: readonly ValidationIssue[]): PdpError {
-  return new PdpError('request_invalid', mistakes.map((m) => `${m.place} ${m.message}`).join('; '), { mistakes })
+function invalid(issues: readonly ValidationIssue[]): PdpError {
+  return new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues: issues })
 }

@@ -119,7 +119,7 @@ function validated(evaluator: SnapshotEvaluator): SnapshotEvaluator {
 }
 
 const invalid = (place: string, message: string): PdpError =>
-  new PdpError('request_invalid', `${place} ${message}`, { mistakes: [{ place, message }] })
+  new PdpError('request_invalid', `${place} ${message}`, { issues: [{ place, message }] })
 
 const subjectName = ({ type, id }: Subject): string => `${type}:${id}`
 

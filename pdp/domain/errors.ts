@@ -18,14 +18,14 @@ export type ValidationIssue = { readonly place: string; readonly message: string
 export class PdpError extends Error {
   override readonly name = 'PdpError'
   readonly code: PdpErrorCode
-  readonly mistakes: readonly ValidationIssue[]
+  readonly issues: readonly ValidationIssue[]
   constructor(
     code: PdpErrorCode,
     message: string,
-    options: { cause?: unknown; mistakes?: readonly ValidationIssue[] } = {},
+    options: { cause?: unknown; issues?: readonly ValidationIssue[] } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
-    this.mistakes = options.mistakes ?? []
+    this.issues = options.issues ?? []
   }
 }

@@ -75,8 +75,8 @@ export function parseTuple(text: string): Omit<Tuple, 'expiresAtMs'> {
   const at = text.indexOf('@', hash + 1)
   if (hash < 0 || at < 0) throw invalidTuple(text)
   const tuple = { object: text.slice(0, hash), relation: text.slice(hash + 1, at), subject: text.slice(at + 1) }
-  const mistake = tupleIssue(tuple)
-  if (mistake !== null) throw invalidTuple(text, mistake)
+  const issue = tupleIssue(tuple)
+  if (issue !== null) throw invalidTuple(text, issue)
   return tuple
 }
 
@@ -92,8 +92,8 @@ export function tupleIssue(tuple: Omit<Tuple, 'expiresAtMs'>): string | null {
   return null
 }
 
-function invalidTuple(text: string, mistake = 'it has no # and @'): PdpError {
-  return new PdpError('request_invalid', `${quote(text)} is not a tuple <type>:<id>#<relation>@<subject>: ${mistake}`)
+function invalidTuple(text: string, issue = 'it has no # and @'): PdpError {
+  return new PdpError('request_invalid', `${quote(text)} is not a tuple <type>:<id>#<relation>@<subject>: ${issue}`)
 }
 
 /** Outside text inside a message: quoted, escaped and bounded. */

@@ -248,6 +248,6 @@ async function validateClient(
   } catch (cause) {
     if (!(cause instanceof errors.OIDCProviderError)) throw cause
     const message = cause.error_description ?? 'the client metadata is not valid'
-    throw new PdpError('request_invalid', message, { cause, mistakes: [{ place: '', message }] })
+    throw new PdpError('request_invalid', message, { cause, issues: [{ place: '', message }] })
   }
 }

@@ -28,23 +28,23 @@ export class ValidationIssues {
 /** Reads values out of one file; what is not as it should be is noted and read as if it were absent. */
 export class Reader {
   readonly file: string
-  readonly #mistakes: ValidationIssues
+  readonly #issues: ValidationIssues
   readonly #above: number
 
   /** `above`: lines of the file that stand before what is read. */
-  constructor(file: string, mistakes: ValidationIssues, above = 0) {
+  constructor(file: string, issues: ValidationIssues, above = 0) {
     this.file = file
-    this.#mistakes = mistakes
+    this.#issues = issues
     this.#above = above
   }
 
   note(line: number, message: string): void {
-    this.#mistakes.note(this.file, line + this.#above, message)
+    this.#issues.note(this.file, line + this.#above, message)
   }
 
   /** For a part of the file that is a text of its own. */
   below(linesCount: number): Reader {
-    return new Reader(this.file, this.#mistakes, linesCount)
+    return new Reader(this.file, this.#issues, linesCount)
   }
 
   /** The whole text as one located value. */
@@ -56,7 +56,7 @@ export class Reader {
     return locate(document.contents, { document, lines, text, depth: 0 })
   }
 
-  /** The entries of a map; members that are not `known` are mistakes. */
+  /** The entries of a map; members that are not `known` are issues. */
   map(value: Located | undefined, what: string, known: readonly string[]): ReadonlyMap<string, Located> {
     if (value === undefined || value.kind === 'none') return new Map()
     if (value.kind !== 'map') {
@@ -84,7 +84,7 @@ export class Reader {
     return []
   }
 
-  /** Null when it is absent; a mistake when it is something else than text. */
+  /** Null when it is absent; an issue when it is something else than text. */
   text(value: Located | undefined, what: string): string | null {
     if (value === undefined || value.kind === 'none') return null
     if (value.kind === 'text') return value.text

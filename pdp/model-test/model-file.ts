@@ -8,17 +8,17 @@ import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import type { ValidationIssues } from './located.ts'
 import type { ModelSource, ReadText } from './store-file.ts'
 
-/** Null when there is something wrong with the model, which is then in `mistakes`. */
+/** Null when there is something wrong with the model, which is then in `issues`. */
 export async function readModel(
   source: ModelSource,
-  options: { readonly read: ReadText; readonly mistakes: ValidationIssues },
+  options: { readonly read: ReadText; readonly issues: ValidationIssues },
 ): Promise<Model | null> {
-  const { read, mistakes } = options
+  const { read, issues } = options
   let text: string
   try {
     text = source.kind === 'inline' ? source.text : await read(source.file)
   } catch {
-    mistakes.note(
+    issues.note(
       source.kind === 'file' ? source.from : source.file,
       source.line,
       `the model file ${source.file} cannot be read`,
@@ -32,7 +32,7 @@ export async function readModel(
       : await compileFile(source.file, text, read)
   } catch (error) {
     if (!(error instanceof PdpError) || error.code !== 'request_invalid') throw error
-    for (const mistake of dynamicCondition(text) ?? error.mistakes) note(mistakes, source, mistake)
+    for (const issue of dynamicCondition(text) ?? error.issues) note(issues, source, issue)
     return null
   }
 }
@@ -49,8 +49,8 @@ function dynamicCondition(text: string): readonly ValidationIssue[] | null {
 
 /** As for a manifest. Throws PdpError `request_invalid`. */
 function requireBounds(text: string): void {
-  const mistakes = boundIssues(text)
-  if (mistakes.length > 0) throw new PdpError('request_invalid', 'the model is too large', { mistakes })
+  const issues = boundIssues(text)
+  if (issues.length > 0) throw new PdpError('request_invalid', 'the model is too large', { issues: issues })
 }
 
 async function compileFile(file: string, text: string, read: ReadText): Promise<Model> {
@@ -83,17 +83,17 @@ async function compileModules(file: string, text: string, read: ReadText): Promi
 
 function unreadable(name: string, line: number): PdpError {
   const message = `the module ${name} cannot be read`
-  return new PdpError('request_invalid', message, { mistakes: [{ place: `${line}:1`, message }] })
+  return new PdpError('request_invalid', message, { issues: [{ place: `${line}:1`, message }] })
 }
 
-/** A mistake's place is `line:column` of the model's own text, after the module's file if it has several. */
-function note(mistakes: ValidationIssues, source: ModelSource, { place, message }: ValidationIssue): void {
+/** An issue's place is `line:column` of the model's own text, after the module's file if it has several. */
+function note(issues: ValidationIssues, source: ModelSource, { place, message }: ValidationIssue): void {
   const module = /^(.+):(\d+:\d+)$/.exec(place)
   if (source.kind === 'file' && module !== null && !/^\d+$/.test(module[1] ?? '')) {
-    mistakes.note(join(dirname(source.file), module[1] ?? ''), module[2] ?? '1:1', message)
+    issues.note(join(dirname(source.file), module[1] ?? ''), module[2] ?? '1:1', message)
     return
   }
   const [line = 1, column = 1] = place.split(':').map(Number)
   const at = source.kind === 'inline' && source.indent > 0 ? `${source.line + line}:${source.indent + column}` : place
-  mistakes.note(source.file, source.kind === 'inline' && source.indent === 0 ? source.line : at, message)
+  issues.note(source.file, source.kind === 'inline' && source.indent === 0 ? source.line : at, message)
 }

@@ -19,7 +19,7 @@ const EXIT_UNUSABLE = 2
 type Count = { passed: number; failed: number; unusable: number }
 
 /**
- * One line for each assertion that fails and for each mistake in a file, then a summary.
+ * One line for each assertion that fails and for each issue in a file, then a summary.
  * @returns the exit status: 0, 1 if an assertion failed, 2 if a file could not be used.
  */
 export async function runModelTests(named: readonly string[], io: ModelTestIo): Promise<number> {
@@ -40,11 +40,11 @@ function matching(name: string, { directory }: ModelTestIo): readonly string[] {
 }
 
 async function runFile(file: string, io: ModelTestIo, count: Count): Promise<void> {
-  const mistakes = new ValidationIssues()
-  const loaded = await load(file, mistakes)
+  const issues = new ValidationIssues()
+  const loaded = await load(file, issues)
   if (loaded === null) {
     count.unusable++
-    for (const line of mistakes.lines) io.write(`${shortened(line, io)}\n`)
+    for (const line of issues.lines) io.write(`${shortened(line, io)}\n`)
     return
   }
   const { store, model } = loaded
@@ -67,23 +67,23 @@ async function runFile(file: string, io: ModelTestIo, count: Count): Promise<voi
 const worldOf = (model: Model, store: StoreFile, test: StoreTest): Promise<World> =>
   createWorld(model, [...store.tuples, ...test.tuples])
 
-async function load(file: string, mistakes: ValidationIssues): Promise<{ store: StoreFile; model: Model } | null> {
+async function load(file: string, issues: ValidationIssues): Promise<{ store: StoreFile; model: Model } | null> {
   const read = (path: string): Promise<string> => readFile(path, 'utf8')
   let store: StoreFile
   try {
-    store = await readStoreFile(file, { read, mistakes })
+    store = await readStoreFile(file, { read, issues: issues })
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error
-    mistakes.note(file, 1, `it cannot be read (${error.code})`)
+    issues.note(file, 1, `it cannot be read (${error.code})`)
     return null
   }
-  const model = store.model === null ? null : await readModel(store.model, { read, mistakes })
+  const model = store.model === null ? null : await readModel(store.model, { read, issues: issues })
   if (model === null) return null
   for (const tuple of [...store.tuples, ...store.tests.flatMap((test) => test.tuples)]) {
-    const mistake = tupleIssue(model, tuple)
-    if (mistake !== null) mistakes.note(tuple.file, tuple.line, mistake)
+    const issue = tupleIssue(model, tuple)
+    if (issue !== null) issues.note(tuple.file, tuple.line, issue)
   }
-  return mistakes.lines.length > 0 ? null : { store, model }
+  return issues.lines.length > 0 ? null : { store, model }
 }
 
 /** Absolute names of files below the working directory are long and say nothing more. */
@@ -94,8 +94,8 @@ function shortened(line: string, { directory }: ModelTestIo): string {
 /** What is wrong, or null. */
 async function failureOf(world: World, model: Model, assertion: Assertion): Promise<string | null> {
   const asked = describe(assertion)
-  const mistake = questionIssue(model, assertion)
-  if (mistake !== null) return `${asked}: ${mistake}`
+  const issue = questionIssue(model, assertion)
+  if (issue !== null) return `${asked}: ${issue}`
   try {
     const found = await answer(world, assertion)
     return difference(assertion.expected, found, asked)

@@ -27,8 +27,8 @@ const typeIssue = (model: Model, type: string): string | null =>
   model.has(type) ? null : `the model has no type "${type}"`
 
 function relationIssue(model: Model, type: string, relation: string): string | null {
-  const mistake = typeIssue(model, type)
-  if (mistake !== null) return mistake
+  const issue = typeIssue(model, type)
+  if (issue !== null) return issue
   return model.get(type)?.has(relation) === true ? null : `type "${type}" has no relation "${relation}"`
 }
 
@@ -47,9 +47,9 @@ function userIssue(model: Model, user: string): string | null {
 /** Why the model does not allow the tuple, or null. */
 export function tupleIssue(model: Model, { object, relation, user, condition }: FileTuple): string | null {
   if (condition !== null) return `the tuple has condition "${condition}"; conditions are not supported yet`
-  const mistake = objectIssue(model, object, relation) ?? userIssue(model, user)
+  const issue = objectIssue(model, object, relation) ?? userIssue(model, user)
   const subject = partsOf(user)
-  if (mistake !== null || subject === null) return mistake
+  if (issue !== null || subject === null) return issue
   const type = object.slice(0, object.indexOf(':'))
   const form =
     subject.relation !== null
@@ -73,7 +73,7 @@ export function questionIssue(model: Model, assertion: Assertion): string | null
       const filters = assertion.filters.map((filter) =>
         filter.relation === null ? typeIssue(model, filter.type) : relationIssue(model, filter.type, filter.relation),
       )
-      return objectIssue(model, assertion.object, relation) ?? filters.find((mistake) => mistake !== null) ?? null
+      return objectIssue(model, assertion.object, relation) ?? filters.find((issue) => issue !== null) ?? null
     }
   }
 }

@@ -41,19 +41,19 @@ export type StoreFile = {
 }
 /** The text of a file; throws when there is none. */
 export type ReadText = (path: string) => Promise<string>
-type Context = { readonly reader: Reader; readonly read: ReadText; readonly mistakes: ValidationIssues }
+type Context = { readonly reader: Reader; readonly read: ReadText; readonly issues: ValidationIssues }
 
 const STORE = ['name', 'model', 'model_file', 'tuples', 'tuple_file', 'tuple_files', 'tests']
 const TEST = ['name', 'description', 'tuples', 'tuple_file', 'tuple_files', 'check', 'list_objects', 'list_users']
 
-/** What is wrong with the file, or with the tuple files that it names, is noted in `mistakes`. */
+/** What is wrong with the file, or with the tuple files that it names, is noted in `issues`. */
 export async function readStoreFile(
   file: string,
-  options: { read: ReadText; mistakes: ValidationIssues },
+  options: { read: ReadText; issues: ValidationIssues },
 ): Promise<StoreFile> {
-  const { read, mistakes } = options
-  const reader = new Reader(file, mistakes)
-  const context = { reader, read, mistakes }
+  const { read, issues } = options
+  const reader = new Reader(file, issues)
+  const context = { reader, read, issues }
   const root = reader.map(reader.parse(await read(file)), 'the store file', STORE)
   const tests: StoreTest[] = []
   for (const value of reader.list(root.get('tests'), 'tests')) tests.push(await readTest(context, value, tests.length))
@@ -75,7 +75,7 @@ function modelSource({ reader }: Context, root: ReadonlyMap<string, Located>): M
 
 /** Those of the files and those written in place count together. */
 async function allTuples(context: Context, at: ReadonlyMap<string, Located>): Promise<readonly FileTuple[]> {
-  const { reader, read, mistakes } = context
+  const { reader, read, issues } = context
   const tuples = [...readTuples(reader, at.get('tuples'))]
   const single = at.get('tuple_file')
   for (const value of [
@@ -87,7 +87,7 @@ async function allTuples(context: Context, at: ReadonlyMap<string, Located>): Pr
     const file = resolve(dirname(reader.file), name)
     const text = await read(file).catch(() => null)
     if (text === null) reader.note(value.line, `the tuple file ${name} cannot be read`)
-    else tuples.push(...readTupleFile(new Reader(file, mistakes), text))
+    else tuples.push(...readTupleFile(new Reader(file, issues), text))
   }
   return tuples
 }

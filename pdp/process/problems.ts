@@ -43,7 +43,7 @@ export const PROBLEM_TITLES = {
   internal: 'An unexpected error occurred',
   // gRPC stream only.
   handle_unknown: 'The token of this handle is not known; send the token again',
-  standing_limit: 'Too many watched questions are open',
+  watched_limit: 'Too many watched questions are open',
 } as const
 export type ProblemCode = keyof typeof PROBLEM_TITLES
 

@@ -1,4 +1,4 @@
-/** The PDP's settings, read once from environment variables. Every mistake is reported together. */
+/** The PDP's settings, read once from environment variables. Every issue is reported together. */
 import { resolve } from 'node:path'
 import type { Network } from '../process/addresses.ts'
 import { parseNetworks } from '../process/client-address.ts'
@@ -76,7 +76,7 @@ export const CLIENT_SETTINGS: readonly (readonly [name: string, meaning: string]
   ['PORTCULLIS_CLIENT_SECRET', 'its secret, also as …_FILE; the generated one of admin is found on this machine'],
 ]
 
-/** Throws ConfigError with one line for each mistake. */
+/** Throws ConfigError with one line for each issue. */
 export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
   return readEnvironment(environment, (reader) => {
     for (const [name] of CLIENT_SETTINGS) for (const suffix of ['', '_FILE']) reader.text(`${name}${suffix}`)

@@ -22,7 +22,7 @@ import { type Admission, createAdmission, DECISION_MS } from '../serve/authentic
 import { createCallers } from '../serve/authentication/grpc-callers.ts'
 import { createServiceAccounts } from '../serve/authentication/service-account.ts'
 import { type AnswerQuestion, admitted, createAnswerQuestion, createAskAgain } from '../serve/decisions/answer.ts'
-import { createWatchedQuestions } from '../serve/decisions/standing-questions.ts'
+import { createWatchedQuestions } from '../serve/decisions/watched-questions.ts'
 import { type GrpcDeps, startGrpcServer } from '../serve/grpc/server.ts'
 import { loadTls } from '../serve/grpc/tls.ts'
 import { createHttpServer, type HttpDeps, listenHttp } from '../serve/http-server.ts'
@@ -129,11 +129,11 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const http = await under('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
   shutdown.add('http', () => http.close())
   const askAgain = createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID })
-  const standing = createWatchedQuestions({ store, pdp, recognize, answer: askAgain, clock: Date.now, log })
+  const watched = createWatchedQuestions({ store, pdp, recognize, answer: askAgain, clock: Date.now, log })
   const guards = await grpcGuards(config, { introspect, log })
   const grpc = await under(
     'PORTCULLIS_GRPC_LISTEN',
-    startGrpcServer({ recognize, answer, standing, log, ...guards }, config.grpc),
+    startGrpcServer({ recognize, answer, watched, log, ...guards }, config.grpc),
   )
   shutdown.add('grpc', () => grpc.close())
   shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))

@@ -111,7 +111,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
         removeAdditional: false,
         useDefaults: false,
         strictTypes: false,
-        // Refusals say the form of a text in words, which stand in its schema.
+        // The problem describes the expected form of a text; the words come from its schema.
         keywords: [FORM],
         verbose: true,
       },
@@ -126,7 +126,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
   addBodyParsers(app)
   addBodyTimeout(app, deps.bodyTimeoutMs ?? REQUEST_TIMEOUT_MS)
   addTextGuard(app)
-  addRefusals(app, deps)
+  addProblemAnswers(app, deps)
   await app.register(swagger, { openapi: openapi(deps.issuer) })
   addRoutes(app, deps)
   return app
@@ -178,12 +178,12 @@ function openapi(issuer: string) {
   }
 }
 
-function addRefusals(app: FastifyInstance, deps: HttpDeps): void {
+function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
   const refuse = (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const refusal = asHttpProblem(err)
-    if (isFault(refusal.code))
-      deps.log.error({ event: 'request_failed', request_id: request.id, code: refusal.code, err: refusal.cause })
-    return sendProblem(request, reply, refusal)
+    const problem = asHttpProblem(err)
+    if (isFault(problem.code))
+      deps.log.error({ event: 'request_failed', request_id: request.id, code: problem.code, err: problem.cause })
+    return sendProblem(request, reply, problem)
   }
   const unknown = (): RequestProblem => new RequestProblem('route_unknown', 'there is nothing at this path')
   app.setErrorHandler(refuse)
@@ -237,12 +237,12 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
   }
   for (const add of MANAGEMENT) add(app, management)
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
-  for (const [url, known] of [...methods]) addMethodRefusal(app, url, known)
+  for (const [url, known] of [...methods]) addMethodProblem(app, url, known)
   for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps.identity)
 }
 
 /** RFC 9110 section 15.5.6: a known path with another method says which ones it has. */
-function addMethodRefusal(app: FastifyInstance, url: string, known: ReadonlySet<string>): void {
+function addMethodProblem(app: FastifyInstance, url: string, known: ReadonlySet<string>): void {
   const others = METHODS.filter((method) => !known.has(method))
   const headers = { allow: [...known].join(', ') }
   app.route({

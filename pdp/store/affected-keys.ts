@@ -1,4 +1,4 @@
-/** Which row sets a change may alter: the only place that knows, for caches, replays and standing questions alike. */
+/** Which row sets a change may alter: the only place that knows, for caches, replays and watched questions alike. */
 import type { Change } from '../domain/change.ts'
 import { ENVIRONMENT, type LogId, TOKENS } from '../domain/log.ts'
 import type { RowKey } from './contract.ts'

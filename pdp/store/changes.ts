@@ -26,14 +26,14 @@ const ORGANIZATION_KINDS: ReadonlySet<Change['kind']> = new Set([
  * @throws PdpError `request_invalid`, and ModelPending.
  */
 export function assertChanges(log: LogId, changes: readonly Change[]): void {
-  const mistakes: ValidationIssue[] = []
+  const issues: ValidationIssue[] = []
   const tuples = new Set<string>()
   changes.forEach((change, i) => {
     const message = changeIssue(log, change) ?? repeatedTupleIssue(tuples, change)
-    if (message !== null) mistakes.push({ place: `/${i}`, message })
+    if (message !== null) issues.push({ place: `/${i}`, message })
   })
-  if (mistakes.length === 0) return
-  throw new PdpError('request_invalid', mistakes.map((m) => `${m.place}: ${m.message}`).join('; '), { mistakes })
+  if (issues.length === 0) return
+  throw new PdpError('request_invalid', issues.map((m) => `${m.place}: ${m.message}`).join('; '), { issues: issues })
 }
 
 /** Changes of a batch have no order, so a batch may name a tuple only once. */

@@ -11,8 +11,8 @@ function resultOf({ kind, text }: Job): JobResult {
   try {
     return { value: WORK[kind](text) }
   } catch (error) {
-    if (error instanceof PdpError) return { mistakes: error.mistakes, message: error.message }
-    return { mistakes: [{ place: '1:1', message: 'cannot be read' }], message: 'the text cannot be read' }
+    if (error instanceof PdpError) return { issues: error.issues, message: error.message }
+    return { issues: [{ place: '1:1', message: 'cannot be read' }], message: 'the text cannot be read' }
   }
 }
 

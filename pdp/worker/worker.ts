@@ -8,7 +8,7 @@ import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 export type Job = { readonly kind: 'model' | 'yaml'; readonly text: string }
 export type JobResult =
   | { readonly value: unknown }
-  | { readonly mistakes: readonly ValidationIssue[]; readonly message: string }
+  | { readonly issues: readonly ValidationIssue[]; readonly message: string }
 
 const DEADLINE_MS = 10_000
 const IDLE_MS = 10_000
@@ -19,7 +19,7 @@ const MODELS_MAX = 100
 const ENTRY = new URL(`./thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
 export type Aside = {
-  /** Throws PdpError `request_invalid` with every mistake, also for what takes longer than the deadline; `overloaded`. */
+  /** Throws PdpError `request_invalid` with every issue, also for what takes longer than the deadline; `overloaded`. */
   run(job: Job): Promise<unknown>
 }
 
@@ -39,14 +39,14 @@ export function createAside(options: { readonly deadlineMs?: number } = {}): Asi
   async function attempt(job: Job): Promise<unknown> {
     if (idle !== null) clearTimeout(idle)
     worker ??= startWorker()
-    const { mistakes, message, value } = await answerOf(worker, { job, deadlineMs }).catch((error: unknown) => {
+    const { issues, message, value } = await answerOf(worker, { job, deadlineMs }).catch((error: unknown) => {
       drop()
       throw error
     })
     idle = setTimeout(drop, IDLE_MS)
     idle.unref()
-    if (mistakes === undefined) return value
-    throw new PdpError('request_invalid', message ?? 'it is not valid', { mistakes })
+    if (issues === undefined) return value
+    throw new PdpError('request_invalid', message ?? 'it is not valid', { issues: issues })
   }
 
   return {
@@ -70,14 +70,14 @@ function startWorker(): Worker {
   return worker
 }
 
-type Answer = { readonly value?: unknown; readonly mistakes?: readonly ValidationIssue[]; readonly message?: string }
+type Answer = { readonly value?: unknown; readonly issues?: readonly ValidationIssue[]; readonly message?: string }
 
 /** Rejects when the thread ended or gave no answer in time: it is of no use any more. */
 function answerOf(worker: Worker, { job, deadlineMs }: { job: Job; deadlineMs: number }): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   const tooMuch = (): void => {
     const message = 'takes more time or memory than there is for it'
-    reject(new PdpError('request_invalid', `the text ${message}`, { mistakes: [{ place: '1:1', message }] }))
+    reject(new PdpError('request_invalid', `the text ${message}`, { issues: [{ place: '1:1', message }] }))
   }
   const timer = setTimeout(tooMuch, deadlineMs)
   worker.ref()

@@ -5,7 +5,7 @@ import { denialStatus } from '../enforce/denial-response.ts'
 import { enforce } from '../enforce/enforce.ts'
 import { originOf } from '../request/origin.ts'
 import { createClockSkew } from '../runtime/clock-skew.ts'
-import { createRuntime, createRuntimeParts, type EngineDeps } from '../runtime/runtime.ts'
+import { createRuntime, createRuntimeLeases, type RuntimeDeps } from '../runtime/runtime.ts'
 import { toClientRequest } from './explained-request.ts'
 
 export type AskedRequest = {
@@ -24,10 +24,15 @@ const ASK_MS = 3_000
 export async function askAbout(
   config: LoadedConfig,
   request: AskedRequest,
-  deps: Omit<EngineDeps, 'limits' | 'parts' | 'skew'>,
+  deps: Omit<RuntimeDeps, 'limits' | 'leases' | 'skew'>,
 ): Promise<Asked> {
   const skew = createClockSkew({ clock: deps.clock, onMeasured: () => undefined })
-  const engine = createRuntime(config, { ...deps, limits: { pdpTimeoutMs: ASK_MS }, parts: createRuntimeParts(), skew })
+  const engine = createRuntime(config, {
+    ...deps,
+    limits: { pdpTimeoutMs: ASK_MS },
+    leases: createRuntimeLeases(),
+    skew,
+  })
   try {
     const { method, url: target, token, body } = request
     const headers = [['Authorization', `Bearer ${token}`] as const, ...request.headers]

@@ -65,7 +65,7 @@ export function decisionLine(
 }
 
 /** For what could not be read as a request. */
-export const refusalLine = (
+export const rejectionLine = (
   code: ProblemCode,
   about: { readonly requestId: string; readonly address: string; readonly detail: string },
 ): DecisionLine => ({

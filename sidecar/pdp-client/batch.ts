@@ -59,7 +59,7 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
         if (questions.some((waiting) => waiting.handle === handle)) flush()
         tokens.push({ handle, token })
       }
-      questions.push({ id, handle, permissions, entitlements, standing: watched })
+      questions.push({ id, handle, permissions, entitlements, watched: watched })
       bytes += QUESTION_BYTES + CHECK_BYTES * permissions.length + (isNew ? token.length : 0)
       if (bytes > MESSAGE_BYTES_MAX) flush()
       else schedule()

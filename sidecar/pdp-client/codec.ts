@@ -25,7 +25,7 @@ export type Questions = {
     readonly handle: number
     readonly permissions: readonly PermissionQuestion[]
     readonly entitlements: readonly string[]
-    readonly standing: boolean
+    readonly watched: boolean
   }[]
   /** Ids of watched questions to end. */
   readonly cancel: readonly number[]
@@ -69,7 +69,7 @@ function writeQuestion(to: BinaryWriter, question: Questions['questions'][number
     to.uint32(CHECK.relation).string(relation).uint32(CHECK.resource).string(resource).join()
   }
   for (const key of question.entitlements) to.uint32(QUESTION.entitlements).string(key)
-  if (question.standing) to.uint32(QUESTION.standing).bool(true)
+  if (question.watched) to.uint32(QUESTION.watched).bool(true)
   to.join()
 }
 

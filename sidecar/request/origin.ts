@@ -1,6 +1,12 @@
 /** Where a request comes from: its connection, or what proxies say that the operator trusts (RFC 7239, X-Forwarded-*). */
 import { type Networks, parseAddress } from '../../pdp/process/addresses.ts'
-import { FIELDS_DIFFER, nearestStranger, plainSaid, type Said, standardSaid } from '../../pdp/process/client-address.ts'
+import {
+  type Said as Claimed,
+  FIELDS_DIFFER,
+  nearestStranger,
+  plainSaid,
+  standardSaid,
+} from '../../pdp/process/client-address.ts'
 import type { ClientRequest } from '../http/client.ts'
 import { type Authority, parseAuthority } from './target.ts'
 
@@ -29,17 +35,17 @@ export function originOf(client: Asked, trusted: Networks | null): Origin {
   }
 }
 
-type Standing = { readonly direct: Origin; readonly trusted: Networks }
+type Trust = { readonly direct: Origin; readonly trusted: Networks }
 
-function readOrigin(raw: readonly string[], standing: Standing): Origin {
+function readOrigin(raw: readonly string[], trust: Trust): Origin {
   const plain = plainSaid(raw)
   const standard = standardSaid(raw)
   if (plain === null || standard === null) {
-    const said = plain ?? standard
-    return said === null ? standing.direct : walk(said, standing)
+    const claimed = plain ?? standard
+    return claimed === null ? trust.direct : walk(claimed, trust)
   }
   // Proxies write one of the two and let the other pass, which anybody may have sent.
-  const [one, other] = [walk(plain, standing), walk(standard, standing)]
+  const [one, other] = [walk(plain, trust), walk(standard, trust)]
   const sameHost = textOf(one.host ?? other.host) === textOf(other.host ?? one.host)
   const saysBoth = plain.schemes.length > 0 && standard.schemes.some((scheme) => scheme !== null)
   if (one.address !== other.address || !sameHost || (saysBoth && one.scheme !== other.scheme))
@@ -49,12 +55,12 @@ function readOrigin(raw: readonly string[], standing: Standing): Origin {
 
 const textOf = (host: Authority | null): string => (host === null ? '' : `${host.hostname}:${host.port ?? ''}`)
 
-function walk(said: Said, { direct, trusted }: Standing): Origin {
-  const { address, proxyCount } = nearestStranger(said, { peer: direct.address, trusted })
+function walk(claimed: Claimed, { direct, trusted }: Trust): Origin {
+  const { address, proxyCount } = nearestStranger(claimed, { peer: direct.address, trusted })
   // A proxy that does not add to a list has replaced it.
   const ofFirst = (texts: readonly (string | null)[]): string | null =>
     texts[Math.max(0, texts.length - proxyCount)] ?? null
-  const [scheme, host] = [ofFirst(said.schemes), ofFirst(said.hosts)]
+  const [scheme, host] = [ofFirst(claimed.schemes), ofFirst(claimed.hosts)]
   return { address, scheme: scheme === null ? direct.scheme : parseScheme(scheme), host: parseHost(host), fault: null }
 }
 

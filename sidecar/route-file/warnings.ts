@@ -1,9 +1,9 @@
 /** Warns about valid routes that servers may confuse, because their paths differ only in case or in a trailing slash. */
-import { type Judge, judgesOtherwise, verdictOf } from '../routes/near-miss.ts'
+import { type Protection, protectsOtherwise, rulesOf } from '../routes/near-miss.ts'
 import { foldPattern, isWithin, otherSlash, type Pattern, patternText } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 
-type Folded = Judge & { readonly route: Route }
+type Folded = Protection & { readonly route: Route }
 
 /** Returns one sentence for each warning. */
 export function routeWarnings(routes: readonly Route[]): string[] {
@@ -12,7 +12,7 @@ export function routeWarnings(routes: readonly Route[]): string[] {
     const folded = ofHost.map((route) => ({
       route,
       pattern: foldPattern(route.pattern),
-      verdict: verdictOf(route),
+      rules: rulesOf(route),
       isPublic: route.check === null,
     }))
     return folded.flatMap((one, at) => [
@@ -28,7 +28,7 @@ export function routeWarnings(routes: readonly Route[]): string[] {
 function spelledAlike(one: Folded, earlier: readonly Folded[]): string[] {
   const same = earlier.filter(
     (other) =>
-      other.verdict !== one.verdict &&
+      other.rules !== one.rules &&
       other.route.method === one.route.method &&
       (isSame(other.pattern, one.pattern) || isSame(otherSlash(other.pattern, true), otherSlash(one.pattern, true))),
   )
@@ -68,7 +68,7 @@ function passedOver(ours: Folded, all: readonly Folded[]): string[] {
 /** True when requests for `path`, which matches `ours`, are denied because of `theirs`. */
 const isRefused = (ours: Folded, theirs: Folded, path: Pattern): boolean => {
   const read = otherSlash(ours.pattern, !endsInSlash(path))
-  return !isSame(read, theirs.pattern) && judgesOtherwise(ours, theirs, { path: theirs.pattern, read })
+  return !isSame(read, theirs.pattern) && protectsOtherwise(ours, theirs, { path: theirs.pattern, read })
 }
 
 /** The most specific other route that matches all these paths for the method. */

@@ -58,19 +58,19 @@ function withoutFormat({ segments, pattern, aligned }: Reading): Reading[] {
 }
 
 /** A route as it judges: the pattern that it is found by, folded, and what it says. */
-export type Judge = { readonly pattern: Pattern; readonly verdict: string; readonly isPublic: boolean }
+export type Protection = { readonly pattern: Pattern; readonly rules: string; readonly isPublic: boolean }
 
 /**
  * True when a request that `ours` judges must not be served by a route at `path`. `theirs` is that route; null: there is
  * none for the method. `read`: the pattern of `ours` as its path is read.
  */
-export function judgesOtherwise(
-  ours: Judge,
-  theirs: Judge | null,
+export function protectsOtherwise(
+  ours: Protection,
+  theirs: Protection | null,
   { path, read }: { path: Pattern; read: Pattern },
 ): boolean {
   // What anybody may have is no secret of the other route.
-  if (theirs !== null && (theirs.isPublic || theirs.verdict === ours.verdict)) return false
+  if (theirs !== null && (theirs.isPublic || theirs.rules === ours.rules)) return false
   // The operator's exception from a wider route.
   if (isWithin(ours.pattern, path) && !isWithin(path, ours.pattern)) return false
   // Of two spellings of one path, the method is only here.
@@ -78,7 +78,7 @@ export function judgesOtherwise(
 }
 
 /** One text for routes that judge alike: parameters count by where they stand in the path. */
-export function verdictOf({ check, stepUp, shadow, websocket, origins, pattern }: Route): string {
+export function rulesOf({ check, stepUp, shadow, websocket, origins, pattern }: Route): string {
   const places = pattern.segments.flatMap((segment, at) => (segment.kind === 'parameter' ? [at] : []))
   const place = (_: string, value: unknown): unknown =>
     typeof value === 'object' && value !== null && 'from' in value && value.from === 'path' && 'index' in value

@@ -1,10 +1,10 @@
 /** Finds the route of a request: the most specific path decides, then the method. */
 import { foldText } from '../http/folding.ts'
-import { isPlain, type Judge, judgesOtherwise, readingsOf, verdictOf } from './near-miss.ts'
+import { isPlain, type Protection, protectsOtherwise, readingsOf, rulesOf } from './near-miss.ts'
 import { foldPattern, isWithin, otherSlash, overlap, type Pattern } from './patterns.ts'
 import type { PathSegments, Route, RouteTable } from './route.ts'
 
-type Entry = { readonly route: Route; readonly verdict: string }
+type Entry = { readonly route: Route; readonly rules: string }
 /** One path of the table: its pattern and its routes by method. */
 type Place = {
   readonly pattern: Pattern
@@ -83,7 +83,7 @@ function insert(root: Root, route: Route): void {
     if (pattern.rest) node.rest = place
     else node.end = place
   }
-  place.methods.set(route.method, { route, verdict: verdictOf(route) })
+  place.methods.set(route.method, { route, rules: rulesOf(route) })
 }
 
 /** Depth first, literal before parameter before rest; since patterns never cross, the first find is the most specific. */
@@ -111,18 +111,18 @@ function otherRoute(root: Root, { place, entry, method, path }: Found): Route | 
       if (other === place) continue
       const theirs = select(other, method)
       // Parameters that stand elsewhere have other values, so that alike checks are not.
-      const ours = { ...judgeOf(place, entry), ...(!reading.aligned && { verdict: '' }) }
-      const judge = theirs === undefined ? null : judgeOf(other, theirs)
-      if (judgesOtherwise(ours, judge, { path: other.folded, read: reading.pattern }))
+      const ours = { ...protectionOf(place, entry), ...(!reading.aligned && { rules: '' }) }
+      const protection = theirs === undefined ? null : protectionOf(other, theirs)
+      if (protectsOtherwise(ours, protection, { path: other.folded, read: reading.pattern }))
         return theirs?.route ?? [...other.methods.values()][0]?.route ?? null
     }
   }
   return null
 }
 
-const judgeOf = ({ folded }: Place, { route, verdict }: Entry): Judge => ({
+const protectionOf = ({ folded }: Place, { route, rules: verdict }: Entry): Protection => ({
   pattern: folded,
-  verdict,
+  rules: verdict,
   isPublic: route.check === null,
 })
 

@@ -26,7 +26,7 @@ import { createLeases, type Lease, type Leases } from './leases.ts'
 import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
 /** What all engines of a process have in common. */
-export type EngineDeps = {
+export type RuntimeDeps = {
   readonly log: SidecarLog
   readonly metrics: Metrics
   readonly fetch: Fetch
@@ -38,10 +38,10 @@ export type EngineDeps = {
   readonly replay: ReplayMemory
   readonly nonces: Nonces
   readonly readToken: (path: string) => string
-  readonly parts: RuntimeParts
+  readonly leases: RuntimeLeases
   readonly skew: ClockSkew
 }
-export type RuntimeParts = {
+export type RuntimeLeases = {
   readonly keys: Leases<KeySource>
   readonly pdp: Leases<PdpClient>
   readonly upstream: Leases<Upstream>
@@ -58,7 +58,7 @@ export type Runtime = {
   readonly metadata: ResourceMetadata | null
   readonly proofNonce: () => string | null
   /** Issuers whose keys were never loaded. */
-  keyless(): readonly string[]
+  issuersWithoutKeys(): readonly string[]
   /** Since when no PDP answers; null: one does. */
   pdpSilentSinceMs(): number | null
   refreshKeys(): void
@@ -70,24 +70,24 @@ export type Runtime = {
   retire(): void
 }
 
-export const createRuntimeParts = (): RuntimeParts => ({
+export const createRuntimeLeases = (): RuntimeLeases => ({
   keys: createLeases(),
   pdp: createLeases(),
   upstream: createLeases(),
 })
 
-export function createRuntime(config: LoadedConfig, deps: EngineDeps): Runtime {
+export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime {
   const { file } = config
   const { clock, replay, nonces } = deps
   const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...file.limits, ...deps.limits }
   const limited: Limited = { ...deps, limits }
-  const { issuers, pdp, upstream, release } = leaseParts(config, limited)
+  const { issuers, pdp, upstream, release } = leaseAll(config, limited)
   const metadata = describeResource(file)
   const proofNonces = file.proofNonces ? nonces : null
   let openCount = 0
   let retired = false
 
-  function letGo(): void {
+  function releaseWhenEnded(): void {
     if (retired && openCount === 0) release()
   }
 
@@ -119,7 +119,7 @@ export function createRuntime(config: LoadedConfig, deps: EngineDeps): Runtime {
       publicPort: urlPort(new URL(file.publicUrl)),
     },
     proofNonce: () => proofNonces?.current() ?? null,
-    keyless: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
+    issuersWithoutKeys: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
     pdpSilentSinceMs: () => pdp.silentSinceMs(),
     refreshKeys() {
       for (const { keys } of issuers) void keys.refresh()
@@ -129,11 +129,11 @@ export function createRuntime(config: LoadedConfig, deps: EngineDeps): Runtime {
     },
     leave() {
       openCount -= 1
-      letGo()
+      releaseWhenEnded()
     },
     retire() {
       retired = true
-      letGo()
+      releaseWhenEnded()
     },
   }
 }
@@ -146,7 +146,7 @@ type Leased = {
 }
 
 /** Throws when one cannot be had, and then holds none. */
-function leaseParts(config: LoadedConfig, deps: Limited): Leased {
+function leaseAll(config: LoadedConfig, deps: Limited): Leased {
   const leases: Lease<unknown>[] = []
   const held = <T>(lease: Lease<T>): T => {
     leases.push(lease)
@@ -169,11 +169,11 @@ function leaseParts(config: LoadedConfig, deps: Limited): Leased {
   }
 }
 
-type Limited = EngineDeps & { readonly limits: SidecarLimits }
+type Limited = RuntimeDeps & { readonly limits: SidecarLimits }
 
-function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits, skew }: Limited): Lease<KeySource> {
+function leaseKeys(entry: IssuerEntry, { leases, fetch, clock, log, limits, skew }: Limited): Lease<KeySource> {
   const { issuer, jwksUri } = entry
-  return parts.keys.lease(JSON.stringify([issuer, jwksUri]), () => {
+  return leases.keys.lease(JSON.stringify([issuer, jwksUri]), () => {
     const value = remoteKeys({
       issuer,
       ...(jwksUri !== null && { jwksUri }),
@@ -196,9 +196,9 @@ function leaseKeys(entry: IssuerEntry, { parts, fetch, clock, log, limits, skew 
 const pemKey = ({ ca, cert, key }: Pem): string => [ca, cert, key].map((part) => part?.toString('base64')).join(' ')
 
 function leasePdp({ file, certificates }: LoadedConfig, deps: Limited): Lease<PdpClient> {
-  const { parts, metrics, log, random, clock, limits, readToken, skew } = deps
+  const { leases, metrics, log, random, clock, limits, readToken, skew } = deps
   const { addresses, insecure, tokenFile } = file.pdp
-  return parts.pdp.lease(JSON.stringify([file.pdp, pemKey(certificates.pdp), limits.pdpTimeoutMs]), () => {
+  return leases.pdp.lease(JSON.stringify([file.pdp, pemKey(certificates.pdp), limits.pdpTimeoutMs]), () => {
     const value = createPdpClient({
       addresses,
       credentials: insecure ? credentials.createInsecure() : pdpCredentials(certificates.pdp),
@@ -219,7 +219,7 @@ function leasePdp({ file, certificates }: LoadedConfig, deps: Limited): Lease<Pd
 
 const pdpCredentials = ({ ca, cert, key }: Pem): ChannelCredentials => credentials.createSsl(ca, key, cert)
 
-function leaseUpstream({ file, certificates }: LoadedConfig, { parts, limits }: Limited): Lease<Upstream> {
+function leaseUpstream({ file, certificates }: LoadedConfig, { leases, limits }: Limited): Lease<Upstream> {
   const { origin, http2, perClient, reuseAfterBody } = file.upstream
   const bounds = {
     connectionsMax: limits.upstreamConnectionsMax,
@@ -228,7 +228,7 @@ function leaseUpstream({ file, certificates }: LoadedConfig, { parts, limits }: 
     headersTimeoutMs: limits.upstreamHeadersMs,
     headerBytesMax: limits.headerBytesMax,
   }
-  return parts.upstream.lease(JSON.stringify([file.upstream, pemKey(certificates.upstream), bounds]), () => {
+  return leases.upstream.lease(JSON.stringify([file.upstream, pemKey(certificates.upstream), bounds]), () => {
     const tls = secureOptions(certificates.upstream)
     const value = (http2 ? createHttp2Upstream : createHttp1Upstream)({
       origin,

@@ -6,7 +6,7 @@ import { ConfigError } from '../../pdp/process/exit.ts'
 import type { ListenAddress } from '../../pdp/process/listen.ts'
 import type { ProbeResult } from '../../pdp/process/operations.ts'
 import type { LoadedConfig } from '../config/config.ts'
-import { refusalLine } from '../enforce/decision-log.ts'
+import { rejectionLine } from '../enforce/decision-log.ts'
 import { describeDenial, sendRawDenial } from '../enforce/denial-response.ts'
 import { type Permit, reevaluate } from '../enforce/enforce.ts'
 import { createPermissionWatch } from '../enforce/permission-watch.ts'
@@ -21,9 +21,9 @@ import { routeRequest } from '../routes/route-request.ts'
 import { createClockSkew } from './clock-skew.ts'
 import { type ExchangeDeps, serve } from './exchange.ts'
 import { unfailingLog } from './log.ts'
-import { createRuntime, createRuntimeParts, type EngineDeps, type Runtime } from './runtime.ts'
+import { createRuntime, createRuntimeLeases, type Runtime, type RuntimeDeps } from './runtime.ts'
 
-export type SidecarOptions = Omit<EngineDeps, 'limits' | 'parts' | 'skew'> & {
+export type SidecarOptions = Omit<RuntimeDeps, 'limits' | 'leases' | 'skew'> & {
   readonly config: LoadedConfig
   readonly limits?: Partial<SidecarLimits>
 }
@@ -63,7 +63,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       else if (changed) log.info({ event: 'clock_agrees', against })
     },
   })
-  const shared: EngineDeps = { ...given, log, limits: limitOverrides, parts: createRuntimeParts(), skew }
+  const shared: RuntimeDeps = { ...given, log, limits: limitOverrides, leases: createRuntimeLeases(), skew }
   // Those that no route file can set.
   const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...limitOverrides }
   const permissionWatch = createPermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
@@ -126,7 +126,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     isProxy: (address) => current.runtime.trustedProxies?.has(address) === true,
     onRejected(connection, { code, reason, address, answers }) {
       const requestId = randomUUID()
-      const line = refusalLine(code, { requestId, address, detail: reason })
+      const line = rejectionLine(code, { requestId, address, detail: reason })
       metrics.decided('', line)
       log.info(line)
       if (answers) sendRawDenial(connection, describeDenial(code, {}, { requestId, metadataUrl: null }))
@@ -162,7 +162,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     },
     notReady() {
       if (listener.draining()) return 'draining'
-      const missing = current.runtime.keyless()
+      const missing = current.runtime.issuersWithoutKeys()
       return missing.length === 0 ? pdpSilence(current.runtime, clock()) : `no keys yet of ${missing.join(', ')}`
     },
     withdraw: () => void withdraw(),

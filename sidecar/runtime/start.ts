@@ -17,7 +17,7 @@ import { startControl } from './control.ts'
 import { fetchKeys } from './key-fetch.ts'
 import { createMetrics } from './metrics.ts'
 import { watchConfig } from './reload.ts'
-import type { EngineDeps } from './runtime.ts'
+import type { RuntimeDeps } from './runtime.ts'
 import { createSidecar, type Sidecar } from './sidecar.ts'
 
 const RELOAD_MS = 1_000
@@ -70,7 +70,7 @@ export async function startSidecar(
 }
 
 /** Dependencies for a single question from the command line, without logs or shared metrics. */
-export function commandLineDeps(): Omit<EngineDeps, 'limits' | 'parts' | 'skew'> {
+export function commandLineDeps(): Omit<RuntimeDeps, 'limits' | 'leases' | 'skew'> {
   const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
   return {
     log: silent,

@@ -57,11 +57,11 @@ export class Pace {
   }
 
   #arm(ms: number): void {
-    this.#timer = setTimeout(() => this.#look(), Math.max(1, ms))
+    this.#timer = setTimeout(() => this.#measure(), Math.max(1, ms))
   }
 
   /** One timer serves many parts of a body: it restarts when the peer was active in the meantime. */
-  #look(): void {
+  #measure(): void {
     if (!this.#waiting) return
     const silentMs = performance.now() - this.#lastMs
     const leftMs = Math.min(this.#limits.idleMs, this.#left()) - silentMs

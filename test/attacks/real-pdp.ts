@@ -5,7 +5,7 @@ import type { Change } from '../../pdp/domain/change.ts'
 import { INACTIVE, type TokenState } from '../../pdp/identity/tokens/token-state.ts'
 import { createLog } from '../../pdp/process/log.ts'
 import { createAnswerQuestion, createAskAgain } from '../../pdp/serve/decisions/answer.ts'
-import { createWatchedQuestions } from '../../pdp/serve/decisions/standing-questions.ts'
+import { createWatchedQuestions } from '../../pdp/serve/decisions/watched-questions.ts'
 import { startGrpcServer } from '../../pdp/serve/grpc/server.ts'
 import type { Directory } from '../../pdp/store/directory.ts'
 import { memoryStore } from '../../pdp/store/memory/memory.ts'
@@ -40,7 +40,7 @@ export async function startRealPdp(tuples: readonly string[], organization: stri
   const pdp = createPdp({ store })
   const log = createLog({ service: 'attacks', level: 'silent' })
   const questions = { pdp, directory: NOBODY, clock: Date.now, randomId: randomUUID }
-  const standing = createWatchedQuestions({
+  const watched = createWatchedQuestions({
     store,
     pdp,
     recognize,
@@ -51,14 +51,14 @@ export async function startRealPdp(tuples: readonly string[], organization: stri
   const answer = createAnswerQuestion({ ...questions, log })
   const authenticate = async (): Promise<string> => 'anybody'
   const server = await startGrpcServer(
-    { recognize, answer, standing, authenticate, tls: null, log },
+    { recognize, answer, watched, authenticate, tls: null, log },
     { host: '127.0.0.1', port: 0 },
   )
   return {
     address: server.address,
     change,
     async stop() {
-      await standing.close()
+      await watched.close()
       await server.close()
       await pdp.close()
     },

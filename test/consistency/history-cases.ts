@@ -63,7 +63,7 @@ export const RIGHT: readonly HistoryCase[] = [
   right('a cache of a few rows, the log trimmed all the time', { cacheBytesMax: FEW_ROWS, trimMs: 8 }),
   right('a cache of a few rows, answers from snapshots', { cacheBytesMax: 1_500, triesMax: 1 }),
   right('PostgreSQL crashing and recovering', { cacheBytesMax: 20_000, trimMs: 50, crashMs: 1_500 }),
-  right('with tokens over HTTP, gRPC and streams, and standing questions', { served: true, trimMs: 40 }),
+  right('with tokens over HTTP, gRPC and streams, and watched questions', { served: true, trimMs: 40 }),
 ]
 
 /** Of the simulation's mistakes those that three processes come by within seconds. */
@@ -79,7 +79,7 @@ const planted = (
 
 const FRESHNESS = 'store/cache/freshness.ts'
 const STORE = 'store/postgres/store.ts'
-const STANDING = 'serve/decisions/standing-questions.ts'
+const STANDING = 'serve/decisions/watched-questions.ts'
 const ENTITLEMENTS = 'store/entitlements/cache.ts'
 const RAISE = 'const { before, after: position } = await raiseRevision(sql, log, {'
 

@@ -29,7 +29,7 @@ export function judge(history: {
   const report = (rule: Rule, message: string): void => void violations.push({ rule, message })
   const logs = replayArchive(history, report)
   judgeDecisions(logs, history, report)
-  // Those of standing questions say nothing of how long one takes.
+  // Those of watched questions say nothing of how long one takes.
   const asked = history.decisions.filter(({ from }) => from !== STANDING)
   judgeStandings(logs, { standings: history.standings, decisions: asked }, (message) => report('late', message))
   for (const [log, items] of history.tables ?? []) {

@@ -146,7 +146,7 @@ function createStream(open: () => Call) {
       handles.set(token, handle)
       send((message) => {
         if (known === undefined) message.tokens.push(create(TokenHandleSchema, { handle, token }))
-        message.questions.push(create(StreamQuestionSchema, { id, handle, standing, ...checksOf(question) }))
+        message.questions.push(create(StreamQuestionSchema, { id, handle, watched: standing, ...checksOf(question) }))
       })
       return () => {
         if (!waiting.delete(id) || !standing) return

@@ -45,4 +45,4 @@ export type StandingRecord = Asked & {
 }
 
 /** How records of their answers are marked. */
-export const STANDING = 'a standing question'
+export const STANDING = 'a watched question'

@@ -26,7 +26,7 @@ const EXACT_MS = 4
 const WATCH_MS = { least: 1_500, most: 4_000 }
 const REVOKED_SHARE = 0.3
 
-/** Watches one standing question for a while, in which its token may be revoked. Ends early once `isOver`. */
+/** Watches one watched question for a while, in which its token may be revoked. Ends early once `isOver`. */
 export async function watchStanding(watched: {
   readonly node: OpenNode
   readonly question: Question

@@ -113,7 +113,7 @@ function report(item: HistoryCase, outcome: Outcome): void {
   const counts = Map.groupBy(outcome.violations, (v: Violation) => v.rule)
   const found = [...counts].map(([rule, all]) => `${all.length} ${rule}`).join(', ')
   const crashes = outcome.crashes > 0 ? `, ${outcome.crashes} crashes, ${outcome.unanswered} unanswered` : ''
-  const watched = outcome.standings > 0 ? `, ${outcome.pushes} answers to ${outcome.standings} standing questions` : ''
+  const watched = outcome.standings > 0 ? `, ${outcome.pushes} answers to ${outcome.standings} watched questions` : ''
   console.log(
     `${planted ? 'planted: ' : ''}${item.name}: ${outcome.decisions} decisions, ${outcome.writes} writes, ` +
       `${outcome.rowSetsCompared} cached row sets compared${crashes}${watched}; ` +

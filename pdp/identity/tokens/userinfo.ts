@@ -39,16 +39,16 @@ class Refused extends Error {
   readonly code: ProblemCode
   readonly error: ChallengeError | null
   readonly scheme: 'bearer' | 'dpop' | null
-  constructor(kind: keyof typeof REFUSALS, scheme: Refused['scheme'], detail: string) {
+  constructor(kind: keyof typeof ERRORS, scheme: Refused['scheme'], detail: string) {
     super(detail)
-    const { outcome, code, error } = REFUSALS[kind]
+    const { outcome, code, error } = ERRORS[kind]
     this.outcome = outcome
     this.code = code
     this.error = error
     this.scheme = scheme
   }
 }
-const REFUSALS = {
+const ERRORS = {
   missing: { outcome: 'unauthenticated', code: 'token_missing', error: null },
   malformed: { outcome: 'invalid', code: 'request_invalid', error: 'invalid_request' },
   token: { outcome: 'unauthenticated', code: 'token_invalid', error: 'invalid_token' },

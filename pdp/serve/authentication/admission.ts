@@ -16,7 +16,7 @@ const SWEEP_MS = 25
 
 export type Asker = { readonly organization: string | null; readonly client: string }
 export type Admission = {
-  /** Throws Refusal `overloaded`, PdpError `store_unavailable` for want of an answer in time, and what `work` throws. */
+  /** Throws RequestProblem `overloaded`, PdpError `store_unavailable` for want of an answer in time, and what `work` throws. */
   run<T>(asker: Asker, work: () => Promise<T>): Promise<T>
   /** Questions that wait for their turn. */
   readonly waitingCount: number
@@ -163,7 +163,7 @@ const unanswered = (): PdpError => new PdpError('store_unavailable', 'there was 
 
 /** What one client may have under way at once, of what takes long or costs much. */
 export type Places = {
-  /** Throws Refusal `overloaded`. The returned function gives the place back. */
+  /** Throws RequestProblem `overloaded`. The returned function gives the place back. */
   take(client: string): () => void
 }
 

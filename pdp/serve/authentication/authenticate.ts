@@ -16,10 +16,10 @@ import {
 } from './credentials.ts'
 
 /** The holder of a client_credentials token for us, and the organizations that it stays within; none: everywhere. */
-export type ManagementClient = { readonly token: ActiveToken; readonly bounds: readonly string[] }
+export type ManagementClient = { readonly token: ActiveToken; readonly organizationScope: readonly string[] }
 
 /**
- * Throws Refusal unless the token may name another subject, or ask for reasons, by scope `decisions:read`. `provenKey`:
+ * Throws RequestProblem unless the token may name another subject, or ask for reasons, by scope `decisions:read`. `provenKey`:
  * the sender proved to hold the key that the token is bound to.
  */
 export function requireReader(token: ActiveToken, provenKey: boolean): void {
@@ -35,7 +35,7 @@ export type ManagementClientDeps = CredentialDeps & {
   readonly introspect: (token: string) => Promise<TokenState>
   readonly directory: Directory
 }
-/** The manager behind a request, with `scope`. `provenBefore`: this request's proof was checked, and so used up. Throws Refusal. */
+/** The caller behind a request, with `scope`. `provenBefore`: this request's proof was checked, and so used up. Throws RequestProblem. */
 export async function authenticateManagementClient(
   deps: ManagementClientDeps,
   request: { readonly message: IncomingMessage; readonly scope: string; readonly provenBefore: boolean },
@@ -57,24 +57,24 @@ export async function authenticateManagementClient(
   const registered = scopesOf(client.metadata)
   const held = { ...token, scopes: new Set(registered.filter((scope) => token.scopes.has(scope))) }
   requireScope(held, request.scope)
-  const bounds = [token.organization, client.organization].filter((organization) => organization !== null)
-  return { token: held, bounds: [...new Set(bounds)] }
+  const organizationScope = [token.organization, client.organization].filter((organization) => organization !== null)
+  return { token: held, organizationScope: [...new Set(organizationScope)] }
 }
 
-/** Throws Refusal when the manager is bound to an organization. */
-export function requireUnbound(manager: Pick<ManagementClient, 'bounds'>): void {
-  if (manager.bounds.length > 0)
+/** Throws RequestProblem when the caller is bound to an organization. */
+export function requireUnbound(caller: Pick<ManagementClient, 'organizationScope'>): void {
+  if (caller.organizationScope.length > 0)
     throw new RequestProblem('permission_denied', 'a client that is bound to an organization may not do this')
 }
 
-/** Throws Refusal unless the organization is the manager's or below it. Which others exist is not told to a bound one. */
+/** Throws RequestProblem unless the organization is the caller's or below it. Which others exist is not told to a bound one. */
 export async function requireWithin(
-  manager: Pick<ManagementClient, 'bounds'>,
+  caller: Pick<ManagementClient, 'organizationScope'>,
   organization: string,
   pdp: Pick<Pdp, 'ancestors'>,
 ): Promise<void> {
   const ancestors = await pdp.ancestors(organization)
-  if (manager.bounds.some((bound) => !ancestors?.includes(bound))) {
+  if (caller.organizationScope.some((bound) => !ancestors?.includes(bound))) {
     throw new RequestProblem('permission_denied', 'the organization is not one that this client manages')
   }
   if (ancestors === null) throw new RequestProblem('organization_unknown', `there is no organization ${organization}`)

@@ -15,7 +15,7 @@ export type CredentialDeps = { readonly issuer: string; readonly verifyProof: Pr
 
 const ALGS = PROOF_ALGORITHMS.join(' ')
 
-/** Throws Refusal `token_missing` with a challenge for each scheme when there is no token, or not exactly one. */
+/** Throws RequestProblem `token_missing` with a challenge for each scheme when there is no token, or not exactly one. */
 export function presentedToken(issuer: string, request: IncomingMessage): Credentials {
   try {
     return parseAuthorization(request.headersDistinct.authorization ?? [])
@@ -31,7 +31,7 @@ export function presentedToken(issuer: string, request: IncomingMessage): Creden
 /**
  * True when the sender proved to hold the token's key. False for a token that was sent as a bearer token, which proves
  * nothing about a bound one: the sender may be any resource server. A proof is good for one call of this.
- * Throws Refusal `proof_missing`, `proof_invalid`, `proof_replayed`, `token_invalid` or
+ * Throws RequestProblem `proof_missing`, `proof_invalid`, `proof_replayed`, `token_invalid` or
  * `replay_memory_unavailable`.
  */
 export async function provesKey(
@@ -60,7 +60,7 @@ export async function provesKey(
 const urlOfRequest = (issuer: string, target: string): string =>
   issuer.replace(/\/$/, '') + (target.split('?', 1)[0] ?? '')
 
-const PROOF_REFUSALS: { readonly [code in TokenErrorCode]?: RequestProblemCode } = {
+const PROOF_PROBLEMS: { readonly [code in TokenErrorCode]?: RequestProblemCode } = {
   proof_missing: 'proof_missing',
   proof_invalid: 'proof_invalid',
   proof_replayed: 'proof_replayed',
@@ -71,7 +71,7 @@ function refusedProof(issuer: string, err: TokenError): Error {
   if (err.code === 'proof_unverifiable') {
     return new RequestProblem('replay_memory_unavailable', 'proofs cannot be checked right now', { cause: err })
   }
-  const code = PROOF_REFUSALS[err.code]
+  const code = PROOF_PROBLEMS[err.code]
   if (code === undefined) return err
   return new RequestProblem(code, err.message, {
     headers: { 'www-authenticate': challengeOf('dpop', { issuer, error: 'invalid_dpop_proof' }) },

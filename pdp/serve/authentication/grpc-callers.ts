@@ -17,7 +17,7 @@ type Call = Pick<
   ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
   'metadata' | 'getAuthContext'
 >
-/** Who calls, by a name of its own. Throws Refusal `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
+/** Who calls, by a name of its own. Throws RequestProblem `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
 export type AuthenticateCaller = (call: Call) => Promise<string>
 
 export function createCallers(deps: CallerDeps): AuthenticateCaller {

@@ -25,7 +25,7 @@ export type ServiceAccountSettings = {
   /** Who may call: `namespace/name`, or `namespace/*` for every account of a namespace. */
   readonly callers: readonly string[]
 }
-/** The account as `namespace/name`. Throws TokenError, and Refusal `permission_denied` for an account that nobody named. */
+/** The account as `namespace/name`. Throws TokenError, and RequestProblem `permission_denied` for an account that nobody named. */
 export type VerifyServiceAccount = (token: string) => Promise<string>
 
 /** `namespace/name`, or `namespace/*`. */

@@ -44,7 +44,7 @@ export type QuestionDeps = {
   readonly clock: () => number
   readonly randomId: () => string
 }
-/** `token` as recognized: whether it is dead is found out with the answer. Throws Refusal and PdpError. */
+/** `token` as recognized: whether it is dead is found out with the answer. Throws RequestProblem and PdpError. */
 export type AnswerQuestion = (token: TokenState, question: Question) => Promise<Answer>
 
 /** As createAnswerQuestion, without a line in the log: for asking again what was asked and logged. */
@@ -52,7 +52,7 @@ export function createAskAgain(deps: Omit<QuestionDeps, 'log'>): AnswerQuestion 
   return (token, question) => answerQuestion(deps, token, question)
 }
 
-/** As `answer`, as soon as it is the asker's turn. Throws Refusal `overloaded` as well. */
+/** As `answer`, as soon as it is the asker's turn. Throws RequestProblem `overloaded` as well. */
 export function admitted(answer: AnswerQuestion, admission: Admission): AnswerQuestion {
   return (token, question) =>
     token.active

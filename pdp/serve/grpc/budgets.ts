@@ -1,7 +1,7 @@
 /** What streams hold in this process, by caller: nobody takes more than a quarter of what there is for all. */
 
 /** Of everybody together. One caller has a quarter of each at most. */
-const TOTALS = { streams: 10_000, standing: 100_000, tokenCharacters: 128 * 1024 * 1024 } as const
+const TOTALS = { streams: 10_000, watched: 100_000, tokenCharacters: 128 * 1024 * 1024 } as const
 type Kind = keyof typeof TOTALS
 type Counts = { [kind in Kind]: number }
 
@@ -13,13 +13,13 @@ export type Holding = {
 export type Budgets = { of(caller: string): Holding }
 
 export function createBudgets(totals: { readonly [kind in Kind]: number } = TOTALS): Budgets {
-  const all: Counts = { streams: 0, standing: 0, tokenCharacters: 0 }
+  const all: Counts = { streams: 0, watched: 0, tokenCharacters: 0 }
   const callers = new Map<string, Counts>()
 
   return {
     of: (caller) => ({
       take(kind, amount) {
-        const own = callers.get(caller) ?? { streams: 0, standing: 0, tokenCharacters: 0 }
+        const own = callers.get(caller) ?? { streams: 0, watched: 0, tokenCharacters: 0 }
         if (all[kind] + amount > totals[kind] || own[kind] + amount > totals[kind] / 4) return false
         all[kind] += amount
         own[kind] += amount

@@ -14,7 +14,7 @@ export type Outbox = {
   reply(id: number, outcome: Outcome): void
   /** A question that waits no longer. */
   forget(): void
-  /** A newer answer to a standing question. A caller that reads slowly misses those that were over before it looked. */
+  /** A newer answer to a watched question. A caller that reads slowly misses those that were over before it looked. */
   update(id: number, outcome: Outcome): void
   /** What `update` said and did not send yet is of no interest any more. */
   cancelUpdate(id: number): void

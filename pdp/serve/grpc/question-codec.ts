@@ -12,7 +12,7 @@ export function readStreamQuestion({
   return { permissions, entitlements, subject: null, explain: false }
 }
 
-/** Throws Refusal `request_invalid` for a subject that is neither a user nor a service. */
+/** Throws RequestProblem `request_invalid` for a subject that is neither a user nor a service. */
 export function readRequest(request: DecideRequest): Question {
   const subject = request.subject === undefined ? null : readSubject(request.subject)
   return { ...readStreamQuestion(request), subject, explain: request.explain }

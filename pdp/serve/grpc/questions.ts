@@ -13,12 +13,12 @@ export type StreamQuestion = {
   readonly handle: number
   readonly permissions: readonly PermissionCheck[]
   readonly entitlements: readonly string[]
-  readonly standing: boolean
+  readonly watched: boolean
 }
 export type StreamRequest = {
   readonly tokens: readonly TokenHandle[]
   readonly questions: readonly StreamQuestion[]
-  /** Ids of standing questions. */
+  /** Ids of watched questions. */
   readonly cancel: readonly number[]
 }
 
@@ -59,17 +59,17 @@ function readQuestion(from: BinaryReader): StreamQuestion {
   const entitlements: string[] = []
   let id = 0
   let handle = 0
-  let standing = false
+  let watched = false
   readFields(from, from.uint32(), (field) => {
     if (field === QUESTION.permissions) permissions.push(readCheck(from))
     else if (field === QUESTION.id) id = from.uint32()
     else if (field === QUESTION.handle) handle = from.uint32()
     else if (field === QUESTION.entitlements) entitlements.push(from.string(true))
-    else if (field === QUESTION.standing) standing = from.bool()
+    else if (field === QUESTION.watched) watched = from.bool()
     else return false
     return true
   })
-  return { id, handle, permissions, entitlements, standing }
+  return { id, handle, permissions, entitlements, watched }
 }
 
 function readCheck(from: BinaryReader): PermissionCheck {

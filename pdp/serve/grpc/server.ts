@@ -17,7 +17,7 @@ import { formatAddress, isLoopback, type ListenAddress, listenError, listenOn } 
 import type { Log } from '../../process/log.ts'
 import type { AuthenticateCaller } from '../authentication/grpc-callers.ts'
 import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
-import type { WatchedQuestions } from '../decisions/standing-questions.ts'
+import type { WatchedQuestions } from '../decisions/watched-questions.ts'
 import { asRequestProblem, isFault, RequestProblem, STATUS } from '../problems/status.ts'
 import { createAnswerEncoder } from './answer-codec.ts'
 import { createBudgets } from './budgets.ts'
@@ -37,7 +37,7 @@ const RETRY_PUSHBACK_MS = '1000'
 export type GrpcDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
-  readonly standing: WatchedQuestions
+  readonly watched: WatchedQuestions
   /** Not asked on loopback, where only this machine can call. */
   readonly authenticate: AuthenticateCaller
   /** Null: plain text. */
@@ -75,7 +75,7 @@ export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Pr
     async close() {
       for (const name of ['', DecisionService.typeName]) health.setStatus(name, 'NOT_SERVING')
       await drain(server, streams)
-      await deps.standing.close()
+      await deps.watched.close()
       deps.tls?.close()
     },
   }
@@ -85,10 +85,10 @@ type ServiceDeps = Omit<GrpcDeps, 'authenticate'> & { readonly authenticate: Aut
 
 function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> {
   const streams = new Set<OpenStream>()
-  const refusalOf = (err: unknown): RequestProblem => {
-    const refusal = asRequestProblem(err)
-    if (isFault(refusal.code)) deps.log.error({ event: 'request_failed', code: refusal.code, err: refusal.cause })
-    return refusal
+  const problemOf = (err: unknown): RequestProblem => {
+    const problem = asRequestProblem(err)
+    if (isFault(problem.code)) deps.log.error({ event: 'request_failed', code: problem.code, err: problem.cause })
+    return problem
   }
   const budgets = createBudgets()
   function open(call: StreamCall, caller: string): void {
@@ -96,7 +96,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
     if (!holding.take('streams', 1)) throw new RequestProblem('overloaded', 'too many streams are open')
     // At once, with the Date by which the caller compares clocks.
     call.sendMetadata(new Metadata())
-    const stream = serveStream(call, { ...deps, holding, refusalCode: (err) => refusalOf(err).code })
+    const stream = serveStream(call, { ...deps, holding, problemCode: (err) => problemOf(err).code })
     streams.add(stream)
     const stop = deps.authenticate === null ? () => undefined : recheck(call, stream, deps)
     for (const end of ['close', 'cancelled', 'finish']) {
@@ -106,7 +106,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
       })
     }
   }
-  const refuse = (call: StreamCall, err: unknown): void => void call.emit('error', grpcError(refusalOf(err)))
+  const refuse = (call: StreamCall, err: unknown): void => void call.emit('error', grpcError(problemOf(err)))
   const definition = serviceDefinition(DecisionService)
   const encode = createAnswerEncoder()
   const service = {
@@ -121,7 +121,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
     decide(call: ServerUnaryCall<DecideRequest, Answer>, done: sendUnaryData<Answer>) {
       decide(call, deps).then(
         (answer) => done(null, answer),
-        (err: unknown) => done(grpcError(refusalOf(err))),
+        (err: unknown) => done(grpcError(problemOf(err))),
       )
     },
     decideStream(call: StreamCall) {
@@ -152,12 +152,12 @@ async function decide(call: ServerUnaryCall<DecideRequest, Answer>, deps: Servic
 }
 
 /** The problem code travels in the trailer `portcullis-problem`. */
-function grpcError(refusal: RequestProblem): { code: number; details: string; metadata: Metadata } {
+function grpcError(problem: RequestProblem): { code: number; details: string; metadata: Metadata } {
   const metadata = new Metadata()
-  metadata.set('portcullis-problem', refusal.code)
+  metadata.set('portcullis-problem', problem.code)
   // The retries of gRPC's own clients wait for so long.
-  if (refusal.code === 'overloaded') metadata.set('grpc-retry-pushback-ms', RETRY_PUSHBACK_MS)
-  return { code: STATUS[refusal.code].grpc, details: refusal.message, metadata }
+  if (problem.code === 'overloaded') metadata.set('grpc-retry-pushback-ms', RETRY_PUSHBACK_MS)
+  return { code: STATUS[problem.code].grpc, details: problem.message, metadata }
 }
 
 function addReflection(server: Server): void {

@@ -1,7 +1,7 @@
 /** One `DecideStream`: many questions over one connection, answered in any order, and again where they stand. */
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { AnswerQuestion } from '../decisions/answer.ts'
-import type { WatchedQuestion, WatchedQuestions } from '../decisions/standing-questions.ts'
+import type { WatchedQuestion, WatchedQuestions } from '../decisions/watched-questions.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { Outcome } from './answer-codec.ts'
 import type { Holding } from './budgets.ts'
@@ -11,16 +11,16 @@ import type { StreamQuestion, StreamRequest } from './questions.ts'
 import { createHandles } from './token-handles.ts'
 
 const QUESTIONS_PER_MESSAGE_MAX = 8_192
-const STANDING_MAX = 4_096
+const WATCHED_MAX = 4_096
 
 export type StreamDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
-  readonly standing: WatchedQuestions
+  readonly watched: WatchedQuestions
   /** Of the caller's. */
   readonly holding: Holding
   /** The code that the caller sees; logs what is our fault. */
-  readonly refusalCode: (err: unknown) => string
+  readonly problemCode: (err: unknown) => string
 }
 export type OpenStream = {
   /** Answers what was asked, takes no more, and ends the stream. */
@@ -30,21 +30,21 @@ export type OpenStream = {
 export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   const handles = createHandles(deps.holding)
   const outbox = createOutbox(call)
-  const standing = createWatchedTable(outbox, deps)
+  const watched = createWatchedTable(outbox, deps)
 
   function take(question: StreamQuestion, stateOf: (token: string) => Promise<TokenState>): void {
     const { id, handle } = question
     const token = handles.find(handle)
     if (token === undefined) outbox.reply(id, { error: 'handle_unknown' })
-    else if (question.standing) stand(question, token)
+    else if (question.watched) watch(question, token)
     else void reply(question, stateOf(token))
   }
 
-  function stand(question: StreamQuestion, token: string): void {
+  function watch(question: StreamQuestion, token: string): void {
     try {
-      standing.add(question, token)
+      watched.add(question, token)
     } catch (err) {
-      outbox.reply(question.id, { error: deps.refusalCode(err) })
+      outbox.reply(question.id, { error: deps.problemCode(err) })
     }
   }
 
@@ -52,12 +52,12 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
     try {
       outbox.reply(question.id, { answer: await deps.answer(await state, readStreamQuestion(question)) })
     } catch (err) {
-      outbox.reply(question.id, { error: deps.refusalCode(err) })
+      outbox.reply(question.id, { error: deps.problemCode(err) })
     }
   }
 
   function drain(): void {
-    standing.clear()
+    watched.clear()
     outbox.endWhenAnswered()
   }
 
@@ -70,7 +70,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
       states.set(token, state)
       return state
     }
-    for (const id of message.cancel) standing.remove(id)
+    for (const id of message.cancel) watched.remove(id)
     outbox.expect(message.questions.length)
     for (const question of message.questions.slice(0, QUESTIONS_PER_MESSAGE_MAX)) take(question, stateOf)
     for (const { id } of message.questions.slice(QUESTIONS_PER_MESSAGE_MAX)) {
@@ -81,27 +81,27 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   // The caller is gone.
   for (const event of ['cancelled', 'close', 'error']) {
     call.on(event, () => {
-      standing.clear()
+      watched.clear()
       handles.clear()
     })
   }
   return { drain }
 }
 
-/** The standing questions of one stream, by the ids that its caller chose. */
-function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' | 'holding' | 'refusalCode'>) {
-  const endings = new Map<number, () => void>()
+/** The watched questions of one stream, by the ids that its caller chose. */
+function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'watched' | 'holding' | 'problemCode'>) {
+  const cancels = new Map<number, () => void>()
 
   function remove(id: number): void {
-    endings.get(id)?.()
-    endings.delete(id)
+    cancels.get(id)?.()
+    cancels.delete(id)
   }
 
   function askOrGiveBack(asked: WatchedQuestion): () => void {
     try {
-      return deps.standing.ask(asked)
+      return deps.watched.ask(asked)
     } catch (err) {
-      deps.holding.give('standing', 1)
+      deps.holding.give('watched', 1)
       throw err
     }
   }
@@ -109,15 +109,15 @@ function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' | 
   return {
     remove,
     clear: () => {
-      for (const id of [...endings.keys()]) remove(id)
+      for (const id of [...cancels.keys()]) remove(id)
     },
-    /** One of an id that stands already takes its place. Throws Refusal `standing_limit`. */
+    /** A question with an id that is in use replaces the earlier one. Throws RequestProblem `watched_limit`. */
     add({ id, ...question }: StreamQuestion, token: string): void {
       remove(id)
-      if (endings.size >= STANDING_MAX)
-        throw new RequestProblem('standing_limit', 'too many standing questions on this stream')
-      if (!deps.holding.take('standing', 1))
-        throw new RequestProblem('standing_limit', 'too many standing questions of this caller')
+      if (cancels.size >= WATCHED_MAX)
+        throw new RequestProblem('watched_limit', 'too many watched questions on this stream')
+      if (!deps.holding.take('watched', 1))
+        throw new RequestProblem('watched_limit', 'too many watched questions of this caller')
       let answered = false
       const say = (outcome: Outcome): void => {
         if (answered) outbox.update(id, outcome)
@@ -128,11 +128,11 @@ function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'standing' | 
         token,
         question: readStreamQuestion(question),
         onAnswer: (answer) => say({ answer }),
-        onError: (err) => say({ error: deps.refusalCode(err) }),
+        onError: (err) => say({ error: deps.problemCode(err) }),
       })
-      endings.set(id, () => {
+      cancels.set(id, () => {
         cancel()
-        deps.holding.give('standing', 1)
+        deps.holding.give('watched', 1)
         outbox.cancelUpdate(id)
         if (!answered) outbox.forget()
         answered = true

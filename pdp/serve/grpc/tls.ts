@@ -74,26 +74,26 @@ function createListeners(current: () => Loaded): {
   readonly provider: experimental.CertificateProvider
   publish(): void
 } {
-  type Tell = () => void
-  const told = new Map<unknown, Tell>()
-  const add = (listener: unknown, tell: Tell): void => {
-    told.set(listener, tell)
-    process.nextTick(() => told.get(listener)?.())
+  type Notify = () => void
+  const listeners = new Map<unknown, Notify>()
+  const add = (listener: unknown, notify: Notify): void => {
+    listeners.set(listener, notify)
+    process.nextTick(() => listeners.get(listener)?.())
   }
   return {
     publish() {
-      for (const tell of told.values()) tell()
+      for (const notify of listeners.values()) notify()
     },
     provider: {
       addIdentityCertificateListener: (listener) =>
         add(listener, () => listener({ certificate: current().cert, privateKey: current().key })),
-      removeIdentityCertificateListener: (listener) => void told.delete(listener),
+      removeIdentityCertificateListener: (listener) => void listeners.delete(listener),
       addCaCertificateListener: (listener) =>
         add(listener, () => {
           const { ca } = current()
           listener(ca === null ? null : { caCertificate: ca })
         }),
-      removeCaCertificateListener: (listener) => void told.delete(listener),
+      removeCaCertificateListener: (listener) => void listeners.delete(listener),
     },
   }
 }

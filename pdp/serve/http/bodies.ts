@@ -49,7 +49,7 @@ export function addBodyParsers(app: FastifyInstance): void {
   })
 }
 
-/** A short text here, and a long one in a thread of its own. Throws PdpError with every mistake as line:column. */
+/** A short text here, and a long one in a thread of its own. Throws PdpError with every issue as line:column. */
 const parseYamlBody = (text: string): unknown =>
   text.length <= YAML_CHARACTERS_LIGHT ? parseYaml(text) : parseAside(text)
 
@@ -88,7 +88,7 @@ function refuseLate(request: FastifyRequest, reply: FastifyReply): void {
   sendProblem(request, reply, new RequestProblem('request_timeout', 'the request did not arrive in time'))
 }
 
-/** The pieces of a streamed body. Throws Refusal `request_timeout` when the next does not come in time. */
+/** The pieces of a streamed body. Throws RequestProblem `request_timeout` when the next does not come in time. */
 export async function* piecesOf(body: Readable, timeoutMs: number): AsyncGenerator<Buffer> {
   const pieces = body[Symbol.asyncIterator]()
   for (;;) {

@@ -14,7 +14,7 @@ export function tagOf(state: object): string {
   return `"${createHash('sha256').update(JSON.stringify(state)).digest('base64url').slice(0, 27)}"`
 }
 
-/** Throws Refusal `precondition_failed`; null is what does not exist. `request_invalid` for what is no list of tags. */
+/** Throws RequestProblem `precondition_failed`; null is what does not exist. `request_invalid` for what is no list of tags. */
 export function requireConditions(headers: Conditions, tag: string | null): void {
   const match = parseTags('If-Match', headers['if-match'])
   // A weak tag never matches here: section 8.8.3.2.
@@ -28,7 +28,7 @@ export function requireConditions(headers: Conditions, tag: string | null): void
   throw new RequestProblem('precondition_failed', `If-None-Match: there is one already, ${tag}`)
 }
 
-/** False when `If-None-Match` names what is stored: for a read that is no mistake, and the reader has it already. */
+/** False when `If-None-Match` names what is stored: for a read that is allowed, and the reader has it already. */
 export function isNoneMatch(headers: Conditions, tag: string | null): boolean {
   const others = parseTags('If-None-Match', headers['if-none-match'])
   if (others === null || tag === null) return true

@@ -3,15 +3,15 @@ import type { ValidationIssue } from '../../domain/errors.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { pointer } from './schemas.ts'
 
-const MISTAKES_MAX = 100
-/** Of places, after which no more mistakes are noted: the body decides how long each of them is. */
+const ISSUES_MAX = 100
+/** Of places, after which no more issues are noted: the body decides how long each of them is. */
 const CHARACTERS_MAX = 10_000
 const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
 /** An object has the names that it had so far, and the last of them; an array has none, and its current index. */
 type Level = { readonly names: Set<string> | null; at: string | number }
 
-/** Throws Refusal `request_invalid`. */
+/** Throws RequestProblem `request_invalid`. */
 export function parseUtf8(bytes: Uint8Array): string {
   try {
     return UTF8.decode(bytes)
@@ -20,7 +20,7 @@ export function parseUtf8(bytes: Uint8Array): string {
   }
 }
 
-/** Throws Refusal `request_invalid` for what is not JSON, and for objects that name a member twice. */
+/** Throws RequestProblem `request_invalid` for what is not JSON, and for objects that name a member twice. */
 export function parseJson(text: string): unknown {
   let value: unknown
   try {
@@ -28,24 +28,24 @@ export function parseJson(text: string): unknown {
   } catch (cause) {
     throw new RequestProblem('request_invalid', 'the body is not JSON', { cause })
   }
-  const mistakes = nameIssues(text)
-  if (mistakes.length === 0) return value
-  const message = mistakes.map((mistake) => `${mistake.place} ${mistake.message}`).join('; ')
-  throw new RequestProblem('request_invalid', message, { mistakes })
+  const issues = nameIssues(text)
+  if (issues.length === 0) return value
+  const message = issues.map((issue) => `${issue.place} ${issue.message}`).join('; ')
+  throw new RequestProblem('request_invalid', message, { issues: issues })
 }
 
 /** Of a text that is known to be JSON, so that every mark outside of strings is where it belongs. */
 function nameIssues(text: string): readonly ValidationIssue[] {
-  const mistakes: ValidationIssue[] = []
+  const issues: ValidationIssue[] = []
   const levels: Level[] = []
   let level: Level | undefined
   let [from, to] = [0, 0]
   let characters = 0
   const note = (message: string): void => {
-    if (mistakes.length === MISTAKES_MAX || characters > CHARACTERS_MAX) return
+    if (issues.length === ISSUES_MAX || characters > CHARACTERS_MAX) return
     const place = pointer('', ...levels.map(({ at }) => at))
     characters += place.length
-    mistakes.push({ place, message })
+    issues.push({ place, message })
   }
   for (let i = 0; i < text.length; i++) {
     const mark = text[i]
@@ -69,7 +69,7 @@ function nameIssues(text: string): readonly ValidationIssue[] {
       level.names.add(name)
     }
   }
-  return mistakes
+  return issues
 }
 
 /** Where the string that begins at `at` has its closing quote. */

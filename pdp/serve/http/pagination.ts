@@ -52,7 +52,7 @@ type PageSource<Item> = {
   readonly visible?: (item: Item) => Promise<boolean>
 }
 
-/** Throws Refusal `request_invalid` for a size out of bounds or a token that we did not give. */
+/** Throws RequestProblem `request_invalid` for a size out of bounds or a token that we did not give. */
 export async function readPage<Item>(
   store: Pick<Store, 'vector'>,
   query: PageQuery,
@@ -98,7 +98,7 @@ async function keep<Item>(items: readonly Item[], visible: PageSource<Item>['vis
   return items.filter((_, i) => flags[i])
 }
 
-/** Throws Refusal `request_invalid` for a size out of bounds. */
+/** Throws RequestProblem `request_invalid` for a size out of bounds. */
 export function pageSize(text: string | undefined): number {
   const size = text === undefined ? SIZE_DEFAULT : Number(text)
   if (size > SIZE_MAX) throw refuseParameter('page_size', `must be a whole number from 1 to ${SIZE_MAX}`)
@@ -125,6 +125,6 @@ function parseToken(text: string | undefined): Token | null {
 
 export function refuseParameter(parameter: string, message: string): RequestProblem {
   return new RequestProblem('request_invalid', `${parameter} ${message}`, {
-    mistakes: [{ place: `?${parameter}`, message }],
+    issues: [{ place: `?${parameter}`, message }],
   })
 }

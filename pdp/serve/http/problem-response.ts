@@ -7,7 +7,7 @@ import { PROBLEM_MEDIA_TYPE, problem } from '../../process/problems.ts'
 import { asRequestProblem, RequestProblem, type RequestProblemCode, STATUS } from '../problems/status.ts'
 import { FORM, pointer } from './schemas.ts'
 
-const MISTAKES_MAX = 100
+const ISSUES_MAX = 100
 /** No browser guesses that an answer is a page or a script. */
 export const NOSNIFF = ['x-content-type-options', 'nosniff'] as const
 const RETRY_AFTER_S = '1'
@@ -33,7 +33,7 @@ const FRAMEWORK_CODES: { readonly [code: string]: readonly [RequestProblemCode, 
   FST_ERR_MAX_PARAM_LENGTH: ['request_invalid', 'a path segment is too long'],
 }
 
-/** As asRefusal, knowing also what the framework throws. */
+/** As asRequestProblem, and knows also what the framework throws. */
 export function asHttpProblem(err: unknown): RequestProblem {
   if (!(err instanceof Error)) return asRequestProblem(err)
   if ('validation' in err && Array.isArray(err.validation)) {
@@ -57,16 +57,16 @@ const isCallersIssue = (err: Error): boolean =>
 
 function invalid(errors: readonly SchemaError[], context: string): RequestProblem {
   const places = new Map<string, ValidationIssue>()
-  for (const error of errors.slice(0, MISTAKES_MAX)) {
+  for (const error of errors.slice(0, ISSUES_MAX)) {
     const place = placeOf(error, context)
     // `["string", "object"]` reports each branch; the first word about a place is enough.
     if (!places.has(place)) places.set(place, { place, message: messageOf(error, context) })
   }
-  const mistakes = [...places.values()]
+  const issues = [...places.values()]
   return new RequestProblem(
     'request_invalid',
-    mistakes.map(({ place, message }) => `${place || 'the body'} ${message}`).join('; '),
-    { mistakes },
+    issues.map(({ place, message }) => `${place || 'the body'} ${message}`).join('; '),
+    { issues: issues },
   )
 }
 
@@ -100,16 +100,16 @@ function messageOf({ keyword, params, message, parentSchema }: SchemaError, cont
   }
 }
 
-function body(refusal: RequestProblem, requestId: string | null): string {
-  return JSON.stringify(problemOf(refusal, requestId))
+function body(found: RequestProblem, requestId: string | null): string {
+  return JSON.stringify(problemOf(found, requestId))
 }
 
-/** RFC 9457 problem details with the status and every mistake. */
-export function problemOf(refusal: RequestProblem, requestId: string | null): object {
+/** RFC 9457 problem details with the status and every issue. */
+export function problemOf(found: RequestProblem, requestId: string | null): object {
   return {
-    ...problem(refusal.code, { detail: refusal.message }),
-    status: STATUS[refusal.code].http,
-    ...(refusal.mistakes.length === 0 ? {} : { errors: refusal.mistakes.map(presentIssue) }),
+    ...problem(found.code, { detail: found.message }),
+    status: STATUS[found.code].http,
+    ...(found.issues.length === 0 ? {} : { errors: found.issues.map(presentIssue) }),
     ...(requestId === null ? {} : { request_id: requestId }),
   }
 }
@@ -121,9 +121,9 @@ function presentIssue({ place, message }: ValidationIssue): { [member: string]: 
   return /^[?:]/.test(place) ? { parameter: place.slice(1), detail: message } : { pointer: place, detail: message }
 }
 
-export function sendProblem(request: FastifyRequest, reply: FastifyReply, refusal: RequestProblem): FastifyReply {
-  const status = STATUS[refusal.code]
-  for (const [name, value] of Object.entries(refusal.headers)) reply.header(name, value)
+export function sendProblem(request: FastifyRequest, reply: FastifyReply, found: RequestProblem): FastifyReply {
+  const status = STATUS[found.code]
+  for (const [name, value] of Object.entries(found.headers)) reply.header(name, value)
   if (RETRIED.has(status.http)) reply.header('retry-after', RETRY_AFTER_S)
   return reply
     .code(status.http)
@@ -131,7 +131,7 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, refusa
     .header('cache-control', 'no-store')
     .header(...NOSNIFF)
     .type(PROBLEM_MEDIA_TYPE)
-    .send(body(refusal, request.id))
+    .send(body(found, request.id))
 }
 
 const PARSER_CODES: { readonly [code: string]: readonly [RequestProblemCode, string] } = {
@@ -143,8 +143,8 @@ const PARSER_CODES: { readonly [code: string]: readonly [RequestProblemCode, str
 export function answerClientError(err: Error & { readonly code?: string }, socket: Socket): void {
   if (err.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const [code, message] = PARSER_CODES[err.code ?? ''] ?? ['request_invalid', 'this is not an HTTP request']
-  const refusal = new RequestProblem(code, message)
-  const text = body(refusal, null)
+  const found = new RequestProblem(code, message)
+  const text = body(found, null)
   const status = STATUS[code].http
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${PROBLEM_MEDIA_TYPE}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n${NOSNIFF.join(': ')}\r\nConnection: close\r\n\r\n${text}`,

@@ -80,7 +80,7 @@ const DRY_RUN: JsonSchema = object(
 )
 
 const PATH = '/v1/apps/:app/manifest'
-const COMMON = { tag: 'Apps', scope: 'manifest:write', bounds: 'environment' } as const
+const COMMON = { tag: 'Apps', scope: 'manifest:write', organizationScope: 'environment' } as const
 
 export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'app'; body: ManifestBody; query: { dry_run?: 'true' | 'false' }; prepared: Wanted }>(
@@ -101,16 +101,16 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
       async prepare({ params, body }) {
         const { app: named = params.app, audiences = [], permissions = {}, roles = {}, model = null } = body
         const manifest: Manifest = { app: params.app, audiences, permissions, roles, model }
-        const mistakes = named === params.app ? [] : [{ place: '/app', message: 'is not the app of the path' }]
+        const issues = named === params.app ? [] : [{ place: '/app', message: 'is not the app of the path' }]
         const { manifests } = await readDeclared(deps.store)
         return withModels(() => {
           // Those of the other apps are looked at as well, in the transaction, which is no place to wait for them.
           for (const { model: other } of manifests) if (other !== null) knownModel(other)
-          return { manifest, compiled: parseManifest(manifest, mistakes) }
+          return { manifest, compiled: parseManifest(manifest, issues) }
         })
       },
       state: ({ at, params }) => at.store.manifest(params.app),
-      async handle({ at, manager, params, query, context }, { manifest, compiled }) {
+      async handle({ at, caller, params, query, context }, { manifest, compiled }) {
         const current = await at.store.manifest(params.app)
         const declared = await readDeclared(at.store)
         const wanted = withManifest(declared, manifest)
@@ -118,7 +118,7 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
         requireUnclaimed(declared, manifest, compiled)
         const [before, after] = [definitionsOf(declared), definitionsOf(wanted)]
         if (query.dry_run !== 'true') {
-          await requireGivingRoles(at, manager, { app: params.app, before, after: manifest.roles })
+          await requireGivingRoles(at, caller, { app: params.app, before, after: manifest.roles })
           await at.store.write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context })
           return put(current !== null, await findManifest(at, params.app))
         }
@@ -174,97 +174,97 @@ function withManifest({ manifests, roles }: Declared, manifest: Manifest): Decla
   return { roles, manifests: [...manifests.filter(({ app }) => app !== manifest.app), manifest] }
 }
 
-/** The compiled model. Throws Refusal `request_invalid` with every mistake, `found` ones included. */
+/** The compiled model. Throws RequestProblem `request_invalid` with every issue, `found` ones included. */
 function parseManifest(manifest: Manifest, found: readonly ValidationIssue[]): Model {
-  const mistakes = [...found, ...partIssues(manifest), ...roleIssues(manifest)]
-  const { model, mistakes: ofModel } = parseModel(manifest.model)
+  const issues = [...found, ...partIssues(manifest), ...roleIssues(manifest)]
+  const { model, issues: ofModel } = parseModel(manifest.model)
   for (const { place, message } of ofModel)
-    mistakes.push({ place: '/model', message: `line ${place.replace(':', ', column ')}: ${message}` })
-  if (mistakes.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { mistakes })
+    issues.push({ place: '/model', message: `line ${place.replace(':', ', column ')}: ${message}` })
+  if (issues.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { issues: issues })
   return model
 }
 
 /** Throws ModelPending. */
-function parseModel(text: string | null): { model: Model; mistakes: readonly ValidationIssue[] } {
+function parseModel(text: string | null): { model: Model; issues: readonly ValidationIssue[] } {
   const beyond = text === null ? [] : boundIssues(text)
-  if (text === null || beyond.length > 0) return { model: NO_MODEL, mistakes: beyond }
+  if (text === null || beyond.length > 0) return { model: NO_MODEL, issues: beyond }
   try {
-    return { model: knownModel(text), mistakes: [] }
+    return { model: knownModel(text), issues: [] }
   } catch (err) {
     if (!(err instanceof PdpError)) throw err
-    return { model: NO_MODEL, mistakes: err.mistakes }
+    return { model: NO_MODEL, issues: err.issues }
   }
 }
 
 function partIssues(manifest: Manifest): readonly ValidationIssue[] {
-  const mistakes: ValidationIssue[] = []
+  const issues: ValidationIssue[] = []
   for (const [i, audience] of manifest.audiences.entries()) {
     const valid = URL.parse(audience) !== null && !audience.includes('#') && /^[\x21-\x7e]+$/.test(audience) // RFC 8707 section 2
     if (!valid)
-      mistakes.push({ place: pointer('', 'audiences', i), message: 'is not an absolute URI without a fragment' })
+      issues.push({ place: pointer('', 'audiences', i), message: 'is not an absolute URI without a fragment' })
   }
   for (const member of ['permissions', 'roles', 'model'] as const) {
     const message = storageIssue(manifest[member])
-    if (message !== null) mistakes.push({ place: pointer('', member), message })
+    if (message !== null) issues.push({ place: pointer('', member), message })
   }
-  return mistakes
+  return issues
 }
 
 function roleIssues(manifest: Manifest): readonly ValidationIssue[] {
-  const mistakes: ValidationIssue[] = []
+  const issues: ValidationIssue[] = []
   for (const [key, role] of Object.entries(manifest.roles)) {
     for (const [i, permission] of role.permissions.entries()) {
       if (Object.hasOwn(manifest.permissions, permission)) continue
-      mistakes.push({
+      issues.push({
         place: pointer('', 'roles', key, 'permissions', i),
         message: 'is not one of the permissions declared here',
       })
     }
     const held = [{ app: manifest.app, role: key }]
     const bytes = claimBytes(held, () => role.permissions)
-    if (bytes > ROLES_BYTES_MAX) mistakes.push({ place: pointer('', 'roles', key), message: sizeIssue(bytes, held) })
+    if (bytes > ROLES_BYTES_MAX) issues.push({ place: pointer('', 'roles', key), message: sizeIssue(bytes, held) })
   }
-  return mistakes
+  return issues
 }
 
-/** Throws Refusal `conflict` when tuples would lose their meaning, or tokens grow too large. */
+/** Throws RequestProblem `conflict` when tuples would lose their meaning, or tokens grow too large. */
 async function requireHarmless(
   deps: ManagementDeps,
   change: { manifest: Manifest; compiled: Model; declared: Declared; current: Manifest | null },
 ): Promise<void> {
   const { manifest, compiled, declared, current } = change
-  const mistakes: ValidationIssue[] = []
+  const issues: ValidationIssue[] = []
   const before = current?.model ?? null
   if (before !== manifest.model) {
     const models = { current: before === null ? NO_MODEL : knownModel(before), wanted: compiled }
     for (const { tuplesCount, example, ...shape } of await orphansOf(deps.store, models)) {
       const what = `${shape.type}#${shape.relation}@${shape.subject}`
       const place = `${formatTuple(example.tuple)} of organization ${example.organization}`
-      mistakes.push({
+      issues.push({
         place: '/model',
         message: `would orphan ${tuplesCount} stored tuples ${what}, such as ${place}; delete them first`,
       })
     }
   }
   const tooLarge = await tokenIssue(deps.store, manifest.app, definitionsOf(declared))
-  if (tooLarge !== null) mistakes.push({ place: '/roles', message: tooLarge })
-  if (mistakes.length > 0) throw new RequestProblem('conflict', 'nothing was written', { mistakes })
+  if (tooLarge !== null) issues.push({ place: '/roles', message: tooLarge })
+  if (issues.length > 0) throw new RequestProblem('conflict', 'nothing was written', { issues: issues })
 }
 
-/** An audience or a type that another app has now, or had, which the write itself finds out. Throws Refusal `conflict`. */
+/** An audience or a type that another app has now, or had, which the write itself finds out. Throws RequestProblem `conflict`. */
 function requireUnclaimed({ manifests }: Declared, manifest: Manifest, compiled: Model): void {
-  const mistakes: ValidationIssue[] = []
+  const issues: ValidationIssue[] = []
   for (const other of manifests) {
     if (other.app === manifest.app) continue
     for (const [i, audience] of manifest.audiences.entries()) {
       if (other.audiences.includes(audience))
-        mistakes.push({ place: pointer('', 'audiences', i), message: `belongs to app ${other.app}` })
+        issues.push({ place: pointer('', 'audiences', i), message: `belongs to app ${other.app}` })
     }
     const types = other.model === null ? NO_MODEL : knownModel(other.model)
     for (const [type, relations] of compiled) {
       if (relations.size > 0 && types.has(type) && types.get(type)?.size !== 0)
-        mistakes.push({ place: '/model', message: `declares type ${type}, which belongs to app ${other.app}` })
+        issues.push({ place: '/model', message: `declares type ${type}, which belongs to app ${other.app}` })
     }
   }
-  if (mistakes.length > 0) throw new RequestProblem('conflict', 'nothing was written', { mistakes })
+  if (issues.length > 0) throw new RequestProblem('conflict', 'nothing was written', { issues: issues })
 }

@@ -45,7 +45,7 @@ export function addChanges(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/organizations/:org/changes',
     operation: 'listChanges',
     summary: 'Changes in an organization after a revision, each with who made it and when.',
-    bounds: 'organization',
+    organizationScope: 'organization',
     query: { after: AFTER },
     handle: async ({ params, query }) => ok(await readChanges(deps, params.org, query)),
   })
@@ -54,7 +54,7 @@ export function addChanges(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/changes',
     operation: 'listEnvironmentChanges',
     summary: 'Changes in the environment: organizations, manifests, roles; or in the directory: users and clients.',
-    bounds: 'environment',
+    organizationScope: 'environment',
     query: { after: AFTER, log: { type: 'string', enum: Object.keys(LOGS) } },
     handle: async ({ query: { log = 'environment', ...query } }) =>
       ok(await readChanges(deps, LOGS[log] ?? ENVIRONMENT, query)),

@@ -27,7 +27,7 @@ const ENTITLEMENT = object(
 )
 
 const PATH = '/v1/organizations/:org/entitlements/:key'
-const COMMON = { tag: 'Entitlements', scope: 'entitlements:write', bounds: 'organization' } as const
+const COMMON = { tag: 'Entitlements', scope: 'entitlements:write', organizationScope: 'organization' } as const
 
 export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'org' | 'key'; body: EntitlementBody }>(app, deps, {
@@ -44,10 +44,10 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     },
     state: ({ at, params }) => gateOf(at, params),
     async handle({ at, params, body, context }) {
-      const mistake = storageIssue(body.value)
-      if (mistake !== null) {
-        throw new RequestProblem('request_invalid', `value ${mistake}`, {
-          mistakes: [{ place: '/value', message: mistake }],
+      const issue = storageIssue(body.value)
+      if (issue !== null) {
+        throw new RequestProblem('request_invalid', `value ${issue}`, {
+          issues: [{ place: '/value', message: issue }],
         })
       }
       const entitlement: Entitlement = {

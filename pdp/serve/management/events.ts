@@ -24,7 +24,7 @@ export function addEvents(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: never; query: Query }>(app, deps, {
     tag: 'Events',
     scope: 'events:read',
-    bounds: 'call',
+    organizationScope: 'call',
     method: 'GET',
     path: '/v1/events',
     operation: 'listEvents',
@@ -41,11 +41,11 @@ export function addEvents(app: FastifyInstance, deps: ManagementDeps): void {
       },
     },
     answer: object({ items: { type: 'array', items: EVENT }, next: { type: 'string' } }, ['items', 'next']),
-    async handle({ manager, query }) {
+    async handle({ caller, query }) {
       const after = Number(query.after ?? 0)
       const waitMs = Number(query.wait ?? 0) * 1_000
       const rows = await deps.events.after(after, { waitMs, signal: AbortSignal.timeout(waitMs + 1_000) })
-      const visible = await Promise.all(rows.map((row) => isVisible(deps, manager, row)))
+      const visible = await Promise.all(rows.map((row) => isVisible(deps, caller, row)))
       const items = rows.filter((_, i) => visible[i]).map(({ seq: _seq, ...event }) => event)
       return ok({ items, next: String(rows.at(-1)?.seq ?? after) })
     },
@@ -54,10 +54,10 @@ export function addEvents(app: FastifyInstance, deps: ManagementDeps): void {
 
 async function isVisible(
   deps: ManagementDeps,
-  manager: ManagementClient,
+  caller: ManagementClient,
   { organization }: OutboxEvent,
 ): Promise<boolean> {
-  if (manager.bounds.length === 0) return true
+  if (caller.organizationScope.length === 0) return true
   const ancestors = organization === null ? null : await deps.pdp.ancestors(organization)
-  return manager.bounds.every((bound) => ancestors?.includes(bound) === true)
+  return caller.organizationScope.every((bound) => ancestors?.includes(bound) === true)
 }

@@ -16,41 +16,41 @@ const GROUP = 'group:'
 
 type Given = { readonly roles: readonly HeldRole[]; readonly what: string }
 
-/** Throws Refusal when these tuples make somebody a member of a group whose roles the manager may not give. */
+/** Throws RequestProblem when these tuples make somebody a member of a group whose roles the caller may not give. */
 export async function requireGivenToGroups(
   at: Reach,
-  manager: ManagementClient,
+  caller: ManagementClient,
   { log, tuples }: { readonly log: LogId; readonly tuples: readonly Omit<Tuple, 'expiresAtMs'>[] },
 ): Promise<void> {
   const joined = tuples.filter(({ object, relation }) => relation === 'member' && object.startsWith(GROUP))
   const groups = new Set(joined.map(({ object }) => object))
   if (groups.size === 0) return
   const roles = await rolesOfGroups(at.store, log, [...groups])
-  await requireGivable(at, manager, { log, given: { roles, what: 'a member of the group would have' } })
+  await requireGivable(at, caller, { log, given: { roles, what: 'a member of the group would have' } })
 }
 
-/** Throws Refusal when the grants in organizations that come to stand above give what the manager may not give. */
+/** Throws RequestProblem when the grants in organizations that come to stand above give what the caller may not give. */
 export async function requireGivenByMove(
   at: Reach,
-  manager: ManagementClient,
+  caller: ManagementClient,
   { log, above }: { readonly log: LogId; readonly above: readonly LogId[] },
 ): Promise<void> {
   const roles: HeldRole[] = []
   for (const organization of above) roles.push(...(await grantsIn(at.store, organization)))
-  await requireGivable(at, manager, { log, given: { roles, what: 'who holds a role above it would have' } })
+  await requireGivable(at, caller, { log, given: { roles, what: 'who holds a role above it would have' } })
 }
 
-/** Throws Refusal when roles of an app that are granted come to mean more, and the manager may not give roles. */
+/** Throws RequestProblem when roles of an app that are granted come to mean more, and the caller may not give roles. */
 export async function requireGivingRoles(
   at: Reach,
-  manager: ManagementClient,
+  caller: ManagementClient,
   change: {
     readonly app: string
     readonly before: Definitions
     readonly after: { readonly [role: string]: { readonly permissions: readonly string[] } }
   },
 ): Promise<void> {
-  if (manager.token.scopes.has(SCOPE)) return
+  if (caller.token.scopes.has(SCOPE)) return
   const { app, before, after } = change
   for (const [role, { permissions }] of Object.entries(after)) {
     const had = before({ app, role }) ?? []
@@ -63,7 +63,7 @@ export async function requireGivingRoles(
 
 async function requireGivable(
   at: Reach,
-  manager: ManagementClient,
+  caller: ManagementClient,
   { log, given: { roles, what } }: { readonly log: LogId; readonly given: Given },
 ): Promise<void> {
   const definitions = definitionsOf(await readDeclared(at.store))
@@ -71,10 +71,10 @@ async function requireGivable(
   for (const [app, held] of Map.groupBy(roles, ({ app }) => app)) {
     const given = new Set(held.flatMap((role) => definitions(role) ?? []))
     if (given.size === 0) continue
-    if (!manager.token.scopes.has(SCOPE)) throw lacksScope(`${what} ${listed([...given])}`)
+    if (!caller.token.scopes.has(SCOPE)) throw lacksScope(`${what} ${listed([...given])}`)
     // Nobody is above an unbound client, which manages the environment.
-    if (manager.bounds.length === 0) continue
-    const own = await at.pdp.held({ organization: log, subject: manager.token.subject, app })
+    if (caller.organizationScope.length === 0) continue
+    const own = await at.pdp.held({ organization: log, subject: caller.token.subject, app })
     for (const key of given) if (!own.permissions.includes(key)) lacking.add(key)
   }
   if (lacking.size === 0) return

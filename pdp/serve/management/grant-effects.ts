@@ -46,12 +46,12 @@ export async function grantEffects(
       for (const key of new Set(permissionsOf(roles, change.after))) if (!before.has(key)) gains.push(effect(key))
       for (const key of new Set(permissionsOf(roles, change.before))) if (!after.has(key)) loses.push(effect(key))
     }
-    if (gains.length + loses.length > EFFECTS_MAX) return cut({ gains, loses, complete: false })
+    if (gains.length + loses.length > EFFECTS_MAX) return truncated({ gains, loses, complete: false })
   }
   return { gains, loses, complete }
 }
 
-function cut({ gains, loses, complete }: Effects): Effects {
+function truncated({ gains, loses, complete }: Effects): Effects {
   return { gains: gains.slice(0, EFFECTS_MAX), loses: loses.slice(0, EFFECTS_MAX), complete }
 }
 

@@ -47,7 +47,12 @@ const ISSUER_BODY = object(ISSUER_PARTS, ['algorithms', 'audience', 'subject_pre
 const ISSUER = object({ issuer: ID, ...ISSUER_PARTS }, ['issuer', 'algorithms', 'audience', 'subject_prefix'])
 
 export function addHooks(app: FastifyInstance, deps: ManagementDeps): void {
-  const common = { tag: 'Hooks', scope: 'hooks:write', bounds: 'environment', path: '/v1/token-hook' } as const
+  const common = {
+    tag: 'Hooks',
+    scope: 'hooks:write',
+    organizationScope: 'environment',
+    path: '/v1/token-hook',
+  } as const
   addManagementRoute<{ params: never; body: HookBody }>(app, deps, {
     ...common,
     method: 'PUT',
@@ -60,7 +65,7 @@ export function addHooks(app: FastifyInstance, deps: ManagementDeps): void {
     async handle({ at, body, context }) {
       if (!isHookUrl(body.url)) {
         const message = 'must use https, unless its host is a loopback address, and hold no password'
-        throw new RequestProblem('request_invalid', `url ${message}`, { mistakes: [{ place: '/url', message }] })
+        throw new RequestProblem('request_invalid', `url ${message}`, { issues: [{ place: '/url', message }] })
       }
       await at.hook.configure(body, context)
       return EMPTY
@@ -96,7 +101,7 @@ export function addHooks(app: FastifyInstance, deps: ManagementDeps): void {
 }
 
 function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
-  const common = { tag: 'Issuers', scope: 'issuers:write', bounds: 'environment' } as const
+  const common = { tag: 'Issuers', scope: 'issuers:write', organizationScope: 'environment' } as const
   const path = '/v1/trusted-issuers/:issuer'
   addManagementRoute<{ params: 'issuer'; body: TrustedIssuerDocument }>(app, deps, {
     ...common,
@@ -111,7 +116,7 @@ function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
     async handle({ at, params, body, context }) {
       const message = issuerIssue(body)
       if (message !== null) {
-        throw new RequestProblem('request_invalid', message, { mistakes: [{ place: '/jwks_uri', message }] })
+        throw new RequestProblem('request_invalid', message, { issues: [{ place: '/jwks_uri', message }] })
       }
       return put(await at.issuers.put(params.issuer, body, context), { issuer: params.issuer, ...body })
     },

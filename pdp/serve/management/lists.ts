@@ -68,7 +68,7 @@ const PLACES: { readonly [place: string]: string } = {
 const COMMON = {
   tag: 'Decisions',
   scope: 'decisions:read',
-  bounds: 'organization',
+  organizationScope: 'organization',
   method: 'POST',
   query: PAGE_PROPERTIES,
   answer: PAGE,
@@ -117,9 +117,9 @@ async function relocated(page: Promise<ListPage>): Promise<ListPage> {
   try {
     return await page
   } catch (err) {
-    if (!(err instanceof PdpError) || err.mistakes.length === 0) throw err
-    const mistakes = err.mistakes.map(({ place, message }) => ({ place: PLACES[place] ?? place, message }))
-    throw new RequestProblem(err.code, 'the question is malformed', { mistakes, cause: err })
+    if (!(err instanceof PdpError) || err.issues.length === 0) throw err
+    const issues = err.issues.map(({ place, message }) => ({ place: PLACES[place] ?? place, message }))
+    throw new RequestProblem(err.code, 'the question is malformed', { issues: issues, cause: err })
   }
 }
 

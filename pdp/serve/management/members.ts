@@ -16,7 +16,7 @@ const MEMBERSHIP = {
 const MEMBER = object({ user: ID, ...MEMBERSHIP }, ['user', 'role', 'status'])
 
 export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
-  const common = { tag: 'Members', scope: 'directory:write', bounds: 'organization' } as const
+  const common = { tag: 'Members', scope: 'directory:write', organizationScope: 'organization' } as const
   addManagementRoute<{ params: 'org' | 'user'; body: Membership }>(app, deps, {
     ...common,
     method: 'PUT',
@@ -29,11 +29,11 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     // The person must not vanish meanwhile.
     locks: ({ org }) => [DIRECTORY, org],
     state: ({ at, params }) => membershipOf(at, params),
-    async handle({ at, manager, params, body, context }) {
+    async handle({ at, caller, params, body, context }) {
       const { user, org } = params
       if ((await at.directory.user(user)) === null) throw new RequestProblem('not_found', `there is no user ${user}`)
       const before = await membershipOf(at, params)
-      const status = await statusFor(at, manager, { user, before: before?.status ?? null, wanted: body.status })
+      const status = await statusFor(at, caller, { user, before: before?.status ?? null, wanted: body.status })
       const membership = { role: body.role, status }
       await at.store.write(org, [{ kind: 'membership', user, membership }], { context })
       return put(before !== null, { user, ...membership })
@@ -108,15 +108,15 @@ type Wanted = {
 /** A tenant makes nobody a member who has not agreed to be one of its people: that is for the person or the operator to say. */
 async function statusFor(
   { directory, pdp }: ManagementDeps,
-  { bounds }: ManagementClient,
+  { organizationScope }: ManagementClient,
   { user, before, wanted }: Wanted,
 ): Promise<MembershipStatus> {
-  if (bounds.length === 0 || wanted === 'invited') return wanted
+  if (organizationScope.length === 0 || wanted === 'invited') return wanted
   // Only what was active is ever suspended, so it has been agreed to.
   if (before === 'active' || before === 'suspended') return wanted
   for (const { organization } of await directory.activeMemberships(user)) {
     const ancestors = await pdp.ancestors(organization.id)
-    if (bounds.every((bound) => ancestors?.includes(bound) === true)) return wanted
+    if (organizationScope.every((bound) => ancestors?.includes(bound) === true)) return wanted
   }
   return 'invited'
 }

@@ -20,16 +20,16 @@ type Move = { readonly from: Organization; readonly to: Organization; readonly c
 
 /**
  * To be called before the move is written; null when nothing stood above that does not any more. What people hold stays:
- * memberships, roles and relationships are the organization's own. Throws Refusal.
+ * memberships, roles and relationships are the organization's own. Throws RequestProblem.
  */
 export async function moveOrganization(
   at: Reach,
-  manager: ManagementClient,
+  caller: ManagementClient,
   { from, to, context }: Move,
 ): Promise<Moved | null> {
   if (from.parent === to.parent) return null
   const [before, after] = [await chainAt(at, from.parent), await chainAt(at, to.parent)]
-  await requireGivenByMove(at, manager, { log: to.id, above: after.filter((id) => !before.includes(id)) })
+  await requireGivenByMove(at, caller, { log: to.id, above: after.filter((id) => !before.includes(id)) })
   const left = before.filter((id) => !after.includes(id))
   if (left.length === 0) return null
   const { moves } = at

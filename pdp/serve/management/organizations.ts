@@ -39,18 +39,18 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
     path: '/v1/organizations/:org',
     operation: 'putOrganization',
     summary: 'Creates an organization, or changes its name and place in the tree.',
-    bounds: 'call',
+    organizationScope: 'call',
     body: object({ name: LABEL, parent: ID }, ['name']),
     answer: { ...ORGANIZATION, properties: { ...PROPERTIES, moved: MOVED } },
     // A move ends what clients hold: their registrations and tokens stand still meanwhile.
     locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
     lengthy: true,
-    state: ({ at, manager, params }) => stateOf(at, manager, params.org),
-    async handle({ at, manager, params, body, context }) {
+    state: ({ at, caller, params }) => stateOf(at, caller, params.org),
+    async handle({ at, caller, params, body, context }) {
       const organization = { id: params.org, name: body.name, parent: body.parent ?? null }
-      const existing = await requirePlace(at, manager, organization)
+      const existing = await requirePlace(at, caller, organization)
       const moved =
-        existing === null ? null : await moveOrganization(at, manager, { from: existing, to: organization, context })
+        existing === null ? null : await moveOrganization(at, caller, { from: existing, to: organization, context })
       await at.store.write(ENVIRONMENT, [{ kind: 'organization', id: organization.id, organization }], { context })
       return put(existing !== null, { ...organization, ...(moved === null ? {} : { moved }) })
     },
@@ -61,9 +61,9 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
     path: '/v1/organizations/:org',
     operation: 'getOrganization',
     summary: 'One organization.',
-    bounds: 'organization',
+    organizationScope: 'organization',
     answer: ORGANIZATION,
-    state: ({ at, manager, params }) => stateOf(at, manager, params.org),
+    state: ({ at, caller, params }) => stateOf(at, caller, params.org),
     async handle({ at, params }) {
       const organization = await findOrganization(at, params.org)
       if (organization === null)
@@ -77,11 +77,11 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
     path: '/v1/organizations/:org',
     operation: 'deleteOrganization',
     summary: 'Deletes an organization that nothing depends on.',
-    bounds: 'organization',
+    organizationScope: 'organization',
     answer: null,
     locks: () => [DIRECTORY, ENVIRONMENT],
     lengthy: true,
-    state: ({ at, manager, params }) => stateOf(at, manager, params.org),
+    state: ({ at, caller, params }) => stateOf(at, caller, params.org),
     async handle({ at, params, context }) {
       await at.store.write(ENVIRONMENT, [{ kind: 'organization', id: params.org, organization: null }], { context })
       return EMPTY
@@ -93,16 +93,16 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
     path: '/v1/organizations',
     operation: 'listOrganizations',
     summary: 'Organizations by id; for a bound client those that it manages.',
-    bounds: 'call',
+    organizationScope: 'call',
     answer: ORGANIZATION,
     list: true,
-    handle: async ({ manager, query }) =>
+    handle: async ({ caller, query }) =>
       ok(
         await readPage(deps.store, query, {
           log: ENVIRONMENT,
           read: (page) => deps.store.organizations(page),
           key: ({ id }) => id,
-          visible: ({ id }) => isWithin(deps, manager, id),
+          visible: ({ id }) => isWithin(deps, caller, id),
         }),
       ),
   })
@@ -111,35 +111,35 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
 /** Where a bound client may put an organization: below its own, and its own only where it is. Returns what is there now. */
 async function requirePlace(
   deps: ManagementDeps,
-  manager: ManagementClient,
+  caller: ManagementClient,
   wanted: Organization,
 ): Promise<Organization | null> {
   const existing = await findOrganization(deps, wanted.id)
-  if (manager.bounds.length === 0) return existing
-  if (existing === null) await requireOwnName(deps, manager, wanted.id)
+  if (caller.organizationScope.length === 0) return existing
+  if (existing === null) await requireOwnName(deps, caller, wanted.id)
   else {
-    await requireWithin(manager, wanted.id, deps.pdp)
+    await requireWithin(caller, wanted.id, deps.pdp)
     if (wanted.parent === existing.parent) return existing
   }
-  if (wanted.parent === null || manager.bounds.includes(wanted.id)) {
+  if (wanted.parent === null || caller.organizationScope.includes(wanted.id)) {
     throw new RequestProblem(
       'permission_denied',
       'a client that is bound to an organization manages only what is below it',
     )
   }
-  await requireWithin(manager, wanted.parent, deps.pdp)
+  await requireWithin(caller, wanted.parent, deps.pdp)
   return existing
 }
 
 /** Null for who may not see it. */
-async function stateOf(deps: ManagementDeps, manager: ManagementClient, id: string): Promise<Organization | null> {
-  return (await isWithin(deps, manager, id)) ? findOrganization(deps, id) : null
+async function stateOf(deps: ManagementDeps, caller: ManagementClient, id: string): Promise<Organization | null> {
+  return (await isWithin(deps, caller, id)) ? findOrganization(deps, id) : null
 }
 
-async function isWithin(deps: ManagementDeps, manager: ManagementClient, organization: string): Promise<boolean> {
-  if (manager.bounds.length === 0) return true
+async function isWithin(deps: ManagementDeps, caller: ManagementClient, organization: string): Promise<boolean> {
+  if (caller.organizationScope.length === 0) return true
   const ancestors = await deps.pdp.ancestors(organization)
-  return manager.bounds.every((bound) => ancestors?.includes(bound) === true)
+  return caller.organizationScope.every((bound) => ancestors?.includes(bound) === true)
 }
 
 async function findOrganization(deps: ManagementDeps, id: string): Promise<Organization | null> {

@@ -9,19 +9,19 @@ export const NAME_SEPARATOR = '~'
 
 /**
  * Ids are the environment's: without a namespace a tenant could take the one that another, or the operator, means to use,
- * and whoever uses it next would find the tenant in it. Throws Refusal.
+ * and whoever uses it next would find the tenant in it. Throws RequestProblem.
  */
-export async function requireOwnName(at: Reach, manager: ManagementClient, id: string): Promise<void> {
-  if (manager.bounds.length === 0) return
-  if (!manager.bounds.some((bound) => id.startsWith(bound + NAME_SEPARATOR))) {
-    const forms = manager.bounds.map((bound) => `${bound}${NAME_SEPARATOR}<name>`).join(' or ')
+export async function requireOwnName(at: Reach, caller: ManagementClient, id: string): Promise<void> {
+  if (caller.organizationScope.length === 0) return
+  if (!caller.organizationScope.some((bound) => id.startsWith(bound + NAME_SEPARATOR))) {
+    const forms = caller.organizationScope.map((bound) => `${bound}${NAME_SEPARATOR}<name>`).join(' or ')
     throw new RequestProblem(
       'permission_denied',
       `a client that is bound to an organization makes only what is called ${forms}`,
     )
   }
   // An organization that was moved away, or that the operator called so, has its names for itself.
-  for (const owner of await ownersOf(at, id)) await requireWithin(manager, owner, at.pdp)
+  for (const owner of await ownersOf(at, id)) await requireWithin(caller, owner, at.pdp)
 }
 
 /** Organizations in whose namespaces the id lies. */

@@ -43,7 +43,7 @@ const OWN_GRANTS_MAX = 1_000
 
 type Place = {
   readonly base: '/v1/organizations/:org/role-grants' | '/v1/role-grants'
-  readonly bounds: 'organization' | 'environment'
+  readonly organizationScope: 'organization' | 'environment'
   readonly suffix: string
   readonly where: string
   readonly logOf: (params: { readonly org?: string }) => LogId
@@ -51,14 +51,14 @@ type Place = {
 const PLACES: readonly Place[] = [
   {
     base: '/v1/organizations/:org/role-grants',
-    bounds: 'organization',
+    organizationScope: 'organization',
     suffix: '',
     where: 'in an organization, which rolls down to its descendants',
     logOf: ({ org = '' }) => org,
   },
   {
     base: '/v1/role-grants',
-    bounds: 'environment',
+    organizationScope: 'environment',
     suffix: 'Everywhere',
     where: 'in every organization',
     logOf: () => ENVIRONMENT,
@@ -70,19 +70,19 @@ export function addRoleGrants(app: FastifyInstance, deps: ManagementDeps): void 
 }
 
 function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): void {
-  const { base, bounds, suffix, where, logOf } = place
-  const common = { tag: 'Roles', scope: 'roles:write', bounds } as const
+  const { base, organizationScope, suffix, where, logOf } = place
+  const common = { tag: 'Roles', scope: 'roles:write', organizationScope } as const
   addManagementRoute<{ params: 'org'; body: GrantBody }>(app, deps, {
     ...common,
     method: 'POST',
     path: base,
     operation: `grantRole${suffix}`,
-    summary: `Grants a role ${where}. Granting what is granted is no mistake.`,
+    summary: `Grants a role ${where}. Granting what is granted is allowed.`,
     body: BODY,
     answer: GRANT,
     // A role must not change its meaning, nor its holder vanish, while it is granted.
     locks: (params) => [DIRECTORY, ENVIRONMENT, logOf(params)],
-    handle: ({ at, manager, params, body, context }) => writeGrant(at, { manager, log: logOf(params), body, context }),
+    handle: ({ at, caller, params, body, context }) => writeGrant(at, { caller, log: logOf(params), body, context }),
   })
   addManagementRoute<{ params: 'org' | 'id' }>(app, deps, {
     ...common,
@@ -130,18 +130,18 @@ function present({ id, app, role, subject }: RoleGrant): RoleGrant {
   return { id, app, role, subject }
 }
 
-type Wanted = { manager: ManagementClient; log: LogId; body: GrantBody; context: WriteContext }
+type Wanted = { caller: ManagementClient; log: LogId; body: GrantBody; context: WriteContext }
 
-async function writeGrant(deps: ManagementDeps, { manager, log, body, context }: Wanted): Promise<Outcome> {
+async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: Wanted): Promise<Outcome> {
   const { app = null, role, subject } = body
   const definitions = definitionsOf(await readDeclared(deps.store))
   await requireSubject(deps, log, subject)
   const permissions = definitions({ app, role })
   if (permissions === undefined) {
     const message = app === null ? 'is not an organization-wide role' : `is not a role of app ${app}`
-    throw new RequestProblem('request_invalid', 'nothing was written', { mistakes: [{ place: '/role', message }] })
+    throw new RequestProblem('request_invalid', 'nothing was written', { issues: [{ place: '/role', message }] })
   }
-  await requireHolding(deps, { manager, log, app, permissions })
+  await requireHolding(deps, { caller, log, app, permissions })
   await requireFitting(deps, { log, subject, role: { app, role }, definitions })
   // The same grant has the same id, so that asking twice, also at once, is asking once.
   const id = createHash('sha256')
@@ -155,13 +155,13 @@ async function writeGrant(deps: ManagementDeps, { manager, log, body, context }:
   return ok(existing === undefined ? grant : present(existing))
 }
 
-/** Throws Refusal for a subject that is none, or that does not exist; groups exist by having members. */
+/** Throws RequestProblem for a subject that is none, or that does not exist; groups exist by having members. */
 async function requireSubject(deps: ManagementDeps, log: LogId, subject: string): Promise<void> {
   const types = log === ENVIRONMENT ? ['user', 'service'] : ['user', 'service', 'group']
   const [type, id] = [typeOf(subject), subject.slice(subject.indexOf(':') + 1)]
   if (!types.includes(type) || !isId(id)) {
     const message = `is not ${types.map((name) => `${name}:<id>`).join(' or ')}`
-    throw new RequestProblem('request_invalid', 'nothing was written', { mistakes: [{ place: '/subject', message }] })
+    throw new RequestProblem('request_invalid', 'nothing was written', { issues: [{ place: '/subject', message }] })
   }
   if (type === 'group') return
   const found = type === 'user' ? await deps.directory.user(id) : await deps.directory.client(id)
@@ -171,11 +171,11 @@ async function requireSubject(deps: ManagementDeps, log: LogId, subject: string)
 /** Nobody gives a permission that they do not hold; an unbound client manages the environment, where nobody is above it. */
 async function requireHolding(
   deps: ManagementDeps,
-  grant: { manager: ManagementClient; log: LogId; app: string | null; permissions: readonly string[] },
+  grant: { caller: ManagementClient; log: LogId; app: string | null; permissions: readonly string[] },
 ): Promise<void> {
-  const { manager, log, app, permissions } = grant
-  if (manager.bounds.length === 0) return
-  const held = await deps.pdp.held({ organization: log, subject: manager.token.subject, app })
+  const { caller, log, app, permissions } = grant
+  if (caller.organizationScope.length === 0) return
+  const held = await deps.pdp.held({ organization: log, subject: caller.token.subject, app })
   const lacking = permissions.filter((key) => !held.permissions.includes(key))
   if (lacking.length === 0) return
   throw new RequestProblem(
@@ -184,7 +184,7 @@ async function requireHolding(
   )
 }
 
-/** Throws Refusal `conflict` when the subject's tokens would grow too large: with its other grants, and its groups' here. */
+/** Throws RequestProblem `conflict` when the subject's tokens would grow too large: with its other grants, and its groups' here. */
 async function requireFitting(
   deps: ManagementDeps,
   wanted: { log: LogId; subject: string; role: HeldRole; definitions: Definitions },
@@ -199,8 +199,8 @@ async function requireFitting(
     const distinct = [...new Map(held.map((one) => [JSON.stringify(one), one])).values()]
     const bytes = claimBytes(distinct, definitions)
     if (bytes <= ROLES_BYTES_MAX) continue
-    const mistakes = [{ place: '/role', message: sizeIssue(bytes, distinct) }]
-    throw new RequestProblem('conflict', 'nothing was written', { mistakes })
+    const issues = [{ place: '/role', message: sizeIssue(bytes, distinct) }]
+    throw new RequestProblem('conflict', 'nothing was written', { issues: issues })
   }
 }
 

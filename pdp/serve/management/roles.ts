@@ -23,7 +23,7 @@ type RoleBody = Omit<OrganizationRole, 'key'>
 const PARTS = { name: LABEL, permissions: PERMISSION_KEYS }
 const ROLE = object({ key: PERMISSION_KEY, ...PARTS }, ['key', 'name', 'permissions'])
 const PATH = '/v1/roles/:key'
-const COMMON = { tag: 'Roles', scope: 'roles:write', bounds: 'environment' } as const
+const COMMON = { tag: 'Roles', scope: 'roles:write', organizationScope: 'environment' } as const
 /** Not an app's id: the roles that count whatever the app. */
 const NO_APP = '#'
 
@@ -124,19 +124,19 @@ function unknownRole(key: string): RequestProblem {
   return new RequestProblem('not_found', `there is no organization-wide role ${key}`)
 }
 
-/** The role is part of what tokens carry for every app. Throws Refusal. */
+/** The role is part of what tokens carry for every app. Throws RequestProblem. */
 async function requireFitting(deps: ManagementDeps, declared: Declared, role: OrganizationRole): Promise<void> {
   const wanted = { ...declared, roles: [...declared.roles.filter(({ key }) => key !== role.key), role] }
   const definitions = definitionsOf(wanted)
   const own = [{ app: null, role: role.key }]
   const bytes = claimBytes(own, definitions)
   if (bytes > ROLES_BYTES_MAX) {
-    const mistakes = [{ place: '/permissions', message: sizeIssue(bytes, own) }]
-    throw new RequestProblem('request_invalid', 'nothing was written', { mistakes })
+    const issues = [{ place: '/permissions', message: sizeIssue(bytes, own) }]
+    throw new RequestProblem('request_invalid', 'nothing was written', { issues: issues })
   }
   for (const app of [NO_APP, ...declared.manifests.map((manifest) => manifest.app)]) {
     const message = await tokenIssue(deps.store, app, definitions)
     if (message !== null)
-      throw new RequestProblem('conflict', 'nothing was written', { mistakes: [{ place: '/permissions', message }] })
+      throw new RequestProblem('conflict', 'nothing was written', { issues: [{ place: '/permissions', message }] })
   }
 }

@@ -26,17 +26,17 @@ type Shape = {
 /** `at`: what the call reads and writes through; for a route with `locks` that is one transaction. */
 export type Call<S extends Shape> = {
   readonly at: ManagementDeps
-  readonly manager: ManagementClient
+  readonly caller: ManagementClient
   readonly params: { readonly [Name in S['params']]: string }
   readonly query: S['query']
   readonly body: S['body']
   readonly context: WriteContext
   /** What was asked for by `accept`. */
   readonly accept: string
-  /** Asks again whether the caller may do this, for what takes longer than one look. Throws Refusal. */
+  /** Asks again whether the caller may do this, for what takes longer than one look. Throws RequestProblem. */
   recheck(): Promise<void>
   /** As a route with `locks` does at once, for what writes several times: the caller is judged anew under the locks. */
-  atomically<T>(logs: readonly LogId[], work: (at: ManagementDeps, manager: ManagementClient) => Promise<T>): Promise<T>
+  atomically<T>(logs: readonly LogId[], work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>): Promise<T>
 }
 /** `type`: media type of a stream. */
 export type Outcome = {
@@ -55,8 +55,8 @@ export type ManagementRoute<S extends Shape> = {
   readonly summary: string
   readonly tag: string
   readonly scope: string
-  /** `organization`: `:org` must be the manager's or below; `environment`: only an unbound client; `call`: `handle` decides. */
-  readonly bounds: 'organization' | 'environment' | 'call'
+  /** `organization`: `:org` must be the caller's or below; `environment`: only an unbound client; `call`: `handle` decides. */
+  readonly organizationScope: 'organization' | 'environment' | 'call'
   readonly body?: JsonSchema
   /** Media kinds of the body; `json` when absent. */
   readonly bodies?: readonly BodyKind[]
@@ -104,17 +104,17 @@ export function addManagementRoute<S extends Shape>(
   deps: ManagementDeps,
   route: ManagementRoute<S>,
 ): void {
-  const managers = new WeakMap<FastifyRequest, ManagementClient>()
+  const callers = new WeakMap<FastifyRequest, ManagementClient>()
   const names = [...route.path.replaceAll('::', '').matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name)
   const authorize = async (request: FastifyRequest, at: Reach): Promise<ManagementClient> => {
-    const manager = await authenticateManagementClient(
+    const caller = await authenticateManagementClient(
       { ...deps, ...at },
-      { message: request.raw, scope: route.scope, provenBefore: managers.has(request) },
+      { message: request.raw, scope: route.scope, provenBefore: callers.has(request) },
     )
     requireForms(request.params)
-    if (route.bounds === 'environment') requireUnbound(manager)
-    if (route.bounds === 'organization') await requireWithin(manager, organizationOf(request.params), at.pdp)
-    return manager
+    if (route.organizationScope === 'environment') requireUnbound(caller)
+    if (route.organizationScope === 'organization') await requireWithin(caller, organizationOf(request.params), at.pdp)
+    return caller
   }
   app.route({
     method: route.method,
@@ -133,12 +133,12 @@ export function addManagementRoute<S extends Shape>(
       response: responses(route),
     },
     onRequest: async (request) => {
-      managers.set(request, await authorize(request, deps))
+      callers.set(request, await authorize(request, deps))
     },
     handler: async (request, reply) => {
       const calls = callsOf(deps, request, (at) => authorize(request, at))
-      const found = managers.get(request)
-      if (found === undefined) throw new TypeError('a management call ran without its manager')
+      const found = callers.get(request)
+      if (found === undefined) throw new TypeError('a management call ran without its caller')
       const free = deps.places.take(found.token.clientId)
       reply.raw.once('close', free)
       const { status, body, type, headers = {} } = await answer(deps, route, { request, found, calls })
@@ -149,23 +149,23 @@ export function addManagementRoute<S extends Shape>(
   })
 }
 
-/** Names of the path are judged before anything is looked up by them. Throws Refusal `request_invalid`. */
+/** Names of the path are judged before anything is looked up by them. Throws RequestProblem `request_invalid`. */
 function requireForms(params: unknown): void {
   if (typeof params !== 'object' || params === null) return
-  const mistakes = Object.entries(params).flatMap(([name, value]: [string, unknown]) => {
+  const issues = Object.entries(params).flatMap(([name, value]: [string, unknown]) => {
     const { pattern, [FORM]: form } = PARAMETERS[name] ?? ID
     const valid = typeof value === 'string' && new RegExp(pattern).test(value)
     return valid ? [] : [{ place: `:${name}`, message: `must be ${form}` }]
   })
-  if (mistakes.length === 0) return
-  const message = mistakes.map(({ place, message }) => `${place} ${message}`).join('; ')
-  throw new RequestProblem('request_invalid', message, { mistakes })
+  if (issues.length === 0) return
+  const message = issues.map(({ place, message }) => `${place} ${message}`).join('; ')
+  throw new RequestProblem('request_invalid', message, { issues: issues })
 }
 
 type Calls = {
-  call(at: ManagementDeps, manager: ManagementClient): Call<Shape>
+  call(at: ManagementDeps, caller: ManagementClient): Call<Shape>
   /** Who asks, as of now. */
-  judge(at: ManagementDeps): Promise<ManagementClient>
+  authorize(at: ManagementDeps): Promise<ManagementClient>
 }
 
 /** A body may take its time to arrive, and a lock to be had: the caller is judged anew after either. */
@@ -174,20 +174,21 @@ async function answer<S extends Shape>(
   route: ManagementRoute<S>,
   { request, found, calls }: { request: FastifyRequest; found: ManagementClient; calls: Calls },
 ): Promise<Outcome> {
-  const callAt = (at: ManagementDeps, manager: ManagementClient): Call<S> => calls.call(at, manager) as Call<S>
+  const callAt = (at: ManagementDeps, caller: ManagementClient): Call<S> => calls.call(at, caller) as Call<S>
   const params = request.params as Call<S>['params']
   if (route.locks === undefined) {
-    const manager = route.body === undefined ? found : await calls.judge(deps)
-    return conditional(route, request, callAt(deps, manager), undefined)
+    const caller = route.body === undefined ? found : await calls.authorize(deps)
+    return conditional(route, request, callAt(deps, caller), undefined)
   }
   // Its own check of who asks is for the caller's sake: what is slow is not done for who may not ask.
-  const prepared = route.prepare === undefined ? undefined : await route.prepare(callAt(deps, await calls.judge(deps)))
+  const prepared =
+    route.prepare === undefined ? undefined : await route.prepare(callAt(deps, await calls.authorize(deps)))
   const locks = { logs: route.locks(params), lengthy: route.lengthy === true }
   // A model that was declared meanwhile is not waited for within the transaction, which is undone and begun anew.
   return withModels(() =>
     deps.atomically(locks, async (reach) => {
       const at = { ...deps, ...reach }
-      return conditional(route, request, callAt(at, await calls.judge(at)), prepared)
+      return conditional(route, request, callAt(at, await calls.authorize(at)), prepared)
     }),
   )
 }
@@ -225,15 +226,15 @@ function tagged(outcome: Outcome, tag: string | null): Outcome {
 function callsOf(
   deps: ManagementDeps,
   request: FastifyRequest,
-  judge: (at: ManagementDeps) => Promise<ManagementClient>,
+  authorize: (at: ManagementDeps) => Promise<ManagementClient>,
 ): Calls {
-  const recheck = async (): Promise<void> => void (await judge(deps))
+  const recheck = async (): Promise<void> => void (await authorize(deps))
   const atomically: Call<Shape>['atomically'] = (logs, work) =>
     deps.atomically({ logs }, async (reach) => {
       const at = { ...deps, ...reach }
-      return work(at, await judge(at))
+      return work(at, await authorize(at))
     })
-  return { judge, call: (at, manager) => ({ ...parseCall<Shape>(request, manager), at, recheck, atomically }) }
+  return { authorize, call: (at, caller) => ({ ...parseCall<Shape>(request, caller), at, recheck, atomically }) }
 }
 
 function organizationOf(params: unknown): string {
@@ -243,15 +244,15 @@ function organizationOf(params: unknown): string {
 /** Names what the schemas of the route have checked. */
 function parseCall<S extends Shape>(
   request: FastifyRequest,
-  manager: ManagementClient,
+  caller: ManagementClient,
 ): Omit<Call<S>, 'at' | 'recheck' | 'atomically'> {
   return {
-    manager,
+    caller,
     accept: request.headers.accept ?? '',
     params: request.params as Call<S>['params'],
     query: request.query as S['query'],
     body: request.body as S['body'],
-    context: { actor: `service:${manager.token.clientId}`, requestId: request.id },
+    context: { actor: `service:${caller.token.clientId}`, requestId: request.id },
   }
 }
 

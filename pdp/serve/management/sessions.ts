@@ -7,7 +7,7 @@ import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, EMPTY, ok } from './route.ts'
 
 export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
-  const common = { tag: 'Sessions', scope: 'sessions:revoke', bounds: 'environment' } as const
+  const common = { tag: 'Sessions', scope: 'sessions:revoke', organizationScope: 'environment' } as const
   addManagementRoute<{ params: 'session' }>(app, deps, {
     ...common,
     method: 'DELETE',

@@ -41,7 +41,7 @@ const USER = object(
 )
 
 const PATH = '/v1/users/:user'
-const COMMON = { tag: 'Users', scope: 'directory:write', bounds: 'environment' } as const
+const COMMON = { tag: 'Users', scope: 'directory:write', organizationScope: 'environment' } as const
 
 export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'user'; body: UserBody; prepared: Password }>(app, deps, {
@@ -56,7 +56,7 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     async prepare({ at, params, body }) {
       if (body.email_verified === true && body.email === undefined) {
         throw new RequestProblem('request_invalid', 'there is no e-mail address that could be verified', {
-          mistakes: [{ place: '/email_verified', message: 'is true without an email' }],
+          issues: [{ place: '/email_verified', message: 'is true without an email' }],
         })
       }
       return preparePassword(at.directory, params.user, body.password)

@@ -30,25 +30,25 @@ export const STATUS = {
   replay_memory_unavailable: { http: 503, grpc: grpc.UNAVAILABLE },
   draining: { http: 503, grpc: grpc.UNAVAILABLE },
   handle_unknown: { http: 400, grpc: grpc.INVALID_ARGUMENT },
-  standing_limit: { http: 400, grpc: grpc.RESOURCE_EXHAUSTED },
+  watched_limit: { http: 400, grpc: grpc.RESOURCE_EXHAUSTED },
 } as const satisfies { readonly [Code in ProblemCode]?: Status }
 export type RequestProblemCode = keyof typeof STATUS
 
 export type RequestProblemOptions = {
-  readonly mistakes?: readonly ValidationIssue[]
+  readonly issues?: readonly ValidationIssue[]
   readonly headers?: { readonly [name: string]: string }
   readonly cause?: unknown
 }
 /** A request that is answered with a problem. The message is shown to the caller; `cause` is for the log alone. */
 export class RequestProblem extends Error {
-  override readonly name = 'Refusal'
+  override readonly name = 'RequestProblem'
   readonly code: RequestProblemCode
-  readonly mistakes: readonly ValidationIssue[]
+  readonly issues: readonly ValidationIssue[]
   readonly headers: { readonly [name: string]: string }
   constructor(code: RequestProblemCode, message: string, options: RequestProblemOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
-    this.mistakes = options.mistakes ?? []
+    this.issues = options.issues ?? []
     this.headers = options.headers ?? {}
   }
 }
@@ -56,7 +56,7 @@ export class RequestProblem extends Error {
 /** Whatever was thrown, as what the caller may see of it. Unexpected errors become `internal` without their message. */
 export function asRequestProblem(err: unknown): RequestProblem {
   if (err instanceof RequestProblem) return err
-  if (err instanceof PdpError) return new RequestProblem(err.code, err.message, { mistakes: err.mistakes, cause: err })
+  if (err instanceof PdpError) return new RequestProblem(err.code, err.message, { issues: err.issues, cause: err })
   return new RequestProblem(
     'internal',
     'an unexpected error occurred; the log of this server has it under the request id',

@@ -33,9 +33,9 @@ export function checkGuard(
 
 function checkWebhooks(objects: readonly JsonObject[], namespace: GuardedNamespace): readonly Finding[] {
   const hooks = webhooksOf(objects).filter(({ mode }) => mode === namespace.mode)
-  const judged = hooks.map((hook) => ({ hook, problem: findProblem(hook.raw, namespace, hook.leadsToInjector) }))
-  if (judged.some(({ problem }) => problem === null)) return []
-  const [first] = judged
+  const checked = hooks.map((hook) => ({ hook, problem: findProblem(hook.raw, namespace, hook.leadsToInjector) }))
+  if (checked.some(({ problem }) => problem === null)) return []
+  const [first] = checked
   if (first === undefined || first.problem === null)
     return [nothing('webhook_missing', namespace.name, 'MutatingWebhookConfiguration', missing(namespace.mode))]
   const configuration = { namespace: namespace.name ?? '', name: first.hook.configuration }

@@ -37,12 +37,12 @@ function checkService(
       [...selector].every(([name, value]) => labels.get(name) === value),
   )
   if (!chosen.some((pod) => guarded.includes(pod))) return { findings: [], past: [] }
-  const judged = listAt(spec.ports, 'spec.ports').map((item) => {
+  const checked = listAt(spec.ports, 'spec.ports').map((item) => {
     const port = objectAt(item, 'spec.ports')
     const target = port.targetPort ?? port.port ?? null
     return { port, target, past: chosen.flatMap((pod) => leadPast(target, pod)) }
   })
-  const findings = judged.flatMap(({ port, target, past: [first] }) => {
+  const findings = checked.flatMap(({ port, target, past: [first] }) => {
     if (first === undefined) return []
     const hasSidecar = first.pod.sidecars.length > 0
     const why = hasSidecar
@@ -51,7 +51,7 @@ function checkService(
     const message = `port ${port.port} goes to ${target} of Pod ${first.pod.name}, ${why}`
     return [finding('service_bypass', service, 'Service', message)]
   })
-  return { findings, past: judged.flatMap(({ past }) => past) }
+  return { findings, past: checked.flatMap(({ past }) => past) }
 }
 
 function leadPast(target: Json, pod: WatchedPod): readonly Past[] {

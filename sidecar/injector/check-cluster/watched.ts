@@ -84,7 +84,7 @@ export function readWatched(named: Named, mode: Mode): WatchedPod {
   const ips = listAt(objectAt(named.raw.status, 'status').podIPs, 'status.podIPs')
   const addresses = ips.map((item) => plainIp(textAt(objectAt(item, 'podIPs').ip, 'ip') ?? ''))
   const wishes = readWishes(pod)
-  const unprotected = 'mistake' in wishes || sidecars.length === 0 ? new Set<string>() : wishes.unprotected
+  const unprotected = 'issue' in wishes || sidecars.length === 0 ? new Set<string>() : wishes.unprotected
   const numbers = openNumbers(apps, { unprotected, sidecars: sidecars.flatMap(coveredBy) })
   const open = new Set(sidecars.flatMap(({ ports }) => ports.map(({ number }) => number)))
   for (const number of 'verdict' in numbers ? [] : numbers) open.add(number)

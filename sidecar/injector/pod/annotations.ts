@@ -33,8 +33,8 @@ export type Wishes = {
   readonly unprotected: ReadonlySet<string>
 }
 
-/** What the Pod wishes, or the first mistake as a sentence. */
-export function readWishes(pod: Pod): Wishes | { readonly mistake: string } {
+/** What the Pod wishes, or the first issue as a sentence. */
+export function readWishes(pod: Pod): Wishes | { readonly issue: string } {
   for (const [kind, given, known] of [
     ['label', pod.labels, LABELS],
     ['annotation', pod.annotations, ANNOTATIONS],
@@ -42,21 +42,21 @@ export function readWishes(pod: Pod): Wishes | { readonly mistake: string } {
     const stray = [...given.keys()].find(
       (name) => name.startsWith(PREFIX) && !known.includes(name) && !(kind === 'label' && name.startsWith(LABEL_OPEN)),
     )
-    if (stray !== undefined) return { mistake: `${kind} ${stray} is unknown; known are ${known.join(', ')}` }
+    if (stray !== undefined) return { issue: `${kind} ${stray} is unknown; known are ${known.join(', ')}` }
   }
   const inject = pod.labels.get(LABEL_INJECT) ?? 'enabled'
   if (inject !== 'enabled' && inject !== 'disabled')
-    return { mistake: `label ${LABEL_INJECT} must be enabled or disabled` }
+    return { issue: `label ${LABEL_INJECT} must be enabled or disabled` }
   const ports = readPorts(pod.annotations.get(ANNOTATION_PORTS))
-  if (typeof ports === 'string') return { mistake: `annotation ${ANNOTATION_PORTS} ${ports}` }
+  if (typeof ports === 'string') return { issue: `annotation ${ANNOTATION_PORTS} ${ports}` }
   const routes = pod.annotations.get(ANNOTATION_ROUTES) ?? null
   if (routes !== null && !OBJECT_NAME.test(routes))
-    return { mistake: `annotation ${ANNOTATION_ROUTES} must be the name of a ConfigMap of the Pod's namespace` }
+    return { issue: `annotation ${ANNOTATION_ROUTES} must be the name of a ConfigMap of the Pod's namespace` }
   const unprotected = new Set(split(pod.annotations.get(ANNOTATION_UNPROTECTED) ?? ''))
   const odd = [...unprotected].find((port) => !PORT_NAME.test(port) && !/^[1-9]\d{0,4}$/.test(port))
-  if (odd !== undefined) return { mistake: `annotation ${ANNOTATION_UNPROTECTED} must list port names or numbers` }
+  if (odd !== undefined) return { issue: `annotation ${ANNOTATION_UNPROTECTED} must list port names or numbers` }
   if (unprotected.size > UNPROTECTED_COUNT_MAX)
-    return { mistake: `annotation ${ANNOTATION_UNPROTECTED} lists more than ${UNPROTECTED_COUNT_MAX} ports` }
+    return { issue: `annotation ${ANNOTATION_UNPROTECTED} lists more than ${UNPROTECTED_COUNT_MAX} ports` }
   return { disabled: inject === 'disabled', ports, routes, unprotected }
 }
 

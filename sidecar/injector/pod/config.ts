@@ -52,7 +52,7 @@ const READERS = {
     LOG_LEVELS.find((level) => level === (value ?? 'info')) ?? fail(`must be ${LOG_LEVELS.join(', ')}`),
 } satisfies { readonly [name in keyof InjectorConfig]: (value: Json | undefined) => InjectorConfig[name] }
 
-/** Throws ConfigError with one line for each mistake. */
+/** Throws ConfigError with one line for each issue. */
 export function loadInjectorConfig(path: string): InjectorConfig {
   let text: string
   try {
@@ -63,7 +63,7 @@ export function loadInjectorConfig(path: string): InjectorConfig {
   return parseInjectorConfig(text, path)
 }
 
-/** Throws ConfigError with one line for each mistake. */
+/** Throws ConfigError with one line for each issue. */
 export function parseInjectorConfig(text: string, path: string): InjectorConfig {
   const problems: string[] = []
   const document = parseYaml(text, path)

@@ -32,7 +32,7 @@ export function inject(document: JsonObject, options: { config: InjectorConfig; 
 
 function decide(pod: Pod, { config, mode }: { config: InjectorConfig; mode: Mode }): Injection {
   const wishes = readWishes(pod)
-  if ('mistake' in wishes) return deny('wish_invalid', wishes.mistake)
+  if ('issue' in wishes) return deny('wish_invalid', wishes.issue)
   if (wishes.disabled && mode === 'required')
     return deny('opted_out', `this namespace requires the sidecar, so label ${LABEL_INJECT}: disabled is refused`)
   if (pod.hostNetwork && (mode === 'required' || (wishes.ports !== null && !wishes.disabled)))

@@ -18,9 +18,9 @@ export function placeSidecars(
 ): Placement {
   const there = pod.containers.filter((container) => container.list === list)
   const placed = sidecars.map((sidecar) => {
-    const standing = there.find(({ name }) => name === sidecar.name) ?? null
-    const differing = standing === null ? [] : differences(standing.raw, sidecar.container)
-    return { sidecar, standing, differing, container: restored(sidecar.container, standing) }
+    const existing = there.find(({ name }) => name === sidecar.name) ?? null
+    const differing = existing === null ? [] : differences(existing.raw, sidecar.container)
+    return { sidecar, existing, differing, container: restored(sidecar.container, existing) }
   })
   const warnings = placed
     .filter(({ differing }) => differing.length > 0)
@@ -30,21 +30,21 @@ export function placeSidecars(
     )
   const misplaced = first && sidecars.some(({ name }, at) => there[at]?.name !== name)
   if (misplaced) return { operations: moveToFront(pod, placed, list), warnings }
-  const replaced = placed.flatMap(({ standing, differing, container: value }) =>
-    standing === null || differing.length === 0
+  const replaced = placed.flatMap(({ existing, differing, container: value }) =>
+    existing === null || differing.length === 0
       ? []
-      : [{ op: 'replace', path: pointer('spec', list, standing.index), value } as const],
+      : [{ op: 'replace', path: pointer('spec', list, existing.index), value } as const],
   )
-  const missing = placed.filter(({ standing }) => standing === null).map(({ container }) => container)
+  const missing = placed.filter(({ existing }) => existing === null).map(({ container }) => container)
   return { operations: [...replaced, ...append(['spec', list], missing, pod.missing.has(list))], warnings }
 }
 
-type Placed = { readonly standing: Container | null; readonly container: JsonObject }
+type Placed = { readonly existing: Container | null; readonly container: JsonObject }
 
 function moveToFront(pod: Pod, placed: readonly Placed[], list: ContainerList): readonly PatchOperation[] {
   const containers = placed.map(({ container }) => container)
   if (pod.missing.has(list)) return append(['spec', list], containers, true)
-  const indexes = placed.flatMap(({ standing }) => (standing === null ? [] : [standing.index]))
+  const indexes = placed.flatMap(({ existing }) => (existing === null ? [] : [existing.index]))
   return [
     // From the last, so that the others stay where they are.
     ...indexes.toSorted((a, b) => b - a).map((at) => ({ op: 'remove', path: pointer('spec', list, at) }) as const),
@@ -72,7 +72,7 @@ export function differences(actual: JsonObject, wanted: JsonObject): readonly st
   })
 }
 
-const restored = (wanted: JsonObject, standing: Container | null): JsonObject => ({
+const restored = (wanted: JsonObject, existing: Container | null): JsonObject => ({
   ...wanted,
-  ...Object.fromEntries(Object.entries(standing?.raw ?? {}).filter(([name]) => ADJUSTABLE.includes(name))),
+  ...Object.fromEntries(Object.entries(existing?.raw ?? {}).filter(([name]) => ADJUSTABLE.includes(name))),
 })

@@ -13,7 +13,7 @@ export const hasSidecarName = ({ name }: Pick<Container, 'name'>): boolean => na
 export function isSidecar(container: Container, pod: Pod): boolean {
   if (!hasSidecarName(container)) return false
   const wishes = readWishes(pod)
-  if ('mistake' in wishes) return false
+  if ('issue' in wishes) return false
   try {
     const sidecars = buildSidecars(wishes.ports ?? [], settingsOf(container, pod))
     const sidecar = sidecars.find(({ name }) => name === container.name)

@@ -37,7 +37,7 @@ export function watchCertificate(
 ): CertificateWatch {
   const { everyMs, log, onRenewed } = options
   let { digest } = options.current
-  const look = async (): Promise<void> => {
+  const readAgain = async (): Promise<void> => {
     try {
       const certificate = await readCertificate(folder)
       if (certificate.digest === digest) return
@@ -48,6 +48,6 @@ export function watchCertificate(
       log.error({ event: 'certificate_failed', err })
     }
   }
-  const timer = setInterval(() => void look(), everyMs).unref()
+  const timer = setInterval(() => void readAgain(), everyMs).unref()
   return { stop: () => clearInterval(timer) }
 }

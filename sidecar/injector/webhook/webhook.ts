@@ -34,8 +34,8 @@ type Deps = {
   /** Called for each review; null: the body was not an AdmissionReview. */
   readonly onReview: (mode: Mode, reviewed: Reviewed | null) => void
 }
-type Refusal = Exclude<keyof typeof STATUS, 'ok'>
-type Body = { readonly text: string } | { readonly refusal: Refusal }
+type Rejection = Exclude<keyof typeof STATUS, 'ok'>
+type Body = { readonly text: string } | { readonly rejection: Rejection }
 
 /** Throws StartError when it cannot listen on the address. */
 export async function startWebhook(listen: ListenAddress, pair: KeyPair, deps: Deps): Promise<Webhook> {
@@ -76,7 +76,7 @@ async function serve(
   if (mode === null) return refuse(res, 'pathUnknown')
   if (req.method !== 'POST') return refuse(res, 'methodUnsupported')
   const body = await readBody(req, deps.budget)
-  if ('refusal' in body) return refuse(res, body.refusal)
+  if ('rejection' in body) return refuse(res, body.rejection)
   try {
     const answered = answerReview(body.text, { config: deps.config, mode })
     deps.onReview(mode, answered)
@@ -89,29 +89,29 @@ async function serve(
 }
 
 /** The API server reads any answer but 200 as a failed call, and with failurePolicy Fail refuses the Pod. */
-function refuse(res: ServerResponse, refusal: Refusal): void {
+function refuse(res: ServerResponse, rejection: Rejection): void {
   if (res.headersSent || res.destroyed) return
   res
-    .writeHead(STATUS[refusal], { 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
-    .end(`${refusal}\n`)
+    .writeHead(STATUS[rejection], { 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
+    .end(`${rejection}\n`)
 }
 
 async function readBody(req: IncomingMessage, budget: { pendingBytes: number }): Promise<Body> {
-  if (Number(req.headers['content-length'] ?? 0) > REVIEW_BYTES_MAX) return { refusal: 'bodyTooLarge' }
+  if (Number(req.headers['content-length'] ?? 0) > REVIEW_BYTES_MAX) return { rejection: 'bodyTooLarge' }
   const chunks: Buffer[] = []
   let bytes = 0
   try {
     for await (const chunk of req.iterator({ destroyOnReturn: false })) {
-      if (!Buffer.isBuffer(chunk)) return { refusal: 'bodyInvalid' }
+      if (!Buffer.isBuffer(chunk)) return { rejection: 'bodyInvalid' }
       bytes += chunk.length
       budget.pendingBytes += chunk.length
-      if (bytes > REVIEW_BYTES_MAX) return { refusal: 'bodyTooLarge' }
-      if (budget.pendingBytes > LIMITS.pendingBytesMax) return { refusal: 'overloaded' }
+      if (bytes > REVIEW_BYTES_MAX) return { rejection: 'bodyTooLarge' }
+      if (budget.pendingBytes > LIMITS.pendingBytesMax) return { rejection: 'overloaded' }
       chunks.push(chunk)
     }
     return { text: Buffer.concat(chunks).toString('utf8') }
   } catch {
-    return { refusal: 'bodyLate' }
+    return { rejection: 'bodyLate' }
   } finally {
     budget.pendingBytes -= bytes
   }

@@ -97,7 +97,7 @@ export function writesSuite(open: OpenStore): void {
       const bad: Change = { ...change, tuple: { ...change.tuple, ...wrong } }
       await expect(t.write(t.acme, put('doc:1#viewer@user:a'), bad)).rejects.toMatchObject({
         code: 'request_invalid',
-        mistakes: [{ place: '/1' }],
+        issues: [{ place: '/1' }],
       })
       expect(await t.subjects('doc:1', 'viewer')).toEqual([])
     })

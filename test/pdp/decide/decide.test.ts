@@ -383,7 +383,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
     ])('refuses %s, naming its place', async (_, wrong, place) => {
       await expect(pdp.decide({ organization: 'acme', subject: user('ann'), ...wrong })).rejects.toMatchObject({
         code: 'request_invalid',
-        mistakes: [{ place }],
+        issues: [{ place }],
       })
     })
 

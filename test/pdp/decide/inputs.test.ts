@@ -224,8 +224,8 @@ describe('a copy of the source', () => {
         'value = [...known.values.values()][0]',
       ]),
     ],
-  ])('is found out that remembers %s', async (mistake, where, edits) => {
-    const root = pathToFileURL(`${join(plantSource(`inputs ${mistake}`, edits), 'pdp')}/`).href
+  ])('is found out that remembers %s', async (issue, where, edits) => {
+    const root = pathToFileURL(`${join(plantSource(`inputs ${issue}`, edits), 'pdp')}/`).href
     const planted: { createPdp: typeof createPdp } = await import(`${root}decision-point/create-pdp.ts`)
     const memory: { memoryStore: typeof memoryStore } = await import(`${root}store/memory/memory.ts`)
     const { currentView, positions, ...far } = memory.memoryStore()

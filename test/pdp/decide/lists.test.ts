@@ -221,7 +221,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       ['an organization with a hash', { organization: 'a#b' }, '/organization'],
       ['a subject without an id', { subject: user('') }, '/subject/id'],
     ])('refuses %s, naming its place', async (_, wrong, place) => {
-      await expect(resources(wrong)).rejects.toMatchObject({ code: 'request_invalid', mistakes: [{ place }] })
+      await expect(resources(wrong)).rejects.toMatchObject({ code: 'request_invalid', issues: [{ place }] })
     })
 
     it.each([
@@ -229,7 +229,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       ['a wildcard as the resource', { resource: 'doc:*' }, '/resource'],
       ['a subject relation with a hash', { subjectRelation: 'a#b' }, '/subjectRelation'],
     ])('refuses %s, naming its place', async (_, wrong, place) => {
-      await expect(subjects(wrong)).rejects.toMatchObject({ code: 'request_invalid', mistakes: [{ place }] })
+      await expect(subjects(wrong)).rejects.toMatchObject({ code: 'request_invalid', issues: [{ place }] })
     })
 
     it.each([
@@ -244,7 +244,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       const { nextPageToken } = await resources({ pageSize: 5 })
       await expect(resources({ ...other, pageToken: nextPageToken })).rejects.toMatchObject({
         code: 'request_invalid',
-        mistakes: [{ place: '/pageToken' }],
+        issues: [{ place: '/pageToken' }],
       })
     })
   })

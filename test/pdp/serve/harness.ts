@@ -17,7 +17,7 @@ import { type Admission, createAdmission } from '../../../pdp/serve/authenticati
 import { createCallers } from '../../../pdp/serve/authentication/grpc-callers.ts'
 import type { VerifyServiceAccount } from '../../../pdp/serve/authentication/service-account.ts'
 import { admitted, createAnswerQuestion, createAskAgain } from '../../../pdp/serve/decisions/answer.ts'
-import { createWatchedQuestions } from '../../../pdp/serve/decisions/standing-questions.ts'
+import { createWatchedQuestions } from '../../../pdp/serve/decisions/watched-questions.ts'
 import { type GrpcServer, startGrpcServer } from '../../../pdp/serve/grpc/server.ts'
 import type { ReloadedTls } from '../../../pdp/serve/grpc/tls.ts'
 import { createHttpServer, listenHttp } from '../../../pdp/serve/http-server.ts'
@@ -125,7 +125,7 @@ export async function serve(
     observe: () => undefined,
   })
   const http = await listenHttp(app, { host: '127.0.0.1', port: 0 })
-  const standing = createWatchedQuestions({
+  const watched = createWatchedQuestions({
     store,
     pdp,
     recognize: introspect,
@@ -136,7 +136,7 @@ export async function serve(
   })
   const authenticate = createCallers({ introspect, issuer: ISSUER, serviceAccounts: options.serviceAccounts ?? null })
   const grpc = await startGrpcServer(
-    { recognize: introspect, answer, standing, authenticate, tls: options.tls ?? null, log, recheckIntervalMs: 50 },
+    { recognize: introspect, answer, watched, authenticate, tls: options.tls ?? null, log, recheckIntervalMs: 50 },
     { host: options.grpcHost ?? '127.0.0.1', port: 0 },
   )
 

@@ -41,10 +41,10 @@ describe('a model', () => {
     ],
   ])('may have so many %s and no more, which is told with its line', (_, within, beyond) => {
     expect(boundIssues(within)).toEqual([])
-    const [mistake, ...others] = boundIssues(beyond)
+    const [issue, ...others] = boundIssues(beyond)
     expect(others).toEqual([])
-    expect(mistake?.place).toMatch(/^[1-9]\d*:1$/)
-    expect(mistake?.message).toMatch(/^the model has more than \d+ /)
+    expect(issue?.place).toMatch(/^[1-9]\d*:1$/)
+    expect(issue?.message).toMatch(/^the model has more than \d+ /)
   })
 
   // Each of them held a process up for seconds or minutes, or overflowed its stack.
@@ -79,7 +79,7 @@ describe('a model', () => {
     const wrong = `${text}type d\n  relations\n    define a: b\n`
     const said = expect.objectContaining({
       code: 'request_invalid',
-      mistakes: [expect.objectContaining({ place: '186:15' })],
+      issues: [expect.objectContaining({ place: '186:15' })],
     })
     await expect(withModels(() => knownModel(wrong))).rejects.toEqual(said)
     expect(() => knownModel(wrong)).toThrow(said)
@@ -133,7 +133,7 @@ describe('the thread', () => {
     expect(await parseAside(text)).toEqual(parseYaml(text))
     await expect(parseAside(`${text}\nkey7: 1`)).rejects.toMatchObject({
       code: 'request_invalid',
-      mistakes: [{ place: '3001:1', message: 'Map keys must be unique' }],
+      issues: [{ place: '3001:1', message: 'Map keys must be unique' }],
     })
   })
 })

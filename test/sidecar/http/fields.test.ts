@@ -87,7 +87,7 @@ describe.each(['before', 'after'])('names, %s as many were seen as are remembere
 })
 
 describe('pass_headers and strip_headers', () => {
-  const mistakes = (extra: string): string =>
+  const issues = (extra: string): string =>
     parseRouteFile(routeFile('GET /a: public', { extra }))
       .issues.map(({ message }) => message)
       .join('\n')
@@ -105,7 +105,7 @@ describe('pass_headers and strip_headers', () => {
     ['strip_headers: ["*"]', 'is not a header name or a prefix'],
     ['strip_headers: ["x-*-y"]', 'is not a header name or a prefix'],
   ])('%s: %s', (extra, message) => {
-    expect(mistakes(extra)).toContain(message)
+    expect(issues(extra)).toContain(message)
   })
 
   test('a check may rest on a header that the file lets pass', () => {

@@ -225,7 +225,7 @@ describe('a gRPC call that lasts', () => {
     await start()
     service.onList = (call) => void call.write('first')
     const { messages, ended } = callList(client, await metadataFor('1'))
-    await until(() => h.pdp.standing() === 1)
+    await until(() => h.pdp.watched() === 1)
     h.pdp.script = tuples([])
     const revokedMs = performance.now()
     h.pdp.changed()
@@ -257,7 +257,7 @@ describe('a gRPC call that lasts', () => {
     await start()
     service.onList = () => undefined
     const { ended } = callList(client, await metadataFor('1'))
-    await until(() => h.pdp.standing() === 1)
+    await until(() => h.pdp.watched() === 1)
     h.pdp.script = tuples([])
     h.pdp.changed()
     expect((await ended)?.code).toBe(status.PERMISSION_DENIED)

@@ -236,7 +236,7 @@ describe('an exchange over HTTP/2', () => {
       res.write('data: 1\n\n')
     }
     const asked = ask(session, 'GET /events/1', { headers: await bearer() })
-    await until(() => h.pdp.standing() === 1)
+    await until(() => h.pdp.watched() === 1)
     h.pdp.script = tuples([])
     h.pdp.changed()
     expect(await asked).toMatchObject({
@@ -250,7 +250,7 @@ describe('an exchange over HTTP/2', () => {
   test('that lasts is cut off when its permission ends', async () => {
     h.upstream.handle = (_req, res) => void res.write('first')
     const asked = ask(session, 'GET /invoices/1', { headers: await bearer() })
-    await until(() => h.pdp.standing() === 1)
+    await until(() => h.pdp.watched() === 1)
     h.pdp.script = tuples([])
     h.pdp.changed()
     expect(await asked).toMatchObject({ status: 200, body: 'first', reset: 2 })

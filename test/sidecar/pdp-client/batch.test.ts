@@ -21,7 +21,7 @@ type Sent = {
   readonly messages: Questions[]
   /** With which token each question is asked, as the PDP reads messages: tokens first, then what is cancelled. */
   asked(): Map<number, string | undefined>
-  standing(): number[]
+  watched(): number[]
 }
 function open(): Sent {
   const messages: Questions[] = []
@@ -37,11 +37,11 @@ function open(): Sent {
       }
       return asked
     },
-    standing() {
+    watched() {
       const ids = new Set<number>()
       for (const { cancel, questions } of messages) {
         for (const id of cancel) ids.delete(id)
-        for (const { id, standing } of questions) if (standing) ids.add(id)
+        for (const { id, watched } of questions) if (watched) ids.add(id)
       }
       return [...ids]
     },
@@ -99,24 +99,24 @@ describe('questions of one turn', () => {
   })
 })
 
-describe('a standing question', () => {
+describe('a watched question', () => {
   test('is cancelled on the PDP once it has left', async () => {
-    const { batch, standing } = open()
+    const { batch, watched } = open()
     batch.add(1, question('t1'), true)
     await turn()
-    expect(standing()).toEqual([1])
+    expect(watched()).toEqual([1])
     batch.cancel(1)
     await turn()
-    expect(standing()).toEqual([])
+    expect(watched()).toEqual([])
   })
 
   test('that is cancelled before it has left is not asked at all', async () => {
-    const { batch, messages, standing, asked } = open()
+    const { batch, messages, watched, asked } = open()
     batch.add(1, question('t1'), true)
     batch.add(2, question('t1'), true)
     batch.cancel(1)
     await turn()
-    expect([standing(), [...asked().keys()], messages.length]).toEqual([[2], [2], 1])
+    expect([watched(), [...asked().keys()], messages.length]).toEqual([[2], [2], 1])
   })
 
   test('that is cancelled alone leaves its token to the next', async () => {

@@ -39,7 +39,7 @@ describe('questions', () => {
 
   test.each([-1, 1.5, 2 ** 32, Number.NaN])('with the id %d are refused, and leave nothing to the next', (id) => {
     const token = { handle: 1, token: 'of the refused' }
-    const question = { id, handle: 1, permissions: [], entitlements: [], standing: false }
+    const question = { id, handle: 1, permissions: [], entitlements: [], watched: false }
     expect(() => encodeQuestions({ tokens: [token], questions: [question], cancel: [] })).toThrow()
     expect(decodeStreamRequest(encodeQuestions({ tokens: [], questions: [], cancel: [5] }))).toEqual({
       tokens: [],

@@ -24,13 +24,13 @@ describe('what waits for answers', () => {
 
   test('keeps its id while all around it come and go', () => {
     const open = new PendingQuestions<string>()
-    const standing = Array.from({ length: 20 }, (_, at) => [open.add(`standing ${at}`), `standing ${at}`] as const)
+    const watched = Array.from({ length: 20 }, (_, at) => [open.add(`watched ${at}`), `watched ${at}`] as const)
     for (let round = 0; round < 5_000; round += 1) {
       const id = open.add(`passing ${round}`)
       expect(open.find(id)).toBe(`passing ${round}`)
       open.delete(id)
     }
-    for (const [id, value] of standing) expect(open.find(id)).toBe(value)
+    for (const [id, value] of watched) expect(open.find(id)).toBe(value)
   })
 
   test('finds nothing for an answer that comes late, also when its slot was taken again', () => {

@@ -86,13 +86,13 @@ describe('a PDP that has lost its database', () => {
     expect(asked(pdps)).toEqual([3])
   })
 
-  test('does not keep what lasts: its standing questions move to another address', async () => {
+  test('does not keep what lasts: its watched questions move to another address', async () => {
     const { pdps, client } = await start([() => 'store_unavailable', ALLOW])
     const said: string[] = []
     for (let at = 0; at < 4; at += 1)
       closers.push(client.watch(QUESTION, (answer) => void said.push(answer?.permissions[0] ?? 'nothing')))
     await until(() => said.filter((text) => text === 'allowed').length === 4)
-    await until(() => pdps[0]?.standing() === 0 && pdps[1]?.standing() === 4)
+    await until(() => pdps[0]?.watched() === 0 && pdps[1]?.watched() === 4)
   })
 })
 

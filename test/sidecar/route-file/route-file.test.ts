@@ -11,7 +11,7 @@ const ready = (routes: string, extra?: string): string =>
   routeFile(routes, extra === undefined ? {} : { extra })
     .replace('UPSTREAM', 'http://127.0.0.1:8080')
     .replace('PDP', '127.0.0.1:9090')
-const mistakes = (source: string): string[] =>
+const issues = (source: string): string[] =>
   parseRouteFile(source).issues.map(({ line, column, message }) => `${line}:${column} ${message}`)
 
 test('the example of the documentation is read', () => {
@@ -53,7 +53,7 @@ routes:
   GET /d: {all: []}
   GET /e: {check: "viewer invoice:{nope}", step_up: {max_age: 3}}
 `
-  expect(mistakes(source)).toEqual([
+  expect(issues(source)).toEqual([
     '1:13 portcullis must be v1, the version of this format',
     '2:11 resource must be an absolute URI without a fragment',
     '3:20 issuer must be an https URL (http only on loopback) unless jwks_uri is set',
@@ -78,7 +78,7 @@ pdp: {adress: "127.0.0.1:3", insecure: true}
 routes:
   GET /b/{id}: {chek: "viewer a:{nope}"}
 `
-  expect(mistakes(source)).toEqual([
+  expect(issues(source)).toEqual([
     '3:1 the route file has the unknown key "isuers"; did you mean issuers?',
     '4:1 the route file has the unknown key "upstraem"; did you mean upstream?',
     '5:7 pdp has the unknown key "adress"; did you mean address?',
@@ -95,7 +95,7 @@ weather: fine
 pdp: {colour: red}
 routes: {GET /a: public}
 `
-  expect(mistakes(source)).toEqual([
+  expect(issues(source)).toEqual([
     '1:1 the route file needs upstream',
     '4:1 the route file has the unknown key "weather"',
     '5:6 pdp needs either address or addresses',
@@ -142,7 +142,7 @@ describe('a mistake is', () => {
     [ready('GET /a: public', 'body_bytes_max: 0'), 'body_bytes_max must be a whole number from 1 to'],
     [ready('GET /a: public', 'forward_tokn: true'), 'did you mean forward_token?'],
   ])('%#: %s', (source, message) => {
-    expect(mistakes(source).join('\n')).toContain(message)
+    expect(issues(source).join('\n')).toContain(message)
   })
 
   test.each([
@@ -196,7 +196,7 @@ describe('a mistake is', () => {
     ['GET /{x}/c: public\nGET /a/**: public', 'neither is the more specific'],
     ['GET /a/{x}: public\nGET /a/{y}: scope a', 'is the same route as'],
   ])('%s', (routes, message) => {
-    expect(mistakes(ready(routes)).join('\n')).toContain(message)
+    expect(issues(ready(routes)).join('\n')).toContain(message)
   })
 })
 

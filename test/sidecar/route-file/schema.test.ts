@@ -77,15 +77,15 @@ test.each(Object.entries(LIMIT_KEYS))(
       default: DEFAULT_LIMITS[name],
       description: expect.stringMatching(name.endsWith('Ms') ? /Milliseconds/ : /./),
     })
-    for (const [value, mistakes] of [
+    for (const [value, issues] of [
       [min, 0],
       [max, 0],
       [min - 1, 1],
       [max + 1, 1],
     ] as const) {
       const source = file('GET /a: public', `limits: {${key}: ${value}}`)
-      expect([parseRouteFile(source).issues.length, validate(parse(source))]).toEqual([mistakes, mistakes === 0])
-      if (mistakes === 0) expect(parseRouteFile(source).file?.limits).toEqual({ [name]: value })
+      expect([parseRouteFile(source).issues.length, validate(parse(source))]).toEqual([issues, issues === 0])
+      if (issues === 0) expect(parseRouteFile(source).file?.limits).toEqual({ [name]: value })
     }
   },
 )

@@ -140,23 +140,23 @@ describe('a WebSocket', () => {
     const { socket, closed } = await opened(harness)
     const pushing = setInterval(() => harness.sockets[0]?.send(Buffer.alloc(100_000)), 2)
     closers.push(() => clearInterval(pushing))
-    await until(() => harness.pdp.standing() === 1)
+    await until(() => harness.pdp.watched() === 1)
     harness.pdp.script = script
     const revokedMs = Date.now()
     harness.pdp.changed()
     expect(await closed).toEqual(expected)
     expect(Date.now() - revokedMs).toBeLessThan(PROMPT_MS)
-    await until(() => harness.pdp.standing() === 0)
+    await until(() => harness.pdp.watched() === 0)
     expect(socket.readyState).toBe(WebSocket.CLOSED)
   })
 
   test('is confirmed again after the PDP was away, and closed when it stays away', async () => {
     const harness = await start({ limits: { unconfirmedMaxMs: 3_000 } })
     const { closed } = await opened(harness)
-    await until(() => harness.pdp.standing() === 1)
+    await until(() => harness.pdp.watched() === 1)
     harness.pdp.cut()
-    await until(() => harness.pdp.standing() === 0)
-    await until(() => harness.pdp.standing() === 1)
+    await until(() => harness.pdp.watched() === 0)
+    await until(() => harness.pdp.watched() === 1)
     await harness.pdp.stop()
     const stoppedMs = Date.now()
     expect(await closed).toEqual({ code: 1013, reason: 'pdp_unavailable' })
@@ -205,7 +205,7 @@ describe('a stream of events', () => {
     const harness = await start()
     stream(harness)
     const answer = harness.send('GET /events/1')
-    await until(() => harness.pdp.standing() === 1)
+    await until(() => harness.pdp.watched() === 1)
     harness.pdp.script = tuples([])
     harness.pdp.changed()
     const { body, text } = await answer
@@ -228,9 +228,9 @@ describe('a stream of events', () => {
       setTimeout(() => res.end('data: 1\n\n'), 700)
     }
     const answer = harness.send('GET /events/1')
-    await until(() => harness.pdp.standing() === 1)
+    await until(() => harness.pdp.watched() === 1)
     expect((await answer).status).toBe(200)
-    await until(() => harness.pdp.standing() === 0)
+    await until(() => harness.pdp.watched() === 0)
   })
 })
 
@@ -242,7 +242,7 @@ describe('a long answer', () => {
       res.write('half')
     }
     const answer = harness.send('GET /events/1')
-    await until(() => harness.pdp.standing() === 1)
+    await until(() => harness.pdp.watched() === 1)
     harness.pdp.script = tuples([])
     harness.pdp.changed()
     expect((await answer).body).toBe('half')
@@ -252,7 +252,7 @@ describe('a long answer', () => {
     const harness = await start()
     harness.upstream.handle = () => undefined
     const answer = harness.send('GET /events/1')
-    await until(() => harness.pdp.standing() === 1)
+    await until(() => harness.pdp.watched() === 1)
     harness.pdp.script = tuples([])
     harness.pdp.changed()
     expect((await answer).status).toBe(403)

@@ -31,7 +31,7 @@ test('with the real PDP, a revoked relation ends a stream at once, and the next 
   const ended: string[] = []
   const [first, second] = [harness.send('GET /events/1'), harness.send('GET /events/2')]
   void second.then(() => ended.push('second'))
-  // Past the moment at which the standing question is asked.
+  // Past the moment at which the watched question is asked.
   await new Promise((resolve) => setTimeout(resolve, 800))
   const revokedMs = performance.now()
   await real.change('delete', ['alice viewer feed:1'])

@@ -36,8 +36,8 @@ export type ScriptedPdp = {
   /** Breaks the streams that are open. */
   cut(): void
   /** Standing questions that are open. */
-  standing(): number
-  /** Answers every standing question again, as the real one does when something has changed. */
+  watched(): number
+  /** Answers every watched question again, as the real one does when something has changed. */
   changed(): void
 }
 
@@ -78,7 +78,7 @@ export async function startScriptedPdp(
   let messages = 0
   let tokenCount = 0
   const streams = new Set<{ emit(event: 'error', err: Error): boolean }>()
-  const standing = new Map<string, () => void>()
+  const watched = new Map<string, () => void>()
   let streamCount = 0
   const asked: Asked[] = []
 
@@ -89,7 +89,7 @@ export async function startScriptedPdp(
     streams.add(call)
     const leave = (): void => {
       streams.delete(call)
-      for (const key of [...standing.keys()]) if (key.startsWith(own)) standing.delete(key)
+      for (const key of [...watched.keys()]) if (key.startsWith(own)) watched.delete(key)
     }
     call.on('close', leave).on('cancelled', leave)
     const reply = (answers: StreamAnswer[]): void => {
@@ -101,15 +101,15 @@ export async function startScriptedPdp(
       messages += 1
       tokenCount += message.tokens.length
       for (const { handle, token } of message.tokens) tokens.set(handle, token)
-      for (const id of message.cancel) standing.delete(`${own}${id}`)
+      for (const id of message.cancel) watched.delete(`${own}${id}`)
       const answers: StreamAnswer[] = []
-      for (const { id, handle, permissions, entitlements, standing: stands } of message.questions) {
+      for (const { id, handle, permissions, entitlements, watched: isWatched } of message.questions) {
         const question = {
           token: tokens.get(handle) ?? '',
           permissions: permissions.map(({ relation, resource }) => `${relation} ${resource}`),
           entitlements,
         }
-        if (stands) standing.set(`${own}${id}`, () => reply(answerTo(id, question)))
+        if (isWatched) watched.set(`${own}${id}`, () => reply(answerTo(id, question)))
         else asked.push(question)
         answers.push(...answerTo(id, question))
       }
@@ -148,9 +148,9 @@ export async function startScriptedPdp(
     tokens: () => tokenCount,
     script,
     start,
-    standing: () => standing.size,
+    watched: () => watched.size,
     changed() {
-      for (const again of standing.values()) again()
+      for (const again of watched.values()) again()
     },
     cut() {
       for (const stream of streams)

@@ -13,24 +13,24 @@ import { hasKey } from './client-registration.ts'
 const GRANTS_MAX = 1_000
 const NAMED_MAX = 20
 
-/** Who has, or would have, charge of a client: what counts of a manager, or of the client that set a secret. */
-export type Holder = Pick<ManagementClient, 'bounds'> & {
+/** Who has, or would have, charge of a client: what counts of a caller, or of the client that set a secret. */
+export type Holder = Pick<ManagementClient, 'organizationScope'> & {
   readonly clientId: string
   readonly scopes: ReadonlySet<string>
 }
-export const holderOf = ({ token: { clientId, scopes }, bounds }: ManagementClient): Holder => ({
+export const holderOf = ({ token: { clientId, scopes }, organizationScope }: ManagementClient): Holder => ({
   clientId,
   scopes,
-  bounds,
+  organizationScope,
 })
 
-/** The client must be within the holder's organizations and hold nothing that the holder does not. Throws Refusal. */
+/** The client must be within the holder's organizations and hold nothing that the holder does not. Throws RequestProblem. */
 export async function requireAuthorityOver(deps: Reach, holder: Holder, client: Client): Promise<void> {
   if (client.organization === null) requireUnbound(holder)
   else await requireWithin(holder, client.organization, deps.pdp)
   refuse('scope', await lackingScopes(deps, holder, client))
   // Nobody is above an unbound client, which manages the environment.
-  if (holder.bounds.length === 0 || client.organization === null || client.id === holder.clientId) return
+  if (holder.organizationScope.length === 0 || client.organization === null || client.id === holder.clientId) return
   const place = { id: client.id, organization: client.organization }
   refuse('role or permission', await lackingRoles(deps, holder, place))
   if (holder.scopes.has('relationships:write')) return
@@ -45,8 +45,8 @@ function refuse(what: string, lacking: readonly string[]): void {
 
 /** Scopes of APIs are given freely by who manages the environment; a tenant's client gives those that it is registered for. */
 async function lackingScopes(deps: Reach, holder: Holder, client: Client): Promise<readonly string[]> {
-  const { clientId, scopes, bounds } = holder
-  const own = bounds.length === 0 ? null : await deps.directory.client(clientId)
+  const { clientId, scopes, organizationScope } = holder
+  const own = organizationScope.length === 0 ? null : await deps.directory.client(clientId)
   const registered = new Set(own === null ? [] : scopesOf(own.metadata))
   return scopesOf(client.metadata).filter((scope) => {
     if (isServiceScope(scope)) return !scopes.has(scope)
@@ -92,9 +92,9 @@ export async function mayKeepSecret(
   if (setter === null) return false
   const scopes = new Set(scopesOf(setter.metadata))
   if (!scopes.has('clients:write')) return false
-  const bounds = setter.organization === null ? [] : [setter.organization]
+  const organizationScope = setter.organization === null ? [] : [setter.organization]
   try {
-    await requireAuthorityOver(deps, { clientId: setter.id, scopes, bounds }, after)
+    await requireAuthorityOver(deps, { clientId: setter.id, scopes, organizationScope }, after)
     return true
   } catch (err) {
     if (err instanceof RequestProblem) return false

@@ -16,10 +16,10 @@ type KeyIssue = { readonly member: string | null; readonly message: string }
 
 export function keySetIssues(keys: readonly JsonObject[]): readonly ValidationIssue[] {
   return keys.flatMap((key, i) => {
-    const mistake = keyIssue(key)
-    if (mistake === null) return []
-    const steps = mistake.member === null ? [] : [mistake.member]
-    return [{ place: pointer('/jwks', 'keys', i, ...steps), message: mistake.message }]
+    const issue = keyIssue(key)
+    if (issue === null) return []
+    const steps = issue.member === null ? [] : [issue.member]
+    return [{ place: pointer('/jwks', 'keys', i, ...steps), message: issue.message }]
   })
 }
 

@@ -1,4 +1,4 @@
-/** What a client's registration may say: RFC 7591 metadata that this version supports, with every mistake in it. */
+/** What a client's registration may say: RFC 7591 metadata that this version supports, with every issue in it. */
 import type { ValidationIssue } from '../../../domain/errors.ts'
 import type { JsonObject } from '../../../domain/json.ts'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../identity/provider/client-metadata.ts'
@@ -99,28 +99,28 @@ export const isPublic = (body: { readonly token_endpoint_auth_method?: unknown }
 
 /** What the schema cannot say. */
 export function registrationIssues(body: ClientBody): readonly ValidationIssue[] {
-  const mistakes: ValidationIssue[] = []
+  const issues: ValidationIssue[] = []
   const grants = body.grant_types ?? ['authorization_code'] // RFC 7591 section 2
   if (isPublic(body) && grants.includes('client_credentials')) {
-    mistakes.push({
+    issues.push({
       place: '/grant_types',
       message: 'holds client_credentials, which a client without a secret cannot have',
     })
   }
   if (isPublic(body) && body.client_secret !== undefined) {
-    mistakes.push({ place: '/client_secret', message: 'is given for a client that does not authenticate' })
+    issues.push({ place: '/client_secret', message: 'is given for a client that does not authenticate' })
   }
-  mistakes.push(...keyIssues(body))
+  issues.push(...keyIssues(body))
   if (grants.includes('authorization_code') && (body.redirect_uris ?? []).length === 0) {
-    mistakes.push({ place: '/redirect_uris', message: 'is needed for grant type authorization_code' })
+    issues.push({ place: '/redirect_uris', message: 'is needed for grant type authorization_code' })
   }
   for (const name of ['redirect_uris', 'post_logout_redirect_uris'] as const) {
     for (const [i, uri] of (body[name] ?? []).entries()) {
       const message = redirectIssue(uri)
-      if (message !== null) mistakes.push({ place: pointer('', name, i), message })
+      if (message !== null) issues.push({ place: pointer('', name, i), message })
     }
   }
-  return mistakes
+  return issues
 }
 
 function keyIssues(body: ClientBody): readonly ValidationIssue[] {
@@ -131,13 +131,13 @@ function keyIssues(body: ClientBody): readonly ValidationIssue[] {
     ]
   }
   if (!hasKey(body)) return body.jwks === undefined ? [] : [{ place: '/jwks', message: 'is for private_key_jwt only' }]
-  const mistakes: ValidationIssue[] = []
-  if (body.jwks === undefined) mistakes.push({ place: '/jwks', message: 'is needed for private_key_jwt' })
+  const issues: ValidationIssue[] = []
+  if (body.jwks === undefined) issues.push({ place: '/jwks', message: 'is needed for private_key_jwt' })
   if (body.client_secret !== undefined) {
-    mistakes.push({ place: '/client_secret', message: 'is given for a client that authenticates by its key' })
+    issues.push({ place: '/client_secret', message: 'is given for a client that authenticates by its key' })
   }
-  mistakes.push(...keySetIssues(body.jwks?.keys ?? []))
-  return mistakes
+  issues.push(...keySetIssues(body.jwks?.keys ?? []))
+  return issues
 }
 
 // RFC 6749 section 3.1.2, RFC 8252 section 7: https, loopback http, or a scheme that is a reversed domain name.

@@ -22,7 +22,7 @@ import {
 } from './client-registration.ts'
 
 const PATH = '/v1/clients/:client_id'
-const COMMON = { tag: 'Clients', scope: 'clients:write', bounds: 'call' } as const
+const COMMON = { tag: 'Clients', scope: 'clients:write', organizationScope: 'call' } as const
 
 export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'client_id'; body: ClientBody; prepared: Secret | null }>(app, deps, {
@@ -36,22 +36,22 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     answer: CLIENT,
     // Its place in the tree, and what its roles mean, stand still meanwhile.
     locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
-    async prepare({ at, manager, params, body }) {
-      await requireRegistration(at, manager, wantedClient(params, body))
-      const mistakes = registrationIssues(body)
-      if (mistakes.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { mistakes })
+    async prepare({ at, caller, params, body }) {
+      await requireRegistration(at, caller, wantedClient(params, body))
+      const issues = registrationIssues(body)
+      if (issues.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { issues: issues })
       return body.client_secret === undefined ? null : { hash: await hashSecret(body.client_secret), shown: {} }
     },
-    state: ({ at, manager, params }) => stateOf(at, manager, params.client_id),
-    async handle({ at, manager, params, body, context }, chosen) {
+    state: ({ at, caller, params }) => stateOf(at, caller, params.client_id),
+    async handle({ at, caller, params, body, context }, chosen) {
       const client = wantedClient(params, body)
-      const existing = await requireRegistration(at, manager, client)
+      const existing = await requireRegistration(at, caller, client)
       const mayStay = existing === null || (await mayKeepSecret(at, { before: existing, after: client }))
       const secret = chosen ?? secretFor(body, mayStay ? existing : null)
       const registered = { ...client, secretHash: secret.hash }
       await at.validateClient(registered)
       const isSet = hasKey(body) || (secret.hash !== null && secret.hash !== existing?.secretHash)
-      const secretSetBy = isSet ? manager.token.clientId : (existing?.secretSetBy ?? null)
+      const secretSetBy = isSet ? caller.token.clientId : (existing?.secretSetBy ?? null)
       const endTokens = !mayStay || (existing !== null && isMethodChanged(existing, client))
       await at.directory.putClient({ ...registered, secretSetBy, endTokens }, context, requireRegistrar)
       return put(existing !== null, { ...present(client), ...secret.shown })
@@ -65,10 +65,10 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'Deletes a client, with its tokens. Its id is never given to another client.',
     answer: null,
     locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
-    state: ({ at, manager, params }) => stateOf(at, manager, params.client_id),
-    async handle({ at, manager, params, context }) {
-      const client = await findClient(at, manager, params.client_id)
-      await requireAuthorityOver(at, holderOf(manager), client)
+    state: ({ at, caller, params }) => stateOf(at, caller, params.client_id),
+    async handle({ at, caller, params, context }) {
+      const client = await findClient(at, caller, params.client_id)
+      await requireAuthorityOver(at, holderOf(caller), client)
       if (!(await at.directory.deleteClient(client.id, context, requireRegistrar))) throw unknownClient(client.id)
       return EMPTY
     },
@@ -83,12 +83,12 @@ const wantedClient = ({ client_id: id }: { readonly client_id: string }, body: C
   metadata: metadataOf(body),
 })
 
-/** What is stored now. Throws Refusal unless the manager has charge of that, and of what it is to become. */
-async function requireRegistration(at: ManagementDeps, manager: ManagementClient, client: Client) {
+/** What is stored now. Throws RequestProblem unless the caller has charge of that, and of what it is to become. */
+async function requireRegistration(at: ManagementDeps, caller: ManagementClient, client: Client) {
   const existing = await at.directory.client(client.id)
-  if (existing !== null) await requireAuthorityOver(at, holderOf(manager), existing)
-  await requireAuthorityOver(at, holderOf(manager), client)
-  if (existing === null) await requireOwnName(at, manager, client.id)
+  if (existing !== null) await requireAuthorityOver(at, holderOf(caller), existing)
+  await requireAuthorityOver(at, holderOf(caller), client)
+  if (existing === null) await requireOwnName(at, caller, client.id)
   return existing
 }
 
@@ -101,8 +101,8 @@ function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'getClient',
     summary: 'One client, without its secret.',
     answer: CLIENT,
-    state: ({ at, manager, params }) => stateOf(at, manager, params.client_id),
-    handle: async ({ at, manager, params }) => ok(present(await findClient(at, manager, params.client_id))),
+    state: ({ at, caller, params }) => stateOf(at, caller, params.client_id),
+    handle: async ({ at, caller, params }) => ok(present(await findClient(at, caller, params.client_id))),
   })
   addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
     ...COMMON,
@@ -112,27 +112,27 @@ function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'Clients by id; for a bound client those of the organizations that it manages.',
     answer: CLIENT,
     list: true,
-    async handle({ manager, query }) {
+    async handle({ caller, query }) {
       const page = await readPage(deps.store, query, {
         log: DIRECTORY,
         read: (range) => directory.clients(range),
         key: ({ id }) => id,
-        visible: (client) => isVisible(deps, manager, client),
+        visible: (client) => isVisible(deps, caller, client),
       })
       return ok({ ...page, items: page.items.map(present) })
     },
   })
 }
 
-async function isVisible(deps: ManagementDeps, manager: ManagementClient, { organization }: Client): Promise<boolean> {
-  if (manager.bounds.length === 0) return true
+async function isVisible(deps: ManagementDeps, caller: ManagementClient, { organization }: Client): Promise<boolean> {
+  if (caller.organizationScope.length === 0) return true
   const ancestors = organization === null ? null : await deps.pdp.ancestors(organization)
-  return manager.bounds.every((bound) => ancestors?.includes(bound) === true)
+  return caller.organizationScope.every((bound) => ancestors?.includes(bound) === true)
 }
 
-async function findClient(deps: ManagementDeps, manager: ManagementClient, id: string): Promise<Client> {
+async function findClient(deps: ManagementDeps, caller: ManagementClient, id: string): Promise<Client> {
   const client = await deps.directory.client(id)
-  if (client === null || !(await isVisible(deps, manager, client))) throw unknownClient(id)
+  if (client === null || !(await isVisible(deps, caller, client))) throw unknownClient(id)
   return client
 }
 
@@ -141,9 +141,9 @@ function unknownClient(id: string): RequestProblem {
 }
 
 /** The registration and its secret: another one of either is another state. Null for who may not see it. */
-async function stateOf(at: ManagementDeps, manager: ManagementClient, id: string): Promise<object | null> {
+async function stateOf(at: ManagementDeps, caller: ManagementClient, id: string): Promise<object | null> {
   const client = await at.directory.client(id)
-  return client !== null && (await isVisible(at, manager, client)) ? client : null
+  return client !== null && (await isVisible(at, caller, client)) ? client : null
 }
 
 type Secret = { readonly hash: string | null; readonly shown: { readonly client_secret?: string } }

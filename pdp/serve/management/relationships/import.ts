@@ -8,7 +8,7 @@ import { parseTupleLine } from './tuple-bodies.ts'
 
 const LINES_PER_WRITE = 1_000
 const LINE_CHARACTERS_MAX = 4_096
-const MISTAKES_MAX = 100
+const ISSUES_MAX = 100
 
 export type Progress = {
   /** All lines up to this one are stored; an import resumes after it. */
@@ -20,7 +20,7 @@ export type Progress = {
 type Line = { readonly number: number; readonly text: string }
 
 /**
- * Reads lines after `fromLine`, and says after each transaction how far it is; at least once. Throws Refusal and PdpError
+ * Reads lines after `fromLine`, and says after each transaction how far it is; at least once. Throws RequestProblem and PdpError
  * with the lines that are wrong; what progress was said for stays.
  */
 export async function* importTuples(source: {
@@ -68,31 +68,31 @@ async function* batchesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<readonl
 
 function requireShort({ number, text }: Line): void {
   if (text.length <= LINE_CHARACTERS_MAX) return
-  const mistakes = [{ place: String(number), message: `is longer than ${LINE_CHARACTERS_MAX} characters` }]
-  throw new RequestProblem('request_invalid', `line ${number} is too long`, { mistakes })
+  const issues = [{ place: String(number), message: `is longer than ${LINE_CHARACTERS_MAX} characters` }]
+  throw new RequestProblem('request_invalid', `line ${number} is too long`, { issues: issues })
 }
 
 type Found = { readonly tuple: Tuple; readonly line: number }
 
-/** By name: of lines that name one tuple the last counts. Throws Refusal with every line that is wrong. */
+/** By name: of lines that name one tuple the last counts. Throws RequestProblem with every line that is wrong. */
 function parseLines(lines: readonly Line[], restriction: Restriction): ReadonlyMap<string, Found> {
   const tuples = new Map<string, Found>()
-  const mistakes: ValidationIssue[] = []
+  const issues: ValidationIssue[] = []
   for (const { number, text } of lines) {
     const tuple = parseTupleLine(text)
     if (tuple === null) continue
-    const mistake = typeof tuple === 'string' ? tuple : restriction(tuple)
-    if (typeof tuple !== 'string' && mistake === null) tuples.set(formatTuple(tuple), { tuple, line: number })
-    else if (mistake !== null) mistakes.push({ place: String(number), message: mistake })
+    const issue = typeof tuple === 'string' ? tuple : restriction(tuple)
+    if (typeof tuple !== 'string' && issue === null) tuples.set(formatTuple(tuple), { tuple, line: number })
+    else if (issue !== null) issues.push({ place: String(number), message: issue })
   }
-  if (mistakes.length > 0) throw refusal(mistakes)
+  if (issues.length > 0) throw invalidLines(issues)
   return tuples
 }
 
-function refusal(mistakes: readonly ValidationIssue[], cause?: unknown): RequestProblem {
-  const said = mistakes.slice(0, MISTAKES_MAX)
-  const what = mistakes.length === 1 ? 'one of these lines is wrong' : `${mistakes.length} of these lines are wrong`
-  return new RequestProblem('request_invalid', what, { mistakes: said, cause })
+function invalidLines(issues: readonly ValidationIssue[], cause?: unknown): RequestProblem {
+  const said = issues.slice(0, ISSUES_MAX)
+  const what = issues.length === 1 ? 'one of these lines is wrong' : `${issues.length} of these lines are wrong`
+  return new RequestProblem('request_invalid', what, { issues: said, cause })
 }
 
 async function writeLines(
@@ -108,9 +108,9 @@ async function writeLines(
     return { revision, written: found.length }
   } catch (err) {
     // The store names a change by its index.
-    if (!(err instanceof PdpError) || err.mistakes.length === 0) throw err
-    throw refusal(
-      err.mistakes.map(({ place, message }) => ({ place: String(found[Number(place.slice(1))]?.line ?? 0), message })),
+    if (!(err instanceof PdpError) || err.issues.length === 0) throw err
+    throw invalidLines(
+      err.issues.map(({ place, message }) => ({ place: String(found[Number(place.slice(1))]?.line ?? 0), message })),
       err,
     )
   }

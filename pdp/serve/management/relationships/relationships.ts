@@ -44,22 +44,22 @@ const BODY = object({
 
 export function addRelationships(app: FastifyInstance, deps: ManagementDeps): void {
   const path = '/v1/organizations/:org/relationships'
-  const common = { tag: 'Relationships', bounds: 'organization' } as const
+  const common = { tag: 'Relationships', organizationScope: 'organization' } as const
   const restriction = createRestrictions()
   addManagementRoute<{ params: 'org'; body: RelationshipsBody }>(app, deps, {
     ...common,
     method: 'POST',
     path,
     operation: 'writeRelationships',
-    summary: 'Writes and deletes tuples, all or none. Writing what is there and deleting what is not are no mistakes.',
+    summary: 'Writes and deletes tuples, all or none. Writing what is there and deleting what is not are allowed.',
     scope: 'relationships:write',
     body: BODY,
     answer: object({ revision: { type: 'integer' } }, ['revision']),
     locks: ({ org }) => [org],
-    async handle({ at, manager, params, body, context }) {
+    async handle({ at, caller, params, body, context }) {
       const { changes, places, preconditions } = parseBody(body, await restriction(at.store))
       const tuples = changes.flatMap(({ op, tuple }) => (op === 'write' ? [tuple] : []))
-      await requireGivenToGroups(at, manager, { log: params.org, tuples })
+      await requireGivenToGroups(at, caller, { log: params.org, tuples })
       try {
         const { position } = await at.store.write(params.org, changes, { context, preconditions })
         return ok({ revision: position.revision })
@@ -94,14 +94,14 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
 type TupleChange = Extract<Change, { kind: 'tuple' }>
 type Parsed = { changes: readonly TupleChange[]; places: readonly string[]; preconditions: readonly Precondition[] }
 
-/** Throws Refusal `request_invalid` with every mistake and its place. What could never count can still be deleted. */
+/** Throws RequestProblem `request_invalid` with every issue and its place. What could never count can still be deleted. */
 function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
-  const mistakes: ValidationIssue[] = []
+  const issues: ValidationIssue[] = []
   const seen = new Set<string>()
   const read = (tuple: TupleBody, place: string): Tuple => {
     const parsed = parseTupleBody(tuple)
     if (typeof parsed !== 'string') return parsed
-    mistakes.push({ place, message: parsed })
+    issues.push({ place, message: parsed })
     return { object: '', relation: '', subject: '', expiresAtMs: null }
   }
   const changes: TupleChange[] = []
@@ -113,8 +113,8 @@ function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
       const key = formatKey(tuple)
       if (tuple.object === '') continue
       const restricted = op === 'write' ? restriction(tuple) : null
-      if (restricted !== null) mistakes.push({ place, message: restricted })
-      if (seen.has(key)) mistakes.push({ place, message: 'names a tuple that this request names already' })
+      if (restricted !== null) issues.push({ place, message: restricted })
+      if (seen.has(key)) issues.push({ place, message: 'names a tuple that this request names already' })
       seen.add(key)
       changes.push({ kind: 'tuple', op, tuple })
       places.push(place)
@@ -124,18 +124,18 @@ function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
     tuple: read(tuple, pointer('', 'if', i, 'tuple')),
     exists,
   }))
-  if (changes.length === 0) mistakes.push({ place: '', message: 'has nothing to write or delete' })
+  if (changes.length === 0) issues.push({ place: '', message: 'has nothing to write or delete' })
   if (changes.length > CHANGES_MAX)
-    mistakes.push({ place: '', message: `has more than ${CHANGES_MAX} tuples to write and delete` })
-  if (mistakes.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { mistakes })
+    issues.push({ place: '', message: `has more than ${CHANGES_MAX} tuples to write and delete` })
+  if (issues.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { issues: issues })
   return { changes, places, preconditions }
 }
 
 /** The store names a change by its index; the caller knows it by its place in the body. */
 function relocate(err: unknown, places: readonly string[]): unknown {
-  if (!(err instanceof PdpError) || err.mistakes.length === 0) return err
-  const mistakes = err.mistakes.map(({ place, message }) => ({ place: places[Number(place.slice(1))] ?? '', message }))
-  return new RequestProblem(err.code, 'nothing was written', { mistakes, cause: err })
+  if (!(err instanceof PdpError) || err.issues.length === 0) return err
+  const issues = err.issues.map(({ place, message }) => ({ place: places[Number(place.slice(1))] ?? '', message }))
+  return new RequestProblem(err.code, 'nothing was written', { issues: issues, cause: err })
 }
 
 function formatKey({ object, relation, subject }: Tuple): string {

@@ -36,7 +36,7 @@ const PROGRESS: JsonSchema = object(
 
 export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): void {
   const base = '/v1/organizations/:org/relationships'
-  const common = { tag: 'Relationships', bounds: 'organization' } as const
+  const common = { tag: 'Relationships', organizationScope: 'organization' } as const
   const restriction = createRestrictions()
   addManagementRoute<{ params: 'org'; body: unknown; query: { after_line?: string } }>(app, deps, {
     ...common,
@@ -62,9 +62,9 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
         pieces: piecesOf(body, PIECE_TIMEOUT_MS),
         fromLine: Number(query.after_line ?? 0),
         write: (tuplesOf) =>
-          atomically([params.org], async (at, manager) => {
+          atomically([params.org], async (at, caller) => {
             const tuples = tuplesOf(await restriction(at.store))
-            await requireGivenToGroups(at, manager, { log: params.org, tuples })
+            await requireGivenToGroups(at, caller, { log: params.org, tuples })
             const { position } = await at.store.write(params.org, tuples.map(written), { context })
             return position
           }),
@@ -114,9 +114,9 @@ async function answerProgress(log: Log, progress: AsyncGenerator<Progress>, requ
       }
       say({ ...(at === null ? { line: 0 } : present(at)), done: true })
     } catch (err) {
-      const refusal = asRequestProblem(err)
-      if (isFault(refusal.code)) log.error({ event: 'request_failed', request_id: requestId, code: refusal.code, err })
-      say({ line: at?.line ?? 0, problem: problemOf(refusal, requestId) })
+      const found = asRequestProblem(err)
+      if (isFault(found.code)) log.error({ event: 'request_failed', request_id: requestId, code: found.code, err })
+      say({ line: at?.line ?? 0, problem: problemOf(found, requestId) })
     }
     answer.push(null)
   }

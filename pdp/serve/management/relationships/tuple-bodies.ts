@@ -69,7 +69,7 @@ function parseJsonLine(text: string): Tuple | string {
   try {
     value = parseJson(text)
   } catch (err) {
-    if (err instanceof RequestProblem) return err.mistakes.length === 0 ? 'is not JSON' : err.message
+    if (err instanceof RequestProblem) return err.issues.length === 0 ? 'is not JSON' : err.message
     throw err
   }
   if (typeof value === 'string') return parseTupleBody(value)
@@ -93,7 +93,7 @@ function withExpiry(tuple: Tuple, instant: string): Tuple | string {
 export type TupleFilter = Partial<Omit<Tuple, 'expiresAtMs'>>
 const FORMS = { object: isObject, relation: isName, subject: isSubject }
 
-/** Throws Refusal for what no tuple could match: a misspelt filter would pass for an empty list. */
+/** Throws RequestProblem for what no tuple could match: a misspelt filter would pass for an empty list. */
 export function parseFilter({ object, relation, subject }: TupleFilter): TupleFilter {
   const given = Object.entries({ object, relation, subject }).filter(([, value]) => value !== undefined)
   const filter: TupleFilter = Object.fromEntries(given)

@@ -202,7 +202,7 @@ describe('POST /oauth/decisions refuses', () => {
     const answer = await decide({ token: served.token({}), body })
     expect(answer.status).toBe(400)
     expect(answer.body).toMatchObject({ type: 'urn:portcullis:problem:request_invalid', status: 400 })
-    expect(answer.body.errors.map((mistake: Json) => mistake.pointer)).toContain(pointer)
+    expect(answer.body.errors.map((issue: Json) => issue.pointer)).toContain(pointer)
   })
 
   it('lists all mistakes of a body', async () => {
@@ -210,7 +210,7 @@ describe('POST /oauth/decisions refuses', () => {
       token: served.token({}),
       body: { permissions: [{ relation: 1 }], entitlements: 2, foo: 3 },
     })
-    const places = answer.body.errors.map((mistake: Json) => mistake.pointer)
+    const places = answer.body.errors.map((issue: Json) => issue.pointer)
     expect(places.toSorted()).toEqual(['/entitlements', '/foo', '/permissions/0/relation', '/permissions/0/resource'])
   })
 

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { createBudgets } from '../../../../pdp/serve/grpc/budgets.ts'
 import { createHandles } from '../../../../pdp/serve/grpc/token-handles.ts'
 
-const TOTALS = { streams: 8, standing: 8, tokenCharacters: 4_000 }
+const TOTALS = { streams: 8, watched: 8, tokenCharacters: 4_000 }
 
 describe('a caller', () => {
-  it.each(['streams', 'standing', 'tokenCharacters'] as const)('has a quarter of all %s and no more', (kind) => {
+  it.each(['streams', 'watched', 'tokenCharacters'] as const)('has a quarter of all %s and no more', (kind) => {
     const budgets = createBudgets(TOTALS)
     const quarter = TOTALS[kind] / 4
     const mine = budgets.of('a')

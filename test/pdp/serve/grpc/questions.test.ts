@@ -16,12 +16,12 @@ function generated(bytes: Uint8Array): StreamRequest | null {
     const { tokens, questions, cancel } = fromBinary(DecideStreamRequestSchema, bytes)
     return {
       tokens: tokens.map(({ handle, token }) => ({ handle, token })),
-      questions: questions.map(({ id, handle, permissions, entitlements, standing }) => ({
+      questions: questions.map(({ id, handle, permissions, entitlements, watched }) => ({
         id,
         handle,
         permissions: permissions.map(({ relation, resource }) => ({ relation, resource })),
         entitlements,
-        standing,
+        watched,
       })),
       cancel,
     }
@@ -39,7 +39,7 @@ function ours(bytes: Uint8Array): StreamRequest | null {
 const QUESTION = encode({
   tokens: [{ handle: 1, token: 't' }],
   questions: [
-    { id: 1, handle: 1, permissions: [{ relation: 'viewer', resource: 'doc:ü' }], entitlements: ['a'], standing: true },
+    { id: 1, handle: 1, permissions: [{ relation: 'viewer', resource: 'doc:ü' }], entitlements: ['a'], watched: true },
   ],
   cancel: [7, 300],
 })
@@ -74,7 +74,7 @@ describe('a request of a stream', () => {
     of.tag(5, WireType.Varint).bool(true).tag(1, WireType.Varint).uint32(3).tag(1, WireType.Varint).uint32(4).join()
     const bytes = of.tag(3, WireType.Varint).uint32(9).finish()
     expect(decodeStreamRequest(bytes)).toEqual(generated(bytes))
-    expect(decodeStreamRequest(bytes)).toMatchObject({ questions: [{ id: 4, standing: true }], cancel: [9] })
+    expect(decodeStreamRequest(bytes)).toMatchObject({ questions: [{ id: 4, watched: true }], cancel: [9] })
   })
 
   it('may hold fields of a later protocol, at any level', () => {

@@ -180,7 +180,7 @@ describe('DecideStream', () => {
       tokens: [{ handle: 1, token: served.token({}) }],
       questions: [
         { id: 1, handle: 2, permissions: CHECKS },
-        { id: 2, handle: 2, permissions: CHECKS, standing: true },
+        { id: 2, handle: 2, permissions: CHECKS, watched: true },
         { id: 3, handle: 1, permissions: [{ relation: 'viewer', resource: 'x' }] },
         { id: 4, handle: 1, permissions: CHECKS },
       ],
@@ -231,7 +231,7 @@ describe('DecideStream', () => {
 const DEPS: GrpcDeps = {
   recognize: async () => ({ active: false }),
   answer: () => Promise.reject(new Error()),
-  standing: { ask: () => () => undefined, close: async () => undefined },
+  watched: { ask: () => () => undefined, close: async () => undefined },
   authenticate: async () => 'anybody',
   tls: null,
   log: undefined as never,

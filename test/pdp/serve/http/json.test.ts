@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { parseJson, parseUtf8 } from '../../../../pdp/serve/http/json.ts'
 import { RequestProblem } from '../../../../pdp/serve/problems/status.ts'
 
-const mistakes = (text: string): readonly string[] => {
+const issues = (text: string): readonly string[] => {
   try {
     parseJson(text)
     return []
   } catch (err) {
     if (!(err instanceof RequestProblem) || err.code !== 'request_invalid') throw err
-    return err.mistakes.length === 0 ? [err.message] : err.mistakes.map(({ place, message }) => `${place} ${message}`)
+    return err.issues.length === 0 ? [err.message] : err.issues.map(({ place, message }) => `${place} ${message}`)
   }
 }
 
@@ -24,17 +24,17 @@ describe('parseJson', () => {
     ['that is empty', '{"":1,"":2}', ['/ is there more than once']],
     ['after an escaped quote', '{"a\\"":1,"b":"\\\\","a\\"":2}', ['/a" is there more than once']],
   ])('refuses a name %s', (_, text, expected) => {
-    expect(mistakes(text)).toEqual(expected)
+    expect(issues(text)).toEqual(expected)
   })
 
   it.each(['{"__proto__":{}}', '{"a":{"\\u005f_proto__":1}}'])('refuses the name that inherits: %s', (text) => {
-    expect(mistakes(text)).toEqual([expect.stringMatching(/^(\/a)?\/__proto__ is not a name that a member may have$/)])
+    expect(issues(text)).toEqual([expect.stringMatching(/^(\/a)?\/__proto__ is not a name that a member may have$/)])
   })
 
   it.each(['', '{', '{"a":}', "{'a':1}", '{"a":1,}', '1 2', 'NaN', '{"a":1}//'])(
     'refuses %j, which is not JSON',
     (text) => {
-      expect(mistakes(text)).toEqual(['the body is not JSON'])
+      expect(issues(text)).toEqual(['the body is not JSON'])
     },
   )
 
@@ -55,13 +55,13 @@ describe('parseJson', () => {
       fc.property(named, fc.string(), (value, name) => {
         const text = JSON.stringify({ [name === '__proto__' ? 'a' : name]: value })
         expect(parseJson(text)).toEqual(JSON.parse(text))
-        expect(mistakes(`${text.slice(0, -1)},${text.slice(1)}`)).toHaveLength(1)
+        expect(issues(`${text.slice(0, -1)},${text.slice(1)}`)).toHaveLength(1)
       }),
     )
   })
 
   it('says at most a hundred mistakes', () => {
-    expect(mistakes(`{${Array.from({ length: 500 }, () => '"a":1').join(',')}}`)).toHaveLength(100)
+    expect(issues(`{${Array.from({ length: 500 }, () => '"a":1').join(',')}}`)).toHaveLength(100)
   })
 
   it.each([
@@ -69,7 +69,7 @@ describe('parseJson', () => {
     ['under a long name', `{"${'x'.repeat(50_000)}":`, '}'],
   ])('says no more about what is %s than about two such places', (_, before, after) => {
     const text = `${before}{${Array.from({ length: 500 }, () => '"a":1').join(',')}}${after}`
-    const said = mistakes(text)
+    const said = issues(text)
     expect(said[0]).toMatch(/\/a is there more than once$/)
     expect(said.join().length).toBeLessThan(2 * text.length)
   })

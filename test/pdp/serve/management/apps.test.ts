@@ -27,7 +27,7 @@ const yaml = async (text: string) => {
   const { status, body } = await served.send('PUT', '/v1/apps/yaml/manifest', { token, raw: text, headers })
   return [status, body] as const
 }
-const mistakes = ([status, body]: readonly [number, Json]) => [
+const issues = ([status, body]: readonly [number, Json]) => [
   status,
   ...(body.errors ?? []).map(({ pointer, line, column }: Json) => pointer ?? [line, column]),
 ]
@@ -79,7 +79,7 @@ describe('a manifest', () => {
     ['an unknown member', 'modle: x\n', [400, '/modle']],
     ['a list', '- a\n', [400, '']],
   ])('in YAML is refused for %s, with the place', async (_, text, wanted) => {
-    expect(mistakes(await yaml(text))).toEqual(wanted)
+    expect(issues(await yaml(text))).toEqual(wanted)
   })
 
   it('in YAML may not multiply itself', async () => {
@@ -126,7 +126,7 @@ describe('a manifest', () => {
     ],
   ])('is refused for %s', async (_, body, pointers) => {
     const answer = await put('bad', body)
-    expect([answer[0], ...new Set(mistakes(answer).slice(1).toSorted())]).toEqual([400, ...pointers])
+    expect([answer[0], ...new Set(issues(answer).slice(1).toSorted())]).toEqual([400, ...pointers])
     expect((await send('GET', '/v1/apps/bad/manifest'))[0]).toBe(404)
   })
 
@@ -147,7 +147,7 @@ describe('a manifest', () => {
     expect((await put('thief', { audiences: ['https://billing.example'] }))[0]).toBe(409)
     expect((await dryRun('thief', { audiences: ['https://billing.example'] }))[0]).toBe(409)
     expect((await put('thief', { model: DOC.replace('doc', 'page') }))[0]).toBe(409)
-    expect(mistakes(await dryRun('thief', { model: DOC.replace('doc', 'page') }))).toEqual([409, '/model'])
+    expect(issues(await dryRun('thief', { model: DOC.replace('doc', 'page') }))).toEqual([409, '/model'])
   })
 
   it('needs a client of the environment', async () => {
@@ -205,7 +205,7 @@ describe('a dry run', () => {
   })
 
   it.each(['yes', '', 'TRUE'])('is not asked for by %j', async (value) => {
-    expect(mistakes(await put('billing', BILLING, `?dry_run=${value}`))[0]).toBe(400)
+    expect(issues(await put('billing', BILLING, `?dry_run=${value}`))[0]).toBe(400)
   })
 })
 
@@ -248,7 +248,7 @@ describe('a manifest is refused', () => {
     expect((await put('docs', { model: `${DOC}\n` }))[0]).toBe(200)
     expect((await put('docs', { model: null }))[0]).toBe(200)
     // Now it counts, so a model that does not know it would orphan it.
-    expect(mistakes(await put('docs', { model: DOC }))).toEqual([409, '/model'])
+    expect(issues(await put('docs', { model: DOC }))).toEqual([409, '/model'])
   })
 
   it('not for the members of groups, when it only names the type', async () => {

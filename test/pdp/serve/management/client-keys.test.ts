@@ -50,12 +50,12 @@ describe('keys of a client', () => {
   })
 
   it('are not fetched, and the refusal says why', () => {
-    const mistakes = registrationIssues({
+    const issues = registrationIssues({
       token_endpoint_auth_method: 'private_key_jwt',
       grant_types: ['client_credentials'],
       jwks_uri: 'https://client.example/jwks',
     })
-    expect(mistakes).toEqual([
+    expect(issues).toEqual([
       { place: '/jwks_uri', message: expect.stringContaining('this server fetches no keys of clients') },
     ])
   })

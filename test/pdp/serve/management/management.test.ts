@@ -17,7 +17,7 @@ const send = async (method: string, path: string, body?: unknown) => {
 }
 const places = ([status, body]: readonly [number, Json]) => [
   status,
-  ...(body.errors ?? []).map((mistake: Json) => mistake.pointer ?? mistake.parameter),
+  ...(body.errors ?? []).map((issue: Json) => issue.pointer ?? issue.parameter),
 ]
 const code = ([status, body]: readonly [number, Json]) => [status, body?.code]
 
@@ -432,7 +432,7 @@ describe('type restrictions', () => {
 })
 
 it('says what a text has to be in words, and names a member that is there twice', async () => {
-  const details = ([, body]: readonly [number, Json]) => body.errors.map((mistake: Json) => mistake.detail)
+  const details = ([, body]: readonly [number, Json]) => body.errors.map((issue: Json) => issue.detail)
   expect(details(await send('PUT', '/v1/organizations/x', { name: '' }))).toEqual([
     'must be 1 to 256 characters, none of them a control character',
   ])

@@ -1,7 +1,7 @@
 /** Standing questions: asked again when what they depend on has moved, and answered again when the answer has changed. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Pdp } from '../../domain/decision.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId, type LogPosition as LogStanding, TOKENS } from '../../domain/log.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId, type LogPosition, TOKENS } from '../../domain/log.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Log } from '../../process/log.ts'
 import type { Store } from '../../store/contract.ts'
@@ -37,7 +37,7 @@ export type WatchedQuestion = {
   readonly onError: (err: unknown) => void
 }
 export type WatchedQuestions = {
-  /** Throws Refusal `standing_limit`. The returned function ends it; nothing is called afterwards. */
+  /** Throws RequestProblem `watched_limit`. The returned function ends it; nothing is called afterwards. */
   ask(asked: WatchedQuestion): () => void
   close(): Promise<void>
 }
@@ -48,7 +48,7 @@ type Item = WatchedQuestion & {
   logs: readonly LogId[]
   organization: string | null
   /** What was last answered; null: nothing, or in doubt. */
-  said: string | null
+  lastAnswer: string | null
   /** False until a look that began after the answer has found nothing newer. */
   settled: boolean
   failing: boolean
@@ -60,7 +60,7 @@ const NEW = {
   open: true,
   logs: [],
   organization: null,
-  said: null,
+  lastAnswer: null,
   settled: false,
   failing: false,
   asking: false,
@@ -78,15 +78,15 @@ export function createWatchedQuestions(deps: WatchedDeps): WatchedQuestions {
   async function run(): Promise<void> {
     while (items.size > 0 && !closing.signal.aborted) {
       await delay(waitMs(items, deps.clock(), intervalMs), undefined, { signal: closing.signal }).catch(() => undefined)
-      if (!closing.signal.aborted) await currentView()
+      if (!closing.signal.aborted) await askMoved()
     }
     running = null
   }
 
-  async function currentView(): Promise<void> {
+  async function askMoved(): Promise<void> {
     try {
-      const now = await readStandings(deps.store, items)
-      const moved = new Set([...now].filter(([log, standing]) => seen.get(log) !== standing).map(([log]) => log))
+      const now = await readPositions(deps.store, items)
+      const moved = new Set([...now].filter(([log, position]) => seen.get(log) !== position).map(([log]) => log))
       seen = now
       const anyMoved = COMMON_LOGS.some((log) => moved.has(log))
       const asked = [...items].filter((item) => anyMoved || isDue(item, moved, deps.clock()))
@@ -98,8 +98,7 @@ export function createWatchedQuestions(deps: WatchedDeps): WatchedQuestions {
 
   return {
     ask(asked) {
-      if (items.size >= QUESTIONS_MAX)
-        throw new RequestProblem('standing_limit', 'too many standing questions are open')
+      if (items.size >= QUESTIONS_MAX) throw new RequestProblem('watched_limit', 'too many watched questions are open')
       const item: Item = { ...asked, ...NEW }
       items.add(item)
       void askAgain(deps, item, { stateOf: deps.recognize, treeMoved: true }).then(() => {
@@ -157,7 +156,7 @@ async function askAgain(
       item.logs = answer.organization === null ? [] : ((await deps.pdp.ancestors(answer.organization)) ?? [])
       item.organization = answer.organization
     }
-    tell(item, { answer, expiresAtMs: state.active ? state.expiresAtMs : null, nowMs: deps.clock() })
+    accept(item, { answer, expiresAtMs: state.active ? state.expiresAtMs : null, nowMs: deps.clock() })
   } catch (err) {
     fail([item], err, deps.log)
   } finally {
@@ -165,8 +164,8 @@ async function askAgain(
   }
 }
 
-function tell(item: Item, told: { answer: Answer; expiresAtMs: number | null; nowMs: number }): void {
-  const { answer, expiresAtMs, nowMs } = told
+function accept(item: Item, received: { answer: Answer; expiresAtMs: number | null; nowMs: number }): void {
+  const { answer, expiresAtMs, nowMs } = received
   const ends = [answer.validUntilMs, expiresAtMs].filter((at) => at !== null)
   const endMs = ends.length === 0 ? null : Math.min(...ends)
   // By the database's clock it is not over yet, and that is the one that counts: asked again shortly.
@@ -174,17 +173,17 @@ function tell(item: Item, told: { answer: Answer; expiresAtMs: number | null; no
   const due = item.dueAtMs !== null && item.dueAtMs <= nowMs && !early
   item.dueAtMs = early ? nowMs + INTERVAL_MS : endMs
   const text = fingerprint(answer)
-  const changed = item.said !== text
-  item.said = text
+  const changed = item.lastAnswer !== text
+  item.lastAnswer = text
   item.failing = false
   if ((changed || due) && item.open) item.onAnswer(answer)
 }
 
 function fail(items: readonly Item[], err: unknown, log: Log): void {
   const fresh = items.filter(({ failing, open }) => open && !failing)
-  for (const item of items) Object.assign(item, { failing: true, settled: false, said: null })
+  for (const item of items) Object.assign(item, { failing: true, settled: false, lastAnswer: null })
   for (const item of fresh) item.onError(err)
-  if (fresh.length > 0) log.warn({ event: 'standing_unanswered', questions_count: fresh.length, err })
+  if (fresh.length > 0) log.warn({ event: 'watched_unanswered', questions_count: fresh.length, err })
 }
 
 function isDue(item: Item, moved: ReadonlySet<LogId>, nowMs: number): boolean {
@@ -192,20 +191,20 @@ function isDue(item: Item, moved: ReadonlySet<LogId>, nowMs: number): boolean {
   return item.dueAtMs !== null && item.dueAtMs <= nowMs
 }
 
-async function readStandings(
+async function readPositions(
   store: Pick<Store, 'vector'>,
   items: ReadonlySet<Item>,
 ): Promise<ReadonlyMap<LogId, string>> {
   const logs = [...new Set([...COMMON_LOGS, ...[...items].flatMap((item) => item.logs)])]
-  const standings = new Map<LogId, string>(logs.map((log) => [log, '']))
+  const positions = new Map<LogId, string>(logs.map((log) => [log, '']))
   for (let from = 0; from < logs.length; from += LOGS_PER_STATEMENT) {
     const vector = await store.vector(logs.slice(from, from + LOGS_PER_STATEMENT))
-    for (const [log, standing] of vector.logs) standings.set(log, nameOf(standing))
+    for (const [log, position] of vector.logs) positions.set(log, nameOf(position))
   }
-  return standings
+  return positions
 }
 
-const nameOf = ({ revision, writeId }: LogStanding): string => `${revision} ${writeId}`
+const nameOf = ({ revision, writeId }: LogPosition): string => `${revision} ${writeId}`
 
 /** What a caller acts on. Versions and revisions move with every write and change nothing by themselves. */
 function fingerprint(answer: Answer): string {

@@ -7,7 +7,7 @@ import type { Change } from '../../../../pdp/domain/change.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
 import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
-import { createWatchedQuestions } from '../../../../pdp/serve/decisions/standing-questions.ts'
+import { createWatchedQuestions } from '../../../../pdp/serve/decisions/watched-questions.ts'
 import {
   type DecideStreamRequest,
   DecideStreamRequestSchema,
@@ -54,7 +54,7 @@ const PERMISSIONS = [{ relation: 'viewer', resource: 'invoice:1' }]
 const ask = (token: string, more: object = {}) =>
   send({
     tokens: [{ handle: 1, token }],
-    questions: [{ id: 1, handle: 1, permissions: PERMISSIONS, standing: true, ...more }],
+    questions: [{ id: 1, handle: 1, permissions: PERMISSIONS, watched: true, ...more }],
   })
 const until = async (count: number): Promise<readonly StreamAnswer[]> => {
   while (told.length < count) await new Promise((done) => setTimeout(done, 5))
@@ -67,7 +67,7 @@ const brief = ({ id, outcome }: StreamAnswer) =>
     ? [id, outcome.value.active, ...outcome.value.permissions.map((p) => p.allowed)]
     : [id, outcome.value]
 
-describe('a standing question', () => {
+describe('a watched question', () => {
   it('is answered at once, and again when the answer changes, and back', async () => {
     ask(served.token({}))
     expect((await until(1)).map(brief)).toEqual([[1, true, true]])
@@ -150,7 +150,7 @@ describe('a standing question', () => {
     const token = served.token({ expiresAtMs: Date.now() + 2_000 })
     send({
       tokens: [{ handle: 2, token }],
-      questions: [{ id: 2, handle: 2, permissions: PERMISSIONS, standing: true }],
+      questions: [{ id: 2, handle: 2, permissions: PERMISSIONS, watched: true }],
     })
     await until(4)
     served.setState(token, { active: false })
@@ -185,7 +185,7 @@ describe('a standing question', () => {
   })
 
   it('is refused past 4,096 on a stream, and the others stand', async () => {
-    const question = (id: number) => ({ id, handle: 1, permissions: PERMISSIONS, standing: true })
+    const question = (id: number) => ({ id, handle: 1, permissions: PERMISSIONS, watched: true })
     send({
       tokens: [{ handle: 1, token: served.token({}) }],
       questions: Array.from({ length: 4_097 }, (_, id) => question(id)),
@@ -193,7 +193,7 @@ describe('a standing question', () => {
     const answers = new Map((await until(4_097)).map((answer) => [answer.id, brief(answer)]))
     expect([answers.get(4_095), answers.get(4_096)]).toEqual([
       [4_095, true, true],
-      [4_096, 'standing_limit'],
+      [4_096, 'watched_limit'],
     ])
   })
 
@@ -216,7 +216,7 @@ describe('while the store is away', () => {
     let away = false
     const gone = () => Promise.reject(new PdpError('store_unavailable', 'away'))
     const said: unknown[] = []
-    const standing = createWatchedQuestions({
+    const watched = createWatchedQuestions({
       store: { vector: (logs) => (away ? gone() : served.store.vector(logs)) },
       pdp: served.pdp,
       recognize: async () => ({ active: false }),
@@ -226,7 +226,7 @@ describe('while the store is away', () => {
       intervalMs: 10,
     })
     const question = { permissions: [], entitlements: [], subject: null, explain: false }
-    const cancel = standing.ask({
+    const cancel = watched.ask({
       token: 'x',
       question,
       onAnswer: () => said.push('answer'),
@@ -241,13 +241,13 @@ describe('while the store is away', () => {
     await wait(3)
     cancel()
     expect(said).toEqual(['answer', 'store_unavailable', 'answer'])
-    await standing.close()
+    await watched.close()
   })
 
   it('goes by the database’s clock when its own is ahead', async () => {
     let asked = 0
     const said: (number | null)[] = []
-    const standing = createWatchedQuestions({
+    const watched = createWatchedQuestions({
       store: served.store,
       pdp: served.pdp,
       recognize: async () => ({ active: false }),
@@ -261,7 +261,7 @@ describe('while the store is away', () => {
       intervalMs: 10,
     })
     const question = { permissions: [], entitlements: [], subject: null, explain: false }
-    standing.ask({
+    watched.ask({
       token: 'x',
       question,
       onAnswer: (answer) => said.push(answer.validUntilMs),
@@ -269,12 +269,12 @@ describe('while the store is away', () => {
     })
     await expect.poll(() => said.length).toBe(2)
     expect(said).toEqual([expect.any(Number), null])
-    await standing.close()
+    await watched.close()
   })
 
   it('asks one statement for all questions, whatever their number', async () => {
     let statements = 0
-    const standing = createWatchedQuestions({
+    const watched = createWatchedQuestions({
       store: {
         vector: (logs) => {
           statements += 1
@@ -291,9 +291,9 @@ describe('while the store is away', () => {
     })
     const question = { permissions: [], entitlements: [], subject: null, explain: false }
     for (let i = 0; i < 1_000; i += 1)
-      standing.ask({ token: String(i), question, onAnswer: () => undefined, onError: () => undefined })
+      watched.ask({ token: String(i), question, onAnswer: () => undefined, onError: () => undefined })
     await expect.poll(() => statements).toBeGreaterThan(3)
-    await standing.close()
+    await watched.close()
     expect(statements).toBeLessThan(100)
   })
 })
