@@ -35,7 +35,7 @@ export function parseListRequest(question: ListQuestion): { readonly size: numbe
   const from = pageToken == null ? null : parseCursor(pageToken, question)
   expect(from !== undefined, '/pageToken', 'is not a token that this list gave')
   if (issues.length === 0) return { size: pageSize, from: from ?? null }
-  throw new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues: issues })
+  throw new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })
 }
 
 export function formatCursor(question: ListQuestion, cursor: Cursor): string {

@@ -74,7 +74,7 @@ function invalid(issues: readonly ValidationIssue[]): PdpError {
     'request_invalid',
     `the model is not valid: ${issues.map((m) => `${m.place} ${m.message}`).join('; ')}`,
     {
-      issues: issues,
+      issues,
     },
   )
 }

@@ -63,5 +63,5 @@ function checkIssues({ relation, resource }: PermissionCheck, place: string): re
 }
 
 function invalid(issues: readonly ValidationIssue[]): PdpError {
-  return new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues: issues })
+  return new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })
 }

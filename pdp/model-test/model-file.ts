@@ -50,7 +50,7 @@ function dynamicCondition(text: string): readonly ValidationIssue[] | null {
 /** As for a manifest. Throws PdpError `request_invalid`. */
 function requireBounds(text: string): void {
   const issues = boundIssues(text)
-  if (issues.length > 0) throw new PdpError('request_invalid', 'the model is too large', { issues: issues })
+  if (issues.length > 0) throw new PdpError('request_invalid', 'the model is too large', { issues })
 }
 
 async function compileFile(file: string, text: string, read: ReadText): Promise<Model> {

@@ -71,13 +71,13 @@ async function load(file: string, issues: ValidationIssues): Promise<{ store: St
   const read = (path: string): Promise<string> => readFile(path, 'utf8')
   let store: StoreFile
   try {
-    store = await readStoreFile(file, { read, issues: issues })
+    store = await readStoreFile(file, { read, issues })
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error
     issues.note(file, 1, `it cannot be read (${error.code})`)
     return null
   }
-  const model = store.model === null ? null : await readModel(store.model, { read, issues: issues })
+  const model = store.model === null ? null : await readModel(store.model, { read, issues })
   if (model === null) return null
   for (const tuple of [...store.tuples, ...store.tests.flatMap((test) => test.tuples)]) {
     const issue = tupleIssue(model, tuple)

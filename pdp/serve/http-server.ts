@@ -1,4 +1,4 @@
-/** The PDP's HTTP server: decisions, management, and the identity service's own paths, with one way to say no. */
+/** The PDP's HTTP server: decisions, management, and the identity service's own paths. All errors have one format. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import swagger from '@fastify/swagger'
@@ -41,11 +41,11 @@ const HEADER_BYTES_MAX = 16_384
 // An id of 256 characters, percent-encoded.
 const PARAMETER_CHARACTERS_MAX = 768
 const REQUEST_TIMEOUT_MS = 30_000
-/** What is under way at a shutdown may take this long. */
+/** At a shutdown, open requests have this long to finish. */
 const DRAIN_TIMEOUT_MS = 5_000
-/** Those that the framework knows; others are answered as an unknown path. */
+/** The methods that the framework knows. Other methods get the answer of an unknown path. */
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'] as const
-/** Management calls of one client that are under way at once; a stream is one of them until its end. */
+/** How many management calls of one client may be open at once. A stream counts until its end. */
 const CALLS_PER_CLIENT_MAX = 64
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/
 
@@ -89,7 +89,7 @@ export type HttpDeps = {
   readonly answer: AnswerQuestion
   readonly issuer: string
   readonly log: Log
-  /** For a request to arrive whole, or for the next piece of a streamed one. Default 30 s. */
+  /** Time for the whole request to arrive, or for the next piece of a streamed body. Default 30 s. */
   readonly bodyTimeoutMs?: number
   /** Called with the route's pattern once a request is answered. */
   readonly observe: (request: { route: string; method: string; status: number; durationMs: number }) => void
@@ -100,10 +100,10 @@ export type HttpServer = { readonly url: string; close(): Promise<void> }
 export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = Fastify({
     bodyLimit: BODY_BYTES_MAX,
-    requestTimeout: 0, // bodies.ts bounds it, knowing which routes stream
+    requestTimeout: 0, // bodies.ts sets the limit, because it knows which routes stream
     http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: REQUEST_TIMEOUT_MS },
     routerOptions: { maxParamLength: PARAMETER_CHARACTERS_MAX },
-    // What was sent is judged as it was sent: nothing is converted, completed or dropped.
+    // Bodies are validated exactly as sent: nothing is converted, completed or dropped.
     ajv: {
       customOptions: {
         allErrors: true,
@@ -120,7 +120,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
     clientErrorHandler: answerClientError,
     frameworkErrors: (err, request, reply) => void sendProblem(request, reply, asHttpProblem(err)),
   })
-  // Response schemas are for the description alone.
+  // Response schemas only feed the OpenAPI description.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
   addObservation(app, deps)
   addBodyParsers(app)
@@ -132,7 +132,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
   return app
 }
 
-/** Throws StartError when the address cannot be had. */
+/** Throws StartError if it cannot listen on the address. */
 export async function listenHttp(app: FastifyInstance, address: ListenAddress): Promise<HttpServer> {
   const { host, port: wanted } = await bindableAddress(address)
   try {
@@ -187,7 +187,7 @@ function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
   }
   const unknown = (): RequestProblem => new RequestProblem('route_unknown', 'there is nothing at this path')
   app.setErrorHandler(refuse)
-  // Before anything of the request is read: what a method demands of a body does not matter where there is nothing.
+  // Before the body is read: an unknown path is 404, even if its body is missing or malformed.
   app.addHook('onRequest', async (request) => {
     if (request.is404) throw unknown()
   })
@@ -197,7 +197,7 @@ function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
 function addObservation(app: FastifyInstance, deps: HttpDeps): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
-    // On the bare answer, so that those of the identity service have it too.
+    // Set on the raw response, so that the identity service's answers have it too.
     reply.raw.setHeader(...NOSNIFF)
   })
   app.addHook('onResponse', async (request, reply) => {
@@ -241,7 +241,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
   for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps.identity)
 }
 
-/** RFC 9110 section 15.5.6: a known path with another method says which ones it has. */
+/** RFC 9110 section 15.5.6: a known path with an unsupported method answers 405 and lists its methods. */
 function addMethodProblem(app: FastifyInstance, url: string, known: ReadonlySet<string>): void {
   const others = METHODS.filter((method) => !known.has(method))
   const headers = { allow: [...known].join(', ') }
@@ -250,13 +250,13 @@ function addMethodProblem(app: FastifyInstance, url: string, known: ReadonlySet<
     url,
     schema: { hide: true },
     onRequest: async () => {
-      throw new RequestProblem('method_unsupported', `this path has ${headers.allow}`, { headers })
+      throw new RequestProblem('method_unsupported', `this path supports ${headers.allow}`, { headers })
     },
     handler: () => undefined,
   })
 }
 
-/** The identity service reads and answers the request itself; it is asked before anything here reads the body. */
+/** The identity service reads and answers the request itself, so it is called before anything here reads the body. */
 function addIdentity(app: FastifyInstance, url: string, identity: IdentityHandler): void {
   app.all(url, {
     schema: { hide: true },

@@ -33,7 +33,7 @@ export function assertChanges(log: LogId, changes: readonly Change[]): void {
     if (message !== null) issues.push({ place: `/${i}`, message })
   })
   if (issues.length === 0) return
-  throw new PdpError('request_invalid', issues.map((m) => `${m.place}: ${m.message}`).join('; '), { issues: issues })
+  throw new PdpError('request_invalid', issues.map((m) => `${m.place}: ${m.message}`).join('; '), { issues })
 }
 
 /** Changes of a batch have no order, so a batch may name a tuple only once. */

@@ -46,7 +46,7 @@ export function createAside(options: { readonly deadlineMs?: number } = {}): Asi
     idle = setTimeout(drop, IDLE_MS)
     idle.unref()
     if (issues === undefined) return value
-    throw new PdpError('request_invalid', message ?? 'it is not valid', { issues: issues })
+    throw new PdpError('request_invalid', message ?? 'it is not valid', { issues })
   }
 
   return {

@@ -1,22 +1,22 @@
-/** Who is answered when more is asked than can be answered in time: every organization and client in turn, and nobody late. */
+/** Admission under overload: organizations and their clients take turns, and a question that would be late is refused. */
 import { PdpError } from '../../domain/errors.ts'
 import { withTimeout } from '../../process/with-timeout.ts'
 import { RequestProblem } from '../problems/status.ts'
 
-/** From when a question was read until it is answered. */
+/** From the arrival of a question to its answer. */
 export const DECISION_MS = 1_000
-/** Questions under way at once. One organization has at most three quarters of them. */
+/** Questions that are evaluated at once. One organization has at most three quarters of them. */
 const OPEN_MAX = 2_048
-/** Those that wait for that, of everybody together. */
+/** Questions that may wait, of all organizations together. */
 const WAITING_MAX = 16_384
-/** What a question waits at most; and where somebody waited all the time for so long already, so that answers stay prompt. */
+/** How long a question waits at most. The second value applies after the queue was never empty for that long. */
 const WAIT_MS = 500
 const WAIT_MS_BUSY = 100
 const SWEEP_MS = 25
 
 export type Asker = { readonly organization: string | null; readonly client: string }
 export type Admission = {
-  /** Throws RequestProblem `overloaded`, PdpError `store_unavailable` for want of an answer in time, and what `work` throws. */
+  /** Throws RequestProblem `overloaded`, PdpError `store_unavailable` if there is no answer in time, and what `work` throws. */
   run<T>(asker: Asker, work: () => Promise<T>): Promise<T>
   /** Questions that wait for their turn. */
   readonly waitingCount: number
@@ -35,16 +35,16 @@ type Waiting = {
   readonly start: () => void
   readonly refuse: (error: Error) => void
 }
-/** Of one organization. */
+/** The waiting questions of one organization. */
 type Share = { readonly key: string; open: number; readonly byClient: Map<string, Set<Waiting>> }
 
 export function createAdmission(options: AdmissionOptions): Admission {
   const { clock, openMax = OPEN_MAX, waitingMax = WAITING_MAX, deadlineMs = DECISION_MS } = options
   const shareMax = Math.max(1, Math.floor((openMax * 3) / 4))
   const shares = new Map<string, Share>()
-  /** Those with somebody who waits, whose turn is next first. */
+  /** Organizations with a waiting question, in the order of their turns. */
   const line = new Set<Share>()
-  /** All of them, in the order in which they came: the first in is the first that is shed. */
+  /** All waiting questions, in the order of arrival: the oldest is shed first. */
   const waiting = new Set<Waiting>()
   let openCount = 0
   let busySinceMs = 0
@@ -89,7 +89,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
 
   function shed(item: Waiting): void {
     leave(item)
-    // Where nothing at all is answered, there are not too many questions: there are no answers.
+    // If nothing is answered at all, the cause is a store that does not answer, not too many questions.
     const stuck = answeredMs < item.sinceMs && clock() - answeredMs >= WAIT_MS
     item.refuse(stuck ? unanswered() : new RequestProblem('overloaded', 'too many questions wait already'))
     forget(item.share)
@@ -104,7 +104,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     }
   }
 
-  /** Organizations take turns, and so do the clients of each: whoever was served goes to the end of the line. */
+  /** Organizations take turns, and so do the clients of each: after a turn, they go to the end of the line. */
   function startNext(): void {
     for (const share of line) {
       const [turn] = share.byClient
@@ -161,9 +161,9 @@ export function createAdmission(options: AdmissionOptions): Admission {
 
 const unanswered = (): PdpError => new PdpError('store_unavailable', 'there was no answer in time')
 
-/** What one client may have under way at once, of what takes long or costs much. */
+/** Limits how many slow or expensive requests of one client are open at once. */
 export type Places = {
-  /** Throws RequestProblem `overloaded`. The returned function gives the place back. */
+  /** Throws RequestProblem `overloaded`. The returned function releases the place. */
   take(client: string): () => void
 }
 
@@ -172,8 +172,7 @@ export function createPlaces(countMax: number): Places {
   return {
     take(client) {
       const count = taken.get(client) ?? 0
-      if (count >= countMax)
-        throw new RequestProblem('overloaded', `this client has ${countMax} requests under way already`)
+      if (count >= countMax) throw new RequestProblem('overloaded', `this client already has ${countMax} open requests`)
       taken.set(client, count + 1)
       return () => {
         const left = (taken.get(client) ?? 1) - 1

@@ -1,4 +1,4 @@
-/** What the holder of an access token may ask of us, as of now. */
+/** Checks what the holder of an access token may do at this API now. */
 import type { IncomingMessage } from 'node:http'
 import type { Pdp } from '../../domain/decision.ts'
 import { scopesOf } from '../../identity/oauth/scopes.ts'
@@ -15,12 +15,12 @@ import {
   unproven,
 } from './credentials.ts'
 
-/** The holder of a client_credentials token for us, and the organizations that it stays within; none: everywhere. */
+/** The holder of a client_credentials token for this API. `organizationScope`: it acts only within these; empty: everywhere. */
 export type ManagementClient = { readonly token: ActiveToken; readonly organizationScope: readonly string[] }
 
 /**
- * Throws RequestProblem unless the token may name another subject, or ask for reasons, by scope `decisions:read`. `provenKey`:
- * the sender proved to hold the key that the token is bound to.
+ * Throws RequestProblem unless the token may ask about another subject or for reasons (scope `decisions:read`). `provenKey`:
+ * the sender proved that it holds the key that the token is bound to.
  */
 export function requireReader(token: ActiveToken, provenKey: boolean): void {
   if (token.subject.type !== 'service')
@@ -35,7 +35,7 @@ export type ManagementClientDeps = CredentialDeps & {
   readonly introspect: (token: string) => Promise<TokenState>
   readonly directory: Directory
 }
-/** The caller behind a request, with `scope`. `provenBefore`: this request's proof was checked, and so used up. Throws RequestProblem. */
+/** Authenticates the caller of a request and requires `scope`. `provenBefore`: the request's proof was already verified. Throws RequestProblem. */
 export async function authenticateManagementClient(
   deps: ManagementClientDeps,
   request: { readonly message: IncomingMessage; readonly scope: string; readonly provenBefore: boolean },
@@ -51,9 +51,9 @@ export async function authenticateManagementClient(
   const isProven = request.provenBefore || (await provesKey(deps, request.message, { ...presented, state: token }))
   if (token.jkt !== null && !isProven) throw unproven('send a DPoP-bound token as Authorization: DPoP with a proof')
   requireScope(token, request.scope)
-  // The client's registration of now counts as well as the token, in scopes and organization: neither may widen the other.
+  // A scope or an organization must be allowed by both the token and the current registration of the client.
   const client = await deps.directory.client(token.clientId)
-  if (client === null) throw invalidToken(issuer, presented.scheme, 'the client is gone')
+  if (client === null) throw invalidToken(issuer, presented.scheme, 'the client was deleted')
   const registered = scopesOf(client.metadata)
   const held = { ...token, scopes: new Set(registered.filter((scope) => token.scopes.has(scope))) }
   requireScope(held, request.scope)
@@ -61,13 +61,13 @@ export async function authenticateManagementClient(
   return { token: held, organizationScope: [...new Set(organizationScope)] }
 }
 
-/** Throws RequestProblem when the caller is bound to an organization. */
+/** Throws RequestProblem if the caller is bound to an organization. */
 export function requireUnbound(caller: Pick<ManagementClient, 'organizationScope'>): void {
   if (caller.organizationScope.length > 0)
     throw new RequestProblem('permission_denied', 'a client that is bound to an organization may not do this')
 }
 
-/** Throws RequestProblem unless the organization is the caller's or below it. Which others exist is not told to a bound one. */
+/** Throws RequestProblem unless the organization is the caller's or below it. A bound caller does not learn which others exist. */
 export async function requireWithin(
   caller: Pick<ManagementClient, 'organizationScope'>,
   organization: string,

@@ -1,4 +1,4 @@
-/** The token that a request presents, and the proof that its sender holds the key that the token is bound to. */
+/** The access token of a request, and the DPoP proof that its sender holds the key that the token is bound to. */
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { resourceMetadataUrl } from '../../identity/oauth/paths.ts'
@@ -15,7 +15,7 @@ export type CredentialDeps = { readonly issuer: string; readonly verifyProof: Pr
 
 const ALGS = PROOF_ALGORITHMS.join(' ')
 
-/** Throws RequestProblem `token_missing` with a challenge for each scheme when there is no token, or not exactly one. */
+/** Throws RequestProblem `token_missing`, with a challenge for each scheme, unless there is exactly one token. */
 export function presentedToken(issuer: string, request: IncomingMessage): Credentials {
   try {
     return parseAuthorization(request.headersDistinct.authorization ?? [])
@@ -29,8 +29,8 @@ export function presentedToken(issuer: string, request: IncomingMessage): Creden
 }
 
 /**
- * True when the sender proved to hold the token's key. False for a token that was sent as a bearer token, which proves
- * nothing about a bound one: the sender may be any resource server. A proof is good for one call of this.
+ * True if the sender proved that it holds the token's key. False for a bound token that was sent as a bearer token: its
+ * sender may be any resource server. A proof is valid for one call of this function.
  * Throws RequestProblem `proof_missing`, `proof_invalid`, `proof_replayed`, `token_invalid` or
  * `replay_memory_unavailable`.
  */
@@ -41,7 +41,7 @@ export async function provesKey(
 ): Promise<boolean> {
   if (scheme === 'bearer') return false
   if (state.jkt === null) {
-    throw invalidToken(deps.issuer, 'bearer', 'the token is bound to no key: send it as Authorization: Bearer')
+    throw invalidToken(deps.issuer, 'bearer', 'the token is not bound to a key: send it as Authorization: Bearer')
   }
   const presented = {
     proofs: request.headersDistinct.dpop ?? [],
@@ -56,7 +56,7 @@ export async function provesKey(
   return true
 }
 
-/** What the caller asked for as it names it itself: neither a Host field nor a proxy has a say in it. */
+/** The URL of the request below our issuer. Host and proxy fields do not count. */
 const urlOfRequest = (issuer: string, target: string): string =>
   issuer.replace(/\/$/, '') + (target.split('?', 1)[0] ?? '')
 
@@ -69,7 +69,7 @@ const PROOF_PROBLEMS: { readonly [code in TokenErrorCode]?: RequestProblemCode }
 function refusedProof(issuer: string, err: TokenError): Error {
   if (err.code === 'token_invalid') return invalidToken(issuer, 'dpop', err.message)
   if (err.code === 'proof_unverifiable') {
-    return new RequestProblem('replay_memory_unavailable', 'proofs cannot be checked right now', { cause: err })
+    return new RequestProblem('replay_memory_unavailable', 'proofs cannot be checked at the moment', { cause: err })
   }
   const code = PROOF_PROBLEMS[err.code]
   if (code === undefined) return err
@@ -78,7 +78,7 @@ function refusedProof(issuer: string, err: TokenError): Error {
   })
 }
 
-/** RFC 9449 section 7.2: a bound token shown as a bearer token is a stolen one, for all we know. */
+/** RFC 9449 section 7.2: a bound token that is sent as a bearer token may be stolen. */
 export function unproven(message: string): RequestProblem {
   return new RequestProblem('proof_missing', message, {
     headers: { 'www-authenticate': challenge('DPoP', { error: 'invalid_token', algs: ALGS }) },

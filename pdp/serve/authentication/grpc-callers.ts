@@ -1,4 +1,4 @@
-/** Who may call over gRPC: anybody on loopback; elsewhere a client certificate, a service's token, or that of a service account that the operator named. */
+/** Authenticates gRPC callers by a client certificate, a service's token, or the token of a service account that the operator listed. */
 import type { Metadata, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import { parseAuthorization } from '../../token/authorization.ts'
@@ -17,12 +17,12 @@ type Call = Pick<
   ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
   'metadata' | 'getAuthContext'
 >
-/** Who calls, by a name of its own. Throws RequestProblem `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
+/** Returns a unique name of the caller. Throws RequestProblem `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
 export type AuthenticateCaller = (call: Call) => Promise<string>
 
 export function createCallers(deps: CallerDeps): AuthenticateCaller {
   return async (call) => {
-    // grpc-js names a certificate only when it was verified against the CA of the settings.
+    // grpc-js reports a certificate only if it was verified against the configured CA.
     const certificate = call.getAuthContext()?.sslPeerCertificate
     if (certificate !== undefined) return `certificate ${certificate.fingerprint256}`
     const token = bearerOf(call.metadata)
@@ -32,7 +32,7 @@ export function createCallers(deps: CallerDeps): AuthenticateCaller {
     if (!state.active) throw new RequestProblem('token_invalid', 'the caller’s token is not active')
     if (!state.audiences.includes(deps.issuer))
       throw new RequestProblem('token_invalid', 'the caller’s token is meant for another audience')
-    // RFC 9449 has no form of a proof for gRPC: it names an HTTP method and address, which a stream does not have.
+    // RFC 9449 defines no proof for gRPC: a proof names an HTTP method and URL, which a stream does not have.
     if (state.jkt !== null) {
       throw new RequestProblem('token_invalid', 'a token that is bound to a key (DPoP) cannot be used over gRPC')
     }
@@ -59,7 +59,7 @@ async function serviceAccountOf(verify: VerifyServiceAccount, token: string): Pr
   try {
     return await verify(token)
   } catch (err) {
-    // One of ours perhaps: introspection says.
+    // It may be a token of our own issuer: introspection decides.
     if (err instanceof TokenError) return null
     throw err
   }

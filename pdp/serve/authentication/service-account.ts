@@ -1,4 +1,4 @@
-/** Kubernetes ServiceAccount tokens that were made for the PDP: who calls, not whom is asked about. */
+/** Verifies Kubernetes ServiceAccount tokens that were issued for the PDP. They identify the caller, not the subject of a question. */
 import { readFile } from 'node:fs/promises'
 import { ALGORITHM_NAMES } from '../../token/algorithms.ts'
 import { TokenError } from '../../token/errors.ts'
@@ -8,7 +8,7 @@ import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
 import { findSigner } from '../../token/signature.ts'
 import { RequestProblem } from '../problems/status.ts'
 
-/** What a projected token's `audience` must be. */
+/** The required `audience` of a projected token. */
 export const SERVICE_ACCOUNT_AUDIENCE = 'portcullis-pdp'
 const TOKEN_CHARACTERS_MAX = 16_384
 const KEYS_REFRESH_MS = 60_000
@@ -18,14 +18,14 @@ const SUBJECT = /^system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})$/
 const CALLER = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\/(?:\*|[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)$/
 
 export type ServiceAccountSettings = {
-  /** The cluster's, as tokens name it in `iss`. */
+  /** The cluster's issuer, as in the `iss` claim of its tokens. */
   readonly issuer: string
-  /** URL or path of the cluster's key set; null: what the issuer's metadata names. */
+  /** URL or path of the cluster's key set; null: the one that the issuer's metadata names. */
   readonly jwks: string | null
   /** Who may call: `namespace/name`, or `namespace/*` for every account of a namespace. */
   readonly callers: readonly string[]
 }
-/** The account as `namespace/name`. Throws TokenError, and RequestProblem `permission_denied` for an account that nobody named. */
+/** Returns the account as `namespace/name`. Throws TokenError, and RequestProblem `permission_denied` for an account that is not listed. */
 export type VerifyServiceAccount = (token: string) => Promise<string>
 
 /** `namespace/name`, or `namespace/*`. */
@@ -44,7 +44,7 @@ export function createServiceAccounts(
     await findSigner(token, jws.header, { keys, algorithms: ALGORITHM_NAMES })
     const { namespace, name } = requireCurrent(jws.payload, deps.clock() / 1_000)
     const account = `${namespace}/${name}`
-    // Every workload of the cluster can have such a token: the operator says whose gates these are.
+    // Every workload of the cluster can get such a token, so the operator lists which accounts may call.
     if (admitted.has(account) || admitted.has(`${namespace}/*`)) return account
     throw new RequestProblem('permission_denied', `service account ${account} is not in PORTCULLIS_SERVICE_ACCOUNTS`)
   }
@@ -56,7 +56,7 @@ function requireCurrent(
 ): { readonly namespace: string; readonly name: string } {
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
   if (!audiences.includes(SERVICE_ACCOUNT_AUDIENCE)) throw invalid(`aud is not ${SERVICE_ACCOUNT_AUDIENCE}`)
-  if (typeof exp !== 'number' || typeof nbf !== 'number' || nbf > nowS) throw invalid('exp or nbf is not of its form')
+  if (typeof exp !== 'number' || typeof nbf !== 'number' || nbf > nowS) throw invalid('exp or nbf is malformed')
   if (exp <= nowS) throw new TokenError('token_expired', 'the token has expired')
   const [, namespace, name] = SUBJECT.exec(typeof sub === 'string' ? sub : '') ?? []
   if (namespace === undefined || name === undefined) throw invalid('sub is not a service account')

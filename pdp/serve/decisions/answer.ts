@@ -1,4 +1,4 @@
-/** One question of a bearer, answered: what HTTP and gRPC share, so that both give the same answer for the same reason. */
+/** Answers one question about a bearer. HTTP and gRPC share this, so that both give the same answer for the same reason. */
 import type {
   EntitlementResult,
   Pdp,
@@ -17,10 +17,10 @@ import type { ActiveToken } from '../authentication/credentials.ts'
 export type Question = {
   readonly permissions: readonly PermissionCheck[]
   readonly entitlements: readonly string[]
-  /** Another subject of the token's organization. */
+  /** A subject of the token's organization other than the bearer; null: the bearer. */
   readonly subject: Subject | null
   readonly explain: boolean
-  /** The asker proved to hold the key that the token is bound to. */
+  /** The caller proved that it holds the key that the token is bound to. */
   readonly provenKey?: boolean
 }
 export type Answer = {
@@ -30,7 +30,7 @@ export type Answer = {
   readonly permissions: readonly PermissionResult[]
   readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
   readonly decisionId: string
-  /** Null when nothing had to be read. */
+  /** Null if nothing was read. */
   readonly revision: string | null
   readonly validUntilMs: number | null
   readonly acr: string | null
@@ -44,15 +44,15 @@ export type QuestionDeps = {
   readonly clock: () => number
   readonly randomId: () => string
 }
-/** `token` as recognized: whether it is dead is found out with the answer. Throws RequestProblem and PdpError. */
+/** `token` is verified; its revocation is checked with the answer. Throws RequestProblem and PdpError. */
 export type AnswerQuestion = (token: TokenState, question: Question) => Promise<Answer>
 
-/** As createAnswerQuestion, without a line in the log: for asking again what was asked and logged. */
+/** Like createAnswerQuestion, without a log line: for watched questions, whose first answer was logged. */
 export function createAskAgain(deps: Omit<QuestionDeps, 'log'>): AnswerQuestion {
   return (token, question) => answerQuestion(deps, token, question)
 }
 
-/** As `answer`, as soon as it is the asker's turn. Throws RequestProblem `overloaded` as well. */
+/** Like `answer`, once it is the caller's turn. Also throws RequestProblem `overloaded`. */
 export function admitted(answer: AnswerQuestion, admission: Admission): AnswerQuestion {
   return (token, question) =>
     token.active
@@ -64,7 +64,7 @@ export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
   return async (token, question) => {
     const startedMs = deps.clock()
     const answer = await answerQuestion(deps, token, question)
-    if (!deps.log.isLevelEnabled('info')) return answer // gathering what would be said costs more than deciding
+    if (!deps.log.isLevelEnabled('info')) return answer // building the log entry costs more than deciding
     deps.log.info({
       event: 'decision',
       decision_id: answer.decisionId,
@@ -93,7 +93,7 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
   }
   const subject = named ?? token.subject
-  // Wildcard grants are for subjects that exist; a token's own subject does, or the token is dead.
+  // Wildcard grants are for subjects that exist. A token's own subject exists, or the token is revoked.
   const existing = named === null || deps.directory.exists(named)
   const deciding = deps.pdp.decide({
     organization: token.organization,
@@ -113,7 +113,7 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     : question.permissions.map((check) => refused(check, 'none', question.explain))
   const { entitlements, revision, validUntilMs } = decision
   const { organization, acr, authTime } = token
-  // Without a spread, which takes as long as all the rest here.
+  // Not a spread, which takes as long as everything else here.
   return {
     active: true,
     subject,
@@ -128,7 +128,7 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
   }
 }
 
-/** A token without an organization is denied everything, but whether it lives has to be known all the same. */
+/** A token without an organization is denied everything; the answer still says whether the token is active. */
 async function isAlive(pdp: Pick<Pdp, 'isRevoked'>, token: ActiveToken): Promise<boolean> {
   return !(await pdp.isRevoked(token))
 }

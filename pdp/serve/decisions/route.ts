@@ -45,7 +45,7 @@ const BODY = {
         id: { type: 'string', minLength: 1, maxLength: 256 },
       },
     },
-    explain: { type: 'boolean', description: 'Adds a reason to each permission. Needs decisions:read as well.' },
+    explain: { type: 'boolean', description: 'Adds a reason to each permission. Also needs the scope decisions:read.' },
   },
 } as const
 
@@ -55,7 +55,8 @@ const SUBJECT = {
   properties: { type: { type: 'string' }, id: { type: 'string' } },
 }
 const ANSWER = {
-  description: 'Denied or allowed, item by item. An inactive or unbound token is denied everything.',
+  description:
+    'Allowed or denied, item by item. A token that is inactive, or has no organization, is denied everything.',
   type: 'object',
   required: ['subject', 'organization', 'permissions', 'entitlements'],
   properties: {
@@ -70,7 +71,7 @@ const ANSWER = {
           relation: { type: 'string' },
           resource: { type: 'string' },
           allowed: { type: 'boolean' },
-          error: { type: 'string', description: 'Why the item could not be decided; allowed is then false.' },
+          error: { type: 'string', description: 'Why the item could not be decided. `allowed` is then false.' },
           reason: { type: 'object' },
         },
       },
@@ -109,7 +110,7 @@ export function addDecisions(
     handler: async (request, reply) => {
       const presented = presentedToken(deps.issuer, request.raw)
       const token = await deps.recognize(presented.token)
-      // Whoever forwards a token cannot prove its key, and asks with it as a bearer token what its bearer may do.
+      // A resource server cannot prove the key of a token that it received, and may ask about the bearer without a proof.
       const provenKey = token.active && (await provesKey(deps, request.raw, { ...presented, state: token }))
       const { permissions = [], entitlements = [], subject = null, explain = false } = request.body
       const answer = await deps.answer(token, { permissions, entitlements, subject, explain, provenKey })

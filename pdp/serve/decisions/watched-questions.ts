@@ -1,4 +1,4 @@
-/** Standing questions: asked again when what they depend on has moved, and answered again when the answer has changed. */
+/** Watched questions: evaluated again when a log that they depend on changes, and answered again when the answer changes. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Pdp } from '../../domain/decision.ts'
 import { DIRECTORY, ENVIRONMENT, type LogId, type LogPosition, TOKENS } from '../../domain/log.ts'
@@ -10,30 +10,30 @@ import type { Answer, AnswerQuestion, Question } from './answer.ts'
 
 const INTERVAL_MS = 250
 const QUESTIONS_MAX = 100_000
-/** Logs that one statement looks at, and questions that are asked at once. */
+/** How many logs one statement reads, and how many questions are evaluated at once. */
 const LOGS_PER_STATEMENT = 1_000
 const ASKED_AT_ONCE = 64
-/** They may change any answer: tokens and clients, the tree, roles and models. */
+/** Logs that may change any answer: tokens and clients, the tree, roles and models. */
 const COMMON_LOGS: readonly LogId[] = [TOKENS, DIRECTORY, ENVIRONMENT]
 
 export type WatchedDeps = {
   readonly store: Pick<Store, 'vector'>
   readonly pdp: Pick<Pdp, 'ancestors'>
   readonly recognize: (token: string) => Promise<TokenState>
-  /** Not logged: most looks find nothing new. */
+  /** Without a log line: most evaluations find nothing new. */
   readonly answer: AnswerQuestion
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly log: Log
-  /** Between two looks at what moved. Default 250. */
+  /** Between two polls of the logs. Default 250. */
   readonly intervalMs?: number
 }
 export type WatchedQuestion = {
   readonly token: string
   readonly question: Question
-  /** Called first with the answer as it is, then whenever it is another, at its `valid_until`, and after an error. */
+  /** Called with the first answer, then whenever the answer changes, at its `valid_until`, and after an error. */
   readonly onAnswer: (answer: Answer) => void
-  /** Nobody can say: the answer that was given is in doubt until the next call of `onAnswer`. Called once for an outage. */
+  /** The question could not be evaluated: the last answer is in doubt until the next `onAnswer`. Called once for an outage. */
   readonly onError: (err: unknown) => void
 }
 export type WatchedQuestions = {
@@ -47,13 +47,13 @@ type Item = WatchedQuestion & {
   /** The organization and its ancestors. */
   logs: readonly LogId[]
   organization: string | null
-  /** What was last answered; null: nothing, or in doubt. */
+  /** Fingerprint of the last answer; null: none yet, or in doubt. */
   lastAnswer: string | null
-  /** False until a look that began after the answer has found nothing newer. */
+  /** False until a poll that began after the answer found nothing newer. */
   settled: boolean
   failing: boolean
   asking: boolean
-  /** When the answer may change by itself. */
+  /** When the answer may change without a write; null: never. */
   dueAtMs: number | null
 }
 const NEW = {
@@ -67,7 +67,7 @@ const NEW = {
   dueAtMs: null,
 } as const
 
-/** One look at a time serves all questions of all callers, so their number costs memory and not statements. */
+/** One poll at a time serves all questions of all callers, so more questions need memory, not statements. */
 export function createWatchedQuestions(deps: WatchedDeps): WatchedQuestions {
   const { intervalMs = INTERVAL_MS } = deps
   const items = new Set<Item>()
@@ -102,7 +102,7 @@ export function createWatchedQuestions(deps: WatchedDeps): WatchedQuestions {
       const item: Item = { ...asked, ...NEW }
       items.add(item)
       void askAgain(deps, item, { stateOf: deps.recognize, treeMoved: true }).then(() => {
-        // What moved between this answer and the next look is not told from what moved before: the look asks once more.
+        // The next poll cannot tell changes before this answer from changes after it, so it evaluates once more.
         item.settled = false
       })
       running ??= run()
@@ -127,7 +127,7 @@ function waitMs(items: ReadonlySet<Item>, nowMs: number, intervalMs: number): nu
 }
 
 async function askAll(deps: WatchedDeps, asked: readonly Item[], treeMoved: boolean): Promise<void> {
-  // Questions about one token share one look at its state.
+  // Questions about one token share one read of its state.
   const states = new Map<string, Promise<TokenState>>()
   const stateOf = (token: string): Promise<TokenState> => {
     const state = states.get(token) ?? deps.recognize(token)
@@ -168,7 +168,7 @@ function accept(item: Item, received: { answer: Answer; expiresAtMs: number | nu
   const { answer, expiresAtMs, nowMs } = received
   const ends = [answer.validUntilMs, expiresAtMs].filter((at) => at !== null)
   const endMs = ends.length === 0 ? null : Math.min(...ends)
-  // By the database's clock it is not over yet, and that is the one that counts: asked again shortly.
+  // The end has passed by our clock but not by the database's, which counts: evaluate again shortly.
   const early = endMs !== null && endMs <= nowMs
   const due = item.dueAtMs !== null && item.dueAtMs <= nowMs && !early
   item.dueAtMs = early ? nowMs + INTERVAL_MS : endMs
@@ -206,7 +206,7 @@ async function readPositions(
 
 const nameOf = ({ revision, writeId }: LogPosition): string => `${revision} ${writeId}`
 
-/** What a caller acts on. Versions and revisions move with every write and change nothing by themselves. */
+/** The parts of an answer that a caller acts on. Versions and revisions change with every write and mean nothing alone. */
 function fingerprint(answer: Answer): string {
   const { active, subject, organization, permissions, entitlements, acr, authTime } = answer
   const results = permissions.map(({ allowed, error, reasonCode }) => [allowed, error, reasonCode])

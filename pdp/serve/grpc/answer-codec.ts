@@ -1,4 +1,4 @@
-/** Answers as bytes of the protocol, written straight from what was decided: building messages first costs more than deciding. */
+/** Encodes answers as protocol bytes directly from decisions. Building message objects first costs more than deciding. */
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { BinaryWriter } from '@bufbuild/protobuf/wire'
 import { ANSWER, ANSWERS, DECISION, ENTRY, RESULT, SUBJECT } from '../../../proto/decision-tags.ts'
@@ -12,7 +12,7 @@ import type { JsonObject, JsonValue } from '../../domain/json.ts'
 import { createMessageWriter } from '../../process/wire.ts'
 import type { Answer } from '../decisions/answer.ts'
 
-/** What came of a question of a stream: its answer, or the code of the problem. */
+/** The outcome of a question of a stream: its answer, or a problem code. */
 export type Outcome = { readonly answer: Answer } | { readonly error: string }
 export type StreamAnswer = { readonly id: number; readonly outcome: Outcome }
 
@@ -64,7 +64,7 @@ function writeAnswer(to: BinaryWriter, answer: Answer): void {
   if (answer.authTime !== null) to.uint32(DECISION.authTime).uint32(answer.authTime)
 }
 
-/** An empty text is not there. */
+/** The protocol omits an empty text. */
 function writeText(to: BinaryWriter, textTag: number, text: string | null | undefined): void {
   if (text !== null && text !== undefined && text !== '') to.uint32(textTag).string(text)
 }
@@ -101,13 +101,13 @@ function stepMessage(step: ReasonStep) {
 type StructValue = { [member: string]: StructMember }
 type StructMember = null | boolean | number | string | StructMember[] | StructValue
 
-/** Without a value when the organization does not have it. */
+/** Has no value if the organization does not have the entitlement. */
 function entitlementMessage(result: EntitlementResult | null) {
   if (result === null) return create(EntitlementResultSchema)
   return create(EntitlementResultSchema, { value: copyObject(result.value), version: BigInt(result.version) })
 }
 
-// The generated type is mutable, ours is not.
+// The generated type is mutable; ours is readonly.
 function copyObject(value: JsonObject): StructValue {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copy(member)]))
 }

@@ -1,12 +1,12 @@
-/** What streams hold in this process, by caller: nobody takes more than a quarter of what there is for all. */
+/** Counts what the streams of each caller hold in this process. One caller may hold a quarter of the total. */
 
-/** Of everybody together. One caller has a quarter of each at most. */
+/** Limits for all callers together. One caller has at most a quarter of each. */
 const TOTALS = { streams: 10_000, watched: 100_000, tokenCharacters: 128 * 1024 * 1024 } as const
 type Kind = keyof typeof TOTALS
 type Counts = { [kind in Kind]: number }
 
 export type Holding = {
-  /** False when there is no room: nothing is taken then. */
+  /** Takes nothing and returns false if that would exceed a limit. */
   take(kind: Kind, amount: number): boolean
   give(kind: Kind, amount: number): void
 }

@@ -1,24 +1,24 @@
-/** What is on its way to the caller of a stream: all answers of a tick in one message, and no more than the caller reads. */
+/** Sends answers to the caller of a stream: all answers of a tick in one message, and no faster than the caller reads. */
 import type { ServerDuplexStream } from '@grpc/grpc-js'
 import type { Outcome, StreamAnswer } from './answer-codec.ts'
 import type { StreamRequest } from './questions.ts'
 
-// Above this the stream is not read until answers have left: the caller feels it as flow control.
+// Above this number the stream is not read until answers have been sent: flow control then slows the caller.
 const OPEN_QUESTIONS_MAX = 2_048
 
-/** What is written becomes one message. */
+/** Each write becomes one message. */
 export type StreamCall = ServerDuplexStream<StreamRequest, readonly StreamAnswer[]>
 export type Outbox = {
-  /** So many more questions wait for a `reply`. */
+  /** This many more questions wait for a `reply`. */
   expect(count: number): void
   reply(id: number, outcome: Outcome): void
-  /** A question that waits no longer. */
+  /** A question was cancelled before its `reply`. */
   forget(): void
-  /** A newer answer to a watched question. A caller that reads slowly misses those that were over before it looked. */
+  /** A newer answer to a watched question. A caller that reads slowly gets only the latest one. */
   update(id: number, outcome: Outcome): void
-  /** What `update` said and did not send yet is of no interest any more. */
+  /** Drops an update that was not sent yet. */
   cancelUpdate(id: number): void
-  /** Ends the stream when everything that was asked is answered. */
+  /** Ends the stream when every question is answered. */
   endWhenAnswered(): void
 }
 
@@ -45,7 +45,7 @@ export function createOutbox(call: StreamCall): Outbox {
   function flushSoon(): void {
     if (flushing) return
     flushing = true
-    // An immediate would be late by a turn of the event loop, since HTTP/2 writes in one of its own.
+    // Not setImmediate: HTTP/2 writes in an immediate of its own, so the answer would be one turn of the event loop late.
     process.nextTick(flush)
   }
 

@@ -1,10 +1,10 @@
-/** The protocol's questions as ours. */
+/** Converts questions of the protocol to our type. */
 import type { DecideRequest } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { Subject } from '../../domain/decision.ts'
 import type { Question } from '../decisions/answer.ts'
 import { RequestProblem } from '../problems/status.ts'
 
-/** A question of the stream: always about the token's own bearer. The message serves as it is; nobody changes it. */
+/** A question of the stream is always about the token's bearer. The message is used as it is, because nothing changes it. */
 export function readStreamQuestion({
   permissions,
   entitlements,

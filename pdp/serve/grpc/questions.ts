@@ -1,6 +1,6 @@
 /**
- * Questions of a stream as they are read from bytes. The generated code would make messages of them, and since it has made
- * many that live for ever, V8 takes these for such too: each would wait for a full garbage collection.
+ * Reads the questions of a stream from bytes. The generated code would allocate messages; because it has also allocated
+ * many long-lived ones, V8 would put these in the old space, where each waits for a full garbage collection.
  */
 import { BinaryReader } from '@bufbuild/protobuf/wire'
 import { CHECK, QUESTION, REQUEST, TOKEN } from '../../../proto/decision-tags.ts'
@@ -22,7 +22,7 @@ export type StreamRequest = {
   readonly cancel: readonly number[]
 }
 
-/** A DecideStreamRequest. Throws Error for what is none. */
+/** Decodes a DecideStreamRequest. Throws Error if the bytes are not one. */
 export function decodeStreamRequest(bytes: Uint8Array): StreamRequest {
   const from = new BinaryReader(bytes)
   const tokens: TokenHandle[] = []

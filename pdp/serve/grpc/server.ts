@@ -30,7 +30,7 @@ import type { ReloadedTls } from './tls.ts'
 const MESSAGE_BYTES_MAX = 1_048_576
 const DRAIN_TIMEOUT_MS = 5_000
 const RECHECK_INTERVAL_MS = 30_000
-/** Whoever calls on loopback. */
+/** The name of a caller on loopback. */
 const LOCAL = 'this machine'
 const RETRY_PUSHBACK_MS = '1000'
 
@@ -38,12 +38,12 @@ export type GrpcDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
   readonly watched: WatchedQuestions
-  /** Not asked on loopback, where only this machine can call. */
+  /** Not used on loopback, where only this machine can call. */
   readonly authenticate: AuthenticateCaller
   /** Null: plain text. */
   readonly tls: ReloadedTls | null
   readonly log: Log
-  /** How often the caller of a long stream is asked for again. Default 30 s. */
+  /** How often the caller of a long stream is authenticated again. Default 30 s. */
   readonly recheckIntervalMs?: number
 }
 /** `address` is `host:port` as bound. */
@@ -51,7 +51,7 @@ export type GrpcServer = { readonly address: string; close(): Promise<void> }
 
 /**
  * Without TLS it serves on loopback only.
- * @throws StartError for another address, or one that cannot be had.
+ * @throws StartError for a non-loopback address without TLS, or if it cannot listen on the address.
  */
 export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Promise<GrpcServer> {
   const local = isLoopback(listen.host)
@@ -94,7 +94,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
   function open(call: StreamCall, caller: string): void {
     const holding = budgets.of(caller)
     if (!holding.take('streams', 1)) throw new RequestProblem('overloaded', 'too many streams are open')
-    // At once, with the Date by which the caller compares clocks.
+    // Sent at once. Callers compare their clock with its Date field.
     call.sendMetadata(new Metadata())
     const stream = serveStream(call, { ...deps, holding, problemCode: (err) => problemOf(err).code })
     streams.add(stream)
@@ -132,7 +132,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
   return streams
 }
 
-/** Ends a stream whose caller may no longer call: it can open another with a newer token. */
+/** Ends a stream when its caller may no longer call. The caller can open another stream with a newer token. */
 function recheck(call: StreamCall, stream: OpenStream, deps: ServiceDeps): () => void {
   const timer = setInterval(() => {
     deps.authenticate?.(call).catch((err: unknown) => {
@@ -155,7 +155,7 @@ async function decide(call: ServerUnaryCall<DecideRequest, Answer>, deps: Servic
 function grpcError(problem: RequestProblem): { code: number; details: string; metadata: Metadata } {
   const metadata = new Metadata()
   metadata.set('portcullis-problem', problem.code)
-  // The retries of gRPC's own clients wait for so long.
+  // gRPC clients wait this long before a retry.
   if (problem.code === 'overloaded') metadata.set('grpc-retry-pushback-ms', RETRY_PUSHBACK_MS)
   return { code: STATUS[problem.code].grpc, details: problem.message, metadata }
 }
@@ -169,13 +169,13 @@ function addReflection(server: Server): void {
 }
 
 async function bind(server: Server, wanted: ListenAddress, credentials: ServerCredentials): Promise<ListenAddress> {
-  // First without grpc-js, which would write lines of its own to standard error.
+  // First without grpc-js, which writes to standard error when it cannot listen.
   const probe = createServer()
   const { host } = await listenOn(probe, 'The gRPC listener', wanted)
   await new Promise((resolve) => probe.close(resolve))
   return new Promise((resolve, reject) => {
     server.bindAsync(formatAddress({ host, port: wanted.port }), credentials, (err, port) => {
-      // grpc-js says only in words why it could not bind.
+      // grpc-js gives the reason only as text.
       if (err !== null) reject(listenError(withCode(err), 'The gRPC listener', wanted))
       else resolve({ host, port })
     })
@@ -187,7 +187,7 @@ function withCode(err: Error): Error {
   return Object.assign(new Error(err.message, { cause: err }), { code })
 }
 
-/** Sends GOAWAY, lets answers under way leave, then cuts what is left. */
+/** Sends GOAWAY, waits for open answers, then closes the rest. */
 async function drain(server: Server, streams: ReadonlySet<OpenStream>): Promise<void> {
   for (const stream of streams) stream.drain()
   const { promise: late, resolve } = Promise.withResolvers<void>()

@@ -1,4 +1,4 @@
-/** One `DecideStream`: many questions over one connection, answered in any order, and again where they stand. */
+/** One `DecideStream`: many questions over one connection, answered in any order; watched questions are answered repeatedly. */
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { AnswerQuestion } from '../decisions/answer.ts'
 import type { WatchedQuestion, WatchedQuestions } from '../decisions/watched-questions.ts'
@@ -17,13 +17,13 @@ export type StreamDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
   readonly watched: WatchedQuestions
-  /** Of the caller's. */
+  /** What the caller's streams hold. */
   readonly holding: Holding
-  /** The code that the caller sees; logs what is our fault. */
+  /** The code that the caller sees. Logs errors that are our fault. */
   readonly problemCode: (err: unknown) => string
 }
 export type OpenStream = {
-  /** Answers what was asked, takes no more, and ends the stream. */
+  /** Answers the open questions, takes no more, and ends the stream. */
   drain(): void
 }
 
@@ -63,7 +63,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
 
   call.on('data', (message: StreamRequest) => {
     for (const { handle, token } of message.tokens) handles.define(handle, token)
-    // Questions of one message share one look at each token's state, made after the message arrived.
+    // Questions of one message share one read of each token's state, which begins after the message arrived.
     const states = new Map<string, Promise<TokenState>>()
     const stateOf = (token: string): Promise<TokenState> => {
       const state = states.get(token) ?? deps.recognize(token)
@@ -78,7 +78,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
     }
   })
   call.on('end', drain)
-  // The caller is gone.
+  // The caller has left.
   for (const event of ['cancelled', 'close', 'error']) {
     call.on(event, () => {
       watched.clear()
@@ -88,7 +88,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   return { drain }
 }
 
-/** The watched questions of one stream, by the ids that its caller chose. */
+/** The watched questions of one stream, by the ids that the caller chose. */
 function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'watched' | 'holding' | 'problemCode'>) {
   const cancels = new Map<number, () => void>()
 

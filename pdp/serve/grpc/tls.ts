@@ -1,4 +1,4 @@
-/** Certificates of the gRPC listener, read from files and read again when they change; the last good ones stay. */
+/** Certificates of the gRPC listener, read from files and reloaded when they change. A bad change keeps the last good ones. */
 import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { type experimental, experimental as grpc, type ServerCredentials } from '@grpc/grpc-js'
@@ -10,13 +10,13 @@ const RELOAD_INTERVAL_MS = 5_000
 export type TlsFiles = {
   readonly certFile: string
   readonly keyFile: string
-  /** Whose client certificates are accepted; null: none. */
+  /** The CA of client certificates; null: client certificates are not accepted. */
   readonly clientCaFile: string | null
 }
 export type ReloadedTls = { readonly credentials: ServerCredentials; close(): void }
 type Loaded = { readonly cert: Buffer; readonly key: Buffer; readonly ca: Buffer | null }
 
-/** Throws StartError when the files cannot be read or do not belong together. */
+/** Throws StartError if the files cannot be read, or the key does not match the certificate. */
 export async function loadTls(
   files: TlsFiles,
   deps: { readonly log: Log; readonly reloadIntervalMs?: number },
@@ -26,7 +26,7 @@ export async function loadTls(
     throw new StartError(`TLS for gRPC: ${cause instanceof Error ? cause.message : cause}`, { cause })
   })
   const listeners = createListeners(() => current)
-  // Contents are compared, not times: mounted secrets are swapped by links. Half a swap does not fit together, and waits.
+  // Compares contents, not times: Kubernetes swaps mounted secrets by links. A half-swapped pair fails to load and is retried.
   const reload = async (): Promise<void> => {
     const next = await readFiles(files)
     if (isSame(current, next)) return
@@ -40,7 +40,7 @@ export async function loadTls(
   timer.unref()
   const { provider } = listeners
   return {
-    // A caller may come without a certificate, and show a token instead.
+    // A caller without a certificate may present a token instead.
     credentials: grpc.createCertificateProviderServerCredentials(
       provider,
       files.clientCaFile === null ? null : provider,
@@ -60,7 +60,7 @@ async function readFiles({ certFile, keyFile, clientCaFile }: TlsFiles): Promise
     createSecureContext({ cert, key, ...(ca === null ? {} : { ca }) })
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`${certFile} and ${keyFile} do not fit together: ${reason}`, { cause })
+    throw new Error(`${certFile} and ${keyFile} do not belong together: ${reason}`, { cause })
   }
   return { cert, key, ca }
 }
@@ -69,7 +69,7 @@ function isSame(a: Loaded, b: Loaded): boolean {
   return a.cert.equals(b.cert) && a.key.equals(b.key) && (a.ca === null || (b.ca !== null && a.ca.equals(b.ca)))
 }
 
-/** The provider of grpc-js; a new listener hears of the current certificates after it has been added. */
+/** A certificate provider for grpc-js. A new listener gets the current certificates after it was added. */
 function createListeners(current: () => Loaded): {
   readonly provider: experimental.CertificateProvider
   publish(): void

@@ -1,9 +1,9 @@
-/** The tokens that a stream has shown, by the handles that stand for them: a bounded table. */
+/** The tokens that a stream has sent, by the handles that refer to them: a bounded table. */
 import type { Holding } from './budgets.ts'
 
 const HANDLES_MAX = 10_000
 const CHARACTERS_MAX = 16 * 1024 * 1024
-/** No token of ours is longer, nor is one that a header field could carry. */
+/** Our tokens are shorter, and so is every token that a header field can carry. */
 const TOKEN_CHARACTERS_MAX = 16_384
 
 export type Handles = {
@@ -14,8 +14,8 @@ export type Handles = {
 }
 
 /**
- * The oldest definition goes first, and the newest is not kept where the caller's streams hold all that they may already: its
- * owner is told `handle_unknown` and sends the token again.
+ * The oldest definition is dropped first. If the caller's streams already hold their maximum, the newest is not kept: its
+ * questions get `handle_unknown`, and the caller sends the token again.
  */
 export function createHandles(holding: Holding): Handles {
   const tokens = new Map<number, string>()
@@ -28,7 +28,7 @@ export function createHandles(holding: Holding): Handles {
     tokens.delete(handle)
   }
 
-  /** False when there was none. */
+  /** False if the table was empty. */
   function forgetOldest(): boolean {
     const [oldest] = tokens.keys()
     if (oldest === undefined) return false

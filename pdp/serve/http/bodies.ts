@@ -7,7 +7,7 @@ import { RequestProblem } from '../problems/status.ts'
 import { parseJson, parseUtf8 } from './json.ts'
 import { sendProblem } from './problem-response.ts'
 
-/** `json` alone unless the route says so; `lines` reach the handler as a stream. */
+/** The default is `json` alone. `lines` reach the handler as a stream. */
 export type BodyKind = 'json' | 'yaml' | 'lines'
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -17,14 +17,14 @@ declare module 'fastify' {
 
 const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml']
 const LINES_TYPES = ['application/x-ndjson', 'text/plain']
-/** Until a caller that still sends has had time to read why nobody listens. */
+/** Time for a caller that is still sending to read the answer, before the connection closes. */
 const LINGER_MS = 1_000
-/** Parsed within some milliseconds, whatever it says. */
+/** YAML of this length is parsed within milliseconds, whatever it contains. */
 const YAML_CHARACTERS_LIGHT = 4_096
 const JSON_DEFAULT: readonly BodyKind[] = ['json']
 export const BODY_TYPES = { json: ['application/json'], yaml: YAML_TYPES, lines: LINES_TYPES } as const
 
-/** Strict parsers for each kind, and the refusal of what a route does not take. */
+/** Adds strict parsers for each kind of body, and answers 415 to a kind that the route does not take. */
 export function addBodyParsers(app: FastifyInstance): void {
   app.removeContentTypeParser(['text/plain', 'application/json'])
   const parsers = [
@@ -49,21 +49,21 @@ export function addBodyParsers(app: FastifyInstance): void {
   })
 }
 
-/** A short text here, and a long one in a thread of its own. Throws PdpError with every issue as line:column. */
+/** Parses a short text here and a long one in a worker thread. Throws PdpError with every issue as line:column. */
 const parseYamlBody = (text: string): unknown =>
   text.length <= YAML_CHARACTERS_LIGHT ? parseYaml(text) : parseAside(text)
 
-/** A body that is not a stream of lines was sent as something that the route does not take. */
+/** True for a body of kind `lines`. */
 export function isStream(body: unknown): body is Readable {
   return typeof body === 'object' && body !== null && 'pipe' in body && Symbol.asyncIterator in body
 }
 
-/** Refuses a request that has not arrived whole in time. Node's own bound knows only one time for all routes. */
+/** Answers 408 to a request whose body is not complete in time. Node's own timeout is one value for all routes. */
 export function addBodyTimeout(app: FastifyInstance, timeoutMs: number): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = request
     if (request.routeOptions.config.bodies?.includes('lines') === true) {
-      // Who reads a stream bounds the wait for each piece of it; what comes after the answer is not waited for.
+      // The reader of a stream limits the wait for each piece. After the answer, the rest is not read.
       reply.raw.once('close', () => {
         if (!raw.complete) setTimeout(() => raw.destroy(), LINGER_MS).unref()
       })
@@ -79,7 +79,7 @@ export function addBodyTimeout(app: FastifyInstance, timeoutMs: number): void {
 }
 
 function refuseLate(request: FastifyRequest, reply: FastifyReply): void {
-  // Answered before it was whole, or by the identity service: what is left of it is not waited for.
+  // It was answered before it was complete, or the identity service answers it: the rest is not read.
   if (reply.sent || reply.raw.headersSent) {
     request.raw.destroy()
     return
@@ -88,7 +88,7 @@ function refuseLate(request: FastifyRequest, reply: FastifyReply): void {
   sendProblem(request, reply, new RequestProblem('request_timeout', 'the request did not arrive in time'))
 }
 
-/** The pieces of a streamed body. Throws RequestProblem `request_timeout` when the next does not come in time. */
+/** The pieces of a streamed body. Throws RequestProblem `request_timeout` if the next piece is late. */
 export async function* piecesOf(body: Readable, timeoutMs: number): AsyncGenerator<Buffer> {
   const pieces = body[Symbol.asyncIterator]()
   for (;;) {

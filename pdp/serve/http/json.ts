@@ -1,14 +1,14 @@
-/** JSON that came from outside, read strictly: where two readers could understand two things, nobody reads it. */
+/** Reads JSON from outside strictly. JSON that two readers could understand differently is refused. */
 import type { ValidationIssue } from '../../domain/errors.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { pointer } from './schemas.ts'
 
 const ISSUES_MAX = 100
-/** Of places, after which no more issues are noted: the body decides how long each of them is. */
+/** Characters of all places together, after which no more issues are noted: the sender decides how long a place is. */
 const CHARACTERS_MAX = 10_000
 const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
-/** An object has the names that it had so far, and the last of them; an array has none, and its current index. */
+/** `names`: the member names of an object so far; null for an array. `at`: the current member or index. */
 type Level = { readonly names: Set<string> | null; at: string | number }
 
 /** Throws RequestProblem `request_invalid`. */
@@ -20,7 +20,7 @@ export function parseUtf8(bytes: Uint8Array): string {
   }
 }
 
-/** Throws RequestProblem `request_invalid` for what is not JSON, and for objects that name a member twice. */
+/** Throws RequestProblem `request_invalid` for text that is not JSON, and for an object with a repeated member. */
 export function parseJson(text: string): unknown {
   let value: unknown
   try {
@@ -31,10 +31,10 @@ export function parseJson(text: string): unknown {
   const issues = nameIssues(text)
   if (issues.length === 0) return value
   const message = issues.map((issue) => `${issue.place} ${issue.message}`).join('; ')
-  throw new RequestProblem('request_invalid', message, { issues: issues })
+  throw new RequestProblem('request_invalid', message, { issues })
 }
 
-/** Of a text that is known to be JSON, so that every mark outside of strings is where it belongs. */
+/** The text must be valid JSON, so that every mark outside strings has its usual meaning. */
 function nameIssues(text: string): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []
   const levels: Level[] = []
@@ -63,16 +63,16 @@ function nameIssues(text: string): readonly ValidationIssue[] {
       const written = text.slice(from + 1, to)
       const name = written.includes('\\') ? String(JSON.parse(`"${written}"`)) : written
       level.at = name
-      if (level.names.has(name)) note('is there more than once')
-      // Assigned to an object instead of defined on it, it would become what the object inherits from.
-      if (name === '__proto__') note('is not a name that a member may have')
+      if (level.names.has(name)) note('occurs more than once')
+      // If a reader assigned this member, it would change the prototype of the object.
+      if (name === '__proto__') note('is not an allowed member name')
       level.names.add(name)
     }
   }
   return issues
 }
 
-/** Where the string that begins at `at` has its closing quote. */
+/** The index of the closing quote of the string that begins at `at`. */
 function endOfString(text: string, at: number): number {
   for (let end = text.indexOf('"', at + 1); ; end = text.indexOf('"', end + 1)) {
     let escapes = 0

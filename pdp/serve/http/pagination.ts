@@ -14,7 +14,7 @@ export const PAGE_PROPERTIES: { readonly [name: string]: JsonSchema } = {
     ...text('^[1-9][0-9]{0,3}$', `a whole number from 1 to ${SIZE_MAX}`),
     description: `1 to ${SIZE_MAX}; ${SIZE_DEFAULT} by default.`,
   },
-  page_token: { type: 'string', minLength: 1, maxLength: 2_048, description: 'next_page_token of the page before.' },
+  page_token: { type: 'string', minLength: 1, maxLength: 2_048, description: 'next_page_token of the previous page.' },
 }
 
 export function pageSchema(items: JsonSchema): JsonSchema {
@@ -43,16 +43,16 @@ export type Page<Item> = {
 }
 type Token = { readonly after: string; readonly revision: number | null }
 type PageSource<Item> = {
-  /** The log that every change of the items raises. */
+  /** The log whose revision rises with every change of the items. */
   readonly log: LogId
-  /** In order of `key`, after `after` (exclusive), at most `countMax`. */
+  /** Items in order of `key`, after `after` (exclusive), at most `countMax`. */
   read(page: { after: string | null; countMax: number }): Promise<readonly Item[]>
   readonly key: (item: Item) => string
-  /** Leaves out what the caller may not see. */
+  /** Filters out items that the caller may not see. */
   readonly visible?: (item: Item) => Promise<boolean>
 }
 
-/** Throws RequestProblem `request_invalid` for a size out of bounds or a token that we did not give. */
+/** Throws RequestProblem `request_invalid` for a size out of range or a page token that no list returned. */
 export async function readPage<Item>(
   store: Pick<Store, 'vector'>,
   query: PageQuery,
@@ -98,7 +98,7 @@ async function keep<Item>(items: readonly Item[], visible: PageSource<Item>['vis
   return items.filter((_, i) => flags[i])
 }
 
-/** Throws RequestProblem `request_invalid` for a size out of bounds. */
+/** Throws RequestProblem `request_invalid` for a size out of range. */
 export function pageSize(text: string | undefined): number {
   const size = text === undefined ? SIZE_DEFAULT : Number(text)
   if (size > SIZE_MAX) throw refuseParameter('page_size', `must be a whole number from 1 to ${SIZE_MAX}`)
@@ -118,9 +118,9 @@ function parseToken(text: string | undefined): Token | null {
       return { after, revision: typeof revision === 'number' ? revision : null }
     }
   } catch {
-    // refused below, as anything else that is not ours
+    // refused below, like every other token that no list returned
   }
-  throw refuseParameter('page_token', 'is not a token that a list gave')
+  throw refuseParameter('page_token', 'is not a page token of a list')
 }
 
 export function refuseParameter(parameter: string, message: string): RequestProblem {

@@ -1,4 +1,4 @@
-/** Every refusal over HTTP as RFC 9457 problem details, whether ours, the framework's or the parser's. */
+/** Sends every HTTP error as RFC 9457 problem details: ours, the framework's and the parser's. */
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -8,10 +8,10 @@ import { asRequestProblem, RequestProblem, type RequestProblemCode, STATUS } fro
 import { FORM, pointer } from './schemas.ts'
 
 const ISSUES_MAX = 100
-/** No browser guesses that an answer is a page or a script. */
+/** Stops browsers from guessing that an answer is a page or a script. */
 export const NOSNIFF = ['x-content-type-options', 'nosniff'] as const
 const RETRY_AFTER_S = '1'
-/** RFC 9110 section 10.2.3, RFC 6585 section 4: these say when to try again. */
+/** RFC 9110 section 10.2.3, RFC 6585 section 4: answers with these status codes say when to try again. */
 const RETRIED: ReadonlySet<number> = new Set([STATUS.store_unavailable.http, STATUS.overloaded.http])
 
 type SchemaError = {
@@ -19,7 +19,7 @@ type SchemaError = {
   readonly keyword: string
   readonly params: { readonly [name: string]: unknown }
   readonly message?: string
-  /** The name that breaks a rule about names. */
+  /** The name that breaks a `propertyNames` rule. */
   readonly propertyName?: string
   readonly parentSchema?: { readonly [keyword: string]: unknown }
 }
@@ -28,12 +28,12 @@ const FRAMEWORK_CODES: { readonly [code: string]: readonly [RequestProblemCode, 
   FST_ERR_CTP_BODY_TOO_LARGE: ['request_too_large', 'the body is larger than this server reads'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['media_type_unsupported', 'send the body as application/json'],
   FST_ERR_CTP_EMPTY_TYPE: ['media_type_unsupported', 'send the body as application/json'],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['request_invalid', 'the body is not as long as Content-Length says'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['request_invalid', 'the length of the body differs from Content-Length'],
   FST_ERR_BAD_URL: ['request_invalid', 'the path is not correctly percent-encoded'],
   FST_ERR_MAX_PARAM_LENGTH: ['request_invalid', 'a path segment is too long'],
 }
 
-/** As asRequestProblem, and knows also what the framework throws. */
+/** Like asRequestProblem, and also handles the framework's errors. */
 export function asHttpProblem(err: unknown): RequestProblem {
   if (!(err instanceof Error)) return asRequestProblem(err)
   if ('validation' in err && Array.isArray(err.validation)) {
@@ -46,7 +46,7 @@ export function asHttpProblem(err: unknown): RequestProblem {
   return asRequestProblem(err)
 }
 
-/** Of the framework's errors those that a newer version may add as well: whose fault it is, they say themselves. */
+/** True for a framework error with a 4xx status, including codes that a newer version may add. */
 const isCallersIssue = (err: Error): boolean =>
   'code' in err &&
   String(err.code).startsWith('FST_') &&
@@ -59,14 +59,14 @@ function invalid(errors: readonly SchemaError[], context: string): RequestProble
   const places = new Map<string, ValidationIssue>()
   for (const error of errors.slice(0, ISSUES_MAX)) {
     const place = placeOf(error, context)
-    // `["string", "object"]` reports each branch; the first word about a place is enough.
+    // `["string", "object"]` reports each branch; the first message about a place is enough.
     if (!places.has(place)) places.set(place, { place, message: messageOf(error, context) })
   }
   const issues = [...places.values()]
   return new RequestProblem(
     'request_invalid',
     issues.map(({ place, message }) => `${place || 'the body'} ${message}`).join('; '),
-    { issues: issues },
+    { issues },
   )
 }
 
@@ -93,7 +93,7 @@ function messageOf({ keyword, params, message, parentSchema }: SchemaError, cont
         ? 'must be an instant such as 2030-01-31T12:00:00Z'
         : `must be a ${params.format}`
     case 'type':
-      // In a query, what is not one string was given several times.
+      // In a query, a value that is not one string was given several times.
       return context === 'querystring' ? 'must be given once' : `must be ${[params.type].flat().join(' or ')}`
     default:
       return message ?? 'is not valid'
@@ -114,7 +114,7 @@ export function problemOf(found: RequestProblem, requestId: string | null): obje
   }
 }
 
-// RFC 9457 section 3 shows `pointer` for a JSON body; YAML and lines have lines, the path and the query only a name.
+// RFC 9457 section 3 shows `pointer` for a JSON body. An issue in YAML or lines has a line; in the path or query, a name.
 function presentIssue({ place, message }: ValidationIssue): { [member: string]: string | number } {
   const [line, column] = /^\d+(?::\d+)?$/.test(place) ? place.split(':').map(Number) : []
   if (line !== undefined) return { line, ...(column === undefined ? {} : { column }), detail: message }
@@ -139,7 +139,7 @@ const PARSER_CODES: { readonly [code: string]: readonly [RequestProblemCode, str
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'the request did not arrive in time'],
 }
 
-/** Answers what is not HTTP on the bare socket. */
+/** Answers bytes that are not HTTP directly on the socket. */
 export function answerClientError(err: Error & { readonly code?: string }, socket: Socket): void {
   if (err.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const [code, message] = PARSER_CODES[err.code ?? ''] ?? ['request_invalid', 'this is not an HTTP request']

@@ -1,21 +1,21 @@
-/** Pieces that the JSON Schemas of several requests share, and the checks that a schema cannot say. */
+/** Parts that the JSON Schemas of several requests share, and checks that a schema cannot express. */
 import type { JsonValue } from '../../domain/json.ts'
 
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
-/** The keyword that says in words what a pattern says to machines; they continue "must be". */
+/** A keyword for the words that explain a pattern. They continue the sentence "must be …". */
 export const FORM = 'x-form'
 export const text = (pattern: string, form: string) => ({ type: 'string', pattern, [FORM]: form }) as const
 
 /** An id (ARCHITECTURE.md section 5): 1-256 characters of visible ASCII, no `#`, not `*` alone. */
 export const ID = text(
   '^(?!\\*$)[\\x21\\x22\\x24-\\x7e]{1,256}$',
-  '1 to 256 visible ASCII characters without #, and not * alone',
+  '1 to 256 visible ASCII characters, without #, and not the single character *',
 )
-const KEY = text('^[a-z][a-z0-9_.:-]{0,127}$', 'a key: a small letter, then up to 127 of a-z, 0-9, _ . : and -')
+const KEY = text('^[a-z][a-z0-9_.:-]{0,127}$', 'a key: a lower-case letter, then up to 127 of a-z, 0-9, _ . : and -')
 export const ENTITLEMENT_KEY = KEY
 export const PERMISSION_KEY = KEY
-/** Text for people: no control characters, which neither logs nor PostgreSQL take well. */
+/** Text for people. Control characters are refused, because they cause trouble in logs and in PostgreSQL. */
 export const LABEL = text('^[^\\u0000-\\u001f\\u007f]{1,256}$', '1 to 256 characters, none of them a control character')
 /** A secret that a caller chooses. */
 export const SECRET = text('^[\\x21-\\x7e]{16,256}$', '16 to 256 visible ASCII characters')
@@ -24,7 +24,7 @@ export const POSITION = text('^(0|[1-9][0-9]{0,14})$', 'a whole number of up to 
 export const TIMESTAMP = { type: 'string', format: 'date-time' } as const
 const JSON_DEPTH_MAX = 32
 
-/** An object schema that refuses members it does not name. */
+/** The schema of an object that has no other members than these. */
 export function object(
   properties: { readonly [name: string]: JsonSchema },
   required: readonly string[] = [],
@@ -32,7 +32,7 @@ export function object(
   return { type: 'object', additionalProperties: false, required, properties }
 }
 
-/** RFC 9457, as every refusal is answered. */
+/** Every error answer (RFC 9457). */
 export const PROBLEM_RESPONSE = {
   description: 'A problem.',
   content: {
@@ -49,7 +49,8 @@ export const PROBLEM_RESPONSE = {
           request_id: { type: 'string' },
           errors: {
             type: 'array',
-            description: 'Every issue: a JSON pointer into the body, or a parameter of the path or the query.',
+            description:
+              'Every issue, with a JSON pointer into the body, a line of it, or the name of a path or query parameter.',
             items: {
               type: 'object',
               required: ['detail'],
@@ -68,7 +69,7 @@ export const PROBLEM_RESPONSE = {
   },
 } as const
 
-/** What keeps a JSON value from being stored as jsonb, or null: NUL, half a surrogate pair, too deep nesting. */
+/** Why PostgreSQL cannot store a JSON value as jsonb (NUL, half a surrogate pair, too deep nesting); null if it can. */
 export function storageIssue(value: JsonValue, depth = 0): string | null {
   if (typeof value === 'string') return textIssue(value)
   if (value === null || typeof value !== 'object') return null
@@ -80,13 +81,13 @@ export function storageIssue(value: JsonValue, depth = 0): string | null {
   return null
 }
 
-/** What keeps a text from being stored, or null. */
+/** Why PostgreSQL cannot store a text; null if it can. */
 export function textIssue(text: string): string | null {
   if (text.includes('\0')) return 'contains the character U+0000'
   return text.isWellFormed() ? null : 'contains half of a surrogate pair'
 }
 
-/** RFC 6901: one more step of a JSON pointer. */
+/** Appends steps to a JSON pointer (RFC 6901). */
 export function pointer(base: string, ...steps: readonly (string | number)[]): string {
   return steps.reduce<string>(
     (path, step) => `${path}/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`,

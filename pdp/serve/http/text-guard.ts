@@ -1,4 +1,4 @@
-/** Refuses text that PostgreSQL cannot hold, wherever in a request it stands, before any route sees it. */
+/** Refuses text that PostgreSQL cannot store, anywhere in a request, before a route handles it. */
 import type { FastifyInstance } from 'fastify'
 import type { ValidationIssue } from '../../domain/errors.ts'
 import { RequestProblem } from '../problems/status.ts'
@@ -8,7 +8,7 @@ import { pointer, textIssue } from './schemas.ts'
 const ISSUES_MAX = 100
 
 export function addTextGuard(app: FastifyInstance): void {
-  // Before the caller is authenticated, which already asks for the organization that the path names.
+  // Before authentication, which already queries the organization that the path names.
   app.addHook('onRequest', async ({ params, query }) => {
     refuse([...at(':', textIssues(params)), ...at('?', textIssues(query))])
   })
@@ -23,10 +23,10 @@ const at = (mark: ':' | '?', issues: readonly ValidationIssue[]): readonly Valid
 function refuse(issues: readonly ValidationIssue[]): void {
   if (issues.length === 0) return
   const message = issues.map((issue) => `${issue.place} ${issue.message}`).join('; ')
-  throw new RequestProblem('request_invalid', message, { issues: issues })
+  throw new RequestProblem('request_invalid', message, { issues })
 }
 
-/** Without recursion: a body may be nested as deep as it is long. */
+/** Not recursive: the nesting of a body can be as deep as the body is long. */
 function textIssues(value: unknown): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []
   const open: { place: string; value: unknown }[] = [{ place: '', value }]
@@ -34,7 +34,7 @@ function textIssues(value: unknown): readonly ValidationIssue[] {
   for (let next = open.pop(); next !== undefined && issues.length < ISSUES_MAX; next = open.pop()) {
     const { place, value: found } = next
     if (typeof found === 'string') note(issues, place, found)
-    // A YAML document may name one value in many places.
+    // A YAML document can refer to one value in many places.
     if (typeof found !== 'object' || found === null || seen.has(found)) continue
     seen.add(found)
     for (const [name, member] of Object.entries(found)) {

@@ -43,9 +43,10 @@ const PARTS = {
     maxItems: 100,
     uniqueItems: true,
     items: { type: 'string', maxLength: 2_048 },
-    description: 'RFC 8707 resources that tokens for this app name. Each belongs to the app that first declared it.',
+    description:
+      'RFC 8707 resources of this app; they become the audience of tokens. Each belongs to the app that first declared it.',
   },
-  permissions: { ...keyed(LABEL), description: 'Permission keys with a description for people.' },
+  permissions: { ...keyed(LABEL), description: 'Permission keys, each with a description for people.' },
   roles: {
     ...keyed(object({ name: LABEL, permissions: PERMISSION_KEYS }, ['name', 'permissions'])),
     description: 'Role keys.',
@@ -53,7 +54,7 @@ const PARTS = {
   model: {
     type: ['string', 'null'],
     maxLength: MODEL_CHARACTERS_MAX,
-    description: 'Relation model in the OpenFGA language.',
+    description: 'A relation model in the OpenFGA language.',
   },
 }
 const VERSION = { type: 'integer', minimum: 1 }
@@ -68,13 +69,13 @@ const EFFECTS = {
 const DRY_RUN: JsonSchema = object(
   {
     dry_run: { const: true },
-    version: { ...VERSION, description: 'The version that it would be.' },
+    version: { ...VERSION, description: 'The version that this manifest would get.' },
     gains: {
       ...EFFECTS,
-      description: 'Who would hold a permission that they do not hold; organization null: everywhere.',
+      description: 'Who would gain a permission; organization null: in every organization.',
     },
     loses: EFFECTS,
-    complete: { type: 'boolean', description: 'False: there are more than are listed.' },
+    complete: { type: 'boolean', description: 'False: there are more effects than are listed.' },
   },
   ['dry_run', 'version', 'gains', 'loses', 'complete'],
 )
@@ -91,7 +92,8 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
       method: 'PUT',
       path: PATH,
       operation: 'putManifest',
-      summary: 'Declares what an app has, or with dry_run says what that would change. Each change is a new version.',
+      summary:
+        'Declares the manifest of an app. With dry_run, only shows what would change. Each change is a new version.',
       query: { dry_run: { type: 'string', enum: ['true', 'false'] } },
       bodies: ['json', 'yaml'],
       body: object({ app: ID, ...PARTS }),
@@ -104,7 +106,7 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
         const issues = named === params.app ? [] : [{ place: '/app', message: 'is not the app of the path' }]
         const { manifests } = await readDeclared(deps.store)
         return withModels(() => {
-          // Those of the other apps are looked at as well, in the transaction, which is no place to wait for them.
+          // The models of other apps are needed too. They are compiled here, because the transaction must not wait for them.
           for (const { model: other } of manifests) if (other !== null) knownModel(other)
           return { manifest, compiled: parseManifest(manifest, issues) }
         })
@@ -136,7 +138,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'GET',
     path: PATH,
     operation: 'getManifest',
-    summary: 'The manifest that counts now.',
+    summary: 'The current manifest of an app.',
     answer: MANIFEST,
     state: ({ at, params }) => at.store.manifest(params.app),
     handle: async ({ at, params }) => ok(await findManifest(at, params.app)),
@@ -146,7 +148,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'GET',
     path: '/v1/apps',
     operation: 'listManifests',
-    summary: 'The manifests that count now, by app.',
+    summary: 'The current manifests, by app.',
     answer: MANIFEST,
     list: true,
     handle: async ({ query }) =>
@@ -166,7 +168,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
 
 async function findManifest(deps: ManagementDeps, app: string): Promise<StoredManifest> {
   const manifest = await deps.store.manifest(app)
-  if (manifest === null) throw new RequestProblem('not_found', `there is no manifest of app ${app}`)
+  if (manifest === null) throw new RequestProblem('not_found', `app ${app} has no manifest`)
   return manifest
 }
 
@@ -180,7 +182,7 @@ function parseManifest(manifest: Manifest, found: readonly ValidationIssue[]): M
   const { model, issues: ofModel } = parseModel(manifest.model)
   for (const { place, message } of ofModel)
     issues.push({ place: '/model', message: `line ${place.replace(':', ', column ')}: ${message}` })
-  if (issues.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { issues: issues })
+  if (issues.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { issues })
   return model
 }
 
@@ -227,7 +229,7 @@ function roleIssues(manifest: Manifest): readonly ValidationIssue[] {
   return issues
 }
 
-/** Throws RequestProblem `conflict` when tuples would lose their meaning, or tokens grow too large. */
+/** Throws RequestProblem `conflict` if stored tuples would lose their meaning, or tokens would become too large. */
 async function requireHarmless(
   deps: ManagementDeps,
   change: { manifest: Manifest; compiled: Model; declared: Declared; current: Manifest | null },
@@ -242,16 +244,16 @@ async function requireHarmless(
       const place = `${formatTuple(example.tuple)} of organization ${example.organization}`
       issues.push({
         place: '/model',
-        message: `would orphan ${tuplesCount} stored tuples ${what}, such as ${place}; delete them first`,
+        message: `would leave ${tuplesCount} stored tuples ${what} without a meaning, such as ${place}; delete them first`,
       })
     }
   }
   const tooLarge = await tokenIssue(deps.store, manifest.app, definitionsOf(declared))
   if (tooLarge !== null) issues.push({ place: '/roles', message: tooLarge })
-  if (issues.length > 0) throw new RequestProblem('conflict', 'nothing was written', { issues: issues })
+  if (issues.length > 0) throw new RequestProblem('conflict', 'nothing was written', { issues })
 }
 
-/** An audience or a type that another app has now, or had, which the write itself finds out. Throws RequestProblem `conflict`. */
+/** An audience or type that another app declares, or once declared. Throws RequestProblem `conflict`. */
 function requireUnclaimed({ manifests }: Declared, manifest: Manifest, compiled: Model): void {
   const issues: ValidationIssue[] = []
   for (const other of manifests) {
@@ -266,5 +268,5 @@ function requireUnclaimed({ manifests }: Declared, manifest: Manifest, compiled:
         issues.push({ place: '/model', message: `declares type ${type}, which belongs to app ${other.app}` })
     }
   }
-  if (issues.length > 0) throw new RequestProblem('conflict', 'nothing was written', { issues: issues })
+  if (issues.length > 0) throw new RequestProblem('conflict', 'nothing was written', { issues })
 }

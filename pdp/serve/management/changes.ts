@@ -1,4 +1,4 @@
-/** The audit trail: who changed what, in the order in which it happened. */
+/** The audit trail: who changed what, in order. */
 import type { FastifyInstance } from 'fastify'
 import type { Change } from '../../domain/change.ts'
 import { DIRECTORY, ENVIRONMENT, type LogId } from '../../domain/log.ts'
@@ -9,12 +9,12 @@ import { addManagementRoute, ok } from './route.ts'
 
 type Query = { readonly after?: string }
 
-// A revision is never cut in two, so what holds the largest that this API writes is tried first.
+// A revision is never split, so the first limit is large enough for the largest revision that this API writes.
 const ENTRIES_MAX = [1_002, 20_000, 200_000] as const
 const ENTRY = object(
   {
     revision: { type: 'integer' },
-    change: { type: 'object', description: 'By kind: what was written, or deleted when it is null.' },
+    change: { type: 'object', description: 'The change by its kind: what was written; null: it was deleted.' },
     actor: { type: 'string' },
     request_id: { type: 'string' },
     at: { type: 'string', format: 'date-time' },
@@ -24,9 +24,9 @@ const ENTRY = object(
 const PAGE = object(
   {
     items: { type: 'array', items: ENTRY },
-    after: { type: 'integer', description: 'Ask with this next.' },
-    more: { type: 'boolean', description: 'There are later changes already.' },
-    gap: { type: 'boolean', description: 'Changes before the first item are no longer kept.' },
+    after: { type: 'integer', description: 'The value of `after` for the next request.' },
+    more: { type: 'boolean', description: 'True: there are later changes.' },
+    gap: { type: 'boolean', description: 'True: changes before the first item were deleted.' },
   },
   ['items', 'after', 'more', 'gap'],
 )
@@ -37,14 +37,14 @@ const COMMON = {
   method: 'GET',
   answer: PAGE,
 } as const
-const AFTER = { ...POSITION, description: 'The revision after which to begin; 0 by default.' }
+const AFTER = { ...POSITION, description: 'Return changes after this revision; 0 by default.' }
 
 export function addChanges(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'org'; query: Query }>(app, deps, {
     ...COMMON,
     path: '/v1/organizations/:org/changes',
     operation: 'listChanges',
-    summary: 'Changes in an organization after a revision, each with who made it and when.',
+    summary: 'Changes in an organization after a revision, each with its author and time.',
     organizationScope: 'organization',
     query: { after: AFTER },
     handle: async ({ params, query }) => ok(await readChanges(deps, params.org, query)),
@@ -53,7 +53,7 @@ export function addChanges(app: FastifyInstance, deps: ManagementDeps): void {
     ...COMMON,
     path: '/v1/changes',
     operation: 'listEnvironmentChanges',
-    summary: 'Changes in the environment: organizations, manifests, roles; or in the directory: users and clients.',
+    summary: 'Changes in the environment (organizations, manifests, roles) or in the directory (users and clients).',
     organizationScope: 'environment',
     query: { after: AFTER, log: { type: 'string', enum: Object.keys(LOGS) } },
     handle: async ({ query: { log = 'environment', ...query } }) =>

@@ -1,4 +1,4 @@
-/** What management calls work with: as of now, or within the one transaction of a write. */
+/** What management calls read and write through: outside a transaction, or inside the one transaction of a write. */
 import type { WriteContext } from '../../domain/change.ts'
 import type { Pdp } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
@@ -10,12 +10,12 @@ import type { Client, Directory, Moves, Sql } from '../../store/directory.ts'
 import type { Places } from '../authentication/admission.ts'
 import type { CredentialDeps } from '../authentication/credentials.ts'
 
-/** What of the identity service these calls use. */
+/** The parts of the identity service that these calls use. */
 export type IdentityControl = {
   readonly sessions: {
     revokeSession(uid: string, context: WriteContext): Promise<boolean>
     revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
-    /** Ends all sign-ins of a person inside the caller's transaction; nothing may follow it there. */
+    /** Ends all sessions of a person inside the caller's transaction. It must be the last step of that transaction. */
     endUser(sql: Pick<Sql, 'query'>, user: string, context: WriteContext): Promise<unknown>
   }
   readonly secondFactor: {
@@ -23,7 +23,7 @@ export type IdentityControl = {
     remove(user: string, context: WriteContext): Promise<boolean>
   }
   readonly hook: {
-    /** `version` is another one after every `configure`. */
+    /** Every `configure` changes `version`. */
     read(): Promise<{ readonly url: string; readonly version: string } | null>
     configure(hook: { readonly url: string; readonly secret: string } | null, context: WriteContext): Promise<void>
   }
@@ -41,12 +41,12 @@ export type Reach = IdentityControl & {
   readonly pdp: Pdp
   readonly moves: Moves
 }
-/** Locks the logs, then works through what reads and writes in that transaction alone; undone when `work` throws. */
+/** Locks the logs, then runs `work` in one transaction, which is rolled back if `work` throws. */
 export type ReachAtomically = <T>(
   locks: { readonly logs: readonly LogId[]; readonly lengthy?: boolean },
   work: (at: Reach) => Promise<T>,
 ) => Promise<T>
-/** The outbox. */
+/** Reads the outbox. */
 export type EventSource = {
   readonly events: {
     after(
@@ -67,7 +67,7 @@ export type ManagementDeps = CredentialDeps &
   Reach &
   EventSource & {
     readonly atomically: ReachAtomically
-    /** Throws PdpError `request_invalid` for a registration that the identity service could not use. */
+    /** Throws PdpError `request_invalid` for a registration that the identity service cannot use. */
     readonly validateClient: (client: Client & { readonly secretHash: string | null }) => Promise<void>
     readonly entitlements: EntitlementSource
     readonly places: Places

@@ -1,4 +1,4 @@
-/** Capability gates of an organization, as a billing system pushes them in. */
+/** Entitlements of an organization, written by a billing system. */
 import type { FastifyInstance } from 'fastify'
 import { ENFORCEMENTS, type Enforcement, type Entitlement } from '../../domain/entitlement.ts'
 import type { JsonObject } from '../../domain/json.ts'
@@ -13,10 +13,10 @@ type EntitlementBody = { readonly value: JsonObject | boolean; readonly enforcem
 const ENFORCEMENT = { type: 'string', enum: ENFORCEMENTS }
 const BODY = object(
   {
-    value: { type: ['object', 'boolean'], description: 'A bare boolean is stored as {"enabled": …}.' },
+    value: { type: ['object', 'boolean'], description: 'A boolean is stored as {"enabled": …}.' },
     enforcement: {
       ...ENFORCEMENT,
-      description: 'DecisionApi (the default): answered live. Claims: also embedded in tokens.',
+      description: 'DecisionApi (the default): only in answers of the PDP. Claims: also embedded in tokens.',
     },
   },
   ['value'],
@@ -35,7 +35,7 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     method: 'PUT',
     path: PATH,
     operation: 'putEntitlement',
-    summary: 'Grants a gate or changes it; visible on the next decision.',
+    summary: 'Grants or changes an entitlement. The next decision sees it.',
     body: BODY,
     answer: ENTITLEMENT,
     locks: ({ org }) => [org],
@@ -66,7 +66,7 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     method: 'DELETE',
     path: PATH,
     operation: 'deleteEntitlement',
-    summary: 'Takes a gate away; visible on the next decision.',
+    summary: 'Removes an entitlement. The next decision sees it.',
     answer: null,
     locks: ({ org }) => [org],
     async prepare({ at }) {
@@ -85,7 +85,8 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     method: 'POST',
     path: '/v1/organizations/:org/entitlements::changed',
     operation: 'announceEntitlements',
-    summary: 'Says that an external source has other values now: a new version, and nothing cached of the old one.',
+    summary:
+      'Tells the PDP that the values of an external source have changed. Starts a new version, so that no cached value is used.',
     answer: object({ version: { type: 'integer' } }, ['version']),
     locks: ({ org }) => [org],
     async handle({ at, params, context }) {
@@ -96,7 +97,7 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
   addEntitlementReads(app, deps)
 }
 
-/** As it is stored, or as the external source that owns it says. */
+/** The entitlement from the store, or from the external source that owns it. */
 async function entitlementOf(
   { store, entitlements }: ManagementDeps,
   { org, key }: { readonly org: string; readonly key: string },
@@ -107,7 +108,7 @@ async function entitlementOf(
   return entitlement === undefined ? null : { key, ...entitlement, version }
 }
 
-/** The version is the organization's: what is written beside a gate does not make it another one. */
+/** Without the version, which is the organization's: it changes when another entitlement is written. */
 async function gateOf(
   at: ManagementDeps,
   params: { readonly org: string; readonly key: string },
@@ -116,7 +117,7 @@ async function gateOf(
   return entitlement === null ? null : { ...entitlement, version: null }
 }
 
-/** What nobody would ever read is not written. */
+/** Refuses writes that would never be read. Throws RequestProblem `conflict`. */
 function requireOwn({ name }: EntitlementSource): void {
   if (name !== 'store') throw new RequestProblem('conflict', 'an external source owns the entitlements')
 }
@@ -127,7 +128,7 @@ function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'GET',
     path: PATH,
     operation: 'getEntitlement',
-    summary: 'One gate with the version of the organization at which it was read.',
+    summary: 'One entitlement, with the version of the organization at which it was read.',
     answer: ENTITLEMENT,
     state: ({ at, params }) => gateOf(at, params),
     async handle({ at, params }) {
@@ -141,7 +142,7 @@ function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'GET',
     path: '/v1/organizations/:org/entitlements',
     operation: 'listEntitlements',
-    summary: 'Gates by key.',
+    summary: 'Entitlements by key.',
     answer: ENTITLEMENT,
     list: true,
     handle: async ({ params, query }) =>

@@ -1,4 +1,4 @@
-/** The outbox by long poll: what happened, in the order in which it was committed. */
+/** The outbox, read by long polling: events in the order of their commits. */
 import type { FastifyInstance } from 'fastify'
 import type { ManagementClient } from '../authentication/authenticate.ts'
 import { ID, object, POSITION, TIMESTAMP, text } from '../http/schemas.ts'
@@ -7,7 +7,7 @@ import { addManagementRoute, ok } from './route.ts'
 
 type Query = { readonly after?: string; readonly wait?: string }
 
-// Less than what proxies and our own server allow a request to take.
+// Shorter than the timeouts of proxies and of our own server.
 const WAIT_SECONDS_MAX = 20
 const EVENT = object(
   {
@@ -29,11 +29,11 @@ export function addEvents(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/events',
     operation: 'listEvents',
     summary:
-      'Events after a position, at most 100; waits for the first one. A bound client sees its organizations alone.',
+      'At most 100 events after a position. Waits for the first one. A bound client sees only its organizations.',
     query: {
       after: {
         ...POSITION,
-        description: '`next` of the former answer; absent: from the start.',
+        description: '`next` of the previous answer; absent: from the start.',
       },
       wait: {
         ...text('^(0|1?[0-9]|20)$', `a whole number from 0 to ${WAIT_SECONDS_MAX}`),

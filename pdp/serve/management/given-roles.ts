@@ -1,4 +1,4 @@
-/** Roles that a write gives without granting any: who joins a group has its roles, what moves below has those above it. */
+/** Roles that a write gives indirectly: a new member of a group gets its roles, and a moved organization those above it. */
 import type { LogId } from '../../domain/log.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import type { HeldRole, Store } from '../../store/contract.ts'
@@ -8,7 +8,7 @@ import type { Reach } from './deps.ts'
 import { type Definitions, definitionsOf, readDeclared } from './role-definitions.ts'
 
 const SCOPE = 'roles:write'
-/** Grants in one organization that are looked at; beyond them nobody can say what they give. */
+/** The most grants of one organization that are read. If there are more, the write is refused. */
 const GRANTS_MAX = 1_000
 const GROUPS_MAX = 1_000
 const NAMED_MAX = 20
@@ -16,7 +16,7 @@ const GROUP = 'group:'
 
 type Given = { readonly roles: readonly HeldRole[]; readonly what: string }
 
-/** Throws RequestProblem when these tuples make somebody a member of a group whose roles the caller may not give. */
+/** Throws RequestProblem if these tuples add a member to a group whose roles the caller may not give. */
 export async function requireGivenToGroups(
   at: Reach,
   caller: ManagementClient,
@@ -29,7 +29,7 @@ export async function requireGivenToGroups(
   await requireGivable(at, caller, { log, given: { roles, what: 'a member of the group would have' } })
 }
 
-/** Throws RequestProblem when the grants in organizations that come to stand above give what the caller may not give. */
+/** Throws RequestProblem if grants in the organizations that become ancestors give what the caller may not give. */
 export async function requireGivenByMove(
   at: Reach,
   caller: ManagementClient,
@@ -37,10 +37,10 @@ export async function requireGivenByMove(
 ): Promise<void> {
   const roles: HeldRole[] = []
   for (const organization of above) roles.push(...(await grantsIn(at.store, organization)))
-  await requireGivable(at, caller, { log, given: { roles, what: 'who holds a role above it would have' } })
+  await requireGivable(at, caller, { log, given: { roles, what: 'holders of a role above it would have' } })
 }
 
-/** Throws RequestProblem when roles of an app that are granted come to mean more, and the caller may not give roles. */
+/** Throws RequestProblem if granted roles of an app get more permissions and the caller may not give roles. */
 export async function requireGivingRoles(
   at: Reach,
   caller: ManagementClient,
@@ -72,7 +72,7 @@ async function requireGivable(
     const given = new Set(held.flatMap((role) => definitions(role) ?? []))
     if (given.size === 0) continue
     if (!caller.token.scopes.has(SCOPE)) throw lacksScope(`${what} ${listed([...given])}`)
-    // Nobody is above an unbound client, which manages the environment.
+    // An unbound client manages the whole environment.
     if (caller.organizationScope.length === 0) continue
     const own = await at.pdp.held({ organization: log, subject: caller.token.subject, app })
     for (const key of given) if (!own.permissions.includes(key)) lacking.add(key)
@@ -80,11 +80,11 @@ async function requireGivable(
   if (lacking.size === 0) return
   throw new RequestProblem(
     'permission_denied',
-    `nobody gives a permission that they do not hold: ${listed([...lacking])}`,
+    `a client can give only permissions that it holds itself; it lacks ${listed([...lacking])}`,
   )
 }
 
-/** Of the groups and of all that they are members of. */
+/** Roles of the groups and of all groups that they are members of. */
 async function rolesOfGroups(
   store: Pick<Store, 'rows'>,
   log: LogId,
@@ -94,7 +94,7 @@ async function rolesOfGroups(
   const { rows } = await store.rows([log], keys)
   const above = rows.flatMap((row) => ('groups' in row ? row.groups : []))
   const all = new Set([...groups, ...above.map(({ subject }) => subject.slice(0, subject.indexOf('#')))])
-  if (all.size > GROUPS_MAX) throw tooMany(`the groups are members of more than ${GROUPS_MAX}`)
+  if (all.size > GROUPS_MAX) throw tooMany(`the groups are members of more than ${GROUPS_MAX} groups`)
   const asked = [...all].map((subject) => ({ log, kind: 'grants', subject }) as const)
   const held = (await store.rows([log], asked)).rows.flatMap((row) => ('grants' in row ? row.grants : []))
   return held.map(({ app, role }) => ({ app, role }))
@@ -102,11 +102,11 @@ async function rolesOfGroups(
 
 async function grantsIn(store: Pick<Store, 'roleGrants'>, log: LogId): Promise<readonly HeldRole[]> {
   const grants = await store.roleGrants({ log }, { after: null, countMax: GRANTS_MAX + 1 })
-  if (grants.length > GRANTS_MAX) throw tooMany(`more than ${GRANTS_MAX} role grants would have to be looked at`)
+  if (grants.length > GRANTS_MAX) throw tooMany(`more than ${GRANTS_MAX} role grants would have to be read`)
   return [...new Map(grants.map(({ app, role }) => [JSON.stringify([app, role]), { app, role }])).values()]
 }
 
 const listed = (keys: readonly string[]): string => keys.slice(0, NAMED_MAX).join(', ')
 const tooMany = (message: string): RequestProblem => new RequestProblem('evaluation_limit', message)
 const lacksScope = (effect: string): RequestProblem =>
-  new RequestProblem('permission_denied', `${effect}; who writes this needs the scope ${SCOPE} as well`)
+  new RequestProblem('permission_denied', `${effect}; this write also needs the scope ${SCOPE}`)

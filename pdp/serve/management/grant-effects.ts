@@ -1,4 +1,4 @@
-/** Who gains and who loses permissions when roles change their meaning, computed from the grants as they are. */
+/** Computes from the current grants who gains and who loses permissions when the permissions of roles change. */
 import type { Pdp } from '../../domain/decision.ts'
 import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { HeldRole, Store } from '../../store/contract.ts'
@@ -17,12 +17,12 @@ export type Effect = {
 export type Effects = {
   readonly gains: readonly Effect[]
   readonly loses: readonly Effect[]
-  /** False: there are more grants or effects than were looked at. */
+  /** False: there are more grants or effects than the limits. */
   readonly complete: boolean
 }
 type Holdings = ReadonlyMap<LogId, ReadonlyMap<string, readonly HeldRole[]>>
 
-/** Looks at grants of `app` and of organization-wide roles; a permission that is held by way of another grant is no change. */
+/** Reads grants of `app` and of organization-wide roles. A permission that another grant also gives is not an effect. */
 export async function grantEffects(
   deps: { readonly store: Pick<Store, 'roleGrants'>; readonly pdp: Pick<Pdp, 'ancestors'> },
   change: { readonly app: string; readonly before: Definitions; readonly after: Definitions },
@@ -42,7 +42,7 @@ export async function grantEffects(
         subject,
         organization: log === ENVIRONMENT ? null : log,
       })
-      // Only what this very place gives or gave: the rest is said where it is granted.
+      // Only the effects of grants in this log; other logs report their own.
       for (const key of new Set(permissionsOf(roles, change.after))) if (!before.has(key)) gains.push(effect(key))
       for (const key of new Set(permissionsOf(roles, change.before))) if (!after.has(key)) loses.push(effect(key))
     }
@@ -75,7 +75,7 @@ async function readHoldings(
   return { holdings, complete: false }
 }
 
-/** Where else grants count that count in this log. */
+/** The other logs whose grants also apply in this log. */
 async function logsAbove(pdp: Pick<Pdp, 'ancestors'>, log: LogId): Promise<readonly LogId[]> {
   if (log === ENVIRONMENT) return []
   const [, ...ancestors] = (await pdp.ancestors(log)) ?? []

@@ -1,4 +1,4 @@
-/** What a subject may reach, and who may reach a resource: the decisions of a whole organization, in pages. */
+/** Lists the resources that a subject may reach, and the subjects that may reach a resource, in pages. */
 import type { FastifyInstance } from 'fastify'
 import type { ListPage, Subject } from '../../domain/decision.ts'
 import { PdpError } from '../../domain/errors.ts'
@@ -25,7 +25,7 @@ type SubjectsBody = {
 
 const TEXT = { type: 'string', maxLength: 512 }
 const RELATION = { ...TEXT, description: 'A relation, or a permission key for app and organization resources.' }
-const APP = { ...ID, description: 'Whose roles answer permission keys on the organization.' }
+const APP = { ...ID, description: 'The app whose roles answer permission keys on the organization.' }
 const RESOURCES = object(
   {
     subject: object({ type: { type: 'string', enum: ['user', 'service'] }, id: ID }, ['type', 'id']),
@@ -48,17 +48,20 @@ const SUBJECTS = object(
 const PAGE: JsonSchema = object(
   {
     items: { type: 'array', items: { type: 'string' } },
-    next_page_token: { type: ['string', 'null'], description: 'Null on the last page. A page may even be empty.' },
+    next_page_token: { type: ['string', 'null'], description: 'Null on the last page. A page before it may be empty.' },
     complete: {
       type: 'boolean',
-      description: 'False: something here could not be decided within the bounds, and is not in it.',
+      description: 'False: some items could not be decided within the limits, and are missing.',
     },
-    revision: { type: 'string', description: 'Opaque: the moment at which this page was read.' },
-    revision_unchanged: { type: 'boolean', description: 'This page and all before it were read at one moment.' },
+    revision: { type: 'string', description: 'Opaque. Names the state in which this page was read.' },
+    revision_unchanged: {
+      type: 'boolean',
+      description: 'True: this page and all earlier pages were read in the same state.',
+    },
   },
   ['items', 'next_page_token', 'complete', 'revision', 'revision_unchanged'],
 )
-/** The engine's names of what a request says. */
+/** The engine's places, and the parameters of the request that they come from. */
 const PLACES: { readonly [place: string]: string } = {
   '/organization': ':org',
   '/pageSize': '?page_size',
@@ -79,14 +82,15 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
     ...COMMON,
     path: '/v1/organizations/:org/list-resources',
     operation: 'listResources',
-    summary: 'Resources of a type on which a subject has a relation: exactly those that a check allows.',
+    summary:
+      'Resources of a type on which a subject has a relation. These are exactly the resources for which a check is allowed.',
     body: RESOURCES,
     async handle({ params, body, query }) {
       const { app = null, ...question } = body
       const page = await relocated(
         deps.pdp.listResources({ ...pageOf(query), ...question, organization: params.org, app }),
       )
-      // As in a decision: who does not exist has nothing, whatever everybody may do.
+      // As in a decision: a subject that does not exist has nothing, not even what a wildcard grants.
       return present((await exists(deps.directory, body.subject)) ? page : { ...page, items: [], nextPageToken: null })
     },
   })
@@ -94,7 +98,8 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
     ...COMMON,
     path: '/v1/organizations/:org/list-subjects',
     operation: 'listSubjects',
-    summary: 'Subjects of a type that have a relation on a resource: exactly those that a check allows.',
+    summary:
+      'Subjects of a type that have a relation on a resource. These are exactly the subjects for which a check is allowed.',
     body: SUBJECTS,
     async handle({ params, body, query }) {
       const { app = null, subject_relation, ...question } = body
@@ -119,7 +124,7 @@ async function relocated(page: Promise<ListPage>): Promise<ListPage> {
   } catch (err) {
     if (!(err instanceof PdpError) || err.issues.length === 0) throw err
     const issues = err.issues.map(({ place, message }) => ({ place: PLACES[place] ?? place, message }))
-    throw new RequestProblem(err.code, 'the question is malformed', { issues: issues, cause: err })
+    throw new RequestProblem(err.code, 'the question is malformed', { issues, cause: err })
   }
 }
 

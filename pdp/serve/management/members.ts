@@ -1,4 +1,4 @@
-/** Who belongs to an organization, as what, and whether it counts. */
+/** Members of an organization, with their tier and status. */
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY } from '../../domain/log.ts'
 import { MEMBERSHIP_STATUSES, type Membership, type MembershipStatus, TIERS } from '../../domain/membership.ts'
@@ -23,10 +23,10 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/organizations/:org/members/:user',
     operation: 'putMember',
     summary:
-      'Makes a user a member, or changes the tier or the status. For a bound client somebody who is no active member of its organizations begins as `invited`.',
+      'Makes a user a member, or changes the tier or the status. If a bound client adds a user who is not an active member of its organizations, the user starts as `invited`.',
     body: object(MEMBERSHIP, ['role', 'status']),
     answer: MEMBER,
-    // The person must not vanish meanwhile.
+    // Locked so that the user cannot be deleted meanwhile.
     locks: ({ org }) => [DIRECTORY, org],
     state: ({ at, params }) => membershipOf(at, params),
     async handle({ at, caller, params, body, context }) {
@@ -77,7 +77,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'GET',
     path: '/v1/organizations/:org/members',
     operation: 'listMembers',
-    summary: 'Members by user id, whatever their status.',
+    summary: 'Members by user id, with any status.',
     answer: MEMBER,
     list: true,
     handle: async ({ params, query }) =>
@@ -105,14 +105,14 @@ type Wanted = {
   readonly wanted: MembershipStatus
 }
 
-/** A tenant makes nobody a member who has not agreed to be one of its people: that is for the person or the operator to say. */
+/** A tenant cannot make a person an active member without consent: the person or the operator activates the membership. */
 async function statusFor(
   { directory, pdp }: ManagementDeps,
   { organizationScope }: ManagementClient,
   { user, before, wanted }: Wanted,
 ): Promise<MembershipStatus> {
   if (organizationScope.length === 0 || wanted === 'invited') return wanted
-  // Only what was active is ever suspended, so it has been agreed to.
+  // Only an active membership can be suspended, so the person has agreed to it.
   if (before === 'active' || before === 'suspended') return wanted
   for (const { organization } of await directory.activeMemberships(user)) {
     const ancestors = await pdp.ancestors(organization.id)

@@ -1,4 +1,4 @@
-/** Tuples without a meaning: those that a new model would leave behind, and those that nobody should write. */
+/** Finds tuples without a meaning: stored tuples that a new model would not use, and tuples that must not be written. */
 import { type Model, mergeModels } from '../../decide/model.ts'
 import { createModelCompiler } from '../../decide/models.ts'
 import { shapeIssue, shapeOf } from '../../decide/restrictions.ts'
@@ -7,7 +7,7 @@ import type { Store, TupleShape } from '../../store/contract.ts'
 import { withModels } from '../../worker/worker.ts'
 import { readDeclared } from './role-definitions.ts'
 
-/** Shapes of stored tuples that count under the model in force and would not count under the new one. */
+/** Shapes of stored tuples that count under the current model and would not count under the new one. */
 export async function orphansOf(
   store: Pick<Store, 'tupleShapes'>,
   models: { readonly current: Model; readonly wanted: Model },
@@ -18,9 +18,9 @@ export async function orphansOf(
   return shapes.filter((shape) => shapeIssue(current, shape) === null && shapeIssue(wanted, shape) !== null)
 }
 
-/** Why a tuple would not count under the models in force, or null. */
+/** Why a tuple would not count under the current models; null if it counts. */
 export type Restriction = (tuple: Omit<Tuple, 'expiresAtMs'>) => string | null
-/** As things stand: under a model that comes later, what is written may still not count. */
+/** Uses the current models. A tuple that is written now may not count under a later model. */
 export type ReadRestriction = (store: Pick<Store, 'rows'>) => Promise<Restriction>
 
 export function createRestrictions(): ReadRestriction {

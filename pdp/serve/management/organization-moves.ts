@@ -1,4 +1,4 @@
-/** Moving an organization: who comes to stand above it gives it roles, and who no longer does keeps nothing in it. */
+/** Moves an organization: roles of its new ancestors apply in it, and clients of its former ancestors keep nothing in it. */
 import type { Change, WriteContext } from '../../domain/change.ts'
 import type { LogId } from '../../domain/log.ts'
 import type { Organization } from '../../domain/organization.ts'
@@ -11,16 +11,16 @@ import { requireGivenByMove } from './given-roles.ts'
 const CLIENTS_MAX = 10_000
 
 export type Moved = {
-  /** Clients of organizations that are no longer above: their tokens ended, with what they held in it. */
+  /** Clients of former ancestors: their tokens ended, and they lost what they held in the organization. */
   readonly lost_access: readonly string[]
-  /** Clients in it whose secret or keys such a client had set, or nobody knows who: they need new ones. */
+  /** Clients in it whose secret or keys were set by such a client or by an unknown one: they need new ones. */
   readonly lost_secrets: readonly string[]
 }
 type Move = { readonly from: Organization; readonly to: Organization; readonly context: WriteContext }
 
 /**
- * To be called before the move is written; null when nothing stood above that does not any more. What people hold stays:
- * memberships, roles and relationships are the organization's own. Throws RequestProblem.
+ * Call it before the move is written. Null if all former ancestors stay ancestors. Memberships, roles and relationships of
+ * people stay, because they belong to the organization. Throws RequestProblem.
  */
 export async function moveOrganization(
   at: Reach,
@@ -34,13 +34,13 @@ export async function moveOrganization(
   if (left.length === 0) return null
   const { moves } = at
   const inside = new Set(await moves.below(to.id))
-  // Whatever stood beside it below the former root loses its place too.
+  // Clients of its former siblings and their descendants lose access as well.
   const outside = (await moves.below(left.at(-1) ?? '')).filter((id) => !inside.has(id))
-  // Nobody writes there meanwhile by what the former place gave.
+  // Locked so that no client writes there with the rights of the former place.
   await moves.lock([...inside])
   const clients = await moves.clientsOf([...outside, ...inside], CLIENTS_MAX + 1)
   if (clients.length > CLIENTS_MAX) {
-    throw new RequestProblem('evaluation_limit', `more than ${CLIENTS_MAX} clients would have to be looked at`)
+    throw new RequestProblem('evaluation_limit', `more than ${CLIENTS_MAX} clients would have to be read`)
   }
   const strangers = clients.filter(({ organization }) => !inside.has(organization))
   const lost_secrets = await exposedOf(at, {
@@ -48,7 +48,7 @@ export async function moveOrganization(
     own: clients.filter(({ organization }) => inside.has(organization)),
   })
   for (const id of lost_secrets) await moves.dropSecret(id, context)
-  // Those above it may have tokens for it.
+  // Clients of its ancestors may have tokens for it.
   const lost_access = strangers.filter(({ organization }) => left.includes(organization)).map(({ id }) => id)
   for (const id of lost_access) await moves.endTokens(id, context)
   for (const log of inside) await endHoldings(at, { log, clients: strangers.map(({ id }) => id), context })
@@ -59,14 +59,14 @@ async function chainAt({ pdp }: Reach, parent: string | null): Promise<readonly 
   return parent === null ? [] : ((await pdp.ancestors(parent)) ?? [])
 }
 
-/** Clients that a stranger can act as: who set a secret knows it, and with it may have set another's. */
+/** Clients that a former ancestor can act as: whoever set a secret knows it, and may have used it to set others. */
 async function exposedOf(
   { directory }: Reach,
   { strangers, own }: { readonly strangers: readonly MovedClient[]; readonly own: readonly MovedClient[] },
 ): Promise<readonly string[]> {
   const setters = new Set(own.flatMap(({ secretSetBy }) => (secretSetBy === null ? [] : [secretSetBy])))
   const known = new Set(strangers.map(({ id }) => id))
-  // Of a client that is gone nobody knows who had its secret.
+  // If the setter was deleted, it is unknown who had its secret.
   for (const id of setters) if (id !== SYSTEM && (await directory.client(id)) === null) known.add(id)
   const exposed = new Set<string>()
   for (let before = -1; before < exposed.size; ) {

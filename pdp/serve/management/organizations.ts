@@ -1,4 +1,4 @@
-/** Organizations of the environment's tree. */
+/** The tree of organizations. */
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../domain/log.ts'
 import type { Organization } from '../../domain/organization.ts'
@@ -19,13 +19,13 @@ const MOVED = object(
     lost_access: {
       type: 'array',
       items: ID,
-      description:
-        'Clients of organizations that are no longer above it: their tokens ended, and what they held in it.',
+      description: 'Clients of former ancestors: their tokens ended, and they lost what they held in the organization.',
     },
     lost_secrets: {
       type: 'array',
       items: ID,
-      description: 'Clients in it whose secret or keys such a client had set, or nobody knows who: they need new ones.',
+      description:
+        'Clients in it whose secret or keys were set by such a client or by an unknown one: they need new ones.',
     },
   },
   ['lost_access', 'lost_secrets'],
@@ -42,7 +42,7 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
     organizationScope: 'call',
     body: object({ name: LABEL, parent: ID }, ['name']),
     answer: { ...ORGANIZATION, properties: { ...PROPERTIES, moved: MOVED } },
-    // A move ends what clients hold: their registrations and tokens stand still meanwhile.
+    // A move ends rights of clients, so their registrations and tokens must not change meanwhile.
     locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
     lengthy: true,
     state: ({ at, caller, params }) => stateOf(at, caller, params.org),
@@ -92,7 +92,7 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
     method: 'GET',
     path: '/v1/organizations',
     operation: 'listOrganizations',
-    summary: 'Organizations by id; for a bound client those that it manages.',
+    summary: 'Organizations by id. A bound client sees only those that it manages.',
     organizationScope: 'call',
     answer: ORGANIZATION,
     list: true,
@@ -108,7 +108,7 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
   })
 }
 
-/** Where a bound client may put an organization: below its own, and its own only where it is. Returns what is there now. */
+/** A bound client may place an organization below its own, and must not move its own. Returns the stored organization. */
 async function requirePlace(
   deps: ManagementDeps,
   caller: ManagementClient,
@@ -124,14 +124,14 @@ async function requirePlace(
   if (wanted.parent === null || caller.organizationScope.includes(wanted.id)) {
     throw new RequestProblem(
       'permission_denied',
-      'a client that is bound to an organization manages only what is below it',
+      'a client that is bound to an organization manages only organizations below it',
     )
   }
   await requireWithin(caller, wanted.parent, deps.pdp)
   return existing
 }
 
-/** Null for who may not see it. */
+/** Null if the caller may not see it. */
 async function stateOf(deps: ManagementDeps, caller: ManagementClient, id: string): Promise<Organization | null> {
   return (await isWithin(deps, caller, id)) ? findOrganization(deps, id) : null
 }

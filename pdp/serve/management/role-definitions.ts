@@ -1,15 +1,15 @@
-/** What roles mean now or would mean, and how much of a token they would take. */
+/** The permissions of roles, current or proposed, and the size that they take in a token. */
 import { ENVIRONMENT } from '../../domain/log.ts'
 import type { Manifest } from '../../domain/manifest.ts'
 import type { OrganizationRole } from '../../domain/role.ts'
 import { CLAIMS_BYTES_MAX } from '../../identity/tokens/claims.ts'
 import type { HeldRole, Store } from '../../store/contract.ts'
 
-/** Organization, its name and the tier stand beside the roles: at most three times 256 characters with their names. */
+/** The claims beside the roles (organization, its name, the tier) need at most this many bytes. */
 const ORGANIZATION_BYTES = 600
 export const ROLES_BYTES_MAX = CLAIMS_BYTES_MAX - ORGANIZATION_BYTES
 
-/** Permission keys of a role; undefined for one that nobody declares. */
+/** Permission keys of a role; undefined if the role is not declared. */
 export type Definitions = (held: HeldRole) => readonly string[] | undefined
 export type Declared = { readonly manifests: readonly Manifest[]; readonly roles: readonly OrganizationRole[] }
 
@@ -33,7 +33,7 @@ export function definitionsOf({ manifests, roles }: Declared): Definitions {
   return ({ app, role }) => (app === null ? wide.get(role) : apps.get(app)?.get(role))?.permissions
 }
 
-/** Bytes of the claims `roles` and `permissions` of who holds all of these. */
+/** Bytes of the claims `roles` and `permissions` of a subject that holds all of these. */
 export function claimBytes(held: readonly HeldRole[], definitions: Definitions): number {
   const roles = new Set<string>()
   const permissions = new Set<string>()
@@ -46,7 +46,7 @@ export function claimBytes(held: readonly HeldRole[], definitions: Definitions):
   return Buffer.byteLength(JSON.stringify({ roles: [...roles], permissions: [...permissions] }))
 }
 
-/** Why the tokens of an app would become too large, or null: looks at every set of roles that somebody holds together. */
+/** Why the tokens of an app would become too large, or null. Computed for every set of roles that a subject holds together. */
 export async function tokenIssue(
   store: Pick<Store, 'roleSets'>,
   app: string,
@@ -61,5 +61,5 @@ export async function tokenIssue(
 
 export function sizeIssue(bytes: number, held: readonly HeldRole[]): string {
   const names = held.map(({ app, role }) => (app === null ? role : `${app}/${role}`)).join(', ')
-  return `a token would carry ${bytes} bytes of roles and permissions, more than ${ROLES_BYTES_MAX}, for who holds ${names}`
+  return `a token would carry ${bytes} bytes of roles and permissions, more than ${ROLES_BYTES_MAX}, for a subject that holds ${names}`
 }

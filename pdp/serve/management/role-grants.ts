@@ -1,4 +1,4 @@
-/** Role grants: a role of an app, or an organization-wide one, to a user, service or group, in an organization or everywhere. */
+/** Role grants: a role, of an app or organization-wide, for a user, service or group, in one organization or in all. */
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { WriteContext } from '../../domain/change.ts'
@@ -26,7 +26,7 @@ type GrantBody = { readonly app?: string; readonly role: string; readonly subjec
 const SUBJECT = {
   type: 'string',
   maxLength: 512,
-  description: 'user:<id>, service:<id>, or group:<id> in organizations.',
+  description: 'user:<id> or service:<id>; in an organization also group:<id>.',
 }
 const BODY = object(
   { app: { ...ID, description: 'Absent: an organization-wide role.' }, role: PERMISSION_KEY, subject: SUBJECT },
@@ -38,7 +38,7 @@ const GRANT = object({ id: ID, app: { ...ID, type: ['string', 'null'] }, role: P
   'role',
   'subject',
 ])
-/** Grants to one subject that are looked at for the size of its tokens. */
+/** The most grants of one subject that are read to compute the size of its tokens. */
 const OWN_GRANTS_MAX = 1_000
 
 type Place = {
@@ -77,10 +77,10 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): 
     method: 'POST',
     path: base,
     operation: `grantRole${suffix}`,
-    summary: `Grants a role ${where}. Granting what is granted is allowed.`,
+    summary: `Grants a role ${where}. If the same grant exists, nothing changes.`,
     body: BODY,
     answer: GRANT,
-    // A role must not change its meaning, nor its holder vanish, while it is granted.
+    // Locked so that the role cannot change and its holder cannot be deleted meanwhile.
     locks: (params) => [DIRECTORY, ENVIRONMENT, logOf(params)],
     handle: ({ at, caller, params, body, context }) => writeGrant(at, { caller, log: logOf(params), body, context }),
   })
@@ -89,7 +89,7 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): 
     method: 'DELETE',
     path: `${base}/:id`,
     operation: `revokeRole${suffix}`,
-    summary: 'Takes a grant back; the very next decision knows.',
+    summary: 'Removes a grant. The next decision sees it.',
     answer: null,
     locks: (params) => [logOf(params)],
     async handle({ at, params, context }) {
@@ -106,7 +106,7 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): 
     method: 'GET',
     path: base,
     operation: `listRoleGrants${suffix}`,
-    summary: `Roles that are granted ${where}, by id; optionally only those of a subject.`,
+    summary: `Role grants ${where}, by id; optionally only those of a subject.`,
     query: { subject: { type: 'string', maxLength: 512 } },
     answer: GRANT,
     list: true,
@@ -143,7 +143,7 @@ async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: 
   }
   await requireHolding(deps, { caller, log, app, permissions })
   await requireFitting(deps, { log, subject, role: { app, role }, definitions })
-  // The same grant has the same id, so that asking twice, also at once, is asking once.
+  // The same grant has the same id, so repeated and concurrent requests make one grant.
   const id = createHash('sha256')
     .update(JSON.stringify([app, role, subject]))
     .digest('base64url')
@@ -155,7 +155,7 @@ async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: 
   return ok(existing === undefined ? grant : present(existing))
 }
 
-/** Throws RequestProblem for a subject that is none, or that does not exist; groups exist by having members. */
+/** Throws RequestProblem for a malformed subject, or one that does not exist. A group always exists. */
 async function requireSubject(deps: ManagementDeps, log: LogId, subject: string): Promise<void> {
   const types = log === ENVIRONMENT ? ['user', 'service'] : ['user', 'service', 'group']
   const [type, id] = [typeOf(subject), subject.slice(subject.indexOf(':') + 1)]
@@ -168,7 +168,7 @@ async function requireSubject(deps: ManagementDeps, log: LogId, subject: string)
   if (found === null) throw new RequestProblem('not_found', `there is no ${subject}`)
 }
 
-/** Nobody gives a permission that they do not hold; an unbound client manages the environment, where nobody is above it. */
+/** A bound client can give only permissions that it holds itself. An unbound client manages the whole environment. */
 async function requireHolding(
   deps: ManagementDeps,
   grant: { caller: ManagementClient; log: LogId; app: string | null; permissions: readonly string[] },
@@ -180,11 +180,11 @@ async function requireHolding(
   if (lacking.length === 0) return
   throw new RequestProblem(
     'permission_denied',
-    `nobody gives a permission that they do not hold: ${lacking.slice(0, 20).join(', ')}`,
+    `a client can give only permissions that it holds itself; it lacks ${lacking.slice(0, 20).join(', ')}`,
   )
 }
 
-/** Throws RequestProblem `conflict` when the subject's tokens would grow too large: with its other grants, and its groups' here. */
+/** Throws RequestProblem `conflict` if the subject's tokens would become too large with its other grants and those of its groups. */
 async function requireFitting(
   deps: ManagementDeps,
   wanted: { log: LogId; subject: string; role: HeldRole; definitions: Definitions },
@@ -200,11 +200,11 @@ async function requireFitting(
     const bytes = claimBytes(distinct, definitions)
     if (bytes <= ROLES_BYTES_MAX) continue
     const issues = [{ place: '/role', message: sizeIssue(bytes, distinct) }]
-    throw new RequestProblem('conflict', 'nothing was written', { issues: issues })
+    throw new RequestProblem('conflict', 'nothing was written', { issues })
   }
 }
 
-/** What the subject holds in the organization however it came by it: names alone, so each may be the app's or no app's. */
+/** All roles that the subject holds in the organization. These are only names, so each may be an app's or organization-wide. */
 async function rolesOfGroups(
   { pdp }: ManagementDeps,
   { log, subject, app }: { log: LogId; subject: string; app: string | null },

@@ -1,4 +1,4 @@
-/** Organization-wide roles: named sets of permission keys that no app owns. */
+/** Organization-wide roles: named sets of permission keys that belong to no app. */
 import type { FastifyInstance } from 'fastify'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import type { OrganizationRole } from '../../domain/role.ts'
@@ -24,7 +24,7 @@ const PARTS = { name: LABEL, permissions: PERMISSION_KEYS }
 const ROLE = object({ key: PERMISSION_KEY, ...PARTS }, ['key', 'name', 'permissions'])
 const PATH = '/v1/roles/:key'
 const COMMON = { tag: 'Roles', scope: 'roles:write', organizationScope: 'environment' } as const
-/** Not an app's id: the roles that count whatever the app. */
+/** Not an app's id: organization-wide roles, which apply to every app. */
 const NO_APP = '#'
 
 export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
@@ -33,7 +33,7 @@ export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'PUT',
     path: PATH,
     operation: 'putRole',
-    summary: 'Declares an organization-wide role, or changes what it gives.',
+    summary: 'Declares an organization-wide role, or changes its permissions.',
     body: object(PARTS, ['name', 'permissions']),
     answer: ROLE,
     locks: () => [ENVIRONMENT],
@@ -55,7 +55,7 @@ export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'DELETE',
     path: PATH,
     operation: 'deleteRole',
-    summary: 'Deletes a role that nobody is granted.',
+    summary: 'Deletes a role that has no grants.',
     answer: null,
     locks: () => [ENVIRONMENT],
     lengthy: true,
@@ -124,7 +124,7 @@ function unknownRole(key: string): RequestProblem {
   return new RequestProblem('not_found', `there is no organization-wide role ${key}`)
 }
 
-/** The role is part of what tokens carry for every app. Throws RequestProblem. */
+/** Checks the size of tokens, which carry the role for every app. Throws RequestProblem. */
 async function requireFitting(deps: ManagementDeps, declared: Declared, role: OrganizationRole): Promise<void> {
   const wanted = { ...declared, roles: [...declared.roles.filter(({ key }) => key !== role.key), role] }
   const definitions = definitionsOf(wanted)
@@ -132,7 +132,7 @@ async function requireFitting(deps: ManagementDeps, declared: Declared, role: Or
   const bytes = claimBytes(own, definitions)
   if (bytes > ROLES_BYTES_MAX) {
     const issues = [{ place: '/permissions', message: sizeIssue(bytes, own) }]
-    throw new RequestProblem('request_invalid', 'nothing was written', { issues: issues })
+    throw new RequestProblem('request_invalid', 'nothing was written', { issues })
   }
   for (const app of [NO_APP, ...declared.manifests.map((manifest) => manifest.app)]) {
     const message = await tokenIssue(deps.store, app, definitions)

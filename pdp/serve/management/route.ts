@@ -1,4 +1,4 @@
-/** One management call: its scope, its organization bounds, its schemas and its work, in one value. */
+/** One management call as a value: its scope, its organization scope, its schemas and its handler. */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { WriteContext } from '../../domain/change.ts'
@@ -23,7 +23,7 @@ type Shape = {
   readonly params: string
   readonly prepared?: unknown
 }
-/** `at`: what the call reads and writes through; for a route with `locks` that is one transaction. */
+/** `at`: what the call reads and writes through; for a route with `locks`, one transaction. */
 export type Call<S extends Shape> = {
   readonly at: ManagementDeps
   readonly caller: ManagementClient
@@ -31,11 +31,11 @@ export type Call<S extends Shape> = {
   readonly query: S['query']
   readonly body: S['body']
   readonly context: WriteContext
-  /** What was asked for by `accept`. */
+  /** The Accept field of the request. */
   readonly accept: string
-  /** Asks again whether the caller may do this, for what takes longer than one look. Throws RequestProblem. */
+  /** Authorizes the caller again, for calls that take long. Throws RequestProblem. */
   recheck(): Promise<void>
-  /** As a route with `locks` does at once, for what writes several times: the caller is judged anew under the locks. */
+  /** For calls that write several times: one transaction, like that of a route with `locks`. The caller is authorized again under the locks. */
   atomically<T>(logs: readonly LogId[], work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>): Promise<T>
 }
 /** `type`: media type of a stream. */
@@ -55,7 +55,7 @@ export type ManagementRoute<S extends Shape> = {
   readonly summary: string
   readonly tag: string
   readonly scope: string
-  /** `organization`: `:org` must be the caller's or below; `environment`: only an unbound client; `call`: `handle` decides. */
+  /** `organization`: `:org` must be the caller's organization or below it; `environment`: only an unbound client; `call`: `handle` decides. */
   readonly organizationScope: 'organization' | 'environment' | 'call'
   readonly body?: JsonSchema
   /** Media kinds of the body; `json` when absent. */
@@ -68,15 +68,15 @@ export type ManagementRoute<S extends Shape> = {
   readonly streams?: readonly string[]
   readonly list?: true
   /**
-   * Logs that a write changes, and those whose changes could contradict it. They are locked before the caller is judged and
-   * `handle` reads what it decides by: whatever a check found still holds when the write is committed.
+   * Logs that the write changes, and logs whose changes could contradict it. They are locked before the caller is authorized
+   * and before `handle` reads anything, so that every check still holds when the write is committed.
    */
   locks?(params: Call<S>['params']): readonly LogId[]
-  /** It looks at or deletes whole tables, which takes longer than others may. */
+  /** It reads or deletes whole tables, so its statements get more time. */
   readonly lengthy?: true
-  /** Slow work, before anything is locked. What it finds out may be outdated when `handle` runs. */
+  /** Slow work before the locks. Its result may be outdated when `handle` runs. */
   prepare?(call: Call<S>): Promise<S['prepared']>
-  /** What the path names, as its tag is made of; null when there is none. It makes the request conditional. */
+  /** The stored state that the path names, from which the entity tag is made; null if it does not exist. Makes the request conditional. */
   state?(call: Call<S>): Promise<object | null>
   handle(call: Call<S>, prepared: S['prepared']): Promise<Outcome>
 }
@@ -85,11 +85,14 @@ export type ManagementRoute<S extends Shape> = {
 const CONDITIONS: JsonSchema = {
   type: 'object',
   properties: {
-    'if-match': { type: 'string', description: 'Only if it still has one of these tags; *: only if it exists.' },
-    'if-none-match': { type: 'string', description: '*: only if it does not exist yet.' },
+    'if-match': {
+      type: 'string',
+      description: 'Do it only if the stored state has one of these tags; *: only if it exists.',
+    },
+    'if-none-match': { type: 'string', description: '*: do it only if it does not exist yet.' },
   },
 }
-const ETAG = { etag: { type: 'string', description: 'The tag of what is stored now (RFC 9110 section 8.8.3).' } }
+const ETAG = { etag: { type: 'string', description: 'The tag of the stored state (RFC 9110 section 8.8.3).' } }
 const PARAMETERS: { readonly [name: string]: typeof ID } = {
   app: ID,
   org: ID,
@@ -98,7 +101,7 @@ const PARAMETERS: { readonly [name: string]: typeof ID } = {
   key: ENTITLEMENT_KEY,
 }
 
-/** Adds a route: who asks and within which organization is settled before the body is read. */
+/** Adds a route. The caller is authorized before the body is read. */
 export function addManagementRoute<S extends Shape>(
   app: FastifyInstance,
   deps: ManagementDeps,
@@ -138,7 +141,7 @@ export function addManagementRoute<S extends Shape>(
     handler: async (request, reply) => {
       const calls = callsOf(deps, request, (at) => authorize(request, at))
       const found = callers.get(request)
-      if (found === undefined) throw new TypeError('a management call ran without its caller')
+      if (found === undefined) throw new TypeError('a management call ran before its caller was authorized')
       const free = deps.places.take(found.token.clientId)
       reply.raw.once('close', free)
       const { status, body, type, headers = {} } = await answer(deps, route, { request, found, calls })
@@ -149,7 +152,7 @@ export function addManagementRoute<S extends Shape>(
   })
 }
 
-/** Names of the path are judged before anything is looked up by them. Throws RequestProblem `request_invalid`. */
+/** Validates the names in the path before they are used in a query. Throws RequestProblem `request_invalid`. */
 function requireForms(params: unknown): void {
   if (typeof params !== 'object' || params === null) return
   const issues = Object.entries(params).flatMap(([name, value]: [string, unknown]) => {
@@ -159,16 +162,16 @@ function requireForms(params: unknown): void {
   })
   if (issues.length === 0) return
   const message = issues.map(({ place, message }) => `${place} ${message}`).join('; ')
-  throw new RequestProblem('request_invalid', message, { issues: issues })
+  throw new RequestProblem('request_invalid', message, { issues })
 }
 
 type Calls = {
   call(at: ManagementDeps, caller: ManagementClient): Call<Shape>
-  /** Who asks, as of now. */
+  /** Authorizes the caller again, by the current state. */
   authorize(at: ManagementDeps): Promise<ManagementClient>
 }
 
-/** A body may take its time to arrive, and a lock to be had: the caller is judged anew after either. */
+/** A body or a lock can take long to get, so the caller is authorized again after either. */
 async function answer<S extends Shape>(
   deps: ManagementDeps,
   route: ManagementRoute<S>,
@@ -180,11 +183,11 @@ async function answer<S extends Shape>(
     const caller = route.body === undefined ? found : await calls.authorize(deps)
     return conditional(route, request, callAt(deps, caller), undefined)
   }
-  // Its own check of who asks is for the caller's sake: what is slow is not done for who may not ask.
+  // Authorized once more before slow work, so that callers who may not do this cannot cause it.
   const prepared =
     route.prepare === undefined ? undefined : await route.prepare(callAt(deps, await calls.authorize(deps)))
   const locks = { logs: route.locks(params), lengthy: route.lengthy === true }
-  // A model that was declared meanwhile is not waited for within the transaction, which is undone and begun anew.
+  // If the transaction needs a model that is not compiled yet, it is rolled back, and starts again with the model.
   return withModels(() =>
     deps.atomically(locks, async (reach) => {
       const at = { ...deps, ...reach }
@@ -193,7 +196,7 @@ async function answer<S extends Shape>(
   )
 }
 
-/** RFC 9110 section 13.2: conditions are evaluated once the request would otherwise be done. */
+/** RFC 9110 section 13.2: conditions are evaluated after all other checks. */
 async function conditional<S extends Shape>(
   route: ManagementRoute<S>,
   { headers }: FastifyRequest,
@@ -241,7 +244,7 @@ function organizationOf(params: unknown): string {
   return typeof params === 'object' && params !== null && 'org' in params ? String(params.org) : ''
 }
 
-/** Names what the schemas of the route have checked. */
+/** Gives types to what the schemas of the route have checked. */
 function parseCall<S extends Shape>(
   request: FastifyRequest,
   caller: ManagementClient,
@@ -268,7 +271,7 @@ function responses<S extends Shape>(route: ManagementRoute<S>): { [status: strin
   const problems = { default: PROBLEM_RESPONSE }
   if (streams !== undefined) {
     const content = Object.fromEntries(streams.map((type) => [type, { schema: answer ?? {} }]))
-    return { [SUCCESS.ok]: { description: 'One on each line.', content }, ...problems }
+    return { [SUCCESS.ok]: { description: 'One item on each line.', content }, ...problems }
   }
   const headers = method === 'GET' || route.state !== undefined ? { headers: ETAG } : {}
   if (answer === null) return { [SUCCESS.empty]: { type: 'null', description: 'Done.', ...headers }, ...problems }
@@ -276,7 +279,7 @@ function responses<S extends Shape>(route: ManagementRoute<S>): { [status: strin
   const created = method === 'PUT' ? { [SUCCESS.created]: { ...done, description: 'Created.' } } : {}
   const unmodified =
     method === 'GET' && route.state !== undefined
-      ? { [SUCCESS.unmodified]: { type: 'null', description: 'What If-None-Match names.' } }
+      ? { [SUCCESS.unmodified]: { type: 'null', description: 'The stored state has a tag of If-None-Match.' } }
       : {}
   return { [SUCCESS.ok]: done, ...created, ...unmodified, ...problems }
 }

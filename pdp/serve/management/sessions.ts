@@ -1,4 +1,4 @@
-/** Ending browser sessions from outside, with every token that depends on them. */
+/** Ends browser sessions, and every token that depends on them. */
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, TOKENS } from '../../domain/log.ts'
 import { ID, object } from '../http/schemas.ts'
@@ -13,7 +13,7 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'DELETE',
     path: '/v1/sessions/:session',
     operation: 'revokeSession',
-    summary: 'Ends a browser session and the tokens that live as long as it does.',
+    summary: 'Ends a browser session, and the tokens that depend on it.',
     answer: null,
     locks: () => [TOKENS],
     async handle({ at, params, context }) {
@@ -26,10 +26,10 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'user' }>(app, deps, {
     ...common,
     method: 'POST',
-    // Two colons: the path has one.
+    // Fastify needs two colons for one in the path.
     path: '/v1/users/:user/sessions::revoke',
     operation: 'revokeUserSessions',
-    summary: 'Ends all sessions of a person and all their tokens, offline ones too.',
+    summary: 'Ends all sessions and all tokens of a user, including offline tokens.',
     answer: object({ sessions: { type: 'array', items: ID } }, ['sessions']),
     locks: () => [DIRECTORY, TOKENS],
     async handle({ at, params, context }) {

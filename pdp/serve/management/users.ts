@@ -1,4 +1,4 @@
-/** People who can sign in. They belong to the environment, so only an unbound client manages them. */
+/** Users who can sign in. They belong to the environment, so only an unbound client manages them. */
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, TOKENS } from '../../domain/log.ts'
 import { hashSecret, verifySecret } from '../../identity/keys/password-hash.ts'
@@ -27,7 +27,8 @@ const BODY = object({
     type: 'string',
     minLength: 8,
     maxLength: 256,
-    description: 'Stored hashed and never returned; when absent, the stored one stays. Another one ends all sessions.',
+    description:
+      'Stored as a hash and never returned. If absent, the stored password stays. A changed password ends all sessions.',
   },
 })
 const USER = object(
@@ -49,13 +50,13 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'PUT',
     path: PATH,
     operation: 'putUser',
-    summary: 'Creates a user, or replaces what is known of one. A deleted id is never given out again.',
+    summary: 'Creates or replaces a user. The id of a deleted user cannot be used again.',
     body: BODY,
     answer: USER,
     locks: () => [DIRECTORY, TOKENS],
     async prepare({ at, params, body }) {
       if (body.email_verified === true && body.email === undefined) {
-        throw new RequestProblem('request_invalid', 'there is no e-mail address that could be verified', {
+        throw new RequestProblem('request_invalid', 'email_verified is true without an email', {
           issues: [{ place: '/email_verified', message: 'is true without an email' }],
         })
       }
@@ -73,7 +74,7 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
       if (password.kind === 'same' && (await storedHash(directory, user.id)) !== password.hash) {
         throw new RequestProblem(
           'conflict',
-          'another request changed the password at the same moment; send this one again',
+          'another request changed the password at the same time; send this request again',
         )
       }
       if (password.kind === 'new') {
@@ -88,7 +89,7 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'DELETE',
     path: PATH,
     operation: 'deleteUser',
-    summary: 'Deletes a user, with memberships and tokens.',
+    summary: 'Deletes a user, with all memberships and tokens.',
     answer: null,
     locks: () => [DIRECTORY, TOKENS],
     state: ({ at, params }) => at.directory.user(params.user),
@@ -102,10 +103,10 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
   addAuthenticators(app, deps)
 }
 
-/** `same`: what is stored already, under this hash. */
+/** `same`: the password equals the stored one, which has this hash. */
 type Password = { readonly kind: 'none' } | { readonly kind: 'same' | 'new'; readonly hash: string }
 
-/** Putting what is there already changes nothing, and signs nobody out. */
+/** Sending the stored password again changes nothing, and ends no session. */
 async function preparePassword(directory: Directory, id: string, password: string | undefined): Promise<Password> {
   if (password === undefined) return { kind: 'none' }
   const stored = await storedHash(directory, id)
@@ -127,11 +128,11 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
     path,
     operation: 'postAuthenticator',
     summary:
-      'Gives the user an authenticator app, from now on asked for at every sign-in. Its secret is returned this once.',
+      'Adds an authenticator app (TOTP) for the user. Every later sign-in asks for its code. The secret is returned only in this answer.',
     answer: object(
       {
-        secret: { type: 'string', description: 'Base32, to type in.' },
-        otpauth_uri: { type: 'string', description: 'The same, to show as a QR code.' },
+        secret: { type: 'string', description: 'The secret in Base32, for typing.' },
+        otpauth_uri: { type: 'string', description: 'The secret as a URI, for a QR code.' },
       },
       ['secret', 'otpauth_uri'],
     ),
@@ -146,12 +147,12 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'DELETE',
     path,
     operation: 'deleteAuthenticator',
-    summary: 'Takes the authenticator app away, and ends all sessions of the user.',
+    summary: 'Removes the authenticator app, and ends all sessions of the user.',
     answer: null,
     locks: () => [DIRECTORY, TOKENS],
     async handle({ at, params, context }) {
       if (await at.secondFactor.remove(params.user, context)) return EMPTY
-      throw new RequestProblem('not_found', `there is no user ${params.user} with an authenticator`)
+      throw new RequestProblem('not_found', `user ${params.user} does not exist or has no authenticator`)
     },
   })
 }

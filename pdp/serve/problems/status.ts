@@ -1,4 +1,4 @@
-/** The only table from a problem code to its HTTP and gRPC status, and the error that carries one to the border. */
+/** The only table from a problem code to its HTTP and gRPC status, and the error that carries a code to the transport. */
 import { status as grpc } from '@grpc/grpc-js'
 import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
 import type { ProblemCode } from '../../process/problems.ts'
@@ -39,7 +39,7 @@ export type RequestProblemOptions = {
   readonly headers?: { readonly [name: string]: string }
   readonly cause?: unknown
 }
-/** A request that is answered with a problem. The message is shown to the caller; `cause` is for the log alone. */
+/** A request that is answered with a problem. The caller sees the message; `cause` only goes to the log. */
 export class RequestProblem extends Error {
   override readonly name = 'RequestProblem'
   readonly code: RequestProblemCode
@@ -53,7 +53,7 @@ export class RequestProblem extends Error {
   }
 }
 
-/** Whatever was thrown, as what the caller may see of it. Unexpected errors become `internal` without their message. */
+/** Turns anything thrown into what the caller may see. An unexpected error becomes `internal`, without its message. */
 export function asRequestProblem(err: unknown): RequestProblem {
   if (err instanceof RequestProblem) return err
   if (err instanceof PdpError) return new RequestProblem(err.code, err.message, { issues: err.issues, cause: err })
@@ -66,7 +66,7 @@ export function asRequestProblem(err: unknown): RequestProblem {
   )
 }
 
-/** True for what the operator should look at, rather than the caller. */
+/** True if the operator must act, not the caller. */
 export function isFault(code: RequestProblemCode): boolean {
   return STATUS[code].http >= 500
 }

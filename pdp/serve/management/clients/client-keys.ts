@@ -1,4 +1,4 @@
-/** The keys of a private_key_jwt client, judged when they are registered: an unusable one would fail at every token request. */
+/** Validates the keys of a private_key_jwt client at registration, because an unusable key would fail at every token request. */
 import type { ValidationIssue } from '../../../domain/errors.ts'
 import type { JsonObject } from '../../../domain/json.ts'
 import { CLIENT_SIGNING_ALGORITHMS } from '../../../identity/provider/client-metadata.ts'
@@ -6,12 +6,12 @@ import { modulusBits, RSA_BITS_MAX, RSA_BITS_MIN, RSA_EXPONENT_ENCODED } from '.
 import { importKey } from '../../../token/keys.ts'
 import { pointer } from '../../http/schemas.ts'
 
-// RFC 7518 section 6: what makes a key private, or is one.
+// RFC 7518 section 6: members of private and symmetric keys.
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 const KEY_TYPES = ['RSA', 'EC', 'OKP']
 const ALGORITHMS: ReadonlySet<string> = new Set(CLIENT_SIGNING_ALGORITHMS)
 
-/** `member`: where in the key; null for the key as a whole. */
+/** `member`: the member of the key that is wrong; null: the key as a whole. */
 type KeyIssue = { readonly member: string | null; readonly message: string }
 
 export function keySetIssues(keys: readonly JsonObject[]): readonly ValidationIssue[] {
@@ -46,7 +46,7 @@ function keyIssue(key: JsonObject): KeyIssue | null {
 
 function rsaKeyIssue({ n, e }: JsonObject): KeyIssue | null {
   const bits = typeof n === 'string' ? modulusBits(n) : RSA_BITS_MIN
-  if (bits < RSA_BITS_MIN) return { member: 'n', message: `has ${bits} bits; ${RSA_BITS_MIN} are needed` }
+  if (bits < RSA_BITS_MIN) return { member: 'n', message: `has ${bits} bits; at least ${RSA_BITS_MIN} are needed` }
   if (bits > RSA_BITS_MAX) return { member: 'n', message: `has more than ${RSA_BITS_MAX} bits` }
   if (typeof e === 'string' && e !== RSA_EXPONENT_ENCODED) {
     return { member: 'e', message: `is not ${RSA_EXPONENT_ENCODED}, which is 65537` }

@@ -1,4 +1,4 @@
-/** What a client's registration may say: RFC 7591 metadata that this version supports, with every issue in it. */
+/** Validates a client registration: the RFC 7591 metadata that this version supports. Reports every issue. */
 import type { ValidationIssue } from '../../../domain/errors.ts'
 import type { JsonObject } from '../../../domain/json.ts'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../identity/provider/client-metadata.ts'
@@ -26,12 +26,9 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
   client_name: LABEL,
   scope: {
     // RFC 6749 section 3.3
-    ...text(
-      '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+( [\\x21\\x23-\\x5b\\x5d-\\x7e]+)*$',
-      'words with one space between each two',
-    ),
+    ...text('^[\\x21\\x23-\\x5b\\x5d-\\x7e]+( [\\x21\\x23-\\x5b\\x5d-\\x7e]+)*$', 'scopes with one space between them'),
     maxLength: 4_096,
-    description: 'Scopes that the client may ask for, separated by spaces.',
+    description: 'Scopes that the client may request, separated by spaces.',
   },
   grant_types: { type: 'array', maxItems: 10, uniqueItems: true, items: { type: 'string', enum: GRANT_TYPES } },
   token_endpoint_auth_method: { type: 'string', enum: CLIENT_AUTH_METHODS },
@@ -39,17 +36,18 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
   post_logout_redirect_uris: { type: 'array', maxItems: 50, uniqueItems: true, items: URI },
   exchange_clients: {
     ...{ type: 'array', maxItems: 50, uniqueItems: true, items: ID },
-    description: 'Clients whose tokens this one may exchange (RFC 8693), besides its own and those sent to its app.',
+    description:
+      'Clients whose tokens this client may exchange (RFC 8693), in addition to its own tokens and those for its app.',
   },
   exchange_resources: {
     ...{ type: 'array', maxItems: 50, uniqueItems: true, items: URI },
-    description: 'Resources that it may exchange tokens for, besides the audience that they have.',
+    description: 'Resources that an exchanged token may be for, in addition to the audience of the original token.',
   },
   jwks: {
     ...object({ keys: { type: 'array', minItems: 1, maxItems: 20, items: { type: 'object' } } }, ['keys']),
     description: 'Public keys for private_key_jwt.',
   },
-  jwks_uri: { ...URI, description: 'Refused: keys are sent as jwks.' },
+  jwks_uri: { ...URI, description: 'Not supported: send the keys as jwks.' },
   application_type: { type: 'string', enum: ['web', 'native'] },
   contacts: { type: 'array', maxItems: 10, items: LABEL },
   client_uri: WEB_URI,
@@ -63,14 +61,15 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
 }
 export const CLIENT_BODY = object({
   ...METADATA,
-  app: { ...ID, description: 'The app whose roles count for tokens that have no resource of their own.' },
+  app: { ...ID, description: 'The app whose roles apply to tokens without a resource.' },
   organization: {
     ...ID,
-    description: 'The organization that the client belongs to and acts in; none: the whole environment.',
+    description: 'The organization that the client belongs to and acts in; absent: the whole environment.',
   },
   client_secret: {
     ...SECRET,
-    description: 'When absent, a confidential client keeps its secret, or is given one, which is returned this once.',
+    description:
+      'If absent, a confidential client keeps its secret, or gets a new one, which is returned only in this answer.',
   },
 })
 export const CLIENT: JsonSchema = object(
@@ -79,25 +78,25 @@ export const CLIENT: JsonSchema = object(
     app: { ...ID, type: ['string', 'null'] },
     organization: { ...ID, type: ['string', 'null'] },
     ...METADATA,
-    response_types: { type: 'array', items: { type: 'string' }, description: 'Follow from grant_types.' },
-    client_secret: { type: 'string', description: 'Only in the answer that created it.' },
+    response_types: { type: 'array', items: { type: 'string' }, description: 'Derived from grant_types.' },
+    client_secret: { type: 'string', description: 'Only in the answer that creates the secret.' },
   },
   ['client_id', 'app', 'organization'],
 )
 
-/** The metadata to store, without secrets and without what is not metadata. */
+/** The metadata to store: without secrets and without members that are not metadata. */
 export function metadataOf(body: ClientBody): JsonObject {
   const { app: _app, organization: _organization, client_secret: _secret, ...metadata } = body
   return metadata
 }
 
-/** By its key alone: private_key_jwt (RFC 7523). */
+/** True if the client authenticates with private_key_jwt (RFC 7523). */
 export const hasKey = (body: { readonly token_endpoint_auth_method?: unknown }): boolean =>
   body.token_endpoint_auth_method === 'private_key_jwt'
 export const isPublic = (body: { readonly token_endpoint_auth_method?: unknown }): boolean =>
   body.token_endpoint_auth_method === 'none'
 
-/** What the schema cannot say. */
+/** Checks that the schema cannot express. */
 export function registrationIssues(body: ClientBody): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []
   const grants = body.grant_types ?? ['authorization_code'] // RFC 7591 section 2
@@ -108,7 +107,7 @@ export function registrationIssues(body: ClientBody): readonly ValidationIssue[]
     })
   }
   if (isPublic(body) && body.client_secret !== undefined) {
-    issues.push({ place: '/client_secret', message: 'is given for a client that does not authenticate' })
+    issues.push({ place: '/client_secret', message: 'is set for a client that does not authenticate' })
   }
   issues.push(...keyIssues(body))
   if (grants.includes('authorization_code') && (body.redirect_uris ?? []).length === 0) {
@@ -125,16 +124,19 @@ export function registrationIssues(body: ClientBody): readonly ValidationIssue[]
 
 function keyIssues(body: ClientBody): readonly ValidationIssue[] {
   if (body.jwks_uri !== undefined) {
-    // Else whoever may register a client could make this server fetch from inside its network.
+    // Otherwise a client that registers others could make this server fetch URLs inside its own network.
     return [
-      { place: '/jwks_uri', message: 'is not supported: this server fetches no keys of clients; send them as jwks' },
+      {
+        place: '/jwks_uri',
+        message: 'is not supported: this server does not fetch keys of clients; send them as jwks',
+      },
     ]
   }
   if (!hasKey(body)) return body.jwks === undefined ? [] : [{ place: '/jwks', message: 'is for private_key_jwt only' }]
   const issues: ValidationIssue[] = []
   if (body.jwks === undefined) issues.push({ place: '/jwks', message: 'is needed for private_key_jwt' })
   if (body.client_secret !== undefined) {
-    issues.push({ place: '/client_secret', message: 'is given for a client that authenticates by its key' })
+    issues.push({ place: '/client_secret', message: 'is set for a client that authenticates with its key' })
   }
   issues.push(...keySetIssues(body.jwks?.keys ?? []))
   return issues

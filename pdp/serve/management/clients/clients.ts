@@ -1,4 +1,4 @@
-/** OAuth clients: registered, changed and removed by clients that hold what they give. */
+/** OAuth clients: registered, changed and deleted by clients that hold at least the same rights. */
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../domain/log.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../identity/keys/password-hash.ts'
@@ -10,7 +10,7 @@ import { RequestProblem } from '../../problems/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { requireOwnName } from '../own-names.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
-import { holderOf, isMethodChanged, mayKeepSecret, requireAuthorityOver } from './client-charge.ts'
+import { holderOf, isMethodChanged, mayKeepSecret, requireAuthorityOver } from './client-authority.ts'
 import {
   CLIENT,
   CLIENT_BODY,
@@ -31,15 +31,15 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     path: PATH,
     operation: 'putClient',
     summary:
-      'Registers a client, or replaces its registration. A generated secret is returned this once. A stored one is replaced when the client comes to hold more than who set it may give.',
+      'Registers a client, or replaces its registration. A generated secret is returned only in this answer. The stored secret is replaced if the client gets rights that the client that set the secret may not give.',
     body: CLIENT_BODY,
     answer: CLIENT,
-    // Its place in the tree, and what its roles mean, stand still meanwhile.
+    // Locked so that its place in the tree and the meaning of its roles cannot change meanwhile.
     locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
     async prepare({ at, caller, params, body }) {
       await requireRegistration(at, caller, wantedClient(params, body))
       const issues = registrationIssues(body)
-      if (issues.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { issues: issues })
+      if (issues.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { issues })
       return body.client_secret === undefined ? null : { hash: await hashSecret(body.client_secret), shown: {} }
     },
     state: ({ at, caller, params }) => stateOf(at, caller, params.client_id),
@@ -62,7 +62,7 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'DELETE',
     path: PATH,
     operation: 'deleteClient',
-    summary: 'Deletes a client, with its tokens. Its id is never given to another client.',
+    summary: 'Deletes a client, with its tokens. The id of a deleted client cannot be used again.',
     answer: null,
     locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
     state: ({ at, caller, params }) => stateOf(at, caller, params.client_id),
@@ -83,7 +83,7 @@ const wantedClient = ({ client_id: id }: { readonly client_id: string }, body: C
   metadata: metadataOf(body),
 })
 
-/** What is stored now. Throws RequestProblem unless the caller has charge of that, and of what it is to become. */
+/** Returns the stored client. Throws RequestProblem unless the caller has authority over both the stored and the new client. */
 async function requireRegistration(at: ManagementDeps, caller: ManagementClient, client: Client) {
   const existing = await at.directory.client(client.id)
   if (existing !== null) await requireAuthorityOver(at, holderOf(caller), existing)
@@ -109,7 +109,7 @@ function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'GET',
     path: '/v1/clients',
     operation: 'listClients',
-    summary: 'Clients by id; for a bound client those of the organizations that it manages.',
+    summary: 'Clients by id. A bound client sees only those of the organizations that it manages.',
     answer: CLIENT,
     list: true,
     async handle({ caller, query }) {
@@ -140,7 +140,7 @@ function unknownClient(id: string): RequestProblem {
   return new RequestProblem('not_found', `there is no client ${id}`)
 }
 
-/** The registration and its secret: another one of either is another state. Null for who may not see it. */
+/** The registration and its secret, which both are part of the state. Null if the caller may not see it. */
 async function stateOf(at: ManagementDeps, caller: ManagementClient, id: string): Promise<object | null> {
   const client = await at.directory.client(id)
   return client !== null && (await isVisible(at, caller, client)) ? client : null

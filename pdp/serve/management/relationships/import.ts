@@ -1,4 +1,4 @@
-/** An import of tuples, line by line: a transaction for each 1,000, in memory no more than one of them. */
+/** Imports tuples line by line: 1,000 lines in one transaction, and no more than that in memory. */
 import { PdpError, type ValidationIssue } from '../../../domain/errors.ts'
 import { formatTuple } from '../../../domain/names.ts'
 import type { Tuple } from '../../../domain/tuple.ts'
@@ -13,20 +13,20 @@ const ISSUES_MAX = 100
 export type Progress = {
   /** All lines up to this one are stored; an import resumes after it. */
   readonly line: number
-  /** Tuples that the lines held so far. */
+  /** How many tuples the lines had so far. */
   readonly tuplesCount: number
   readonly revision: number
 }
 type Line = { readonly number: number; readonly text: string }
 
 /**
- * Reads lines after `fromLine`, and says after each transaction how far it is; at least once. Throws RequestProblem and PdpError
- * with the lines that are wrong; what progress was said for stays.
+ * Reads lines after `fromLine`, and reports progress after each transaction, at least once. Throws RequestProblem and
+ * PdpError with the lines that are wrong; lines that were reported as stored stay stored.
  */
 export async function* importTuples(source: {
   readonly pieces: AsyncIterable<Buffer>
   readonly fromLine: number
-  /** Writes the tuples that `tuplesOf` gives under the restriction of the moment of the write. */
+  /** Writes the tuples that `tuplesOf` returns under the models at the time of the write. */
   write(tuplesOf: (restriction: Restriction) => readonly Tuple[]): Promise<{ revision: number }>
 }): AsyncGenerator<Progress> {
   const { fromLine, write } = source
@@ -69,12 +69,12 @@ async function* batchesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<readonl
 function requireShort({ number, text }: Line): void {
   if (text.length <= LINE_CHARACTERS_MAX) return
   const issues = [{ place: String(number), message: `is longer than ${LINE_CHARACTERS_MAX} characters` }]
-  throw new RequestProblem('request_invalid', `line ${number} is too long`, { issues: issues })
+  throw new RequestProblem('request_invalid', `line ${number} is too long`, { issues })
 }
 
 type Found = { readonly tuple: Tuple; readonly line: number }
 
-/** By name: of lines that name one tuple the last counts. Throws RequestProblem with every line that is wrong. */
+/** Tuples by name; if several lines have the same tuple, the last one counts. Throws RequestProblem with every line that is wrong. */
 function parseLines(lines: readonly Line[], restriction: Restriction): ReadonlyMap<string, Found> {
   const tuples = new Map<string, Found>()
   const issues: ValidationIssue[] = []
@@ -107,7 +107,7 @@ async function writeLines(
     })
     return { revision, written: found.length }
   } catch (err) {
-    // The store names a change by its index.
+    // The store reports a change by its index.
     if (!(err instanceof PdpError) || err.issues.length === 0) throw err
     throw invalidLines(
       err.issues.map(({ place, message }) => ({ place: String(found[Number(place.slice(1))]?.line ?? 0), message })),

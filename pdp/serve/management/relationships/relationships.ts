@@ -37,7 +37,7 @@ const BODY = object({
   if: {
     type: 'array',
     maxItems: PRECONDITIONS_MAX,
-    description: 'The write happens only if each tuple is there, or is not.',
+    description: 'The write happens only if each of these tuples exists, or does not exist.',
     items: object({ tuple: TUPLE, exists: { type: 'boolean' } }, ['tuple', 'exists']),
   },
 })
@@ -51,7 +51,8 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
     method: 'POST',
     path,
     operation: 'writeRelationships',
-    summary: 'Writes and deletes tuples, all or none. Writing what is there and deleting what is not are allowed.',
+    summary:
+      'Writes and deletes tuples, all or none. Writing an existing tuple and deleting a missing one change nothing.',
     scope: 'relationships:write',
     body: BODY,
     answer: object({ revision: { type: 'integer' } }, ['revision']),
@@ -73,7 +74,7 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
     method: 'GET',
     path,
     operation: 'listRelationships',
-    summary: 'Tuples by object, relation and subject, optionally only those that match.',
+    summary: 'Tuples by object, relation and subject; optionally only matching ones.',
     scope: 'relationships:read',
     query: PARTS,
     answer: object({ ...PARTS, expires_at: EXPIRY }, [...PARTS_REQUIRED, 'expires_at']),
@@ -94,7 +95,7 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
 type TupleChange = Extract<Change, { kind: 'tuple' }>
 type Parsed = { changes: readonly TupleChange[]; places: readonly string[]; preconditions: readonly Precondition[] }
 
-/** Throws RequestProblem `request_invalid` with every issue and its place. What could never count can still be deleted. */
+/** Throws RequestProblem `request_invalid` with every issue and its place. A tuple that can never count can still be deleted. */
 function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
   const issues: ValidationIssue[] = []
   const seen = new Set<string>()
@@ -114,7 +115,7 @@ function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
       if (tuple.object === '') continue
       const restricted = op === 'write' ? restriction(tuple) : null
       if (restricted !== null) issues.push({ place, message: restricted })
-      if (seen.has(key)) issues.push({ place, message: 'names a tuple that this request names already' })
+      if (seen.has(key)) issues.push({ place, message: 'repeats a tuple of this request' })
       seen.add(key)
       changes.push({ kind: 'tuple', op, tuple })
       places.push(place)
@@ -124,18 +125,18 @@ function parseBody(body: RelationshipsBody, restriction: Restriction): Parsed {
     tuple: read(tuple, pointer('', 'if', i, 'tuple')),
     exists,
   }))
-  if (changes.length === 0) issues.push({ place: '', message: 'has nothing to write or delete' })
+  if (changes.length === 0) issues.push({ place: '', message: 'has no tuples to write or delete' })
   if (changes.length > CHANGES_MAX)
     issues.push({ place: '', message: `has more than ${CHANGES_MAX} tuples to write and delete` })
-  if (issues.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { issues: issues })
+  if (issues.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { issues })
   return { changes, places, preconditions }
 }
 
-/** The store names a change by its index; the caller knows it by its place in the body. */
+/** The store reports a change by its index; the caller needs its place in the body. */
 function relocate(err: unknown, places: readonly string[]): unknown {
   if (!(err instanceof PdpError) || err.issues.length === 0) return err
   const issues = err.issues.map(({ place, message }) => ({ place: places[Number(place.slice(1))] ?? '', message }))
-  return new RequestProblem(err.code, 'nothing was written', { issues: issues, cause: err })
+  return new RequestProblem(err.code, 'nothing was written', { issues, cause: err })
 }
 
 function formatKey({ object, relation, subject }: Tuple): string {
@@ -151,5 +152,5 @@ function parseKey(text: string): Tuple {
   } catch {
     // refused below
   }
-  throw refuseParameter('page_token', 'is not a token that this list gave')
+  throw refuseParameter('page_token', 'is not a page token of this list')
 }

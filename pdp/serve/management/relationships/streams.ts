@@ -1,4 +1,4 @@
-/** Relationship tuples in bulk: imported from and exported to lines, in bounded memory whatever their number. */
+/** Imports and exports relationship tuples as lines, in bounded memory. */
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import type { Change } from '../../../domain/change.ts'
@@ -28,7 +28,7 @@ const PROGRESS: JsonSchema = object(
     line: { type: 'integer', description: 'All lines up to this one are stored.' },
     tuples: { type: 'integer', description: 'Tuples in the lines that this request stored.' },
     revision: { type: 'integer' },
-    done: { type: 'boolean', description: 'Only in the last line, when all is stored.' },
+    done: { type: 'boolean', description: 'Only in the last line: everything is stored.' },
     problem: { type: 'object', description: 'Only in the last line: why the lines after `line` are not stored.' },
   },
   ['line'],
@@ -43,17 +43,19 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
     method: 'POST',
     path: `${base}::import`,
     operation: 'importRelationships',
-    summary: 'Writes a tuple per line, 1,000 lines a transaction. Each line of the answer says how far it is.',
+    summary: 'Writes one tuple per line, 1,000 lines in one transaction. Each line of the answer reports the progress.',
     scope: 'relationships:write',
     bodies: ['lines'],
     query: {
       after_line: {
         ...POSITION,
-        description: 'Resumes: lines up to this one are skipped.',
+        description: 'Resumes an import: lines up to this one are skipped.',
       },
     },
-    // A schema of the stream itself would be held against the stream's own members.
-    body: { description: 'On each line a tuple, as in a request body, or `tuple instant` in plain text.' },
+    // No schema: it would be applied to the members of the stream object.
+    body: {
+      description: 'One tuple on each line: JSON as in a request body, or `tuple` or `tuple instant` in plain text.',
+    },
     answer: PROGRESS,
     streams: [NDJSON],
     handle: ({ params, body, query, context, atomically }) => {
@@ -77,7 +79,7 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
     method: 'GET',
     path: `${base}::export`,
     operation: 'exportRelationships',
-    summary: 'A tuple per line, in order, which an import reads back; optionally only those that match.',
+    summary: 'One tuple per line, in order, in the format of an import; optionally only matching ones.',
     scope: 'relationships:read',
     query: PARTS,
     answer: TUPLE,
@@ -96,8 +98,8 @@ const written = (tuple: Tuple): Change => ({ kind: 'tuple', op: 'write', tuple }
 const wantsText = (accept: string): boolean => /(?:^|,)\s*text\/plain\b/i.test(accept)
 
 /**
- * What goes wrong before anything is stored is refused as any request is; afterwards the last line says it. Lines that the
- * caller does not read are left out, so that one who reads only at the end is not waited for.
+ * An error before anything is stored is an ordinary error answer; a later one is in the last line. Progress lines that the
+ * caller does not read are dropped, so that the import does not wait for a caller that reads only at the end.
  */
 async function answerProgress(log: Log, progress: AsyncGenerator<Progress>, requestId: string): Promise<Outcome> {
   const first = await progress.next()
@@ -134,7 +136,7 @@ function readPage(store: Pick<Store, 'tuples'>, { organization, filter, after }:
   return store.tuples(organization, filter, { after, countMax: EXPORT_PAGE })
 }
 
-/** An error here breaks the answer off, so that nobody takes a part for the whole. */
+/** An error closes the connection, so that the caller cannot take a part for the whole. */
 async function* exportPages(
   store: Pick<Store, 'tuples'>,
   request: Omit<Page, 'after'> & {

@@ -1,4 +1,4 @@
-/** A tuple as requests and answers write it: `type:id#relation@subject`, or in parts with an expiry. */
+/** A tuple in requests and answers: the text `type:id#relation@subject`, or an object with an expiry. */
 import { PdpError } from '../../../domain/errors.ts'
 import { formatTuple, isName, isObject, isSubject, parseTuple, quote, tupleIssue } from '../../../domain/names.ts'
 import type { Tuple } from '../../../domain/tuple.ts'
@@ -22,19 +22,19 @@ export const PARTS_REQUIRED = ['object', 'relation', 'subject']
 export const EXPIRY = {
   ...TIMESTAMP,
   type: ['string', 'null'],
-  description: 'When the tuple ceases to count; null or absent: never.',
+  description: 'When the tuple expires; null or absent: never.',
 }
 export const TUPLE: JsonSchema = {
   ...object({ ...PARTS, expires_at: EXPIRY }, PARTS_REQUIRED),
   type: ['string', 'object'],
   maxLength: 1_024,
-  description: 'type:id#relation@subject, or the same in parts with an expiry.',
+  description: 'The text type:id#relation@subject, or an object with its parts and an expiry.',
 }
 const MEMBERS: ReadonlySet<string> = new Set(['object', 'relation', 'subject', 'expires_at'])
-// RFC 3339, as the schema's date-time.
+// RFC 3339, like the schema's date-time.
 const INSTANT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
 
-/** The tuple, or what is wrong with it. */
+/** The tuple, or a message that says what is wrong with it. */
 export function parseTupleBody(body: TupleBody): Tuple | string {
   if (typeof body === 'string') {
     try {
@@ -51,7 +51,7 @@ export function parseTupleBody(body: TupleBody): Tuple | string {
 }
 
 /**
- * One line of an import: a JSON string or object as in a request body, or `tuple` or `tuple instant` in plain text.
+ * Parses one line of an import: a JSON string or object as in a request body, or `tuple` or `tuple instant` in plain text.
  * Null for an empty line and for a comment, which begins with `#`.
  */
 export function parseTupleLine(line: string): Tuple | string | null {
@@ -89,11 +89,11 @@ function withExpiry(tuple: Tuple, instant: string): Tuple | string {
   return Number.isNaN(expiresAtMs) ? 'expires_at is not an instant' : { ...tuple, expiresAtMs }
 }
 
-/** What a list or an export is narrowed to. */
+/** The filter of a list or an export. */
 export type TupleFilter = Partial<Omit<Tuple, 'expiresAtMs'>>
 const FORMS = { object: isObject, relation: isName, subject: isSubject }
 
-/** Throws RequestProblem for what no tuple could match: a misspelt filter would pass for an empty list. */
+/** Throws RequestProblem for a filter that no tuple can match, because a misspelt filter would look like an empty list. */
 export function parseFilter({ object, relation, subject }: TupleFilter): TupleFilter {
   const given = Object.entries({ object, relation, subject }).filter(([, value]) => value !== undefined)
   const filter: TupleFilter = Object.fromEntries(given)
@@ -109,7 +109,7 @@ export function presentTuple({ expiresAtMs, ...tuple }: Tuple) {
   return { ...tuple, expires_at: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString() }
 }
 
-/** One line of an export, which parseTupleLine reads back. */
+/** One line of an export. parseTupleLine reads it. */
 export function formatTupleLine(tuple: Tuple, format: 'json' | 'text'): string {
   const name = formatTuple(tuple)
   if (tuple.expiresAtMs === null) return format === 'json' ? JSON.stringify(name) : name

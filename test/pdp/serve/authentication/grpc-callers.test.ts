@@ -323,7 +323,7 @@ describe('certificates', () => {
 
   it.each([
     ['are not there', 'missing.crt', 'tls.key'],
-    ['do not fit together', 'other.crt', 'tls.key'],
+    ['do not belong together', 'other.crt', 'tls.key'],
     ['are none', 'jwks.json', 'tls.key'],
   ])('that %s end the start in one line', async (_, cert, key) => {
     await copyFile(join(PEMS, 'server-2.pem'), join(folder, 'other.crt'))

@@ -15,20 +15,20 @@ const issues = (text: string): readonly string[] => {
 
 describe('parseJson', () => {
   it.each([
-    ['at the top', '{"a":1,"a":1}', ['/a is there more than once']],
-    ['spelled in two ways', '{"a":1,"\\u0061":2}', ['/a is there more than once']],
-    ['inside a list', '{"x":[{"a":1},{"b":[],"a":"{","b":0}]}', ['/x/1/b is there more than once']],
-    ['under a name with a slash', '{"a/b":{"~":1,"~":2}}', ['/a~1b/~0 is there more than once']],
-    ['three times', '{"a":1,"a":2,"a":3}', ['/a is there more than once', '/a is there more than once']],
-    ['with white space between', '{ "a" : 1 ,\n\t"a" :\r 2 }', ['/a is there more than once']],
-    ['that is empty', '{"":1,"":2}', ['/ is there more than once']],
-    ['after an escaped quote', '{"a\\"":1,"b":"\\\\","a\\"":2}', ['/a" is there more than once']],
+    ['at the top', '{"a":1,"a":1}', ['/a occurs more than once']],
+    ['spelled in two ways', '{"a":1,"\\u0061":2}', ['/a occurs more than once']],
+    ['inside a list', '{"x":[{"a":1},{"b":[],"a":"{","b":0}]}', ['/x/1/b occurs more than once']],
+    ['under a name with a slash', '{"a/b":{"~":1,"~":2}}', ['/a~1b/~0 occurs more than once']],
+    ['three times', '{"a":1,"a":2,"a":3}', ['/a occurs more than once', '/a occurs more than once']],
+    ['with white space between', '{ "a" : 1 ,\n\t"a" :\r 2 }', ['/a occurs more than once']],
+    ['that is empty', '{"":1,"":2}', ['/ occurs more than once']],
+    ['after an escaped quote', '{"a\\"":1,"b":"\\\\","a\\"":2}', ['/a" occurs more than once']],
   ])('refuses a name %s', (_, text, expected) => {
     expect(issues(text)).toEqual(expected)
   })
 
   it.each(['{"__proto__":{}}', '{"a":{"\\u005f_proto__":1}}'])('refuses the name that inherits: %s', (text) => {
-    expect(issues(text)).toEqual([expect.stringMatching(/^(\/a)?\/__proto__ is not a name that a member may have$/)])
+    expect(issues(text)).toEqual([expect.stringMatching(/^(\/a)?\/__proto__ is not an allowed member name$/)])
   })
 
   it.each(['', '{', '{"a":}', "{'a':1}", '{"a":1,}', '1 2', 'NaN', '{"a":1}//'])(
@@ -70,7 +70,7 @@ describe('parseJson', () => {
   ])('says no more about what is %s than about two such places', (_, before, after) => {
     const text = `${before}{${Array.from({ length: 500 }, () => '"a":1').join(',')}}${after}`
     const said = issues(text)
-    expect(said[0]).toMatch(/\/a is there more than once$/)
+    expect(said[0]).toMatch(/\/a occurs more than once$/)
     expect(said.join().length).toBeLessThan(2 * text.length)
   })
 })

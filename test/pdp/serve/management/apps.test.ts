@@ -227,12 +227,12 @@ describe('a manifest is refused', () => {
         {
           pointer: '/model',
           detail:
-            'would orphan 1 stored tuples doc#editor@user, such as doc:1#editor@user:alice of organization acme; delete them first',
+            'would leave 1 stored tuples doc#editor@user without a meaning, such as doc:1#editor@user:alice of organization acme; delete them first',
         },
         {
           pointer: '/model',
           detail: expect.stringMatching(
-            /^would orphan 2 stored tuples doc#viewer@user, such as doc:[12]#viewer@user:(alice|bob)/,
+            /^would leave 2 stored tuples doc#viewer@user without a meaning, such as doc:[12]#viewer@user:(alice|bob)/,
           ),
         },
       ],
@@ -269,6 +269,6 @@ describe('a manifest is refused', () => {
       roles: { ...roles, second: role(...Object.keys(MANY(500)).slice(100, 300)) },
     })
     expect([status, body.errors[0].pointer]).toEqual([409, '/roles'])
-    expect(body.errors[0].detail).toMatch(/more than 4400, for who holds large\/first, large\/second$/)
+    expect(body.errors[0].detail).toMatch(/more than 4400, for a subject that holds large\/first, large\/second$/)
   })
 })

@@ -46,7 +46,7 @@ describe('keys of a client', () => {
 
   it('say how short they are', () => {
     const short = { ...rsa, n: `Pw${String(rsa.n).slice(2)}` }
-    expect(keySetIssues([short])[0]?.message).toBe('has 2046 bits; 2048 are needed')
+    expect(keySetIssues([short])[0]?.message).toBe('has 2046 bits; at least 2048 are needed')
   })
 
   it('are not fetched, and the refusal says why', () => {

@@ -437,9 +437,9 @@ it('says what a text has to be in words, and names a member that is there twice'
     'must be 1 to 256 characters, none of them a control character',
   ])
   expect(details(await send('PUT', '/v1/organizations/*', { name: 'x' }))).toEqual([
-    'must be 1 to 256 visible ASCII characters without #, and not * alone',
+    'must be 1 to 256 visible ASCII characters, without #, and not the single character *',
   ])
   expect(details(await send('GET', '/v1/organizations?page_size=0'))).toEqual(['must be a whole number from 1 to 1000'])
   const twice = await served.send('PUT', '/v1/organizations/x', { token, raw: '{"name":"a","name":"b"}' })
-  expect([twice.status, twice.body.errors]).toEqual([400, [{ pointer: '/name', detail: 'is there more than once' }]])
+  expect([twice.status, twice.body.errors]).toEqual([400, [{ pointer: '/name', detail: 'occurs more than once' }]])
 })

@@ -1,4 +1,4 @@
-/** Who may set a client's secret can act as that client, so nobody has charge of one that holds more than they do. */
+/** Authority over clients: whoever sets a client's secret can act as that client, so it must not hold more than they do. */
 import type { Subject } from '../../../domain/decision.ts'
 import { ENVIRONMENT } from '../../../domain/log.ts'
 import { isIdentityScope, isServiceScope, scopesOf } from '../../../identity/oauth/scopes.ts'
@@ -9,11 +9,11 @@ import type { Reach } from '../deps.ts'
 import { readDeclared } from '../role-definitions.ts'
 import { hasKey } from './client-registration.ts'
 
-/** Grants to one client that are looked at; beyond them nobody can say what it holds. */
+/** The most grants of one client that are read. A client with more is refused. */
 const GRANTS_MAX = 1_000
 const NAMED_MAX = 20
 
-/** Who has, or would have, charge of a client: what counts of a caller, or of the client that set a secret. */
+/** The one that has authority over a client, or wants it: a caller, or the client that set a secret. */
 export type Holder = Pick<ManagementClient, 'organizationScope'> & {
   readonly clientId: string
   readonly scopes: ReadonlySet<string>
@@ -29,7 +29,7 @@ export async function requireAuthorityOver(deps: Reach, holder: Holder, client: 
   if (client.organization === null) requireUnbound(holder)
   else await requireWithin(holder, client.organization, deps.pdp)
   refuse('scope', await lackingScopes(deps, holder, client))
-  // Nobody is above an unbound client, which manages the environment.
+  // An unbound client manages the whole environment.
   if (holder.organizationScope.length === 0 || client.organization === null || client.id === holder.clientId) return
   const place = { id: client.id, organization: client.organization }
   refuse('role or permission', await lackingRoles(deps, holder, place))
@@ -40,10 +40,13 @@ export async function requireAuthorityOver(deps: Reach, holder: Holder, client: 
 function refuse(what: string, lacking: readonly string[]): void {
   if (lacking.length === 0) return
   const names = lacking.slice(0, NAMED_MAX).join(', ')
-  throw new RequestProblem('permission_denied', `nobody gives or takes a ${what} that they do not hold: ${names}`)
+  throw new RequestProblem(
+    'permission_denied',
+    `a client can give or take a ${what} only if it holds it itself; it lacks ${names}`,
+  )
 }
 
-/** Scopes of APIs are given freely by who manages the environment; a tenant's client gives those that it is registered for. */
+/** An unbound client can give any scope of an API. A bound client can give those that it is registered for. */
 async function lackingScopes(deps: Reach, holder: Holder, client: Client): Promise<readonly string[]> {
   const { clientId, scopes, organizationScope } = holder
   const own = organizationScope.length === 0 ? null : await deps.directory.client(clientId)
@@ -54,7 +57,7 @@ async function lackingScopes(deps: Reach, holder: Holder, client: Client): Promi
   })
 }
 
-/** What the client holds where it can act: in its organization, however it came by it, and below by grants of its own. */
+/** Roles and permissions that the client holds and the holder lacks: in its organization, and wherever it has grants. */
 async function lackingRoles(
   { pdp, store }: Reach,
   holder: Holder,
@@ -79,8 +82,8 @@ async function lackingRoles(
 }
 
 /**
- * Whether the stored secret may stay under a changed registration: who set it can act as the client, so what it comes to
- * mean must be theirs to give.
+ * Whether the stored secret may stay after a change of the registration. Its setter can act as the client, so the setter
+ * must have authority over the changed client.
  */
 export async function mayKeepSecret(
   deps: Reach,
