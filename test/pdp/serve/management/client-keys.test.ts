@@ -56,7 +56,7 @@ describe('keys of a client', () => {
       jwks_uri: 'https://client.example/jwks',
     })
     expect(issues).toEqual([
-      { place: '/jwks_uri', message: expect.stringContaining('this server fetches no keys of clients') },
+      { place: '/jwks_uri', message: expect.stringContaining('this server does not fetch keys of clients') },
     ])
   })
 })
