@@ -83,6 +83,7 @@ export async function runCase({ setup }: HistoryCase, options: RunOptions): Prom
     cacheBytesMax: setup.cacheBytesMax ?? EVERYTHING,
     triesMax: setup.triesMax ?? 12,
     chaosMs: CHAOS_MS,
+    lateRows: setup.lateRows === true,
     shedMs: setup.shedMs ?? null,
     served: setup.served === true ? SERVED : null,
   }
@@ -165,6 +166,8 @@ class Run {
       }
     }
     const audits = await Promise.all(this.#nodes.map((node) => node.audit()))
+    // The checker once lost its grip on the store's statements: it went on, calmly, and saw less.
+    if (audits.some(({ shaken }) => shaken === 0)) throw new Error('a node did not shake the order of its statements')
     const cached = audits.flatMap(({ wrong }) => wrong.map((message) => ({ rule: 'cache' as const, message })))
     const judged = found.length > 0 ? found : await this.#judge(await readTables(this.#database))
     return {

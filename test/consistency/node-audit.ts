@@ -9,10 +9,12 @@ export type Hooks = {
   historyCaches?: (() => ReadonlyMap<LogId, LogCache>)[]
   historySheds?: ((share: number) => void)[]
 }
-export type Audit = { readonly compared: number; readonly wrong: readonly string[] }
+export type CacheAudit = { readonly compared: number; readonly wrong: readonly string[] }
+/** Of a whole node; `shaken` counts the statements that were delayed. */
+export type Audit = CacheAudit & { readonly shaken: number }
 
 /** Logs whose cache is behind or ahead of the statement that reads them are passed over: nothing can be said of them. */
-export async function auditCaches(store: Store, caches: ReadonlyMap<LogId, LogCache>): Promise<Audit> {
+export async function auditCaches(store: Store, caches: ReadonlyMap<LogId, LogCache>): Promise<CacheAudit> {
   const wrong: string[] = []
   let compared = 0
   for (const [log, cache] of caches) {

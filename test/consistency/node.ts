@@ -24,6 +24,8 @@ export type NodeCase = {
   readonly triesMax: number
   /** Most statements are quick, a few come very late, before or after they ran; 0 for none. */
   readonly chaosMs: number
+  /** Half of the statements that read rows come late after they ran: the log has moved on when their rows are installed. */
+  readonly lateRows: boolean
   /** Milliseconds between losses of cached row sets; null for none. */
   readonly shedMs: number | null
   /** The whole process as `portcullis-pdp serve` starts it, besides the bare decision point. */
@@ -44,23 +46,39 @@ const SHARE_SHED = 0.3
 const NEVER_MS = 2 ** 31 - 1
 
 let chaosMs = 0
+let lateRows = false
+/** Of the open case. */
+let shakenCount = 0
 let running: Running | null = null
 
 /** A third of the statements waits before it is sent, a third after its answer came; one in seven of those for long. */
 function shake(): Promise<unknown> {
   const roll = Math.random()
   if (chaosMs === 0 || roll < 0.65) return Promise.resolve()
-  return delay(roll > 0.95 ? 15 + Math.random() * 20 : Math.random() * chaosMs)
+  shakenCount++
+  return delay(roll > 0.95 ? lateMs() : Math.random() * chaosMs)
 }
 
+const lateMs = (): number => 15 + Math.random() * 20
+
+/**
+ * Shakes every statement but those of a writing transaction, which would hold its log's lock longer: these pause by themselves
+ * before they commit. The store takes a client from its pool, so the client is what has to be shaken.
+ */
 function shakeStatements(): void {
-  const query = pg.Pool.prototype.query as (...words: unknown[]) => Promise<unknown>
-  pg.Pool.prototype.query = async function shaken(this: pg.Pool, ...words: unknown[]): Promise<unknown> {
+  const writing = new WeakSet<pg.Client>()
+  const query = pg.Client.prototype.query as (...words: unknown[]) => Promise<unknown>
+  pg.Client.prototype.query = async function shaken(this: pg.Client, ...words: unknown[]): Promise<unknown> {
+    const [given] = words as [string | { readonly text: string; readonly name?: string }]
+    const { text, name = '' } = typeof given === 'string' ? { text: given } : given
+    if (text === 'begin') writing.add(this)
+    else if (text === 'commit' || text === 'rollback') writing.delete(this)
+    if (writing.has(this) || text === 'commit') return query.apply(this, words)
     await shake()
     const answer = await query.apply(this, words)
-    await shake()
+    await (lateRows && name.startsWith('rows ') && Math.random() < 0.5 ? delay(lateMs()) : shake())
     return answer
-  } as typeof pg.Pool.prototype.query
+  } as typeof pg.Client.prototype.query
 }
 
 async function open(from: NodeCase): Promise<Running> {
@@ -68,6 +86,7 @@ async function open(from: NodeCase): Promise<Running> {
   const hooks = globalThis as Hooks
   hooks.historyCaches = []
   hooks.historySheds = []
+  shakenCount = 0
   const { openPostgres } =
     await load<typeof import('../../pdp/store/postgres/postgres.ts')>('store/postgres/postgres.ts')
   const { createPdp } =
@@ -84,6 +103,7 @@ async function open(from: NodeCase): Promise<Running> {
   const served = from.served === null ? null : await serve(load, { ...from.served, url: from.connectionString })
   const server = await listen()
   chaosMs = from.chaosMs
+  lateRows = from.lateRows
   const shedding = setInterval(
     () => hooks.historySheds?.forEach((shed) => void shed(SHARE_SHED)),
     from.shedMs ?? NEVER_MS,
@@ -150,7 +170,8 @@ async function answer(path: string, body: unknown): Promise<unknown> {
   }
   const audits = []
   for (const caches of (globalThis as Hooks).historyCaches ?? []) audits.push(await auditCaches(node.store, caches()))
-  return { compared: audits.reduce((n, a) => n + a.compared, 0), wrong: audits.flatMap((a) => a.wrong) }
+  const compared = audits.reduce((n, a) => n + a.compared, 0)
+  return { compared, shaken: shakenCount, wrong: audits.flatMap((a) => a.wrong) }
 }
 
 function listen(): Promise<Server> {
