@@ -1,4 +1,5 @@
 /** Watched questions: evaluated again when a log that they depend on changes, and answered again when the answer changes. */
+import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Pdp } from '../../domain/decision.ts'
 import { DIRECTORY, ENVIRONMENT, type LogId, type LogPosition, TOKENS } from '../../domain/log.ts'
@@ -31,8 +32,11 @@ export type WatchedDeps = {
 export type WatchedQuestion = {
   readonly token: string
   readonly question: Question
-  /** Called with the first answer, then whenever the answer changes, at its `valid_until`, and after an error. */
-  readonly onAnswer: (answer: Answer) => void
+  /**
+   * Called with the first answer, then whenever the answer changes, at its `valid_until`, and after an error. Returns false
+   * when the answer could not be sent: the question is then evaluated again.
+   */
+  readonly onAnswer: (answer: Answer) => boolean
   /** The question could not be evaluated: the last answer is in doubt until the next `onAnswer`. Called once for an outage. */
   readonly onError: (err: unknown) => void
 }
@@ -176,7 +180,7 @@ function accept(item: Item, received: { answer: Answer; expiresAtMs: number | nu
   const changed = item.lastAnswer !== text
   item.lastAnswer = text
   item.failing = false
-  if ((changed || due) && item.open) item.onAnswer(answer)
+  if ((changed || due) && item.open && !item.onAnswer(answer)) Object.assign(item, { lastAnswer: null, settled: false })
 }
 
 function fail(items: readonly Item[], err: unknown, log: Log): void {
@@ -208,6 +212,11 @@ const nameOf = ({ revision, writeId }: LogPosition): string => `${revision} ${wr
 
 /** The parts of an answer that a caller acts on. Versions and revisions change with every write and mean nothing alone. */
 function fingerprint(answer: Answer): string {
+  // Kept for each question: the values themselves may be large.
+  return hash('sha256', textOf(answer), 'base64url')
+}
+
+function textOf(answer: Answer): string {
   const { active, subject, organization, permissions, entitlements, acr, authTime } = answer
   const results = permissions.map(({ allowed, error, reasonCode }) => [allowed, error, reasonCode])
   const values = [...entitlements].map(([key, result]) => [key, result?.value ?? null])

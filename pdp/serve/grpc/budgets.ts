@@ -1,7 +1,12 @@
-/** Counts what the streams of each caller hold in this process. One caller may hold a quarter of the total. */
+/** Counts what each gRPC caller holds in this process. One caller may hold a quarter of the total. */
 
-/** Limits for all callers together. One caller has at most a quarter of each. */
-const TOTALS = { streams: 10_000, watched: 100_000, tokenCharacters: 128 * 1024 * 1024 } as const
+/** Limits for all callers together. `bytes`: of open and watched questions, and of answers that were not sent yet. */
+const TOTALS = {
+  streams: 10_000,
+  watched: 100_000,
+  tokenCharacters: 128 * 1024 * 1024,
+  bytes: 256 * 1024 * 1024,
+} as const
 type Kind = keyof typeof TOTALS
 type Counts = { [kind in Kind]: number }
 
@@ -13,13 +18,13 @@ export type Holding = {
 export type Budgets = { of(caller: string): Holding }
 
 export function createBudgets(totals: { readonly [kind in Kind]: number } = TOTALS): Budgets {
-  const all: Counts = { streams: 0, watched: 0, tokenCharacters: 0 }
+  const all = none()
   const callers = new Map<string, Counts>()
 
   return {
     of: (caller) => ({
       take(kind, amount) {
-        const own = callers.get(caller) ?? { streams: 0, watched: 0, tokenCharacters: 0 }
+        const own = callers.get(caller) ?? none()
         if (all[kind] + amount > totals[kind] || own[kind] + amount > totals[kind] / 4) return false
         all[kind] += amount
         own[kind] += amount
@@ -31,8 +36,10 @@ export function createBudgets(totals: { readonly [kind in Kind]: number } = TOTA
         if (own === undefined) return
         all[kind] -= amount
         own[kind] -= amount
-        if (Object.values(own).every((count) => count === 0)) callers.delete(caller)
+        if (own.streams + own.watched + own.tokenCharacters + own.bytes === 0) callers.delete(caller)
       },
     }),
   }
 }
+
+const none = (): Counts => ({ streams: 0, watched: 0, tokenCharacters: 0, bytes: 0 })

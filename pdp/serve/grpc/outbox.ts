@@ -1,45 +1,100 @@
-/** Sends answers to the caller of a stream: all answers of a tick in one message, and no faster than the caller reads. */
+/** Sends answers to the caller of a stream: all answers of a tick together, no faster than it reads, and within its bytes. */
 import type { ServerDuplexStream } from '@grpc/grpc-js'
 import type { Outcome, StreamAnswer } from './answer-codec.ts'
+import type { Holding } from './budgets.ts'
 import type { StreamRequest } from './questions.ts'
+import { createOutcomeWeight } from './weights.ts'
 
-// Above this number the stream is not read until answers have been sent: flow control then slows the caller.
+/** Above one of these the stream is not read until answers have been sent: flow control then slows the caller. */
 const OPEN_QUESTIONS_MAX = 2_048
+const STREAM_BYTES_MAX = 8 * 1024 * 1024
+/** Of one message, unless one answer alone is larger: far below the 4 MiB that gRPC clients accept. */
+const MESSAGE_BYTES_MAX = 1024 * 1024
 
 /** Each write becomes one message. */
 export type StreamCall = ServerDuplexStream<StreamRequest, readonly StreamAnswer[]>
 export type Outbox = {
-  /** This many more questions wait for a `reply`. */
-  expect(count: number): void
-  reply(id: number, outcome: Outcome): void
+  /** One more question waits for a `reply` or `forget` with the same weight. False: there is no room; reply with weight 0. */
+  expect(weight: number): boolean
+  /** False when there was no room for the answer: `overloaded` was sent instead. */
+  reply(id: number, outcome: Outcome, weight: number): boolean
   /** A question was cancelled before its `reply`. */
-  forget(): void
-  /** A newer answer to a watched question. A caller that reads slowly gets only the latest one. */
-  update(id: number, outcome: Outcome): void
+  forget(weight: number): void
+  /** A newer answer to a watched question; returns what `reply` returns. A caller that reads slowly gets only the latest. */
+  update(id: number, outcome: Outcome): boolean
   /** Drops an update that was not sent yet. */
   cancelUpdate(id: number): void
   /** Ends the stream when every question is answered. */
   endWhenAnswered(): void
+  /** The stream is over: drops what was not sent. */
+  clear(): void
 }
+type Weighed = StreamAnswer & { readonly weight: number }
 
-export function createOutbox(call: StreamCall): Outbox {
-  let ready: StreamAnswer[] = []
-  const updates = new Map<number, Outcome>()
+export function createOutbox(call: StreamCall, holding: Pick<Holding, 'take' | 'give'>): Outbox {
+  const weightOf = createOutcomeWeight()
+  let ready: Weighed[] = []
+  const updates = new Map<number, Weighed>()
   let openCount = 0
+  /** Of open questions, and of answers until the transport has taken them. */
+  let heldBytes = 0
+  let sendingBytes = 0
   let ending = false
   let flushing = false
+  let gone = false
+
+  function take(bytes: number): boolean {
+    if (!holding.take('bytes', bytes)) return false
+    heldBytes += bytes
+    return true
+  }
+
+  function give(bytes: number): void {
+    holding.give('bytes', bytes)
+    heldBytes -= bytes
+  }
+
+  /** An answer without room is replaced by `overloaded`. */
+  function weighed(id: number, outcome: Outcome): Weighed {
+    const weight = weightOf(outcome)
+    return take(weight) ? { id, outcome, weight } : { id, outcome: { error: 'overloaded' }, weight: 0 }
+  }
+
+  function write(answers: readonly Weighed[], weight: number): void {
+    sendingBytes += weight
+    call.write(answers, () => {
+      if (gone) return
+      sendingBytes -= weight
+      give(weight)
+      resumeIfRoom()
+    })
+  }
+
+  function resumeIfRoom(): void {
+    if (openCount < OPEN_QUESTIONS_MAX && heldBytes < STREAM_BYTES_MAX) call.resume()
+  }
 
   function flush(): void {
     flushing = false
-    if (call.writableNeedDrain) return // goes on at 'drain'
-    const answers = ready
+    if (gone || call.writableNeedDrain) return // goes on at 'drain'
     openCount -= ready.length
+    const answers = [...ready, ...updates.values()]
     ready = []
-    for (const [id, outcome] of updates) answers.push({ id, outcome })
     updates.clear()
-    if (answers.length > 0 && call.writable) call.write(answers)
+    let from = 0
+    let weight = 0
+    for (let at = 0; at < answers.length; at += 1) {
+      const next = answers[at]?.weight ?? 0
+      if (at > from && weight + next > MESSAGE_BYTES_MAX) {
+        write(answers.slice(from, at), weight)
+        from = at
+        weight = 0
+      }
+      weight += next
+    }
+    if (answers.length > from) write(from === 0 ? answers : answers.slice(from), weight)
     if (ending && openCount === 0) call.end()
-    else if (openCount < OPEN_QUESTIONS_MAX) call.resume()
+    else resumeIfRoom()
   }
 
   function flushSoon(): void {
@@ -49,28 +104,52 @@ export function createOutbox(call: StreamCall): Outbox {
     process.nextTick(flush)
   }
 
+  function cancelUpdate(id: number): void {
+    give(updates.get(id)?.weight ?? 0)
+    updates.delete(id)
+  }
+
   call.on('drain', flushSoon)
   return {
-    expect(count) {
-      openCount += count
-      if (openCount >= OPEN_QUESTIONS_MAX) call.pause()
+    expect(weight) {
+      openCount += 1
+      const taken = take(weight)
+      if (openCount >= OPEN_QUESTIONS_MAX || heldBytes >= STREAM_BYTES_MAX) call.pause()
+      return taken
     },
-    reply(id, outcome) {
-      ready.push({ id, outcome })
+    reply(id, outcome, weight) {
+      give(weight)
+      if (gone) return true
+      const answer = weighed(id, outcome)
+      ready.push(answer)
       flushSoon()
+      return answer.outcome === outcome
     },
-    forget() {
+    forget(weight) {
+      give(weight)
       openCount -= 1
       flushSoon()
     },
     update(id, outcome) {
-      updates.set(id, outcome)
+      cancelUpdate(id)
+      if (gone) return true
+      const answer = weighed(id, outcome)
+      updates.set(id, answer)
       flushSoon()
+      return answer.outcome === outcome
     },
-    cancelUpdate: (id) => void updates.delete(id),
+    cancelUpdate,
     endWhenAnswered() {
       ending = true
       flushSoon()
+    },
+    clear() {
+      if (gone) return
+      gone = true
+      for (const { weight } of [...ready, ...updates.values()]) give(weight)
+      give(sendingBytes)
+      ready = []
+      updates.clear()
     },
   }
 }

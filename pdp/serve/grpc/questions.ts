@@ -22,19 +22,31 @@ export type StreamRequest = {
   readonly cancel: readonly number[]
 }
 
-/** Decodes a DecideStreamRequest. Throws Error if the bytes are not one. */
+/** Small members take many times their bytes once they are decoded. */
+const MEMBERS_MAX = 100_000
+
+/** Decodes a DecideStreamRequest. Throws Error if the bytes are not one, or have too many members. */
 export function decodeStreamRequest(bytes: Uint8Array): StreamRequest {
+  let membersCount = 0
+  const count = (): void => {
+    membersCount += 1
+    if (membersCount > MEMBERS_MAX) throw new Error(`a message has ${MEMBERS_MAX} questions, checks and keys at most`)
+  }
   const from = new BinaryReader(bytes)
   const tokens: TokenHandle[] = []
   const questions: StreamQuestion[] = []
   const cancel: number[] = []
   readFields(from, bytes.length, (field) => {
-    if (field === REQUEST.questions) questions.push(readQuestion(from))
+    count()
+    if (field === REQUEST.questions) questions.push(readQuestion(from, count))
     else if (field === REQUEST.tokens) tokens.push(readToken(from))
     else if (field === REQUEST.cancel) cancel.push(from.uint32())
     else if (field === REQUEST.cancelPacked) {
       const end = endOf(from, from.uint32())
-      while (from.pos < end) cancel.push(from.uint32())
+      while (from.pos < end) {
+        count()
+        cancel.push(from.uint32())
+      }
       requireAt(from, end)
     } else return false
     return true
@@ -54,13 +66,14 @@ function readToken(from: BinaryReader): TokenHandle {
   return { handle, token }
 }
 
-function readQuestion(from: BinaryReader): StreamQuestion {
+function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
   const permissions: PermissionCheck[] = []
   const entitlements: string[] = []
   let id = 0
   let handle = 0
   let watched = false
   readFields(from, from.uint32(), (field) => {
+    count()
     if (field === QUESTION.permissions) permissions.push(readCheck(from))
     else if (field === QUESTION.id) id = from.uint32()
     else if (field === QUESTION.handle) handle = from.uint32()

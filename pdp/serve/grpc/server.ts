@@ -1,5 +1,6 @@
 /** The PDP's gRPC server: Decide, DecideStream, health and reflection. */
 import { createServer } from 'node:net'
+import { Duplex } from 'node:stream'
 import { toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import { Metadata, Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js'
@@ -20,12 +21,13 @@ import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
 import type { WatchedQuestions } from '../decisions/watched-questions.ts'
 import { asRequestProblem, isFault, RequestProblem, STATUS } from '../problems/status.ts'
 import { createAnswerEncoder } from './answer-codec.ts'
-import { createBudgets } from './budgets.ts'
+import { type Budgets, createBudgets, type Holding } from './budgets.ts'
 import type { StreamCall } from './outbox.ts'
 import { readRequest } from './question-codec.ts'
 import { decodeStreamRequest } from './questions.ts'
 import { type OpenStream, serveStream } from './stream.ts'
 import type { ReloadedTls } from './tls.ts'
+import { createOutcomeWeight, type OutcomeWeight, questionWeight } from './weights.ts'
 
 const MESSAGE_BYTES_MAX = 1_048_576
 const DRAIN_TIMEOUT_MS = 5_000
@@ -43,6 +45,8 @@ export type GrpcDeps = {
   /** Null: plain text. */
   readonly tls: ReloadedTls | null
   readonly log: Log
+  /** Default: the limits of a process. */
+  readonly budgets?: Budgets
   /** How often the caller of a long stream is authenticated again. Default 30 s. */
   readonly recheckIntervalMs?: number
 }
@@ -90,10 +94,10 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
     if (isFault(problem.code)) deps.log.error({ event: 'request_failed', code: problem.code, err: problem.cause })
     return problem
   }
-  const budgets = createBudgets()
+  const budgets = deps.budgets ?? createBudgets()
   function open(call: StreamCall, caller: string): void {
     const holding = budgets.of(caller)
-    if (!holding.take('streams', 1)) throw new RequestProblem('overloaded', 'too many streams are open')
+    if (!holding.take('streams', 1)) throw tooManyStreams()
     // Sent at once. Callers compare their clock with its Date field.
     call.sendMetadata(new Metadata())
     const stream = serveStream(call, { ...deps, holding, problemCode: (err) => problemOf(err).code })
@@ -109,6 +113,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
   const refuse = (call: StreamCall, err: unknown): void => void call.emit('error', grpcError(problemOf(err)))
   const definition = serviceDefinition(DecisionService)
   const encode = createAnswerEncoder()
+  const weightOf = createOutcomeWeight()
   const service = {
     decide: { ...definition.decide, responseSerialize: encode.one },
     decideStream: {
@@ -119,14 +124,20 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
   }
   server.addService(service, {
     decide(call: ServerUnaryCall<DecideRequest, Answer>, done: sendUnaryData<Answer>) {
-      decide(call, deps).then(
+      decide(call, { ...deps, budgets, weightOf }).then(
         (answer) => done(null, answer),
         (err: unknown) => done(grpcError(problemOf(err))),
       )
     },
     decideStream(call: StreamCall) {
+      keepOneMessage(call)
+      const arriving = budgets.of(addressOf(call))
+      if (!arriving.take('streams', 1)) return refuse(call, tooManyStreams())
       const admitted = deps.authenticate === null ? Promise.resolve(LOCAL) : deps.authenticate(call)
-      admitted.then((caller) => open(call, caller)).catch((err: unknown) => refuse(call, err))
+      admitted
+        .finally(() => arriving.give('streams', 1))
+        .then((caller) => open(call, caller))
+        .catch((err: unknown) => refuse(call, err))
     },
   })
   return streams
@@ -143,12 +154,53 @@ function recheck(call: StreamCall, stream: OpenStream, deps: ServiceDeps): () =>
   return () => clearInterval(timer)
 }
 
-async function decide(call: ServerUnaryCall<DecideRequest, Answer>, deps: ServiceDeps): Promise<Answer> {
-  await deps.authenticate?.(call)
+async function decide(
+  call: ServerUnaryCall<DecideRequest, Answer>,
+  deps: ServiceDeps & { readonly budgets: Budgets; readonly weightOf: OutcomeWeight },
+): Promise<Answer> {
   const { request } = call
+  const hold = holdUntilEnd(call)
+  const weight = questionWeight(request) + request.token.length
+  const arrived = hold(deps.budgets.of(addressOf(call)), weight)
+  const caller = (await deps.authenticate?.(call)) ?? LOCAL
+  const budget = deps.budgets.of(caller)
+  hold(budget, weight)
+  arrived()
   if (request.token === '') throw new RequestProblem('request_invalid', 'token is empty')
-  const question = readRequest(request)
-  return deps.answer(await deps.recognize(request.token), question)
+  const answer = await deps.answer(await deps.recognize(request.token), readRequest(request))
+  hold(budget, deps.weightOf({ answer }))
+  return answer
+}
+
+/**
+ * Holds bytes until the answer has left or the caller is gone, or until the returned function is called.
+ * Throws RequestProblem `overloaded`.
+ */
+function holdUntilEnd(call: object): (budget: Holding, weight: number) => () => void {
+  const http2 = Reflect.get(Object(Reflect.get(call, 'call')), 'stream')
+  return (budget, weight) => {
+    if (!budget.take('bytes', weight))
+      throw new RequestProblem('overloaded', 'the questions of this caller take too much memory')
+    let held = true
+    const giveBack = (): void => {
+      if (held) budget.give('bytes', weight)
+      held = false
+    }
+    if (http2 instanceof Duplex && !http2.destroyed) http2.once('close', giveBack)
+    else giveBack()
+    return giveBack
+  }
+}
+
+const tooManyStreams = (): RequestProblem => new RequestProblem('overloaded', 'too many streams are open')
+
+/** Names a caller that is not authenticated yet. */
+const addressOf = (call: Pick<StreamCall, 'getPeer'>): string => `address ${call.getPeer().replace(/:\d+$/, '')}`
+
+/** A stream that is not read would buffer 16 messages, which no budget counts. */
+function keepOneMessage(call: StreamCall): void {
+  const state: unknown = Reflect.get(call, '_readableState')
+  if (typeof state === 'object' && state !== null) Reflect.set(state, 'highWaterMark', 1)
 }
 
 /** The problem code travels in the trailer `portcullis-problem`. */

@@ -1,14 +1,15 @@
 /** One `DecideStream`: many questions over one connection, answered in any order; watched questions are answered repeatedly. */
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { AnswerQuestion } from '../decisions/answer.ts'
-import type { WatchedQuestion, WatchedQuestions } from '../decisions/watched-questions.ts'
-import { RequestProblem } from '../problems/status.ts'
+import type { WatchedQuestions } from '../decisions/watched-questions.ts'
+import { RequestProblem, type RequestProblemCode } from '../problems/status.ts'
 import type { Outcome } from './answer-codec.ts'
 import type { Holding } from './budgets.ts'
 import { createOutbox, type Outbox, type StreamCall } from './outbox.ts'
 import { readStreamQuestion } from './question-codec.ts'
 import type { StreamQuestion, StreamRequest } from './questions.ts'
 import { createHandles } from './token-handles.ts'
+import { questionWeight } from './weights.ts'
 
 const QUESTIONS_PER_MESSAGE_MAX = 8_192
 const WATCHED_MAX = 4_096
@@ -29,30 +30,37 @@ export type OpenStream = {
 
 export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   const handles = createHandles(deps.holding)
-  const outbox = createOutbox(call)
+  const outbox = createOutbox(call, deps.holding)
   const watched = createWatchedTable(outbox, deps)
 
   function take(question: StreamQuestion, stateOf: (token: string) => Promise<TokenState>): void {
     const { id, handle } = question
+    const weight = questionWeight(question)
+    if (!outbox.expect(weight)) return void outbox.reply(id, { error: 'overloaded' }, 0)
     const token = handles.find(handle)
-    if (token === undefined) outbox.reply(id, { error: 'handle_unknown' })
-    else if (question.watched) watch(question, token)
-    else void reply(question, stateOf(token))
+    if (token === undefined) outbox.reply(id, { error: 'handle_unknown' }, weight)
+    else if (question.watched) watch(question, token, weight)
+    else void reply(question, stateOf(token), weight)
   }
 
-  function watch(question: StreamQuestion, token: string): void {
+  function refuse(id: number, code: RequestProblemCode): void {
+    outbox.expect(0)
+    outbox.reply(id, { error: code }, 0)
+  }
+
+  function watch(question: StreamQuestion, token: string, weight: number): void {
     try {
-      watched.add(question, token)
+      watched.add(question, token, weight)
     } catch (err) {
-      outbox.reply(question.id, { error: deps.problemCode(err) })
+      outbox.reply(question.id, { error: deps.problemCode(err) }, weight)
     }
   }
 
-  async function reply(question: StreamQuestion, state: Promise<TokenState>): Promise<void> {
+  async function reply(question: StreamQuestion, state: Promise<TokenState>, weight: number): Promise<void> {
     try {
-      outbox.reply(question.id, { answer: await deps.answer(await state, readStreamQuestion(question)) })
+      outbox.reply(question.id, { answer: await deps.answer(await state, readStreamQuestion(question)) }, weight)
     } catch (err) {
-      outbox.reply(question.id, { error: deps.problemCode(err) })
+      outbox.reply(question.id, { error: deps.problemCode(err) }, weight)
     }
   }
 
@@ -71,18 +79,16 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
       return state
     }
     for (const id of message.cancel) watched.remove(id)
-    outbox.expect(message.questions.length)
     for (const question of message.questions.slice(0, QUESTIONS_PER_MESSAGE_MAX)) take(question, stateOf)
-    for (const { id } of message.questions.slice(QUESTIONS_PER_MESSAGE_MAX)) {
-      outbox.reply(id, { error: 'request_too_large' })
-    }
+    for (const { id } of message.questions.slice(QUESTIONS_PER_MESSAGE_MAX)) refuse(id, 'request_too_large')
   })
   call.on('end', drain)
-  // The caller has left.
-  for (const event of ['cancelled', 'close', 'error']) {
+  // The caller is gone.
+  for (const event of ['cancelled', 'close', 'error', 'finish']) {
     call.on(event, () => {
       watched.clear()
       handles.clear()
+      outbox.clear()
     })
   }
   return { drain }
@@ -97,44 +103,50 @@ function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'watched' | '
     cancels.delete(id)
   }
 
-  function askOrGiveBack(asked: WatchedQuestion): () => void {
-    try {
-      return deps.watched.ask(asked)
-    } catch (err) {
-      deps.holding.give('watched', 1)
-      throw err
-    }
-  }
-
   return {
     remove,
     clear: () => {
       for (const id of [...cancels.keys()]) remove(id)
     },
     /** A question with an id that is in use replaces the earlier one. Throws RequestProblem `watched_limit`. */
-    add({ id, ...question }: StreamQuestion, token: string): void {
+    add({ id, ...question }: StreamQuestion, token: string, weight: number): void {
       remove(id)
       if (cancels.size >= WATCHED_MAX)
         throw new RequestProblem('watched_limit', 'too many watched questions on this stream')
       if (!deps.holding.take('watched', 1))
         throw new RequestProblem('watched_limit', 'too many watched questions of this caller')
-      let answered = false
-      const say = (outcome: Outcome): void => {
-        if (answered) outbox.update(id, outcome)
-        else outbox.reply(id, outcome)
-        answered = true
+      // The question's own weight is given back with its first answer. While it is watched it holds a second one.
+      if (!deps.holding.take('bytes', weight)) {
+        deps.holding.give('watched', 1)
+        throw new RequestProblem('watched_limit', 'the watched questions of this caller take too much memory')
       }
-      const cancel = askOrGiveBack({
-        token,
-        question: readStreamQuestion(question),
-        onAnswer: (answer) => say({ answer }),
-        onError: (err) => say({ error: deps.problemCode(err) }),
-      })
+      const giveBack = (): void => {
+        deps.holding.give('watched', 1)
+        deps.holding.give('bytes', weight)
+      }
+      let answered = false
+      const say = (outcome: Outcome): boolean => {
+        const isFirst = !answered
+        answered = true
+        return isFirst ? outbox.reply(id, outcome, weight) : outbox.update(id, outcome)
+      }
+      let cancel: () => void
+      try {
+        cancel = deps.watched.ask({
+          token,
+          question: readStreamQuestion(question),
+          onAnswer: (answer) => say({ answer }),
+          onError: (err) => void say({ error: deps.problemCode(err) }),
+        })
+      } catch (err) {
+        giveBack()
+        throw err
+      }
       cancels.set(id, () => {
         cancel()
-        deps.holding.give('watched', 1)
+        giveBack()
         outbox.cancelUpdate(id)
-        if (!answered) outbox.forget()
+        if (!answered) outbox.forget(weight)
         answered = true
       })
     },

@@ -229,7 +229,7 @@ describe('while the store is away', () => {
     const cancel = watched.ask({
       token: 'x',
       question,
-      onAnswer: () => said.push('answer'),
+      onAnswer: () => said.push('answer') > 0,
       onError: (err) => said.push((err as PdpError).code),
     })
     const wait = (count: number) => expect.poll(() => said.length).toBe(count)
@@ -241,6 +241,33 @@ describe('while the store is away', () => {
     await wait(3)
     cancel()
     expect(said).toEqual(['answer', 'store_unavailable', 'answer'])
+    await watched.close()
+  })
+
+  it('is answered again while its answer cannot be passed on', async () => {
+    let room = false
+    const passed: boolean[] = []
+    const watched = createWatchedQuestions({
+      store: served.store,
+      pdp: served.pdp,
+      recognize: async () => ({ active: false }),
+      answer: async (_, question) => ANSWER(question),
+      clock: Date.now,
+      log: pino({ level: 'silent' }),
+      intervalMs: 10,
+    })
+    const question = { permissions: [], entitlements: [], subject: null, explain: false }
+    const onAnswer = () => {
+      passed.push(room)
+      return room
+    }
+    watched.ask({ token: 'x', question, onAnswer, onError: () => undefined })
+    await expect.poll(() => passed.length).toBeGreaterThan(3)
+    room = true
+    await expect.poll(() => passed.at(-1)).toBe(true)
+    const count = passed.length
+    await new Promise((done) => setTimeout(done, 60))
+    expect(passed).toHaveLength(count)
     await watched.close()
   })
 
@@ -264,7 +291,7 @@ describe('while the store is away', () => {
     watched.ask({
       token: 'x',
       question,
-      onAnswer: (answer) => said.push(answer.validUntilMs),
+      onAnswer: (answer) => said.push(answer.validUntilMs) > 0,
       onError: () => undefined,
     })
     await expect.poll(() => said.length).toBe(2)
@@ -291,7 +318,7 @@ describe('while the store is away', () => {
     })
     const question = { permissions: [], entitlements: [], subject: null, explain: false }
     for (let i = 0; i < 1_000; i += 1)
-      watched.ask({ token: String(i), question, onAnswer: () => undefined, onError: () => undefined })
+      watched.ask({ token: String(i), question, onAnswer: () => true, onError: () => undefined })
     await expect.poll(() => statements).toBeGreaterThan(3)
     await watched.close()
     expect(statements).toBeLessThan(100)

@@ -3,21 +3,24 @@ import { describe, expect, it } from 'vitest'
 import { createBudgets } from '../../../../pdp/serve/grpc/budgets.ts'
 import { createHandles } from '../../../../pdp/serve/grpc/token-handles.ts'
 
-const TOTALS = { streams: 8, watched: 8, tokenCharacters: 4_000 }
+const TOTALS = { streams: 8, watched: 8, tokenCharacters: 4_000, bytes: 8 }
 
 describe('a caller', () => {
-  it.each(['streams', 'watched', 'tokenCharacters'] as const)('has a quarter of all %s and no more', (kind) => {
-    const budgets = createBudgets(TOTALS)
-    const quarter = TOTALS[kind] / 4
-    const mine = budgets.of('a')
-    expect(mine.take(kind, quarter)).toBe(true)
-    expect(mine.take(kind, 1)).toBe(false)
-    expect(budgets.of('a').take(kind, 1)).toBe(false)
-    for (const other of ['b', 'c', 'd']) expect(budgets.of(other).take(kind, quarter)).toBe(true)
-    expect(budgets.of('e').take(kind, 1)).toBe(false)
-    mine.give(kind, 1)
-    expect(budgets.of('e').take(kind, 1)).toBe(true)
-  })
+  it.each(['streams', 'watched', 'tokenCharacters', 'bytes'] as const)(
+    'has a quarter of all %s and no more',
+    (kind) => {
+      const budgets = createBudgets(TOTALS)
+      const quarter = TOTALS[kind] / 4
+      const mine = budgets.of('a')
+      expect(mine.take(kind, quarter)).toBe(true)
+      expect(mine.take(kind, 1)).toBe(false)
+      expect(budgets.of('a').take(kind, 1)).toBe(false)
+      for (const other of ['b', 'c', 'd']) expect(budgets.of(other).take(kind, quarter)).toBe(true)
+      expect(budgets.of('e').take(kind, 1)).toBe(false)
+      mine.give(kind, 1)
+      expect(budgets.of('e').take(kind, 1)).toBe(true)
+    },
+  )
 })
 
 describe('handles', () => {
