@@ -1,5 +1,5 @@
 /** oidc-provider's storage: one table, codes as digests only, and each use of something single-use decided by the database. */
-import { type Adapter, errors } from 'oidc-provider'
+import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
 import { isId } from '../../domain/names.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { createRecordSecrets, type RecordSecrets } from '../keys/record-secrets.ts'
@@ -41,7 +41,7 @@ export function createAdapters(deps: AdapterDeps): (kind: string) => Adapter {
 function recordAdapter(kind: string, { sql, revocations, rotation }: AdapterDeps, secrets: RecordSecrets): Adapter {
   const keyOf = (id: string): string => secrets.keyOf(kind, id)
 
-  async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<object | undefined> {
+  async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<AdapterPayload | undefined> {
     // No text column holds U+0000, and PostgreSQL fails when it is asked for one.
     if (value.includes('\0')) return undefined
     const wanted = { id: keyOf, uid: (uid: string) => uid, user_code: secrets.userCodeOf }[column](value)

@@ -1,5 +1,5 @@
 /** The client_credentials grant (RFC 6749 section 4.4) with DPoP, one resource, and an organization. */
-import { type Client, type Context, errors, type Provider } from 'oidc-provider'
+import { type Client, errors, type Provider, type TokenEndpointGrantContext } from 'oidc-provider'
 import {
   buildTokenResponse,
   checkDpopReplay,
@@ -9,6 +9,7 @@ import {
 } from 'oidc-provider/lib/helpers/grants.js'
 import type { Pdp } from '../../domain/decision.ts'
 import { isId } from '../../domain/names.ts'
+import { paramsOf } from '../oauth/request.ts'
 import { refusedScope, splitScope } from '../oauth/scopes.ts'
 import type { Mint } from './mint.ts'
 
@@ -20,10 +21,11 @@ export type ClientCredentialsDeps = {
   readonly mint: Pick<Mint, 'describe'>
 }
 
-export function clientCredentialsGrant(deps: ClientCredentialsDeps): (ctx: Context) => Promise<void> {
+export function clientCredentialsGrant(deps: ClientCredentialsDeps): (ctx: TokenEndpointGrantContext) => Promise<void> {
   const { provider, pdp, mint } = deps
   return async (ctx) => {
-    const { client, params } = ctx.oidc
+    const { client } = ctx.oidc
+    const params = paramsOf(ctx.oidc)
     const proof = await validateDpop(provider, ctx)
     const [resource, ...others] = await resolveRequestedResources(provider, ctx)
     if (resource === undefined || others.length > 0) throw new errors.InvalidTarget('exactly one resource is possible')

@@ -1,9 +1,10 @@
 /** A wrong secret takes as long for a client that there is not: the work that its secret would have cost is done as well. */
 import { createHmac } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Client, Context, Provider } from 'oidc-provider'
+import type { Provider } from 'oidc-provider'
 import { deriveKey } from '../../process/encryption.ts'
 import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
+import { type Context, contextOf, paramsOf } from '../oauth/request.ts'
 import { BusyError, type Semaphore } from '../sign-in/attempts.ts'
 import type { ClientOf } from '../sign-in/client-of.ts'
 
@@ -33,8 +34,8 @@ export function installClientDecoy(
 
   provider.use(async (ctx, next) => {
     await next()
-    if (!failedBeforeSecretCheck(ctx)) return
-    const [id, secret] = presentedSecret(ctx)
+    if (!failedBeforeSecretCheck(contextOf(ctx))) return
+    const [id, secret] = presentedSecret(contextOf(ctx))
     if (secret === '') return
     const stored = decoyFor(id)
     const verify = (): Promise<boolean> => verifySecret(secret, stored)
@@ -57,12 +58,11 @@ export function installClientDecoy(
 /** Client authentication failed before any secret was compared. */
 function failedBeforeSecretCheck({ body, oidc }: Context): boolean {
   if (typeof body !== 'object' || body === null || !('error' in body) || body.error !== 'invalid_client') return false
-  const client: Client | undefined = oidc.client
-  return client?.clientAuthMethod.startsWith('client_secret_') !== true
+  return oidc.client?.clientAuthMethod?.startsWith('client_secret_') !== true
 }
 
 function presentedSecret({ req, oidc }: Context): readonly [string, string] {
-  const { client_id: id = '', client_secret: secret } = oidc.params
+  const { client_id: id = '', client_secret: secret } = paramsOf(oidc)
   if (secret !== undefined) return [id, secret]
   const [, basic] = /^basic +(\S+)$/i.exec(req.headers.authorization ?? '') ?? []
   if (basic === undefined) return ['', '']

@@ -1,4 +1,5 @@
 /** OAuth clients of the directory, as oidc-provider wants them: RFC 7591 metadata that this version supports, and ours. */
+import type { ClientMetadata } from 'oidc-provider'
 import type { JsonValue } from '../../domain/json.ts'
 import type { Client } from '../../store/directory.ts'
 import { isOpenidScope, isPlatformScope, splitScope } from '../oauth/scopes.ts'
@@ -51,7 +52,7 @@ const PASSED_ON = [
 type Registered = Client & { readonly secretHash: string | null }
 
 /** The stored hash takes the place of the secret: Client.compareClientSecret is overridden to match. */
-export function providerMetadata(client: Registered): { readonly [member: string]: JsonValue } {
+export function providerMetadata(client: Registered): ClientMetadata {
   const { metadata } = client
   const metadataScope = typeof metadata.scope === 'string' ? metadata.scope : ''
   const platformScope = splitScope(metadataScope)

@@ -1,10 +1,12 @@
 /** What oidc-provider answers, corrected: failures without their reason, and the error codes that the RFCs name otherwise. */
-import { type Context, errors, type Provider } from 'oidc-provider'
+import type { EventEmitter } from 'node:events'
+import { errors, type Provider } from 'oidc-provider'
 import { PdpError } from '../../domain/errors.ts'
 import type { Log } from '../../process/log.ts'
 import { errorPage, type Page } from '../html/page.ts'
 import { PUBLIC_CACHE_SECONDS } from '../oauth/durations.ts'
 import { PATHS } from '../oauth/paths.ts'
+import { type Context, contextOf } from '../oauth/request.ts'
 import { STATUS } from '../oauth/status.ts'
 
 const CACHED_PATHS: ReadonlySet<string> = new Set([PATHS.jwks, PATHS.openidConfiguration, PATHS.serverMetadata])
@@ -41,13 +43,15 @@ export function installErrorResponses(provider: Provider, log: Log): void {
   provider.on('grant.error', (ctx: Context, error: unknown) => {
     ctx.state.failure = error
   })
-  provider.on('error', (error: unknown) => log.error({ event: 'identity_failed', err: error }))
+  // The types list oidc-provider's own events only.
+  const events: EventEmitter = provider
+  events.on('error', (error: unknown) => log.error({ event: 'identity_failed', err: error }))
   provider.use(async (ctx, next) => {
     for (const [name, value] of Object.entries(PROVIDER_PAGE_HEADERS)) ctx.set(name, value)
     try {
       await next()
     } catch (error) {
-      answerUncaught(ctx, error, log)
+      answerUncaught(contextOf(ctx), error, log)
     }
     if (isUnavailable(ctx.state.failure)) {
       if (isErrorBody(ctx.body)) {
@@ -55,7 +59,7 @@ export function installErrorResponses(provider: Provider, log: Log): void {
         ctx.body = { error: 'temporarily_unavailable', error_description: 'try again later' }
       } else if (ctx.status === STATUS.failed) {
         ctx.status = STATUS.unavailable
-        show(ctx, errorPage(UNAVAILABLE))
+        show(contextOf(ctx), errorPage(UNAVAILABLE))
       }
     }
     if (isErrorBody(ctx.body)) {

@@ -1,8 +1,9 @@
 /** What goes into a token while oidc-provider mints it, and the record that keeps it revocable afterwards. */
-import { type Adapter, type Client, type Context, errors, type Token, type TokenSource } from 'oidc-provider'
+import { type Account, type Adapter, type AdapterPayload, type Client, errors } from 'oidc-provider'
 import type { Pdp } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Log } from '../../process/log.ts'
+import { type Context, type Minted, readToken, requireClient, type Token, type TokenSource } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import type { IsSignedIn } from '../sign-in/sign-in-validity.ts'
 import { type Binding, type Bindings, mayActIn } from '../tokens/bindings.ts'
@@ -44,7 +45,7 @@ export type Mint = {
    * oidc-provider's findAccount; undefined for a person who is gone or was signed out since, and for a grant that the client
    * may no longer use. `source`: what is redeemed; without one, the browser's session counts.
    */
-  findAccount(ctx: Context, id: string, source?: TokenSource): Promise<object | undefined>
+  findAccount(ctx: Context, id: string, source?: TokenSource): Promise<Account | undefined>
 }
 
 export function createMint(deps: MintDeps): Mint {
@@ -54,7 +55,7 @@ export function createMint(deps: MintDeps): Mint {
   const claimSourcesOf = new WeakMap<Token, ClaimSources>()
   const values = new WeakMap<Token, string>()
 
-  async function bindingOf(token: Token): Promise<Binding | null> {
+  async function bindingOf(token: Minted): Promise<Binding | null> {
     if (token.grantId === undefined) return null
     const binding = await bindings.find(token.grantId)
     if (binding === null) throw new errors.InvalidGrant('the grant is bound to nothing')
@@ -65,8 +66,9 @@ export function createMint(deps: MintDeps): Mint {
 
   return {
     describe: (token, provenance) => void provenances.set(token, provenance),
-    async accessTokenClaims(token) {
-      const provenance = provenances.get(token) ?? {}
+    async accessTokenClaims(minting) {
+      const provenance = provenances.get(minting) ?? {}
+      const token = readToken(minting)
       const [binding, owner] = await Promise.all([
         bindingOf(token),
         token.aud === deps.issuer ? null : deps.resources.owner(token.aud),
@@ -89,20 +91,22 @@ export function createMint(deps: MintDeps): Mint {
           grant_type: isService ? 'client_credentials' : (token.gty ?? ''),
         }),
       ])
-      claimSourcesOf.set(token, sources)
+      claimSourcesOf.set(minting, sources)
       const { claims, leftOut } = accessTokenClaims(sources, added)
       for (const what of leftOut) log.warn({ event: `${what}_left_out`, organization, jti: token.jti })
       return provenance.act === undefined ? claims : { ...claims, act: provenance.act }
     },
-    async record(ctx, token, times) {
-      const record = recordOf({ ctx, token, times, provenance: provenances.get(token) ?? {} })
+    async record(ctx, minting, times) {
+      const token = readToken(minting)
+      const record = recordOf({ ctx, token, times, provenance: provenances.get(minting) ?? {} })
       await deps.adapter(token.kind).upsert(token.jti, record, times.exp - times.iat)
     },
     remember: (token, value) => void values.set(token, value),
     async findAccount(ctx, id, source) {
       const since = source === undefined ? ctx.oidc.session?.authTime() : source.authTime
       if (!(await deps.isSignedIn(id, since))) return undefined
-      if (source?.grantId !== undefined && !(await mayStillUse(deps, source.grantId, ctx.oidc.client))) return undefined
+      if (source?.grantId !== undefined && !(await mayStillUse(deps, source.grantId, requireClient(ctx.oidc))))
+        return undefined
       return {
         accountId: id,
         // Only ID tokens ask: oidc-provider's UserInfo is off.
@@ -130,10 +134,10 @@ async function mayStillUse(deps: MintDeps, grantId: string, client: Client): Pro
 /** What revocation and introspection need; acr and auth_time are here because they are not in the token. */
 function recordOf(minted: {
   ctx: Context
-  token: Token
+  token: Minted
   times: { iat: number; exp: number }
   provenance: Provenance
-}): object {
+}): AdapterPayload {
   const { ctx, token, times, provenance } = minted
   const { RefreshToken, AuthorizationCode, DeviceCode, BackchannelAuthenticationRequest } = ctx.oidc.entities
   const source = RefreshToken ?? AuthorizationCode ?? DeviceCode ?? BackchannelAuthenticationRequest

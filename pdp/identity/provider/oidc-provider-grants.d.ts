@@ -1,7 +1,7 @@
 /** Helpers of oidc-provider for grants of our own: outside its promise of stability, another reason why its version is pinned. */
 
 declare module 'oidc-provider/lib/helpers/grants.js' {
-  import type { Context, Provider, ResourceServer } from 'oidc-provider'
+  import type { KoaContextWithOIDC as Context, Provider, ResourceServerInstance as ResourceServer } from 'oidc-provider'
 
   type Proof = { readonly thumbprint: string; readonly jti: string }
   export function validateDpop(provider: Provider, ctx: Context): Promise<Proof | undefined>

@@ -1,7 +1,8 @@
 /** The pages that oidc-provider asks for by itself: errors, the device page and signing out. */
-import type { Client, Context, Provider, Session } from 'oidc-provider'
+import type { Client, Configuration, ErrorOut, Provider, Session } from 'oidc-provider'
 import { errorPage, type Page } from '../html/page.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
+import { type Context, contextOf, requireSession, xsrfOf } from '../oauth/request.ts'
 import { STATUS } from '../oauth/status.ts'
 import { createAttempts } from '../sign-in/attempts.ts'
 import type { ClientOf } from '../sign-in/client-of.ts'
@@ -21,7 +22,7 @@ const SELF_SENDING = '<title>Submitting Callback</title>'
 
 export type ProviderPages = {
   /** Features `deviceFlow` and `rpInitiatedLogout`. */
-  readonly features: object
+  readonly features: Pick<NonNullable<Configuration['features']>, 'deviceFlow' | 'rpInitiatedLogout'>
   /** Keeps guessers of user codes away. */
   install(provider: Provider): void
 }
@@ -40,23 +41,23 @@ export function createProviderPages(deps: {
   const confirm = urlOf(issuer, PATHS.logoutConfirm)
   // What it sends to a client is an authorization response by form_post, which stays as it is.
   const toOurselves = `action="${confirm}"`
-  const features = {
+  const features: ProviderPages['features'] = {
     deviceFlow: {
       enabled: true,
       charset: 'base-20',
       mask: '****-****',
       deviceInfo: () => ({}),
       userCodeInputSource: (ctx: Context, _form: string, out: object | undefined, error: CodeError | undefined) => {
-        if (error?.name === 'NotFoundError') wrongCodes.take(guesserOf(ctx.oidc.session, ctx))
+        if (error?.name === 'NotFoundError') wrongCodes.take(guesserOf(requireSession(ctx.oidc), ctx))
         const problem = codeProblem(out, error)
-        send(ctx, deviceCodePage({ action, xsrf: ctx.oidc.session.state?.secret ?? '', problem }))
+        send(ctx, deviceCodePage({ action, xsrf: xsrfOf(requireSession(ctx.oidc)), problem }))
       },
       userCodeConfirmSource: (ctx: Context, _form: string, client: Client, _info: object, userCode: string) =>
         send(
           ctx,
           deviceConfirmPage({
             action,
-            xsrf: ctx.oidc.session.state?.secret ?? '',
+            xsrf: xsrfOf(requireSession(ctx.oidc)),
             userCode,
             clientName: client.clientName ?? client.clientId,
           }),
@@ -66,10 +67,7 @@ export function createProviderPages(deps: {
     rpInitiatedLogout: {
       enabled: true,
       logoutSource: (ctx: Context) =>
-        send(
-          ctx,
-          logoutPage({ action: urlOf(issuer, PATHS.logoutConfirm), xsrf: ctx.oidc.session.state?.secret ?? '' }),
-        ),
+        send(ctx, logoutPage({ action: urlOf(issuer, PATHS.logoutConfirm), xsrf: xsrfOf(requireSession(ctx.oidc)) })),
       postLogoutSuccessSource: (ctx: Context) => send(ctx, signedOutPage()),
     },
   }
@@ -87,12 +85,12 @@ export function createProviderPages(deps: {
 
   /** Confirms the code that came with the address (RFC 8628 section 3.3.1); oidc-provider would send it on by a script. */
   async function confirmAtOnce(provider: Provider, ctx: Context, userCode: string): Promise<void> {
-    const xsrf = ctx.oidc.session.state?.secret ?? ''
+    const xsrf = xsrfOf(requireSession(ctx.oidc))
     const normalized = userCode.toUpperCase().replace(/\W/g, '')
     const code = await provider.DeviceCode.findByUserCode(normalized, { ignoreExpiration: true })
-    const client = code === undefined ? undefined : await provider.Client.find(code.clientId)
+    const client = code?.clientId === undefined ? undefined : await provider.Client.find(code.clientId)
     if (code === undefined || client === undefined) {
-      wrongCodes.take(guesserOf(ctx.oidc.session, ctx))
+      wrongCodes.take(guesserOf(requireSession(ctx.oidc), ctx))
       return send(ctx, deviceCodePage({ action, xsrf, problem: 'wrong' }))
     }
     const isUsed = code.error !== undefined || code.accountId !== undefined || code.inFlight === true
@@ -107,7 +105,8 @@ export function createProviderPages(deps: {
   return {
     features,
     install(provider) {
-      provider.use(async (ctx, next) => {
+      provider.use(async (koa, next) => {
+        const ctx = contextOf(koa)
         if (ctx.path !== PATHS.device) return next()
         const given = ctx.method === 'POST' ? null : ctx.query.user_code
         if (given === undefined) return next()
@@ -121,10 +120,11 @@ export function createProviderPages(deps: {
         await next()
         if (ctx.status === STATUS.shown) await confirmAtOnce(provider, ctx, String(given))
       })
-      provider.use(async (ctx, next) => {
+      provider.use(async (koa, next) => {
+        const ctx = contextOf(koa)
         await next()
         if (typeof ctx.body !== 'string' || !ctx.body.includes(SELF_SENDING) || !ctx.body.includes(toOurselves)) return
-        const xsrf = ctx.oidc.session.state?.secret ?? ''
+        const xsrf = xsrfOf(requireSession(ctx.oidc))
         const isHandOver = ctx.path !== PATHS.logout
         send(ctx, handOverPage({ action: confirm, xsrf, isHandOver }))
       })
@@ -133,7 +133,7 @@ export function createProviderPages(deps: {
 }
 
 /** Setting `renderError`. */
-export function renderError(ctx: Context, out: { error: string; error_description?: string }): void {
+export function renderError(ctx: Context, out: ErrorOut): void {
   send(ctx, errorPage({ code: out.error, detail: out.error_description ?? '' }))
 }
 

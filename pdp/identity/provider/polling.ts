@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Provider } from 'oidc-provider'
 import { PATHS } from '../oauth/paths.ts'
+import { paramsOf } from '../oauth/request.ts'
 
 /** What the answer that starts the wait tells the client. */
 export const INTERVAL_SECONDS = 5
@@ -30,7 +31,7 @@ export function installPolling(provider: Provider, clock: () => number): void {
     const { body } = ctx
     if (typeof body !== 'object' || body === null) return
     if (ctx.path === PATHS.token && 'error' in body && body.error === 'authorization_pending') {
-      const { device_code: device, auth_req_id: request } = ctx.oidc.params
+      const { device_code: device, auth_req_id: request } = paramsOf(ctx.oidc)
       const key = createHash('sha256')
         .update(`${device ?? ''} ${request ?? ''}`)
         .digest('base64url')

@@ -1,5 +1,5 @@
 /** oidc-provider, put together: settings, grants of our own, and the places where we reach into it. */
-import { type Client, Provider, type Session, type Token } from 'oidc-provider'
+import { type Client, Provider, type Session, type AccessToken as Token } from 'oidc-provider'
 import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { createAdapters, UsedBeforeError } from './adapter.ts'

@@ -3,7 +3,7 @@
  * both first and may fail afterwards (a wrong resource, a lost database), which would cost the client its token.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Context, errors, type Provider } from 'oidc-provider'
+import { errors, type Provider } from 'oidc-provider'
 import type { Sql } from '../../store/directory.ts'
 import { STATUS } from '../oauth/status.ts'
 
@@ -73,4 +73,5 @@ export function createRotation(deps: { readonly sql: Pick<Sql, 'query'>; readonl
   }
 }
 
-const isAnswered = ({ body }: Context): boolean => typeof body === 'object' && body !== null && 'access_token' in body
+const isAnswered = ({ body }: { readonly body: unknown }): boolean =>
+  typeof body === 'object' && body !== null && 'access_token' in body

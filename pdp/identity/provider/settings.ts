@@ -1,9 +1,10 @@
 /** Every setting of oidc-provider that differs from its default. */
-import { type Client, type Context, errors, type Token, type TokenSource } from 'oidc-provider'
+import { type Client, type Configuration, errors, type JWTStructured } from 'oidc-provider'
 import { isId } from '../../domain/names.ts'
 import { deriveKey } from '../../process/encryption.ts'
 import { ACCESS_TOKEN_SECONDS, DAY_SECONDS, SESSION_SECONDS } from '../oauth/durations.ts'
 import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
+import { type Context, paramsOf, requireClient, type Token, type TokenSource } from '../oauth/request.ts'
 import { IDENTITY_SCOPES, OFFLINE_ACCESS, refusedScope, SERVICE_SCOPES, scopesAt, splitScope } from '../oauth/scopes.ts'
 import { ACR_VALUES, isAttainable } from '../sign-in/acr.ts'
 import { isEmail } from '../sign-in/sign-in.ts'
@@ -28,13 +29,14 @@ const CLOCK_TOLERANCE_SECONDS = 5
 const NOBODY = ''
 const BINDING_MESSAGE = /^[\x20-\x7e]{1,64}$/
 
+type Features = NonNullable<Configuration['features']>
 export type SettingsDeps = ProviderDeps & { readonly pages: Pick<ProviderPages, 'features'> }
 
-export function providerSettings(deps: SettingsDeps, mint: Mint): object {
+export function providerSettings(deps: SettingsDeps, mint: Mint): Configuration {
   return { ...protocol(deps), ...issuance(deps, mint), ...people(deps, mint) }
 }
 
-function protocol({ issuer, keys, masterKey, secondFactor }: ProviderDeps): object {
+function protocol({ issuer, keys, masterKey, secondFactor }: ProviderDeps): Configuration {
   return {
     jwks: { keys: keys.privateJwks },
     scopes: [...IDENTITY_SCOPES, OFFLINE_ACCESS, ...SERVICE_SCOPES],
@@ -93,11 +95,12 @@ function protocol({ issuer, keys, masterKey, secondFactor }: ProviderDeps): obje
     renderError,
     // A public client may call the token endpoint from its own pages.
     clientBasedCORS: (_ctx: Context, origin: string, client: Client) =>
-      client.clientAuthMethod === 'none' && client.redirectUris.some((uri) => URL.parse(uri)?.origin === origin),
+      client.clientAuthMethod === 'none' &&
+      client.redirectUris?.some((uri) => URL.parse(uri)?.origin === origin) === true,
   }
 }
 
-function issuance(deps: SettingsDeps, mint: Mint): object {
+function issuance(deps: SettingsDeps, mint: Mint): Configuration {
   return {
     features: {
       devInteractions: { enabled: false },
@@ -106,11 +109,14 @@ function issuance(deps: SettingsDeps, mint: Mint): object {
       // Its UserInfo refuses JWT access tokens by design; ours is userinfo.ts.
       userinfo: { enabled: false },
       pushedAuthorizationRequests: { enabled: true },
-      introspection: { enabled: true, allowedPolicy: (ctx: Context) => ctx.oidc.client.clientAuthMethod !== 'none' },
+      introspection: {
+        enabled: true,
+        allowedPolicy: (ctx: Context) => requireClient(ctx.oidc).clientAuthMethod !== 'none',
+      },
       revocation: {
         enabled: true,
         // Default policy with our words: RFC 7009 section 2.1 has the request refused.
-        allowedPolicy: (_ctx: Context, client: Client, token: { readonly clientId: string }) => {
+        allowedPolicy: (_ctx: Context, client: Client, token: { readonly clientId?: string | undefined }) => {
           if (token.clientId !== client.clientId) throw new errors.InvalidRequest('the token is another client’s')
           return true
         },
@@ -147,14 +153,14 @@ function issuance(deps: SettingsDeps, mint: Mint): object {
     extraTokenClaims: (_ctx: Context, token: Token) => mint.accessTokenClaims(token),
     formats: {
       customizers: {
-        jwt: (ctx: Context, token: Token, jwt: { payload: { iat: number; exp: number } }) =>
-          mint.record(ctx, token, jwt.payload),
+        jwt: (ctx: Context, token: Token, { payload: { iat, exp } }: JWTStructured) =>
+          mint.record(ctx, token, { iat: Number(iat), exp: Number(exp) }),
       },
     },
   }
 }
 
-function resourceIndicators({ issuer, keys, resources }: ProviderDeps): object {
+function resourceIndicators({ issuer, keys, resources }: ProviderDeps): Features['resourceIndicators'] {
   return {
     enabled: true,
     defaultResource: (_ctx: Context, _client: Client, oneOf?: readonly string[]) => oneOf?.[0] ?? issuer,
@@ -174,13 +180,14 @@ function resourceIndicators({ issuer, keys, resources }: ProviderDeps): object {
 }
 
 /** The person learns of the request on the page for it; nothing is sent to them. */
-function ciba({ directory, consent }: ProviderDeps): object {
+function ciba({ directory, consent }: ProviderDeps): Features['ciba'] {
   return {
     enabled: true,
     deliveryModes: ['poll'],
     // A client learns nothing of people whom it could not sign in, and sends them nothing: they are nobody to it.
-    processLoginHint: async (ctx: Context, hint: string) => {
-      const { client, params } = ctx.oidc
+    processLoginHint: async (ctx: Context, hint = '') => {
+      const client = requireClient(ctx.oidc)
+      const params = paramsOf(ctx.oidc)
       const person = isEmail(hint) ? await directory.userByEmail(hint) : null
       const accountId = person?.id ?? NOBODY
       const choice = await consent.choose({ accountId, client, asked: params.organization ?? null })
@@ -192,7 +199,7 @@ function ciba({ directory, consent }: ProviderDeps): object {
     },
     verifyUserCode: () => undefined,
     validateRequestContext: (ctx: Context) => {
-      if (!isAttainable(splitScope(ctx.oidc.params.acr_values))) {
+      if (!isAttainable(splitScope(paramsOf(ctx.oidc).acr_values))) {
         throw new errors.InvalidRequest('none of the acr_values can be had')
       }
     },
@@ -205,7 +212,7 @@ function ciba({ directory, consent }: ProviderDeps): object {
   }
 }
 
-function people({ consent }: ProviderDeps, mint: Mint): object {
+function people({ consent }: ProviderDeps, mint: Mint): Configuration {
   return {
     findAccount: (ctx: Context, id: string, source?: TokenSource) => mint.findAccount(ctx, id, source),
     loadExistingGrant: (ctx: Context) => consent.existing(ctx),

@@ -1,5 +1,5 @@
 /** RFC 8693: a person's access token for another one, for another resource, with less scope, or with somebody acting. */
-import { type Client, type Context, errors, type Provider } from 'oidc-provider'
+import { type Client, errors, type Provider, type TokenEndpointGrantContext } from 'oidc-provider'
 import {
   buildTokenResponse,
   checkDpopReplay,
@@ -9,6 +9,7 @@ import {
 } from 'oidc-provider/lib/helpers/grants.js'
 import type { Pdp } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
+import { type Params, paramsOf } from '../oauth/request.ts'
 import { refusedScope, splitScope } from '../oauth/scopes.ts'
 import type { Consent } from '../sign-in/consent.ts'
 import { type Bindings, mayActIn } from '../tokens/bindings.ts'
@@ -45,11 +46,12 @@ export type ExchangeDeps = ExchangePolicyDeps & {
   readonly clock: () => number
 }
 
-export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: Context) => Promise<void> {
+export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrantContext) => Promise<void> {
   const { provider, mint } = deps
   return async (ctx) => {
-    const { client, params } = ctx.oidc
-    checkForm(ctx)
+    const { client } = ctx.oidc
+    const params = paramsOf(ctx.oidc)
+    checkForm(params)
     const proof = await validateDpop(provider, ctx)
     checkDpopRequired(provider, ctx, proof)
     await checkDpopReplay(provider, ctx, proof, client.clientId)
@@ -95,7 +97,7 @@ function requireKey(name: string, { jkt }: TokenRecord, proof: { readonly thumbp
   }
 }
 
-function checkForm({ oidc: { params } }: Context): void {
+function checkForm(params: Params): void {
   if (params.subject_token === undefined) throw new errors.InvalidRequest('subject_token is missing')
   if (!TYPES.has(params.subject_token_type)) throw new errors.InvalidRequest('subject_token_type is not supported')
   if ((params.actor_token === undefined) !== (params.actor_token_type === undefined)) {

@@ -74,7 +74,7 @@ async function startSession(deps: ApprovalSignInDeps, visit: Visit, signedIn: Si
     session = new provider.Session()
   } else session.resetIdentifier()
   const { accountId, acr, amr, ts } = signedIn
-  session.loginAccount({ accountId, acr, amr, loginTs: ts })
+  session.loginAccount({ accountId, acr, amr: [...amr], loginTs: ts })
   await session.save(SESSION_SECONDS)
   const context = provider.createContext(visit.req, visit.res)
   context.cookies.secure = context.secure

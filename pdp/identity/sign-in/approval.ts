@@ -1,11 +1,12 @@
 /** CIBA: the page on which a signed-in person approves or refuses what clients ask for without a browser. */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type BackchannelRequest, errors, type Session } from 'oidc-provider'
+import { type BackchannelAuthenticationRequest, errors, type Session } from 'oidc-provider'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { isCrossSite, readForm } from '../html/forms.ts'
 import { type Choice, errorPage, type Page } from '../html/page.ts'
 import type { RecordSecrets } from '../keys/record-secrets.ts'
+import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { type Outcome, STATUS } from '../oauth/status.ts'
 import { meets } from './acr.ts'
@@ -41,6 +42,8 @@ export type ApprovalDeps = ApprovalSignInDeps & {
   /** Signs the forms. */
   readonly formKey: Buffer
 }
+/** A request names the person and the client from its beginning. */
+type BackchannelRequest = BackchannelAuthenticationRequest & { readonly accountId: string; readonly clientId: string }
 type Done = Parameters<typeof approvalPage>[0]['done']
 
 /** Answers GET and POST. Throws PdpError `store_unavailable`. */
@@ -100,7 +103,7 @@ async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): 
     return list(deps, visit, 'denied')
   }
   if (isTooOld(session, request)) return show(deps, visit, askToSignIn('fresh'))
-  if (!meets(session.acr, splitScope(request.params.acr_values))) {
+  if (!meets(session.acr, splitScope(paramsOf(request).acr_values))) {
     if (await deps.secondFactor.has(accountId))
       return show(deps, visit, askForCode({ xsrf: signatureOf(deps, session) }))
     await provider.backchannelResult(request, new errors.AccessDenied('the person has no authenticator'))
@@ -113,7 +116,7 @@ async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): 
   const grantId = await deps.consent.grant(provider, {
     accountId: request.accountId,
     client,
-    params: { ...request.params, ...(request.resource === undefined ? {} : { resource: request.resource }) },
+    params: { ...paramsOf(request), ...(request.resource === undefined ? {} : { resource: request.resource }) },
     organization,
     sessionUid: session.uid,
   })
@@ -128,9 +131,10 @@ async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): 
 }
 
 /** oidc-provider turns max_age=0 into prompt=login: a sign-in after the request. */
-function isTooOld(session: Session, { params, iat }: BackchannelRequest): boolean {
-  if (params.max_age !== undefined && session.past(params.max_age)) return true
-  return splitScope(params.prompt).includes('login') && (session.authTime() ?? 0) < iat
+function isTooOld(session: Session, request: BackchannelRequest): boolean {
+  const { max_age: maxAge, prompt } = paramsOf(request)
+  if (maxAge !== undefined && session.past(maxAge)) return true
+  return splitScope(prompt).includes('login') && (session.authTime() ?? 0) < request.iat
 }
 
 function chosen(choice: Exclude<Choice, { kind: 'refused' }>, form: URLSearchParams): string | null | undefined {
@@ -145,8 +149,11 @@ async function pending(deps: ApprovalDeps, accountId: string): Promise<readonly 
     return opened !== null && 'jti' in opened && typeof opened.jti === 'string' ? [opened.jti] : []
   })
   const found = await Promise.all(ids.map((id) => deps.provider().BackchannelAuthenticationRequest.find(id)))
-  return found.filter((request) => request !== undefined)
+  return found.filter(isOfPerson)
 }
+
+const isOfPerson = (request: BackchannelAuthenticationRequest | undefined): request is BackchannelRequest =>
+  request?.accountId !== undefined && request.clientId !== undefined
 
 /** Null for a tenant's client whose tenant the person has left: its words are not for them. */
 async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): Promise<PendingRequest | null> {
@@ -158,8 +165,8 @@ async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): 
   return {
     name: nameOf(request.jti),
     clientName: client.clientName ?? request.clientId,
-    bindingMessage: request.params.binding_message ?? null,
-    scopes: splitScope(request.params.scope).filter((scope) => registered.includes(scope)),
+    bindingMessage: paramsOf(request).binding_message ?? null,
+    scopes: splitScope(paramsOf(request).scope).filter((scope) => registered.includes(scope)),
     choice,
   }
 }
@@ -168,7 +175,7 @@ async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): 
 async function choiceOf(deps: ApprovalDeps, request: BackchannelRequest) {
   const client = await deps.provider().Client.find(request.clientId)
   if (client === undefined) return null
-  const asked = request.params.organization ?? null
+  const asked = paramsOf(request).organization ?? null
   const choice = await deps.consent.choose({ accountId: request.accountId, client, asked })
   return choice.kind === 'refused' ? null : choice
 }

@@ -1,9 +1,10 @@
 /** Which organization a sign-in is bound to, whether the person must be asked, and the grant that results. */
-import type { Client, Context, Grant, Params, Provider } from 'oidc-provider'
+import type { Client, Grant, Provider } from 'oidc-provider'
 import type { Pdp } from '../../domain/decision.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { Directory } from '../../store/directory.ts'
 import type { Choice } from '../html/page.ts'
+import { type Context, type Params, paramsOf, requireClient, requireSession } from '../oauth/request.ts'
 import { isOpenidScope, OFFLINE_ACCESS, scopesAt, splitScope } from '../oauth/scopes.ts'
 import { type Binding, type Bindings, mayActIn } from '../tokens/bindings.ts'
 
@@ -81,8 +82,9 @@ export function createConsent(deps: ConsentDeps): Consent {
   }
 
   async function existing(ctx: Context): Promise<Grant | undefined> {
-    const { provider, client, params, session, account, result } = ctx.oidc
+    const { provider, account, result } = ctx.oidc
     if (account === undefined) return undefined
+    const [client, session, params] = [requireClient(ctx.oidc), requireSession(ctx.oidc), paramsOf(ctx.oidc)]
     const consented = result?.consent?.grantId
     const held = await heldGrant(bindings, ctx, consented ?? session.grantIdFor(client.clientId))
     if (consented !== undefined) return held?.grant
@@ -107,7 +109,8 @@ export function createConsent(deps: ConsentDeps): Consent {
  * native one, which anybody can imitate (RFC 8252 section 8.6), must ask.
  */
 function mustAsk({ oidc }: Context): boolean {
-  const { client, prompts, result } = oidc
+  const { prompts, result } = oidc
+  const client = requireClient(oidc)
   const loginPending = prompts.has('login') && result?.login === undefined
   return (
     loginPending ||
@@ -141,7 +144,7 @@ async function heldGrant(
   if (grantId === undefined) return null
   const [grant, binding] = await Promise.all([oidc.provider.Grant.find(grantId), bindings.find(grantId)])
   if (grant === undefined || binding === null) return null
-  const isTheirs = grant.accountId === oidc.account?.accountId && grant.clientId === oidc.client.clientId
+  const isTheirs = grant.accountId === oidc.account?.accountId && grant.clientId === oidc.client?.clientId
   return isTheirs ? { grant, binding } : null
 }
 
@@ -162,7 +165,7 @@ function wantedScopes(issuer: string, client: Client, params: Params) {
 }
 
 function covers(issuer: string, { oidc }: Context, grant: Grant): boolean {
-  const { identity, byResource } = wantedScopes(issuer, oidc.client, oidc.params)
+  const { identity, byResource } = wantedScopes(issuer, requireClient(oidc), paramsOf(oidc))
   const has = (granted: string, wanted: readonly string[]) => wanted.every((s) => splitScope(granted).includes(s))
   return (
     has(grant.getOIDCScope(), identity) &&

@@ -1,10 +1,11 @@
 /** Signing in and consenting: what oidc-provider leaves to us, one page each, bound to the cookie of its own path. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Client, errors, type Interaction, type Provider } from 'oidc-provider'
+import { type Client, errors, type Interaction, type InteractionResults, type Provider } from 'oidc-provider'
 import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
 import { isCrossSite, readForm } from '../html/forms.ts'
 import { type Choice, consentPage, errorPage, type Page } from '../html/page.ts'
+import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { type Outcome, STATUS } from '../oauth/status.ts'
 import type { Consent } from './consent.ts'
@@ -38,7 +39,7 @@ export async function answerInteraction(
 ): Promise<void> {
   const { req, res, uid } = exchange
   const interaction = await findInteraction(deps.provider(), req, res)
-  const client = await deps.provider().Client.find(interaction?.params.client_id ?? '')
+  const client = await deps.provider().Client.find(paramsOf(interaction ?? {}).client_id ?? '')
   // The cookie says whose interaction this is; the address must name the same.
   if (interaction === null || interaction.uid !== uid || client === undefined) {
     return show(res, 'invalid', errorPage({ code: 'invalid_request', detail: 'This sign-in has expired.' }))
@@ -61,7 +62,7 @@ async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
   const { res, interaction, client } = exchange
   if (interaction.prompt.name === 'login') {
     if ((await steppingUp(deps, exchange)) !== null) return showCode(exchange, { sealed: null, problem: null })
-    const hint = interaction.params.login_hint ?? ''
+    const hint = paramsOf(interaction).login_hint ?? ''
     return showLogin(exchange, { email: isEmail(hint) ? hint : '', problem: null })
   }
   const accountId = interaction.session?.accountId
@@ -69,7 +70,7 @@ async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
   if (accountId === undefined || choice.kind === 'refused') return finish(deps, exchange, notAMember())
   const user = await deps.directory.user(accountId)
   const person = user?.email ?? user?.name ?? accountId
-  const asked = splitScope(interaction.params.scope)
+  const asked = splitScope(paramsOf(interaction).scope)
   const scopes = splitScope(client.portcullis_scope).filter((scope) => asked.includes(scope))
   show(res, 'shown', consentPage({ clientName: nameOf(client), person, scopes, choice }))
 }
@@ -85,7 +86,7 @@ async function password(deps: InteractionDeps, exchange: Exchange, form: URLSear
     return showCode(exchange, { sealed, problem: null })
   }
   deps.devices.remember(exchange.res, outcome.accountId)
-  return finish(deps, exchange, { login: outcome })
+  return finish(deps, exchange, { login: { ...outcome, amr: [...outcome.amr] } })
 }
 
 async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
@@ -98,7 +99,7 @@ async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchPa
   const outcome = await deps.signIn.code({ waiting, code: form.get('code') ?? '', client, source })
   if ('problem' in outcome) return showCode(exchange, { sealed, problem: outcome.problem })
   deps.devices.remember(exchange.res, outcome.accountId)
-  return finish(deps, exchange, { login: outcome })
+  return finish(deps, exchange, { login: { ...outcome, amr: [...outcome.amr] } })
 }
 
 /**
@@ -123,7 +124,7 @@ async function consent(deps: InteractionDeps, exchange: Exchange, form: URLSearc
   const organization = organizationFrom(choice, form)
   if (accountId === undefined || organization === undefined) return finish(deps, exchange, notAMember())
   const sessionUid = interaction.session?.uid ?? null
-  const { params } = interaction
+  const params = paramsOf(interaction)
   const grantId = await deps.consent.grant(deps.provider(), { accountId, client, params, organization, sessionUid })
   return finish(deps, exchange, { consent: { grantId } })
 }
@@ -145,14 +146,18 @@ function organizationFrom(choice: Choice, form: URLSearchParams): string | null 
 async function choiceOf(deps: InteractionDeps, { interaction, client }: Exchange): Promise<Choice> {
   const accountId = interaction.session?.accountId
   if (accountId === undefined) return { kind: 'refused' }
-  return deps.consent.choose({ accountId, client, asked: interaction.params.organization ?? null })
+  return deps.consent.choose({ accountId, client, asked: paramsOf(interaction).organization ?? null })
 }
 
 const denied = (description: string) => ({ error: 'access_denied', error_description: description })
 const notAMember = () => denied('no active membership that this sign-in could be bound to')
 
 /** Back to oidc-provider, which keeps what earlier steps of this sign-in found out. */
-async function finish({ provider }: InteractionDeps, { req, res }: Exchange, result: object): Promise<void> {
+async function finish(
+  { provider }: InteractionDeps,
+  { req, res }: Exchange,
+  result: InteractionResults,
+): Promise<void> {
   res.setHeader('cache-control', 'no-store')
   await provider().interactionFinished(req, res, result)
 }

@@ -1,35 +1,36 @@
 /** When a person is asked to sign in or to agree: oidc-provider's own questions, and ours. */
-import { type Context, errors, interactionPolicy } from 'oidc-provider'
+import { errors, interactionPolicy } from 'oidc-provider'
+import { type Context, paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { BY_PASSWORD, isAttainable, meets } from './acr.ts'
 import type { SecondFactor } from './second-factor.ts'
 
-export function signInPolicy({ secondFactor }: { readonly secondFactor: Pick<SecondFactor, 'has'> }): object {
+export function signInPolicy({
+  secondFactor,
+}: {
+  readonly secondFactor: Pick<SecondFactor, 'has'>
+}): interactionPolicy.DefaultPolicy {
   const base = interactionPolicy.base()
   const { Check } = interactionPolicy
-  base
-    .get('login')
-    .checks.add(
-      new Check(
-        'signed_out',
-        'the sign-in is over',
-        'login_required',
-        ({ oidc }) => oidc.session.accountId !== undefined && oidc.account === undefined,
-      ),
-    )
-  base
-    .get('login')
-    .checks.add(
-      new Check('acr_values', 'a stronger sign-in is required', 'login_required', (ctx) =>
-        mustStepUp(ctx, secondFactor),
-      ),
-    )
-  base.get('consent').checks.add(
+  const [login, consent] = [base.get('login'), base.get('consent')]
+  if (login === undefined || consent === undefined) throw new Error('oidc-provider has no login or consent prompt')
+  login.checks.add(
+    new Check(
+      'signed_out',
+      'the sign-in is over',
+      'login_required',
+      ({ oidc }) => oidc.session?.accountId !== undefined && oidc.account === undefined,
+    ),
+  )
+  login.checks.add(
+    new Check('acr_values', 'a stronger sign-in is required', 'login_required', (ctx) => mustStepUp(ctx, secondFactor)),
+  )
+  consent.checks.add(
     new Check(
       'grant_missing',
       'consent is required',
       'consent_required',
-      ({ oidc }) => oidc.grant.jti === undefined, // there is one to look at once the sign-in counts
+      ({ oidc }) => oidc.grant?.jti === undefined, // there is one to look at once the sign-in counts
     ),
   )
   return base
@@ -37,7 +38,7 @@ export function signInPolicy({ secondFactor }: { readonly secondFactor: Pick<Sec
 
 /** RFC 9470 section 5: when no sign-in here can give what was asked for, the client is told instead of asked again. */
 async function mustStepUp({ oidc }: Context, secondFactor: Pick<SecondFactor, 'has'>): Promise<boolean> {
-  const wanted = splitScope(oidc.params.acr_values)
+  const wanted = splitScope(paramsOf(oidc).acr_values)
   if (meets(oidc.acr, wanted)) return false
   const { account, result } = oidc
   // A password is not enough, and this person has nothing else.

@@ -1,6 +1,7 @@
-import type { Context, Provider } from 'oidc-provider'
+import type { Provider } from 'oidc-provider'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generateSecret, hashGeneratedSecret } from '../../../../pdp/identity/keys/password-hash.ts'
+import type { Context } from '../../../../pdp/identity/oauth/request.ts'
 import { installClientDecoy } from '../../../../pdp/identity/provider/client-decoy.ts'
 import { cheapHash } from '../../../support/cheap-hash.ts'
 import { openWorld, postToken, SECRET, type World } from '../harness.ts'

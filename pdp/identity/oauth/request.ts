@@ -1,0 +1,75 @@
+/** What oidc-provider's types leave open about one request: parameters are `unknown` there, and most members optional. */
+import type { AccessToken, Client, ClientCredentials, KoaContextWithOIDC, Provider, Session } from 'oidc-provider'
+
+export type Context = KoaContextWithOIDC
+type Oidc = Pick<Context['oidc'], 'client' | 'session'>
+type MiddlewareContext = Parameters<Parameters<Provider['use']>[0]>[0]
+
+/** For middleware: its type is Koa's, although oidc-provider runs it with its own context. */
+export const contextOf = (ctx: MiddlewareContext): Context => ctx as Context
+
+export type Token = AccessToken | ClientCredentials
+/** A token while it is minted. One of a client itself has no person, and so no grant and no session. */
+export type Minted = Pick<Token, 'kind' | 'jti' | 'scope' | 'jkt'> & {
+  readonly clientId: string
+  readonly client: Client
+  readonly aud: string
+} & Partial<Pick<AccessToken, 'accountId' | 'grantId' | 'sessionUid' | 'gty'>>
+
+export function readToken(token: Token): Minted {
+  const { kind, jti, scope, jkt, clientId, client, aud } = token
+  if (clientId === undefined || client === undefined) throw new Error('a token without a client')
+  if (typeof aud !== 'string') throw new Error('a token without exactly one audience')
+  const common = { kind, jti, scope, jkt, clientId, client, aud }
+  if (token.kind !== 'AccessToken') return common
+  const { accountId, grantId, sessionUid, gty } = token
+  return { ...common, accountId, grantId, sessionUid, gty }
+}
+
+/** Where a token comes from; carries the authentication context. */
+export type TokenSource = {
+  readonly grantId?: string | undefined
+  readonly acr?: string | undefined
+  readonly authTime?: number | undefined
+}
+
+export type Params = {
+  readonly client_id?: string
+  readonly client_secret?: string
+  readonly scope?: string
+  readonly resource?: string | readonly string[]
+  readonly organization?: string
+  readonly login_hint?: string
+  readonly acr_values?: string
+  readonly prompt?: string
+  readonly max_age?: number
+  readonly binding_message?: string
+  readonly device_code?: string
+  readonly auth_req_id?: string
+  readonly subject_token?: string
+  readonly subject_token_type?: string
+  readonly actor_token?: string
+  readonly actor_token_type?: string
+  readonly requested_token_type?: string
+  readonly audience?: string | readonly string[]
+}
+
+/** oidc-provider has checked that each is there once, except `resource` and `audience`, and has read `max_age`. */
+export const paramsOf = ({ params }: { readonly params?: object | undefined }): Params => (params ?? {}) as Params
+
+/** For what runs after oidc-provider has found the client. */
+export function requireClient({ client }: Pick<Oidc, 'client'>): Client {
+  if (client === undefined) throw new Error('oidc-provider has found no client yet')
+  return client
+}
+
+/** For what runs after oidc-provider has read the session. */
+export function requireSession({ session }: Pick<Oidc, 'session'>): Session {
+  if (session === undefined) throw new Error('oidc-provider has read no session yet')
+  return session
+}
+
+/** The value that oidc-provider's forms must send back; empty when no form of the session is open. */
+export function xsrfOf({ state }: Pick<Session, 'state'>): string {
+  return typeof state?.secret === 'string' ? state.secret : ''
+}
