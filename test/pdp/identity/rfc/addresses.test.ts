@@ -79,7 +79,8 @@ describe('what a request says about its own address', () => {
     const answers = await Promise.all(LIES.map((lie) => raw(lines(), lie)))
     for (const answer of answers) {
       expect(answer).not.toContain('evil.example')
-      expect(answer).not.toMatch(/8443|https:\/\/127/)
+      // With its colon: the value of a form may have these digits by chance.
+      expect(answer).not.toMatch(/:8443|https:\/\/127/)
       // Whatever is an address of ours begins with the issuer.
       for (const [address] of answer.matchAll(/https?:\/\/(?!app\.example|www\.w3\.org|schemas\.)[^\s"'<>;,\\]+/g)) {
         expect(address.startsWith(world.issuer)).toBe(true)
