@@ -19,7 +19,11 @@ module.exports = {
       { path: tree('sidecar/injector') },
       { path: '^(sidecar/(?!injector/)|proto/)' },
     ),
-    rule('token-is-a-leaf', { path: tree('pdp/token') }, { path: '^(pdp|proto|sidecar)/', pathNot: tree('pdp/token') }),
+    rule(
+      'token-knows-only-itself-and-process',
+      { path: tree('pdp/token') },
+      { path: '^(pdp|proto|sidecar)/', pathNot: '^pdp/(token|process)/' },
+    ),
     rule(
       'token-needs-jose-and-node-only',
       { path: tree('pdp/token') },
@@ -48,7 +52,7 @@ module.exports = {
     rule(
       'serve-and-identity-know-no-store-implementation',
       { path: '^pdp/(serve|identity)/' },
-      { path: '^pdp/store/', pathNot: '^pdp/store/(contract|directory)\\.ts$' },
+      { path: '^pdp/store/', pathNot: '^pdp/store/(contract|directory|advisory-locks)\\.ts$' },
     ),
     rule(
       'only-the-postgres-store-imports-pg',

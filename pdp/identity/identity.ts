@@ -6,6 +6,7 @@ import type { Pdp } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import { type Networks, NO_NETWORKS } from '../process/addresses.ts'
 import { deriveKey } from '../process/encryption.ts'
+import type { PostFetch } from '../process/http-json.ts'
 import type { Log } from '../process/log.ts'
 import type { Store } from '../store/contract.ts'
 import type { Client, Directory, Sql } from '../store/directory.ts'
@@ -38,7 +39,7 @@ import { createIntrospection, type Introspection } from './tokens/introspection.
 import { createResources } from './tokens/resources.ts'
 import { type AppendEvents, type AppendLog, createRevocations } from './tokens/revocation.ts'
 import { createTokenEndpoints } from './tokens/token-endpoints.ts'
-import { createTokenHook, type HookFetch, type HookOutcome } from './tokens/token-hook.ts'
+import { createTokenHook, type HookOutcome } from './tokens/token-hook.ts'
 
 const COLLECT_EVERY_MS = 60_000
 // A person who mistypes is not locked out for long.
@@ -61,7 +62,7 @@ export type IdentityDeps = {
   /** Stores events in the transaction of what they report. */
   readonly appendEvents: AppendEvents
   /** Asks the token hook and fetches the keys of other issuers. */
-  readonly fetch: Fetch & HookFetch
+  readonly fetch: Fetch & PostFetch
   /** At least 32 bytes. */
   readonly masterKey: Buffer
   /** Milliseconds since the epoch. */

@@ -1,4 +1,5 @@
 /** Loads an issuer's keys over HTTP, from a given URL or the `jwks_uri` of its metadata (RFC 8414, OpenID Connect Discovery). */
+import { readAtMost } from '../process/http-json.ts'
 import { members } from './jws.ts'
 import { createKeySource, type KeySource } from './keys.ts'
 
@@ -88,12 +89,7 @@ export function isSafeKeyUrl(text: string): boolean {
 }
 
 async function readText(body: ReadableStream<Uint8Array> | null, uri: string): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body ?? []) {
-    size += chunk.length
-    if (size > DOCUMENT_BYTES_MAX) throw new Error(`${uri} is larger than ${DOCUMENT_BYTES_MAX} bytes`)
-    chunks.push(chunk)
-  }
-  return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
+  const bytes = body === null ? Buffer.alloc(0) : await readAtMost(body, DOCUMENT_BYTES_MAX)
+  if (bytes === null) throw new Error(`${uri} is larger than ${DOCUMENT_BYTES_MAX} bytes`)
+  return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
 }

@@ -1,4 +1,7 @@
-/** The streams to all PDP addresses, with a circuit breaker for each. It never fails open. */
+/**
+ * The streams to all PDP addresses, and which of them get questions: those that time out get one question a second until
+ * one is answered. It chooses among addresses, so it is no `pdp/process/circuit-breaker.ts`. It never fails open.
+ */
 import type { ChannelCredentials } from '@grpc/grpc-js'
 import { createLocalLag, type LocalLag } from './local-lag.ts'
 import { createPdpStream, type PdpStream } from './stream.ts'
@@ -59,7 +62,7 @@ type Health = { failures: number; brokenUntilMs: number; slowUntilMs: number; cl
 const CONNECT_MS = 3_000
 const SLOW_MS = 1_000
 const UNABLE_MS = 2_000
-/** Consecutive timeouts after which the circuit breaker opens: the address then gets one question per BREAK_MS. */
+/** Consecutive timeouts after which an address gets only one question per BREAK_MS. */
 const FAILURES_MAX = 5
 const BREAK_MS = 1_000
 /** How long questions wait for a new stream after one ended. */

@@ -1,4 +1,5 @@
 /** Reads bounded JSON bodies and takes single members out of them without believing either of two equal keys. */
+import { readAtMost } from '../../pdp/process/http-json.ts'
 import type { ClientRequest } from '../http/client.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'
@@ -14,8 +15,6 @@ export async function readBody(
   if (request.bodyBytes === 0) throw malformed('This route needs a body')
   checkMedia(request)
   if ((request.bodyBytes ?? 0) > bytesMax) throw tooLarge(bytesMax)
-  const chunks: Buffer[] = []
-  let size = 0
   const late = new RequestError('request_timeout', 'The body took too long to arrive')
   const { promise: timeout, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(late), timeoutMs)
@@ -28,13 +27,10 @@ export async function readBody(
   }
 
   async function collect(): Promise<Buffer> {
-    for await (const chunk of client.body.iterator({ destroyOnReturn: false })) {
-      size += chunk.length
-      if (size > bytesMax) throw tooLarge(bytesMax)
-      chunks.push(chunk)
-    }
+    const body = await readAtMost(client.body.iterator({ destroyOnReturn: false }), bytesMax)
+    if (body === null) throw tooLarge(bytesMax)
     if (!client.complete()) throw incomplete()
-    return Buffer.concat(chunks)
+    return body
   }
 }
 

@@ -1,5 +1,6 @@
 /** HTML forms that our own pages receive. */
 import type { IncomingMessage } from 'node:http'
+import { readAtMost } from '../../process/http-json.ts'
 
 const FORM_BYTES_MAX = 8_192
 
@@ -11,18 +12,9 @@ export function isCrossSite(req: IncomingMessage, issuer: string): boolean {
 
 /** Null when it is too large. */
 export async function readForm(req: IncomingMessage, bytesMax = FORM_BYTES_MAX): Promise<URLSearchParams | null> {
-  const chunks: Buffer[] = []
-  let bytes = 0
   // Left open, so that whoever sends too much is still told so; the rest is thrown away.
-  for await (const chunk of req.iterator({ destroyOnReturn: false })) {
-    const part = Buffer.from(chunk)
-    bytes += part.length
-    if (bytes > bytesMax) break
-    chunks.push(part)
-  }
-  if (bytes > bytesMax) {
-    req.resume()
-    return null
-  }
-  return new URLSearchParams(Buffer.concat(chunks).toString('utf8'))
+  const bytes = await readAtMost(req.iterator({ destroyOnReturn: false }), bytesMax)
+  if (bytes !== null) return new URLSearchParams(bytes.toString('utf8'))
+  req.resume()
+  return null
 }

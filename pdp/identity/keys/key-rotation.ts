@@ -1,9 +1,10 @@
 /** Changing the signing key: the next key has been published before it signs, the former one verifies until its tokens are dead. */
 import { PdpError } from '../../domain/errors.ts'
 import { deriveKey } from '../../process/encryption.ts'
+import { ADVISORY_LOCKS } from '../../store/advisory-locks.ts'
 import type { Sql } from '../../store/directory.ts'
 import { ACCESS_TOKEN_SECONDS, PUBLIC_CACHE_SECONDS } from '../oauth/durations.ts'
-import { KEYS_LOCK, makeKey, storeKey } from './signing-keys.ts'
+import { makeKey, storeKey } from './signing-keys.ts'
 
 /** How often a node looks whether another one changed the keys. */
 export const KEYS_POLL_MS = 30_000
@@ -22,7 +23,7 @@ export async function rotateKeys(deps: {
 }): Promise<{ readonly activeKid: string; readonly nextKid: string }> {
   const next = await makeKey(deriveKey(deps.masterKey, 'signing-key'), 'next')
   return deps.sql.transaction(async (sql) => {
-    await sql.query('select pg_advisory_xact_lock($1)', [KEYS_LOCK])
+    await sql.query('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.signingKeys])
     const [row] = await sql.query<StateRow>(
       `select kid, extract(epoch from now() - created_at)::float8 as published from signing_key
        where state = 'next' order by created_at limit 1`,

@@ -3,11 +3,10 @@ import { generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
 import { calculateJwkThumbprint, type JWK } from 'jose'
 import { deriveKey, open, seal } from '../../process/encryption.ts'
+import { ADVISORY_LOCKS } from '../../store/advisory-locks.ts'
 import type { Sql } from '../../store/directory.ts'
 
 const RSA_BITS = 2_048
-/** Any number, as long as nobody else uses it: one node at a time makes or changes keys. */
-export const KEYS_LOCK = 7_079_882_305_114
 
 export type SigningKeys = {
   /** Private; the active key first, since the first one signs. */
@@ -51,7 +50,7 @@ function unseal(sealingKey: Buffer, row: KeyRow): JWK {
 
 async function ensureKeys(sql: Sql, sealingKey: Buffer): Promise<void> {
   await sql.transaction(async (transaction) => {
-    await transaction.query('select pg_advisory_xact_lock($1)', [KEYS_LOCK])
+    await transaction.query('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.signingKeys])
     const stored = await transaction.query("select 1 from signing_key where state = 'active'")
     if (stored.length > 0) return
     for (const key of await Promise.all([makeKey(sealingKey, 'active'), makeKey(sealingKey, 'next')])) {

@@ -6,7 +6,9 @@ import { createHmac, hash } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
+import { type Circuit, createCircuit } from '../../process/circuit-breaker.ts'
 import { deriveKey, open, seal } from '../../process/encryption.ts'
+import { type PostFetch, postJson } from '../../process/http-json.ts'
 import type { Log } from '../../process/log.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
@@ -58,12 +60,6 @@ export type HookEvent = {
   readonly scope: string
   readonly grant_type: string
 }
-/** The part of the platform's `fetch` that is used. */
-export type HookFetch = (
-  url: string,
-  init: { method: 'POST'; redirect: 'manual'; signal: AbortSignal; headers: { [name: string]: string }; body: string },
-) => Promise<Pick<Response, 'status' | 'body'>>
-
 export type TokenHook = {
   /** Claims to add, without the reserved ones; none when there is no hook or it failed. Never throws, never stalls. */
   claims(event: HookEvent): Promise<JsonObject>
@@ -82,7 +78,7 @@ export function createTokenHook(deps: {
   readonly sql: Sql
   readonly appendLog: AppendLog
   readonly masterKey: Buffer
-  readonly fetch: HookFetch
+  readonly fetch: PostFetch
   readonly clock: () => number
   readonly log: Log
   readonly onOutcome: (outcome: HookOutcome) => void
@@ -90,9 +86,10 @@ export function createTokenHook(deps: {
   const { sql, clock, log, onOutcome } = deps
   const key = deriveKey(deps.masterKey, SEALED_AS)
   let held: { readonly settings: Settings; readonly readAtMs: number } | null = null
+  const newCircuit = (): Circuit =>
+    createCircuit({ failuresMax: FAILURES_MAX, restMs: REST_MS, restMsMax: REST_MS, clock })
+  let circuit = newCircuit()
   let running = 0
-  let failures = 0
-  let restUntilMs = 0
 
   async function settings(): Promise<Settings> {
     if (held !== null && Math.abs(clock() - held.readAtMs) < SETTINGS_AGE_MS) return held.settings
@@ -103,8 +100,6 @@ export function createTokenHook(deps: {
   }
 
   function fail(reason: unknown): JsonObject {
-    failures += 1
-    if (failures >= FAILURES_MAX) restUntilMs = clock() + REST_MS
     log.warn({ event: 'token_hook_failed', err: reason })
     onOutcome('failed')
     return {}
@@ -119,17 +114,19 @@ export function createTokenHook(deps: {
         return fail(error)
       }
       if (hook === null) return {}
-      if (clock() < restUntilMs || running >= RUNNING_MAX) {
+      const settle = running < RUNNING_MAX ? circuit.begin() : null
+      if (settle === null) {
         onOutcome('skipped')
         return {}
       }
       running += 1
       try {
         const claims = await ask(deps, hook, event)
-        failures = 0
+        settle(true)
         onOutcome('added')
         return claims
       } catch (error) {
+        settle(false)
         return fail(error)
       } finally {
         running -= 1
@@ -155,8 +152,7 @@ export function createTokenHook(deps: {
         await tx.query('insert into token_hook (url, secret_sealed) values ($1, $2)', [hook.url, sealed])
       })
       held = null
-      failures = 0
-      restUntilMs = 0
+      circuit = newCircuit()
     },
   }
 }
@@ -168,50 +164,18 @@ function placeOf(text: string): string {
 }
 
 async function ask(
-  deps: { readonly fetch: HookFetch; readonly clock: () => number },
+  { fetch, clock }: { readonly fetch: PostFetch; readonly clock: () => number },
   hook: { readonly url: string; readonly secret: string },
   event: HookEvent,
 ): Promise<JsonObject> {
   const body = JSON.stringify({ type: 'token.minting', token: event })
-  const signedAt = Math.floor(deps.clock() / 1_000)
+  const signedAt = Math.floor(clock() / 1_000)
   const signature = createHmac('sha256', hook.secret).update(`${signedAt}.${body}`).digest('hex')
-  const signal = AbortSignal.timeout(HOOK_DEADLINE_MS)
-  const work = deps
-    .fetch(hook.url, {
-      method: 'POST',
-      redirect: 'manual',
-      signal,
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json',
-        'portcullis-signature': `t=${signedAt},v1=${signature}`,
-      },
-      body,
-    })
-    .then(readClaims)
-  // The signal ends the request; the race ends the wait even for a fetch that does not heed it.
-  return Promise.race([work, expired(signal)])
-}
-
-function expired(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error('the token hook did not answer in time')), { once: true })
-  })
-}
-
-async function readClaims(response: Pick<Response, 'status' | 'body'>): Promise<JsonObject> {
-  if (response.status !== 200) {
-    await response.body?.cancel()
-    throw new Error(`the token hook answered ${response.status}`)
-  }
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length
-    if (bytes > HOOK_BYTES_MAX) throw new Error(`the token hook answered more than ${HOOK_BYTES_MAX} bytes`)
-    chunks.push(chunk)
-  }
-  return parseClaims(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))))
+  const headers = { 'portcullis-signature': `t=${signedAt},v1=${signature}` }
+  const { url } = hook
+  return parseClaims(
+    await postJson({ fetch, url, headers, body, deadlineMs: HOOK_DEADLINE_MS, bytesMax: HOOK_BYTES_MAX }),
+  )
 }
 
 function parseClaims(answer: unknown): JsonObject {

@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { StartError } from '../../process/exit.ts'
+import { ADVISORY_LOCKS } from '../advisory-locks.ts'
 import {
   type Cluster,
   ensureCluster,
@@ -24,8 +25,6 @@ const STOP_TIMEOUT_MS = 10_000
 const POLL_MS = 20
 // How long a second start waits for the first to end; a killed owner's lock is gone within milliseconds.
 const OWNER_WAIT_MS = 2_000
-// Any number that nothing else locks in the database `postgres` of a cluster that is ours alone.
-const OWNER_LOCK = 7_079_882_305_113
 
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
@@ -148,7 +147,9 @@ async function becomeOwner(cluster: Cluster, connectionString: string): Promise<
     })
     candidate.on('error', () => undefined) // 'end' follows
     await candidate.connect()
-    const { rows } = await candidate.query<{ got: boolean }>('select pg_try_advisory_lock($1) as got', [OWNER_LOCK])
+    const { rows } = await candidate.query<{ got: boolean }>('select pg_try_advisory_lock($1) as got', [
+      ADVISORY_LOCKS.clusterOwner,
+    ])
     if (rows[0]?.got !== true) {
       await candidate.end()
       return null

@@ -8,8 +8,9 @@ import { PdpError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { LogPosition } from '../../domain/log.ts'
 import { isEntitlementKey, quote } from '../../domain/names.ts'
+import { createCircuit } from '../../process/circuit-breaker.ts'
+import { BadAnswer, type PostFetch, postJson } from '../../process/http-json.ts'
 import type { EntitlementSource, Store } from '../contract.ts'
-import { createCircuit } from './circuit-breaker.ts'
 import { storeEntitlements } from './store-source.ts'
 
 export const SOURCE_DEADLINE_MS = 1_000
@@ -26,11 +27,6 @@ const REST_MS_MAX = 5_000
 const TRIES_MAX = 5
 const STATE_CHARACTERS_MAX = 256
 
-/** The part of the platform's `fetch` that is used. */
-export type SourceFetch = (
-  url: string,
-  init: { method: 'POST'; redirect: 'manual'; signal: AbortSignal; headers: { [name: string]: string }; body: string },
-) => Promise<Pick<Response, 'status' | 'body'>>
 type Answer = { readonly state: string; readonly values: ReadonlyMap<string, Entitlement> }
 type Question = { readonly organization: string; readonly keys: readonly string[] | 'all' }
 
@@ -44,7 +40,7 @@ export function httpEntitlements(options: {
   readonly secret: string
   /** Owns the organizations and their versions. */
   readonly store: Pick<Store, 'entitlements' | 'vector'>
-  readonly fetch: SourceFetch
+  readonly fetch: PostFetch
   /** Default 1 s. */
   readonly deadlineMs?: number
   /** Monotonic milliseconds. */
@@ -100,61 +96,19 @@ const sameVersion = (a: LogPosition, b: LogPosition): boolean =>
 const unavailable = (what: string, cause?: unknown): PdpError =>
   new PdpError('store_unavailable', `the entitlement source ${what}`, { cause })
 
-/** The source answered, but the answer is invalid. Any other error means that it did not answer. */
-class BadAnswer extends Error {}
-
 /** What it said, as JSON. */
-async function request(
-  options: {
-    readonly url: string
-    readonly secret: string
-    readonly fetch: SourceFetch
-    readonly deadlineMs?: number
-  },
+function request(
+  { url, secret, fetch, deadlineMs = SOURCE_DEADLINE_MS }: Parameters<typeof httpEntitlements>[0],
   { organization, keys }: Question,
 ): Promise<unknown> {
-  const deadline = AbortSignal.timeout(options.deadlineMs ?? SOURCE_DEADLINE_MS)
-  const work = options
-    .fetch(options.url, {
-      method: 'POST',
-      redirect: 'manual',
-      signal: deadline,
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json',
-        authorization: `Bearer ${options.secret}`,
-      },
-      body: JSON.stringify({ organization, keys: keys === 'all' ? null : keys }),
-    })
-    .then(readBody)
-  // The signal ends the request; the race ends the wait even for a fetch that does not heed it.
-  return Promise.race([work, expired(deadline)])
-}
-
-function expired(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error('no answer in time')), { once: true })
+  return postJson({
+    fetch,
+    url,
+    headers: { authorization: `Bearer ${secret}` },
+    body: JSON.stringify({ organization, keys: keys === 'all' ? null : keys }),
+    deadlineMs,
+    bytesMax: SOURCE_BYTES_MAX,
   })
-}
-
-async function readBody(response: Pick<Response, 'status' | 'body'>): Promise<unknown> {
-  const { status } = response
-  if (status !== 200) {
-    await response.body?.cancel()
-    throw status >= 500 || status === 429 ? new Error(`status ${status}`) : new BadAnswer(`status ${status}`)
-  }
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length
-    if (bytes > SOURCE_BYTES_MAX) throw new BadAnswer(`more than ${SOURCE_BYTES_MAX} bytes`)
-    chunks.push(chunk)
-  }
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)))
-  } catch (cause) {
-    throw new BadAnswer('it is not JSON', { cause })
-  }
 }
 
 function parseAnswer(answer: unknown, { organization, keys }: Question): Answer {

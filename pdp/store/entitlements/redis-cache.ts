@@ -1,4 +1,5 @@
 /** Shares entitlement values through Redis. Each value is authenticated, so Redis can only lose values, not forge them. */
+import { createCircuit } from '../../process/circuit-breaker.ts'
 import { deriveKey } from '../../process/encryption.ts'
 import { REDIS_OPTIONS } from '../../token/redis-options.ts'
 import { openValue, type SharedCache, type StatedValue, sealValue, slotName } from './shared-cache.ts'
@@ -32,11 +33,12 @@ export async function redisSharedCache(options: {
     enableOfflineQueue: false,
   })
   redis.on('error', report)
-  let restUntilMs = Number.NEGATIVE_INFINITY
+  const circuit = createCircuit({ failuresMax: 1, restMs: REST_MS, restMsMax: REST_MS, clock })
 
   /** Undefined when there was no answer in time. */
   async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
-    if (redis.status !== 'ready' || clock() < restUntilMs) return undefined
+    const settle = redis.status === 'ready' ? circuit.begin() : null
+    if (settle === null) return undefined
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
@@ -46,9 +48,11 @@ export async function redisSharedCache(options: {
       }, deadlineMs)
     })
     try {
-      return await Promise.race([work(), late])
+      const answer = await Promise.race([work(), late])
+      settle(true)
+      return answer
     } catch (error) {
-      restUntilMs = clock() + REST_MS
+      settle(false)
       report(error)
       return undefined
     } finally {

@@ -3,11 +3,9 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Client } from 'pg'
 import { PdpError } from '../../domain/errors.ts'
+import { ADVISORY_LOCKS } from '../advisory-locks.ts'
 
 type Migration = { readonly name: string; readonly text: string; readonly digest: string }
-
-// Any constant will do, as long as nothing else in this database uses it: the first 63 bits of a digest of our name.
-const ADVISORY_LOCK = '4183927456012387461'
 
 function readMigrations(): readonly Migration[] {
   const directory = new URL('./migrations/', import.meta.url)
@@ -26,7 +24,7 @@ function readMigrations(): readonly Migration[] {
  * @throws PdpError `conflict` when the database holds a migration that this version does not know, or another text of one.
  */
 export async function migrate(client: Client): Promise<readonly string[]> {
-  await client.query(`select pg_advisory_lock(${ADVISORY_LOCK})`)
+  await client.query(`select pg_advisory_lock(${ADVISORY_LOCKS.migrations})`)
   try {
     await client.query(
       `create table if not exists schema_migration (name text primary key, digest text not null, applied_at timestamptz not null default now())`,
@@ -42,7 +40,7 @@ export async function migrate(client: Client): Promise<readonly string[]> {
     for (const migration of missing) await apply(client, migration)
     return missing.map((m) => m.name)
   } finally {
-    await client.query(`select pg_advisory_unlock(${ADVISORY_LOCK})`)
+    await client.query(`select pg_advisory_unlock(${ADVISORY_LOCKS.migrations})`)
   }
 }
 

@@ -1,6 +1,7 @@
 /** How long the log of changes is kept: what is older goes in small pieces, and the newest revision of a log stays. */
 import { TOKENS } from '../../domain/log.ts'
 import { REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
+import { ADVISORY_LOCKS } from '../advisory-locks.ts'
 import type { Sql } from '../directory.ts'
 
 /** Deaths of tokens are listed nowhere, and no token is alive that they would kill: they serve only to look into a mishap. */
@@ -10,8 +11,6 @@ const LOGS_MAX = 20
 const REVISIONS_MAX = 1_000
 /** Pieces of one call at most; the next goes on where it ended. */
 const PIECES_MAX = 100
-/** Whoever holds it trims; any number that nothing else in the database locks by. */
-const LOCK = 4_702_916_384
 
 // Revisions go whole and from the first on: a cache that stands before a gap empties itself, but half a revision would look
 // like all of it. The last one looked at stays for the next piece, and so does the newest of all.
@@ -41,7 +40,9 @@ export function createRetention(deps: {
   let after = ''
 
   async function trimPiece(sql: Pick<Sql, 'query'>): Promise<{ last: string | null; gone: number } | null> {
-    const [lock] = await sql.query<{ held: boolean }>(`select pg_try_advisory_xact_lock(${LOCK}) as held`)
+    const [lock] = await sql.query<{ held: boolean }>(
+      `select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.retention}) as held`,
+    )
     if (lock?.held !== true) return null
     const [piece] = await sql.query<{ last: string | null; gone: number }>(TRIM, [after, ...kept])
     return piece ?? null

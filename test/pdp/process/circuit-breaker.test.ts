@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type Circuit, createCircuit } from '../../../../pdp/store/entitlements/circuit-breaker.ts'
+import { type Circuit, createCircuit } from '../../../pdp/process/circuit-breaker.ts'
 
 let nowMs: number
 let circuit: Circuit
