@@ -4,6 +4,8 @@ export type { PdpOptions } from './decision-point/create-pdp.ts'
 export { createPdp } from './decision-point/create-pdp.ts'
 export type { Change, Precondition, WriteContext } from './domain/change.ts'
 export type {
+  AskedSubject,
+  ContextualTuple,
   DecideRequest,
   Decision,
   EntitlementResult,

@@ -1,5 +1,8 @@
 /** `check` and `explain`: one question, answered for a person or for a script. */
 import type { Command } from 'commander'
+import type { AskedSubject } from '../domain/decision.ts'
+import { isSubject, quote } from '../domain/names.ts'
+import { subjectName } from '../domain/subjects.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT } from './errors.ts'
 
@@ -22,7 +25,7 @@ type Reason = { readonly code: string; readonly path: readonly object[]; readonl
 type Result = { readonly allowed: boolean; readonly error?: string; readonly reason?: Reason }
 type Decision = {
   readonly organization: string | null
-  readonly subject: { readonly type: string; readonly id: string } | null
+  readonly subject: AskedSubject | null
   readonly permissions: readonly Result[]
 }
 
@@ -40,7 +43,7 @@ export function addDecisionCommands(
           ? 'Ask a running PDP whether a subject has a relation, or a permission, on a resource.'
           : 'Ask as check does, and show the chain of grants that allows it, or what is missing.',
       )
-      .argument('<subject>', 'user:<id> or service:<id>; - for the bearer of the token')
+      .argument('<subject>', 'such as user:<id>, service:<id> or group:<id>#member; - for the bearer of the token')
       .argument('<relation>', 'a relation such as viewer, or a permission key such as invoices:approve')
       .argument('<resource>', '<type>:<id>')
       .addHelpText('after', EXAMPLES[name])
@@ -81,10 +84,15 @@ async function decide(asked: {
   return result.allowed ? EXIT.ok : EXIT.denied
 }
 
-function parseSubject(text: string): { type: string; id: string } {
-  const match = /^(user|service):(.+)$/.exec(text)
-  if (match === null) throw new CliError(`the subject must be user:<id> or service:<id>, not ${JSON.stringify(text)}`)
-  return { type: match[1] ?? '', id: match[2] ?? '' }
+function parseSubject(text: string): AskedSubject {
+  if (!isSubject(text))
+    throw new CliError(
+      `the subject must be <type>:<id>, <type>:<id>#<relation> or <type>:*, such as user:alice, not ${quote(text)}`,
+    )
+  const [object = '', relation] = text.split('#')
+  const colon = object.indexOf(':')
+  const subject = { type: object.slice(0, colon), id: object.slice(colon + 1) }
+  return relation === undefined ? subject : { ...subject, relation }
 }
 
 function parseDecision(value: unknown): Decision {
@@ -104,7 +112,7 @@ function text({
   relation: string
   resource: string
 }): string {
-  const subject = decision.subject === null ? 'nobody' : `${decision.subject.type}:${decision.subject.id}`
+  const subject = decision.subject === null ? 'nobody' : subjectName(decision.subject)
   const { reason } = result
   const code = reason === undefined ? '' : ` (${reason.code})`
   const lines = [

@@ -3,7 +3,7 @@ import type { PermissionCheck, Reason, ReasonCode } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
-import { isName, typeOf } from '../domain/names.ts'
+import { isRelation as isRelationName, typeOf } from '../domain/names.ts'
 import { groupSteps } from './explanation.ts'
 import type { Way } from './gates.ts'
 import type { Model } from './model.ts'
@@ -13,8 +13,10 @@ import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
 export type Asked = {
   readonly organization: LogId
-  /** `user:id` or `service:id`. */
+  /** `type:id`, `type:id#relation` or `type:*`. */
   readonly subject: string
+  /** What relations are read from, where that is more than the view: tuples of the question beside those stored. */
+  readonly relationView?: View | undefined
   /** The app whose roles answer permission keys on the organization itself. */
   readonly app: string | null
   readonly explain?: boolean
@@ -65,7 +67,7 @@ function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck
   // Everything is looked at before giving up for want of rows, so that one load brings it all.
   const relation = byTuple
     ? new RelationCheck({
-        view,
+        view: asked.relationView ?? view,
         log: asked.organization,
         model,
         subject: asked.subject,
@@ -82,7 +84,7 @@ function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck
   if (relation !== null && related === TRUE) return ALLOWED[relation.way]
   if (role?.allowed === true) return role
   if (related === UNKNOWN || role === undefined) return undefined
-  if (relation !== null && isName(check.relation)) return NOTHING_HELD
+  if (relation !== null && isRelationName(check.relation)) return NOTHING_HELD
   return byRole && role.code !== 'unknown_relation' ? NOTHING_HELD : UNKNOWN_RELATION
 }
 
@@ -140,9 +142,9 @@ function relationReason(
   const { asked, check, answer } = of
   const nothing = { path: [], missing: [] }
   if (answer.code === 'membership_suspended' || answer.code === 'unknown_relation') return nothing
-  if (!isName(check.relation) || typeOf(check.resource) === 'app') return nothing
+  if (!isRelationName(check.relation) || typeOf(check.resource) === 'app') return nothing
   const { organization: log, subject, tuplesMax } = asked
-  const walk = new RelationCheck({ view, log, model, subject, explains: true, tuplesMax })
+  const walk = new RelationCheck({ view: asked.relationView ?? view, log, model, subject, explains: true, tuplesMax })
   try {
     walk.holds(check.resource, check.relation)
     return !answer.allowed && walk.lacksRows ? undefined : walk.explanation

@@ -1,8 +1,11 @@
 /** What a request for a list must look like, and the cursor that leads from one page to the next. */
 import { createHash } from 'node:crypto'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
-import { isId, isName, isObject, isPermissionKey, quote } from '../domain/names.ts'
+import { formatTuple, isId, isObject, isRelation, isRelationOrKey, isSubject, isType, quote } from '../domain/names.ts'
+import { subjectName } from '../domain/subjects.ts'
+import { contextualIssues } from './contextual-tuples.ts'
 import type { ListQuestion } from './lists.ts'
+import { askedSubjectIssues } from './request.ts'
 
 export const PAGE_SIZE_MAX = 1_000
 export const PAGE_SIZE_DEFAULT = 100
@@ -19,19 +22,18 @@ export function parseListRequest(question: ListQuestion): { readonly size: numbe
   }
   const { organization, relation, type, pageSize = PAGE_SIZE_DEFAULT, pageToken } = question
   expect(isId(organization), '/organization', 'is not an id')
-  expect(isPermissionKey(relation), '/relation', `${quote(relation)} is not a relation or permission key`)
-  expect(isName(type), '/type', `${quote(type)} is not a type`)
+  expect(isRelationOrKey(relation), '/relation', `${quote(relation)} is not a relation or permission key`)
+  expect(isType(type), '/type', `${quote(type)} is not a type`)
   const sized = Number.isInteger(pageSize) && pageSize >= 1 && pageSize <= PAGE_SIZE_MAX
   expect(sized, '/pageSize', `is not an integer from 1 to ${PAGE_SIZE_MAX}`)
   if (question.kind === 'resources') {
-    const { subject } = question
-    expect(subject.type === 'user' || subject.type === 'service', '/subject/type', 'is neither user nor service')
-    expect(isId(subject.id), '/subject/id', 'is not an id')
+    issues.push(...askedSubjectIssues(question.subject))
   } else {
     const { resource, subjectRelation } = question
     expect(isObject(resource), '/resource', `${quote(resource)} is not <type>:<id>`)
-    expect(subjectRelation === undefined || isName(subjectRelation), '/subjectRelation', 'is not a relation')
+    expect(subjectRelation === undefined || isRelation(subjectRelation), '/subjectRelation', 'is not a relation')
   }
+  issues.push(...contextualIssues(question.contextualTuples ?? []))
   const from = pageToken == null ? null : parseCursor(pageToken, question)
   expect(from !== undefined, '/pageToken', 'is not a token that this list gave')
   if (issues.length === 0) return { size: pageSize, from: from ?? null }
@@ -49,7 +51,7 @@ function parseCursor(text: string, question: ListQuestion): Cursor | undefined {
     const parsed: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
     const [after, revision, digest]: readonly unknown[] = Array.isArray(parsed) && parsed.length === 3 ? parsed : []
     if (typeof after !== 'string' || (revision !== null && typeof revision !== 'string')) return undefined
-    if (digest !== digestOf(question) || !/^[\x21-\x7e]+$/.test(after)) return undefined
+    if (digest !== digestOf(question) || !isSubject(after)) return undefined
     return after.startsWith(`${question.type}:`) ? { after, revision } : undefined
   } catch {
     return undefined
@@ -61,9 +63,10 @@ function digestOf(question: ListQuestion): string {
   const { kind, organization, relation, type, app } = question
   const rest =
     question.kind === 'resources'
-      ? [question.subject.type, question.subject.id]
+      ? [subjectName(question.subject)]
       : [question.resource, question.subjectRelation ?? null]
-  return shortDigest(JSON.stringify([kind, organization, relation, type, app, ...rest]))
+  const tuples = (question.contextualTuples ?? []).map(formatTuple).sort()
+  return shortDigest(JSON.stringify([kind, organization, relation, type, app, ...rest, ...tuples]))
 }
 
 export const shortDigest = (text: string): string => createHash('sha256').update(text).digest('base64url').slice(0, 22)

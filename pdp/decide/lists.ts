@@ -6,6 +6,7 @@ import type { ListResourcesRequest, ListSubjectsRequest, PermissionCheck } from 
 import { PdpError } from '../domain/errors.ts'
 import { ENVIRONMENT, type LogId } from '../domain/log.ts'
 import { isWildcard, typeOf } from '../domain/names.ts'
+import { subjectName } from '../domain/subjects.ts'
 import type { NameSource } from '../domain/tuple.ts'
 import { type Asked, answerCheck } from './check.ts'
 import type { Model } from './model.ts'
@@ -34,15 +35,26 @@ export function candidatesOf(view: View, question: ListQuestion): Candidates | u
   if (path === undefined || manifests === undefined) return undefined
   const { type, organization } = question
   const prefix = `${type}:`
+  const contextual = (question.contextualTuples ?? [])
+    .flatMap(({ object, subject }) => (question.kind === 'subjects' ? [object, subject] : [object]))
+    .filter((name) => name.startsWith(prefix))
   if (question.kind === 'resources') {
     if (type === 'app') return { prefix, stored: [], known: manifests.map(({ app }) => `app:${app}`) }
     const stored = [{ log: organization, source: { kind: 'objects', type } }] as const
-    return { prefix, stored, known: type === 'organization' ? [`organization:${organization}`] : [] }
+    // A userset is in what its own relation says, whether or not a tuple names the object.
+    const own = question.subject.relation === undefined ? [] : [`${question.subject.type}:${question.subject.id}`]
+    const known = [`organization:${organization}`, ...own, ...contextual]
+    return { prefix, stored, known: known.filter((name) => name.startsWith(prefix)) }
   }
   const byTuple = { log: organization, source: { kind: 'subjects', type } } as const
   const members = { log: organization, source: { kind: 'members' } } as const
   const stored = type === 'user' ? [byTuple, members] : [byTuple]
-  return { prefix, stored: isRoleQuestion(question) ? [...stored, ...holders(path, type)] : stored, known: [] }
+  const all = isRoleQuestion(question) ? [...stored, ...holders(path, type)] : stored
+  if (question.subjectRelation === undefined) return { prefix, stored: all, known: contextual }
+  // Usersets of every object of the type: rules derive some that no tuple names.
+  const objects = { log: organization, source: { kind: 'objects', type } } as const
+  const own = question.resource.startsWith(prefix) ? [question.resource] : []
+  return { prefix, stored: [...all, objects], known: [...contextual, ...own] }
 }
 
 /** Permission keys are held on an app and on the organization itself, by grants here, above and environment-wide. */
@@ -66,28 +78,38 @@ export type Listed = {
   readonly undecidedCount: number
 }
 
-/** In the order of the candidates, up to `countMax` items. Undefined while rows are missing. */
+/** What a name of the candidates' makes a candidate: itself, or the userset of its object that is asked for. */
+export function candidateOf(question: ListQuestion, name: string): string | null {
+  if (question.kind === 'resources') return name
+  const { subjectRelation } = question
+  const hash = name.indexOf('#')
+  if (subjectRelation === undefined) return hash < 0 ? name : null
+  return isWildcard(name) ? null : `${hash < 0 ? name : name.slice(0, hash)}#${subjectRelation}`
+}
+
+/** In the order of the candidates, up to `countMax` items; null stands for what is none. Undefined while rows are missing. */
 export function listOf(
   view: View,
   model: Model,
   of: {
     readonly question: ListQuestion
-    readonly candidates: readonly string[]
+    readonly relationView?: View | undefined
+    readonly candidates: readonly (string | null)[]
     readonly countMax: number
     readonly tuplesMax: number
   },
 ): Listed | undefined {
-  const { question, candidates, countMax, tuplesMax } = of
+  const { question, relationView, candidates, countMax, tuplesMax } = of
   const items: string[] = []
   const meter = { tuplesCount: 0 }
   let [examinedCount, undecidedCount, missing] = [0, 0, false]
   for (const candidate of candidates) {
     if (items.length >= countMax || meter.tuplesCount >= tuplesMax) break
     examinedCount++
-    const pair = pairOf(question, candidate)
-    if (pair === null) continue
+    if (candidate === null) continue
+    const { asked, check } = pairOf(question, candidate)
     try {
-      const answer = answerCheck(view, model, { ...pair.asked, meter }, pair.check)
+      const answer = answerCheck(view, model, { ...asked, meter, relationView }, check)
       if (answer === undefined) missing = true
       else if (answer.allowed) items.push(candidate)
     } catch (error) {
@@ -98,19 +120,14 @@ export function listOf(
   return missing ? undefined : { items, examinedCount, tuplesCount: meter.tuplesCount, undecidedCount }
 }
 
-/** The check that decides about the candidate; null when it is not of the form that was asked for. */
-function pairOf(question: ListQuestion, candidate: string): { asked: Asked; check: PermissionCheck } | null {
+/** The check that decides about the candidate. */
+function pairOf(question: ListQuestion, candidate: string): { asked: Asked; check: PermissionCheck } {
   const { organization, app, relation } = question
-  if (question.kind === 'resources') {
-    const { subject } = question
+  if (question.kind === 'resources')
     return {
-      asked: { organization, subject: `${subject.type}:${subject.id}`, app },
+      asked: { organization, subject: subjectName(question.subject), app },
       check: { relation, resource: candidate },
     }
-  }
-  const hash = candidate.indexOf('#')
-  const form = hash < 0 ? undefined : candidate.slice(hash + 1)
-  if (form !== question.subjectRelation) return null
   const subject = isWildcard(candidate) ? `${question.type}:${ANYBODY}` : candidate
   return { asked: { organization, subject, app }, check: { relation, resource: question.resource } }
 }

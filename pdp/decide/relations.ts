@@ -6,7 +6,7 @@ import type { ReasonStep } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
-import { typeOf } from '../domain/names.ts'
+import { isWildcard, typeOf } from '../domain/names.ts'
 import { groupSteps, missingFor, pathTo } from './explanation.ts'
 import { GateTable } from './gate-table.ts'
 import { completed, decide, Edge, Gate, isNeeded, lean, type Notes, OPEN, type Way, wayBy } from './gates.ts'
@@ -283,7 +283,9 @@ export class RelationCheck {
     return this.#found(gate, 'membership')
   }
 
+  /** Asked about everybody of a type, no tuple names them but the wildcard itself, which is a userset. */
   #mayName(allowed: Direct | null): boolean {
+    if (isWildcard(this.#subject)) return false
     if (allowed === null) return true
     this.#subjectType ??= subjectType(this.#subject)
     return allowed.types.has(this.#subjectType) || allowed.usersets.has(this.#subjectType)
@@ -308,6 +310,7 @@ export class RelationCheck {
 
   /** From the subject's side, so that a large group costs nothing. */
   #group(gate: Gate, userset: Userset): boolean {
+    if (isWildcard(this.#subject)) return true // a group names its members
     const truth = this.#view.inGroup(this.#log, this.#subject, userset)
     if (truth === FALSE) {
       if (this.#explains) notesOf(gate).missed.push(`${userset.text}@${this.#subject}`)

@@ -1,16 +1,27 @@
 /** What a decision request must look like, with every issue and its JSON pointer. */
-import type { DecideRequest, PermissionCheck, Subject } from '../domain/decision.ts'
+import type { AskedSubject, DecideRequest, PermissionCheck } from '../domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
-import { isEntitlementKey, isId, isObject, isPermissionKey, quote } from '../domain/names.ts'
+import {
+  isEntitlementKey,
+  isId,
+  isObject,
+  isObjectId,
+  isRelation,
+  isRelationOrKey,
+  isType,
+  quote,
+} from '../domain/names.ts'
+import { isAskedSubject } from '../domain/subjects.ts'
+import { contextualIssues } from './contextual-tuples.ts'
 
 export const CHECKS_MAX = 256
 export const ENTITLEMENTS_MAX = 256
 
 /** @throws PdpError `request_invalid`. */
 export function assertRequest(request: DecideRequest): void {
-  const { organization, subject, permissions = [], entitlements = [] } = request
+  const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
   if (isRequest(request)) return
-  const issues: ValidationIssue[] = [...bearerIssues(organization, subject)]
+  const issues: ValidationIssue[] = [...subjectIssues(organization, subject), ...contextualIssues(contextualTuples)]
   if (permissions.length > CHECKS_MAX)
     issues.push({ place: '/permissions', message: `has more than ${CHECKS_MAX} items` })
   if (entitlements.length > ENTITLEMENTS_MAX) {
@@ -27,35 +38,47 @@ export function assertRequest(request: DecideRequest): void {
 }
 
 /** Builds nothing: most requests are right. */
-function isRequest({ organization, subject, permissions = [], entitlements = [] }: DecideRequest): boolean {
-  if (permissions.length > CHECKS_MAX || entitlements.length > ENTITLEMENTS_MAX) return false
-  return isBearer(organization, subject) && permissions.every(isCheck) && entitlements.every(isEntitlementKey)
+function isRequest(request: DecideRequest): boolean {
+  const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
+  if (permissions.length > CHECKS_MAX || entitlements.length > ENTITLEMENTS_MAX || contextualTuples.length > 0)
+    return false
+  return isId(organization) && isAsked(subject) && permissions.every(isCheck) && entitlements.every(isEntitlementKey)
 }
 
 /** As assertRequest, for one check, without building anything when it is right. */
-export function assertCheck(organization: string, subject: Subject, check: PermissionCheck): void {
-  if (isBearer(organization, subject) && isCheck(check)) return
-  throw invalid([...bearerIssues(organization, subject), ...checkIssues(check, '')])
+export function assertCheck(organization: string, subject: AskedSubject, check: PermissionCheck): void {
+  if (isId(organization) && isAsked(subject) && isCheck(check)) return
+  throw invalid([...subjectIssues(organization, subject), ...checkIssues(check, '')])
 }
 
-const isBearer = (organization: string, subject: Subject): boolean =>
-  isId(organization) && (subject.type === 'user' || subject.type === 'service') && isId(subject.id)
+/** Mostly a user or a service by itself, of whom the id is all there is to look at. */
+const isAsked = (subject: AskedSubject): boolean =>
+  subject.relation === undefined && (subject.type === 'user' || subject.type === 'service')
+    ? isObjectId(subject.id) || subject.id === '*'
+    : isAskedSubject(subject)
 
-const isCheck = ({ relation, resource }: PermissionCheck): boolean => isPermissionKey(relation) && isObject(resource)
+const isCheck = ({ relation, resource }: PermissionCheck): boolean => isRelationOrKey(relation) && isObject(resource)
 
-function bearerIssues(organization: string, subject: Subject): readonly ValidationIssue[] {
+function subjectIssues(organization: string, subject: AskedSubject): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []
   if (!isId(organization)) issues.push({ place: '/organization', message: 'is not an id' })
-  if (subject.type !== 'user' && subject.type !== 'service') {
-    issues.push({ place: '/subject/type', message: 'is neither user nor service' })
-  }
-  if (!isId(subject.id)) issues.push({ place: '/subject/id', message: 'is not an id' })
+  return [...issues, ...askedSubjectIssues(subject)]
+}
+
+export function askedSubjectIssues({ type, id, relation }: AskedSubject): readonly ValidationIssue[] {
+  const issues: ValidationIssue[] = []
+  if (!isType(type)) issues.push({ place: '/subject/type', message: `${quote(type)} is not a type` })
+  if (id === '*' && relation !== undefined)
+    issues.push({ place: '/subject/relation', message: 'does not go with the id *' })
+  else if (id !== '*' && !isObjectId(id)) issues.push({ place: '/subject/id', message: 'is not an id' })
+  if (relation !== undefined && !isRelation(relation))
+    issues.push({ place: '/subject/relation', message: `${quote(relation)} is not a relation` })
   return issues
 }
 
 function checkIssues({ relation, resource }: PermissionCheck, place: string): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []
-  if (!isPermissionKey(relation)) {
+  if (!isRelationOrKey(relation)) {
     issues.push({ place: `${place}/relation`, message: `${quote(relation)} is not a relation or permission key` })
   }
   if (!isObject(resource)) issues.push({ place: `${place}/resource`, message: `${quote(resource)} is not <type>:<id>` })

@@ -1,5 +1,6 @@
 /** Which roles and permission keys a subject holds in an organization: the one resolver of checks and of token claims. */
 import { ENVIRONMENT, type LogId } from '../domain/log.ts'
+import { isWildcard } from '../domain/names.ts'
 import type { RoleGrant } from '../domain/role.ts'
 import type { View } from './view.ts'
 
@@ -49,6 +50,7 @@ export function heldGrants(view: View, organization: string, subject: string): r
 
 /** Grants held in one organization, directly or through its own groups; none while the membership there is not active. */
 function grantsIn(view: View, log: LogId, subject: string): readonly RoleGrant[] | undefined {
+  if (isWildcard(subject)) return [] // a role is granted to somebody
   const membership = view.membership(log, subject)
   if (membership === undefined) {
     view.grants(log, subject)
@@ -59,7 +61,9 @@ function grantsIn(view: View, log: LogId, subject: string): readonly RoleGrant[]
   const above = view.closure(log, subject)
   if (direct === undefined || above === undefined) return undefined
   const held = [...direct]
-  for (const userset of above.groups) {
+  // The members of a group hold what their own group does.
+  const own = subject.startsWith('group:') && subject.endsWith('#member') ? [subject] : []
+  for (const userset of [...own, ...above.groups]) {
     const grants = view.grants(log, userset.slice(0, userset.indexOf('#')))
     if (grants === undefined) return undefined
     held.push(...grants)

@@ -1,5 +1,6 @@
 /** The policy decision point over a store: evaluates each question at one position of the logs and returns that position. */
 import { type Answer, type Asked, answerCheck } from '../decide/check.ts'
+import { relationViewOf } from '../decide/contextual-tuples.ts'
 import { ModelPending } from '../decide/known-models.ts'
 import { NO_MODEL } from '../decide/model.ts'
 import { createModelCompiler, type ModelCompiler } from '../decide/models.ts'
@@ -8,6 +9,7 @@ import { assertCheck, assertRequest } from '../decide/request.ts'
 import { ancestors, heldPermissions } from '../decide/roles.ts'
 import type { View } from '../decide/view.ts'
 import type {
+  ContextualTuple,
   DecideRequest,
   Decision,
   EntitlementResult,
@@ -22,6 +24,7 @@ import type { JsonObject } from '../domain/json.ts'
 import type { LogPosition } from '../domain/log.ts'
 import { isEntitlementKey, isId, quote } from '../domain/names.ts'
 import { createRevisionTexts } from '../domain/revision.ts'
+import { subjectName } from '../domain/subjects.ts'
 import { Freshness } from '../store/cache/freshness.ts'
 import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/question.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
@@ -121,8 +124,6 @@ function validated(evaluator: SnapshotEvaluator): SnapshotEvaluator {
 const invalid = (place: string, message: string): PdpError =>
   new PdpError('request_invalid', `${place} ${message}`, { issues: [{ place, message }] })
 
-const subjectName = ({ type, id }: Subject): string => `${type}:${id}`
-
 /** Undefined while rows are missing. */
 function isAllowed(
   view: View,
@@ -145,12 +146,13 @@ function collectMissingRows(view: View, asked: Asked, check: PermissionCheck): u
 
 async function decideAt(parts: Parts, request: DecideRequest & { app: string | null }): Promise<Decision> {
   assertRequest(request)
-  const { organization, subject, permissions = [], entitlements = [], app } = request
+  const { organization, subject, permissions = [], entitlements = [], contextualTuples = [], app } = request
   const { tuplesMax } = parts
   const asked = { organization, subject: subjectName(subject), app, explain: request.explain === true, tuplesMax }
   const evaluate = (view: View) => {
     const revoked = isRevoked(view, request)
-    const answers = answerAll(view, parts.compile, { asked, audiences: request.audiences ?? [], checks: permissions })
+    const { audiences = [] } = request
+    const answers = answerAll(view, parts.compile, { asked, audiences, checks: permissions, contextualTuples })
     return revoked === undefined || answers === undefined ? undefined : { revoked, answers }
   }
   const { fresh, read } = await atOnePosition(parts, { organization, evaluate }, (position) =>
@@ -239,6 +241,7 @@ function answerAll(
     asked: Asked & { tuplesMax: number }
     audiences: readonly string[]
     checks: readonly PermissionCheck[]
+    contextualTuples: readonly ContextualTuple[]
   },
 ): readonly Outcome[] | undefined {
   const manifests = view.manifests()
@@ -249,7 +252,8 @@ function answerAll(
   let missing = manifests === undefined
   const meter = { tuplesCount: 0 }
   const tuplesMax = Math.max(TUPLES_PER_REQUEST_MAX, request.asked.tuplesMax)
-  const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter }
+  const relationView = relationViewOf(view, model, request.asked.organization, request.contextualTuples)
+  const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter, relationView }
   const outcomes: Outcome[] = []
   for (const check of request.checks) {
     try {

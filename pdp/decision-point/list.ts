@@ -1,7 +1,10 @@
 /** Pages of a list: candidates in key order out of one snapshot of the store, each checked at that snapshot's moment. */
+
+import { relationViewOf } from '../decide/contextual-tuples.ts'
 import { formatCursor, parseListRequest, shortDigest } from '../decide/list-request.ts'
 import {
   type Candidates,
+  candidateOf,
   candidatesOf,
   type Listed,
   type ListQuestion,
@@ -11,6 +14,7 @@ import {
 import type { ModelCompiler } from '../decide/models.ts'
 import type { ListPage } from '../domain/decision.ts'
 import { TOKENS } from '../domain/log.ts'
+import { compareNames, nameBefore } from '../domain/names.ts'
 import { revisionText } from '../domain/revision.ts'
 import type { SnapshotEvaluator } from '../store/cache/question.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
@@ -60,11 +64,12 @@ type Filling = {
 
 /** Stops when the page is full, no candidates are left, or the limit of work for one page is reached. */
 async function fill(progress: Progress, filling: Filling): Promise<void> {
-  const { at, candidates, size } = filling
+  const { at, candidates: sources, size } = filling
   let tuplesLeft = TUPLES_PER_PAGE_MAX
   for (let left = CANDIDATES_PER_PAGE_MAX; left > 0 && tuplesLeft > 0 && progress.items.length < size; ) {
-    const names = await nextNames(at, candidates, { after: progress.after, countMax: Math.min(CHUNK, left) })
-    const listed = await check(names, filling, { countMax: size - progress.items.length, tuplesMax: tuplesLeft })
+    const names = await nextNames(at, sources, { after: progress.after, countMax: Math.min(CHUNK, left) })
+    const candidates = await candidatesAmong(names, filling, progress.after)
+    const listed = await check(candidates, filling, { countMax: size - progress.items.length, tuplesMax: tuplesLeft })
     progress.items.push(...listed.items)
     progress.after = names[listed.examinedCount - 1] ?? progress.after
     progress.complete &&= listed.undecidedCount === 0
@@ -76,7 +81,7 @@ async function fill(progress: Progress, filling: Filling): Promise<void> {
 }
 
 async function check(
-  names: readonly string[],
+  candidates: readonly (string | null)[],
   { evaluator, compile, question }: Filling,
   bounds: { readonly countMax: number; readonly tuplesMax: number },
 ): Promise<Listed> {
@@ -85,10 +90,44 @@ async function check(
     evaluate(view) {
       const manifests = view.manifests()
       if (manifests === undefined) return undefined
-      return listOf(view, compile(manifests), { question, candidates: names, ...bounds })
+      const model = compile(manifests)
+      const relationView = relationViewOf(view, model, question.organization, question.contextualTuples ?? [])
+      return listOf(view, model, { question, relationView, candidates, ...bounds })
     },
   })
   return value
+}
+
+/**
+ * One candidate for each object, at the first name that tells of it: `type:a` comes before `type:a#member`, but others, such
+ * as `type:a!`, may stand between the two.
+ */
+async function candidatesAmong(
+  names: readonly string[],
+  { at, question, candidates: sources }: Filling,
+  after: string | null,
+): Promise<readonly (string | null)[]> {
+  const candidates: (string | null)[] = []
+  let before = after === null ? null : candidateOf(question, after)
+  for (const name of names) {
+    const candidate = candidateOf(question, name)
+    const told =
+      candidate === before || (candidate !== null && name.includes('#') && (await isNamed(at, sources, name)))
+    candidates.push(told ? null : candidate)
+    before = candidate
+  }
+  return candidates
+}
+
+/** Is the object of the userset among the names by itself? */
+async function isNamed(at: Snapshot, { stored, known }: Candidates, userset: string): Promise<boolean> {
+  const object = userset.slice(0, userset.indexOf('#'))
+  if (known.includes(object)) return true
+  for (const { log, source } of stored) {
+    const [next] = await at.names(log, source, { after: nameBefore(object), countMax: 1 })
+    if (next === object) return true
+  }
+  return false
 }
 
 /** The next names of all sources together, in key order, each once. */
@@ -97,13 +136,10 @@ async function nextNames(
   { stored, known, prefix }: Candidates,
   page: { readonly after: string | null; readonly countMax: number },
 ): Promise<readonly string[]> {
-  const names = new Set(known.filter((name) => page.after === null || name > page.after))
+  const names = new Set(known.filter((name) => page.after === null || compareNames(name, page.after) > 0))
   for (const { log, source } of stored) for (const name of await at.names(log, source, page)) names.add(name)
   return [...names]
     .filter((name) => name.startsWith(prefix))
-    .sort(byBytes)
+    .sort(compareNames)
     .slice(0, page.countMax)
 }
-
-/** Ids are ASCII, so that code units compare like the database's bytes. */
-const byBytes = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

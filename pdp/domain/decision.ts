@@ -1,6 +1,15 @@
 import type { JsonObject } from './json.ts'
+import type { Tuple } from './tuple.ts'
 
+/** Of a token: a person, or an OAuth client. */
 export type Subject = { readonly type: 'user' | 'service'; readonly id: string }
+/**
+ * Whom a question is about: anything that a tuple may name. With `relation`, everybody who has it on `type:id`; with `*` as
+ * its id, whoever is of the type.
+ */
+export type AskedSubject = { readonly type: string; readonly id: string; readonly relation?: string }
+/** A tuple that counts in one question only. */
+export type ContextualTuple = Omit<Tuple, 'expiresAtMs'>
 /** `resource` is `type:id`. */
 export type PermissionCheck = { readonly relation: string; readonly resource: string }
 
@@ -42,12 +51,14 @@ export type RevocationQuestion = {
 
 export type DecideRequest = RevocationQuestion & {
   readonly organization: string
-  readonly subject: Subject
+  readonly subject: AskedSubject
   readonly permissions?: readonly PermissionCheck[]
   readonly entitlements?: readonly string[]
   /** The app whose roles answer permission keys on `organization:<O>`; default: createPdp's. Null for none. */
   readonly app?: string | null
   readonly explain?: boolean
+  /** At most 100. They count for relations, and never for memberships, roles or permission keys. */
+  readonly contextualTuples?: readonly ContextualTuple[]
   /** The audiences of the bearer's token: the app that declares one of them answers in place of `app`. */
   readonly audiences?: readonly string[]
 }
@@ -82,11 +93,17 @@ export type Decision = {
 export type HeldRoles = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
 
 /** `pageSize`: 1 to 1,000, 100 by default. `pageToken`: `nextPageToken` of the page before, for the same question. */
-type PageRequest = { readonly pageSize?: number; readonly pageToken?: string | null; readonly app?: string | null }
+type PageRequest = {
+  readonly pageSize?: number
+  readonly pageToken?: string | null
+  readonly app?: string | null
+  /** As in a decision. */
+  readonly contextualTuples?: readonly ContextualTuple[]
+}
 /** Resources of a type on which the subject has the relation (or permission key). */
 export type ListResourcesRequest = PageRequest & {
   readonly organization: string
-  readonly subject: Subject
+  readonly subject: AskedSubject
   readonly relation: string
   readonly type: string
 }
@@ -97,7 +114,7 @@ export type ListSubjectsRequest = PageRequest & {
   readonly relation: string
   /** `user`, `service`, or any other type that tuples name. */
   readonly type: string
-  /** Lists the usersets `type:id#subjectRelation` that tuples name, instead of plain subjects. */
+  /** Lists usersets `type:id#subjectRelation` instead of plain subjects. */
   readonly subjectRelation?: string
 }
 /** Exactly what the check allows among everything that tuples, memberships and grants name, in key order. */
@@ -116,7 +133,7 @@ export type ListPage = {
 
 export interface Pdp {
   /** Throws PdpError when the question is malformed or cannot be decided. An unknown organization is a denial. */
-  can(organization: string, subject: Subject, relation: string, resource: string): Promise<boolean>
+  can(organization: string, subject: AskedSubject, relation: string, resource: string): Promise<boolean>
   /** Throws PdpError `store_unavailable` or `request_invalid`. */
   entitlement(organization: string, key: string): Promise<EntitlementResult | null>
   /** At most 256 checks and 256 entitlements, all answered at one moment. Throws PdpError. */

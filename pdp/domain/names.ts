@@ -2,37 +2,48 @@
 import { PdpError } from './errors.ts'
 import type { Tuple } from './tuple.ts'
 
-// What a character may be part of. Names are scanned by this table, since four RegExp calls cost as much as half a decision.
-const IN_NAME = 1 // a-z 0-9 _ -
-const IN_KEY = 2 // those, `.` and `:`; permission keys name an app's verbs: `invoices:approve`
-const IN_ID = 4 // visible ASCII without `#`
+// What an ASCII character may be part of. Names are scanned by this table, since four RegExp calls cost as much as half a decision.
+const IN_NAME = 1 // visible, but none of : # @ *
+const IN_KEY = 2 // a-z 0-9 _ - . and `:`; permission keys name an app's verbs: `invoices:approve`
+const IN_OBJECT_ID = 4 // visible, but not `#`
 const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code)
-  const inName = /[a-z0-9_-]/.test(character)
-  const inKey = inName || character === '.' || character === ':'
-  const inId = code > 0x20 && code < 0x7f && character !== '#'
-  return (inName ? IN_NAME : 0) | (inKey ? IN_KEY : 0) | (inId ? IN_ID : 0)
+  const visible = code > 0x20 && code < 0x7f
+  const inName = visible && !':#@*'.includes(character)
+  const inId = visible && character !== '#'
+  return (inName ? IN_NAME : 0) | (/[a-z0-9_.:-]/.test(character) ? IN_KEY : 0) | (inId ? IN_OBJECT_ID : 0)
 })
-const NAME_CHARACTERS_MAX = 64
+/** Beyond ASCII any character will do that is no space, that storage takes, and that does not stand for bytes which could not be read. */
+const UNFIT = /[\s\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}\ufffd]/u
+const TYPE_BYTES_MAX = 254
+const RELATION_BYTES_MAX = 64
 const KEY_CHARACTERS_MAX = 128
 const ID_CHARACTERS_MAX = 256
+const OBJECT_ID_BYTES_MAX = 512
 
-export const isId = (text: string): boolean => isIdFrom(text, 0)
+/** Of an organization, a user, a client, an app or a role grant: these stand in header fields, addresses and tokens. */
+export const isId = (text: string): boolean =>
+  text.length <= ID_CHARACTERS_MAX && isObjectId(text) && runEnd(text, IN_OBJECT_ID, 0) === text.length
+/** Of what tuples name. */
+export const isObjectId = (text: string): boolean => isObjectIdFrom(text, 0)
 /**
  * Begins the id of every subject that another issuer speaks for, and of no user or client of ours: whatever prefix an
  * issuer is given, it cannot name one of them.
  */
 export const EXTERNAL = '~'
-export const isName = (text: string): boolean => text.length > 0 && nameEnd(text) === text.length
+export const isType = (text: string): boolean => isNameTo(text, 0, text.length, TYPE_BYTES_MAX)
+export const isRelation = (text: string): boolean => isNameTo(text, 0, text.length, RELATION_BYTES_MAX)
 export const isPermissionKey = (text: string): boolean =>
   text.length <= KEY_CHARACTERS_MAX && beginsWithLetter(text) && runEnd(text, IN_KEY, 1) === text.length
 /** An entitlement key: a plain name or `feature.<name>`. */
 export const isEntitlementKey = (text: string): boolean => isPermissionKey(text)
+/** What a check may ask for. */
+export const isRelationOrKey = (text: string): boolean => isRelation(text) || isPermissionKey(text)
 
 /** True for `type:id`. */
 export function isObject(text: string): boolean {
-  const colon = nameEnd(text)
-  return colon > 0 && text[colon] === ':' && isIdFrom(text, colon + 1)
+  const colon = text.indexOf(':')
+  return isNameTo(text, 0, colon, TYPE_BYTES_MAX) && isObjectIdFrom(text, colon + 1)
 }
 
 /** Where the characters are no longer of the kind. */
@@ -42,32 +53,63 @@ function runEnd(text: string, kind: number, from: number): number {
   return at
 }
 
-/** Where the name ends that the text begins with; 0 when it begins with none. */
-function nameEnd(text: string): number {
-  const end = beginsWithLetter(text) ? runEnd(text, IN_NAME, 1) : 0
-  return end <= NAME_CHARACTERS_MAX ? end : 0
+function isNameTo(text: string, from: number, to: number, bytesMax: number): boolean {
+  if (to <= from || to - from > bytesMax) return false
+  let at = from
+  while (at < to && ((KINDS[text.charCodeAt(at)] ?? 0) & IN_NAME) !== 0) at++
+  return at === to || isWide(text.slice(from, to), IN_NAME, bytesMax)
 }
 
 const beginsWithLetter = (text: string): boolean => text.charCodeAt(0) >= 0x61 && text.charCodeAt(0) <= 0x7a
 
 /** `*` alone is the wildcard and never an id. */
-function isIdFrom(text: string, from: number): boolean {
+function isObjectIdFrom(text: string, from: number): boolean {
   const length = text.length - from
-  if (length < 1 || length > ID_CHARACTERS_MAX || (length === 1 && text[from] === '*')) return false
-  return runEnd(text, IN_ID, from) === text.length
+  if (length < 1 || length > OBJECT_ID_BYTES_MAX || (length === 1 && text[from] === '*')) return false
+  return runEnd(text, IN_OBJECT_ID, from) === text.length || isWide(text.slice(from), IN_OBJECT_ID, OBJECT_ID_BYTES_MAX)
+}
+
+/** For text with characters beyond ASCII, which is rare. */
+function isWide(text: string, kind: number, bytesMax: number): boolean {
+  for (let at = runEnd(text, kind, 0); at < text.length; at = runEnd(text, kind, at + 1))
+    if (text.charCodeAt(at) < 0x80) return false
+  return !UNFIT.test(text) && Buffer.byteLength(text) <= bytesMax
 }
 
 /** True for `type:id`, `type:id#relation` and `type:*`. */
 export function isSubject(text: string): boolean {
   const hash = text.indexOf('#')
-  if (hash >= 0) return isObject(text.slice(0, hash)) && isName(text.slice(hash + 1))
+  if (hash >= 0) return isObject(text.slice(0, hash)) && isRelation(text.slice(hash + 1))
   return isObject(text) || isWildcard(text)
 }
 
-export const isWildcard = (subject: string): boolean => subject.endsWith(':*') && isName(subject.slice(0, -2))
+export const isWildcard = (subject: string): boolean => subject.endsWith(':*') && isType(subject.slice(0, -2))
 
 /** `invoice` of `invoice:42`. */
 export const typeOf = (object: string): string => object.slice(0, object.indexOf(':'))
+
+/**
+ * In the order of code points, which is that of UTF-8 bytes and so the database's. JavaScript compares UTF-16 units, in
+ * which the characters beyond U+FFFF come before U+E000.
+ */
+export function compareNames(a: string, b: string): number {
+  const length = Math.min(a.length, b.length)
+  for (let i = 0; i < length; i++) {
+    const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)]
+    if (x !== y) return x >= 0xd800 && y >= 0xd800 ? rank(x) - rank(y) : x - y
+  }
+  return a.length - b.length
+}
+
+/** What no name lies between and the given one: no name has the last of all characters. */
+export function nameBefore(name: string): string {
+  const characters = [...name]
+  const last = characters.pop()?.codePointAt(0) ?? 1
+  return `${characters.join('')}${String.fromCodePoint(last === 0xe000 ? 0xd7ff : last - 1)}\u{10ffff}`
+}
+
+/** Surrogates, of which the characters beyond U+FFFF consist, come last. */
+const rank = (unit: number): number => (unit < 0xe000 ? unit + 0x2000 : unit - 0x800)
 
 /** `object#relation@subject`: split at the first `#` and the first `@` after it, since ids may hold `:` and `@`. */
 export function parseTuple(text: string): Omit<Tuple, 'expiresAtMs'> {
@@ -86,7 +128,7 @@ export const formatTuple = (tuple: Omit<Tuple, 'expiresAtMs'>): string =>
 /** What is wrong with a tuple's words, or null. */
 export function tupleIssue(tuple: Omit<Tuple, 'expiresAtMs'>): string | null {
   if (!isObject(tuple.object)) return `object ${quote(tuple.object)} is not <type>:<id>`
-  if (!isName(tuple.relation)) return `relation ${quote(tuple.relation)} is not a relation name`
+  if (!isRelation(tuple.relation)) return `relation ${quote(tuple.relation)} is not a relation name`
   if (!isSubject(tuple.subject))
     return `subject ${quote(tuple.subject)} is not <type>:<id>, <type>:<id>#<relation> or <type>:*`
   return null

@@ -1,7 +1,21 @@
-/** Building subjects. */
-import type { Subject } from './decision.ts'
+/** Subjects of questions: built by applications, and as tuples write them. */
+import type { AskedSubject, Subject } from './decision.ts'
+import { isObjectId, isRelation, isType } from './names.ts'
 
 /** A user. */
 export const user = (id: string): Subject => ({ type: 'user', id })
 /** An OAuth client acting for itself. */
 export const service = (id: string): Subject => ({ type: 'service', id })
+
+/** As tuples name it: `type:id`, `type:id#relation` or `type:*`. */
+export const subjectName = ({ type, id, relation }: AskedSubject): string =>
+  relation === undefined ? `${type}:${id}` : `${type}:${id}#${relation}`
+
+export const isAskedSubject = ({ type, id, relation }: AskedSubject): boolean =>
+  isType(type) &&
+  (isObjectId(id) || (id === '*' && relation === undefined)) &&
+  (relation === undefined || isRelation(relation))
+
+/** A person or a client by itself, of whom the directory knows. */
+export const isBearer = (subject: AskedSubject): subject is Subject =>
+  (subject.type === 'user' || subject.type === 'service') && subject.relation === undefined && subject.id !== '*'

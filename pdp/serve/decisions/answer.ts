@@ -1,12 +1,14 @@
 /** Answers one question about a bearer. HTTP and gRPC share this, so that both give the same answer for the same reason. */
 import type {
+  AskedSubject,
+  ContextualTuple,
   EntitlementResult,
   Pdp,
   PermissionCheck,
   PermissionResult,
   Reason,
-  Subject,
 } from '../../domain/decision.ts'
+import { isBearer, subjectName } from '../../domain/subjects.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
@@ -18,14 +20,15 @@ export type Question = {
   readonly permissions: readonly PermissionCheck[]
   readonly entitlements: readonly string[]
   /** A subject of the token's organization other than the bearer; null: the bearer. */
-  readonly subject: Subject | null
+  readonly subject: AskedSubject | null
   readonly explain: boolean
+  readonly contextualTuples?: readonly ContextualTuple[]
   /** The caller proved that it holds the key that the token is bound to. */
   readonly provenKey?: boolean
 }
 export type Answer = {
   readonly active: boolean
-  readonly subject: Subject | null
+  readonly subject: AskedSubject | null
   readonly organization: string | null
   readonly permissions: readonly PermissionResult[]
   readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
@@ -69,7 +72,7 @@ export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
       event: 'decision',
       decision_id: answer.decisionId,
       client_id: token.active ? token.clientId : null,
-      subject: answer.subject === null ? null : `${answer.subject.type}:${answer.subject.id}`,
+      subject: answer.subject === null ? null : subjectName(answer.subject),
       organization: answer.organization,
       permissions: answer.permissions.map(({ relation, resource, allowed, reasonCode }) => ({
         relation,
@@ -87,14 +90,15 @@ export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
 async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState, question: Question): Promise<Answer> {
   const decisionId = deps.randomId()
   if (!token.active) return denied({ token: null, question, decisionId })
-  const named = question.subject
-  if (named !== null || question.explain) requireReader(token, question.provenKey === true)
+  const { subject: named, contextualTuples = [] } = question
+  if (named !== null || question.explain || contextualTuples.length > 0)
+    requireReader(token, question.provenKey === true)
   if (token.organization === null) {
     return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
   }
   const subject = named ?? token.subject
-  // Wildcard grants are for subjects that exist. A token's own subject exists, or the token is revoked.
-  const existing = named === null || deps.directory.exists(named)
+  // Wildcard grants are for people and clients that exist. A token's own subject exists, or the token is revoked.
+  const existing = named === null || !isBearer(named) || deps.directory.exists(named)
   const deciding = deps.pdp.decide({
     organization: token.organization,
     subject,
@@ -105,6 +109,7 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     revocationKeys: token.revocationKeys,
     issuedAtMs: token.issuedAtMs,
     explain: question.explain,
+    contextualTuples,
   })
   const [exists, decision] = await Promise.all([existing, deciding])
   if (decision.tokenRevoked) return denied({ token: null, question, decisionId })

@@ -1,8 +1,16 @@
 /** `POST /oauth/decisions`: the bearer's permissions and the organization's entitlements in one round trip. */
 import type { FastifyInstance } from 'fastify'
-import type { PermissionResult, Subject } from '../../domain/decision.ts'
+import type { AskedSubject, PermissionResult } from '../../domain/decision.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import { type CredentialDeps, presentedToken, provesKey } from '../authentication/credentials.ts'
+import {
+  ASKED_SUBJECT,
+  CONTEXTUAL_TUPLES,
+  NAME,
+  readContextualTuples,
+  relocated,
+  type TupleBody,
+} from '../http/question-schemas.ts'
 import { PROBLEM_RESPONSE } from '../http/schemas.ts'
 import { SUCCESS } from '../problems/status.ts'
 import type { Answer, AnswerQuestion, Question } from './answer.ts'
@@ -13,10 +21,10 @@ const ENTITLEMENTS_MAX = 256
 type Body = {
   readonly permissions?: Question['permissions']
   readonly entitlements?: readonly string[]
-  readonly subject?: Subject
+  readonly subject?: AskedSubject
+  readonly contextual_tuples?: readonly TupleBody[]
   readonly explain?: boolean
 }
-const text = { type: 'string', maxLength: 512 } as const
 const BODY = {
   type: 'object',
   additionalProperties: false,
@@ -29,21 +37,19 @@ const BODY = {
         additionalProperties: false,
         required: ['relation', 'resource'],
         properties: {
-          relation: { ...text, description: 'A relation, or a permission key for app and organization resources.' },
-          resource: { ...text, description: '<type>:<id>' },
+          relation: { ...NAME, description: 'A relation, or a permission key for app and organization resources.' },
+          resource: { ...NAME, description: '<type>:<id>' },
         },
       },
     },
-    entitlements: { type: 'array', maxItems: ENTITLEMENTS_MAX, items: text },
+    entitlements: { type: 'array', maxItems: ENTITLEMENTS_MAX, items: NAME },
     subject: {
-      type: 'object',
+      ...ASKED_SUBJECT,
       description: 'Another subject of the organization. Needs a client_credentials token with scope decisions:read.',
-      additionalProperties: false,
-      required: ['type', 'id'],
-      properties: {
-        type: { type: 'string', enum: ['user', 'service'] },
-        id: { type: 'string', minLength: 1, maxLength: 256 },
-      },
+    },
+    contextual_tuples: {
+      ...CONTEXTUAL_TUPLES,
+      description: `${CONTEXTUAL_TUPLES.description} Needs decisions:read as well.`,
     },
     explain: { type: 'boolean', description: 'Adds a reason to each permission. Also needs the scope decisions:read.' },
   },
@@ -52,7 +58,7 @@ const BODY = {
 const SUBJECT = {
   type: ['object', 'null'],
   required: ['type', 'id'],
-  properties: { type: { type: 'string' }, id: { type: 'string' } },
+  properties: { type: { type: 'string' }, id: { type: 'string' }, relation: { type: 'string' } },
 }
 const ANSWER = {
   description:
@@ -113,7 +119,9 @@ export function addDecisions(
       // A resource server cannot prove the key of a token that it received, and may ask about the bearer without a proof.
       const provenKey = token.active && (await provesKey(deps, request.raw, { ...presented, state: token }))
       const { permissions = [], entitlements = [], subject = null, explain = false } = request.body
-      const answer = await deps.answer(token, { permissions, entitlements, subject, explain, provenKey })
+      const contextualTuples = readContextualTuples(request.body.contextual_tuples ?? [])
+      const question = { permissions, entitlements, subject, explain, contextualTuples, provenKey }
+      const answer = await relocated(deps.answer(token, question))
       reply.header('cache-control', 'no-store').header('portcullis-decision-id', answer.decisionId)
       if (answer.revision !== null) reply.header('portcullis-revision', answer.revision)
       return present(answer)

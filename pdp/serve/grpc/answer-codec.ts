@@ -7,7 +7,7 @@ import {
   ReasonSchema,
   ReasonStepSchema,
 } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
-import type { EntitlementResult, PermissionResult, Reason, ReasonStep, Subject } from '../../domain/decision.ts'
+import type { AskedSubject, EntitlementResult, PermissionResult, Reason, ReasonStep } from '../../domain/decision.ts'
 import type { JsonObject, JsonValue } from '../../domain/json.ts'
 import { createMessageWriter } from '../../process/wire.ts'
 import type { Answer } from '../decisions/answer.ts'
@@ -69,10 +69,11 @@ function writeText(to: BinaryWriter, textTag: number, text: string | null | unde
   if (text !== null && text !== undefined && text !== '') to.uint32(textTag).string(text)
 }
 
-function writeSubject(to: BinaryWriter, { type, id }: Subject): void {
+function writeSubject(to: BinaryWriter, { type, id, relation }: AskedSubject): void {
   to.uint32(DECISION.subject).fork()
   writeText(to, SUBJECT.type, type)
   writeText(to, SUBJECT.id, id)
+  writeText(to, SUBJECT.relation, relation)
   to.join()
 }
 

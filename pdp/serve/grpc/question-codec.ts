@@ -1,8 +1,7 @@
 /** Converts questions of the protocol to our type. */
-import type { DecideRequest } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
-import type { Subject } from '../../domain/decision.ts'
+import type { ContextualTuple, DecideRequest, Subject } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { AskedSubject } from '../../domain/decision.ts'
 import type { Question } from '../decisions/answer.ts'
-import { RequestProblem } from '../problems/status.ts'
 
 /** A question of the stream is always about the token's bearer. The message is used as it is, because nothing changes it. */
 export function readStreamQuestion({
@@ -12,13 +11,14 @@ export function readStreamQuestion({
   return { permissions, entitlements, subject: null, explain: false }
 }
 
-/** Throws RequestProblem `request_invalid` for a subject that is neither a user nor a service. */
 export function readRequest(request: DecideRequest): Question {
   const subject = request.subject === undefined ? null : readSubject(request.subject)
-  return { ...readStreamQuestion(request), subject, explain: request.explain }
+  const { explain, contextualTuples } = request
+  return { ...readStreamQuestion(request), subject, explain, contextualTuples: contextualTuples.map(readTuple) }
 }
 
-function readSubject({ type, id }: { type: string; id: string }): Subject {
-  if (type === 'user' || type === 'service') return { type, id }
-  throw new RequestProblem('request_invalid', 'subject.type must be user or service')
-}
+/** An empty relation is not there. */
+const readSubject = ({ type, id, relation }: Subject): AskedSubject =>
+  relation === '' ? { type, id } : { type, id, relation }
+
+const readTuple = ({ object, relation, subject }: ContextualTuple) => ({ object, relation, subject })

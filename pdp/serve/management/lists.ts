@@ -1,19 +1,27 @@
 /** Lists the resources that a subject may reach, and the subjects that may reach a resource, in pages. */
 import type { FastifyInstance } from 'fastify'
-import type { ListPage, Subject } from '../../domain/decision.ts'
-import { PdpError } from '../../domain/errors.ts'
+import type { AskedSubject, ListPage } from '../../domain/decision.ts'
+import { isBearer } from '../../domain/subjects.ts'
 import type { Directory } from '../../store/directory.ts'
 import { PAGE_PROPERTIES, type PageQuery, pageSize } from '../http/pagination.ts'
+import {
+  ASKED_SUBJECT,
+  CONTEXTUAL_TUPLES,
+  NAME,
+  readContextualTuples,
+  relocated,
+  type TupleBody,
+} from '../http/question-schemas.ts'
 import { ID, type JsonSchema, object } from '../http/schemas.ts'
-import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, type Outcome, ok } from './route.ts'
 
 type ResourcesBody = {
-  readonly subject: Subject
+  readonly subject: AskedSubject
   readonly relation: string
   readonly type: string
   readonly app?: string
+  readonly contextual_tuples?: readonly TupleBody[]
 }
 type SubjectsBody = {
   readonly resource: string
@@ -21,27 +29,29 @@ type SubjectsBody = {
   readonly type: string
   readonly subject_relation?: string
   readonly app?: string
+  readonly contextual_tuples?: readonly TupleBody[]
 }
 
-const TEXT = { type: 'string', maxLength: 512 }
-const RELATION = { ...TEXT, description: 'A relation, or a permission key for app and organization resources.' }
+const RELATION = { ...NAME, description: 'A relation, or a permission key for app and organization resources.' }
 const APP = { ...ID, description: 'The app whose roles answer permission keys on the organization.' }
 const RESOURCES = object(
   {
-    subject: object({ type: { type: 'string', enum: ['user', 'service'] }, id: ID }, ['type', 'id']),
+    subject: ASKED_SUBJECT,
     relation: RELATION,
-    type: { ...TEXT, description: 'Type of the resources.' },
+    type: { ...NAME, description: 'Type of the resources.' },
     app: APP,
+    contextual_tuples: CONTEXTUAL_TUPLES,
   },
   ['subject', 'relation', 'type'],
 )
 const SUBJECTS = object(
   {
-    resource: { ...TEXT, description: '<type>:<id>' },
+    resource: { ...NAME, description: '<type>:<id>' },
     relation: RELATION,
-    type: { ...TEXT, description: 'Type of the subjects, such as user.' },
-    subject_relation: { ...TEXT, description: 'Lists usersets <type>:<id>#<subject_relation> instead.' },
+    type: { ...NAME, description: 'Type of the subjects, such as user.' },
+    subject_relation: { ...NAME, description: 'Lists usersets <type>:<id>#<subject_relation> instead.' },
     app: APP,
+    contextual_tuples: CONTEXTUAL_TUPLES,
   },
   ['resource', 'relation', 'type'],
 )
@@ -61,13 +71,6 @@ const PAGE: JsonSchema = object(
   },
   ['items', 'next_page_token', 'complete', 'revision', 'revision_unchanged'],
 )
-/** The engine's places, and the parameters of the request that they come from. */
-const PLACES: { readonly [place: string]: string } = {
-  '/organization': ':org',
-  '/pageSize': '?page_size',
-  '/pageToken': '?page_token',
-  '/subjectRelation': '/subject_relation',
-}
 const COMMON = {
   tag: 'Decisions',
   scope: 'decisions:read',
@@ -86,10 +89,10 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       'Resources of a type on which a subject has a relation. These are exactly the resources for which a check is allowed.',
     body: RESOURCES,
     async handle({ params, body, query }) {
-      const { app = null, ...question } = body
-      const page = await relocated(
-        deps.pdp.listResources({ ...pageOf(query), ...question, organization: params.org, app }),
-      )
+      const { app = null, contextual_tuples = [], ...question } = body
+      const contextualTuples = readContextualTuples(contextual_tuples)
+      const request = { ...pageOf(query), ...question, organization: params.org, app, contextualTuples }
+      const page = await relocated(deps.pdp.listResources(request))
       // As in a decision: a subject that does not exist has nothing, not even what a wildcard grants.
       return present((await exists(deps.directory, body.subject)) ? page : { ...page, items: [], nextPageToken: null })
     },
@@ -102,9 +105,10 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       'Subjects of a type that have a relation on a resource. These are exactly the subjects for which a check is allowed.',
     body: SUBJECTS,
     async handle({ params, body, query }) {
-      const { app = null, subject_relation, ...question } = body
+      const { app = null, subject_relation, contextual_tuples = [], ...question } = body
+      const contextualTuples = readContextualTuples(contextual_tuples)
       const userset = subject_relation === undefined ? {} : { subjectRelation: subject_relation }
-      const request = { ...pageOf(query), ...question, ...userset, organization: params.org, app }
+      const request = { ...pageOf(query), ...question, ...userset, organization: params.org, app, contextualTuples }
       return present(await relocated(deps.pdp.listSubjects(request)))
     },
   })
@@ -118,16 +122,8 @@ function present({ items, nextPageToken, complete, revision, revisionUnchanged }
   return ok({ items, next_page_token: nextPageToken, complete, revision, revision_unchanged: revisionUnchanged })
 }
 
-async function relocated(page: Promise<ListPage>): Promise<ListPage> {
-  try {
-    return await page
-  } catch (err) {
-    if (!(err instanceof PdpError) || err.issues.length === 0) throw err
-    const issues = err.issues.map(({ place, message }) => ({ place: PLACES[place] ?? place, message }))
-    throw new RequestProblem(err.code, 'the question is malformed', { issues, cause: err })
-  }
-}
-
-async function exists(directory: Directory, { type, id }: Subject): Promise<boolean> {
-  return (await (type === 'user' ? directory.user(id) : directory.client(id))) !== null
+/** People and clients are asked about as they are in the directory; of others only tuples know. */
+async function exists(directory: Directory, subject: AskedSubject): Promise<boolean> {
+  if (!isBearer(subject)) return true
+  return (await (subject.type === 'user' ? directory.user(subject.id) : directory.client(subject.id))) !== null
 }

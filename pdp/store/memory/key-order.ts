@@ -1,4 +1,5 @@
 /** Keys that occur any number of times, each once in order: pages of them cost what is in the page. */
+import { compareNames } from '../../domain/names.ts'
 
 /** Keys of one block at most; a block that is full becomes two. */
 const BLOCK_MAX = 512
@@ -10,7 +11,7 @@ export class KeyOrder {
 
   constructor(keys: Iterable<string>) {
     for (const key of keys) this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
-    const sorted = [...this.#counts.keys()].sort() // by code units
+    const sorted = [...this.#counts.keys()].sort(compareNames)
     for (let i = 0; i < sorted.length; i += BLOCK_MAX / 2) this.#blocks.push(sorted.slice(i, i + BLOCK_MAX / 2))
     if (this.#blocks.length === 0) this.#blocks.push([])
   }
@@ -50,7 +51,7 @@ export class KeyOrder {
     let [low, high] = [0, this.#blocks.length - 1]
     while (low < high) {
       const middle = Math.ceil((low + high) / 2)
-      if ((this.#blocks[middle]?.[0] ?? '') <= key) low = middle
+      if (compareNames(this.#blocks[middle]?.[0] ?? '', key) <= 0) low = middle
       else high = middle - 1
     }
     return low
@@ -62,7 +63,7 @@ export function lowerBound(keys: readonly string[], key: string): number {
   let [low, high] = [0, keys.length]
   while (low < high) {
     const middle = (low + high) >> 1
-    if ((keys[middle] ?? '') < key) low = middle + 1
+    if (compareNames(keys[middle] ?? '', key) < 0) low = middle + 1
     else high = middle
   }
   return low

@@ -1,5 +1,6 @@
 /** Keys of a log in memory, distinct and in order, page by page. */
 import type { LogId } from '../../domain/log.ts'
+import { compareNames } from '../../domain/names.ts'
 import type { NameSource } from '../../domain/tuple.ts'
 import { lowerBound } from './key-order.ts'
 import { type MemoryLog, type MemoryState, START } from './log.ts'
@@ -62,10 +63,10 @@ export class MemoryNames {
 function sorted({ memberships, grants, organizations }: MemoryLog, kind: Kind): readonly string[] {
   switch (kind) {
     case 'members':
-      return [...memberships.keys()].sort()
+      return [...memberships.keys()].sort(compareNames)
     case 'grantees':
-      return [...grants.subjects()].sort()
+      return [...grants.subjects()].sort(compareNames)
     case 'organizations':
-      return [...organizations.keys()].sort()
+      return [...organizations.keys()].sort(compareNames)
   }
 }

@@ -3,6 +3,7 @@
  * question a few look-ups, whatever the number of tuples.
  */
 import type { Userset } from '../../decide/usersets.ts'
+import { compareNames } from '../../domain/names.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import type { SubjectRow } from '../contract.ts'
 import { Column, holds, type Many, sizeOf } from './column.ts'
@@ -242,9 +243,9 @@ export class TupleIndex {
 
   /** In key order. */
   *tuplesOf(object: string): Iterable<Tuple> {
-    for (const relation of [...this.#relations.keys()].sort()) {
+    for (const relation of [...this.#relations.keys()].sort(compareNames)) {
       const rows = this.subjects(object, relation)
-      for (const row of rows.toSorted((a, b) => (a.subject < b.subject ? -1 : 1))) yield { object, relation, ...row }
+      for (const row of rows.toSorted((a, b) => compareNames(a.subject, b.subject))) yield { object, relation, ...row }
     }
   }
 }

@@ -8,13 +8,13 @@ import type { ListQuestion } from '../../../pdp/decide/lists.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Change } from '../../../pdp/domain/change.ts'
 import type {
+  AskedSubject,
   DecideRequest,
   Decision,
   ListResourcesRequest,
   ListSubjectsRequest,
   Pdp,
   PermissionCheck,
-  Subject,
 } from '../../../pdp/domain/decision.ts'
 import { ENVIRONMENT, TOKENS } from '../../../pdp/domain/log.ts'
 import type { Manifest } from '../../../pdp/domain/manifest.ts'
@@ -27,21 +27,22 @@ import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { type Edit, plantSource } from '../../consistency/mistakes.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { openTestDatabase } from '../../support/database.ts'
-import { context, gate, given, grant, organization, put } from '../../support/tuples.ts'
+import { context, gate, given, grant, organization, put, tuple } from '../../support/tuples.ts'
 
 /** Whatever a request is made of: one that is new has no case below, which does not compile. */
 type Field =
   | Exclude<keyof DecideRequest, 'subject' | 'permissions'>
-  | `subject.${keyof Subject}`
+  | `subject.${keyof AskedSubject}`
   | `permissions.${keyof PermissionCheck}`
 
 const LATER_MS = Date.now() + 86_400_000
 const VIEWS = { relation: 'viewer', resource: 'doc:1' }
+const EDITS = { relation: 'editor', resource: 'doc:2' }
 const READS = { relation: 'reports:read', resource: 'organization:acme' }
 const BASE = {
   organization: 'acme',
   subject: user('ann'),
-  permissions: [VIEWS, READS],
+  permissions: [VIEWS, READS, EDITS],
   entitlements: ['seats'],
   app: 'one',
   explain: false,
@@ -54,11 +55,13 @@ const OTHERS: { readonly [F in Field]: DecideRequest } = {
   organization: { ...BASE, organization: 'other' },
   'subject.type': { ...BASE, subject: service('ann') },
   'subject.id': { ...BASE, subject: user('bob') },
-  'permissions.relation': { ...BASE, permissions: [{ ...VIEWS, relation: 'editor' }, READS] },
-  'permissions.resource': { ...BASE, permissions: [{ ...VIEWS, resource: 'doc:2' }, READS] },
+  'subject.relation': { ...BASE, subject: { ...user('ann'), relation: 'friend' } },
+  'permissions.relation': { ...BASE, permissions: [{ ...VIEWS, relation: 'editor' }, READS, EDITS] },
+  'permissions.resource': { ...BASE, permissions: [{ ...VIEWS, resource: 'doc:2' }, READS, EDITS] },
   entitlements: { ...BASE, entitlements: ['sso'] },
   app: { ...BASE, app: 'two' },
   explain: { ...BASE, explain: true },
+  contextualTuples: { ...BASE, contextualTuples: [tuple('doc:2#editor@user:ann')] },
   audiences: { ...BASE, audiences: ['https://two.example'] },
   revocationKeys: { ...BASE, revocationKeys: [revocationKey('jti', 'ended')] },
   issuedAtMs: { ...BASE, issuedAtMs: 0 },
@@ -73,6 +76,7 @@ const ALL_AT_ONCE: DecideRequest = {
     VIEWS,
     ...['doc:2', 'memo:1'].map((resource) => ({ ...VIEWS, resource })),
     READS,
+    EDITS,
   ],
   entitlements: ['seats', 'sso'],
 }
@@ -261,6 +265,7 @@ describe('a page token', () => {
     relation: { relation: 'editor' },
     type: { type: 'docs' },
     app: { app: null },
+    contextualTuples: { contextualTuples: [tuple('doc:3#viewer@user:ann')] },
   }
   const otherSubjects: { readonly [F in Exclude<keyof ListSubjectsRequest, 'pageSize' | 'pageToken'>]: object } = {
     organization: { organization: 'other' },
@@ -269,6 +274,7 @@ describe('a page token', () => {
     type: { type: 'users' },
     subjectRelation: { subjectRelation: undefined },
     app: { app: null },
+    contextualTuples: { contextualTuples: [tuple('doc:3#viewer@user:ann')] },
   }
   const accepted = (from: ListQuestion, by: ListQuestion): boolean => {
     const pageToken = formatCursor(from, { after: `${by.type}:1`, revision: null })

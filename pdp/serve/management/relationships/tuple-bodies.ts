@@ -1,6 +1,6 @@
 /** A tuple in requests and answers: the text `type:id#relation@subject`, or an object with an expiry. */
 import { PdpError } from '../../../domain/errors.ts'
-import { formatTuple, isName, isObject, isSubject, parseTuple, quote, tupleIssue } from '../../../domain/names.ts'
+import { formatTuple, isObject, isRelation, isSubject, parseTuple, quote, tupleIssue } from '../../../domain/names.ts'
 import type { Tuple } from '../../../domain/tuple.ts'
 import { parseJson } from '../../http/json.ts'
 import { refuseParameter } from '../../http/pagination.ts'
@@ -16,7 +16,8 @@ export type TupleBody =
       readonly expires_at?: string | null
     }
 
-const WORD = { type: 'string', maxLength: 512 }
+/** The longest names that the grammar allows, and room to say what is wrong with a longer one. */
+const WORD = { type: 'string', maxLength: 1_024 }
 export const PARTS = { object: WORD, relation: WORD, subject: WORD }
 export const PARTS_REQUIRED = ['object', 'relation', 'subject']
 export const EXPIRY = {
@@ -27,7 +28,7 @@ export const EXPIRY = {
 export const TUPLE: JsonSchema = {
   ...object({ ...PARTS, expires_at: EXPIRY }, PARTS_REQUIRED),
   type: ['string', 'object'],
-  maxLength: 1_024,
+  maxLength: 2_048,
   description: 'The text type:id#relation@subject, or an object with its parts and an expiry.',
 }
 const MEMBERS: ReadonlySet<string> = new Set(['object', 'relation', 'subject', 'expires_at'])
@@ -91,7 +92,7 @@ function withExpiry(tuple: Tuple, instant: string): Tuple | string {
 
 /** The filter of a list or an export. */
 export type TupleFilter = Partial<Omit<Tuple, 'expiresAtMs'>>
-const FORMS = { object: isObject, relation: isName, subject: isSubject }
+const FORMS = { object: isObject, relation: isRelation, subject: isSubject }
 
 /** Throws RequestProblem for a filter that no tuple can match, because a misspelt filter would look like an empty list. */
 export function parseFilter({ object, relation, subject }: TupleFilter): TupleFilter {

@@ -11,23 +11,32 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file portcullis/v1/decision.proto.
  */
 export const file_portcullis_v1_decision: GenFile = /*@__PURE__*/
-  fileDesc("Chxwb3J0Y3VsbGlzL3YxL2RlY2lzaW9uLnByb3RvEg1wb3J0Y3VsbGlzLnYxIiMKB1N1YmplY3QSDAoEdHlwZRgBIAEoCRIKCgJpZBgCIAEoCSI1Cg9QZXJtaXNzaW9uQ2hlY2sSEAoIcmVsYXRpb24YASABKAkSEAoIcmVzb3VyY2UYAiABKAkiowEKDURlY2lkZVJlcXVlc3QSDQoFdG9rZW4YASABKAkSMwoLcGVybWlzc2lvbnMYAiADKAsyHi5wb3J0Y3VsbGlzLnYxLlBlcm1pc3Npb25DaGVjaxIUCgxlbnRpdGxlbWVudHMYAyADKAkSJwoHc3ViamVjdBgEIAEoCzIWLnBvcnRjdWxsaXMudjEuU3ViamVjdBIPCgdleHBsYWluGAUgASgIIpIBChBQZXJtaXNzaW9uUmVzdWx0EhAKCHJlbGF0aW9uGAEgASgJEhAKCHJlc291cmNlGAIgASgJEg8KB2FsbG93ZWQYAyABKAgSDQoFZXJyb3IYBCABKAkSJQoGcmVhc29uGAUgASgLMhUucG9ydGN1bGxpcy52MS5SZWFzb24SEwoLcmVhc29uX2NvZGUYBiABKAkiUAoGUmVhc29uEgwKBGNvZGUYASABKAkSJwoEcGF0aBgCIAMoCzIZLnBvcnRjdWxsaXMudjEuUmVhc29uU3RlcBIPCgdtaXNzaW5nGAMgAygJIl0KClJlYXNvblN0ZXASDwoFdHVwbGUYASABKAlIABIQCgZtZW1iZXIYAiABKAlIABIOCgRydWxlGAMgASgJSAASFAoKcm9sZV9ncmFudBgEIAEoCUgAQgYKBHN0ZXAiTAoRRW50aXRsZW1lbnRSZXN1bHQSJgoFdmFsdWUYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg8KB3ZlcnNpb24YAiABKAMikgMKDkRlY2lkZVJlc3BvbnNlEg4KBmFjdGl2ZRgBIAEoCBInCgdzdWJqZWN0GAIgASgLMhYucG9ydGN1bGxpcy52MS5TdWJqZWN0EhQKDG9yZ2FuaXphdGlvbhgDIAEoCRI0CgtwZXJtaXNzaW9ucxgEIAMoCzIfLnBvcnRjdWxsaXMudjEuUGVybWlzc2lvblJlc3VsdBJFCgxlbnRpdGxlbWVudHMYBSADKAsyLy5wb3J0Y3VsbGlzLnYxLkRlY2lkZVJlc3BvbnNlLkVudGl0bGVtZW50c0VudHJ5EhMKC2RlY2lzaW9uX2lkGAYgASgJEhAKCHJldmlzaW9uGAcgASgJEhYKDnZhbGlkX3VudGlsX21zGAggASgBEgsKA2FjchgJIAEoCRIRCglhdXRoX3RpbWUYCiABKA0aVQoRRW50aXRsZW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEi8KBXZhbHVlGAIgASgLMiAucG9ydGN1bGxpcy52MS5FbnRpdGxlbWVudFJlc3VsdDoCOAEigwEKE0RlY2lkZVN0cmVhbVJlcXVlc3QSKgoGdG9rZW5zGAEgAygLMhoucG9ydGN1bGxpcy52MS5Ub2tlbkhhbmRsZRIwCglxdWVzdGlvbnMYAiADKAsyHS5wb3J0Y3VsbGlzLnYxLlN0cmVhbVF1ZXN0aW9uEg4KBmNhbmNlbBgDIAMoDSIsCgtUb2tlbkhhbmRsZRIOCgZoYW5kbGUYASABKA0SDQoFdG9rZW4YAiABKAkiiAEKDlN0cmVhbVF1ZXN0aW9uEgoKAmlkGAEgASgNEg4KBmhhbmRsZRgCIAEoDRIzCgtwZXJtaXNzaW9ucxgDIAMoCzIeLnBvcnRjdWxsaXMudjEuUGVybWlzc2lvbkNoZWNrEhQKDGVudGl0bGVtZW50cxgEIAMoCRIPCgd3YXRjaGVkGAUgASgIIkQKFERlY2lkZVN0cmVhbVJlc3BvbnNlEiwKB2Fuc3dlcnMYASADKAsyGy5wb3J0Y3VsbGlzLnYxLlN0cmVhbUFuc3dlciJpCgxTdHJlYW1BbnN3ZXISCgoCaWQYASABKA0SMQoIZGVjaXNpb24YAiABKAsyHS5wb3J0Y3VsbGlzLnYxLkRlY2lkZVJlc3BvbnNlSAASDwoFZXJyb3IYAyABKAlIAEIJCgdvdXRjb21lMrUBCg9EZWNpc2lvblNlcnZpY2USRQoGRGVjaWRlEhwucG9ydGN1bGxpcy52MS5EZWNpZGVSZXF1ZXN0Gh0ucG9ydGN1bGxpcy52MS5EZWNpZGVSZXNwb25zZRJbCgxEZWNpZGVTdHJlYW0SIi5wb3J0Y3VsbGlzLnYxLkRlY2lkZVN0cmVhbVJlcXVlc3QaIy5wb3J0Y3VsbGlzLnYxLkRlY2lkZVN0cmVhbVJlc3BvbnNlKAEwAWIGcHJvdG8z", [file_google_protobuf_struct]);
+  fileDesc("Chxwb3J0Y3VsbGlzL3YxL2RlY2lzaW9uLnByb3RvEg1wb3J0Y3VsbGlzLnYxIjUKB1N1YmplY3QSDAoEdHlwZRgBIAEoCRIKCgJpZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCSJECg9Db250ZXh0dWFsVHVwbGUSDgoGb2JqZWN0GAEgASgJEhAKCHJlbGF0aW9uGAIgASgJEg8KB3N1YmplY3QYAyABKAkiNQoPUGVybWlzc2lvbkNoZWNrEhAKCHJlbGF0aW9uGAEgASgJEhAKCHJlc291cmNlGAIgASgJIt4BCg1EZWNpZGVSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEjMKC3Blcm1pc3Npb25zGAIgAygLMh4ucG9ydGN1bGxpcy52MS5QZXJtaXNzaW9uQ2hlY2sSFAoMZW50aXRsZW1lbnRzGAMgAygJEicKB3N1YmplY3QYBCABKAsyFi5wb3J0Y3VsbGlzLnYxLlN1YmplY3QSDwoHZXhwbGFpbhgFIAEoCBI5ChFjb250ZXh0dWFsX3R1cGxlcxgGIAMoCzIeLnBvcnRjdWxsaXMudjEuQ29udGV4dHVhbFR1cGxlIpIBChBQZXJtaXNzaW9uUmVzdWx0EhAKCHJlbGF0aW9uGAEgASgJEhAKCHJlc291cmNlGAIgASgJEg8KB2FsbG93ZWQYAyABKAgSDQoFZXJyb3IYBCABKAkSJQoGcmVhc29uGAUgASgLMhUucG9ydGN1bGxpcy52MS5SZWFzb24SEwoLcmVhc29uX2NvZGUYBiABKAkiUAoGUmVhc29uEgwKBGNvZGUYASABKAkSJwoEcGF0aBgCIAMoCzIZLnBvcnRjdWxsaXMudjEuUmVhc29uU3RlcBIPCgdtaXNzaW5nGAMgAygJIl0KClJlYXNvblN0ZXASDwoFdHVwbGUYASABKAlIABIQCgZtZW1iZXIYAiABKAlIABIOCgRydWxlGAMgASgJSAASFAoKcm9sZV9ncmFudBgEIAEoCUgAQgYKBHN0ZXAiTAoRRW50aXRsZW1lbnRSZXN1bHQSJgoFdmFsdWUYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg8KB3ZlcnNpb24YAiABKAMikgMKDkRlY2lkZVJlc3BvbnNlEg4KBmFjdGl2ZRgBIAEoCBInCgdzdWJqZWN0GAIgASgLMhYucG9ydGN1bGxpcy52MS5TdWJqZWN0EhQKDG9yZ2FuaXphdGlvbhgDIAEoCRI0CgtwZXJtaXNzaW9ucxgEIAMoCzIfLnBvcnRjdWxsaXMudjEuUGVybWlzc2lvblJlc3VsdBJFCgxlbnRpdGxlbWVudHMYBSADKAsyLy5wb3J0Y3VsbGlzLnYxLkRlY2lkZVJlc3BvbnNlLkVudGl0bGVtZW50c0VudHJ5EhMKC2RlY2lzaW9uX2lkGAYgASgJEhAKCHJldmlzaW9uGAcgASgJEhYKDnZhbGlkX3VudGlsX21zGAggASgBEgsKA2FjchgJIAEoCRIRCglhdXRoX3RpbWUYCiABKA0aVQoRRW50aXRsZW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEi8KBXZhbHVlGAIgASgLMiAucG9ydGN1bGxpcy52MS5FbnRpdGxlbWVudFJlc3VsdDoCOAEigwEKE0RlY2lkZVN0cmVhbVJlcXVlc3QSKgoGdG9rZW5zGAEgAygLMhoucG9ydGN1bGxpcy52MS5Ub2tlbkhhbmRsZRIwCglxdWVzdGlvbnMYAiADKAsyHS5wb3J0Y3VsbGlzLnYxLlN0cmVhbVF1ZXN0aW9uEg4KBmNhbmNlbBgDIAMoDSIsCgtUb2tlbkhhbmRsZRIOCgZoYW5kbGUYASABKA0SDQoFdG9rZW4YAiABKAkiiAEKDlN0cmVhbVF1ZXN0aW9uEgoKAmlkGAEgASgNEg4KBmhhbmRsZRgCIAEoDRIzCgtwZXJtaXNzaW9ucxgDIAMoCzIeLnBvcnRjdWxsaXMudjEuUGVybWlzc2lvbkNoZWNrEhQKDGVudGl0bGVtZW50cxgEIAMoCRIPCgd3YXRjaGVkGAUgASgIIkQKFERlY2lkZVN0cmVhbVJlc3BvbnNlEiwKB2Fuc3dlcnMYASADKAsyGy5wb3J0Y3VsbGlzLnYxLlN0cmVhbUFuc3dlciJpCgxTdHJlYW1BbnN3ZXISCgoCaWQYASABKA0SMQoIZGVjaXNpb24YAiABKAsyHS5wb3J0Y3VsbGlzLnYxLkRlY2lkZVJlc3BvbnNlSAASDwoFZXJyb3IYAyABKAlIAEIJCgdvdXRjb21lMrUBCg9EZWNpc2lvblNlcnZpY2USRQoGRGVjaWRlEhwucG9ydGN1bGxpcy52MS5EZWNpZGVSZXF1ZXN0Gh0ucG9ydGN1bGxpcy52MS5EZWNpZGVSZXNwb25zZRJbCgxEZWNpZGVTdHJlYW0SIi5wb3J0Y3VsbGlzLnYxLkRlY2lkZVN0cmVhbVJlcXVlc3QaIy5wb3J0Y3VsbGlzLnYxLkRlY2lkZVN0cmVhbVJlc3BvbnNlKAEwAWIGcHJvdG8z", [file_google_protobuf_struct]);
 
 /**
  * @generated from message portcullis.v1.Subject
  */
 export type Subject = Message<"portcullis.v1.Subject"> & {
   /**
-   * "user" or "service".
+   * "user", "service", or any other type that tuples name.
    *
    * @generated from field: string type = 1;
    */
   type: string;
 
   /**
+   * "*" for everybody of the type.
+   *
    * @generated from field: string id = 2;
    */
   id: string;
+
+  /**
+   * All who have this relation on "<type>:<id>", instead of that itself.
+   *
+   * @generated from field: string relation = 3;
+   */
+  relation: string;
 };
 
 /**
@@ -36,6 +45,39 @@ export type Subject = Message<"portcullis.v1.Subject"> & {
  */
 export const SubjectSchema: GenMessage<Subject> = /*@__PURE__*/
   messageDesc(file_portcullis_v1_decision, 0);
+
+/**
+ * A tuple that counts in one question only.
+ *
+ * @generated from message portcullis.v1.ContextualTuple
+ */
+export type ContextualTuple = Message<"portcullis.v1.ContextualTuple"> & {
+  /**
+   * "<type>:<id>".
+   *
+   * @generated from field: string object = 1;
+   */
+  object: string;
+
+  /**
+   * @generated from field: string relation = 2;
+   */
+  relation: string;
+
+  /**
+   * "<type>:<id>", "<type>:<id>#<relation>" or "<type>:*".
+   *
+   * @generated from field: string subject = 3;
+   */
+  subject: string;
+};
+
+/**
+ * Describes the message portcullis.v1.ContextualTuple.
+ * Use `create(ContextualTupleSchema)` to create a new message.
+ */
+export const ContextualTupleSchema: GenMessage<ContextualTuple> = /*@__PURE__*/
+  messageDesc(file_portcullis_v1_decision, 1);
 
 /**
  * @generated from message portcullis.v1.PermissionCheck
@@ -61,7 +103,7 @@ export type PermissionCheck = Message<"portcullis.v1.PermissionCheck"> & {
  * Use `create(PermissionCheckSchema)` to create a new message.
  */
 export const PermissionCheckSchema: GenMessage<PermissionCheck> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 1);
+  messageDesc(file_portcullis_v1_decision, 2);
 
 /**
  * @generated from message portcullis.v1.DecideRequest
@@ -101,6 +143,14 @@ export type DecideRequest = Message<"portcullis.v1.DecideRequest"> & {
    * @generated from field: bool explain = 5;
    */
   explain: boolean;
+
+  /**
+   * At most 100. Needs a service token with scope decisions:read. They count for relations, and never for memberships,
+   * roles or permission keys.
+   *
+   * @generated from field: repeated portcullis.v1.ContextualTuple contextual_tuples = 6;
+   */
+  contextualTuples: ContextualTuple[];
 };
 
 /**
@@ -108,7 +158,7 @@ export type DecideRequest = Message<"portcullis.v1.DecideRequest"> & {
  * Use `create(DecideRequestSchema)` to create a new message.
  */
 export const DecideRequestSchema: GenMessage<DecideRequest> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 2);
+  messageDesc(file_portcullis_v1_decision, 3);
 
 /**
  * @generated from message portcullis.v1.PermissionResult
@@ -158,7 +208,7 @@ export type PermissionResult = Message<"portcullis.v1.PermissionResult"> & {
  * Use `create(PermissionResultSchema)` to create a new message.
  */
 export const PermissionResultSchema: GenMessage<PermissionResult> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 3);
+  messageDesc(file_portcullis_v1_decision, 4);
 
 /**
  * @generated from message portcullis.v1.Reason
@@ -187,7 +237,7 @@ export type Reason = Message<"portcullis.v1.Reason"> & {
  * Use `create(ReasonSchema)` to create a new message.
  */
 export const ReasonSchema: GenMessage<Reason> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 4);
+  messageDesc(file_portcullis_v1_decision, 5);
 
 /**
  * @generated from message portcullis.v1.ReasonStep
@@ -228,7 +278,7 @@ export type ReasonStep = Message<"portcullis.v1.ReasonStep"> & {
  * Use `create(ReasonStepSchema)` to create a new message.
  */
 export const ReasonStepSchema: GenMessage<ReasonStep> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 5);
+  messageDesc(file_portcullis_v1_decision, 6);
 
 /**
  * @generated from message portcullis.v1.EntitlementResult
@@ -254,7 +304,7 @@ export type EntitlementResult = Message<"portcullis.v1.EntitlementResult"> & {
  * Use `create(EntitlementResultSchema)` to create a new message.
  */
 export const EntitlementResultSchema: GenMessage<EntitlementResult> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 6);
+  messageDesc(file_portcullis_v1_decision, 7);
 
 /**
  * @generated from message portcullis.v1.DecideResponse
@@ -332,7 +382,7 @@ export type DecideResponse = Message<"portcullis.v1.DecideResponse"> & {
  * Use `create(DecideResponseSchema)` to create a new message.
  */
 export const DecideResponseSchema: GenMessage<DecideResponse> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 7);
+  messageDesc(file_portcullis_v1_decision, 8);
 
 /**
  * Everything that a client has to say in one tick travels as one message.
@@ -365,7 +415,7 @@ export type DecideStreamRequest = Message<"portcullis.v1.DecideStreamRequest"> &
  * Use `create(DecideStreamRequestSchema)` to create a new message.
  */
 export const DecideStreamRequestSchema: GenMessage<DecideStreamRequest> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 8);
+  messageDesc(file_portcullis_v1_decision, 9);
 
 /**
  * @generated from message portcullis.v1.TokenHandle
@@ -387,7 +437,7 @@ export type TokenHandle = Message<"portcullis.v1.TokenHandle"> & {
  * Use `create(TokenHandleSchema)` to create a new message.
  */
 export const TokenHandleSchema: GenMessage<TokenHandle> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 9);
+  messageDesc(file_portcullis_v1_decision, 10);
 
 /**
  * @generated from message portcullis.v1.StreamQuestion
@@ -426,7 +476,7 @@ export type StreamQuestion = Message<"portcullis.v1.StreamQuestion"> & {
  * Use `create(StreamQuestionSchema)` to create a new message.
  */
 export const StreamQuestionSchema: GenMessage<StreamQuestion> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 10);
+  messageDesc(file_portcullis_v1_decision, 11);
 
 /**
  * @generated from message portcullis.v1.DecideStreamResponse
@@ -443,7 +493,7 @@ export type DecideStreamResponse = Message<"portcullis.v1.DecideStreamResponse">
  * Use `create(DecideStreamResponseSchema)` to create a new message.
  */
 export const DecideStreamResponseSchema: GenMessage<DecideStreamResponse> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 11);
+  messageDesc(file_portcullis_v1_decision, 12);
 
 /**
  * @generated from message portcullis.v1.StreamAnswer
@@ -479,7 +529,7 @@ export type StreamAnswer = Message<"portcullis.v1.StreamAnswer"> & {
  * Use `create(StreamAnswerSchema)` to create a new message.
  */
 export const StreamAnswerSchema: GenMessage<StreamAnswer> = /*@__PURE__*/
-  messageDesc(file_portcullis_v1_decision, 12);
+  messageDesc(file_portcullis_v1_decision, 13);
 
 /**
  * Answers permission and entitlement questions about the bearer of an access token. The subject and the organization

@@ -191,7 +191,7 @@ describe('POST /oauth/decisions refuses', () => {
     ['a check without a resource', { permissions: [{ relation: 'viewer' }] }, '/permissions/0/resource'],
     ['a relation that is not text', { permissions: [{ relation: 7, resource: 'a:b' }] }, '/permissions/0/relation'],
     ['an entitlement that is not text', { entitlements: ['a', null] }, '/entitlements/1'],
-    ['a subject of an unknown type', { subject: { type: 'group', id: 'x' } }, '/subject/type'],
+    ['a subject whose type is a number', { subject: { type: 1, id: 'x' } }, '/subject/type'],
     ['a subject without an id', { subject: { type: 'user' } }, '/subject/id'],
     ['explain that is not a boolean', { explain: 'true' }, '/explain'],
     ['257 checks', { permissions: many(257) }, '/permissions'],

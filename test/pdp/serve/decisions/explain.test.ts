@@ -259,7 +259,7 @@ describe('lists', () => {
     [
       'every mistake at once',
       'list-resources',
-      { subject: { type: 'group', id: '' }, relation: 1 },
+      { subject: { type: 2, id: '' }, relation: 1 },
       '',
       ['/relation', '/subject/id', '/subject/type', '/type'],
     ],

@@ -94,10 +94,10 @@ describe('Decide', () => {
     ],
     ['257 checks', { permissions: Array(257).fill(CHECKS[0]) }, status.INVALID_ARGUMENT, 'request_invalid'],
     [
-      'a subject of an unknown type',
-      { subject: { type: 'group', id: 'x' } },
-      status.INVALID_ARGUMENT,
-      'request_invalid',
+      'tuples of the question, asked by a user',
+      { contextualTuples: [{ object: 'invoice:2', relation: 'viewer', subject: 'user:alice' }] },
+      status.PERMISSION_DENIED,
+      'permission_denied',
     ],
     [
       'another subject, asked by a user',

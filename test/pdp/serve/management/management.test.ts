@@ -240,7 +240,7 @@ describe('relationships', () => {
     'page_size=1&page_size=2',
     'object=doc',
     'object=doc:1%23viewer',
-    'relation=View',
+    'relation=vi%20ew',
     'subject=ann',
     'subject=user:a%23',
     `page_token=${Buffer.from('["x",1]').toString('base64url')}`,

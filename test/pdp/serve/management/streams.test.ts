@@ -104,7 +104,7 @@ describe('an import', () => {
     ['no relation', 'doc:1@user:alice'],
     ['a wildcard as the object', 'doc:*#viewer@user:alice'],
     ['an object without a type', '1#viewer@user:alice'],
-    ['a character that is not ASCII', 'doc:é#viewer@user:alice'],
+    ['a space that is not ASCII', 'doc:a\u00a0b#viewer@user:alice'],
     ['a tier', 'organization:bad#owner@user:alice'],
     ['too many words', 'doc:1#viewer@user:alice 2030-01-01T00:00:00Z x'],
     ['a date without a time', 'doc:1#viewer@user:alice 2030-01-01'],
@@ -119,6 +119,7 @@ describe('an import', () => {
     ['a number as the instant', '{"object": "doc:1", "relation": "viewer", "subject": "user:a", "expires_at": 1}'],
     ['a member of the prototype', '{"object": "doc:1", "relation": "viewer", "subject": "user:a", "__proto__": 1}'],
     ['a line that is too long', `doc:${'x'.repeat(5_000)}#viewer@user:alice`],
+    ['bytes that are no UTF-8', 'doc:\ufffd#viewer@user:alice'],
     ['a NUL', 'doc:1\0#viewer@user:alice'],
   ])('is refused for %s, with the line, and stores nothing of it', async (_, line) => {
     const [status, [body]] = await imported('bad', `doc:1#viewer@user:alice\n${line}\ndoc:2#viewer@user:alice\n`)

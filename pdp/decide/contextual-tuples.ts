@@ -1,0 +1,164 @@
+/**
+ * Tuples that come with a question and hold in it alone: a view that shows them beside what is stored. It keeps nothing,
+ * and is read by relations only, so that no cached row, no membership and no role ever depends on them.
+ */
+import type { ContextualTuple } from '../domain/decision.ts'
+import { PdpError, type ValidationIssue } from '../domain/errors.ts'
+import type { LogId } from '../domain/log.ts'
+import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
+import { formatTuple, tupleIssue, typeOf } from '../domain/names.ts'
+import type { Model } from './model.ts'
+import { shapeIssue, shapeOf } from './restrictions.ts'
+import { isUserset, Userset } from './usersets.ts'
+import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
+
+export const CONTEXTUAL_TUPLES_MAX = 100
+
+/** What is wrong with them, whatever the model says. */
+export function contextualIssues(tuples: readonly ContextualTuple[]): readonly ValidationIssue[] {
+  if (tuples.length > CONTEXTUAL_TUPLES_MAX)
+    return [{ place: '/contextualTuples', message: `has more than ${CONTEXTUAL_TUPLES_MAX} items` }]
+  const seen = new Set<string>()
+  return tuples.flatMap((tuple, i) => {
+    const message = tupleIssue(tuple) ?? reservedIssue(tuple) ?? repeatedIssue(tuple, seen)
+    return message === null ? [] : [{ place: placeOf(i), message }]
+  })
+}
+
+/**
+ * The view that relations of the organization are read from; undefined where that is the stored one.
+ * @throws PdpError `request_invalid` when the model does not let one of the tuples count.
+ */
+export function relationViewOf(
+  stored: View,
+  model: Model,
+  log: LogId,
+  tuples: readonly ContextualTuple[],
+): View | undefined {
+  if (tuples.length === 0) return undefined
+  requireAllowed(tuples, model)
+  return new ContextualView(stored, log, tuples)
+}
+
+function requireAllowed(tuples: readonly ContextualTuple[], model: Model): void {
+  const issues = tuples.flatMap((tuple, i) => {
+    const message = shapeIssue(model, shapeOf(tuple))
+    return message === null ? [] : [{ place: placeOf(i), message }]
+  })
+  if (issues.length === 0) return
+  throw new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })
+}
+
+const placeOf = (index: number): string => `/contextualTuples/${index}`
+
+function reservedIssue({ object, relation }: ContextualTuple): string | null {
+  const type = typeOf(object)
+  if (type === 'organization' && MEMBERSHIP_RELATIONS.has(relation))
+    return `organization#${relation} comes from memberships only, and not from a question`
+  return type === 'app' ? 'what is held on an app comes from roles only, and not from a question' : null
+}
+
+function repeatedIssue(tuple: ContextualTuple, seen: Set<string>): string | null {
+  const name = formatTuple(tuple)
+  if (seen.has(name)) return `${name} occurs twice`
+  seen.add(name)
+  return null
+}
+
+const setName = (object: string, relation: string): string => `${object}#${relation}`
+
+class ContextualView implements View {
+  readonly #stored: View
+  readonly #log: LogId
+  /** By `object#relation`. */
+  readonly #subjects = new Map<string, Set<string>>()
+  /** Groups by whom a tuple of the question puts in them. */
+  readonly #groups = new Map<string, Set<string>>()
+
+  /** `log`: that of the question; no other holds any of the tuples. */
+  constructor(stored: View, log: LogId, tuples: readonly ContextualTuple[]) {
+    this.#stored = stored
+    this.#log = log
+    for (const { object, relation, subject } of tuples) {
+      const set = setName(object, relation)
+      add(this.#subjects, set, subject)
+      if (relation === 'member' && typeOf(object) === 'group') add(this.#groups, subject, set)
+    }
+  }
+
+  #of(log: LogId, object: string, relation: string): ReadonlySet<string> | undefined {
+    return log === this.#log ? this.#subjects.get(setName(object, relation)) : undefined
+  }
+
+  has(log: LogId, object: string, relation: string, subject: string): Truth {
+    if (this.#of(log, object, relation)?.has(subject) === true) return TRUE
+    return this.#stored.has(log, object, relation, subject)
+  }
+
+  usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined {
+    const stored = this.#stored.usersets(log, object, relation)
+    const own = this.#of(log, object, relation)
+    if (stored === undefined || own === undefined) return stored
+    const known = new Set(stored.map(({ text }) => text))
+    const more = [...own].filter((subject) => isUserset(subject) && !known.has(subject))
+    return [...stored, ...more.map((subject) => new Userset(subject))]
+  }
+
+  objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
+    const stored = this.#stored.objects(log, object, relation, countMax)
+    const own = this.#of(log, object, relation)
+    if (stored === undefined || stored === null || own === undefined) return stored
+    const all = new Set(stored)
+    for (const subject of own) if (!isUserset(subject)) all.add(subject)
+    return all.size > countMax ? null : [...all]
+  }
+
+  groups(log: LogId, subject: string): readonly string[] | undefined {
+    const stored = this.#stored.groups(log, subject)
+    const own = log === this.#log ? this.#groups.get(subject) : undefined
+    return stored === undefined || own === undefined ? stored : [...new Set([...stored, ...own])]
+  }
+
+  /** By name: the store's index knows its own groups by number, and none of the question's. */
+  inGroup(log: LogId, subject: string, group: Userset): Truth | null {
+    const closure = this.closure(log, subject)
+    if (closure === undefined) return UNKNOWN
+    if (closure.groups.has(group.text)) return TRUE
+    return closure.truncated ? null : FALSE
+  }
+
+  closure(log: LogId, subject: string): Closure | undefined {
+    if (this.#groups.size === 0 || log !== this.#log) return this.#stored.closure(log, subject)
+    const groups = new Set<string>()
+    const from = new Set([subject])
+    let missing = false
+    let truncated = false
+    // A set is gone through with what is added to it meanwhile.
+    for (const at of from) {
+      const stored = this.#stored.closure(log, at)
+      if (stored === undefined) missing = true
+      truncated ||= stored?.truncated === true || groups.size > GROUPS_MAX
+      for (const group of stored?.groups ?? []) groups.add(group)
+      for (const reached of [at, ...(stored?.groups ?? [])])
+        for (const group of this.#groups.get(reached) ?? []) {
+          groups.add(group)
+          from.add(group)
+        }
+      if (truncated) break
+    }
+    return missing ? undefined : { groups, truncated }
+  }
+
+  membership: View['membership'] = (log, subject) => this.#stored.membership(log, subject)
+  grants: View['grants'] = (log, subject) => this.#stored.grants(log, subject)
+  organization: View['organization'] = (id) => this.#stored.organization(id)
+  manifests: View['manifests'] = () => this.#stored.manifests()
+  roles: View['roles'] = () => this.#stored.roles()
+  deaths: View['deaths'] = () => this.#stored.deaths()
+}
+
+function add(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const known = sets.get(key)
+  if (known === undefined) sets.set(key, new Set([value]))
+  else known.add(value)
+}

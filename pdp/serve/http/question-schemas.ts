@@ -1,0 +1,78 @@
+/** Parts that questions share, in a decision as in a list: whom they are about, and the tuples that come with them. */
+import type { ContextualTuple } from '../../domain/decision.ts'
+import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
+import { parseTuple } from '../../domain/names.ts'
+import { RequestProblem } from '../problems/status.ts'
+import { object } from './schemas.ts'
+
+/** Longer than any name may be, so that the engine says what is wrong with one that is too long. */
+export const NAME = { type: 'string', maxLength: 1_024 } as const
+
+export const ASKED_SUBJECT = object(
+  {
+    type: { ...NAME, description: 'user, service, or any other type that tuples name.' },
+    id: { ...NAME, minLength: 1, description: '* for everybody of the type.' },
+    relation: { ...NAME, description: 'All who have this relation on <type>:<id>, instead of that itself.' },
+  },
+  ['type', 'id'],
+)
+const TUPLE = object({ object: NAME, relation: NAME, subject: NAME }, ['object', 'relation', 'subject'])
+export const CONTEXTUAL_TUPLES = {
+  type: 'array',
+  maxItems: 100,
+  items: { ...TUPLE, type: ['string', 'object'], maxLength: 2_048 },
+  description:
+    'Tuples that count in this question only: type:id#relation@subject, or the same in parts. They count for relations, and never for memberships, roles or permission keys.',
+} as const
+
+export type TupleBody = string | ContextualTuple
+
+/** Throws RequestProblem with the place of each that is no tuple. */
+export function readContextualTuples(bodies: readonly TupleBody[]): readonly ContextualTuple[] {
+  const issues: ValidationIssue[] = []
+  const tuples = bodies.flatMap((body, i) => {
+    if (typeof body !== 'string') return [body]
+    try {
+      return [parseTuple(body)]
+    } catch (err) {
+      if (!(err instanceof PdpError)) throw err
+      issues.push({ place: `/contextual_tuples/${i}`, message: err.message })
+      return []
+    }
+  })
+  if (issues.length > 0) throw malformed(issues)
+  return tuples
+}
+
+/** The engine's names of what a request says. */
+const PLACES: readonly (readonly [engine: RegExp, request: string])[] = [
+  [/^\/contextualTuples/, '/contextual_tuples'],
+  [/^\/subjectRelation/, '/subject_relation'],
+  [/^\/organization/, ':org'],
+  [/^\/pageSize/, '?page_size'],
+  [/^\/pageToken/, '?page_token'],
+]
+
+/** As the work, but what it refuses has the places of the request. */
+export async function relocated<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (err) {
+    if (!(err instanceof PdpError) || err.issues.length === 0) throw err
+    throw malformed(
+      err.issues.map(({ place, message }) => ({ place: placeOf(place), message })),
+      err,
+    )
+  }
+}
+
+function placeOf(place: string): string {
+  const [engine, request] = PLACES.find(([found]) => found.test(place)) ?? [/^/, '']
+  return place.replace(engine, request)
+}
+
+const malformed = (issues: readonly ValidationIssue[], cause?: unknown): RequestProblem =>
+  new RequestProblem('request_invalid', `the question is malformed: ${describe(issues)}`, { issues, cause })
+
+const describe = (issues: readonly ValidationIssue[]): string =>
+  issues.map(({ place, message }) => `${place} ${message}`).join('; ')
