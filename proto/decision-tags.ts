@@ -63,7 +63,11 @@ export const DECISION = {
   acr: longTag(ofDecision.acr),
   authTime: shortTag(ofDecision.authTime),
 }
-export const SUBJECT = { type: longTag(ofSubject.type), id: longTag(ofSubject.id), relation: longTag(ofSubject.relation) }
+export const SUBJECT = {
+  type: longTag(ofSubject.type),
+  id: longTag(ofSubject.id),
+  relation: longTag(ofSubject.relation),
+}
 export const RESULT = {
   relation: longTag(ofResult.relation),
   resource: longTag(ofResult.resource),

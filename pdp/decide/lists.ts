@@ -87,7 +87,7 @@ export function candidateOf(question: ListQuestion, name: string): string | null
   return isWildcard(name) ? null : `${hash < 0 ? name : name.slice(0, hash)}#${subjectRelation}`
 }
 
-/** In the order of the candidates, up to `countMax` items; null stands for what is none. Undefined while rows are missing. */
+/** In the order of the candidates, up to `countMax` items; null for a name that makes no candidate. Undefined while rows are missing. */
 export function listOf(
   view: View,
   model: Model,

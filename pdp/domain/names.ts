@@ -13,7 +13,7 @@ const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
   const inId = visible && character !== '#'
   return (inName ? IN_NAME : 0) | (/[a-z0-9_.:-]/.test(character) ? IN_KEY : 0) | (inId ? IN_OBJECT_ID : 0)
 })
-/** Beyond ASCII any character will do that is no space, that storage takes, and that does not stand for bytes which could not be read. */
+/** Beyond ASCII any character will do that is no space, that storage takes, and that is not the sign for bytes which could not be read. */
 const UNFIT = /[\s\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}\ufffd]/u
 const TYPE_BYTES_MAX = 254
 const RELATION_BYTES_MAX = 64
