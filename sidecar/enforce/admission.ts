@@ -1,23 +1,23 @@
-/** Gives each exchange its places among all that are under way: of its client at once, of its route and subject when they are known. */
+/** Limits open exchanges: a place for the client on arrival, and places for route and subject when they are known. */
 import { clientOf } from '../../pdp/process/addresses.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { type Places, Stay, type Want } from './places.ts'
 
-/** Whose token it is. */
+/** The subject of the token. */
 export type AdmittedSubject = { readonly issuer: string; readonly subject: string }
 export type Admission = {
-  /** Null: at once. Throws RequestError, or rejects with it, when there is no place in time; so does `enter`. */
+  /** Null: no wait was needed. Throws or rejects with RequestError if no place becomes free in time; so does `enter`. */
   arrive(): Promise<void> | null
   /** `subject`: null on a public route. */
   enter(route: string, subject: AdmittedSubject | null): Promise<void> | null
 }
-/** `leave` gives back all places; nothing is waited for after it. */
+/** `leave` releases all places and ends every wait. */
 export type Admitted = Admission & { leave(): void }
 
-/** Of a request that is only imagined. */
+/** For a request that is only evaluated, without limits. */
 export const NO_ADMISSION: Admission = { arrive: () => null, enter: () => null }
 
-/** An open WebSocket has no part in requests: it would keep its place for hours. */
+/** An open WebSocket does not count as a request: it would hold its place for hours. */
 export function admit(
   places: Places,
   {
@@ -29,7 +29,7 @@ export function admit(
     readonly address: string
     readonly upgrade: boolean
     readonly limits: SidecarLimits
-    /** Of the upstream. */
+    /** How many requests to the upstream may be open. */
     readonly requestsMax: number
   },
 ): Admitted {
@@ -61,7 +61,7 @@ class ExchangeAdmission implements Admitted {
   enter(route: string, subject: AdmittedSubject | null): Promise<void> | null {
     const { upgrade, limits, requestsMax } = this.#exchange
     const wants: Want[] = []
-    // The narrowest first: whoever has taken all of its own places has no turn where others wait.
+    // The narrowest limit first: an exchange that waits for its own client's places does not wait in line with others.
     if (subject !== null) {
       const name = named(upgrade, `${subject.issuer} ${subject.subject}`)
       wants.push({ bound: 'subject', name, max: upgrade ? limits.clientWebsocketsMax : limits.subjectRequestsMax })

@@ -1,4 +1,4 @@
-/** The one log line of each request; its schema is decision-log.schema.json. No header, query, body or token is in it. */
+/** The log line of each request; its schema is decision-log.schema.json. It has no header, query, body or token. */
 import { hash } from 'node:crypto'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { ClientRequest } from '../http/client.ts'
@@ -11,9 +11,9 @@ export type DecisionLine = {
   readonly request_id: string
   /** RFC 9110 section 9.1 names; anything else is `other`. */
   readonly method: string
-  /** Between the client and us; null: what came could not be read as a request. */
+  /** HTTP version of the client's request; null: the input could not be read as a request. */
   readonly http_version: ClientRequest['version'] | null
-  /** Of the client, as far as trusted proxies know it. */
+  /** The client's address, as far as trusted proxies know it. */
   readonly client_address: string
   readonly route: string | null
   readonly subject: string | null
@@ -23,9 +23,9 @@ export type DecisionLine = {
   readonly reason: string
   readonly duration_ms: number
   readonly status?: number
-  /** For operators; may name relations and resources, so it is there only while subjects are named in plain. */
+  /** For operators. May name relations and resources, so it is present only if subjects are logged in plain text. */
   readonly detail?: string
-  /** Of the request's traceparent (W3C Trace Context). */
+  /** The trace id of the request's traceparent (W3C Trace Context). */
   readonly trace_id?: string
 }
 
@@ -64,7 +64,7 @@ export function decisionLine(
   }
 }
 
-/** For what could not be read as a request. */
+/** The line for input that could not be read as a request. */
 export const rejectionLine = (
   code: ProblemCode,
   about: { readonly requestId: string; readonly address: string; readonly detail: string },

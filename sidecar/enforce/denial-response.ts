@@ -1,4 +1,4 @@
-/** The only table of status numbers: what a client is told when its request is not forwarded, or the upstream fails. */
+/** The only table of status numbers: the answer to a request that is not forwarded, or whose upstream fails. */
 import type { Duplex } from 'node:stream'
 import {
   PROBLEM_MEDIA_TYPE,
@@ -18,7 +18,7 @@ type Row = {
   readonly error?: ChallengeError
   readonly challenged?: true
   readonly retry?: true
-  /** In shadow mode the request is permitted all the same, and this is only recorded. */
+  /** In shadow mode the request is still permitted, and this denial is only recorded. */
   readonly shadowed?: true
 }
 
@@ -55,11 +55,11 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
   upstream_timeout: { status: 504 },
   internal: { status: 500 },
 }
-/** What the sidecar answers by itself, without a denial. */
+/** Answers of the sidecar itself that are not denials. */
 export const OWN_STATUS = { options: 204, metadata: 200 } as const
 const INTERNAL: Row = { status: 500 }
 const RETRY_AFTER_SECONDS = '1'
-/** Of a gRPC call, whose HTTP status is always 200: the protocol's own mapping where it says what is meant here. */
+/** gRPC status codes by HTTP status. They follow the protocol's own mapping where it has the right meaning. */
 const GRPC_STATUSES: { readonly [status: number]: number } = {
   400: 3, // INVALID_ARGUMENT
   401: 16, // UNAUTHENTICATED
@@ -123,7 +123,7 @@ export function describeDenial(code: ProblemCode, members: DenialMembers, contex
   return { status: row.status, fields: [...content, ...denialFields(row, members, context)], body }
 }
 
-/** The same for a gRPC call: a header section that is all there is, with the status that the call ends with. */
+/** The same for a gRPC call (HTTP status 200): a header section without a body, with the gRPC status. */
 export function describeGrpcDenial(code: ProblemCode, members: DenialMembers, context: DenialContext): DenialAnswer {
   const about = members.detail ?? members.entitlement ?? members.scope
   const end = grpcDenialEnd(code, about === undefined ? '' : `: ${about}`).flat()
@@ -131,7 +131,7 @@ export function describeGrpcDenial(code: ProblemCode, members: DenialMembers, co
   return { status: GRPC_HTTP_STATUS, fields: ['content-type', 'application/grpc', ...end, ...fields], body: '' }
 }
 
-/** The trailers of a gRPC call that is not permitted, or not any more. */
+/** The trailers of a gRPC call that is not, or no longer, permitted. */
 export const grpcDenialEnd = (code: ProblemCode, about = ''): [string, string][] => [
   ...grpcEnd(GRPC_STATUSES[denialStatus(code)] ?? GRPC_INTERNAL, `${PROBLEM_TITLES[code]}${about}`),
   ['portcullis-problem', code],
@@ -169,14 +169,14 @@ function describeStepUp(stepUp: StepUp | undefined): { acr_values?: string; max_
   }
 }
 
-/** With `close`, the connection ends: what is left of the request's body is not read. */
+/** `close` ends the connection: the rest of the request's body is not read. */
 export function sendDenial(res: ClientAnswer, answer: DenialAnswer, { close }: { close: boolean }): void {
   if (res.headersSent || res.destroyed) return void res.destroy()
   res.writeHead(answer.status, close ? [...answer.fields, 'connection', 'close'] : [...answer.fields])
   res.end(answer.body)
 }
 
-/** For what never became a request: an unparsable one, CONNECT, or one that took too long to arrive. */
+/** Answers input that never became a request: unparsable bytes, CONNECT, or a request that arrived too slowly. */
 export function sendRawDenial(connection: Duplex, answer: DenialAnswer): void {
   if (!connection.writable) return void connection.destroy()
   const lines = [`HTTP/1.1 ${answer.status} Refused`, 'connection: close']

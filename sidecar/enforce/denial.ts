@@ -1,4 +1,4 @@
-/** Why a request is not forwarded, as a value: what the client is told, and what only the log says. */
+/** Why a request is not forwarded, as a value: what the client learns, and what only the log records. */
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { ChallengeScheme } from '../../pdp/token/challenge.ts'
 import { TokenError, type TokenErrorCode } from '../../pdp/token/errors.ts'

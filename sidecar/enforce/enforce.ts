@@ -1,4 +1,4 @@
-/** The path of a request, in order. Read this first: what is not permitted here does not reach the upstream. */
+/** The path of a request, in order. Read this first: a request that is not permitted here does not reach the upstream. */
 import type { ClientRequest } from '../http/client.ts'
 import type { Identity } from '../http/fields.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
@@ -39,12 +39,12 @@ export type Permit = {
   readonly identity: Identity | null
   /** The body, when it was read for a check. */
   readonly body: Buffer | null
-  /** What the permission rests on while the exchange lasts; null: it cannot change. */
+  /** What the permission depends on while the exchange is open; null: it cannot change. */
   readonly basis: PermissionBasis | null
   /** The denial that shadow mode has replaced; null: the request was allowed. */
   readonly shadowed: Denial | null
 }
-/** What the sidecar answers by itself: the request needs no permission and is not forwarded. */
+/** An answer of the sidecar itself: the request needs no permission and is not forwarded. */
 export type OwnAnswer = { readonly kind: 'options'; readonly allow: readonly string[] } | { readonly kind: 'metadata' }
 export type Outcome = Permit | Denial | OwnAnswer
 

@@ -1,34 +1,34 @@
-/** Bounds what is under way at once: for each client, subject and route, and in all. Who finds no place waits a little, in turn. */
+/** Limits open exchanges for each client, subject and route, and in total. An exchange without a place waits its turn for a short time. */
 import { RequestError } from '../request/errors.ts'
 
 export type Bound = 'client' | 'subject' | 'route' | 'all'
-/** One place among at most `max` of this name. */
+/** One of at most `max` places with this name. */
 export type Want = { readonly bound: Bound; readonly name: string; readonly max: number }
 export type WaitLimits = {
-  /** Who may wait behind one name. */
+  /** How many may wait for one name. */
   readonly waitingMax: number
   readonly waitingMs: number
 }
 
 const MESSAGES: { readonly [bound in Bound]: string } = {
-  client: 'Too many requests of this client are under way',
-  subject: 'Too many requests of this subject are under way',
-  route: 'Too many requests of this route are under way',
-  all: 'Too many requests are under way',
+  client: 'Too many requests of this client are open',
+  subject: 'Too many requests of this subject are open',
+  route: 'Too many requests of this route are open',
+  all: 'Too many requests are open',
 }
 
 type Slot = { used: number; readonly waiting: Set<Waiter> }
 type Slots = Map<string, Slot>
 type Waiter = {
   readonly wants: readonly Want[]
-  /** Where it waits. */
+  /** The limit that it waits for. */
   slot: Slot
   readonly stay: Stay
   readonly take: () => void
   readonly giveUp: (bound: Bound) => void
 }
 
-/** Shared by all exchanges of a process, so that a change of the configuration forgets none. */
+/** Shared by all exchanges of a process, so that they are still counted after a reload. */
 export class Places {
   readonly #slots: { readonly [bound in Bound]: Slots } = {
     client: new Map(),
@@ -71,10 +71,10 @@ export class Stay {
     this.#places = places
   }
 
-  /** Takes one place of each, or none. Null: at once. Throws RequestError, or rejects with it, when there is none in time. */
+  /** Takes one place of each limit, or none. Null: no wait was needed. Throws or rejects with RequestError if none becomes free in time. */
   enter(wants: readonly Want[], limits: WaitLimits): Promise<void> | null {
     const full = this.#fullOf(wants)
-    // The client has left while it was judged.
+    // The client left meanwhile.
     if (this.#over) throw busy('client')
     if (full === null) {
       this.#occupy(wants)
@@ -85,7 +85,7 @@ export class Stay {
     return this.#wait(wants, { slot, bound: full.bound, limits })
   }
 
-  /** Gives back all places, and those that it still waits for. */
+  /** Releases all places, and ends every wait. */
   leave(): void {
     if (this.#over) return
     this.#over = true
@@ -139,7 +139,7 @@ export class Stay {
   #release(want: Want): void {
     const slot = this.#places.slotOf(want)
     slot.used -= 1
-    // Who cannot go on for another bound waits there, and the next one has its turn here.
+    // An exchange that another limit still holds back waits there; the next one gets the turn here.
     for (const waiter of slot.waiting) {
       if (slot.used >= want.max) break
       const full = waiter.stay.#fullOf(waiter.wants)

@@ -87,8 +87,8 @@ export function verifyToken(guarded: GuardedRequest, { tokens }: AuthenticationD
 }
 
 /**
- * Rejects with TokenError. `proven`: the same request was authenticated before, so its proof is not verified again: no
- * proof is good twice.
+ * Rejects with TokenError. `proven`: the same request was authenticated before, so its proof, which is valid only once, is
+ * not verified again.
  */
 export async function authenticate(
   verified: Verified,
@@ -96,11 +96,11 @@ export async function authenticate(
   deps: AuthenticationDeps,
 ): Promise<Authenticated> {
   const { request, credentials, claims } = verified
-  // RFC 9449 section 7: a bound token needs its proof, and a proof makes nothing of an unbound token.
+  // RFC 9449 section 7: a bound token needs its proof. A proof does not improve an unbound token.
   if (!proven && (claims.jkt !== null || credentials.scheme === 'dpop')) {
     const { jkt } = claims
     if (jkt === null) throw new TokenError('token_invalid', 'the token is not bound to a key')
-    // Section 7.2: else a stolen token would be good without its key.
+    // Section 7.2: otherwise a stolen token could be used without its key.
     if (credentials.scheme !== 'dpop') throw new TokenError('token_invalid', 'a bound token was used as a bearer token')
     const url = `${deps.publicUrl}${request.target.path}`
     await deps.verifyProof({ proofs: request.proofs, method: request.method, url }, { ...claims, jkt })

@@ -1,10 +1,10 @@
-/** The WebSocket opening handshake (RFC 6455 section 4): who may ask for a connection, and in which form. */
+/** Checks the WebSocket opening handshake (RFC 6455 section 4): its form, its route and its origin. */
 import type { IncomingMessage } from 'node:http'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { Route } from '../routes/route.ts'
 
-/** True when the request asks for exactly one WebSocket connection; any other upgrade is not made. */
+/** True if the request asks for a WebSocket connection and no other upgrade. */
 export function asksForWebSocket({ method, httpVersion, rawHeaders }: IncomingMessage): boolean {
   const upgrades = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === 'upgrade')
   return (
@@ -13,15 +13,15 @@ export function asksForWebSocket({ method, httpVersion, rawHeaders }: IncomingMe
 }
 
 /**
- * Throws RequestError for a route that takes no WebSocket connections, a handshake that two servers could read
- * differently, and a page of another origin.
+ * Throws RequestError for a route without WebSocket connections, a handshake that two servers could read differently, and
+ * a page of a refused origin.
  */
 export function checkHandshake(request: InboundRequest, route: Route): void {
   // The rules may have changed since the listener chose to upgrade.
-  if (!route.websocket) throw new RequestError('route_unknown', 'No route here takes WebSocket connections')
+  if (!route.websocket) throw new RequestError('route_unknown', 'This route does not accept WebSocket connections')
   if (request.bodyBytes !== 0) throw malformed('A WebSocket handshake has no body')
   const [version, key] = [only(request, 'sec-websocket-version'), only(request, 'sec-websocket-key')]
-  if (version !== '13') throw malformed('The only WebSocket version is 13')
+  if (version !== '13') throw malformed('The WebSocket version must be 13')
   if (key === null || Buffer.from(key, 'base64').length !== 16)
     throw malformed('Sec-WebSocket-Key is not 16 bytes in base64')
   // Browsers send Origin with every handshake, together with cookies (RFC 6455 section 10.2).

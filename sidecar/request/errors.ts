@@ -1,11 +1,11 @@
-/** What can keep the sidecar from deciding; each is answered by enforce/denial-response.ts and never by an allow. */
+/** Errors that end the evaluation of a request. enforce/denial-response.ts answers each; none allows. */
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 
-/** The request itself is refused. The message is told to the caller, so it is never made of the request's own text. */
+/** The request itself is refused. The client sees the message, so it never contains text of the request. */
 export class RequestError extends Error {
   override readonly name = 'RequestError'
   readonly code: ProblemCode
-  /** For the log and whoever has the route file. */
+  /** A longer reason for the log and the command line. */
   readonly reason: string
   constructor(code: ProblemCode, message: string, reason = message) {
     super(message)
@@ -16,10 +16,10 @@ export class RequestError extends Error {
 
 export const malformed = (message: string): RequestError => new RequestError('request_invalid', message)
 
-/** No decision could be had: no address answered in time, or what was answered is not an answer. */
+/** No decision: no PDP address answered in time, or the answer was not valid. */
 export class PdpUnavailable extends Error {
   override readonly name = 'PdpUnavailable'
-  /** `overloaded`: there is too much to do, here or there, and asking again at once would make it worse. */
+  /** `overloaded`: the sidecar or the PDP has too much to do, and an immediate retry would make it worse. */
   readonly code: 'pdp_unavailable' | 'overloaded'
   constructor(message: string, code: PdpUnavailable['code'] = 'pdp_unavailable') {
     super(message)

@@ -1,4 +1,4 @@
-/** Reads one request off the wire into what the pipeline judges: framing (RFC 9112 sections 6 and 7), host, target, fields. */
+/** Parses a request strictly: framing (RFC 9112 sections 6 and 7), host, target and fields. */
 import type { ClientRequest } from '../http/client.ts'
 import { splitList } from '../http/fields.ts'
 import { foldName } from '../http/folding.ts'
@@ -11,7 +11,7 @@ export type InboundRequest = {
   readonly method: string
   readonly target: RequestTarget
   readonly host: Authority
-  /** The host that the client asked a trusted proxy for; null: no trusted proxy names one. */
+  /** The host that a trusted proxy reports; null: no trusted proxy reports one. */
   readonly namedHost: Authority | null
   /** The Host field as it was sent. */
   readonly hostField: string
@@ -23,14 +23,14 @@ export type InboundRequest = {
   readonly connectionListed: ReadonlySet<string>
   readonly authorization: readonly string[]
   readonly proofs: readonly string[]
-  /** Null: its end will show. 0: there is none. */
+  /** Null: unknown until the body ends. 0: no body. */
   readonly bodyBytes: number | null
 }
 
 const FIELDS_MAX = 100
 /**
- * Fields that are meant for the service (RFC 9110 section 7.6.1 forbids to list them), or that frame the message. To drop
- * one because a client lists it would change what the message says, after it was judged by what it says.
+ * Fields for the service, which Connection must not list (RFC 9110 section 7.6.1), and framing fields. Dropping one because a
+ * client lists it would change the message after its evaluation.
  */
 const UNLISTABLE = new Set([
   'host',
@@ -77,7 +77,7 @@ export function readInbound(client: ClientRequest, origin: Pick<Origin, 'host' |
   const { version, method, raw } = client
   const fault = origin.fault ?? client.fault
   if (fault !== null) throw malformed(fault)
-  if (method === 'CONNECT') throw new RequestError('method_unsupported', 'No tunnel is made')
+  if (method === 'CONNECT') throw new RequestError('method_unsupported', 'CONNECT is not supported')
   if (raw.length > 2 * FIELDS_MAX) throw new RequestError('headers_too_large', `More than ${FIELDS_MAX} header fields`)
   const names: string[] = []
   const found = collectFields(raw, names)
@@ -86,7 +86,7 @@ export function readInbound(client: ClientRequest, origin: Pick<Origin, 'host' |
   if (hostField === undefined || found.host.length > 1) throw malformed('There must be exactly one Host field')
   const host = parseAuthority(hostField)
   const target = parseTarget(client.target)
-  // RFC 9112 section 3.2.2 lets the target win; two names for one request are refused instead.
+  // RFC 9112 section 3.2.2 prefers the target; a request with two different names is refused instead.
   if (target.authority !== null && target.authority.toLowerCase() !== hostField.toLowerCase())
     throw malformed('The request target and the Host field name different hosts')
   return {
@@ -120,7 +120,7 @@ const collected = new Set<string>(COLLECTED)
 const isCollected = (name: string): name is Collected => collected.has(name)
 const ABSENT: readonly string[] = []
 
-/** By exact name in any case: `Content_Length` is another field to a parser, and is stripped by its folded name. */
+/** Compares exact names in any case: to a parser, `Content_Length` is another field; it is stripped by its folded name. */
 function collectFields(raw: readonly string[], names: string[]): Found {
   const found: Found = {
     host: ABSENT,
@@ -144,17 +144,17 @@ function readFraming({ version, bodiless }: ClientRequest, found: Found): number
   const encodings = found['transfer-encoding']
   const lengths = found['content-length']
   if (found.expect.some((value) => value.toLowerCase() !== '100-continue'))
-    throw malformed('The only expectation that can be met is 100-continue')
+    throw malformed('The only supported expectation is 100-continue')
   if (encodings.length > 0) {
     if (version !== '1.1') throw malformed('Transfer-Encoding needs HTTP/1.1')
-    if (lengths.length > 0) throw malformed('Transfer-Encoding and Content-Length are both there')
+    if (lengths.length > 0) throw malformed('A request must not have both Transfer-Encoding and Content-Length')
     if (encodings.length > 1 || encodings[0]?.toLowerCase() !== 'chunked')
-      throw malformed('The only transfer coding that is accepted is chunked')
+      throw malformed('The only supported transfer coding is chunked')
     return null
   }
   const [length] = lengths
   if (length === undefined) return version === '2' && !bodiless ? null : 0
-  if (lengths.length > 1 || !/^\d{1,15}$/.test(length)) throw malformed('Content-Length is not one number')
+  if (lengths.length > 1 || !/^\d{1,15}$/.test(length)) throw malformed('Content-Length is not a single number')
   return Number(length)
 }
 
@@ -163,6 +163,6 @@ function listedNames(connection: readonly string[]): ReadonlySet<string> {
   const listed = new Set(connection.flatMap(splitList).map(foldName))
   for (const name of listed)
     if (UNLISTABLE.has(name) || UNLISTABLE_PREFIXES.some((prefix) => name.startsWith(prefix)))
-      throw malformed('The Connection field lists a field that is meant for the service')
+      throw malformed('The Connection field lists a field that is for the service')
   return listed
 }

@@ -1,4 +1,4 @@
-/** Where a request comes from: its connection, or what proxies say that the operator trusts (RFC 7239, X-Forwarded-*). */
+/** The origin of a request: its connection, or what trusted proxies report (RFC 7239, X-Forwarded-*). */
 import { type Networks, parseAddress } from '../../pdp/process/addresses.ts'
 import {
   type Said as Claimed,
@@ -11,18 +11,18 @@ import type { ClientRequest } from '../http/client.ts'
 import { type Authority, parseAuthority } from './target.ts'
 
 export type Origin = {
-  /** Of the client; when a trusted proxy does not know it, of the proxy that does not. */
+  /** The client's address, or that of the trusted proxy that did not report it. */
   readonly address: string
   readonly scheme: 'http' | 'https'
-  /** What the client asked the first trusted proxy for; null: none says it. */
+  /** The host that the client requested at the first trusted proxy; null: not reported. */
   readonly host: Authority | null
-  /** What makes the word of a trusted proxy unusable; null: nothing. */
+  /** Why a trusted proxy's fields are unusable; null: they are usable, or absent. */
   readonly fault: string | null
 }
 
 type Asked = Pick<ClientRequest, 'raw' | 'peerAddress' | 'scheme'>
 
-/** `trusted`: null when no proxy is. Never throws: a fault is for the pipeline to refuse, and the log wants an address in any case. */
+/** `trusted` is null if no proxy is trusted. Never throws: the pipeline refuses a fault, and the log always needs an address. */
 export function originOf(client: Asked, trusted: Networks | null): Origin {
   const connection = client.peerAddress()
   const peer = parseAddress(connection) ?? connection
@@ -31,7 +31,7 @@ export function originOf(client: Asked, trusted: Networks | null): Origin {
   try {
     return readOrigin(client.raw, { direct, trusted })
   } catch (err) {
-    return { ...direct, fault: err instanceof Error ? err.message : 'A trusted proxy says what cannot be read' }
+    return { ...direct, fault: err instanceof Error ? err.message : 'A field of a trusted proxy is malformed' }
   }
 }
 
@@ -44,7 +44,7 @@ function readOrigin(raw: readonly string[], trust: Trust): Origin {
     const claimed = plain ?? standard
     return claimed === null ? trust.direct : walk(claimed, trust)
   }
-  // Proxies write one of the two and let the other pass, which anybody may have sent.
+  // A proxy writes one of the two fields and forwards the other, which any client may have sent.
   const [one, other] = [walk(plain, trust), walk(standard, trust)]
   const sameHost = textOf(one.host ?? other.host) === textOf(other.host ?? one.host)
   const saysBoth = plain.schemes.length > 0 && standard.schemes.some((scheme) => scheme !== null)
@@ -57,7 +57,7 @@ const textOf = (host: Authority | null): string => (host === null ? '' : `${host
 
 function walk(claimed: Claimed, { direct, trusted }: Trust): Origin {
   const { address, proxyCount } = nearestStranger(claimed, { peer: direct.address, trusted })
-  // A proxy that does not add to a list has replaced it.
+  // A proxy that did not append to a list replaced it.
   const ofFirst = (texts: readonly (string | null)[]): string | null =>
     texts[Math.max(0, texts.length - proxyCount)] ?? null
   const [scheme, host] = [ofFirst(claimed.schemes), ofFirst(claimed.hosts)]
@@ -73,7 +73,7 @@ const SCHEMES: { readonly [name: string]: 'http' | 'https' } = {
 
 function parseScheme(text: string): 'http' | 'https' {
   const scheme = SCHEMES[text.toLowerCase()]
-  if (scheme === undefined) throw new Error('A trusted proxy names a scheme that is neither http nor https')
+  if (scheme === undefined) throw new Error('A trusted proxy reports a scheme that is neither http nor https')
   return scheme
 }
 

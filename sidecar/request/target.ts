@@ -1,31 +1,31 @@
-/** Parses a request target by hand (RFC 9112 section 3.2) and refuses whatever two readers could read differently. */
+/** Parses a request target (RFC 9112 section 3.2), and refuses one that two parsers could read differently. */
 import { malformed } from './errors.ts'
 
 export type RequestTarget = {
-  /** Path and query exactly as they arrived: what is forwarded. */
+  /** Path and query exactly as they arrived; they are forwarded unchanged. */
   readonly raw: string
   readonly path: string
-  /** Without its `?`; null when there is none. */
+  /** Without the `?`; null if absent. */
   readonly query: string | null
   /** Each segment of the path, percent-decoded once. `/` has one empty segment. */
   readonly segments: readonly string[]
   /**
-   * As `segments`, but a segment stays encoded that encodes a reserved character: by RFC 3986 section 2.2 it is another
-   * one than with the character itself, although many servers decode both.
+   * Like `segments`, but a segment with an encoded reserved character stays encoded: by RFC 3986 section 2.2 it differs from
+   * the one with the character itself, although many servers decode both.
    */
   readonly written: readonly string[]
   /** Host and port of the absolute form; null for the origin form. */
   readonly authority: string | null
-  /** `%2f` is in the path; only a route that says so may get it. */
+  /** The path has `%2f`, which only routes with `encoded_slash` accept. */
   readonly encodedSlash: boolean
-  /** `;` or `%3b` is in the path; only a route that says so may get it. */
+  /** The path has `;` or `%3b`, which only routes with `semicolon` accept. */
   readonly semicolon: boolean
 }
 
 const TARGET_CHARS_MAX = 8_192
 // RFC 3986 section 3.3: pchar and `/`.
 const PATH = /^\/[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*$/
-// Wider than RFC 3986 section 3.4, since browsers send these unescaped: but no control, non-ASCII, quote, `<`, `>` or `#`.
+// Wider than RFC 3986 section 3.4, because browsers send some characters unescaped. Still no control, non-ASCII, quote, `<`, `>`, `#`.
 const QUERY = /^[\x21\x24-\x3b\x3d\x3f-\x7e]*$/
 const ABSOLUTE = /^https?:\/\/([^/?#]+)(.*)$/i
 const BAD_TRIPLET = /%(?![0-9A-Fa-f]{2})/
@@ -78,12 +78,12 @@ function parsePath(path: string): Pick<RequestTarget, 'segments' | 'written' | '
 /** Servers that know path parameters read `..;a=b` as `..`. */
 const isDots = (segment: string): boolean => segment.startsWith('.') && /^\.{1,2}(?:[ \t]*;|$)/.test(segment)
 
-/** RFC 3986 section 3.3: what a segment may hold as it is, encoded. */
+/** RFC 3986 section 3.3: encodings of characters that a segment may also contain unencoded. */
 const RESERVED = /%(?:21|24|26|27|28|29|2a|2b|2c|3a|3b|3d|40)/i
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const UNRESERVED = /[A-Za-z0-9\-._~]/
-// C0, DEL and C1: no name needs them, and they end lines and strings elsewhere.
+// C0, DEL and C1: no name needs them, and other programs end lines and strings at them.
 const CONTROL = /[\p{Cc}]/u
 const DOUBLE_ENCODED = /%[0-9A-Fa-f]{2}/
 
@@ -91,7 +91,7 @@ function decodeSegment(segment: string): string {
   if (BAD_TRIPLET.test(segment)) throw malformed('The path has a percent sign without two hexadecimal digits')
   for (const [, digits = ''] of segment.matchAll(/%(..)/g)) {
     const character = String.fromCharCode(Number.parseInt(digits, 16))
-    // RFC 3986 section 2.3: such an encoding never has a purpose but to look different.
+    // RFC 3986 section 2.3: such an encoding only makes a path look different.
     if (UNRESERVED.test(character)) throw malformed('The path encodes a character that needs no encoding')
     if (character === '\\') throw malformed('The path has an encoded backslash')
   }

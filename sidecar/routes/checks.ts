@@ -1,4 +1,4 @@
-/** The checks of a route: how they are written, which questions they ask of the PDP, and what the answers amount to. */
+/** The checks of a route: their text, the questions that they ask the PDP, and how the answers decide. */
 import type { PdpAnswer, PermissionQuestion } from '../pdp-client/question.ts'
 import type { Source, Template } from './template.ts'
 
@@ -10,7 +10,7 @@ export type Check =
   | { readonly kind: 'scope'; readonly name: string }
   | { readonly kind: 'equals'; readonly source: Source; readonly value: string }
 
-/** What a request offers to fill checks with. Null is a missing claim, and denies; anything else missing throws RequestError. */
+/** The values that a request offers for checks. Null: a missing claim, which denies. Any other missing value throws RequestError. */
 export type CheckValues = {
   readonly read: (source: Source) => string | null
   readonly fill: (template: Template) => string | null
@@ -121,7 +121,7 @@ function evaluateAny(parts: readonly Evaluate[], answer: PdpAnswer): CheckDenial
   return first ?? { code: 'permission_denied', check: 'any' }
 }
 
-/** As in a route file: what `explain` prints and tests compare. */
+/** Questions as text, as a route file writes them. `explain` prints them, and route tests compare them. */
 export function describeQuestions({
   permissions,
   entitlements,

@@ -1,4 +1,4 @@
-/** Reads bounded JSON bodies and takes single members out of them without believing either of two equal keys. */
+/** Reads JSON bodies of a limited size, and takes single members from them. A repeated key is refused. */
 import { readAtMost } from '../../pdp/process/http-json.ts'
 import type { ClientRequest } from '../http/client.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
@@ -6,7 +6,7 @@ import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { Source } from './template.ts'
 
-/** Throws RequestError for another media type, coding or charset, for too many bytes, or when the client stops or goes away. */
+/** Throws RequestError for another media type, coding or charset, for too many bytes, or if the body is late or incomplete. */
 export async function readBody(
   client: ClientRequest,
   request: InboundRequest,
@@ -37,11 +37,11 @@ export async function readBody(
 const incomplete = (): RequestError => malformed('The body did not arrive completely')
 
 const tooLarge = (bytesMax: number): RequestError =>
-  new RequestError('request_too_large', `This route reads the body, which may have ${bytesMax} bytes at most`)
+  new RequestError('request_too_large', `This route reads the body, which may have at most ${bytesMax} bytes`)
 
 const JSON_MEDIA = /^application\/(?:[a-z0-9.!#$&^_-]+\+)?json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i
 
-/** What another reader could decode in another way is refused: a coding, another charset, another type. */
+/** Refuses bodies that another reader could decode differently: a content coding, another charset or another media type. */
 function checkMedia({ raw, names }: InboundRequest): void {
   const values = (name: string): string[] =>
     names.flatMap((folded, at) => (folded === name ? [raw[2 * at + 1] ?? ''] : []))
@@ -66,7 +66,7 @@ export function readMember(body: Buffer | null, { path, parts }: Extract<Source,
   const value = text.slice(at, endOfValue(text, at)).trim()
   if (value.startsWith('"')) return parseString(value)
   if (/^(?:0|-?[1-9]\d{0,14})$/.test(value)) return value
-  throw malformed(`${name} is neither a text nor an integer`)
+  throw malformed(`${name} is neither a string nor an integer`)
 }
 
 function parseText(body: Buffer | null): string {
@@ -86,13 +86,13 @@ function parseString(json: string): string {
 
 type Member = {
   readonly member: string
-  /** Folded: the member's and those of what is looked for within it. */
+  /** The folded names of the member and of its wanted descendants. */
   readonly parts: readonly string[]
   /** For messages. */
   readonly name: string
 }
 
-/** Where the value of `member` starts in the object at `at`. The text is valid JSON, so marks are where they belong. */
+/** The index of the value of `member` in the object at `at`. The text must be valid JSON. */
 function findMember(text: string, at: number, { member, parts, name }: Member): number {
   let place = skipSpace(text, at)
   if (text[place] !== '{') throw malformed(`${name} is missing`)
@@ -103,16 +103,16 @@ function findMember(text: string, at: number, { member, parts, name }: Member): 
     const key = parseString(text.slice(place, end))
     const value = skipSpace(text, skipSpace(text, end) + 1)
     if (key === member) found.push(value)
-    else if (isAlike(key, parts)) throw malformed(`The body has a key that some readers take for ${name}`)
+    else if (isAlike(key, parts)) throw malformed(`The body has a key that some readers read as ${name}`)
     place = skipSpace(text, endOfValue(text, value))
     if (text[place] === ',') place = skipSpace(text, place + 1)
   }
   const [value] = found
-  if (value === undefined || found.length > 1) throw malformed(`${name} must be there exactly once`)
+  if (value === undefined || found.length > 1) throw malformed(`${name} must occur exactly once`)
   return value
 }
 
-/** Readers in C end a text at NUL, others at half of a surrogate pair. */
+/** Some readers end a string at NUL, others at half of a surrogate pair. */
 const isAlike = (key: string, parts: readonly string[]): boolean =>
   key.includes('\0') || !key.isWellFormed() || nestsAlike(keyParts(key), parts)
 
@@ -129,7 +129,7 @@ function endOfValue(text: string, at: number): number {
   return place
 }
 
-/** Past the closing quote of the string that starts at `at`. */
+/** The index after the closing quote of the string that starts at `at`. */
 function endOfString(text: string, at: number): number {
   let place = at + 1
   while (place < text.length && text[place] !== '"') place += text[place] === '\\' ? 2 : 1

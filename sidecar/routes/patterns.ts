@@ -1,18 +1,18 @@
-/** Path patterns of routes, and which of two is the more specific. */
+/** Path patterns of routes, and which of two patterns is more specific. */
 import { foldText } from '../http/folding.ts'
 
 export type Segment =
   | { readonly kind: 'literal'; readonly text: string }
-  /** One segment that is not empty. */
+  /** One non-empty segment. */
   | { readonly kind: 'parameter'; readonly name: string }
-/** `rest`: ends in `**`, which matches whatever follows the slash before it, also nothing: `/a/**` has `/a/`, not `/a`. */
+/** `rest`: it ends in `**`, which matches anything after the slash, also nothing: `/a/**` matches `/a/`, not `/a`. */
 export type Pattern = { readonly segments: readonly Segment[]; readonly rest: boolean }
 
 const SEGMENTS_MAX = 64
 const PARAMETER = /^\{([a-zA-Z][a-zA-Z0-9_]*)\}$/
 const LITERAL = /^[^\p{Cc}{}*?#\\%\s]*$/u
 
-/** The pattern, or what is wrong with it, as a sentence that continues its text. */
+/** The pattern, or an error message that continues the sentence "the path …". */
 export function parsePattern(path: string): Pattern | string {
   if (!path.startsWith('/')) return 'must start with /'
   const texts = path.slice(1).split('/')
@@ -40,20 +40,20 @@ function parseSegment(text: string, { last }: { last: boolean }): Segment | stri
   if (text.includes('{') || text.includes('}')) return `has ${text}; a parameter is a whole segment, such as {id}`
   if (text.includes('*')) return `has ${text}; only ** as the last segment matches more than one name`
   if (text.includes('%')) return `has ${text}; write the character itself instead of its percent-encoding`
-  if (!LITERAL.test(text)) return `has ${text}, which holds a character that no path has`
+  if (!LITERAL.test(text)) return `has ${text}, which has a character that a path cannot have`
   return { kind: 'literal', text }
 }
 
 export const parameterNames = ({ segments }: Pattern): string[] =>
   segments.flatMap((segment) => (segment.kind === 'parameter' ? [segment.name] : []))
 
-/** As a route file has it. */
+/** The pattern as a route file writes it. */
 export const patternText = ({ segments, rest }: Pattern): string => {
   const texts = segments.map((segment) => (segment.kind === 'literal' ? segment.text : `{${segment.name}}`))
   return `/${[...texts, ...(rest ? ['**'] : [])].join('/')}`
 }
 
-/** True when every path of `a` is also one of `b`. */
+/** True if `b` matches every path that `a` matches. */
 export function isWithin(a: Pattern, b: Pattern): boolean {
   for (let at = 0; ; at += 1) {
     const [mine, other] = [a.segments[at], b.segments[at]]
@@ -63,7 +63,7 @@ export function isWithin(a: Pattern, b: Pattern): boolean {
   }
 }
 
-/** True when some path is one of both. */
+/** True if some path matches both. */
 export function overlap(a: Pattern, b: Pattern): boolean {
   for (let at = 0; ; at += 1) {
     const [one, two] = [a.segments[at], b.segments[at]]
@@ -75,7 +75,7 @@ export function overlap(a: Pattern, b: Pattern): boolean {
   }
 }
 
-/** Of the paths of `pattern` with their last slash taken away, or with one put on. */
+/** The pattern of the same paths with the slash at their end added (`put`) or removed. */
 export function otherSlash({ segments, rest }: Pattern, put: boolean): Pattern {
   const last = segments.at(-1)
   const ends = last !== undefined && isLiteral(last, '')
@@ -83,7 +83,7 @@ export function otherSlash({ segments, rest }: Pattern, put: boolean): Pattern {
   return { segments: ends && !rest ? segments.slice(0, -1) : segments, rest: false }
 }
 
-/** As folded, so that patterns are compared as servers that fold compare their paths. */
+/** The pattern with folded literals, for comparing paths the way lenient servers do. */
 export const foldPattern = ({ segments, rest }: Pattern): Pattern => ({
   segments: segments.map((one) => (one.kind === 'literal' ? { kind: 'literal', text: foldText(one.text) } : one)),
   rest,

@@ -1,4 +1,4 @@
-/** The route of a parsed request. The pipeline, `explain` and the WebSocket listener all ask here, so they cannot disagree. */
+/** Finds the route of a parsed request. The pipeline, `explain` and the listener all use it, so they cannot disagree. */
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { Match, Route, RouteTable } from './route.ts'
@@ -13,7 +13,7 @@ export type RoutingDeps = {
 export type RequestMatch = Exclude<Match, { readonly kind: 'ambiguous' }>
 export type RoutedRequest = Pick<InboundRequest, 'host' | 'namedHost' | 'method' | 'target'>
 
-/** Bounds a log line that any client can cause. */
+/** Limits the length of a log line that any client can cause. */
 const HOSTS_NAMED_MAX = 10
 
 export function createRouting(file: {
@@ -53,8 +53,8 @@ function matchRequest(routes: RouteTable, { host, method, target }: Omit<RoutedR
   if (target.encodedSlash && route?.encodedSlash !== true) throw malformed('The path has an encoded slash')
   if (target.semicolon && route?.semicolon !== true) throw malformed('The path has a semicolon')
   if (match.kind === 'ambiguous') {
-    const message = 'Some servers would read this path as another one'
-    throw new RequestError('request_invalid', message, `${message}: that of ${match.other.id}, whose check is another`)
+    const message = 'Some servers would read this path as another path'
+    throw new RequestError('request_invalid', message, `${message}, of route ${match.other.id}, which has other rules`)
   }
   return match
 }

@@ -8,15 +8,15 @@ type Entry = { readonly route: Route; readonly rules: string }
 /** One path of the table: its pattern and its routes by method. */
 type Place = {
   readonly pattern: Pattern
-  /** Of the pattern. */
+  /** The folded pattern. */
   readonly folded: Pattern
   readonly methods: Map<string, Entry>
-  /** A slash at the end of its paths could lead elsewhere; null: nobody has asked yet. */
+  /** True if a slash at the end of its paths could lead to another route; null: not computed yet. */
   slashLeads: boolean | null
 }
 type Node = {
   readonly literals: Map<string, Node>
-  /** As `literals`, by folded text. */
+  /** Like `literals`, by folded text. */
   readonly folded: Map<string, Node[]>
   parameter: Node | null
   rest: Place | null
@@ -99,9 +99,9 @@ function find(node: Node, path: PathSegments, at: number): Place | null {
 
 type Found = { readonly place: Place; readonly entry: Entry; readonly method: string; readonly path: PathSegments }
 
-/** The route that some service could run for the request although it would be judged otherwise; null: there is none. */
+/** A route with other rules that some service could run for the request; null: no such route. */
 function otherRoute(root: Root, { place, entry, method, path }: Found): Route | null {
-  // Most requests: no reader could make another path of it.
+  // The fast path of most requests: no other reading exists.
   if (root.unfolded && isPlain(path)) {
     place.slashLeads ??= slashLeads(root, place)
     if (!place.slashLeads) return null
@@ -110,7 +110,7 @@ function otherRoute(root: Root, { place, entry, method, path }: Found): Route | 
     for (const other of findFolded(root, reading.segments, 0)) {
       if (other === place) continue
       const theirs = select(other, method)
-      // Parameters that stand elsewhere have other values, so that alike checks are not.
+      // Parameters at other positions have other values, so equal rules then mean other checks.
       const ours = { ...protectionOf(place, entry), ...(!reading.aligned && { rules: '' }) }
       const protection = theirs === undefined ? null : protectionOf(other, theirs)
       if (protectsOtherwise(ours, protection, { path: other.folded, read: reading.pattern }))

@@ -1,4 +1,4 @@
-/** The routes of a file, and what a request makes of them. */
+/** The types of routes and of their matches. */
 import type { RequestTarget } from '../request/target.ts'
 import type { Check } from './checks.ts'
 import { isWithin, overlap, type Pattern } from './patterns.ts'
@@ -20,11 +20,11 @@ export type Match =
   /** `parameters`: by position in the pattern. */
   | { readonly kind: 'route'; readonly route: Route; readonly parameters: readonly string[] }
   | { readonly kind: 'method'; readonly allow: readonly string[] }
-  /** Some servers would take the path for one of that route, whose check is another. */
+  /** Some servers would read the path as one of the route `other`, which has other rules. */
   | { readonly kind: 'ambiguous'; readonly other: Route }
   | { readonly kind: 'none' }
 
-/** Of a request: `segments` are decoded; what `written` has encoded is no literal of a pattern. */
+/** The path of a request. `segments` are decoded; a segment that `written` keeps encoded matches no literal. */
 export type PathSegments = Pick<RequestTarget, 'segments' | 'written'>
 export type RouteTable = {
   match(request: { readonly host: string; readonly method: string; readonly path: PathSegments }): Match
@@ -32,7 +32,7 @@ export type RouteTable = {
   readonly hosts: ReadonlySet<string>
 }
 
-/** What is wrong with a pair of routes, or null. */
+/** The conflict between two routes; null: no conflict. */
 export function routeConflict(a: Route, b: Route): string | null {
   if (a.host !== b.host || !overlap(a.pattern, b.pattern)) return null
   const within = isWithin(a.pattern, b.pattern)
@@ -48,11 +48,11 @@ export type RouteOptions = {
   /** `;` may be in the path. */
   readonly semicolon: boolean
   readonly forwardToken: boolean
-  /** Verdicts of 401, 403 and 503 are only logged and counted. */
+  /** Shadow mode: denials with 401, 403 or 503 are only logged and counted. */
   readonly shadow: boolean
   /** WebSocket connections may be opened. */
   readonly websocket: boolean
-  /** Origins that may open one; a client without an Origin field is no browser. */
+  /** Origins whose pages may open one. A client without an Origin field is not a browser. */
   readonly origins: ReadonlySet<string>
   readonly stepUp: StepUp | null
 }

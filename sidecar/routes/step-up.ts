@@ -8,7 +8,7 @@ export type StepUp = {
   readonly maxAgeSeconds: number | null
 }
 
-/** What is not known is not satisfied. */
+/** An unknown acr or auth_time does not satisfy a requirement. */
 export function satisfies({ acr, authTime }: SignIn, { acrValues, maxAgeSeconds }: StepUp, nowMs: number): boolean {
   if (acrValues.length > 0 && (acr === null || !acrValues.includes(acr))) return false
   return maxAgeSeconds === null || (authTime !== null && nowMs / 1_000 - authTime <= maxAgeSeconds)

@@ -1,17 +1,17 @@
-/** Texts with placeholders, such as `{org}/{id}`, and where the values of placeholders come from. */
+/** Templates such as `{org}/{id}`, and the sources of their placeholders. */
 import { keyParts } from '../http/folding.ts'
 
 export type Source =
   /** A parameter of the path, by position. */
   | { readonly from: 'path'; readonly name: string; readonly index: number }
-  /** `parts`: of the name, folded. */
+  /** `parts`: the folded parts of the name. */
   | { readonly from: 'query'; readonly name: string; readonly parts: readonly string[] }
   /** `name` is folded. */
   | { readonly from: 'header'; readonly name: string }
   | { readonly from: 'claims'; readonly name: string }
   /** Names of members from the outermost; `parts`: folded. */
   | { readonly from: 'body'; readonly path: readonly string[]; readonly parts: readonly string[] }
-/** Literal texts and sources in turn; never two sources side by side. */
+/** Literal texts and sources in turn; never two adjacent sources. */
 export type Template = readonly (string | Source)[]
 
 const NAME = /^[A-Za-z0-9_.-]{1,128}$/
@@ -19,7 +19,7 @@ const HEADER_NAME = /^[A-Za-z0-9-]{1,128}$/
 const LITERAL = /^[\x21\x22\x24-\x7a\x7c\x7e]*$/
 const BODY_DEPTH_MAX = 8
 
-/** The source, or what is wrong with it. `parameters`: those of the route's path. */
+/** The source, or an error message. `parameters`: those of the route's path. */
 export function parseSource(text: string, parameters: readonly string[]): Source | string {
   const dot = text.indexOf('.')
   const from = dot < 0 ? 'path' : text.slice(0, dot)
@@ -29,7 +29,7 @@ export function parseSource(text: string, parameters: readonly string[]): Source
     return index < 0 ? `{${text}} is not a parameter of the path` : { from, name, index }
   }
   if (from === 'header')
-    return HEADER_NAME.test(name) ? { from, name: name.toLowerCase() } : `{${text}} names no header`
+    return HEADER_NAME.test(name) ? { from, name: name.toLowerCase() } : `{${text}} is not a header name`
   if (!NAME.test(name)) return `{${text}} has no name after the dot`
   if (from === 'claims') return { from, name }
   if (from === 'query') return { from, name, parts: keyParts(name) }
@@ -39,19 +39,19 @@ export function parseSource(text: string, parameters: readonly string[]): Source
   return { from, path, parts: keyParts(name) }
 }
 
-/** The template, or what is wrong with it. */
+/** The template, or an error message. */
 export function parseTemplate(text: string, parameters: readonly string[]): Template | string {
   const parts: (string | Source)[] = []
   let at = 0
   while (at < text.length) {
     const open = text.indexOf('{', at)
     const literal = text.slice(at, open < 0 ? undefined : open)
-    if (!LITERAL.test(literal)) return `${JSON.stringify(literal)} has a character that no id has`
+    if (!LITERAL.test(literal)) return `${JSON.stringify(literal)} has a character that an id cannot have`
     if (literal !== '') parts.push(literal)
     if (open < 0) break
     const close = text.indexOf('}', open)
     if (close < 0) return 'has { without }'
-    if (typeof parts.at(-1) === 'object') return 'has two placeholders side by side, which cannot be told apart'
+    if (typeof parts.at(-1) === 'object') return 'has two adjacent placeholders, whose values cannot be told apart'
     const source = parseSource(text.slice(open + 1, close), parameters)
     if (typeof source === 'string') return source
     parts.push(source)

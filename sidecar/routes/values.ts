@@ -1,4 +1,4 @@
-/** Takes from a request the values that its route's checks name; each must be there exactly once (see folding.ts for what counts as it). */
+/** Takes the values for a route's checks from the request. Each must occur exactly once (folding.ts says which names are equal). */
 import type { AccessClaims } from '../../pdp/token/claims.ts'
 import { keyParts, readsAlike } from '../http/folding.ts'
 import { malformed } from '../request/errors.ts'
@@ -14,11 +14,11 @@ export type ValueOptions = {
   readonly request: InboundRequest
   readonly parameters: readonly string[]
   readonly claims: Pick<AccessClaims, 'all' | 'scopes' | 'organization'>
-  /** The whole body; null when no check of the route names a member of it. */
+  /** The whole body; null if no check of the route needs it. */
   readonly body: Buffer | null
 }
 
-/** What `fill` and `read` throw is RequestError. */
+/** `fill` and `read` throw RequestError. */
 export function requestValues({ request, parameters, claims, body }: ValueOptions): CheckValues {
   function read(source: Source): string | null {
     switch (source.from) {
@@ -45,9 +45,9 @@ export function requestValues({ request, parameters, claims, body }: ValueOption
       const value = read(part)
       if (value === null) return null
       const next = template[at + 1]
-      // Else `{a}/{b}` could get one id from two different pairs of values.
+      // Otherwise two different pairs of values could give the same id for `{a}/{b}`.
       if (typeof next === 'string' && template.length > 2 && value.includes(next.charAt(0)))
-        throw malformed(`The value of ${describe(part)} contains the mark that ends it`)
+        throw malformed(`The value of ${describe(part)} contains the character that ends it`)
       id += checkPart(value, part)
     }
     if (!ID.test(id)) throw malformed('The values do not make a resource id')
@@ -65,7 +65,7 @@ function checkPart(value: string, source: Source): string {
 const describe = (source: Source): string =>
   source.from === 'body' ? `body.${source.path.join('.')}` : `${source.from}.${source.name}`
 
-/** Numbers as their digits; anything but a text or an exact integer counts as missing. */
+/** Integers as their digits. Anything but a string or an exact integer counts as missing. */
 function claimText(value: unknown): string | null {
   if (typeof value === 'string') return ID.test(value) ? value : null
   return Number.isSafeInteger(value) ? String(value) : null
@@ -76,16 +76,16 @@ function readHeader({ raw, names, connectionListed }: InboundRequest, name: stri
   for (const [at, folded] of names.entries()) if (folded === name && !connectionListed.has(folded)) found.push(at)
   const [at] = found
   if (at === undefined || found.length > 1) throw malformed(`There must be exactly one ${name} field`)
-  if (raw[2 * at]?.toLowerCase() !== name) throw malformed(`The ${name} field is spelled in another way`)
+  if (raw[2 * at]?.toLowerCase() !== name) throw malformed(`The name of the ${name} field is spelled differently`)
   return raw[2 * at + 1] ?? ''
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Readers stop counting somewhere, qs and PHP at 1,000 pairs: what they leave out must not be what was judged. */
+/** Parsers stop after some number of pairs (qs and PHP after 1,000), so a check must not depend on a later pair. */
 const PAIRS_MAX = 500
 
-/** `;` separates pairs for some servers, `+` is a space for most: neither may be in what a check depends on. */
+/** `;` separates pairs for some servers, and `+` is a space for most, so neither may be in a value that a check needs. */
 export function readQuery(query: string | null, { name, parts }: Extract<Source, { from: 'query' }>): string {
   if (query?.includes(';')) throw malformed('The query has a semicolon')
   const pairs = query?.split('&') ?? []
@@ -110,13 +110,13 @@ export function readQuery(query: string | null, { name, parts }: Extract<Source,
 
 const TRIPLET = /%([0-9A-Fa-f]{2})/g
 
-/** As a server behind a server would; twice is enough for what a query may hold by accident. */
+/** Decodes a key twice, as a server behind another server does. */
 const decodeAgain = (key: string): string =>
   key.includes('%') ? decodeOnce(decodeOnce(key)).replaceAll('\0', ' ') : key
 const decodeOnce = (key: string): string =>
   key.replace(TRIPLET, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 
-/** Triplets are well formed: target.ts saw to that. */
+/** target.ts has checked that the percent-encoding is well formed. */
 function decodeQuery(text: string): string {
   if (!text.includes('%')) return text
   const bytes = text.replace(/%(..)/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))

@@ -38,12 +38,12 @@ export type ExchangeDeps = {
   readonly places: Places
   /** How many requests to the upstream may be open at once. */
   readonly requestsMax: number
-  /** Null: there are none. */
+  /** Null: no proxy is trusted. */
   readonly trustedProxies: Networks | null
-  /** The largest body that a check reads. */
+  /** The size limit of a body that a check reads. */
   readonly bodyBytesMax: number
   readonly subjectsInLog: SubjectsInLog
-  /** For the next proof; null when proofs need none. */
+  /** The nonce for the next proof; null if proofs need none. */
   readonly proofNonce: () => string | null
   readonly metrics: Metrics
   /** Never throws. */
@@ -51,7 +51,7 @@ export type ExchangeDeps = {
   readonly draining: () => boolean
   /** False once a reload has replaced these rules. */
   readonly isCurrent: () => boolean
-  /** Evaluates an open exchange by the rules that are in force when it is called. */
+  /** Evaluates an open exchange by the current rules. */
   readonly reevaluate: (permit: Permit, options: { readonly upgrade: boolean }) => Promise<Reevaluation>
 }
 type Serving = {
@@ -132,7 +132,7 @@ async function act(serving: Serving, outcome: Outcome, deps: ExchangeDeps): Prom
 const closing = ({ version }: ClientRequest, deps: ExchangeDeps): string[] =>
   version !== '2' && deps.draining() ? ['connection', 'close'] : []
 
-/** RFC 9449 section 8.2: the answer to a request with a good proof brings the next nonce. */
+/** RFC 9449 section 8.2: the response to a request with a valid proof carries the next nonce. */
 function nonceFor({ request, identity }: Permit, deps: ExchangeDeps): string[] {
   const nonce = identity !== null && request.proofs.length > 0 ? deps.proofNonce() : null
   return nonce === null ? [] : ['dpop-nonce', nonce]

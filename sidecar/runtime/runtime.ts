@@ -1,4 +1,4 @@
-/** Everything that one configuration decides over. A reload makes another one, and this one ends with its last exchange. */
+/** Everything that is made from one configuration. A reload makes a new runtime; the old one ends with its last exchange. */
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
 import { createNetworks, type Networks } from '../../pdp/process/addresses.ts'
 import { urlPort } from '../../pdp/process/listen.ts'
@@ -25,7 +25,7 @@ import type { ClockSkew } from './clock-skew.ts'
 import { createLeases, type Lease, type Leases } from './leases.ts'
 import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
-/** What all engines of a process have in common. */
+/** What all runtimes of a process share. */
 export type RuntimeDeps = {
   readonly log: SidecarLog
   readonly metrics: Metrics
@@ -33,7 +33,7 @@ export type RuntimeDeps = {
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly random: () => number
-  /** Over those of the route file. */
+  /** Override those of the route file. */
   readonly limits: Partial<SidecarLimits>
   readonly replay: ReplayMemory
   readonly nonces: Nonces
@@ -49,9 +49,9 @@ export type RuntimeLeases = {
 export type Runtime = {
   readonly config: LoadedConfig
   readonly limits: SidecarLimits
-  /** Null when none are. */
+  /** Null if no proxy is trusted. */
   readonly trustedProxies: Networks | null
-  /** That may be under way to the upstream: more would wait for one of its connections, out of sight. */
+  /** Open requests to the upstream. More of them would wait for a connection, uncounted. */
   readonly requestsMax: number
   readonly enforcing: EnforceDeps
   readonly forwarding: ForwardDeps
@@ -59,14 +59,14 @@ export type Runtime = {
   readonly proofNonce: () => string | null
   /** Issuers whose keys were never loaded. */
   issuersWithoutKeys(): readonly string[]
-  /** Since when no PDP answers; null: one does. */
+  /** Since when no PDP answers; null: a PDP answers. */
   pdpSilentSinceMs(): number | null
   refreshKeys(): void
   /** An exchange begins. */
   enter(): void
   /** An exchange that was entered has ended. */
   readonly leave: () => void
-  /** Takes no more exchanges; what it holds is let go after the last. */
+  /** Takes no more exchanges. Its resources are released after the last one. */
   retire(): void
 }
 
@@ -145,7 +145,7 @@ type Leased = {
   readonly release: () => void
 }
 
-/** Throws when one cannot be had, and then holds none. */
+/** Leases all shared resources. If one fails, it releases the others and throws. */
 function leaseAll(config: LoadedConfig, deps: Limited): Leased {
   const leases: Lease<unknown>[] = []
   const held = <T>(lease: Lease<T>): T => {

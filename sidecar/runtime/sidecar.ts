@@ -1,4 +1,4 @@
-/** Puts the parts of a sidecar together: one listener, and the runtime of the configuration in force. */
+/** Assembles a sidecar: one listener, and the runtime of the active configuration. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -28,27 +28,27 @@ export type SidecarOptions = Omit<RuntimeDeps, 'limits' | 'leases' | 'skew'> & {
   readonly limits?: Partial<SidecarLimits>
 }
 export type Sidecar = {
-  /** Throws StartError when the address cannot be had. Port 0 takes a free one; the address that was taken is returned. */
+  /** Returns the bound address; port 0 means any free port. Throws StartError if it cannot listen. */
   listen(address: ListenAddress): Promise<ListenAddress>
-  /** Requests from now on are judged by this one. Throws ConfigError for what needs a restart. */
+  /** Later requests use this configuration. Throws ConfigError for a change that needs a restart. */
   apply(config: LoadedConfig): void
   /**
-   * Null when requests can be judged, else what is missing: the keys of an issuer were never loaded, it is draining, or no
-   * PDP answers. Of the last only a note is made where public routes are served: they need no PDP.
+   * Null if requests can be decided; else the reason: the keys of an issuer were never loaded, it is draining, or no PDP
+   * answers. The last is only a note if there are public routes, which need no PDP.
    */
   notReady(): ProbeResult
-  /** Is not ready any more and sends its clients elsewhere, but serves all that come: before `close`, until others have heard. */
+  /** Reports that it is not ready and asks clients to reconnect elsewhere, but still serves every request. Called before `close`. */
   withdraw(): void
   /**
-   * Withdraws; `acceptMs` after the first withdrawal takes no further connections and sends away what would never end;
-   * ends with the last request, or after `drainMs` in all.
+   * Withdraws. `acceptMs` after the first withdrawal it accepts no connections and ends exchanges that have no natural end.
+   * Resolves after the last request, or after `drainMs` in total.
    */
   close(options?: { readonly acceptMs: number }): Promise<void>
 }
-/** `serving`: made once, not for each request. */
+/** `serving` is made once, not for each request. */
 type ActiveRuntime = { readonly runtime: Runtime; readonly serving: ExchangeDeps }
 
-/** Less than this is a restart of the PDP, or of the sidecar itself. */
+/** A shorter silence may be a restart of the PDP, or of the sidecar itself. */
 const SILENCE_MS = 10_000
 
 export function createSidecar(given: SidecarOptions): Sidecar {
@@ -64,7 +64,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     },
   })
   const shared: RuntimeDeps = { ...given, log, limits: limitOverrides, leases: createRuntimeLeases(), skew }
-  // Those that no route file can set.
+  // Limits that no route file can set.
   const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...limitOverrides }
   const permissionWatch = createPermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
   let withdrawnAtMs: number | null = null
@@ -111,7 +111,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   ): void {
     const { runtime, serving } = current
     runtime.enter()
-    // Of a WebSocket the connection ends it, not the answer.
+    // A WebSocket exchange ends with its connection, not with its response.
     if (upgrade === null) res.once('close', runtime.leave)
     else upgrade.socket.once('close', runtime.leave)
     void serve(client, res, { expectsContinue, upgrade, deps: serving })
@@ -142,7 +142,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       const { tls: tlsNow } = current.runtime.config.certificates
       if ((tls === null) !== (tlsNow === null))
         throw new ConfigError(['tls can only be added to a route file, or removed, with a restart'])
-      // Node asks for client certificates from its start or never.
+      // Node decides at its start whether it asks for client certificates.
       if ((tls?.ca === null) !== (tlsNow?.ca === null))
         throw new ConfigError(['tls.client_ca_file can only be added to a route file, or removed, with a restart'])
       const runtime = createRuntime(config, shared)
@@ -152,7 +152,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
         runtime.retire()
         throw err
       }
-      // Nothing fails from here on: all of the configuration is in force, or nothing of it.
+      // Nothing can fail from here on: a configuration is applied completely or not at all.
       const former = current.runtime
       current = activate(runtime)
       listener.setLimits(runtime.limits)
@@ -186,7 +186,7 @@ function pdpSilence({ config, pdpSilentSinceMs }: Runtime, nowMs: number): Probe
   return config.file.routes.some(({ check }) => check === null) ? { note } : note
 }
 
-/** False also for a request that cannot be routed: the pipeline then denies it as an ordinary request. */
+/** Also false for a request that cannot be routed: the pipeline then denies it as an ordinary request. */
 function takesWebSocket(req: IncomingMessage, { enforcing, trustedProxies }: Runtime): boolean {
   try {
     const client = http1Request(req)

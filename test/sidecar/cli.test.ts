@@ -132,7 +132,7 @@ describe('explain', () => {
     ],
     [
       ['POST', '/invoices', '--claim', 'sub=a', '--body', '{}'],
-      'route       POST /invoices\ndenied      400 request_invalid: body.org must be there exactly once\n',
+      'route       POST /invoices\ndenied      400 request_invalid: body.org must occur exactly once\n',
     ],
   ])('%j is refused, and ends with 1', (args, stdout) => {
     expect(cli(['explain', ...args, '--file', good])).toMatchObject({ status: 1, stdout })

@@ -58,7 +58,7 @@ function expectBusy(answer: RawAnswer, whose: string): void {
   expect([answer.status, field(answer, 'retry-after')]).toEqual([503, '1'])
   expect(JSON.parse(answer.body)).toMatchObject({
     code: 'busy',
-    detail: `Too many requests ${whose}are under way`,
+    detail: `Too many requests ${whose}are open`,
   })
 }
 

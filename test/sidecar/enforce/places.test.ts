@@ -38,7 +38,7 @@ describe('places', () => {
   test('that do not come in time are refused with the name of what is full', async () => {
     enter(want('route', 'GET /a', 1))
     const { wait } = enter(want('subject', 'ann', 1), want('route', 'GET /a', 1))
-    const refused = expect(wait).rejects.toThrow('Too many requests of this route are under way')
+    const refused = expect(wait).rejects.toThrow('Too many requests of this route are open')
     await vi.advanceTimersByTimeAsync(LIMITS.waitingMs)
     await refused
     // Nothing of the other bound was kept.
@@ -48,7 +48,7 @@ describe('places', () => {
   test('are refused at once when as many wait as may, behind that name alone', () => {
     enter(want('client', 'a', 1))
     for (let at = 0; at < LIMITS.waitingMax; at += 1) enter(want('client', 'a', 1)).wait?.catch(() => undefined)
-    expect(() => enter(want('client', 'a', 1))).toThrow('Too many requests of this client are under way')
+    expect(() => enter(want('client', 'a', 1))).toThrow('Too many requests of this client are open')
     expect(enter(want('client', 'b', 1)).wait).toBeNull()
   })
 

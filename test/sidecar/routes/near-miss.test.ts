@@ -173,6 +173,6 @@ describe('over a connection', () => {
   test('the log names both routes', async () => {
     h.log.length = 0
     await h.send('GET /admin')
-    expect(JSON.stringify(h.log)).toContain('that of GET /admin/, whose check is another')
+    expect(JSON.stringify(h.log)).toContain('of route GET /admin/, which has other rules')
   })
 })
