@@ -15,15 +15,15 @@ import { CLIENT_SETTINGS, readConfig, SETTINGS } from './runtime/config.ts'
 
 const SHUTDOWN_TIMEOUT_MS = 20_000
 
-/** Runs what the arguments say. A server goes on after the promise has resolved, until SIGINT or SIGTERM. */
+/** Runs one command. A server keeps running after the promise has resolved, until SIGINT or SIGTERM. */
 export async function runPdpCli(io: NodeJS.Process): Promise<void> {
   const program = new Command('portcullis-pdp')
     .description('The Portcullis policy decision point: decisions, management and the identity service.')
     .addHelpText(
       'after',
-      `\nEnvironment of serve, migrate and keys (secrets also as …_FILE, the name of a file that holds them):\n${table(SETTINGS)}`,
+      `\nEnvironment of serve, migrate and keys (secrets also as …_FILE, the path of a file with the value):\n${table(SETTINGS)}`,
     )
-    .addHelpText('after', `\nEnvironment of the commands that ask a running PDP:\n${table(CLIENT_SETTINGS)}`)
+    .addHelpText('after', `\nEnvironment of the commands that connect to a running PDP:\n${table(CLIENT_SETTINGS)}`)
     .version(readVersion())
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
@@ -31,11 +31,11 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
     })
   program
     .command('serve')
-    .description('Bring the schema up to date and serve until SIGINT or SIGTERM (also without any command).')
+    .description('Update the schema of the database and serve until SIGINT or SIGTERM (the default command).')
     .action(() => runCommand(() => serve(io), io))
   program
     .command('migrate')
-    .description('Bring the schema of the database up to date and end.')
+    .description('Update the schema of the database and exit.')
     .action(() => runCommand(() => migrate(io), io))
   addKeyCommands(program, io)
   addModelCommands(program, io)
@@ -51,7 +51,7 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
   await program.parseAsync(words.length === 0 ? [node, script, 'serve'] : io.argv)
 }
 
-/** Of the nearest package.json, which is this one's in the source, in dist and in the image. */
+/** The version in the nearest package.json, which is ours in the source, in dist and in the image. */
 function readVersion(): string {
   const path = findPackageJSON(import.meta.url)
   const found: unknown = path === undefined ? null : JSON.parse(readFileSync(path, 'utf8'))
@@ -65,7 +65,7 @@ function hintAtHelp(command: Command, name: string): void {
 
 const SERVER_COMMANDS: ReadonlySet<string> = new Set(['serve', 'migrate', 'keys'])
 
-/** Wrong arguments are a failure like any other: 1 is the answer "denied". */
+/** Wrong arguments exit with 2 like other failures, because 1 means "denied". */
 function exitWithFailure(command: Command, io: NodeJS.Process): void {
   command.exitOverride((err) => void io.exit(err.exitCode === 0 ? EXIT.ok : EXIT.failed))
   for (const inner of command.commands) exitWithFailure(inner, io)
@@ -76,10 +76,8 @@ function addModelCommands(program: Command, io: NodeJS.Process): void {
     .command('model')
     .description('Relation models in the OpenFGA language.')
     .command('test')
-    .description(
-      'Run the tests of store files (.fga.yaml) on this engine, without a server: one line for each failure.',
-    )
-    .argument('<file...>', 'store files, or patterns of their names')
+    .description('Run the tests of store files (.fga.yaml) without a server. Prints one line for each failure.')
+    .argument('<file...>', 'store files, or patterns of file names')
     .addHelpText('after', '\nExit status: 0 all passed, 1 a test failed, 2 a file could not be used.')
     .action(async (files: readonly string[]) => {
       const { runModelTests } = await import('./model-test/model-test.ts')
@@ -88,10 +86,10 @@ function addModelCommands(program: Command, io: NodeJS.Process): void {
     })
 }
 
-/** Runs a command that asks a running PDP; what goes wrong is said without a stack. */
+/** Runs a command that connects to a running PDP. Its errors are printed without a stack. */
 function runClient(io: NodeJS.Process): (work: () => Promise<number>) => Promise<void> {
   return async (work) => {
-    // Whoever reads the output may have seen enough.
+    // The reader of the output may close it early.
     io.stdout.on('error', () => io.exit(EXIT.failed))
     try {
       io.exitCode = await work()
@@ -102,7 +100,7 @@ function runClient(io: NodeJS.Process): (work: () => Promise<number>) => Promise
   }
 }
 
-// The server's parts take a second to load, which a question to a running one should not cost.
+// Loaded only here: the server's modules take a second to load, and a client command does not need them.
 async function serve(io: NodeJS.Process): Promise<void> {
   const { startPdp } = await import('./runtime/start.ts')
   const config = readConfig(io.env)
@@ -113,7 +111,7 @@ async function serve(io: NodeJS.Process): Promise<void> {
 }
 
 async function migrate(io: NodeJS.Process): Promise<void> {
-  const { migrateStore } = await import('./runtime/start.ts')
+  const { migrateStore } = await import('./runtime/database.ts')
   const applied = await migrateStore(readConfig(io.env))
   io.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied: ${applied.join(', ')}\n`)
 }

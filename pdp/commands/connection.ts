@@ -1,4 +1,4 @@
-/** How the client commands reach a running PDP: its address, and a token of who asks. */
+/** Connects client commands to a running PDP: finds its address, and gets an access token. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -19,7 +19,7 @@ export type ConnectionOptions = {
 }
 export type Sent = {
   readonly method: string
-  /** Percent-encoded. */
+  /** The path, percent-encoded. */
   readonly path: string
   readonly body?: unknown
   readonly lines?: { readonly stream: AsyncIterable<Uint8Array>; readonly type: string }
@@ -27,21 +27,21 @@ export type Sent = {
 }
 export type Connection = {
   readonly organization: string | null
-  /** Any answer but a success throws CliError with what the PDP said. */
+  /** Throws CliError with the PDP's message unless the answer is a success. */
   send(request: Sent): Promise<Response>
 }
 
 export function addConnectionOptions(command: Command): Command {
   return command
-    .option('--url <url>', 'where the PDP is')
-    .option('--token-file <file>', 'file that holds an access token')
-    .option('--client-id <id>', 'client to get a token for')
-    .option('--client-secret-file <file>', 'file that holds its secret')
-    .option('-o, --organization <id>', 'the organization that is asked about; by default the client’s own')
+    .option('--url <url>', 'URL of the PDP')
+    .option('--token-file <file>', 'file with an access token')
+    .option('--client-id <id>', 'id of the client whose token is requested')
+    .option('--client-secret-file <file>', 'file with the secret of this client')
+    .option('-o, --organization <id>', 'id of the organization; by default the one of the client')
     .option('--json', 'print JSON')
 }
 
-/** `scope`: what the command needs. Throws CliError. */
+/** `scope`: the scope that the command needs. Throws CliError. */
 export async function connect(
   options: ConnectionOptions,
   deps: {
@@ -65,7 +65,7 @@ function baseUrl(text: string): string {
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.origin !== text.replace(/\/$/, ''))
     throw new CliError(`the URL must be an origin such as https://pdp.example.com, not ${JSON.stringify(text)}`)
   if (url.protocol === 'http:' && !isLoopback(urlHost(url)))
-    throw new CliError(`${url.origin} would carry secrets in plain text: use https, except on this machine`)
+    throw new CliError(`${url.origin} would send secrets in plain text: use https, or http on a loopback address`)
   return url.origin
 }
 
@@ -89,7 +89,7 @@ async function clientToken(
   const secret = secretOf(env, 'PORTCULLIS_CLIENT_SECRET', options.clientSecretFile) ?? localAdminSecret(url, id, env)
   const organization = bind && options.organization !== undefined ? { organization: options.organization } : {}
   const form = new URLSearchParams({ grant_type: 'client_credentials', scope, ...organization })
-  // RFC 6749 section 2.3.1: both are form-encoded before they are joined.
+  // RFC 6749 section 2.3.1: id and secret are form-encoded before they are joined.
   const [user, password] = [id, secret].map((text) => new URLSearchParams({ v: text }).toString().slice(2))
   const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
   const response = await reach(url, fetch, '/oauth/token', { method: 'POST', body: form, headers: { authorization } })
@@ -99,18 +99,16 @@ async function clientToken(
   throw new CliError(`client ${id} got no token: ${said.join(': ') || `status ${response.status}`}`)
 }
 
-/** A PDP on this machine keeps what it generated beside its data. */
+/** A PDP on this machine keeps its generated secret in its data directory. */
 function localAdminSecret(url: string, id: string, env: NodeJS.ProcessEnv): string {
   const local = isLoopback(urlHost(new URL(url)))
   const path = join(env.PORTCULLIS_DATA_DIR ?? '.data', 'admin-secret')
   try {
     if (local && id === 'admin') return readFileSync(path, 'utf8').trim()
   } catch {
-    // said below
+    // reported below
   }
-  throw new CliError(
-    `there is neither a token nor a secret of client ${id}: set PORTCULLIS_CLIENT_SECRET, or --client-secret-file`,
-  )
+  throw new CliError(`no token, and no secret of client ${id}: set PORTCULLIS_CLIENT_SECRET or --client-secret-file`)
 }
 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
@@ -135,7 +133,7 @@ async function send(request: Sent & { url: string; token: string; fetch: typeof 
   throw problemError(response.status, await response.json().catch(() => null))
 }
 
-/** Throws CliError when there is no answer. What is only asked for, and not streamed, is asked for again. */
+/** Throws CliError if there is no answer. Retries an answer of 503, unless the request streams its body. */
 async function reach(
   url: string,
   fetch: typeof globalThis.fetch,

@@ -1,4 +1,4 @@
-/** `check` and `explain`: one question, answered for a person or for a script. */
+/** The commands `check` and `explain`: ask one question, for a person or for a script. */
 import type { Command } from 'commander'
 import type { AskedSubject } from '../domain/decision.ts'
 import { isSubject, quote } from '../domain/names.ts'
@@ -37,11 +37,11 @@ export function addDecisionCommands(
   for (const name of ['check', 'explain'] as const) {
     const command = program
       .command(name)
-      .summary(name === 'check' ? 'may a subject do this?' : 'as check, with the reason')
+      .summary(name === 'check' ? 'ask whether a subject may do something' : 'like check, with the reason')
       .description(
         name === 'check'
           ? 'Ask a running PDP whether a subject has a relation, or a permission, on a resource.'
-          : 'Ask as check does, and show the chain of grants that allows it, or what is missing.',
+          : 'Ask like check, and show the chain of grants that allows it, or what is missing.',
       )
       .argument('<subject>', 'such as user:<id>, service:<id> or group:<id>#member; - for the bearer of the token')
       .argument('<relation>', 'a relation such as viewer, or a permission key such as invoices:approve')
@@ -74,9 +74,9 @@ async function decide(asked: {
     await (await connection.send({ method: 'POST', path: '/oauth/decisions', body })).json(),
   )
   const [result] = decision.permissions
-  if (result === undefined) throw new CliError('the PDP answered something else than was asked')
+  if (result === undefined) throw new CliError('the answer of the PDP does not match the question')
   if (decision.organization === null)
-    throw new CliError('the token is inactive, or bound to no organization: name one with --organization')
+    throw new CliError('the token is not active, or not bound to an organization: name one with --organization')
   if (result.error !== undefined) throw new CliError(`the question cannot be decided: ${result.error}`)
   io.stdout.write(
     options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource }),
@@ -98,7 +98,7 @@ function parseSubject(text: string): AskedSubject {
 function parseDecision(value: unknown): Decision {
   if (typeof value === 'object' && value !== null && 'permissions' in value && Array.isArray(value.permissions))
     return value as Decision
-  throw new CliError('the PDP answered something else than a decision')
+  throw new CliError('the answer of the PDP is not a decision')
 }
 
 function text({

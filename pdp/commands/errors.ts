@@ -1,9 +1,9 @@
-/** What a client command says when it cannot do what it was asked, and its exit statuses. */
+/** Errors and exit statuses of the client commands. */
 
-/** `check` and `explain` end with 0 for allowed and 1 for denied; every command ends with 2 when it could not do its work. */
+/** `check` and `explain` exit with 0 if allowed and 1 if denied. Every command exits with 2 if it failed. */
 export const EXIT = { ok: 0, denied: 1, failed: 2 } as const
 
-/** The message is for a person, one line or several. */
+/** An error with a message for a person, of one or more lines. */
 export class CliError extends Error {
   override readonly name = 'CliError'
 }
@@ -13,7 +13,7 @@ export function problemError(status: number, problem: unknown): CliError {
   if (typeof problem !== 'object' || problem === null) return new CliError(`the PDP answered with status ${status}`)
   const { title, detail, errors }: { [member: string]: unknown } = { ...problem }
   const lines = Array.isArray(errors) ? errors.map(issueLine) : []
-  // A detail that only repeats the issues is left out.
+  // Omits a detail that only repeats the issues.
   const isRepeated = lines.length > 0 && lines.every((line) => String(detail).includes(line.replace(': ', ' ')))
   const head = [title, isRepeated ? null : detail].filter((text) => typeof text === 'string').join(': ')
   return new CliError([head || `the PDP answered with status ${status}`, ...lines].join('\n  '))

@@ -8,12 +8,12 @@ export function addKeyCommands(program: Command, io: NodeJS.Process): void {
     .command('keys')
     .description('Signing keys of the identity service.')
     .command('rotate')
-    .description('Sign with the next key, which everybody knows already, and publish another one.')
+    .description('Sign with the next key, which all verifiers have already fetched, and publish another one.')
     .action(() => runCommand(() => rotate(io), io))
 }
 
 async function rotate(io: NodeJS.Process): Promise<void> {
-  const { rotateSigningKeys } = await import('../runtime/start.ts')
+  const { rotateSigningKeys } = await import('../runtime/database.ts')
   const { activeKid, nextKid } = await rotateSigningKeys(readConfig(io.env))
-  io.stdout.write(`Signing with ${activeKid} within half a minute; published for the next time: ${nextKid}\n`)
+  io.stdout.write(`All nodes sign with ${activeKid} within half a minute. The next key is ${nextKid}.\n`)
 }

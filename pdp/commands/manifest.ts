@@ -1,4 +1,4 @@
-/** `manifest`: what an app declares, shown, tried and applied. */
+/** The command `manifest`: shows, tries and applies the manifest of an app. */
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
@@ -20,15 +20,15 @@ export function addManifestCommands(
 ): void {
   const group = program.command('manifest').description('Manifests of apps, on a running PDP.')
   addConnectionOptions(
-    group.command('get').description('Print the manifest that counts now, as JSON.').argument('<app>', 'the app’s id'),
+    group.command('get').description('Print the current manifest as JSON.').argument('<app>', 'the app’s id'),
   ).action((app: string, options: ConnectionOptions) => run(() => show({ app, options, io })))
   addConnectionOptions(
     group
       .command('apply')
-      .description('Declare what an app has: its audiences, permissions, roles and model.')
+      .description('Declare the audiences, permissions, roles and model of an app.')
       .argument('<app>', 'the app’s id')
       .argument('<file>', 'YAML or JSON')
-      .option('--dry-run', 'change nothing, and say who would gain and lose what'),
+      .option('--dry-run', 'change nothing; show who would gain and lose which permissions'),
   ).action((app: string, file: string, options: ConnectionOptions & { dryRun?: true }) =>
     run(() => apply({ app, options, io }, { file, dryRun: options.dryRun === true })),
   )
@@ -52,7 +52,7 @@ async function apply(asked: Asked, { file, dryRun }: { file: string; dryRun: boo
   const response = await connection.send({
     method: 'PUT',
     path: `${pathOf(asked.app)}${dryRun ? '?dry_run=true' : ''}`,
-    // JSON is YAML.
+    // JSON is also YAML.
     lines: { stream: once(bytes), type: 'application/yaml' },
   })
   const answer = (await response.json()) as DryRun
@@ -76,7 +76,7 @@ function text(answer: DryRun, { dryRun, app }: { dryRun: boolean; app: string })
     `${app} would have version ${answer.version}`,
     ...answer.gains.map(line('+')),
     ...answer.loses.map(line('-')),
-    ...(answer.complete ? [] : ['and more, which is not listed']),
+    ...(answer.complete ? [] : ['and more, not listed']),
   ]
   return `${lines.join('\n')}\n`
 }

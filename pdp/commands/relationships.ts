@@ -1,4 +1,4 @@
-/** `relationships`: tuples of an organization, listed, written, deleted, imported and exported. */
+/** The command `relationships`: writes, deletes, imports and exports tuples of an organization. */
 import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -8,9 +8,9 @@ import { CliError, EXIT, problemError } from './errors.ts'
 
 const TUPLE = 'type:id#relation@subject, such as invoice:42#viewer@user:alice'
 const IMPORT_HELP = `
-Each line is a tuple, optionally followed by the instant at which it ends, or the same as JSON. Empty lines and lines
-that begin with # are skipped. 1,000 lines are stored at a time, all or none; after an error, mend the line and go on
-with --after-line.
+Each line is a tuple, optionally followed by the time at which it expires, or the same as JSON. Empty lines and lines
+that begin with # are skipped. 1,000 lines are stored at a time, all or none. After an error, correct the line and
+continue with --after-line.
 
 Examples:
   portcullis-pdp relationships import tuples.txt -o acme
@@ -32,9 +32,9 @@ export function addRelationshipCommands(program: Command, io: NodeJS.Process, ru
   addConnectionOptions(
     group
       .command('import')
-      .description('Write a tuple per line of a file.')
+      .description('Write the tuples of a file, one per line.')
       .argument('<file>', 'a file, or - for standard input')
-      .option('--after-line <number>', 'skip the lines up to this one', lineNumber)
+      .option('--after-line <number>', 'skip all lines up to this number', lineNumber)
       .addHelpText('after', IMPORT_HELP),
   ).action((file: string, options: ConnectionOptions & { afterLine?: number }) =>
     run(() => importFile(file, options, io)),
@@ -43,9 +43,9 @@ export function addRelationshipCommands(program: Command, io: NodeJS.Process, ru
     group
       .command('export')
       .description('Print a tuple per line, which import reads back; with --json as JSON.')
-      .option('--object <object>', 'only of this object')
-      .option('--relation <relation>', 'only of this relation')
-      .option('--subject <subject>', 'only of this subject'),
+      .option('--object <object>', 'only tuples with this object')
+      .option('--relation <relation>', 'only tuples with this relation')
+      .option('--subject <subject>', 'only tuples with this subject'),
   ).action((options: ConnectionOptions & Filter) => run(() => exportAll(options, io)))
 }
 
@@ -96,7 +96,7 @@ async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process
     if (response.body !== null) await pipeline(Readable.fromWeb(response.body), io.stdout, { end: false })
   } catch (cause) {
     throw new CliError(
-      `the export broke off, and what was printed is not all: ${cause instanceof Error ? cause.message : cause}`,
+      `the export ended early, so the output is not complete: ${cause instanceof Error ? cause.message : cause}`,
       { cause },
     )
   }
@@ -131,8 +131,8 @@ async function importFile(
     if (options.json !== true) io.stdout.write(`stored: ${last.tuples ?? 0} tuples of ${last.line} lines\n`)
     return EXIT.ok
   }
-  const reason = last.problem === undefined ? 'the answer broke off' : problemError(0, last.problem).message
-  throw new CliError(`${reason}\nlines up to ${last.line} are stored; go on with --after-line ${last.line}`)
+  const reason = last.problem === undefined ? 'the answer ended early' : problemError(0, last.problem).message
+  throw new CliError(`${reason}\nlines up to ${last.line} are stored; continue with --after-line ${last.line}`)
 }
 
 function readable(source: Readable, file: string): Promise<void> {

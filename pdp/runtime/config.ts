@@ -13,67 +13,85 @@ const SECRET_CHARACTERS_MIN = 16
 const MASTER_KEY_BYTES = 32
 
 export type PdpConfig = {
-  /** Origin of the identity service as its users reach it; `iss` of every token. */
+  /** The origin at which users reach the identity service; `iss` of every token. */
   readonly issuer: string
-  /** Of the client `admin` at its creation; null: generated into the data directory. */
+  /** The secret that the client `admin` gets when it is created; null: generated into the data directory. */
   readonly adminSecret: string | null
   /** Encrypts private keys at rest; null: generated into the data directory. */
   readonly masterKey: Buffer | null
   readonly http: ListenAddress
   readonly grpc: ListenAddress
-  /** Null: plain text, on loopback. */
+  /** Null: plain text, which is only allowed on loopback. */
   readonly grpcTls: TlsFiles | null
-  /** Whose ServiceAccount tokens may call over gRPC; null: none. */
+  /** Kubernetes ServiceAccounts that may call over gRPC; null: none. */
   readonly serviceAccounts: ServiceAccountSettings | null
   readonly metrics: ListenAddress
-  /** Whose word about a client's address is believed. */
+  /** Proxies whose X-Forwarded-For or Forwarded field is trusted. */
   readonly trustedProxies: readonly Network[]
   /** Null: an embedded PostgreSQL in the data directory. */
   readonly databaseUrl: string | null
-  /** Null: replicas share no entitlement values. */
+  /** Null: replicas do not share entitlement values. */
   readonly redisUrl: string | null
   /** The external system that owns the entitlements; null: the store does. */
   readonly entitlementSource: { readonly url: string; readonly secret: string } | null
   readonly embedEntitlements: (typeof EMBED_ENTITLEMENTS)[number]
-  /** Older entries of the log of changes are deleted; null: never. */
+  /** After this many days, entries of the log of changes are deleted; null: never. */
   readonly changesKeptDays: number | null
-  /** Absolute. */
+  /** An absolute path. */
   readonly dataDirectory: string
   readonly logLevel: LogLevel
 }
 
-/** What `--help` says about each variable. */
+/** The help text of each variable. */
 export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
-  ['PORTCULLIS_ISSUER', 'origin that tokens name as iss, such as https://id.example.com'],
-  ['PORTCULLIS_ADMIN_SECRET', 'secret of the client admin, which the first start creates'],
-  ['PORTCULLIS_MASTER_KEY', '32 bytes in base64, as of: openssl rand -base64 32'],
+  ['PORTCULLIS_ISSUER', 'origin of the identity service, the iss of its tokens, such as https://id.example.com'],
+  ['PORTCULLIS_ADMIN_SECRET', 'secret of the client admin, which the first start creates; 16 to 256 characters'],
+  [
+    'PORTCULLIS_MASTER_KEY',
+    'key that encrypts stored secrets: 32 bytes in base64, such as from: openssl rand -base64 32',
+  ],
   ['PORTCULLIS_HTTP_LISTEN', 'host:port of HTTP (127.0.0.1:8080)'],
-  ['PORTCULLIS_GRPC_LISTEN', 'host:port of gRPC; TLS unless it is loopback (127.0.0.1:9090)'],
-  ['PORTCULLIS_GRPC_TLS_CERT_FILE', 'certificate chain in PEM; read again when it changes'],
-  ['PORTCULLIS_GRPC_TLS_KEY_FILE', 'its private key in PEM'],
-  ['PORTCULLIS_GRPC_CLIENT_CA_FILE', 'CA in PEM whose client certificates may call'],
-  ['PORTCULLIS_SERVICE_ACCOUNT_ISSUER', 'cluster whose ServiceAccount tokens for portcullis-pdp may call'],
-  ['PORTCULLIS_SERVICE_ACCOUNTS', 'which of them: namespace/name or namespace/*, with commas between'],
-  ['PORTCULLIS_SERVICE_ACCOUNT_JWKS', 'URL or file of its key set; by default as its metadata says'],
+  ['PORTCULLIS_GRPC_LISTEN', 'host:port of gRPC; needs TLS unless it is a loopback address (127.0.0.1:9090)'],
+  ['PORTCULLIS_GRPC_TLS_CERT_FILE', 'PEM file with the certificate chain; reloaded when it changes'],
+  ['PORTCULLIS_GRPC_TLS_KEY_FILE', 'PEM file with its private key'],
+  ['PORTCULLIS_GRPC_CLIENT_CA_FILE', 'PEM file with a CA; clients with its certificates may call'],
+  [
+    'PORTCULLIS_SERVICE_ACCOUNT_ISSUER',
+    'issuer of a Kubernetes cluster whose ServiceAccount tokens (audience portcullis-pdp) may call',
+  ],
+  ['PORTCULLIS_SERVICE_ACCOUNTS', 'the accounts that may call: namespace/name or namespace/*, separated by commas'],
+  ['PORTCULLIS_SERVICE_ACCOUNT_JWKS', 'URL or file of the key set of that issuer; by default the one in its metadata'],
   ['PORTCULLIS_METRICS_LISTEN', 'host:port of /metrics, /livez and /readyz (127.0.0.1:9091)'],
-  ['PORTCULLIS_TRUSTED_PROXIES', 'addresses or CIDR blocks whose X-Forwarded-For or Forwarded is believed (none)'],
-  ['PORTCULLIS_EMBED_ENTITLEMENTS', 'off, or claims-mode: Claims entitlements go into tokens (claims-mode)'],
-  ['PORTCULLIS_ENTITLEMENT_SOURCE_URL', 'external system that owns the entitlements (they are in the database)'],
-  ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token that it is asked with, also as …_FILE'],
+  [
+    'PORTCULLIS_TRUSTED_PROXIES',
+    'addresses or CIDR blocks of proxies whose X-Forwarded-For or Forwarded field is trusted (none)',
+  ],
+  [
+    'PORTCULLIS_EMBED_ENTITLEMENTS',
+    'claims-mode: tokens carry entitlements with enforcement Claims; off: never (claims-mode)',
+  ],
+  ['PORTCULLIS_ENTITLEMENT_SOURCE_URL', 'URL of the system that owns the entitlements (the database owns them)'],
+  ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token for requests to that system, also as …_FILE'],
   ['PORTCULLIS_CHANGES_KEPT_DAYS', 'days after which entries of the log of changes are deleted (never)'],
-  ['PORTCULLIS_DATA_DIR', 'where what is generated and the embedded PostgreSQL are kept (.data)'],
+  ['PORTCULLIS_DATA_DIR', 'directory of generated secrets and of the embedded PostgreSQL (.data)'],
   ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (info)`],
-  ['DATABASE_URL', 'PostgreSQL; without it an embedded one runs in the data directory'],
-  ['REDIS_URL', 'a Redis in which replicas share entitlement values (each process keeps its own)'],
+  ['DATABASE_URL', 'URL of PostgreSQL; without it an embedded PostgreSQL runs in the data directory'],
+  [
+    'REDIS_URL',
+    'URL of a Redis in which replicas share entitlement values and DPoP proofs (each process keeps its own)',
+  ],
 ]
 
 export const URL_DEFAULT = 'http://127.0.0.1:8080'
-/** What the commands that ask a running PDP read; a server leaves them alone. */
+/** Variables of the commands that connect to a running PDP. A server ignores them. */
 export const CLIENT_SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
-  ['PORTCULLIS_URL', `where the PDP is (${URL_DEFAULT})`],
-  ['PORTCULLIS_TOKEN', 'an access token, also as …_FILE; or the client below'],
-  ['PORTCULLIS_CLIENT_ID', 'a client with the scope that the command needs (admin)'],
-  ['PORTCULLIS_CLIENT_SECRET', 'its secret, also as …_FILE; the generated one of admin is found on this machine'],
+  ['PORTCULLIS_URL', `URL of the PDP (${URL_DEFAULT})`],
+  ['PORTCULLIS_TOKEN', 'an access token, also as …_FILE; instead of the client below'],
+  ['PORTCULLIS_CLIENT_ID', 'id of a client that has the scope that the command needs (admin)'],
+  [
+    'PORTCULLIS_CLIENT_SECRET',
+    'secret of that client, also as …_FILE; on the machine of the PDP, the generated secret of admin is found',
+  ],
 ]
 
 /** Throws ConfigError with one line for each issue. */
@@ -127,7 +145,7 @@ function readServiceAccounts(reader: EnvironmentReader): ServiceAccountSettings 
   const odd = listed?.find((caller) => !isCaller(caller))
   if (odd !== undefined)
     reader.report(
-      `PORTCULLIS_SERVICE_ACCOUNTS must list namespace/name or namespace/*, with commas between, not ${JSON.stringify(odd)}`,
+      `PORTCULLIS_SERVICE_ACCOUNTS must list namespace/name or namespace/*, separated by commas, not ${JSON.stringify(odd)}`,
     )
   if (issuer === null && jwks !== null)
     reader.report('PORTCULLIS_SERVICE_ACCOUNT_JWKS needs PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
@@ -161,7 +179,9 @@ function readSecrets(reader: EnvironmentReader): Secrets {
   const text = reader.secret('PORTCULLIS_MASTER_KEY')
   const masterKey = text === null ? null : parseMasterKey(text)
   if (text !== null && masterKey === null) {
-    reader.report(`PORTCULLIS_MASTER_KEY must be ${MASTER_KEY_BYTES} bytes in base64, as of: openssl rand -base64 32`)
+    reader.report(
+      `PORTCULLIS_MASTER_KEY must be ${MASTER_KEY_BYTES} bytes in base64, such as from: openssl rand -base64 32`,
+    )
   }
   return { adminSecret, masterKey }
 }
@@ -173,7 +193,7 @@ export function parseMasterKey(text: string): Buffer | null {
   return key.length === MASTER_KEY_BYTES ? key : null
 }
 
-// What is generated on one machine is neither known to nor shared by others: a server for others needs it said.
+// Generated values exist on one machine only, so a server that other machines use needs explicit ones.
 function requireExplicit(reader: EnvironmentReader, given: Secrets & { readonly issuer: string | null }): void {
   const needed = [
     ['PORTCULLIS_ISSUER', given.issuer],
@@ -186,7 +206,7 @@ function requireExplicit(reader: EnvironmentReader, given: Secrets & { readonly 
 }
 
 function parseDays(text: string): number {
-  if (!/^[1-9]\d{0,4}$/.test(text)) throw new Error('is not a number of days from 1 to 99999')
+  if (!/^[1-9]\d{0,4}$/.test(text)) throw new Error('must be a number of days from 1 to 99999')
   return Number(text)
 }
 
@@ -201,11 +221,11 @@ function parseIssuer(text: string): string {
   return text
 }
 
-/** It is sent a secret, so nobody on the way may read it. */
+/** Requests to this URL carry a secret, so they must be encrypted. */
 function parseSourceUrl(text: string): string {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.password !== '' || url.hash !== '')
-    throw new Error('must be a URL without a user and a fragment, such as https://billing.example.com/entitlements')
+    throw new Error('must be a URL without a user or a fragment, such as https://billing.example.com/entitlements')
   const host = urlHost(url)
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(host)))
     throw new Error('must use https, unless its host is a loopback address')
@@ -215,11 +235,11 @@ function parseSourceUrl(text: string): string {
 function parseRedisUrl(text: string): string {
   const url = URL.parse(text)
   if ((url?.protocol === 'redis:' || url?.protocol === 'rediss:') && url.hostname !== '') return text
-  throw new Error('must be a URL such as rediss://user:password@host:6379') // its text may hold a password
+  throw new Error('must be a URL such as rediss://user:password@host:6379') // the value may contain a password
 }
 
 function parseDatabaseUrl(text: string): string {
   const protocol = URL.parse(text)?.protocol
   if (protocol === 'postgres:' || protocol === 'postgresql:') return text
-  throw new Error('must be a URL such as postgresql://user:password@host:5432/database') // its text may hold a password
+  throw new Error('must be a URL such as postgresql://user:password@host:5432/database') // the value may contain a password
 }

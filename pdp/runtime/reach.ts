@@ -1,4 +1,4 @@
-/** What a management write reads and writes, all of it in one transaction. */
+/** Gives a management write everything that it reads and writes, in one transaction. */
 import { createPdp } from '../decision-point/create-pdp.ts'
 import type { IdentityControl, Reach, ReachAtomically } from '../serve/management/deps.ts'
 import type { Directory, Sql } from '../store/directory.ts'
@@ -6,7 +6,7 @@ import { postgresDirectory } from '../store/postgres/directory.ts'
 import { postgresMoves } from '../store/postgres/moves.ts'
 import type { Atomically } from '../store/postgres/unit-of-work.ts'
 
-/** Of the identity service, as part of a transaction. */
+/** The identity service inside a transaction. */
 type Within = (at: { readonly sql: Sql; readonly directory: Directory }) => IdentityControl & Pick<Reach, 'introspect'>
 
 export function reachAtomically(atomically: Atomically, identity: Within): ReachAtomically {

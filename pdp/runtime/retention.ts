@@ -1,4 +1,4 @@
-/** Trims the log of changes now and then, as long as the PDP runs. */
+/** Deletes old entries of the log of changes once a minute. */
 import type { Log } from '../process/log.ts'
 import type { Sql } from '../store/directory.ts'
 import { createRetention } from '../store/postgres/retention.ts'
@@ -8,14 +8,14 @@ const DAY_MS = 86_400_000
 
 export type RetentionDeps = {
   readonly sql: Pick<Sql, 'transaction'>
-  /** Null: entries are kept for ever, apart from old deaths of tokens. */
+  /** Null: entries are kept for ever, except old revocations of tokens. */
   readonly keptDays: number | null
   readonly log: Log
-  /** Default a minute. */
+  /** Default: one minute. */
   readonly intervalMs?: number
 }
 
-/** The returned function ends it, once the piece under way is done. */
+/** The returned function stops it, and resolves when the current run has ended. */
 export function startRetention({ sql, keptDays, log, intervalMs = INTERVAL_MS }: RetentionDeps): () => Promise<void> {
   const trim = createRetention({ sql, keptMs: keptDays === null ? null : keptDays * DAY_MS })
   let running: Promise<void> | null = null

@@ -129,7 +129,7 @@ describe('relationships', () => {
     const stopped = await relationships('import', file)
     expect(stopped).toMatchObject({ status: 2, out: '' })
     expect(stopped.err).toContain('line 1201: "wrong" is not a tuple')
-    expect(stopped.err).toContain('lines up to 1000 are stored; go on with --after-line 1000')
+    expect(stopped.err).toContain('lines up to 1000 are stored; continue with --after-line 1000')
     await writeFile(file, [...lines, '', 'doc:x#viewer@user:alice 2040-01-01T00:00:00Z'].join('\n'))
     const done = await relationships('import', file, '--after-line', '1000')
     expect(done).toMatchObject({ status: 0, out: 'stored: 201 tuples of 1202 lines\n' })
@@ -216,7 +216,7 @@ describe('check and explain', () => {
       { PORTCULLIS_CLIENT_SECRET: 'wrong' },
       /got no token: invalid_client/,
     ],
-    ['a dead token', ['-', 'viewer', 'invoice:1'], { PORTCULLIS_TOKEN: 'dead' }, /inactive/],
+    ['a dead token', ['-', 'viewer', 'invoice:1'], { PORTCULLIS_TOKEN: 'dead' }, /not active/],
     [
       'nobody there',
       ['-', 'viewer', 'invoice:1'],

@@ -65,12 +65,12 @@ describe('places', () => {
 
   test('are not kept for one that leaves while it waits, nor given to it afterwards', async () => {
     const [first, second] = [enter(want('client', 'a', 1)), enter(want('client', 'a', 1))]
-    const gone = expect(second.wait).rejects.toThrow('under way')
+    const gone = expect(second.wait).rejects.toThrow('are open')
     second.stay.leave()
     await gone
     first.stay.leave()
     expect(enter(want('client', 'a', 1)).wait).toBeNull()
-    expect(() => second.stay.enter([want('all', '', 1)], LIMITS)).toThrow('under way')
+    expect(() => second.stay.enter([want('all', '', 1)], LIMITS)).toThrow('are open')
   })
 
   test('of names that nobody uses any more take no memory', () => {

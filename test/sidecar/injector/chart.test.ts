@@ -78,7 +78,7 @@ test('the dashboard shows metrics that there are', () => {
   const registry = new Registry()
   createMetrics(registry)
   const ofSidecars = registry.getMetricsAsArray().map(({ name }) => name)
-  const code = ['pdp/runtime/start.ts', 'sidecar/injector/start.ts']
+  const code = ['pdp/runtime/metrics.ts', 'sidecar/injector/start.ts']
     .map((path) => readFileSync(path, 'utf8'))
     .join('\n')
   expect(named.size).toBeGreaterThan(5)

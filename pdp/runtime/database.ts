@@ -1,0 +1,66 @@
+/** Opens the database for the server, and for the commands `migrate` and `keys rotate`. */
+import { PdpError } from '../domain/errors.ts'
+import { rotateKeys } from '../identity/keys/key-rotation.ts'
+import { StartError } from '../process/exit.ts'
+import type { Shutdown } from '../process/shutdown.ts'
+import { startEmbeddedPostgres } from '../store/embedded-postgres/embedded-postgres.ts'
+import { openPostgres } from '../store/postgres/postgres.ts'
+import type { PdpConfig } from './config.ts'
+import { loadSecrets } from './secrets.ts'
+
+type Database = Awaited<ReturnType<typeof openPostgres>>
+
+/** Brings the schema up to date. `shutdown` closes the database. Throws StartError. */
+export async function openStore(config: PdpConfig, shutdown: Shutdown): Promise<Database> {
+  let connectionString = config.databaseUrl
+  if (connectionString === null) {
+    const embedded = await startEmbeddedPostgres(config)
+    shutdown.add('embedded PostgreSQL', () => embedded.stop())
+    connectionString = embedded.connectionString
+  }
+  const opened = await openPostgres({ connectionString }).catch(explainDatabase)
+  shutdown.add('store', () => opened.close())
+  return opened
+}
+
+/** Brings the schema up to date, and returns the names of the applied migrations. Throws StartError. */
+export const migrateStore = (config: PdpConfig): Promise<readonly string[]> =>
+  withDatabase(config, async ({ migrated }) => migrated)
+
+/**
+ * Changes the signing key of a running deployment; its nodes notice within half a minute.
+ * Throws StartError while the next key is too new to be known everywhere, and PdpError `store_unavailable`.
+ */
+export async function rotateSigningKeys(config: PdpConfig): Promise<{ activeKid: string; nextKid: string }> {
+  const { masterKey } = await loadSecrets(config)
+  return withDatabase(config, async ({ sql }) => {
+    try {
+      return await rotateKeys({ sql, masterKey })
+    } catch (err) {
+      if (err instanceof PdpError && err.code === 'conflict') throw new StartError(err.message)
+      throw err
+    }
+  })
+}
+
+async function withDatabase<T>(config: PdpConfig, work: (database: Database) => Promise<T>): Promise<T> {
+  const embedded = config.databaseUrl === null ? await startEmbeddedPostgres(config) : null
+  try {
+    const connectionString = config.databaseUrl ?? embedded?.connectionString ?? ''
+    const database = await openPostgres({ connectionString }).catch(explainDatabase)
+    try {
+      return await work(database)
+    } finally {
+      await database.close()
+    }
+  } finally {
+    await embedded?.stop()
+  }
+}
+
+// Repeats neither the URL nor the driver's message, which could contain a password.
+function explainDatabase(err: unknown): never {
+  if (!(err instanceof PdpError)) throw err
+  const reason = err.cause instanceof Error && 'code' in err.cause ? ` (${err.cause.code})` : ''
+  throw new StartError(`PostgreSQL: ${err.message}${reason}`, { cause: err })
+}
