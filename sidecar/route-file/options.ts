@@ -2,19 +2,12 @@
 import { isMap, type Node } from 'yaml'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
+import { ACR, AGE_SECONDS, MODES, type ROUTE, STEP_UP } from './format.ts'
 import type { YamlReader } from './yaml-reader.ts'
+
 export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins'>
 
-export const ROUTE_OPTION_KEYS = {
-  encoded_slash: 'optional',
-  semicolon: 'optional',
-  forward_token: 'optional',
-  mode: 'optional',
-  upgrade: 'optional',
-  origins: 'optional',
-  step_up: 'optional',
-} as const
-type OptionNodes = { readonly [key in keyof typeof ROUTE_OPTION_KEYS]: Node | null }
+type OptionNodes = { readonly [key in Exclude<keyof typeof ROUTE, 'check'>]: Node | null }
 
 export const plainOptions = (defaults: OptionDefaults): RouteOptions => ({
   ...defaults,
@@ -29,7 +22,7 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
   const kept = (name: 'encoded_slash' | 'semicolon'): boolean => {
     const node = nodes[name]
     if (node === null) return false
-    if (reader.text(node, name) !== 'keep') reader.report(node, `${name} must be keep`)
+    reader.choice(node, name, ['keep'])
     return true
   }
   const forward = nodes.forward_token === null ? null : reader.boolean(nodes.forward_token, 'forward_token')
@@ -49,9 +42,7 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
 }
 
 export function readMode(reader: YamlReader, node: Node): boolean {
-  const mode = reader.text(node, 'mode')
-  if (mode !== null && mode !== 'shadow' && mode !== 'enforce') reader.report(node, 'mode must be enforce or shadow')
-  return mode === 'shadow'
+  return reader.choice(node, 'mode', MODES) === 'shadow'
 }
 
 function texts(reader: YamlReader, node: Node | null, what: string): readonly string[] | null {
@@ -71,18 +62,14 @@ function readOrigins(reader: YamlReader, node: Node | null): ReadonlySet<string>
   return origins === null ? null : new Set(origins)
 }
 
-const ACR = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
-const AGE_SECONDS_MAX = 31_536_000
-
 function readStepUp(reader: YamlReader, node: Node): StepUp | null {
-  const members = reader.members(node, 'step_up', { acr_values: 'optional', max_age: 'optional' })
+  const members = reader.members(node, 'step_up', STEP_UP)
   if (members === null) return null
   if (members.acr_values === null && members.max_age === null && isMap(reader.resolve(node)))
     reader.report(node, 'step_up needs acr_values, max_age or both')
   const acrValues = texts(reader, members.acr_values, 'acr_values') ?? []
   for (const value of acrValues)
     if (!ACR.test(value)) reader.report(members.acr_values, `${JSON.stringify(value)} is not a valid acr value`)
-  const bounds = { min: 0, max: AGE_SECONDS_MAX }
-  const maxAgeSeconds = members.max_age === null ? null : reader.count(members.max_age, 'max_age', bounds)
+  const maxAgeSeconds = members.max_age === null ? null : reader.count(members.max_age, 'max_age', AGE_SECONDS)
   return { acrValues, maxAgeSeconds }
 }

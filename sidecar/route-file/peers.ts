@@ -3,6 +3,7 @@ import { isMap, type Node } from 'yaml'
 import { isLoopback, withoutBrackets } from '../../pdp/process/listen.ts'
 import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm } from '../../pdp/token/algorithms.ts'
 import { isSafeKeyUrl } from '../../pdp/token/remote-keys.ts'
+import { CONNECTIONS, HOST_AND_PORT, ISSUER, PDP, type PEER_FILES, TLS, UPSTREAM } from './format.ts'
 import type { YamlReader } from './yaml-reader.ts'
 
 export type IssuerEntry = {
@@ -54,12 +55,7 @@ export function readIssuers(reader: YamlReader, node: Node | null): readonly Iss
 }
 
 function readIssuer(reader: YamlReader, node: Node | null): IssuerEntry | null {
-  const members = reader.members(node, 'an issuer', {
-    issuer: 'required',
-    jwks_uri: 'optional',
-    algorithms: 'optional',
-    external: 'optional',
-  })
+  const members = reader.members(node, 'an issuer', ISSUER)
   if (members === null || members.issuer === null) return null
   const issuer = reader.text(members.issuer, 'issuer')
   const jwksUri = members.jwks_uri === null ? null : reader.text(members.jwks_uri, 'jwks_uri')
@@ -80,8 +76,7 @@ function readAlgorithm(reader: YamlReader, node: Node | null): AlgorithmName | n
   return null
 }
 
-const FILE_KEYS = { ca_file: 'optional', cert_file: 'optional', key_file: 'optional' } as const
-type FileNodes = { readonly [key in keyof typeof FILE_KEYS]: Node | null }
+type FileNodes = { readonly [key in keyof typeof PEER_FILES]: Node | null }
 
 function readPeerFiles(reader: YamlReader, nodes: FileNodes): PeerFiles {
   if ((nodes.cert_file === null) !== (nodes.key_file === null))
@@ -108,13 +103,7 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
     const plain = { http2: false, perClient: false, reuseAfterBody: false }
     return origin === null ? null : { origin, ...plain, caFile: null, certFile: null, keyFile: null }
   }
-  const members = reader.members(node, 'upstream', {
-    url: 'required',
-    http2: 'optional',
-    connections: 'optional',
-    reuse_after_body: 'optional',
-    ...FILE_KEYS,
-  })
+  const members = reader.members(node, 'upstream', UPSTREAM)
   if (members === null || members.url === null) return null
   const origin = readOrigin(reader, members.url)
   const files = readPeerFiles(reader, members)
@@ -123,17 +112,11 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
   const http2 = members.http2 !== null && reader.boolean(members.http2, 'http2') === true
   for (const name of ['connections', 'reuse_after_body'] as const)
     if (http2 && members[name] !== null) reader.report(members[name], `${name} cannot be combined with http2`)
-  const perClient = members.connections !== null && readConnections(reader, members.connections)
+  const perClient =
+    members.connections !== null && reader.choice(members.connections, 'connections', CONNECTIONS) === 'per_client'
   const reuseAfterBody =
     members.reuse_after_body !== null && reader.boolean(members.reuse_after_body, 'reuse_after_body') === true
   return origin === null ? null : { origin, http2, perClient, reuseAfterBody, ...files }
-}
-
-function readConnections(reader: YamlReader, node: Node): boolean {
-  const text = reader.text(node, 'connections')
-  if (text !== null && text !== 'shared' && text !== 'per_client')
-    reader.report(node, 'connections must be shared or per_client')
-  return text === 'per_client'
 }
 
 function readOrigin(reader: YamlReader, node: Node): string | null {
@@ -148,13 +131,7 @@ function readOrigin(reader: YamlReader, node: Node): string | null {
 
 export function readPdp(reader: YamlReader, node: Node | null): PdpEntry | null {
   if (node === null) return null
-  const members = reader.members(node, 'pdp', {
-    address: 'optional',
-    addresses: 'optional',
-    insecure: 'optional',
-    token_file: 'optional',
-    ...FILE_KEYS,
-  })
+  const members = reader.members(node, 'pdp', PDP)
   if (members === null) return null
   if ((members.address === null) === (members.addresses === null))
     reader.report(node, 'pdp needs either address or addresses')
@@ -172,18 +149,14 @@ export function readPdp(reader: YamlReader, node: Node | null): PdpEntry | null 
 
 function readAddress(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'address')
-  if (text === null || /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$/.test(text)) return text
+  if (text === null || HOST_AND_PORT.test(text)) return text
   reader.report(node, `${JSON.stringify(text)} must be host:port`)
   return null
 }
 
 export function readTls(reader: YamlReader, node: Node | null): TlsEntry | null {
   if (node === null) return null
-  const members = reader.members(node, 'tls', {
-    cert_file: 'required',
-    key_file: 'required',
-    client_ca_file: 'optional',
-  })
+  const members = reader.members(node, 'tls', TLS)
   if (members === null) return null
   const certFile = readPath(reader, members.cert_file, 'cert_file')
   const keyFile = readPath(reader, members.key_file, 'key_file')

@@ -5,6 +5,7 @@ import { passIssue } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { Route } from '../routes/route.ts'
 import type { SidecarLimits } from './default-limits.ts'
+import { BODY_BYTES, DPOP, HEADER, HEADER_OR_PREFIX, LOG, NONCES, ROUTE_FILE, SUBJECTS_IN_LOG } from './format.ts'
 import { readLimits, readNetwork } from './limits.ts'
 import { readMode } from './options.ts'
 import {
@@ -53,31 +54,6 @@ export type ParsedRouteFile =
   | { readonly file: RouteFile; readonly issues: readonly [] }
   | { readonly file: null; readonly issues: readonly FileIssue[] }
 
-const KEYS = {
-  portcullis: 'required',
-  resource: 'required',
-  public_url: 'optional',
-  issuers: 'required',
-  upstream: 'required',
-  pdp: 'required',
-  tls: 'optional',
-  dpop: 'optional',
-  log: 'optional',
-  mode: 'optional',
-  hosts: 'optional',
-  strip_headers: 'optional',
-  pass_headers: 'optional',
-  body_bytes_max: 'optional',
-  trusted_proxies: 'optional',
-  limits: 'optional',
-  forward_token: 'optional',
-  routes: 'required',
-  tests: 'optional',
-} as const
-/** `hashed`: the first 128 bits of SHA-256, so that lines of one subject can still be correlated. */
-export const SUBJECTS_IN_LOG = ['plain', 'hashed', 'omitted'] as const
-const BODY_BYTES_DEFAULT = 64 * 1024
-
 export function parseRouteFile(source: string): ParsedRouteFile {
   const reader = new YamlReader(source)
   const file = readRouteFile(reader)
@@ -89,7 +65,7 @@ const sorted = (issues: readonly FileIssue[]): readonly FileIssue[] =>
   [...issues].sort((a, b) => a.line - b.line || a.column - b.column)
 
 function readRouteFile(reader: YamlReader): RouteFile | null {
-  const members = reader.members(reader.root, 'the route file', KEYS)
+  const members = reader.members(reader.root, 'the route file', ROUTE_FILE)
   if (members === null) return null
   if (members.portcullis !== null && reader.text(members.portcullis, 'portcullis') !== 'v1')
     reader.report(members.portcullis, 'portcullis must be v1, the version of this format')
@@ -114,11 +90,10 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   if (socket !== undefined)
     reader.report(members.upstream, `http2 does not support WebSocket, but the route ${socket.id} accepts it`)
   const tests = parseTests(reader, members.tests, routes)
-  const bounds = { min: 1, max: 8 * 1024 * 1024 }
   const bodyBytesMax =
     members.body_bytes_max === null
-      ? BODY_BYTES_DEFAULT
-      : reader.count(members.body_bytes_max, 'body_bytes_max', bounds)
+      ? BODY_BYTES.default
+      : reader.count(members.body_bytes_max, 'body_bytes_max', BODY_BYTES)
   const seenUrl = publicUrl ?? (resource === null || !isHttpUrl(resource) ? null : resource.replace(/\/$/, ''))
   if (resource !== null && seenUrl === null && members.public_url === null)
     reader.report(members.resource, 'public_url is required, because resource is not an http URL')
@@ -187,7 +162,7 @@ function readHost(reader: YamlReader, node: Node | null): string | null {
 
 function readStripped(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'a header name')
-  if (text === null || /^[A-Za-z0-9_-]+\*?$/.test(text)) return text
+  if (text === null || HEADER_OR_PREFIX.test(text)) return text
   reader.report(node, `${JSON.stringify(text)} is not a header name or a prefix such as x-acme-*`)
   return null
 }
@@ -196,8 +171,7 @@ function readPassed(reader: YamlReader, node: Node | null, stripped: readonly st
   const read = (_: YamlReader, item: Node | null): string | null => {
     const text = reader.text(item, 'a header name')
     if (text === null) return null
-    // RFC 9110 section 5.6.2: the characters of a token.
-    const issue = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/.test(text) ? passIssue(text, stripped) : 'is not a header name'
+    const issue = HEADER.test(text) ? passIssue(text, stripped) : 'is not a header name'
     if (issue !== null) reader.report(item, `${JSON.stringify(text)} ${issue}`)
     return text
   }
@@ -206,19 +180,12 @@ function readPassed(reader: YamlReader, node: Node | null, stripped: readonly st
 
 function readDpop(reader: YamlReader, node: Node | null): boolean {
   if (node === null) return false
-  const members = reader.members(node, 'dpop', { nonce: 'optional' })
-  const nonce = members?.nonce ?? null
-  if (nonce === null) return false
-  const text = reader.text(nonce, 'nonce')
-  if (text !== null && text !== 'required' && text !== 'off') reader.report(nonce, 'nonce must be required or off')
-  return text === 'required'
+  const nonce = reader.members(node, 'dpop', DPOP)?.nonce ?? null
+  return nonce !== null && reader.choice(nonce, 'nonce', NONCES) === 'required'
 }
 
 function readLog(reader: YamlReader, node: Node | null): SubjectsInLog {
   if (node === null) return 'plain'
-  const subject = reader.members(node, 'log', { subject: 'optional' })?.subject ?? null
-  const text = subject === null ? 'plain' : reader.text(subject, 'subject')
-  const known = SUBJECTS_IN_LOG.find((one) => one === text)
-  if (known === undefined) reader.report(subject, `subject must be one of ${SUBJECTS_IN_LOG.join(', ')}`)
-  return known ?? 'omitted'
+  const subject = reader.members(node, 'log', LOG)?.subject ?? null
+  return subject === null ? 'plain' : (reader.choice(subject, 'subject', SUBJECTS_IN_LOG) ?? 'omitted')
 }

@@ -7,7 +7,8 @@ import { parameterNames, parsePattern } from '../routes/patterns.ts'
 import { type Route, type RouteOptions, routeConflict } from '../routes/route.ts'
 import { parseSource, type Source } from '../routes/template.ts'
 import { parseCheck } from './check.ts'
-import { type OptionDefaults, plainOptions, ROUTE_OPTION_KEYS, readRouteOptions } from './options.ts'
+import { ROUTE, ROUTES_MAX } from './format.ts'
+import { type OptionDefaults, plainOptions, readRouteOptions } from './options.ts'
 import type { Entry, YamlReader } from './yaml-reader.ts'
 
 export type RouteDefaults = OptionDefaults & { readonly headers: HeaderNames }
@@ -18,7 +19,6 @@ type Context = {
 }
 type RouteMembers = { readonly check: Node | null; readonly options: RouteOptions }
 
-const ROUTES_MAX = 2_000
 const CHECK_DEPTH_MAX = 8
 const CHECKS_MAX = 256
 const KEY = /^(\*|[A-Z]+(?:-[A-Z]+)*)[ \t]+([^\s/]*)(\/\S*)$/
@@ -102,7 +102,7 @@ function routeMembers(reader: YamlReader, given: Node | null, defaults: OptionDe
   if (node === null || isScalar(node) || isSeq(node)) return plain
   const entries = reader.entries(node, 'a route') ?? []
   if (entries.some(({ key }) => COMBINATIONS.includes(key))) return plain
-  const members = reader.members(node, 'a route', { check: 'required', ...ROUTE_OPTION_KEYS })
+  const members = reader.members(node, 'a route', ROUTE)
   if (members === null) return plain
   return { check: members.check, options: readRouteOptions(reader, members, defaults) }
 }

@@ -1,6 +1,7 @@
 /** Parses the `tests` of a route file: requests and their expected results. They need no network. */
 import type { Node } from 'yaml'
 import type { Route } from '../routes/route.ts'
+import { EXPECT, REQUEST, STATUS, TEST } from './format.ts'
 import type { YamlReader } from './yaml-reader.ts'
 
 export type RouteTest = {
@@ -18,8 +19,6 @@ export type RouteTest = {
   }
 }
 
-const REQUEST = /^([A-Z]+(?:-[A-Z]+)*) (\S+)$/
-
 /** Returns the valid tests. Reports errors to the reader. */
 export function parseTests(reader: YamlReader, node: Node | null, routes: readonly Route[]): readonly RouteTest[] {
   if (node === null) return []
@@ -28,11 +27,11 @@ export function parseTests(reader: YamlReader, node: Node | null, routes: readon
 }
 
 function parseTest(reader: YamlReader, node: Node | null, routes: readonly Route[]): RouteTest | null {
-  const members = reader.members(node, 'a test', { request: 'required', as: 'optional', expect: 'required' })
+  const members = reader.members(node, 'a test', TEST)
   if (members === null || members.request === null || members.expect === null) return null
   const match = REQUEST.exec(reader.text(members.request, 'request') ?? '')
   if (match === null) reader.report(members.request, 'request must be "METHOD /path" or "METHOD http://host/path"')
-  const expect = reader.members(members.expect, 'expect', { route: 'optional', asks: 'optional', status: 'optional' })
+  const expect = reader.members(members.expect, 'expect', EXPECT)
   const as = members.as === null ? null : parseClaims(reader, members.as)
   if (match === null || expect === null) return null
   const route = expect.route === null ? null : reader.text(expect.route, 'route')
@@ -47,7 +46,7 @@ function parseTest(reader: YamlReader, node: Node | null, routes: readonly Route
     expect: {
       route,
       asks: asks?.map((item) => reader.text(item, 'a question')).filter((text) => text !== null) ?? null,
-      status: expect.status === null ? null : reader.count(expect.status, 'status', { min: 200, max: 599 }),
+      status: expect.status === null ? null : reader.count(expect.status, 'status', STATUS),
     },
   }
 }

@@ -11,9 +11,10 @@ import {
   type Scalar,
 } from 'yaml'
 
+import type { Bounds, Member } from './schema.ts'
+
 export type FileIssue = { readonly line: number; readonly column: number; readonly message: string }
 export type Entry = { readonly key: string; readonly keyNode: Node | null; readonly value: Node | null }
-type Need = 'required' | 'optional'
 
 /** Never throws. Invalid YAML is reported like any other error, and each method reports what it cannot read. */
 export class YamlReader {
@@ -61,7 +62,7 @@ export class YamlReader {
   members<Name extends string>(
     node: Node | null,
     what: string,
-    keys: { readonly [key in Name]: Need },
+    keys: { readonly [key in Name]: Member },
   ): { readonly [key in Name]: Node | null } | null {
     const found = this.entries(node, what)
     if (found === null) return null
@@ -77,7 +78,7 @@ export class YamlReader {
       missing.delete(name)
       if (value !== null && !isNull(value)) known[name] = value
     }
-    for (const [name, need] of Object.entries(keys))
+    for (const [name, { need }] of Object.entries<Member>(keys))
       if (need === 'required' && missing.has(name)) this.report(node, `${what} needs ${name}`)
     // Every name of `keys` was set above, at least to null.
     return known as { [key in Name]: Node | null }
@@ -106,8 +107,15 @@ export class YamlReader {
     return this.#scalar(node, isBoolean, `${what} must be true or false`)
   }
 
+  choice<Option extends string>(node: Node | null, what: string, options: readonly Option[]): Option | null {
+    const text = this.text(node, what)
+    const chosen = options.find((option) => option === text)
+    if (text !== null && chosen === undefined) this.report(node, `${what} must be ${alternatives(options)}`)
+    return chosen ?? null
+  }
+
   /** A whole number within the bounds. */
-  count(node: Node | null, what: string, { min, max }: { readonly min: number; readonly max: number }): number | null {
+  count(node: Node | null, what: string, { min, max }: Bounds): number | null {
     const within = (value: unknown): value is number =>
       Number.isInteger(value) && Number(value) >= min && Number(value) <= max
     return this.#scalar(node, within, `${what} must be a whole number from ${min} to ${max}`)
@@ -125,6 +133,9 @@ export class YamlReader {
     this.issues.push({ line: Math.max(1, line), column: Math.max(1, col), message })
   }
 }
+
+const alternatives = (options: readonly string[]): string =>
+  options.length > 2 ? `one of ${options.join(', ')}` : options.join(' or ')
 
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'

@@ -1,14 +1,31 @@
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { DEFAULT_LIMITS } from '../../../sidecar/route-file/default-limits.ts'
-import { LIMIT_KEYS } from '../../../sidecar/route-file/limits.ts'
+import {
+  DPOP,
+  EXPECT,
+  ISSUER,
+  LOG,
+  PDP,
+  ROUTE,
+  ROUTE_FILE,
+  routeFileSchema,
+  STEP_UP,
+  TEST,
+  TLS,
+  UPSTREAM,
+} from '../../../sidecar/route-file/format.ts'
+import { LIMIT_KEYS, LIMIT_MEMBERS } from '../../../sidecar/route-file/limits.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
+import type { Member } from '../../../sidecar/route-file/schema.ts'
 import { routeFile } from '../support/harness.ts'
 
+const SCHEMA_FILE = fileURLToPath(new URL('../../../sidecar/route-file/route-file.schema.json', import.meta.url))
 const schema: { properties: { limits: { properties: { [key: string]: object } } } } = JSON.parse(
-  readFileSync(new URL('../../../sidecar/route-file/route-file.schema.json', import.meta.url), 'utf8'),
+  readFileSync(SCHEMA_FILE, 'utf8'),
 )
 const limits = schema.properties.limits.properties
 const validate = new Ajv({ strict: true, strictRequired: false, strictTypes: false, allowUnionTypes: true }).compile(
@@ -35,8 +52,15 @@ tests:
   - {request: GET /invoices/42, as: {sub: alice, org: acme}, expect: {route: "GET /invoices/{id}", asks: ["viewer invoice:42"]}}
 `
 
-test('the schema has no limit that the parser does not know', () => {
-  expect(Object.keys(limits)).toEqual(Object.keys(LIMIT_KEYS))
+// After a change to the table: `npm test -- test/sidecar/route-file/schema.test.ts -u` writes the file again.
+test('the published schema is the table that the parser reads by', async () => {
+  await expect(`${JSON.stringify(routeFileSchema(), null, 2)}\n`).toMatchFileSnapshot(SCHEMA_FILE)
+})
+
+test('each member of the format says what it means', () => {
+  const tables = [ROUTE_FILE, ISSUER, UPSTREAM, PDP, TLS, DPOP, LOG, ROUTE, STEP_UP, TEST, EXPECT, LIMIT_MEMBERS]
+  for (const [name, { form }] of tables.flatMap((members) => Object.entries<Member>(members)))
+    expect(form.description, name).toMatch(/^[\S\s]+[.]$/)
 })
 
 describe('the published schema and the parser both accept', () => {

@@ -1,0 +1,202 @@
+/**
+ * The format of a route file: each member, whether it is required, its form and its meaning. The readers take keys, choices
+ * and bounds from here; `route-file.schema.json` is this table for editors, and a test compares the two.
+ */
+import { ALGORITHM_NAMES } from '../../pdp/token/algorithms.ts'
+import { LIMIT_MEMBERS } from './limits.ts'
+import {
+  count,
+  definition,
+  FLAG,
+  type Form,
+  listOf,
+  type Members,
+  mapOf,
+  oneOf,
+  optional,
+  required,
+  TEXT,
+  textLike,
+} from './schema.ts'
+
+/** `hashed`: the first 128 bits of SHA-256, so that lines of one subject can still be correlated. */
+export const SUBJECTS_IN_LOG = ['plain', 'hashed', 'omitted'] as const
+export const MODES = ['enforce', 'shadow'] as const
+export const NONCES = ['required', 'off'] as const
+export const CONNECTIONS = ['shared', 'per_client'] as const
+
+export const HOST_AND_PORT = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$/
+export const HEADER_OR_PREFIX = /^[A-Za-z0-9_-]+\*?$/
+/** RFC 9110 section 5.6.2: the characters of a token. */
+export const HEADER = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/
+export const ACR = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
+export const REQUEST = /^([A-Z]+(?:-[A-Z]+)*) (\S+)$/
+const HTTP_URL = /^https?:\/\//
+
+export const BODY_BYTES = { min: 1, max: 8 * 1024 * 1024, default: 64 * 1024 }
+export const AGE_SECONDS = { min: 0, max: 31_536_000 }
+export const STATUS = { min: 200, max: 599 }
+export const ROUTES_MAX = 2_000
+
+export const PEER_FILES = {
+  ca_file: optional(TEXT, 'PEM file of certificate authorities. Default: those of the system.'),
+  cert_file: optional(TEXT, 'PEM file of the certificate. Needs key_file.'),
+  key_file: optional(TEXT, 'PEM file of the key. Needs cert_file.'),
+} as const satisfies Members
+
+export const ISSUER = {
+  issuer: required(TEXT, 'The iss claim must be equal to it, byte for byte.'),
+  jwks_uri: optional(TEXT, 'URL of the key set. Default: the one that the metadata of the issuer names.'),
+  algorithms: optional(listOf(oneOf(ALGORITHM_NAMES)), 'Accepted signature algorithms. Default: RS256.'),
+  external: optional(FLAG, 'The issuer is not the PDP: acr and auth_time are taken from its tokens.'),
+} as const satisfies Members
+
+export const UPSTREAM = {
+  url: required(textLike(HTTP_URL), 'Origin of the service.'),
+  http2: optional(
+    FLAG,
+    'HTTP/2, which gRPC services need: with prior knowledge over http, with ALPN over https. It excludes WebSocket routes.',
+  ),
+  connections: optional(
+    oneOf(CONNECTIONS),
+    'per_client: no connection to the service carries requests of two client connections, addresses or subjects. Default: shared. Not with http2.',
+  ),
+  reuse_after_body: optional(
+    FLAG,
+    'The service reads every request body to its end or closes the connection (RFC 9112 section 9.3), on every path. Default: false: a connection that carried a body is not used again, because a service that leaves a body unread would run it as the next request. Not with http2.',
+  ),
+  ...PEER_FILES,
+} as const satisfies Members
+
+export const PDP = {
+  address: optional(textLike(HOST_AND_PORT), 'host:port of the PDP. Exactly one of address and addresses is needed.'),
+  addresses: optional(listOf(textLike(HOST_AND_PORT)), 'host:port of each PDP.'),
+  insecure: optional(FLAG, 'Plain text. Allowed only when every address is loopback.'),
+  token_file: optional(TEXT, 'File with the token that authenticates the sidecar to the PDP.'),
+  ...PEER_FILES,
+} as const satisfies Members
+
+export const TLS = {
+  cert_file: required(TEXT, 'PEM file of the certificate.'),
+  key_file: required(TEXT, 'PEM file of the key.'),
+  client_ca_file: optional(TEXT, 'Clients must present a certificate of these authorities.'),
+} as const satisfies Members
+
+export const DPOP = {
+  nonce: optional(oneOf(NONCES), 'required: DPoP proofs must contain a nonce of this sidecar (RFC 9449 section 9).'),
+} as const satisfies Members
+
+export const LOG = {
+  subject: optional(oneOf(SUBJECTS_IN_LOG), 'How the decision log names subjects. Default: plain.'),
+} as const satisfies Members
+
+export const STEP_UP = {
+  acr_values: optional(listOf(textLike(ACR)), 'One of these authentication contexts is needed (RFC 9470).'),
+  max_age: optional(count(AGE_SECONDS), 'Maximum age of the sign-in in seconds.'),
+} as const satisfies Members
+
+const CHECK_OR_PUBLIC: Form = { oneOf: [{ const: 'public' }, definition('check')] }
+
+export const ROUTE = {
+  check: required(CHECK_OR_PUBLIC, 'A check, or public.'),
+  encoded_slash: optional({ const: 'keep' }, 'Allows %2F within a segment of the path.'),
+  semicolon: optional({ const: 'keep' }, 'Allows ; in the path.'),
+  forward_token: optional(FLAG, 'Overrides the member of the same name of the file.'),
+  mode: optional(oneOf(MODES), 'Overrides the member of the same name of the file.'),
+  upgrade: optional(listOf({ const: 'websocket' }), 'Protocols that a request may upgrade to.'),
+  origins: optional(
+    listOf(textLike(/^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]+$/)),
+    'Origins of pages that may open a WebSocket connection. Default: those of public_url and resource.',
+  ),
+  step_up: optional(mapOf(STEP_UP, { minProperties: 1 }), 'How strong and how recent the sign-in must be (RFC 9470).'),
+} as const satisfies Members
+
+export const EXPECT = {
+  route: optional(TEXT, 'The route that must match.'),
+  asks: optional({ type: 'array', items: { type: 'string' } }, 'The questions that must be asked, in this order.'),
+  status: optional(count(STATUS), 'The status of the answer.'),
+} as const satisfies Members
+
+export const TEST = {
+  request: required(textLike(REQUEST), 'METHOD /path or METHOD http://host/path.'),
+  as: optional({ type: 'object', additionalProperties: { type: 'string' } }, 'Claims of the token. Default: no token.'),
+  expect: required(mapOf(EXPECT), 'What must come out.'),
+} as const satisfies Members
+
+const UPSTREAM_FORM: Form = { oneOf: [textLike(HTTP_URL), mapOf(UPSTREAM)] }
+const PDP_FORM = mapOf(PDP, { oneOf: [{ required: ['address'] }, { required: ['addresses'] }] })
+const ROUTE_KEY = String.raw`^(\*|[A-Z]+(-[A-Z]+)*)[ \t]+[^\s/]*/\S*$`
+const ROUTES_FORM: Form = {
+  type: 'object',
+  maxProperties: ROUTES_MAX,
+  additionalProperties: false,
+  patternProperties: {
+    [ROUTE_KEY]: {
+      oneOf: [{ const: 'public' }, definition('check'), definition('route')],
+    },
+  },
+}
+
+export const ROUTE_FILE = {
+  portcullis: required({ const: 'v1' }, 'Version of this format.'),
+  resource: required(TEXT, 'The aud claim of tokens must contain it (RFC 8707).'),
+  public_url: optional(
+    { ...TEXT, ...textLike(HTTP_URL) },
+    'Origin and path prefix under which clients reach the sidecar; DPoP proofs name it in htu. Default: resource.',
+  ),
+  issuers: required(listOf(definition('issuer')), 'Issuers whose tokens are accepted.'),
+  upstream: required(UPSTREAM_FORM, 'The service behind the sidecar.'),
+  pdp: required(PDP_FORM, 'The policy decision point.'),
+  tls: optional(mapOf(TLS), 'TLS of the data port. Default: plain text.'),
+  dpop: optional(mapOf(DPOP), 'Proof of possession (RFC 9449).'),
+  log: optional(mapOf(LOG), 'The decision log.'),
+  mode: optional(oneOf(MODES), 'shadow: denials are logged and counted, and the request passes. Default: enforce.'),
+  hosts: optional(listOf(TEXT), 'Host names without port that are served. Default: those of resource and public_url.'),
+  strip_headers: optional(
+    listOf(textLike(HEADER_OR_PREFIX)),
+    'Request header fields that never reach the service, in addition to those that servers and frameworks are known to trust. A name that ends in * is a prefix: x-acme-*.',
+  ),
+  pass_headers: optional(
+    listOf(textLike(HEADER)),
+    'Request header fields that reach the service although they would be removed: names with characters other than letters, digits and -, such as x_tenant, and names that some product trusts, such as x-access-token. Whole names, no prefixes.',
+  ),
+  body_bytes_max: optional(
+    count(BODY_BYTES, { default: BODY_BYTES.default }),
+    'Maximum size of a body that a check reads, in bytes.',
+  ),
+  trusted_proxies: optional(
+    listOf(textLike(/^[0-9A-Fa-f:.]+(\/[0-9]{1,3})?$/)),
+    'IP addresses and CIDR blocks of the proxies in front that set or remove X-Forwarded-For, -Proto and -Host, or Forwarded, in every request. Only their fields are trusted, from right to left: for X-Forwarded-* to the service, for client_address in the log and for the limits of one client. If both kinds are present and differ, the answer is 400. Routes and DPoP proofs use the Host field and public_url; a forwarded host that leads to another route is 400, and one that is not in hosts is 421.',
+  ),
+  limits: optional(mapOf(LIMIT_MEMBERS), 'Limits and time-outs.'),
+  forward_token: optional(FLAG, 'Sends Authorization and DPoP on to the service. Default: false.'),
+  routes: required(ROUTES_FORM, 'A check for each "METHOD [host]/path".'),
+  tests: optional(
+    { type: 'array', items: mapOf(TEST) },
+    'Requests and what must come out, checked when the file is loaded.',
+  ),
+} as const satisfies Members
+
+const combination = (name: string, form: Form): Form => mapOf({ [name]: required(form) })
+const CHECK: Form = {
+  oneOf: [
+    {
+      type: 'string',
+      not: { const: 'public' },
+      pattern: String.raw`^\s*\S+\s+\S+\s*$`,
+      description: '<relation> <type>:<id>, permission <key>, entitlement <key> or scope <name>',
+    },
+    combination('all', listOf(definition('check'))),
+    combination('any', listOf(definition('check'))),
+    combination('equals', { type: 'object', minProperties: 1, additionalProperties: { type: 'string' } }),
+  ],
+}
+
+/** For editors; `route-file.schema.json` holds it. */
+export const routeFileSchema = (): Form => ({
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  $id: 'urn:portcullis:schema:route-file',
+  title: 'Route file of a Portcullis sidecar',
+  ...mapOf(ROUTE_FILE),
+  definitions: { issuer: mapOf(ISSUER), check: CHECK, route: mapOf(ROUTE) },
+})
