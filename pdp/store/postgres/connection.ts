@@ -11,10 +11,10 @@ export type Connection = Pick<Sql, 'query'> & {
 }
 export type Database = Sql & {
   prepared: Connection['prepared']
-  /** One transaction on one connection. */
-  within<T>(begin: string, work: (connection: Connection) => Promise<T>): Promise<T>
+  /** One transaction on one connection. Its time counts from `sinceMs` (performance.now()), by default from now. */
+  within<T>(begin: string, work: (connection: Connection) => Promise<T>, sinceMs?: number): Promise<T>
   /** One transaction that looks at or deletes whole tables: the bounds of `lengthyMs` hold for it. */
-  lengthy<T>(begin: string, work: (connection: Connection) => Promise<T>): Promise<T>
+  lengthy: Database['within']
 }
 
 /** Milliseconds, on top of which the server has bounds of its own (postgres.ts). */
@@ -62,8 +62,8 @@ export function databaseOver(pools: Pools, limits = TIME_LIMITS): Database {
 
   const transact =
     (totalMs: number, statementMs: number, settings: readonly string[] = []): Database['within'] =>
-    (begin, work) => {
-      const endMs = performance.now() + totalMs
+    (begin, work, sinceMs = performance.now()) => {
+      const endMs = sinceMs + totalMs
       return on(pools.transactions, { prompt: false }, async (client, drop) => {
         const connection = connectionOver(client, () => Math.min(statementMs, endMs - performance.now()))
         try {

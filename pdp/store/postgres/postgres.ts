@@ -5,6 +5,7 @@ import type { Sql } from '../directory.ts'
 import { asPdpError, databaseOver, type TimeLimits } from './connection.ts'
 import { migrate } from './migrate.ts'
 import { storeOver } from './store.ts'
+import { createTurns } from './turns.ts'
 import { type Atomically, atomicallyOver } from './unit-of-work.ts'
 
 // Index probes must not depend on what the planner believes about a table's size; a commit is acknowledged when durable.
@@ -29,6 +30,12 @@ const INT8 = 20
 const CONNECT_TIMEOUT_MS = 1_000
 const MIGRATION_CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_AFTER_MS = 5_000
+/**
+ * For the earlier writes of the same logs, and how many may wait. They would wait for each other at the database, each with a
+ * connection, and one after the other if this process is cut off.
+ */
+const WRITE_WAIT_MS = 4_000
+const WRITES_WAITING_MAX = 256
 
 export type PostgresOptions = {
   readonly connectionString: string
@@ -52,8 +59,10 @@ export async function openPostgres(options: PostgresOptions): Promise<{
   const migrated = await migrateOnce(options.connectionString)
   const pools = { reads: openPool(options), transactions: openPool(options) }
   const database = databaseOver(pools, options.timeLimits)
+  const turns = createTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
   const close = async (): Promise<void> => void (await Promise.all([pools.reads.end(), pools.transactions.end()]))
-  return { sql: database, store: storeOver(database, close), atomically: atomicallyOver(database), migrated, close }
+  const store = storeOver(database, turns, close)
+  return { sql: database, store, atomically: atomicallyOver(database, turns), migrated, close }
 }
 
 /** The store alone, for applications that embed the PDP. Throws as openPostgres does. */

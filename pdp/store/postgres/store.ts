@@ -16,7 +16,7 @@ import { readNames } from './names.ts'
 import { appendEvents, entitlementEvents } from './outbox.ts'
 import { readRows } from './rows.ts'
 import { surveyOver } from './survey.ts'
-import { createTurns } from './turns.ts'
+import type { Turns } from './turns.ts'
 import { given, KnownPositions, readVector } from './vector.ts'
 import { applyChanges, assertPreconditions } from './write.ts'
 
@@ -30,10 +30,6 @@ const ENTITLEMENTS = `
   left join entitlement e on e.organization_id = r.organization_id and ($2::text[] is null or e.key = any($2))
   where r.organization_id = $1`
 
-/** For the writes before it on the same log, at most; and how many may wait. */
-const WRITE_WAIT_MS = 4_000
-const WRITES_WAITING_MAX = 256
-
 /** Rolls the transaction back when a write turned out to change nothing: the log then keeps its position. */
 class NothingChanged extends Error {
   readonly position: LogPosition
@@ -43,10 +39,9 @@ class NothingChanged extends Error {
   }
 }
 
-export function storeOver(database: Database, close: () => Promise<void>): Store {
+/** `turns`: of the logs. */
+export function storeOver(database: Database, turns: Turns, close: () => Promise<void>): Store {
   const positions = new KnownPositions()
-  // They would wait for each other at the database, each with a connection, and one after the other if this process is cut off.
-  const turns = createTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
   const snapshotOver = (connection: Connection): Snapshot => ({
     rows: (logs, keys) => readRows(connection, positions, { logs, keys }),
     names: (log, source, page) => readNames(connection, { log, source, ...page }),
@@ -59,7 +54,7 @@ export function storeOver(database: Database, close: () => Promise<void>): Store
     snapshot: (use) =>
       database.within('begin isolation level repeatable read read only', (connection) => use(snapshotOver(connection))),
     write: (log, changes, options) =>
-      turns.take(log, () => withModels(() => write(database, { log, changes, ...options }))),
+      turns.take([log], (sinceMs) => withModels(() => write(database, { log, changes, sinceMs, ...options }))),
     tuples: (organization, filter, page) => readTuples(database, { organization, filter, page }),
     entitlements: (organization, keys) => readEntitlements(database, organization, keys),
     async manifest(app) {
@@ -87,15 +82,15 @@ export function storeOver(database: Database, close: () => Promise<void>): Store
 
 async function write(
   database: Database,
-  request: { log: LogId; changes: readonly Change[] } & Parameters<Store['write']>[2],
+  request: { log: LogId; changes: readonly Change[]; sinceMs: number } & Parameters<Store['write']>[2],
 ): Promise<Written> {
-  const { log, changes, context, preconditions = [] } = request
+  const { log, changes, sinceMs, context, preconditions = [] } = request
   assertChanges(log, changes)
   // With an organization goes all that it holds, which may be millions of tuples.
   const deletes = changes.some((change) => change.kind === 'organization' && change.organization === null)
   const within = deletes ? database.lengthy : database.within
   try {
-    return await within('begin', async (sql) => {
+    const transact = async (sql: Connection): Promise<Written> => {
       const { before, after: position } = await raiseRevision(sql, log, {
         entitlements: changes.some((c) => c.kind === 'entitlement' || c.kind === 'entitlements'),
       })
@@ -105,7 +100,8 @@ async function write(
       await storeEntries(sql, { log, position, changes: effective, context })
       await appendEvents(sql, entitlementEvents({ log, position, changes: effective }))
       return { position, changed: true }
-    })
+    }
+    return await within('begin', transact, sinceMs)
   } catch (error) {
     if (error instanceof NothingChanged) return { position: error.position, changed: false }
     throw error

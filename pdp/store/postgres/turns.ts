@@ -2,18 +2,23 @@
 import { PdpError } from '../../domain/errors.ts'
 
 export type Turns = {
-  /** Throws PdpError `overloaded` without a turn, and what `work` throws. */
-  take<T>(name: string, work: () => Promise<T>): Promise<T>
+  /**
+   * Waits for the turn of each name, in this order, on which all callers must agree. `work` gets the time at which the wait
+   * began (performance.now()). Throws PdpError `overloaded` without a turn, and what `work` throws.
+   */
+  take<T>(names: readonly string[], work: (sinceMs: number) => Promise<T>): Promise<T>
 }
+/** Inside a transaction that has its turns already. */
+export const NO_TURNS: Turns = { take: (_, work) => work(performance.now()) }
 type Waiting = { readonly start: () => void; readonly timer: NodeJS.Timeout }
 
-/** `waitingMax`: of one name. */
+/** `waitMsMax`: for all names of a caller together; `waitingMax`: of one name. */
 export function createTurns(options: { readonly waitMsMax: number; readonly waitingMax: number }): Turns {
   const { waitMsMax, waitingMax } = options
   /** Names that somebody has the turn of, with those who wait for it. */
   const queues = new Map<string, Set<Waiting>>()
 
-  function turnOf(name: string): Promise<void> {
+  function turnOf(name: string, endMs: number): Promise<void> {
     const queue = queues.get(name)
     if (queue === undefined) {
       queues.set(name, new Set())
@@ -24,7 +29,7 @@ export function createTurns(options: { readonly waitMsMax: number; readonly wait
       const timer = setTimeout(() => {
         queue.delete(waiting)
         reject(overloaded())
-      }, waitMsMax)
+      }, endMs - performance.now())
       const waiting: Waiting = { start: resolve, timer }
       queue.add(waiting)
     })
@@ -43,12 +48,17 @@ export function createTurns(options: { readonly waitMsMax: number; readonly wait
   }
 
   return {
-    async take(name, work) {
-      await turnOf(name)
+    async take(names, work) {
+      const sinceMs = performance.now()
+      const taken: string[] = []
       try {
-        return await work()
+        for (const name of names) {
+          await turnOf(name, sinceMs + waitMsMax)
+          taken.push(name)
+        }
+        return await work(sinceMs)
       } finally {
-        pass(name)
+        for (const name of taken) pass(name)
       }
     },
   }

@@ -4,6 +4,7 @@ import type { Store } from '../contract.ts'
 import type { Sql } from '../directory.ts'
 import type { Connection, Database } from './connection.ts'
 import { storeOver } from './store.ts'
+import { NO_TURNS, type Turns } from './turns.ts'
 
 /** Reads and writes of one transaction; each read sees what had been committed when it was sent. */
 export type Unit = { readonly sql: Sql; readonly store: Store }
@@ -15,14 +16,17 @@ export type Atomically = <T>(locks: Locks, work: (unit: Unit) => Promise<T>) => 
 /** Whoever locks several logs locks them in this order, organizations after them by id: so nobody waits in a circle. */
 const FIRST: readonly LogId[] = [DIRECTORY, ENVIRONMENT, TOKENS]
 
-export function atomicallyOver(database: Database): Atomically {
+/** `turns`: of the logs, which every writer of this process waits for before it takes a connection. */
+export function atomicallyOver(database: Database, turns: Turns): Atomically {
   return ({ logs, lengthy = false }, work) => {
+    const ordered = inLockOrder(logs)
     const transaction = lengthy ? database.lengthy : database.within
-    return transaction('begin', async (connection) => {
+    const transact = async (connection: Connection) => {
       const within = databaseWithin(connection)
-      await lockLogs(within, logs)
-      return work({ sql: within, store: storeOver(within, async () => undefined) })
-    })
+      await lockLogs(within, ordered)
+      return work({ sql: within, store: storeOver(within, NO_TURNS, async () => undefined) })
+    }
+    return turns.take(ordered, (sinceMs) => transaction('begin', transact, sinceMs))
   }
 }
 

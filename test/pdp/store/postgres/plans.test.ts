@@ -1,4 +1,5 @@
 /** Every reading statement probes the index that it was written for, whatever the tables' size and the planner's statistics. */
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
@@ -6,6 +7,7 @@ import type { Sql } from '../../../../pdp/store/directory.ts'
 import type { Connection, Database } from '../../../../pdp/store/postgres/connection.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { storeOver } from '../../../../pdp/store/postgres/store.ts'
+import { NO_TURNS } from '../../../../pdp/store/postgres/turns.ts'
 import { openTestDatabase } from '../../../support/database.ts'
 
 type Statement = { readonly text: string; readonly values: readonly unknown[] }
@@ -74,19 +76,26 @@ const READS: readonly (readonly [name: string, read: (store: Store) => Promise<u
   ],
 ]
 
+/** The store's own sessions: what they are set to decides about plans. */
 let sql: Sql
+/** Fills tables for as long as a busy machine needs, which the store's sessions would not wait for. */
+let filler: pg.Client
 let close: () => Promise<void>
+const PATIENT = { decisionMs: 60_000, statementMs: 60_000, transactionMs: 60_000, lengthyMs: 60_000 }
 
 beforeAll(async () => {
   const database = await openTestDatabase()
-  const opened = await openPostgres({ connectionString: database.connectionString })
+  const opened = await openPostgres({ connectionString: database.connectionString, timeLimits: PATIENT })
   sql = opened.sql
+  filler = new pg.Client({ connectionString: database.connectionString })
+  await filler.connect()
   close = async () => {
+    await filler.end()
     await opened.close()
     await database.drop()
   }
   // The statistics are those that a test asks for, and never the background's.
-  for (const table of TABLES) await sql.query(`alter table ${table} set (autovacuum_enabled = off)`)
+  for (const table of TABLES) await filler.query(`alter table ${table} set (autovacuum_enabled = off)`)
 })
 afterAll(() => close())
 
@@ -94,8 +103,8 @@ const TABLES = ['revision', 'organization', 'change_log', 'relationship', 'membe
 
 /** A tenth of the rows are organizations of one row of each kind, the rest belongs to `o1`. */
 async function fill(rows: number): Promise<void> {
-  await sql.query(`truncate ${TABLES.join(', ')} cascade`)
-  await sql.query(`analyze ${TABLES.join(', ')}`)
+  await filler.query(`truncate ${TABLES.join(', ')} cascade`)
+  await filler.query(`analyze ${TABLES.join(', ')}`)
   const others = `select 'o' || n as o, n from generate_series(1, ${rows / 10}) n`
   const own = `select 'o1' as o, n from generate_series(${rows / 10 + 1}, ${rows}) n`
   const all = `(${others} union all ${own}) q`
@@ -109,7 +118,7 @@ async function fill(rows: number): Promise<void> {
     `role_grant (organization_id, grant_id, role, subject) select o, 'g' || n, 'r', 'user:u' || n from ${all}`,
     `entitlement (organization_id, key, value, enforcement) select o, 'feature.' || n, '{}', 'DecisionApi' from ${all}`,
   ]
-  for (const insert of inserts) await sql.query(`insert into ${insert}`)
+  for (const insert of inserts) await filler.query(`insert into ${insert}`)
 }
 
 /** The very statements that a read sends, without an answer. */
@@ -126,7 +135,7 @@ async function statementsOf(read: (store: Store) => Promise<unknown>): Promise<r
     lengthy: (_, work) => work(connection),
     transaction: (work) => work(connection),
   }
-  await read(storeOver(recording, async () => {})).catch(() => undefined) // no answer is no good answer
+  await read(storeOver(recording, NO_TURNS, async () => {})).catch(() => undefined) // no answer is no good answer
   expect(sent).not.toEqual([])
   return sent
 }
@@ -193,14 +202,14 @@ describe('with tables that were always empty', () => {
 })
 
 describe.each(SIZES)('with %i rows', (rows) => {
-  beforeAll(() => fill(rows), 120_000)
-  const analyze = () => sql.query(`analyze ${TABLES.join(', ')}`)
+  beforeAll(() => fill(rows), 300_000)
+  const analyze = () => filler.query(`analyze ${TABLES.join(', ')}`)
 
   describe('and statistics from when the tables were empty', () => {
     it.each(READS)('%s: through the index made for them', (_, read, expected) => expectPlans(read, expected))
   })
   describe('and statistics of now', () => {
-    beforeAll(async () => void (await analyze()))
+    beforeAll(async () => void (await analyze()), 300_000)
     it.each(READS)('%s: through the index made for them', (_, read, expected) => expectPlans(read, expected))
   })
 })

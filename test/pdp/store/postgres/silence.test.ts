@@ -132,9 +132,12 @@ describe('writers that wait for each other', () => {
     let transactions = 0
     const holding = beside.sql.transaction(async (session) => {
       await session.query(`select 1 from revision where organization_id = 'acme' for update`)
-      const writes = Array.from({ length: 8 }, (_, i) =>
-        beside.store.write('acme', [put(`doc:l${i}#viewer@user:alice`)], { context }),
-      )
+      const writes = Array.from({ length: 8 }, (_, i) => {
+        const changes = [put(`doc:l${i}#viewer@user:alice`)]
+        return i % 2 === 0
+          ? beside.store.write('acme', changes, { context })
+          : beside.atomically({ logs: ['acme', TOKENS] }, ({ store }) => store.write('acme', changes, { context }))
+      })
       const waiting = `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
       await expect.poll(async () => (await beside.sql.query<{ n: number }>(waiting))[0]?.n).toBe(1)
       transactions = (await beside.sql.query<{ n: number }>(waiting))[0]?.n ?? 0
