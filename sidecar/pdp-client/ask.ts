@@ -1,4 +1,4 @@
-/** Asks one question, with at most two attempts, and settles once before the deadline. */
+/** Asks one question, of at most two PDPs that take it, and settles once before the deadline. */
 import { PdpUnavailable } from '../request/errors.ts'
 import { readAnswer } from './answer.ts'
 import type { Decision } from './codec.ts'
@@ -30,6 +30,8 @@ class QuestionAttempts {
   readonly #reject: (error: PdpUnavailable) => void
   #hedge: NodeJS.Timeout | undefined
   #attempts = 0
+  /** Attempts that no PDP looked at: it ended its stream in order. */
+  #untaken = 0
   #over = false
 
   constructor(question: PdpQuestion, pool: PdpPool, timeoutMs: number) {
@@ -57,8 +59,9 @@ class QuestionAttempts {
     this.#attempts += 1
     this.#pending.add(stream)
     this.#cancels.push(stream.send(this.#question, (reply) => this.#settle(stream, reply)))
-    if (this.#attempts === 1 && this.#pool.count > 1)
-      this.#hedge = setTimeout(() => this.#askAnother(stream), this.#timeoutMs * HEDGE_SHARE)
+    if (this.#attempts > 1 || this.#pool.count === 1) return
+    clearTimeout(this.#hedge)
+    this.#hedge = setTimeout(() => this.#askAnother(stream), this.#timeoutMs * HEDGE_SHARE)
   }
 
   #askAnother(stream: PdpStream): void {
@@ -83,7 +86,7 @@ class QuestionAttempts {
 
   #settle(stream: PdpStream, reply: Reply): void {
     this.#pending.delete(stream)
-    if (reply.kind === 'lost') this.#askAgain(stream, 'the connection was lost twice')
+    if (reply.kind === 'lost') this.#askAgain(stream, reply.taken)
     else if (reply.kind === 'error') this.#settleError(stream, reply.code)
     else this.#settleDecision(stream, reply.decision)
   }
@@ -110,9 +113,14 @@ class QuestionAttempts {
     }
   }
 
-  #askAgain(stream: PdpStream, reason: string): void {
+  #askAgain(stream: PdpStream, taken: boolean): void {
+    // In a rolling restart each PDP may turn it away once.
+    if (!taken && this.#untaken < this.#pool.count) {
+      this.#untaken += 1
+      this.#attempts -= 1
+    }
     if (this.#attempts < ATTEMPTS_MAX) this.#attempt(stream)
-    else if (this.#pending.size === 0) this.#fail(reason)
+    else if (this.#pending.size === 0) this.#fail('the connection was lost twice')
   }
 
   /** Asks another address, because this one has already answered. */

@@ -12,6 +12,8 @@ export type PdpClient = {
   watch(question: PdpQuestion, onAnswer: OnAnswer): () => void
   /** Since when no address answers; null while one does. */
   silentSinceMs(): number | null
+  /** True while no address answered yet and a first attempt to connect is under way. */
+  isConnecting(): boolean
   close(): void
 }
 export type PdpClientOptions = PoolOptions & {
@@ -37,6 +39,7 @@ export function createPdpClient(options: PdpClientOptions): PdpClient {
     },
     watch: (question, onAnswer) => watch(question, pool, onAnswer),
     silentSinceMs: pool.silentSinceMs,
+    isConnecting: pool.isConnecting,
     close: () => pool.close(),
   }
 }

@@ -50,6 +50,8 @@ export type PdpPool = {
   markFailed(stream: PdpStream): void
   /** Since when no address answers; null while one does. */
   silentSinceMs(): number | null
+  /** True while no stream was open yet and a first attempt to connect is under way. */
+  isConnecting(): boolean
   /** Each is called once, when a stream opens. */
   readonly waiting: Set<() => void>
   close(): void
@@ -75,6 +77,7 @@ export function createPdpPool(options: PoolOptions): PdpPool {
   const healths = new Map<PdpStream, Health>()
   const lag = createLocalLag()
   let silentSinceMs: number | null = clock()
+  let wasOpen = false
   const pool = addresses.map(open)
   let turn = 0
 
@@ -92,13 +95,14 @@ export function createPdpPool(options: PoolOptions): PdpPool {
         onConnectionChange?.({ address, open: true, reason: 'connected', wasOpen: false })
         Object.assign(health, { failures: 0, brokenUntilMs: 0 })
         silentSinceMs = null
+        wasOpen = true
         const attempts = [...waiting]
         waiting.clear()
         for (const attempt of attempts) attempt()
       },
-      onClosed(reason, wasOpen) {
-        if (wasOpen) health.closedAtMs = clock()
-        onConnectionChange?.({ address, open: false, reason, wasOpen })
+      onClosed(reason, hadOpened) {
+        if (hadOpened) health.closedAtMs = clock()
+        onConnectionChange?.({ address, open: false, reason, wasOpen: hadOpened })
         noteSilence()
       },
     })
@@ -119,12 +123,17 @@ export function createPdpPool(options: PoolOptions): PdpPool {
     for (let at = 0; at < pool.length; at += 1) {
       const stream = pool[(turn + at) % pool.length]
       const health = stream === undefined ? undefined : healths.get(stream)
-      if (stream === undefined || health === undefined || stream === except) continue
+      if (stream === undefined || health === undefined) continue
       if (!stream.isOpen()) mayOpen ||= nowMs - health.closedAtMs < RECONNECT_WAIT_MS
+      else if (stream === except) continue
       else if (health.failures < FAILURES_MAX && health.slowUntilMs <= nowMs) return { kind: 'stream', stream }
       else if (health.failures < FAILURES_MAX || health.brokenUntilMs <= nowMs) second ??= stream
     }
-    if (second === null) return { kind: mayOpen ? 'wait' : 'none' }
+    if (second === null) {
+      // The backoff may be longer than a restart of the PDP. After a while it is no restart.
+      if (mayOpen) for (const stream of pool) stream.hurry()
+      return { kind: mayOpen ? 'wait' : 'none' }
+    }
     // This question probes whether the address has recovered.
     const tried = healths.get(second)
     if (tried !== undefined && tried.failures >= FAILURES_MAX) tried.brokenUntilMs = nowMs + BREAK_MS
@@ -137,6 +146,7 @@ export function createPdpPool(options: PoolOptions): PdpPool {
     waiting,
     choose,
     silentSinceMs: () => silentSinceMs,
+    isConnecting: () => !wasOpen && pool.some((stream) => stream.isNew()),
     markSlow: (stream) => void Object.assign(healths.get(stream) ?? {}, { slowUntilMs: clock() + SLOW_MS }),
     markUnable: (stream) =>
       void Object.assign(healths.get(stream) ?? {}, {

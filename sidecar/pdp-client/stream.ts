@@ -8,15 +8,22 @@ import { openPdpConnection, type PdpConnection } from './connection.ts'
 import { PendingQuestions } from './pending.ts'
 import type { PdpQuestion } from './question.ts'
 
-/** `lost`: the stream ended before the answer arrived. Asking again is safe, because a question only reads. */
+/**
+ * `lost`: the stream ended before the answer arrived. Asking again is safe, because a question only reads. `taken`: false
+ * when the PDP ended the stream in order; it answers all that it took before that, so it has not looked at this question.
+ */
 export type Reply =
   | { readonly kind: 'answer'; readonly decision: Decision }
   | { readonly kind: 'error'; readonly code: string }
-  | { readonly kind: 'lost' }
+  | { readonly kind: 'lost'; readonly taken: boolean }
 
 export interface PdpStream {
   /** True while questions can be sent. */
   isOpen(): boolean
+  /** True until the first attempt to connect has succeeded or failed. */
+  isNew(): boolean
+  /** Connects at once instead of after the backoff, unless an attempt began a moment ago. */
+  hurry(): void
   /** Settles at most once, never when cancelled. Returns the cancelling function. */
   send(question: PdpQuestion, settle: (reply: Reply) => void): () => void
   /** Watches a question: settles with each answer until it is cancelled or the stream is lost. */
@@ -53,6 +60,8 @@ type Pending = {
 const { path: PATH } = serviceDefinition(DecisionService).decideStream
 const BACKOFF_FIRST_MS = 50
 const BACKOFF_MAX_MS = 2_000
+/** Between two attempts while questions wait. */
+const HURRY_MS = 100
 
 export function createPdpStream(options: PdpStreamOptions): PdpStream {
   const stream = new ReconnectingStream(options)
@@ -68,6 +77,9 @@ class ReconnectingStream implements PdpStream {
   #call: Call | null = null
   #closed = false
   #failures = 0
+  #isNew = true
+  #attemptedMs = 0
+  /** Runs while the next attempt to connect waits. */
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: PdpStreamOptions) {
@@ -76,6 +88,16 @@ class ReconnectingStream implements PdpStream {
 
   isOpen(): boolean {
     return this.#call !== null
+  }
+
+  isNew(): boolean {
+    return this.#isNew
+  }
+
+  hurry(): void {
+    if (this.#timer === undefined || performance.now() - this.#attemptedMs < HURRY_MS) return
+    clearTimeout(this.#timer)
+    this.connect()
   }
 
   send(question: PdpQuestion, settle: (reply: Reply) => void): () => void {
@@ -99,6 +121,7 @@ class ReconnectingStream implements PdpStream {
   close(): void {
     this.#closed = true
     clearTimeout(this.#timer)
+    this.#timer = undefined
     this.#call?.cancel()
     this.#call = null
     this.#connection?.close()
@@ -107,6 +130,8 @@ class ReconnectingStream implements PdpStream {
   /** Opens a new connection for each attempt, because one with a silent peer never ends by itself. */
   connect(): void {
     const { address, credentials, connectMs } = this.#options
+    this.#timer = undefined
+    this.#attemptedMs = performance.now()
     const connection = openPdpConnection(address, credentials)
     this.#connection = connection
     // grpc-js compares the deadline with the system clock.
@@ -137,6 +162,7 @@ class ReconnectingStream implements PdpStream {
     const startedMs = clock()
     const call: Call = client.makeBidiStreamRequest(PATH, encodeQuestions, decodeAnswers, metadata)
     this.#call = call
+    this.#isNew = false
     this.#batch.reset()
     call.on('data', (answers: readonly StreamAnswer[]) => {
       this.#failures = 0
@@ -158,7 +184,10 @@ class ReconnectingStream implements PdpStream {
     const lost = this.#pending.clear()
     this.#reconnect(reason, true)
     // An overloaded PDP must not get the same questions again, directly or through another address.
-    const reply: Reply = code === status.RESOURCE_EXHAUSTED ? { kind: 'error', code: 'overloaded' } : { kind: 'lost' }
+    const reply: Reply =
+      code === status.RESOURCE_EXHAUSTED
+        ? { kind: 'error', code: 'overloaded' }
+        : { kind: 'lost', taken: code !== status.OK }
     for (const { settle } of lost) settle(reply)
   }
 
@@ -166,6 +195,7 @@ class ReconnectingStream implements PdpStream {
     if (this.#closed) return
     this.#connection?.close()
     this.#connection = null
+    this.#isNew = false
     this.#options.onClosed(reason, wasOpen)
     const longestMs = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.#failures)
     this.#failures = Math.min(this.#failures + 1, 10)

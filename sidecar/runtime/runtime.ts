@@ -61,6 +61,8 @@ export type Runtime = {
   issuersWithoutKeys(): readonly string[]
   /** Since when no PDP answers; null: a PDP answers. */
   pdpSilentSinceMs(): number | null
+  /** True until the first attempts to connect to the PDP have succeeded or failed. */
+  pdpConnecting(): boolean
   refreshKeys(): void
   /** An exchange begins. */
   enter(): void
@@ -121,6 +123,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
     proofNonce: () => proofNonces?.current() ?? null,
     issuersWithoutKeys: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
     pdpSilentSinceMs: () => pdp.silentSinceMs(),
+    pdpConnecting: () => pdp.isConnecting(),
     refreshKeys() {
       for (const { keys } of issuers) void keys.refresh()
     },

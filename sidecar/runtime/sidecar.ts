@@ -179,7 +179,9 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   }
 }
 
-function pdpSilence({ config, pdpSilentSinceMs }: Runtime, nowMs: number): ProbeResult {
+function pdpSilence({ config, pdpSilentSinceMs, pdpConnecting }: Runtime, nowMs: number): ProbeResult {
+  // The first requests would wait for it.
+  if (pdpConnecting()) return 'connecting to the PDP'
   const sinceMs = pdpSilentSinceMs()
   if (sinceMs === null || nowMs - sinceMs < SILENCE_MS) return null
   const note = `no PDP answers since ${new Date(sinceMs).toISOString()}`

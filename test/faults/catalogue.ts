@@ -233,4 +233,5 @@ export const SHORT: readonly string[] = [
   'stop-postgres-2',
   'half-open-sidecar-pdp-one',
   'cut-pdp-postgres-one',
+  'rolling-pdp',
 ]

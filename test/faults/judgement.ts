@@ -60,7 +60,7 @@ export async function playFault(
       ? [`a write took ${Math.round(slowestWriteMs)} ms`]
       : []),
     ...(backMs > backMax ? [`not well again ${Math.round(backMs)} ms after its end`] : []),
-    ...unanswered(fault, { asked, beginMs, endMs }),
+    ...unanswered(fault, { system, asked, beginMs, endMs }),
     ...silent(load, { system, sinceMs: endMs }),
   ]
   const unavailable = asked.filter(({ outcome }) => outcome === 'unavailable').length
@@ -99,7 +99,7 @@ const slowest = (ones: readonly { startMs: number; endMs: number }[]): number =>
 
 function unanswered(
   { questions }: Fault,
-  { asked, beginMs, endMs }: { asked: readonly Asked[]; beginMs: number; endMs: number },
+  { system, asked, beginMs, endMs }: { system: System; asked: readonly Asked[]; beginMs: number; endMs: number },
 ): string[] {
   if (questions === 'back') return []
   const noticedMs = questions === 'unaffected' ? beginMs : beginMs + NOTICED_MS
@@ -111,7 +111,14 @@ function unanswered(
   if (first === undefined || (questions === 'routed around' && missed.length <= judged * MISSED_SHARE_MAX)) return []
   return [
     `${missed.length} questions unanswered though others could, first ${Math.round(first.startMs - beginMs)} ms in: ${first.detail}`,
+    ...logged(first, system),
   ]
+}
+
+/** What the sidecar's log says of it. */
+function logged({ sidecar, id }: Asked, { sidecars }: System): string[] {
+  const lines = sidecars[sidecar]?.part.log().split('\n') ?? []
+  return lines.filter((line) => line.includes(`"${id}"`))
 }
 
 /** Parts from which nothing was heard since then. */

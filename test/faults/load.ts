@@ -11,6 +11,8 @@ export type Asked = {
   /** `unavailable`: nobody could say, which is no wrong answer. */
   readonly outcome: 'allowed' | 'denied' | 'unavailable'
   readonly detail: string
+  /** Names it in the sidecar's log. */
+  readonly id: string
 }
 export type Wrote = {
   readonly pdp: number
@@ -56,6 +58,7 @@ export async function startLoad(system: System): Promise<Load> {
   const documents: string[] = ['never-written']
   const serving = new Set(system.sidecars.keys())
   let stopped = false
+  let askCount = 0
   const load: Load = { asked, wrote, wrong, oracle, serving, refusesTokens: false, lost, stop }
   const pools = system.sidecars.map(
     ({ port }) => new Pool(`http://127.0.0.1:${port}`, { connections: ASKERS_PER_SIDECAR + 2 }),
@@ -63,11 +66,13 @@ export async function startLoad(system: System): Promise<Load> {
 
   async function ask(sidecar: number): Promise<void> {
     const document = pick(documents)
+    askCount += 1
+    const id = `ask-${askCount}`
     const startMs = performance.now()
     const { status, text } = await send(pools[sidecar], {
       path: `/documents/${document}`,
       method: 'GET',
-      headers: { host: 'documents.faults.example', authorization: `Bearer ${tokens.loader}` },
+      headers: { host: 'documents.faults.example', authorization: `Bearer ${tokens.loader}`, 'x-request-id': id },
     })
     const endMs = performance.now()
     const outcome = outcomeOf(status, load.refusesTokens)
@@ -77,6 +82,7 @@ export async function startLoad(system: System): Promise<Load> {
       endMs,
       outcome: outcome ?? 'unavailable',
       detail: `${status} ${text.slice(0, 200)}`,
+      id,
     })
     if (outcome === null) wrong.push(`sidecar ${sidecar} answered ${status} ${text.slice(0, 200)}`)
     if (outcome === null || outcome === 'unavailable') return

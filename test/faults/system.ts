@@ -37,6 +37,8 @@ export type System = {
 export const RESOURCE = 'https://documents.faults.example'
 const ADMIN_SECRET = 'faults-admin-secret-0123456789'
 const MASTER_KEY = Buffer.alloc(32, 'f').toString('base64')
+/** More than the default: while parts start, a machine with two cores has no time for the others. */
+const PDP_MS = 1_500
 const PDPS = 3
 const SIDECARS = 2
 const ROOT = join(import.meta.dirname, '../..')
@@ -158,6 +160,7 @@ resource: ${RESOURCE}
 issuers: [{issuer: "${at.issuer}"}]
 upstream: http://127.0.0.1:${at.service}
 pdp: {addresses: ${JSON.stringify(at.addresses)}, insecure: true}
+limits: {pdp_ms: ${PDP_MS}}
 routes:
   GET /documents/{id}: viewer document:{id}
 `

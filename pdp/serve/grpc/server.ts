@@ -86,9 +86,14 @@ export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Pr
 }
 
 type ServiceDeps = Omit<GrpcDeps, 'authenticate'> & { readonly authenticate: AuthenticateCaller | null }
+type Streams = {
+  /** Ends all streams in order, and those that open later as soon as they open. */
+  drain(): void
+}
 
-function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> {
+function addDecisionService(server: Server, deps: ServiceDeps): Streams {
   const streams = new Set<OpenStream>()
+  let draining = false
   const problemOf = (err: unknown): RequestProblem => {
     const problem = asRequestProblem(err)
     if (isFault(problem.code)) deps.log.error({ event: 'request_failed', code: problem.code, err: problem.cause })
@@ -102,6 +107,8 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
     call.sendMetadata(new Metadata())
     const stream = serveStream(call, { ...deps, holding, problemCode: (err) => problemOf(err).code })
     streams.add(stream)
+    // It was under way when the server began to close.
+    if (draining) stream.drain()
     const stop = deps.authenticate === null ? () => undefined : recheck(call, stream, deps)
     for (const end of ['close', 'cancelled', 'finish']) {
       call.once(end, () => {
@@ -140,7 +147,12 @@ function addDecisionService(server: Server, deps: ServiceDeps): Set<OpenStream> 
         .catch((err: unknown) => refuse(call, err))
     },
   })
-  return streams
+  return {
+    drain() {
+      draining = true
+      for (const stream of streams) stream.drain()
+    },
+  }
 }
 
 /** Ends a stream when its caller may no longer call. The caller can open another stream with a newer token. */
@@ -240,8 +252,8 @@ function withCode(err: Error): Error {
 }
 
 /** Sends GOAWAY, waits for open answers, then closes the rest. */
-async function drain(server: Server, streams: ReadonlySet<OpenStream>): Promise<void> {
-  for (const stream of streams) stream.drain()
+async function drain(server: Server, streams: Streams): Promise<void> {
+  streams.drain()
   const { promise: late, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, DRAIN_TIMEOUT_MS)
   const closed = new Promise<void>((done) => server.tryShutdown(() => done()))

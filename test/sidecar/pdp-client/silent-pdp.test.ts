@@ -128,6 +128,26 @@ describe('a link that accepts connections and stays silent', () => {
   })
 })
 
+describe('a client that has just begun', () => {
+  test('is connecting until its first attempt has failed, so that nobody waits for a PDP that is down', async () => {
+    const link = await startHalfOpen()
+    const { client, tries } = openClient([link.address])
+    expect(client.isConnecting()).toBe(true)
+    await until(() => tries() > 0)
+    expect(client.isConnecting()).toBe(false)
+  })
+
+  test('is connecting no more when one address has connected', async () => {
+    const pdp = await startScriptedPdp(ALLOW)
+    closers.push(() => pdp.stop())
+    const link = await startHalfOpen()
+    const { client } = openClient([pdp.address, link.address])
+    expect(client.isConnecting()).toBe(true)
+    await until(() => !client.isConnecting())
+    expect(await answers(client)).toBe(true)
+  })
+})
+
 describe('while no PDP answers', () => {
   let nowMs = Date.now()
   async function start(routes: string): Promise<Harness> {
