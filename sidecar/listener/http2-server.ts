@@ -14,7 +14,7 @@ export type Http2Server = {
   accept(socket: Socket): void
   /** Applies to new connections. */
   setLimits(limits: SidecarLimits): void
-  /** Sends GOAWAY on the open connections. New connections are still served. */
+  /** Sends GOAWAY on the open connections, and on new ones with their first request, which is served. */
   withdraw(): void
   /** Sends GOAWAY on all connections, also new ones. Open requests continue; clients retry later requests elsewhere. */
   drain(): void
@@ -36,6 +36,7 @@ export function createHttp2Server({ limits: given, onRequest, onFlood }: Http2Se
   let limits = given
   const sessions = new Set<ServerHttp2Session>()
   let streamCount = 0
+  let withdrawn = false
   let draining = false
 
   function accept(socket: Socket): void {
@@ -80,6 +81,7 @@ export function createHttp2Server({ limits: given, onRequest, onFlood }: Http2Se
       })
       const fieldCount = (): number | null => guard.takeFieldCount(stream.id ?? 0)
       begin(stream, http2Request({ stream, raw, ends: (flags & END_STREAM) !== 0, fieldCount, peer }))
+      if (withdrawn) session.close()
     })
     if (draining) session.close()
   }
@@ -91,6 +93,7 @@ export function createHttp2Server({ limits: given, onRequest, onFlood }: Http2Se
   }
 
   function withdraw(): void {
+    withdrawn = true
     for (const session of sessions) session.close()
   }
 

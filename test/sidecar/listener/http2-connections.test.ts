@@ -202,3 +202,29 @@ describe('the end of a connection', () => {
     expect(await ask(session, 'GET /public/x')).toMatchObject({ status: 200, body: 'late', reset: 0 })
   })
 })
+
+describe('a sidecar that withdraws', () => {
+  test('serves the first request of a new HTTP/2 connection and then sends GOAWAY, so that no client stays', async () => {
+    await restart({})
+    h.sidecar.withdraw()
+    for (let count = 0; count < 2; count += 1) {
+      open()
+      expect((await ask(session, 'GET /public/x')).status).toBe(200)
+      await until(() => session.closed)
+    }
+  })
+
+  test('sends GOAWAY to connections that are open, and finishes what they have begun', async () => {
+    await restart({})
+    let finish = (): void => undefined
+    h.upstream.handle = (_req, res) => {
+      finish = () => void res.end('done')
+    }
+    const asked = ask(session, 'GET /public/x')
+    await until(() => h.upstream.reached.length === 1)
+    h.sidecar.withdraw()
+    await until(() => session.closed)
+    finish()
+    expect(await asked).toMatchObject({ status: 200, body: 'done' })
+  })
+})
