@@ -12,6 +12,7 @@ import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } fro
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { createHttp2Server } from './http2-server.ts'
 import { detectProtocol } from './protocol-detection.ts'
+import { type RequestLines, watchRequestLines } from './request-lines.ts'
 import { RequestQueue } from './request-queue.ts'
 
 export type Listener = {
@@ -65,6 +66,7 @@ export function createListener(options: ListenerOptions): Listener {
   const { certificate, onRequest, mayUpgrade, onUpgrade, onRejected } = options
   let { limits } = options
   const queues = new WeakMap<Duplex, RequestQueue>()
+  const lines = new WeakMap<Duplex, RequestLines>()
   let draining = false
   const server = createHttpServer(certificate, {
     maxHeaderSize: limits.headerBytesMax,
@@ -77,7 +79,8 @@ export function createListener(options: ListenerOptions): Listener {
     // The pipeline checks the Host field, and answers with a problem document.
     requireHostHeader: false,
     // A pipelined upgrade would be answered before the requests in front of it.
-    shouldUpgradeCallback: (req) => queueOf(req.socket).current === null && mayUpgrade(req),
+    shouldUpgradeCallback: (req) =>
+      queueOf(req.socket).current === null && lines.get(req.socket)?.formOf(req) === 'good' && mayUpgrade(req),
     // Notices a vanished client even when nothing is written to it.
     keepAlive: true,
     keepAliveInitialDelay: PROBE_AFTER_MS,
@@ -92,7 +95,19 @@ export function createListener(options: ListenerOptions): Listener {
     return queue
   }
 
+  /** HTTP/1.1 begins on this connection. */
+  function begin(connection: Socket): void {
+    lines.set(connection, watchRequestLines(connection, { headBytesMax: () => limits.headerBytesMax, onTooLong }))
+  }
+  const onTooLong = (connection: Duplex): void =>
+    queueOf(connection).endWith(() => reject(connection, 'headers_too_large', 'the header section is too long'))
+
   function accept(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
+    const form = lines.get(req.socket)?.formOf(req) ?? 'unknown'
+    if (form !== 'good') {
+      queueOf(req.socket).endWith(() => refuse(req.socket, form))
+      return
+    }
     // When an upgrade is not performed, the parser loses the bytes that follow, so no later request can be read.
     const isLast = req.headers.upgrade !== undefined
     if (isLast) res.shouldKeepAlive = false
@@ -104,6 +119,7 @@ export function createListener(options: ListenerOptions): Listener {
   server.on('checkContinue', (req, res) => accept(req, res, true))
   server.on('checkExpectation', (req, res) => accept(req, res, false))
   server.on('upgrade', (req, socket, head) => {
+    lines.get(socket)?.close()
     const res = answerOver(req, socket)
     socket.on('error', () => socket.destroy())
     onUpgrade(http1Request(req), res, { socket, head, release: () => release(res, socket) })
@@ -111,6 +127,17 @@ export function createListener(options: ListenerOptions): Listener {
   function reject(connection: Duplex, code: ProblemCode, reason: string): void {
     endSoon(connection)
     onRejected(connection, { code, reason, address: addressOf(connection), answers: true })
+  }
+  function refuse(connection: Duplex, form: 'bad' | 'unknown'): void {
+    if (form === 'bad') {
+      reject(connection, 'request_invalid', 'the request line is malformed')
+      return
+    }
+    // Without an answer, the client sends it again on another connection.
+    endSoon(connection)
+    const reason = 'the request follows a chunked body without a pause'
+    onRejected(connection, { code: 'request_invalid', reason, address: addressOf(connection), answers: false })
+    connection.end()
   }
   function drop(connection: Duplex, reason: string, code: ProblemCode = 'busy'): void {
     onRejected(connection, { code, reason, address: addressOf(connection), answers: false })
@@ -137,6 +164,7 @@ export function createListener(options: ListenerOptions): Listener {
   })
   const detection = detectProtocol(server, {
     timeoutMs: () => limits.headersTimeoutMs,
+    onHttp1: begin,
     onHttp2: http2.accept,
     onLate: (connection) => reject(connection, 'request_timeout', 'no complete request arrived in time'),
   })

@@ -6,6 +6,8 @@ import { TLSSocket, Server as TlsServer } from 'node:tls'
 export type ProtocolDetectionOptions = {
   /** Time to wait for the first bytes of a connection. */
   readonly timeoutMs: () => number
+  /** The server has begun to read it. */
+  readonly onHttp1: (socket: Socket) => void
   readonly onHttp2: (socket: Socket) => void
   /** Too few bytes arrived in time. */
   readonly onLate: (socket: Socket) => void
@@ -21,13 +23,14 @@ const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 /** Ignores `Upgrade: h2c`, which RFC 9113 section 3.1 obsoleted and which attackers used to bypass proxies. */
 export function detectProtocol(
   server: Server,
-  { timeoutMs, onHttp2, onLate }: ProtocolDetectionOptions,
+  { timeoutMs, onHttp1, onHttp2, onLate }: ProtocolDetectionOptions,
 ): ProtocolDetection {
   const undecided = new Set<Socket>()
   const event = server instanceof TlsServer ? 'secureConnection' : 'connection'
   const listeners = server.listeners(event)
   const toHttp1 = (socket: Socket): void => {
     for (const listener of listeners) listener.call(server, socket)
+    onHttp1(socket)
   }
 
   function decide(socket: Socket): void {
