@@ -1,12 +1,13 @@
 /**
  * Finds the other ways in which a service could read a path. Routers differ in what they ignore: case, a slash at the end,
- * a format such as `.json`, path parameters. The path is forwarded unchanged, so if another reading leads to a route with
- * other checks, the request is refused.
+ * a format such as `.json`, path parameters, the name of a script. The path is forwarded unchanged, so if another reading
+ * leads to a route with other checks, the request is refused.
  */
 import { foldText } from '../http/folding.ts'
 import type { Check } from './checks.ts'
 import { isWithin, otherSlash, type Pattern } from './patterns.ts'
 import type { PathSegments, Route } from './route.ts'
+import { namesScript, type ScriptReading, scriptReadings } from './script-paths.ts'
 
 /** One way to read a path, folded, and the pattern of its route under the same reading. */
 export type Reading = {
@@ -14,47 +15,89 @@ export type Reading = {
   readonly pattern: Pattern
   /** True if the parameters keep their positions. */
   readonly aligned: boolean
+  /** It depends on a script in the path; null: it does not. */
+  readonly script: ScriptReading | null
 }
 
 /** No character that folding changes, no `;` and no `/`. */
 const UNCHANGED = /^[\x20-\x2e\x30-\x3a\x3c-\x40\x5b-\x7e]*$/
+/** What a reader could drop from the end of a name, or take for a script. */
+const MARKED = /[. :]|^f?cgi-bin$/
 
 /** True if the only other reading of the path is the same path with a slash at its end. */
 export const isPlain = ({ segments, written }: PathSegments): boolean => {
-  const last = segments.at(-1) ?? ''
-  return last !== '' && !/[. ]/.test(last) && written === segments && segments.every((text) => UNCHANGED.test(text))
+  return (
+    segments.at(-1) !== '' &&
+    written === segments &&
+    segments.every((text) => UNCHANGED.test(text) && !MARKED.test(text))
+  )
 }
 
-/** All readings. The first one is the path itself, folded. */
-export function readingsOf({ segments }: PathSegments, pattern: Pattern): readonly Reading[] {
+/** All readings. The first one is the path itself, folded. `indexFiles`: names of index files that routes have. */
+export function readingsOf(
+  { segments }: PathSegments,
+  { pattern, indexFiles }: { readonly pattern: Pattern; readonly indexFiles: ReadonlySet<string> },
+): readonly Reading[] {
   const folded = segments.map(foldText)
-  const bases: Reading[] = [{ segments: folded, pattern, aligned: true }]
+  const first: Reading = { segments: folded, pattern, aligned: true, script: null }
+  const bases: Reading[] = [first]
   if (folded.some((text) => text.includes(';')))
-    bases.push({ segments: folded.map((text) => text.split(';', 1)[0] ?? ''), pattern, aligned: true })
+    bases.push({ ...first, segments: folded.map((text) => text.split(';', 1)[0] ?? '') })
   if (folded.some((text) => text.includes('/')))
-    bases.push({ segments: folded.flatMap((text) => text.split('/')), pattern, aligned: false })
-  const slashed = bases.flatMap((reading) => [reading, ...withOtherSlash(reading)])
-  return slashed.flatMap((reading) => [reading, ...withoutFormat(reading)])
+    bases.push({ ...first, segments: folded.flatMap((text) => text.split('/')), aligned: false })
+  if (folded.some((text) => WINDOWS_END.test(text)))
+    bases.push({ ...first, segments: folded.map((text) => text.replace(WINDOWS_END, '') || text) })
+  const read = bases.flatMap((reading) => [reading, ...withoutScript(reading)])
+  const slashed = read.flatMap((reading) => [reading, ...withOtherSlash(reading)])
+  const pages = slashed.flatMap((reading) => [reading, ...withIndexFile(reading, indexFiles)])
+  return pages.flatMap((reading) => [reading, ...withoutFormat(reading)])
 }
 
-function withOtherSlash({ segments, pattern, aligned }: Reading): Reading[] {
+/** Windows drops dots and spaces at the end of a name, and reads `name::$DATA` as the name. */
+const WINDOWS_END = /(?:[. ]+|:.*\$.*)$/
+
+function withoutScript(reading: Reading): Reading[] {
+  if (!namesScript(reading.segments)) return []
+  return scriptReadings(reading.segments).map((script) => ({
+    ...reading,
+    segments: script.segments,
+    aligned: reading.aligned && script.aligned,
+    script,
+  }))
+}
+
+/** A route that names what follows the script, such as `/files/{name}/raw`, knows the script as a value. */
+export function isForeseen({ script }: Reading, { ours, theirs }: { ours: Pattern; theirs: Pattern }): boolean {
+  if (script === null || script.scriptAt === null) return false
+  return ours.segments[script.scriptAt + 1] !== undefined && theirs.segments[script.decisiveAt]?.kind !== 'literal'
+}
+
+function withIndexFile(reading: Reading, names: ReadonlySet<string>): Reading[] {
+  if (names.size === 0 || reading.segments.at(-1) !== '') return []
+  return [...names].map((name) => ({ ...reading, segments: reading.segments.with(-1, name) }))
+}
+
+function withOtherSlash(reading: Reading): Reading[] {
+  const { segments, pattern } = reading
   const put = segments.at(-1) !== ''
   if (!put && segments.length === 1) return []
   // The rest of a pattern stays, unless the rest of the path was only that slash.
   const isOfRest = pattern.rest && (put || segments.length - 1 > pattern.segments.length)
   const toggled = put ? [...segments, ''] : segments.slice(0, -1)
-  return [{ segments: toggled, pattern: isOfRest ? pattern : otherSlash(pattern, put), aligned }]
+  return [{ ...reading, segments: toggled, pattern: isOfRest ? pattern : otherSlash(pattern, put) }]
 }
 
-/** Rails and Spring read `/admin.json` as `/admin`; Windows drops final dots and spaces. A literal of the route file is exact. */
-function withoutFormat({ segments, pattern, aligned }: Reading): Reading[] {
+/** Rails and Spring read `/admin.json` as `/admin`. A literal of the route file is exact. */
+function withoutFormat(reading: Reading): Reading[] {
+  const { segments, pattern } = reading
   const at = segments.at(-1) === '' ? segments.length - 2 : segments.length - 1
   const name = segments[at]
   if (name === undefined || pattern.segments[at]?.kind === 'literal') return []
-  const stems = new Set([name.replace(/\.[a-z0-9]{1,8}$/, ''), name.replace(/[. ]+$/, '')])
+  // Rails ends a name at its last dot, Spring at any.
+  const stems = new Set([name.replace(/\.[^.]*$/, ''), name.replace(/\..*$/, ''), name.replace(/[. ]+$/, '')])
   stems.delete(name)
   stems.delete('')
-  return [...stems].map((stem) => ({ segments: segments.with(at, stem), pattern, aligned }))
+  return [...stems].map((stem) => ({ ...reading, segments: segments.with(at, stem) }))
 }
 
 /** How a route protects its paths: its folded pattern, and its rules as comparable text. */
@@ -76,6 +119,9 @@ export function protectsOtherwise(
   // Two spellings of one path, of which only ours has the method.
   return theirs !== null || !isWithin(read, path) || !isWithin(path, read)
 }
+
+/** True if the rules depend on parameters of the path. */
+export const usesPlaces = (rules: string): boolean => rules.includes('{"place":')
 
 /** The rules of a route as text: equal texts mean equal protection. Parameters are compared by position in the path. */
 export function rulesOf({ check, stepUp, shadow, websocket, origins, pattern }: Route): string {

@@ -1,8 +1,17 @@
 /** Finds the route of a request: the most specific path decides, then the method. */
 import { foldText } from '../http/folding.ts'
-import { isPlain, type Protection, protectsOtherwise, readingsOf, rulesOf } from './near-miss.ts'
+import {
+  isForeseen,
+  isPlain,
+  type Protection,
+  protectsOtherwise,
+  readingsOf,
+  rulesOf,
+  usesPlaces,
+} from './near-miss.ts'
 import { foldPattern, isWithin, otherSlash, overlap, type Pattern } from './patterns.ts'
 import type { PathSegments, Route, RouteTable } from './route.ts'
+import { isIndexFile } from './script-paths.ts'
 
 type Entry = { readonly route: Route; readonly rules: string }
 /** One path of the table: its pattern and its routes by method. */
@@ -26,6 +35,8 @@ type Root = Node & {
   readonly places: Place[]
   /** No literal below changes by folding. */
   unfolded: boolean
+  /** Literals below, folded, that are names of index files. */
+  readonly indexFiles: Set<string>
 }
 
 /** `routes` must be free of conflicts. */
@@ -50,7 +61,7 @@ export function createRouteTable(routes: readonly Route[]): RouteTable {
 }
 
 function rootOf(roots: Map<string | null, Root>, host: string | null): Root {
-  const root = roots.get(host) ?? { ...createNode(), places: [], unfolded: true }
+  const root = roots.get(host) ?? { ...createNode(), places: [], unfolded: true, indexFiles: new Set() }
   roots.set(host, root)
   return root
 }
@@ -73,6 +84,7 @@ function insert(root: Root, route: Route): void {
       const folded = foldText(segment.text)
       node.folded.set(folded, [...(node.folded.get(folded) ?? []), child])
       root.unfolded &&= folded === segment.text
+      if (isIndexFile(folded)) root.indexFiles.add(folded)
     }
     node = child
   }
@@ -106,12 +118,15 @@ function otherRoute(root: Root, { place, entry, method, path }: Found): Route | 
     place.slashLeads ??= slashLeads(root, place)
     if (!place.slashLeads) return null
   }
-  for (const reading of readingsOf(path, place.folded)) {
+  for (const reading of readingsOf(path, { pattern: place.folded, indexFiles: root.indexFiles })) {
     for (const other of findFolded(root, reading.segments, 0)) {
       if (other === place) continue
       const theirs = select(other, method)
+      if (isForeseen(reading, { ours: place.pattern, theirs: other.pattern })) continue
+      const plain = protectionOf(place, entry)
       // Parameters at other positions have other values, so equal rules then mean other checks.
-      const ours = { ...protectionOf(place, entry), ...(!reading.aligned && { rules: '' }) }
+      const moved = !reading.aligned && usesPlaces(plain.rules)
+      const ours = moved ? { ...plain, rules: '' } : plain
       const protection = theirs === undefined ? null : protectionOf(other, theirs)
       if (protectsOtherwise(ours, protection, { path: other.folded, read: reading.pattern }))
         return theirs?.route ?? [...other.methods.values()][0]?.route ?? null

@@ -87,6 +87,88 @@ describe('a path that a lax router gives to another route', () => {
     expect(judge(FORMATS, line)).toBe(outcome)
   })
 
+  test.each([
+    ['GET /admin.x-long.name', 'refused'],
+    ['GET /admin.json.', 'refused'],
+    ['GET /admin::$DATA', 'refused'],
+    ['GET /admin:$i30:$INDEX_ALLOCATION', 'refused'],
+    ['GET /ADMIN.%20.', 'refused'],
+    ['GET /f/a./', 'refused'],
+    ['GET /page::$DATA', 'GET /{page}'],
+    ['GET /f/b:c', 'GET /f/**'],
+  ])('such as one with more behind its name: %s is %s', (line, outcome) => {
+    expect(judge(FORMATS, line)).toBe(outcome)
+  })
+
+  const SCRIPTS = [
+    'GET /**: public',
+    'GET /admin/**: scope admin',
+    'GET /settings: scope settings',
+    'GET /report.php: scope report',
+    'GET /cgi-bin/status: scope status',
+    'GET /docs/index.html: scope docs',
+    'GET /start/: scope start',
+    'GET /files/{name}: viewer file:{name}',
+    'GET /files/{name}/raw: reader file:{name}',
+  ].join('\n')
+  test.each([
+    // Front controllers read what follows their own name.
+    ['GET /index.php/admin/', 'refused'],
+    ['GET /index.php/admin/users', 'refused'],
+    ['GET /INDEX.PHP/Admin/users', 'refused'],
+    ['GET /index.php/settings', 'refused'],
+    ['GET /index.php/settings/', 'refused'],
+    ['GET /index.php/settings.json', 'refused'],
+    ['GET /app_dev.php/admin/users', 'refused'],
+    ['GET /public/index.php/admin/users', 'refused'],
+    ['GET /index.php/index.php/settings', 'refused'],
+    ['GET /dispatch.fcgi/settings', 'refused'],
+    ['GET /index.php5/settings', 'refused'],
+    ['GET /index.php./settings', 'refused'],
+    ['GET /index.php/files/1', 'refused'],
+    // Scripts get the rest as PATH_INFO.
+    ['GET /report.php/', 'refused'],
+    ['GET /report.php/x', 'refused'],
+    ['GET /REPORT.PHP/x.css', 'refused'],
+    ['GET /cgi-bin/status/x', 'refused'],
+    // Index files are the page of their folder.
+    ['GET /docs/', 'refused'],
+    ['GET /start/index.php', 'refused'],
+    ['GET /start/Default.aspx', 'refused'],
+    // Others read these as the route that they have.
+    ['GET /report.php', 'GET /report.php'],
+    ['GET /index.php', 'GET /**'],
+    ['GET /index.php/about', 'GET /**'],
+    ['GET /index.html', 'GET /**'],
+    ['GET /', 'GET /**'],
+    ['GET /v1.2/settings', 'GET /**'],
+    ['GET /cgi-bin/other/x', 'GET /**'],
+    ['GET /files/main.py', 'GET /files/{name}'],
+    ['GET /files/main.php/raw', 'GET /files/{name}/raw'],
+    ['GET /files/index.php', 'GET /files/{name}'],
+    ['GET /admin/index.php', 'GET /admin/**'],
+  ])('such as one with the name of a script: %s is %s', (line, outcome) => {
+    expect(judge(SCRIPTS, line)).toBe(outcome)
+  })
+
+  test.each([
+    // The operator names what follows, and the other route names the script.
+    ['GET /{a}/{b}: public\nGET /admin.php: scope a', 'GET /admin.php/x', 'refused'],
+    ['GET /{a}/settings: member organization:{a}\nGET /settings: scope a', 'GET /index.php/settings', 'refused'],
+    ['GET /**: public\nGET /scripts/{name}: scope a', 'GET /scripts/x.php/y', 'refused'],
+    [
+      'GET /**: public\nGET /report.php: scope a\nGET /report.php/**: scope a',
+      'GET /report.php/x',
+      'GET /report.php/**',
+    ],
+    ['GET /index.php/**: scope a\nGET /admin/**: scope a', 'GET /index.php/admin/x', 'GET /index.php/**'],
+    ['GET /index.php/**: scope a\nGET /admin/**: scope b', 'GET /index.php/admin/x', 'refused'],
+    ['GET /index.php/{x}: viewer a:{x}\nGET /{x}: viewer a:{x}', 'GET /index.php/1', 'GET /index.php/{x}'],
+    ['GET /**: scope a\nGET /index.php/health: public', 'GET /index.php/health', 'GET /index.php/health'],
+  ])('such as one with a script: %#, %s, %s is %s', (routes, line, outcome) => {
+    expect(judge(routes, line)).toBe(outcome)
+  })
+
   const KEPT =
     'GET /m/{name}: {check: public, semicolon: keep}\nGET /m/secret: scope a\nGET /p/{name}: {check: public, encoded_slash: keep}\nGET /p/{a}/{b}: scope b'
   test.each([

@@ -1,0 +1,47 @@
+/**
+ * Paths that name a script or an index file. Servers run `/admin.php/x` as `/admin.php` with the rest as PATH_INFO (RFC 3875
+ * section 4.1.5), front controllers read `/index.php/admin` as `/admin`, and `/admin/index.html` is the page of `/admin/`.
+ */
+
+/** In lower case. Scripts of CGI, PHP, ASP.NET and ColdFusion, which take more of a path behind their name. */
+const SCRIPT = /\.(?:php\d?|phtml|phar|phps|f?cgi|pl|py|rb|sh|exe|dll|asp|as[hmp]x|axd|svc|cf[mc]|cfml|jspx?)$/
+/** Those of them that are used as front controllers. */
+const FRONT_CONTROLLER = /\.(?:php\d?|phtml|f?cgi|pl|cfm|aspx?)$/
+const SCRIPT_FOLDER = /^f?cgi-bin$/
+const INDEX_FILE = /^(?:index|default|home)\.[a-z0-9]{1,5}$/
+
+export const isIndexFile = (segment: string): boolean => INDEX_FILE.test(segment)
+
+const isScript = (segments: readonly string[], at: number): boolean =>
+  SCRIPT.test(segments[at] ?? '') || SCRIPT_FOLDER.test(segments[at - 1] ?? '')
+
+/** True when a reader could find a script or an index file in the folded path. */
+export const namesScript = (segments: readonly string[]): boolean =>
+  segments.some((text, at) => isScript(segments, at) || isIndexFile(text))
+
+export type ScriptReading = {
+  readonly segments: readonly string[]
+  /** Where the script stands in the path; null: it is an index file at its end. */
+  readonly scriptAt: number | null
+  /** The segment of this reading that it depends on: the script itself, or the first one behind it. */
+  readonly decisiveAt: number
+  /** False when the segments moved. */
+  readonly aligned: boolean
+}
+
+/** The folded path as servers may read it that find a script in it. */
+export function scriptReadings(segments: readonly string[]): ScriptReading[] {
+  const readings: ScriptReading[] = []
+  const last = segments.length - 1
+  if (isIndexFile(segments[last] ?? ''))
+    readings.push({ segments: segments.with(last, ''), scriptAt: null, decisiveAt: last, aligned: true })
+  for (let at = 0; at < last; at += 1) {
+    if (!isScript(segments, at)) continue
+    readings.push({ segments: segments.slice(0, at + 1), scriptAt: at, decisiveAt: at, aligned: true })
+    if (!FRONT_CONTROLLER.test(segments[at] ?? '')) continue
+    // Of an application below a folder, and of one that the server's rewriting rules put there.
+    readings.push({ segments: segments.toSpliced(at, 1), scriptAt: at, decisiveAt: at, aligned: false })
+    readings.push({ segments: segments.slice(at + 1), scriptAt: at, decisiveAt: 0, aligned: false })
+  }
+  return readings
+}
