@@ -26,7 +26,7 @@ export async function startOperations(options: {
     const path = (req.url ?? '').split('?', 1)[0] ?? ''
     const probe = Object.hasOwn(probes, path) ? probes[path] : undefined
     if (req.method !== 'GET' && req.method !== 'HEAD') return answer(res, 405, 'only GET and HEAD are allowed\n')
-    if (path === '/metrics') return void registry.metrics().then((text) => answer(res, 200, text, registry.contentType))
+    if (path === '/metrics') return void sendMetrics(res, registry)
     if (probe === undefined) return answer(res, 404, 'not found\n')
     return void ask(probe).then((result) => answer(res, typeof result === 'string' ? 503 : 200, describe(result)))
   })
@@ -38,6 +38,15 @@ export async function startOperations(options: {
         server.close(() => resolve())
         server.closeAllConnections()
       }),
+  }
+}
+
+/** Never rejects: an error of one metric must not end the process. */
+async function sendMetrics(res: ServerResponse, registry: Registry): Promise<void> {
+  try {
+    answer(res, 200, await registry.metrics(), registry.contentType)
+  } catch {
+    answer(res, 500, 'the metrics could not be collected\n')
   }
 }
 

@@ -22,7 +22,34 @@ export type Metrics = {
   shadowed(routes: readonly string[]): void
 }
 
+/** Its functions never throw, because a metric that cannot be counted must not deny a request. */
 export function createMetrics(registry: Registry): Metrics {
+  return unfailing(createCounters(registry))
+}
+
+function unfailing(metrics: Metrics): Metrics {
+  const guarded =
+    <Words extends unknown[]>(count: (...words: Words) => void) =>
+    (...words: Words): void => {
+      try {
+        count(...words)
+      } catch {
+        // The missing count is all that there is to notice.
+      }
+    }
+  return {
+    decided: guarded(metrics.decided),
+    forwarded: guarded(metrics.forwarded),
+    cancelled: guarded(metrics.cancelled),
+    pdpConnected: guarded(metrics.pdpConnected),
+    clockSkew: guarded(metrics.clockSkew),
+    watchPdp: guarded(metrics.watchPdp),
+    loaded: guarded(metrics.loaded),
+    shadowed: guarded(metrics.shadowed),
+  }
+}
+
+function createCounters(registry: Registry): Metrics {
   const registers = [registry]
   const prefix = 'portcullis_sidecar_'
   const decisions = new Counter({

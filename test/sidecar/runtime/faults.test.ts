@@ -42,6 +42,25 @@ describe('when the PDP', () => {
   })
 })
 
+describe('when metrics fail', () => {
+  test('requests are answered, denied and cut as without them', async () => {
+    const { send, registry, upstream } = await start()
+    for (const { name } of await registry.getMetricsAsJSON()) {
+      const metric = registry.getSingleMetric(name)
+      const fail = (): never => {
+        throw new Error(`${name} fails`)
+      }
+      Object.assign(metric ?? {}, { inc: fail, set: fail, observe: fail, reset: fail })
+    }
+    expect((await send('GET /invoices/1')).status).toBe(200)
+    expect((await send('GET /invoices/2')).status).toBe(403)
+    expect((await send('GET /public/x', { token: null })).status).toBe(200)
+    expect((await send('GET /nowhere')).status).toBe(404)
+    await upstream.close()
+    expect((await send('GET /invoices/1')).status).toBe(502)
+  })
+})
+
 describe('when the upstream', () => {
   test('is gone, requests are 502', async () => {
     const { send, upstream } = await start()
