@@ -9,6 +9,7 @@ export type Load = {
   readonly port: number
   readonly path: string
   readonly fields: { readonly [name: string]: string }
+  readonly connections?: number
 }
 export type Measured = {
   readonly perSecond: number
@@ -20,7 +21,7 @@ export type Measured = {
 
 const CONNECTIONS = 32
 
-/** Over 32 connections. Rejects when a request was not answered with 2xx. */
+/** Rejects when a request was not answered with 2xx. */
 export const fullSpeed = async (load: Load, seconds: number): Promise<Measured> =>
   allServed(await sustained(load, seconds))
 
@@ -59,12 +60,15 @@ end`
   }
 }
 
-async function wrk({ port, path, fields }: Load, how: { seconds: number; script: string | null }): Promise<Measured> {
+async function wrk(
+  { port, path, fields, connections = CONNECTIONS }: Load,
+  how: { seconds: number; script: string | null },
+): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-wrk-'))
   const script = join(folder, 'script.lua')
   if (how.script !== null) writeFileSync(script, how.script)
   const headers = Object.entries(fields).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-  const words = ['-t1', `-c${CONNECTIONS}`, `-d${how.seconds}s`, '--latency', ...headers]
+  const words = ['-t1', `-c${connections}`, `-d${how.seconds}s`, '--latency', ...headers]
   if (how.script !== null) words.push('-s', script)
   try {
     const { stdout } = await promisify(execFile)('wrk', [...words, `http://127.0.0.1:${port}${path}`])

@@ -14,6 +14,8 @@ export type BenchPdp = {
   readonly pid: number
   /** For fifteen minutes. With keys: bound to them. */
   token(keys?: KeyPair): Promise<string>
+  /** Of another client that may do the same. */
+  otherToken(): Promise<string>
   stop(): Promise<void>
 }
 
@@ -22,6 +24,7 @@ export const PATH = '/invoices/1'
 const MAIN = fileURLToPath(new URL('../../pdp/main.ts', import.meta.url))
 const ADMIN_SECRET = 'bench-secret-of-no-value-anywhere-else'
 const CLIENT = { clientId: 'bench', clientSecret: 'bench-client-secret-of-no-value-anywhere' }
+const OTHER = { clientId: 'other', clientSecret: CLIENT.clientSecret }
 const SCOPES = 'directory:write manifest:write relationships:write clients:write'
 
 export async function startBenchPdp(): Promise<BenchPdp> {
@@ -51,7 +54,8 @@ export async function startBenchPdp(): Promise<BenchPdp> {
     issuer,
     grpcAddress,
     pid: child.pid ?? 0,
-    token: (keys) => (keys === undefined ? bearerToken(issuer) : boundToken(issuer, keys)),
+    token: (keys) => (keys === undefined ? bearerToken(issuer, CLIENT) : boundToken(issuer, keys)),
+    otherToken: () => bearerToken(issuer, OTHER),
     stop: () =>
       new Promise((resolve) => {
         child.once('exit', () => {
@@ -73,7 +77,7 @@ async function ready(child: ChildProcess, url: string): Promise<void> {
   throw new Error('the PDP did not become ready')
 }
 
-/** One client of one organization may view one invoice. */
+/** Two clients of one organization may view one invoice. */
 async function setUp(issuer: string): Promise<void> {
   const admin = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope: SCOPES })
   const manage = async (method: string, path: string, body: object): Promise<void> => {
@@ -83,18 +87,19 @@ async function setUp(issuer: string): Promise<void> {
   }
   await manage('PUT', '/v1/organizations/acme', { name: 'Acme' })
   await manage('PUT', '/v1/apps/invoices/manifest', { audiences: [RESOURCE] })
-  await manage('PUT', `/v1/clients/${CLIENT.clientId}`, {
-    app: 'invoices',
-    organization: 'acme',
-    grant_types: ['client_credentials'],
-    client_secret: CLIENT.clientSecret,
-  })
-  const write = [`invoice:1#viewer@service:${CLIENT.clientId}`]
+  for (const { clientId, clientSecret } of [CLIENT, OTHER])
+    await manage('PUT', `/v1/clients/${clientId}`, {
+      app: 'invoices',
+      organization: 'acme',
+      grant_types: ['client_credentials'],
+      client_secret: clientSecret,
+    })
+  const write = [CLIENT, OTHER].map(({ clientId }) => `invoice:1#viewer@service:${clientId}`)
   await manage('POST', '/v1/organizations/acme/relationships', { write })
 }
 
-const bearerToken = async (issuer: string): Promise<string> =>
-  (await clientToken({ issuer, ...CLIENT, resource: RESOURCE })).access_token
+const bearerToken = async (issuer: string, client: typeof CLIENT): Promise<string> =>
+  (await clientToken({ issuer, ...client, resource: RESOURCE })).access_token
 
 async function boundToken(issuer: string, keys: KeyPair): Promise<string> {
   const url = `${issuer}/oauth/token`

@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- sidecar [SECONDS] [--minutes N]` (SECONDS of a round): the sidecar beside a bare proxy and nginx, one upstream, one run;
- * `npm run bench -- sidecar body`: 1 GiB each way. Needs nginx and wrk.
+ * `npm run bench -- sidecar body`: 1 GiB each way; `-- sidecar overload`: ten times too much. Needs nginx and wrk.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +8,7 @@ import { type SidecarProcess, startProcess } from '../sidecar/support/process.ts
 import { benchBody } from './sidecar-body.ts'
 import { atRate, fullSpeed, type Load, type Measured, sustained } from './sidecar-load.ts'
 import { startGate, startUpstream } from './sidecar-nginx.ts'
+import { benchOverload } from './sidecar-overload.ts'
 import { type BenchPdp, PATH, RESOURCE, startBenchPdp } from './sidecar-pdp.ts'
 import { benchProofs } from './sidecar-proofs.ts'
 
@@ -18,6 +19,7 @@ const WARM_UP_SECONDS = 5
 
 export async function bench(words: readonly string[]): Promise<void> {
   if (words[0] === 'body') return benchBody()
+  if (words[0] === 'overload') return benchTooMuch(Number(words[1] ?? 5))
   const at = words.indexOf('--minutes')
   const minutes = at < 0 ? 0 : Number(words[at + 1])
   const seconds = at < 0 ? Number(words[0] ?? 5) : 0
@@ -36,6 +38,20 @@ export async function bench(words: readonly string[]): Promise<void> {
     await sidecar.stop()
     bare.process.kill('SIGKILL')
     await gate.stop()
+    await pdp.stop()
+    await upstream.stop()
+  }
+}
+
+async function benchTooMuch(seconds: number): Promise<void> {
+  const upstream = await startUpstream()
+  const pdp = await startBenchPdp()
+  const sidecar = await startBenchSidecar(upstream.port, pdp)
+  try {
+    const tokens = { greedy: await pdp.token(), normal: await pdp.otherToken() }
+    say(await benchOverload({ port: sidecar.port, path: PATH }, { ...tokens, seconds }))
+  } finally {
+    await sidecar.stop()
     await pdp.stop()
     await upstream.stop()
   }

@@ -1,0 +1,79 @@
+/**
+ * `npm run bench -- sidecar overload [SECONDS]`: one greedy client with ten times as many connections as keep the sidecar
+ * busy, and beside it callers of another address who ask now and then. Needs wrk.
+ */
+import { Agent, request } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Measured, sustained } from './sidecar-load.ts'
+
+const [ENOUGH, TEN_FOLD] = [64, 640]
+const NORMAL_CALLERS = 20
+const NORMAL_PAUSE_MS = 100
+/** Another client address than that of wrk. */
+const NORMAL_ADDRESS = '127.0.0.2'
+const ROUNDS = 3
+
+type Target = { readonly port: number; readonly path: string }
+type Normal = { readonly served: number; readonly refused: number; readonly p50Ms: number; readonly p99Ms: number }
+
+/** What it prints. */
+export async function benchOverload(
+  target: Target,
+  { greedy, normal, seconds }: { readonly greedy: string; readonly normal: string; readonly seconds: number },
+): Promise<string> {
+  const load = (connections: number): Promise<Measured> =>
+    sustained({ ...target, fields: { Host: 'app.test', Authorization: `Bearer ${greedy}` }, connections }, seconds)
+  await load(ENOUGH)
+  const rounds: string[] = []
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const alone = await besides(target, { token: normal, seconds })
+    const enough = await load(ENOUGH)
+    const [flood, beside] = await Promise.all([load(TEN_FOLD), besides(target, { token: normal, seconds })])
+    const served = (one: Measured): number => one.perSecond - one.refused / seconds
+    const share = ((100 * served(flood)) / served(enough)).toFixed(0)
+    rounds.push(
+      `  ${served(enough).toFixed(0)}/s served to ${ENOUGH} connections, ${served(flood).toFixed(0)}/s (${share} %) to ${TEN_FOLD}; others: alone ${figures(alone)}; beside them ${figures(beside)}`,
+    )
+  }
+  return [`overload, ${ROUNDS} rounds:`, ...rounds].join('\n')
+}
+
+const figures = ({ served, refused, p50Ms, p99Ms }: Normal): string =>
+  `${served} served, ${refused} refused, p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`
+
+/** Callers who wait after each answer. */
+async function besides(
+  target: Target,
+  { token, seconds }: { readonly token: string; readonly seconds: number },
+): Promise<Normal> {
+  const endMs = performance.now() + seconds * 1_000
+  const timesMs: number[] = []
+  let refused = 0
+  const agent = new Agent({ keepAlive: true, localAddress: NORMAL_ADDRESS })
+  const callers = Array.from({ length: NORMAL_CALLERS }, async () => {
+    while (performance.now() < endMs) {
+      const startedMs = performance.now()
+      const status = await ask({ ...target, agent, token })
+      if (status === 200) timesMs.push(performance.now() - startedMs)
+      else refused += 1
+      await delay(Math.random() * 2 * NORMAL_PAUSE_MS)
+    }
+  })
+  await Promise.all(callers)
+  agent.destroy()
+  timesMs.sort((a, b) => a - b)
+  const share = (part: number): number => timesMs[Math.floor(part * timesMs.length)] ?? Number.NaN
+  return { served: timesMs.length, refused, p50Ms: share(0.5), p99Ms: share(0.99) }
+}
+
+/** 0: no answer. */
+function ask({ port, path, agent, token }: Target & { agent: Agent; token: string }): Promise<number> {
+  return new Promise((resolve) => {
+    const headers = { host: 'app.test', authorization: `Bearer ${token}` }
+    request({ host: '127.0.0.1', port, path, agent, headers }, (res) => {
+      res.resume().on('end', () => resolve(res.statusCode ?? 0))
+    })
+      .on('error', () => resolve(0))
+      .end()
+  })
+}
