@@ -4,13 +4,13 @@ import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
-import { clientOf, parseAddress } from '../../pdp/process/addresses.ts'
 import { type ListenAddress, listenOn } from '../../pdp/process/listen.ts'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import { type Pem, secureOptions } from '../config/certificates.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { createHttp2Server } from './http2-server.ts'
+import { addressOf, openSockets } from './open-sockets.ts'
 import { detectProtocol } from './protocol-detection.ts'
 import { type RequestLines, watchRequestLines } from './request-lines.ts'
 import { RequestQueue } from './request-queue.ts'
@@ -247,38 +247,6 @@ function problemOf(err: NodeJS.ErrnoException): ProblemCode | null {
 
 /** The parser's error code or name, which never contains client data. */
 const reasonOf = (err: NodeJS.ErrnoException): string => err.code ?? err.name
-
-function addressOf(connection: Duplex): string {
-  const address = 'remoteAddress' in connection ? connection.remoteAddress : null
-  return typeof address === 'string' ? (parseAddress(address) ?? address) : ''
-}
-
-type Opening = {
-  /** `count` includes this connection. */
-  readonly mayOpen: (address: string, count: number) => boolean
-  readonly onFull: (socket: Socket, reason: string) => void
-}
-
-/** All open sockets, including those before protocol detection and after an upgrade. */
-function openSockets(server: Server, { mayOpen, onFull }: Opening): ReadonlySet<Socket> {
-  const sockets = new Set<Socket>()
-  const counts = new Map<string, number>()
-  server.on('connection', (socket: Socket) => {
-    const address = addressOf(socket)
-    const client = clientOf(address)
-    const count = (counts.get(client) ?? 0) + 1
-    counts.set(client, count)
-    sockets.add(socket)
-    socket.once('close', () => {
-      sockets.delete(socket)
-      const left = (counts.get(client) ?? 0) - 1
-      if (left > 0) counts.set(client, left)
-      else counts.delete(client)
-    })
-    if (!mayOpen(address, count)) onFull(socket, 'the client exceeded client_connections_max')
-  })
-  return sockets
-}
 
 async function drain(
   server: Server,

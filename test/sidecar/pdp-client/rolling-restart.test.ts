@@ -55,7 +55,7 @@ async function startPdp(port: number, answerMs: number): Promise<GrpcServer> {
           authTime: null,
         }
       },
-      standing: { ask: () => () => undefined, close: async () => undefined },
+      watched: { ask: () => () => undefined, close: async () => undefined },
       authenticate: async () => 'anybody',
       tls: null,
       log: createLog({ service: 'test', level: 'silent' }),
