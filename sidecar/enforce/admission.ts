@@ -2,6 +2,7 @@
 import { clientOf } from '../../pdp/process/addresses.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { type Places, Stay, type Want } from './places.ts'
+import type { Turns, Waiting } from './turns.ts'
 
 /** The subject of the token. */
 export type AdmittedSubject = { readonly issuer: string; readonly subject: string }
@@ -10,16 +11,18 @@ export type Admission = {
   arrive(): Promise<void> | null
   /** `subject`: null on a public route. */
   enter(route: string, subject: AdmittedSubject | null): Promise<void> | null
+  /** Asks the PDP when it is the client's turn. Rejects with RequestError when that does not come in time. */
+  decide<T>(ask: () => Promise<T>): Promise<T>
 }
 /** `leave` releases all places and ends every wait. */
 export type Admitted = Admission & { leave(): void }
 
 /** For a request that is only evaluated, without limits. */
-export const NO_ADMISSION: Admission = { arrive: () => null, enter: () => null }
+export const NO_ADMISSION: Admission = { arrive: () => null, enter: () => null, decide: (ask) => ask() }
 
 /** An open WebSocket does not count as a request: it would hold its place for hours. */
 export function admit(
-  places: Places,
+  { places, turns }: { readonly places: Places; readonly turns: Turns },
   {
     address,
     upgrade,
@@ -33,7 +36,7 @@ export function admit(
     readonly requestsMax: number
   },
 ): Admitted {
-  return new ExchangeAdmission(places, { client: clientOf(address), upgrade, limits, requestsMax })
+  return new ExchangeAdmission({ places, turns }, { client: clientOf(address), upgrade, limits, requestsMax })
 }
 
 type Exchange = {
@@ -45,10 +48,14 @@ type Exchange = {
 
 class ExchangeAdmission implements Admitted {
   readonly #stay: Stay
+  readonly #turns: Turns
   readonly #exchange: Exchange
+  /** For its turn at the PDP. */
+  #waiting: Waiting | null = null
 
-  constructor(places: Places, exchange: Exchange) {
+  constructor({ places, turns }: { readonly places: Places; readonly turns: Turns }, exchange: Exchange) {
     this.#stay = new Stay(places)
+    this.#turns = turns
     this.#exchange = exchange
   }
 
@@ -71,7 +78,19 @@ class ExchangeAdmission implements Admitted {
     return this.#stay.enter(wants, limits)
   }
 
+  async decide<T>(ask: () => Promise<T>): Promise<T> {
+    const { client, limits } = this.#exchange
+    this.#waiting = this.#turns.begin(client, limits)
+    if (this.#waiting !== null) await this.#waiting.turn
+    try {
+      return await ask()
+    } finally {
+      this.#turns.end()
+    }
+  }
+
   leave(): void {
+    this.#waiting?.leave()
     this.#stay.leave()
   }
 }

@@ -96,7 +96,7 @@ export async function enforce(
     stage = prepared
     const entering = admission.enter(prepared.route.id, prepared.claims) // RequestError
     if (entering !== null) await entering // RequestError
-    const answer = await deps.pdp.ask(prepared.question) // PdpUnavailable
+    const answer = await admission.decide(() => deps.pdp.ask(prepared.question)) // RequestError, PdpUnavailable
     const decided = decide(prepared, answer, deps)
     stage = decided
     if (decided.stage === 'refused') return permitIfShadowed(denialOfAnswer(decided), decided)

@@ -23,10 +23,15 @@ export const DEFAULT_LIMITS = {
   clientRequestsMax: 256,
   subjectRequestsMax: 256,
   routeRequestsMax: 512,
+  /**
+   * Questions that are open at the PDP at once; others wait for their turn, clients in turn. So few that one is answered
+   * before its deadline also on a slow machine, and so many that they keep a fast one busy.
+   */
+  decisionsMax: 128,
   /** Open WebSocket connections: in total, and per client address and subject. The four limits above do not count them. */
   websocketsMax: 8_192,
   clientWebsocketsMax: 1_000,
-  /** Requests that may wait at each of these limits, and for how long. */
+  /** Requests that may wait at each of the limits above, and for how long. */
   waitingMax: 512,
   waitingMs: 1_000,
   /** Pipelined requests that may wait on one HTTP/1.1 connection; they are served one at a time. */

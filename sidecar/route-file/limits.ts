@@ -32,10 +32,16 @@ export const LIMIT_KEYS = {
     ...COUNT,
     description: 'Open requests of one route.',
   },
+  decisions_max: {
+    name: 'decisionsMax',
+    ...COUNT,
+    description:
+      'Questions that are open at the PDP at the same time. Further ones wait; clients take turns. If too many wait, the oldest of the client with the most gets 503.',
+  },
   websockets_max: {
     name: 'websocketsMax',
     ...COUNT,
-    description: 'Open WebSocket connections. The four limits above do not count them.',
+    description: 'Open WebSocket connections. The limits above do not count them.',
   },
   client_websockets_max: {
     name: 'clientWebsocketsMax',

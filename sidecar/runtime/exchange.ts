@@ -15,6 +15,7 @@ import { type EnforceDeps, enforce, type Outcome, type OwnAnswer, type Permit } 
 import type { PermissionWatch, Reevaluation } from '../enforce/permission-watch.ts'
 import type { Places } from '../enforce/places.ts'
 import type { ResourceMetadata } from '../enforce/resource-metadata.ts'
+import type { Turns } from '../enforce/turns.ts'
 import type { ClientAnswer, ClientRequest, Upgrade } from '../http/client.ts'
 import { firstValue } from '../http/fields.ts'
 import { isGrpc } from '../http/grpc.ts'
@@ -36,6 +37,7 @@ export type ExchangeDeps = {
   readonly metadata: ResourceMetadata | null
   readonly limits: SidecarLimits
   readonly places: Places
+  readonly turns: Turns
   /** How many requests to the upstream may be open at once. */
   readonly requestsMax: number
   /** Null: no proxy is trusted. */
@@ -94,9 +96,9 @@ export async function serve(
 }
 
 /** The places are released when the answer ends, or when the connection of a WebSocket ends. */
-function beginAdmission({ origin, res, upgrade }: Serving, { places, limits, requestsMax }: ExchangeDeps): Admitted {
-  const about = { address: origin.address, upgrade: upgrade !== null, limits, requestsMax }
-  const admission = admit(places, about)
+function beginAdmission({ origin, res, upgrade }: Serving, deps: ExchangeDeps): Admitted {
+  const { limits, requestsMax } = deps
+  const admission = admit(deps, { address: origin.address, upgrade: upgrade !== null, limits, requestsMax })
   const leave = (): void => admission.leave()
   if (upgrade === null) res.once('close', leave)
   else upgrade.socket.once('close', leave)

@@ -11,6 +11,7 @@ import { describeDenial, sendRawDenial } from '../enforce/denial-response.ts'
 import { type Permit, reevaluate } from '../enforce/enforce.ts'
 import { createPermissionWatch } from '../enforce/permission-watch.ts'
 import { Places } from '../enforce/places.ts'
+import { Turns } from '../enforce/turns.ts'
 import { asksForWebSocket } from '../enforce/websocket-handshake.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client.ts'
 import { createListener } from '../listener/listener.ts'
@@ -69,6 +70,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const permissionWatch = createPermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
   let withdrawnAtMs: number | null = null
   const places = new Places()
+  const turns = new Turns()
   let current = activate(createRuntime(given.config, shared))
   announce(current.runtime)
   metrics.watchPdp(() => current.runtime.pdpSilentSinceMs())
@@ -82,6 +84,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       log,
       permissionWatch,
       places,
+      turns,
       draining: () => listener.draining(),
       isCurrent: () => current.runtime === runtime,
       reevaluate: (permit: Permit, how: { readonly upgrade: boolean }) =>

@@ -72,13 +72,15 @@ async function wrk(
   if (how.script !== null) words.push('-s', script)
   try {
     const { stdout } = await promisify(execFile)('wrk', [...words, `http://127.0.0.1:${port}${path}`])
-    if (/Socket errors/.test(stdout)) throw new Error(stdout)
+    const errors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(stdout)
+    const [, connects = '0', reads = '0', writes = '0', late = '0'] = errors ?? []
+    if (Number(connects) + Number(reads) + Number(writes) > 0) throw new Error(stdout)
     const share = (name: string): number => milliseconds(new RegExp(`${name}%\\s+([\\d.]+)(us|ms|s)\\b`).exec(stdout))
     return {
       perSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1] ?? 0),
       p50Ms: share('50'),
       p99Ms: share('99'),
-      refused: Number(/Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? 0),
+      refused: Number(/Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? 0) + Number(late),
     }
   } finally {
     rmSync(folder, { recursive: true })

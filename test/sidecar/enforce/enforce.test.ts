@@ -109,7 +109,7 @@ async function run(one: Case): Promise<Run> {
     {
       client: syntheticRequest({ method, target, raw }),
       origin: { address: '192.0.2.1', scheme: 'https', host: null, fault: null, ...one.origin },
-      admission: { arrive: () => fail(one.arrive), enter: () => fail(one.enter) },
+      admission: { ...NO_ADMISSION, arrive: () => fail(one.arrive), enter: () => fail(one.enter) },
       async readBody() {
         if (one.body instanceof Error) throw one.body
         return Buffer.from(one.body ?? '')
