@@ -132,6 +132,11 @@ function derive(world: World, organization: string, subject: string, rules: Rule
   for (const object of objects)
     for (const relation of Object.keys(rules[split(object, ':')[0]] ?? {})) nodes.add(`${object}#${relation}`)
   const [subjectType, subjectId] = split(subject, ':')
+  // A userset is in itself, and in no wildcard.
+  const isUserset = subject.includes('#')
+  if (isUserset)
+    for (const relation of Object.keys(rules[subjectType] ?? {})) nodes.add(`${split(subject, '#')[0]}#${relation}`)
+  if (isUserset) nodes.add(subject)
   const membership = subjectType === 'user' ? content?.memberships.get(subjectId) : undefined
   const tiers = membership?.status === 'active' ? [membership.role, 'active_member'] : []
   for (const tier of [...TIERS, 'active_member']) nodes.add(`organization:${organization}#${tier}`)
@@ -143,7 +148,7 @@ function derive(world: World, organization: string, subject: string, rules: Rule
     }
     return (named.get(node) ?? []).some((t) => {
       const [type] = split(t.subject, ':')
-      if (t.subject.endsWith(':*')) return allowed?.includes(`${type}:*`) === true && type === subjectType
+      if (t.subject.endsWith(':*')) return allowed?.includes(`${type}:*`) === true && type === subjectType && !isUserset
       if (!t.subject.includes('#')) return t.subject === subject && (allowed === null || allowed.includes(type))
       const [, inner] = split(t.subject, '#')
       return holding.has(t.subject) && (allowed === null || allowed.includes(`${type}#${inner}`))
@@ -165,7 +170,7 @@ function derive(world: World, organization: string, subject: string, rules: Rule
     )
   }
   const fixpoint = (excluding: ReadonlySet<string>): ReadonlySet<string> => {
-    const holding = new Set<string>()
+    const holding = new Set<string>(isUserset ? [subject] : [])
     for (let grown = true; grown; ) {
       grown = false
       for (const node of nodes) {

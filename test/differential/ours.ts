@@ -1,0 +1,55 @@
+/** This PDP, as applications ask it: the model in a manifest, the tuples in an organization. */
+import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
+import type { AskedSubject, Pdp } from '../../pdp/domain/decision.ts'
+import { PdpError } from '../../pdp/domain/errors.ts'
+import { ENVIRONMENT } from '../../pdp/domain/log.ts'
+import { memoryStore } from '../../pdp/store/memory/memory.ts'
+import { remoteMemoryStore } from '../support/cached.ts'
+import { given } from '../support/tuples.ts'
+import type { PeerStore, Said } from './openfga.ts'
+import type { World } from './worlds.ts'
+
+/** Every second world is read through the cache, as from a database. */
+export async function openOurs(world: World): Promise<PeerStore | { readonly refused: string }> {
+  const store = world.seed % 2 === 0 ? memoryStore() : remoteMemoryStore()
+  const manifest = { app: 'app', audiences: [], permissions: {}, roles: {}, model: world.model }
+  try {
+    await given(store, ENVIRONMENT, { kind: 'manifest', manifest })
+  } catch (error) {
+    if (!(error instanceof PdpError)) throw error
+    return { refused: error.message }
+  }
+  await given(store, 'o', ...world.tuples.map((tuple) => ({ kind: 'tuple', op: 'write', tuple }) as const))
+  return storeOf(createPdp({ store }))
+}
+
+function storeOf(pdp: Pdp): PeerStore {
+  const common = { organization: 'o', pageSize: 1_000 }
+  return {
+    checks: (asked) =>
+      Promise.all(
+        asked.map(async ({ subject, relation, object }): Promise<Said<boolean>> => {
+          const permissions = [{ relation, resource: object }]
+          const decision = await pdp.decide({ organization: 'o', subject: askedSubject(subject), permissions })
+          const [result] = decision.permissions
+          return result?.error === undefined ? { value: result?.allowed === true } : { error: result.error }
+        }),
+      ),
+    async listObjects({ subject, relation, type }) {
+      const page = await pdp.listResources({ ...common, subject: askedSubject(subject), relation, type })
+      return page.complete ? { value: page.items } : { error: 'not complete' }
+    },
+    async listUsers({ object, relation, type, subjectRelation }) {
+      const userset = subjectRelation === null ? {} : { subjectRelation }
+      const page = await pdp.listSubjects({ ...common, ...userset, resource: object, relation, type })
+      return page.complete ? { value: page.items } : { error: 'not complete' }
+    },
+  }
+}
+
+function askedSubject(name: string): AskedSubject {
+  const [object = '', relation] = name.split('#')
+  const at = object.indexOf(':')
+  const subject = { type: object.slice(0, at), id: object.slice(at + 1) }
+  return relation === undefined ? subject : { ...subject, relation }
+}
