@@ -117,10 +117,11 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     generated: hashGeneratedSecret(generateSecret()),
     chosen: deps.decoyHash ?? (await hashSecret(generateSecret())),
   }
-  const publicJwks = (): readonly JWK[] => ring.current().keys.publicJwks
+  const ring = await createKeyRing(deps)
+  const publicJwks = (): readonly JWK[] => ring.current().publicJwks
   const introspection = createIntrospection({ ...deps, publicJwks, resources, external: external.record })
   const tokenEndpoints = createTokenEndpoints({ ...deps, introspection })
-  const ring = await createRing(deps, (keys) => {
+  const providers = createProviders(ring, (keys) => {
     const provider = createProvider({
       ...deps,
       keys,
@@ -154,8 +155,8 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     tokenEndpoints,
     readClaimSources,
     log,
-    provider: () => ring.current().provider,
-    callback: (req, res) => ring.current().callback(req, res),
+    provider: () => providers.current().provider,
+    callback: (req, res) => providers.current().callback(req, res),
     isSignedIn,
     secondFactor,
     signIn: createSignIn({
@@ -196,7 +197,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       introspect: (token) => introspection.introspect(token, at),
     }),
     ensureAdmin: createAdmin({ directory, log }),
-    validateClient: (client) => validateClient(ring.current().provider, client),
+    validateClient: (client) => validateClient(providers.current().provider, client),
     publicKeys: publicJwks,
     reloadKeys: ring.reload,
     async close() {
@@ -207,37 +208,46 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   }
 }
 
-type Built = {
-  readonly keys: SigningKeys
-  readonly provider: Provider
-  readonly callback: ReturnType<Provider['callback']>
-}
+type KeyRing = { current(): SigningKeys; reload(): Promise<void>; close(): void }
 
-/** The provider of the current signing keys. It is built anew when they change; both work on the same store. */
-async function createRing(
-  deps: Pick<IdentityDeps, 'sql' | 'masterKey' | 'log'>,
-  build: (keys: SigningKeys) => Provider,
-): Promise<{ current(): Built; reload(): Promise<void>; close(): void }> {
-  async function make(): Promise<Built> {
-    const keys = await loadSigningKeys(deps)
-    const provider = build(keys)
-    return { keys, provider, callback: provider.callback() }
-  }
+/** The signing keys, read again when any node changed them. */
+async function createKeyRing(deps: Pick<IdentityDeps, 'sql' | 'masterKey' | 'log'>): Promise<KeyRing> {
   // Read first: a change in between then shows at the next look.
   let version = await keysVersion(deps.sql)
-  let current = await make()
+  let current = await loadSigningKeys(deps)
   async function reload(): Promise<void> {
     const now = await keysVersion(deps.sql)
     if (now === version) return
-    current = await make()
+    current = await loadSigningKeys(deps)
     version = now
-    deps.log.info({ event: 'signing_keys_changed', active: current.keys.activeKid })
+    deps.log.info({ event: 'signing_keys_changed', active: current.activeKid })
   }
   const poll = setInterval(() => {
     reload().catch((err: unknown) => deps.log.warn({ event: 'signing_keys_unread', err }))
   }, KEYS_POLL_MS)
   poll.unref()
   return { current: () => current, reload, close: () => clearInterval(poll) }
+}
+
+type Built = {
+  readonly keys: SigningKeys
+  readonly provider: Provider
+  readonly callback: ReturnType<Provider['callback']>
+}
+
+/** The provider of the current signing keys: another one after they changed. All work on the same store. */
+function createProviders(ring: Pick<KeyRing, 'current'>, build: (keys: SigningKeys) => Provider): { current(): Built } {
+  function make(keys: SigningKeys): Built {
+    const provider = build(keys)
+    return { keys, provider, callback: provider.callback() }
+  }
+  let built = make(ring.current())
+  return {
+    current() {
+      if (built.keys !== ring.current()) built = make(ring.current())
+      return built
+    },
+  }
 }
 
 async function validateClient(

@@ -22,8 +22,6 @@ export type Listener = {
   setLimits(limits: SidecarLimits): void
   /** Uses another certificate for new connections. Throws when it is not usable. */
   replaceCertificate(certificate: Pem): void
-  /** True after `withdraw` or `close`: each response then closes its connection. */
-  draining(): boolean
   /** Closes each connection with its next response. New connections and requests are still accepted. */
   withdraw(): void
   /** Accepts no more connections and waits at most `drainMs` for open requests; `onLate` may then end them in order. */
@@ -67,7 +65,6 @@ export function createListener(options: ListenerOptions): Listener {
   let { limits } = options
   const queues = new WeakMap<Duplex, RequestQueue>()
   const lines = new WeakMap<Duplex, RequestLines>()
-  let draining = false
   const server = createHttpServer(certificate, {
     maxHeaderSize: limits.headerBytesMax,
     headersTimeout: limits.headersTimeoutMs,
@@ -175,11 +172,7 @@ export function createListener(options: ListenerOptions): Listener {
 
   return {
     listen: (address) => listenOn(server, 'The sidecar', address),
-    draining: () => draining,
-    withdraw() {
-      draining = true
-      http2.withdraw()
-    },
+    withdraw: http2.withdraw,
     setLimits(next) {
       limits = next
       server.headersTimeout = next.headersTimeoutMs
@@ -193,7 +186,6 @@ export function createListener(options: ListenerOptions): Listener {
       if (server instanceof TlsServer) server.setSecureContext(secureOptions(next))
     },
     async close(ending) {
-      draining = true
       detection.close()
       if (!server.listening) return
       http2.drain()

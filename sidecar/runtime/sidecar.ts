@@ -69,6 +69,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...limitOverrides }
   const permissionWatch = createPermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
   let withdrawnAtMs: number | null = null
+  const draining = (): boolean => withdrawnAtMs !== null
   const places = new Places()
   const turns = new Turns()
   let current = activate(createRuntime(given.config, shared))
@@ -85,7 +86,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       permissionWatch,
       places,
       turns,
-      draining: () => listener.draining(),
+      draining,
       isCurrent: () => current.runtime === runtime,
       reevaluate: (permit: Permit, how: { readonly upgrade: boolean }) =>
         reevaluate(permit, how, current.runtime.enforcing),
@@ -99,12 +100,6 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     if (shadowed.length > 0) log.warn({ event: 'routes_shadowed', routes: shadowed })
     metrics.loaded({ ok: true, hash: config.hash, atSeconds: clock() / 1_000 })
     refreshKeys()
-  }
-
-  function withdraw(): number {
-    withdrawnAtMs ??= performance.now()
-    listener.withdraw()
-    return withdrawnAtMs
   }
 
   function accept(
@@ -136,6 +131,11 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     },
     onDropped: () => log.warn({ event: 'connections_dropped', reason: 'connections_max' }),
   })
+  function withdraw(): number {
+    withdrawnAtMs ??= performance.now()
+    listener.withdraw()
+    return withdrawnAtMs
+  }
   const refreshing = setInterval(() => current.runtime.refreshKeys(), keyRefreshMs).unref()
 
   return {
@@ -164,7 +164,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       permissionWatch.reevaluateAll()
     },
     notReady() {
-      if (listener.draining()) return 'draining'
+      if (draining()) return 'draining'
       const missing = current.runtime.issuersWithoutKeys()
       return missing.length === 0 ? pdpSilence(current.runtime, clock()) : `no keys yet of ${missing.join(', ')}`
     },
