@@ -41,6 +41,10 @@ describe('the tidy check accepts', () => {
     ['a file of 300 lines', { 'pdp/b.ts': 'x\n'.repeat(300) }],
     ['a folder of 20 files', Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`sidecar/f${n}.ts`, '']))],
     ['a set that is only read', { 'pdp/b.ts': "const NAMES = new Set(['a'])\nconst f = () => NAMES.has('a')\n" }],
+    [
+      'the memory of a pure function that is listed with its reason',
+      { 'sidecar/http/folding.ts': 'const foldedNames = new Map()\nconst f = () => foldedNames.set(1, 2)\n' },
+    ],
     ['a variable of a function', { 'pdp/b.ts': 'function f() {\n  let n = 0\n}\n' }],
     ['module state of a test', { 'test/b.test.ts': 'let n = 0\n' }],
     ['links and paths that exist', { 'README.md': '[a](pdp/a.ts) `pdp/` [b](https://example.com/x) [c](#here) a.ts' }],
