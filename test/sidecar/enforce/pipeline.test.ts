@@ -2,35 +2,16 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
 import { field } from '../support/raw-http.ts'
+import { CHECK_GRANTS, CHECK_ROUTES } from '../support/routes.ts'
 import { fieldOf } from '../support/upstream.ts'
-
-const ROUTES = `
-GET /public/**: public
-GET /invoices/{id}: viewer invoice:{id}
-PUT /invoices/{id}: editor invoice:{id}
-POST /invoices: {all: ["creator organization:{body.org}", entitlement feature.invoicing]}
-GET /orgs/{org}/invoices/{id}: {all: ["active_member organization:{org}", "viewer invoice:{id}"]}
-GET /reports: member organization:{query.org}
-GET /by-role: {equals: {header.x-role: admin}}
-GET /scoped: {all: [scope invoices:admin, "viewer invoice:1"]}
-GET /mine: member organization:{claims.org}
-POST /approve: permission invoices:approve
-`
-const ALLOWED = [
-  'alice viewer invoice:1',
-  'alice creator organization:acme',
-  'alice active_member organization:acme',
-  'alice member organization:acme',
-  'alice invoices:approve organization:acme',
-]
 
 let h: Harness
 beforeAll(async () => {
-  h = await startHarness({ routes: ROUTES.trim() })
+  h = await startHarness({ routes: CHECK_ROUTES })
 })
 afterAll(() => h.close())
 beforeEach(() => {
-  h.pdp.script = tuples(ALLOWED, ['feature.invoicing'])
+  h.pdp.script = tuples(CHECK_GRANTS, ['feature.invoicing'])
   h.upstream.reached.length = 0
   h.upstream.handle = null
   h.pdp.asked.length = 0
@@ -111,7 +92,7 @@ describe('a denied request', () => {
   })
 
   test('names the gate that the organization lacks', async () => {
-    h.pdp.script = tuples(ALLOWED, [])
+    h.pdp.script = tuples(CHECK_GRANTS, [])
     const answer = await h.send('POST /invoices', {
       body: '{"org":"acme"}',
       fields: ['Content-Type: application/json'],
@@ -128,7 +109,7 @@ describe('a denied request', () => {
 
   test('is 401 when the PDP says that the token is dead', async () => {
     h.pdp.script = (asked) => {
-      const decision = tuples(ALLOWED)(asked)
+      const decision = tuples(CHECK_GRANTS)(asked)
       return decision !== null && typeof decision !== 'string' ? { ...decision, active: false } : decision
     }
     const answer = await h.send('GET /invoices/1')

@@ -2,30 +2,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
 import { sendRaw } from '../support/raw-http.ts'
-
-const ROUTES = `
-GET /public/**: public
-GET /public/{name}: viewer page:{name}
-GET /admin/**: admin system:main
-GET /invoices/{id}: viewer invoice:{id}
-POST /invoices/{id}/approve: approver invoice:{id}
-GET /registry/{name}: {check: "viewer package:{name}", encoded_slash: keep}
-GET /matrix/{name}: {check: "viewer page:{name}", semicolon: keep}
-"* admin.app.test/**": admin system:main
-POST /public/upload: public
-`
-const ALLOWED = [
-  'viewer page:x',
-  'viewer invoice:1',
-  'approver invoice:1',
-  'viewer package:@scope/pkg',
-  'viewer page:a;v=1',
-]
+import { PATH_GRANTS, PATH_ROUTES } from '../support/routes.ts'
 
 let h: Harness
 let token: string
 beforeAll(async () => {
-  h = await startHarness({ routes: ROUTES.trim(), script: tuples(ALLOWED.map((text) => `alice ${text}`)) })
+  h = await startHarness({ routes: PATH_ROUTES, script: tuples(PATH_GRANTS) })
   token = await h.issuer.token()
 })
 afterAll(() => h.close())

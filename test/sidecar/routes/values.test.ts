@@ -1,36 +1,15 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
-
-const ROUTES = `
-GET /public/**: public
-GET /invoices/{id}: viewer invoice:{id}
-PUT /invoices/{id}: editor invoice:{id}
-POST /invoices: {all: ["creator organization:{body.org}", entitlement feature.invoicing]}
-GET /orgs/{org}/invoices/{id}: {all: ["active_member organization:{org}", "viewer invoice:{id}"]}
-GET /reports: member organization:{query.org}
-GET /marked: member organization:{query.my_org}
-POST /tasks: viewer task:{body.project_status}/{body.task.id}
-GET /by-role: {equals: {header.x-role: admin}}
-GET /scoped: {all: [scope invoices:admin, "viewer invoice:1"]}
-GET /mine: member organization:{claims.org}
-POST /approve: permission invoices:approve
-`
-const ALLOWED = [
-  'alice viewer invoice:1',
-  'alice creator organization:acme',
-  'alice active_member organization:acme',
-  'alice member organization:acme',
-  'alice invoices:approve organization:acme',
-]
+import { CHECK_GRANTS, CHECK_ROUTES } from '../support/routes.ts'
 
 let h: Harness
 beforeAll(async () => {
-  h = await startHarness({ routes: ROUTES.trim() })
+  h = await startHarness({ routes: CHECK_ROUTES })
 })
 afterAll(() => h.close())
 beforeEach(() => {
-  h.pdp.script = tuples(ALLOWED, ['feature.invoicing'])
+  h.pdp.script = tuples(CHECK_GRANTS, ['feature.invoicing'])
   h.upstream.reached.length = 0
   h.upstream.handle = null
   h.pdp.asked.length = 0

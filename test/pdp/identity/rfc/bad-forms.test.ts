@@ -3,8 +3,11 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { VERIFIER } from '../flow.ts'
 import { ACCESS_TOKEN, CIBA, createFlows, DEVICE_CODE, EXCHANGE } from '../flows.ts'
-import { openWorld, parseObject, REDIRECT, SECRET, type World } from '../harness.ts'
+import { openWorld, parseObject, REDIRECT, type World } from '../harness.ts'
 import {
+  basic,
+  codeRequest,
+  createSender,
   deep,
   expectDecent,
   type Form,
@@ -12,10 +15,8 @@ import {
   inBatches,
   jwt,
   PARAMETERS,
-  type Received,
   VALUES,
 } from './bad-input.ts'
-import { digestOf } from './forge.ts'
 
 let world: World
 let subject: string
@@ -26,11 +27,6 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 type Endpoint = { readonly path: string; readonly base: () => Form }
-const basic = (id = 'flows', secret = SECRET) => `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`
-const request = (): Form => ({
-  ...{ client_id: 'flows', response_type: 'code', redirect_uri: REDIRECT, scope: 'openid', state: 'st', nonce: 'n' },
-  ...{ code_challenge: digestOf(VERIFIER), code_challenge_method: 'S256' },
-})
 const grant = (grant_type: string, form: Form): Endpoint => ({
   path: '/oauth/token',
   base: () => ({ grant_type, ...form }),
@@ -38,7 +34,7 @@ const grant = (grant_type: string, form: Form): Endpoint => ({
 
 /** Each with a form that fails for one reason at most: an unknown token or code. */
 const FORMS: { readonly [name: string]: Endpoint } = {
-  'pushed request': { path: '/oauth/par', base: request },
+  'pushed request': { path: '/oauth/par', base: codeRequest },
   'device authorization': { path: '/oauth/device_authorization', base: () => ({ scope: 'openid' }) },
   'backchannel authentication': {
     path: '/oauth/bc-authorize',
@@ -57,14 +53,7 @@ const FORMS: { readonly [name: string]: Endpoint } = {
   },
 }
 
-async function send(path: string, init: RequestInit): Promise<Received> {
-  const response = await fetch(world.issuer + path, { redirect: 'manual', ...init })
-  return { status: response.status, headers: response.headers, text: await response.text() }
-}
-const post = (path: string, body: string | Uint8Array<ArrayBuffer>, headers: Form = {}) => {
-  const type = { 'content-type': 'application/x-www-form-urlencoded' }
-  return send(path, { method: 'POST', headers: { ...type, authorization: basic(), ...headers }, body })
-}
+const { post } = createSender(() => world)
 
 describe.each(Object.entries(FORMS))('%s', (_name, { path, base }) => {
   const encoded = (form: Form) => new URLSearchParams(form).toString()

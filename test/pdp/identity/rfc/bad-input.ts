@@ -1,9 +1,31 @@
 /** Input that no good client sends, and what every answer to it must be like. */
 import { expect } from 'vitest'
-import { PASSWORD, parseObject, SECRET, type World } from '../harness.ts'
+import { VERIFIER } from '../flow.ts'
+import { PASSWORD, parseObject, REDIRECT, SECRET, type World } from '../harness.ts'
+import { digestOf } from './forge.ts'
 
 export type Form = { readonly [name: string]: string }
 export type Received = { readonly status: number; readonly headers: Headers; readonly text: string }
+
+export const basic = (id = 'flows', secret = SECRET) => `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`
+/** What asks for a code, without a mistake. */
+export const codeRequest = (): Form => ({
+  ...{ client_id: 'flows', response_type: 'code', redirect_uri: REDIRECT, scope: 'openid', state: 'st', nonce: 'n' },
+  ...{ code_challenge: digestOf(VERIFIER), code_challenge_method: 'S256' },
+})
+
+/** To the world that `current` gives, which is there only when the tests run. */
+export function createSender(current: () => World) {
+  async function send(path: string, init: RequestInit): Promise<Received> {
+    const response = await fetch(current().issuer + path, { redirect: 'manual', ...init })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+  function post(path: string, body: string | Uint8Array<ArrayBuffer>, headers: Form = {}): Promise<Received> {
+    const type = { 'content-type': 'application/x-www-form-urlencoded' }
+    return send(path, { method: 'POST', headers: { ...type, authorization: basic(), ...headers }, body })
+  }
+  return { send, post }
+}
 
 export const PARAMETERS = [
   ...['client_id', 'client_secret', 'client_assertion', 'client_assertion_type', 'grant_type', 'code', 'code_verifier'],

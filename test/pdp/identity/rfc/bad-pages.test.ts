@@ -1,10 +1,11 @@
 /** The pages, UserInfo and every method, with input that no good client sends: errors, and nothing of it as markup. */
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { VERIFIER } from '../flow.ts'
-import { openWorld, REDIRECT, SECRET, type World } from '../harness.ts'
+import { openWorld, REDIRECT, type World } from '../harness.ts'
 import {
   CODES,
+  codeRequest,
+  createSender,
   deep,
   expectDecent,
   type Form,
@@ -12,10 +13,8 @@ import {
   inBatches,
   jwt,
   PARAMETERS,
-  type Received,
   VALUES,
 } from './bad-input.ts'
-import { digestOf } from './forge.ts'
 
 let world: World
 beforeAll(async () => {
@@ -23,19 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-const basic = (id = 'flows', secret = SECRET) => `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`
-const request = (): Form => ({
-  ...{ client_id: 'flows', response_type: 'code', redirect_uri: REDIRECT, scope: 'openid', state: 'st', nonce: 'n' },
-  ...{ code_challenge: digestOf(VERIFIER), code_challenge_method: 'S256' },
-})
-async function send(path: string, init: RequestInit): Promise<Received> {
-  const response = await fetch(world.issuer + path, { redirect: 'manual', ...init })
-  return { status: response.status, headers: response.headers, text: await response.text() }
-}
-const post = (path: string, body: string | Uint8Array<ArrayBuffer>, headers: Form = {}) => {
-  const type = { 'content-type': 'application/x-www-form-urlencoded' }
-  return send(path, { method: 'POST', headers: { ...type, authorization: basic(), ...headers }, body })
-}
+const { send, post } = createSender(() => world)
 
 describe('the pages', () => {
   const pages = ['/oauth/authorize', '/oauth/device', '/oauth/logout', '/oauth/approve', '/oauth/logout/success']
@@ -46,7 +33,7 @@ describe('the pages', () => {
       const before = failures(world).length
       const cases = PARAMETERS.flatMap((name) => Object.entries(VALUES).map(([what, value]) => ({ name, what, value })))
       await inBatches(cases, async ({ name, what, value }) => {
-        const { [name]: _, ...others } = path === '/oauth/authorize' ? request() : ({} as Form)
+        const { [name]: _, ...others } = path === '/oauth/authorize' ? codeRequest() : ({} as Form)
         const answer = await send(`${path}?${new URLSearchParams(others)}&${name}=${value}`, {
           headers: { accept: 'text/html' },
         })
@@ -92,7 +79,7 @@ describe('the pages', () => {
   })
 
   it('send an answer by form_post to the client, with a form that works without a script', async () => {
-    const query = new URLSearchParams({ ...request(), prompt: 'none', response_mode: 'form_post' })
+    const query = new URLSearchParams({ ...codeRequest(), prompt: 'none', response_mode: 'form_post' })
     const { status, headers, text } = await send(`/oauth/authorize?${query}`, { headers: { accept: 'text/html' } })
     expect([status, headers.get('location')]).toEqual([400, null])
     expect(text).toContain(`<form method="post" action="${REDIRECT}">`)
@@ -103,7 +90,7 @@ describe('the pages', () => {
   })
 
   it('bring fields that keep them out of frames and from running anything, also those that oidc-provider makes', async () => {
-    const formPost = `/oauth/authorize?${new URLSearchParams({ ...request(), prompt: 'none', response_mode: 'form_post' })}`
+    const formPost = `/oauth/authorize?${new URLSearchParams({ ...codeRequest(), prompt: 'none', response_mode: 'form_post' })}`
     for (const path of [...pages, formPost, '/oauth/device?user_code=AAAA-AAAA', '/oauth/authorize?client_id=flows']) {
       const { headers, text } = await send(path, { headers: { accept: 'text/html' } })
       const policy = headers.get('content-security-policy') ?? ''
