@@ -39,6 +39,8 @@ import { listPage } from './list.ts'
 const TUPLES_PER_REQUEST_MAX = 100_000
 /** How often one request is evaluated because entitlements were written in between. */
 const TRIES_MAX = 10
+/** Roles give permission keys on an app and on the organization. */
+const ROLE_TYPES: ReadonlySet<string> = new Set(['app', 'organization'])
 
 type Parts = {
   readonly store: Store
@@ -100,6 +102,10 @@ export function createPdp(options: PdpOptions): Pdp {
       const { value } = await parts.evaluator.ask({ organization, evaluate: (view) => ancestors(view, organization) })
       return value.length === 0 ? null : value
     },
+    async relations(organization, type) {
+      const evaluate = (view: View) => relationsOf(view, compile, type)
+      return (await parts.evaluator.ask({ organization, evaluate })).value
+    },
     listResources: (request) => withModels(() => listPage(parts, { app, ...request, kind: 'resources' })),
     listSubjects: (request) => withModels(() => listPage(parts, { app, ...request, kind: 'subjects' })),
     async close() {
@@ -107,6 +113,14 @@ export function createPdp(options: PdpOptions): Pdp {
       await store.close()
     },
   }
+}
+
+/** Undefined while the manifests are not loaded. */
+function relationsOf(view: View, compile: ModelCompiler, type: string): readonly string[] | undefined {
+  const manifests = view.manifests()
+  if (manifests === undefined) return undefined
+  const keys = ROLE_TYPES.has(type) ? manifests.flatMap(({ permissions }) => Object.keys(permissions)) : []
+  return [...new Set([...(compile(manifests).get(type)?.keys() ?? []), ...keys])].sort()
 }
 
 /** Refuses a malformed organization id before the question joins a statement with others. */

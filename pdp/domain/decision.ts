@@ -146,6 +146,8 @@ export interface Pdp {
   claimsEntitlements(organization: string): Promise<{ version: number; values: JsonObject } | null>
   /** The organization itself and its ancestors, nearest first; null for an unknown organization. */
   ancestors(organization: string): Promise<readonly string[] | null>
+  /** What may be asked of a resource of the type: relations of its model, and permission keys where roles give them. Sorted. */
+  relations(organization: string, type: string): Promise<readonly string[]>
   /** Throws PdpError `request_invalid` or `store_unavailable`. An unknown organization has nothing. */
   listResources(request: ListResourcesRequest): Promise<ListPage>
   /** As listResources. `user:*` is about people without a membership: an invited or suspended one still holds nothing. */

@@ -4,6 +4,7 @@ import type { JWK } from 'jose'
 import { errors, type Provider } from 'oidc-provider'
 import type { Pdp } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { type Networks, NO_NETWORKS } from '../process/addresses.ts'
 import { deriveKey } from '../process/encryption.ts'
 import type { PostFetch } from '../process/http-json.ts'
@@ -19,7 +20,7 @@ import { createEvents, type Events } from './events.ts'
 import { KEYS_POLL_MS, keysVersion } from './keys/key-rotation.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password-hash.ts'
 import { createRecordSecrets } from './keys/record-secrets.ts'
-import { loadSigningKeys, type SigningKeys } from './keys/signing-keys.ts'
+import { loadSigningKeys, type SigningKeys, signStatement } from './keys/signing-keys.ts'
 import { providerMetadata } from './provider/client-metadata.ts'
 import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
@@ -93,6 +94,8 @@ export type Identity = Introspection &
     validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
     /** Public signing keys (RFC 7517), the active one first. */
     publicKeys(): readonly JWK[]
+    /** A statement of the issuer: a JWT of these claims, signed with the key that signs ID tokens. */
+    signStatement(claims: JsonObject): Promise<string>
     /** Takes up keys that were changed since, at once; by itself it looks every 30 seconds. */
     reloadKeys(): Promise<void>
     close(): Promise<void>
@@ -199,6 +202,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     ensureAdmin: createAdmin({ directory, log }),
     validateClient: (client) => validateClient(providers.current().provider, client),
     publicKeys: publicJwks,
+    signStatement: (claims) => signStatement(ring.current().keys, claims),
     reloadKeys: ring.reload,
     async close() {
       clearInterval(collector)

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import swagger from '@fastify/swagger'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Pdp } from '../domain/decision.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { SERVICE_SCOPES } from '../identity/oauth/scopes.ts'
 import type { TokenState } from '../identity/tokens/token-state.ts'
 import { bindableAddress, dialableHost, formatAddress, type ListenAddress, listenError } from '../process/listen.ts'
@@ -12,6 +13,7 @@ import type { EntitlementSource, Store } from '../store/contract.ts'
 import type { Client, Directory, Moves } from '../store/directory.ts'
 import type { ProofVerifier } from '../token/dpop.ts'
 import { createPlaces } from './authentication/admission.ts'
+import { addAuthzen } from './authzen/route.ts'
 import type { AnswerQuestion } from './decisions/answer.ts'
 import { addDecisions } from './decisions/route.ts'
 import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
@@ -48,6 +50,8 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'Q
 /** How many management calls of one client may be open at once. A stream counts until its end. */
 const CALLS_PER_CLIENT_MAX = 64
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/
+/** AuthZEN section 10.1.3 gives back whatever it was given; bounded, and nothing that could break a line. */
+const AUTHZEN_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
 
 const MANAGEMENT = [
   addApps,
@@ -74,6 +78,7 @@ export type IdentityHandler = {
   introspect(token: string): Promise<TokenState>
   recognize(token: string): Promise<TokenState>
   readonly verifyProof: ProofVerifier
+  signStatement(claims: JsonObject): Promise<string>
   /** Throws PdpError `request_invalid` for a registration that could never be used. */
   validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
 }
@@ -152,9 +157,10 @@ export async function listenHttp(app: FastifyInstance, address: ListenAddress): 
   }
 }
 
-function requestId(req: { headers: IncomingMessage['headers'] }): string {
+function requestId(req: { readonly headers: IncomingMessage['headers']; readonly url?: string | undefined }): string {
   const given = req.headers['x-request-id']
-  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID()
+  const form = req.url?.startsWith('/access/v1/') === true ? AUTHZEN_REQUEST_ID : REQUEST_ID
+  return typeof given === 'string' && form.test(given) ? given : randomUUID()
 }
 
 function openapi(issuer: string) {
@@ -225,7 +231,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
     for (const method of [route.method].flat()) known.add(method)
     methods.set(route.url, known)
   })
-  const { introspect, recognize, verifyProof, validateClient, ...controls } = deps.identity
+  const { introspect, recognize, verifyProof, validateClient, signStatement, ...controls } = deps.identity
   addDecisions(app, { ...deps, recognize, verifyProof })
   const management = {
     ...deps,
@@ -236,6 +242,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
     validateClient,
   }
   for (const add of MANAGEMENT) add(app, management)
+  addAuthzen(app, { ...management, recognize, signStatement })
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
   for (const [url, known] of [...methods]) addMethodProblem(app, url, known)
   for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps.identity)

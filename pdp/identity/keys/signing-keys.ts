@@ -1,7 +1,8 @@
 /** Signing keys: generated at the first start, stored sealed, published as a JWK set. */
 import { generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
-import { calculateJwkThumbprint, type JWK } from 'jose'
+import { calculateJwkThumbprint, type JWK, SignJWT } from 'jose'
+import type { JsonObject } from '../../domain/json.ts'
 import { deriveKey, open, seal } from '../../process/encryption.ts'
 import { ADVISORY_LOCKS } from '../../store/advisory-locks.ts'
 import type { Sql } from '../../store/directory.ts'
@@ -36,6 +37,12 @@ export async function loadSigningKeys(deps: { sql: Sql; masterKey: Buffer }): Pr
     publicJwks: rows.map((row) => row.public_jwk),
     activeKid: active.kid,
   }
+}
+
+/** A JWT of the claims, by the active key. */
+export function signStatement({ privateJwks: [active], activeKid }: SigningKeys, claims: JsonObject): Promise<string> {
+  if (active === undefined) throw new TypeError('there is no signing key')
+  return new SignJWT({ ...claims }).setProtectedHeader({ alg: 'RS256', typ: 'JWT', kid: activeKid }).sign(active)
 }
 
 function unseal(sealingKey: Buffer, row: KeyRow): JWK {

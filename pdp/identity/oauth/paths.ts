@@ -19,6 +19,7 @@ export const PATHS = {
   openidConfiguration: '/.well-known/openid-configuration',
   serverMetadata: '/.well-known/oauth-authorization-server',
   resourceMetadata: '/.well-known/oauth-protected-resource',
+  authzenMetadata: '/.well-known/authzen-configuration',
 } as const
 
 /** The path part of an issuer that does not stand at its host's root. */

@@ -1,3 +1,4 @@
+import { createLocalJWKSet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import { createIdentity } from '../../../pdp/identity/identity.ts'
@@ -48,6 +49,16 @@ describe('signing keys', () => {
     const others = await Promise.all([again(), again()])
     for (const other of others) expect(other.publicKeys()).toEqual(world.identity.publicKeys())
     await Promise.all(others.map((other) => other.close()))
+  })
+
+  it('sign the statements of the issuer', async () => {
+    const statement = await world.identity.signStatement({ iss: world.issuer, member: ['x'] })
+    const keys = createLocalJWKSet({ keys: [...world.identity.publicKeys()] })
+    const { payload, protectedHeader } = await jwtVerify(statement, keys, { issuer: world.issuer, typ: 'JWT' })
+    expect([payload, protectedHeader.alg]).toEqual([{ iss: world.issuer, member: ['x'] }, 'RS256'])
+    const [head = '', , signature = ''] = statement.split('.')
+    const forged = [head, Buffer.from('{"iss":"x"}').toString('base64url'), signature].join('.')
+    await expect(jwtVerify(forged, keys)).rejects.toThrow(/signature verification failed/)
   })
 
   it('do not open with another master key', async () => {

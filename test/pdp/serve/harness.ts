@@ -1,8 +1,10 @@
 /** The PDP's servers over a real database, with tokens whose state a test decides. */
 import { randomUUID } from 'node:crypto'
+import { UnsecuredJWT } from 'jose'
 import { pino } from 'pino'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
+import type { JsonObject } from '../../../pdp/domain/json.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { controlsWithin } from '../../../pdp/identity/controls.ts'
 import { createEvents } from '../../../pdp/identity/events.ts'
@@ -94,6 +96,7 @@ export async function serve(
       replay: processReplayMemory({ clock: Date.now, entriesMax: 1_000 }),
     }),
     handle: async () => false,
+    signStatement: async (claims: JsonObject) => new UnsecuredJWT({ ...claims }).encode(),
     validateClient: async () => undefined,
     sessions: endings,
     secondFactor: createSecondFactor({ ...parts, directory, revocations: endings }),

@@ -1,0 +1,92 @@
+/** Who asks over AuthZEN: a service about any subject of its organization, or a person about themselves. */
+import type { IncomingMessage } from 'node:http'
+import type { Subject } from '../../domain/decision.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { isId } from '../../domain/names.ts'
+import type { TokenState } from '../../identity/tokens/token-state.ts'
+import type { Directory } from '../../store/directory.ts'
+import { authenticateManagementClient } from '../authentication/authenticate.ts'
+import {
+  type ActiveToken,
+  type CredentialDeps,
+  invalidToken,
+  presentedToken,
+  provesKey,
+} from '../authentication/credentials.ts'
+import { RequestProblem } from '../problems/status.ts'
+import { type Entity, invalid } from './entities.ts'
+
+export type CallerDeps = CredentialDeps & {
+  readonly introspect: (token: string) => Promise<TokenState>
+  readonly recognize: (token: string) => Promise<TokenState>
+  readonly directory: Directory
+}
+/** `provenKey`: the sender proved to hold the key that the token is bound to. */
+export type Caller = { readonly token: ActiveToken; readonly provenKey: boolean; inactive(): RequestProblem }
+
+/** For evaluations: whether the token still lives is found out with the answer. Throws RequestProblem. */
+export async function recognizeCaller(deps: CallerDeps, message: IncomingMessage): Promise<Caller> {
+  const presented = presentedToken(deps.issuer, message)
+  const inactive = (): RequestProblem => invalidToken(deps.issuer, presented.scheme, 'the token is not active')
+  const token = await deps.recognize(presented.token)
+  if (!token.active) throw inactive()
+  return { token, provenKey: await provesKey(deps, message, { ...presented, state: token }), inactive }
+}
+
+/** For searches: the token lives now, and a service has the scope `decisions:read`. Throws RequestProblem. */
+export async function authenticateSearcher(deps: CallerDeps, message: IncomingMessage): Promise<ActiveToken> {
+  const presented = presentedToken(deps.issuer, message)
+  const token = await deps.introspect(presented.token)
+  if (!token.active) throw invalidToken(deps.issuer, presented.scheme, 'the token is not active')
+  if (token.subject.type === 'service') {
+    const request = { message, scope: 'decisions:read', provenBefore: false }
+    return (await authenticateManagementClient(deps, request)).token
+  }
+  await provesKey(deps, message, { ...presented, state: token })
+  return token
+}
+
+/**
+ * The organization that a question is about: the token's own, or the one that `context.organization` names, for a service
+ * that is bound to none. Null when there is none, where everything is denied. Throws RequestProblem.
+ */
+export async function organizationOf(
+  deps: CallerDeps,
+  token: ActiveToken,
+  context: JsonObject,
+): Promise<string | null> {
+  const { organization: named } = context
+  if (named === undefined || named === null) return token.organization
+  if (typeof named !== 'string') throw invalid('/context/organization', 'must be a string')
+  if (named === token.organization) return named
+  const client = token.subject.type === 'service' ? await deps.directory.client(token.clientId) : null
+  if (token.organization !== null || client === null || client.organization !== null)
+    throw new RequestProblem('permission_denied', 'the token is not for the organization that context names')
+  return isId(named) ? named : null
+}
+
+/**
+ * The subject of a question, or null for one that this organization cannot know. `identity` is whoever has that id, and
+ * first the bearer of the token. Throws RequestProblem when a person asks about somebody else.
+ */
+export async function subjectOf(deps: CallerDeps, token: ActiveToken, entity: Entity): Promise<Subject | null> {
+  const subject = await find(deps, token, entity)
+  if (token.subject.type === 'user' && !isSame(subject, token.subject))
+    throw new RequestProblem('permission_denied', 'a person’s token may ask about that person only')
+  return subject
+}
+
+async function find(deps: CallerDeps, token: ActiveToken, { type, id }: Entity): Promise<Subject | null> {
+  if (!isId(id)) return null
+  if (type === 'user' || type === 'service') return { type, id }
+  if (type !== 'identity') return null
+  if (token.subject.id === id) return token.subject
+  const candidates: readonly Subject[] = [
+    { type: 'user', id },
+    { type: 'service', id },
+  ]
+  for (const subject of candidates) if (await deps.directory.exists(subject)) return subject
+  return null
+}
+
+export const isSame = (a: Subject | null, b: Subject): boolean => a !== null && a.type === b.type && a.id === b.id

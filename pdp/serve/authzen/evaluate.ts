@@ -1,0 +1,149 @@
+/** Evaluations, asked as few questions: those about one subject of one organization travel together. */
+import type { EntitlementResult, PermissionResult, Subject } from '../../domain/decision.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { isEntitlementKey, isObject, isPermissionKey } from '../../domain/names.ts'
+import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
+import { RequestProblem, STATUS } from '../problems/status.ts'
+import { type Caller, type CallerDeps, isSame, organizationOf, subjectOf } from './caller.ts'
+import type { Evaluation, Semantic } from './entities.ts'
+
+export type EvaluateDeps = CallerDeps & { readonly answer: AnswerQuestion }
+export type Decision = { readonly decision: boolean; readonly context: JsonObject }
+
+/** What an evaluation asks of us. An unknown subject, or a name that no grant can have, is denied. */
+type Asked =
+  | { readonly kind: 'permission'; readonly relation: string; readonly resource: string }
+  | { readonly kind: 'entitlement'; readonly key: string }
+type Placed = { readonly group: Group; readonly asked: Asked }
+type Group = {
+  readonly organization: string | null
+  readonly subject: Subject
+  readonly asked: Asked[]
+  answer: Answer | null
+}
+const UNKNOWN = 'unknown'
+type Item = Placed | typeof UNKNOWN | RequestProblem
+
+/** One evaluation. Throws RequestProblem and PdpError. */
+export async function evaluateOne(deps: EvaluateDeps, caller: Caller, evaluation: Evaluation): Promise<Decision> {
+  const groups = new Map<string, Group>()
+  const item = await place(deps, caller, { evaluation, groups })
+  await askAll(deps, caller, groups)
+  return decisionOf(item)
+}
+
+/** Every item has its decision, in order: what one of them lacks denies that one. Throws RequestProblem and PdpError. */
+export async function evaluateAll(
+  deps: EvaluateDeps,
+  caller: Caller,
+  evaluations: readonly (Evaluation | RequestProblem)[],
+): Promise<readonly Decision[]> {
+  const groups = new Map<string, Group>()
+  const items: Item[] = []
+  for (const evaluation of evaluations) items.push(await placeOrRefuse(deps, caller, { evaluation, groups }))
+  await askAll(deps, caller, groups)
+  return items.map(decisionOf)
+}
+
+/** All in one turn, so that one look at the store serves them. */
+async function askAll(deps: EvaluateDeps, caller: Caller, groups: Map<string, Group>): Promise<void> {
+  // Whether the token lives has to be known even where no item can be asked about.
+  if (groups.size === 0) groupOf(groups, caller.token.organization, caller.token.subject)
+  await Promise.all([...groups.values()].map((group) => ask(deps, caller, group)))
+}
+
+/** Section 7.1.2: the shorter answers end with the item that decided. An item that failed counts as denied. */
+export function cut(decisions: readonly Decision[], semantic: Semantic): readonly Decision[] {
+  if (semantic === 'execute_all') return decisions
+  const last = decisions.findIndex(({ decision }) => decision === (semantic === 'permit_on_first_permit'))
+  return last < 0 ? decisions : decisions.slice(0, last + 1)
+}
+
+type Placing = { readonly evaluation: Evaluation; readonly groups: Map<string, Group> }
+
+async function placeOrRefuse(
+  deps: EvaluateDeps,
+  caller: Caller,
+  { evaluation, groups }: { evaluation: Evaluation | RequestProblem; groups: Map<string, Group> },
+): Promise<Item> {
+  if (evaluation instanceof RequestProblem) return evaluation
+  try {
+    return await place(deps, caller, { evaluation, groups })
+  } catch (err) {
+    if (err instanceof RequestProblem) return err
+    throw err
+  }
+}
+
+async function place(deps: EvaluateDeps, caller: Caller, { evaluation, groups }: Placing): Promise<Item> {
+  const organization = await organizationOf(deps, caller.token, evaluation.context)
+  const subject = await subjectOf(deps, caller.token, evaluation.subject)
+  if (subject === null) return UNKNOWN
+  const asked = questionOf(evaluation)
+  if (asked === null) return UNKNOWN
+  const group = groupOf(groups, organization, subject)
+  group.asked.push(asked)
+  return { group, asked }
+}
+
+function groupOf(groups: Map<string, Group>, organization: string | null, subject: Subject): Group {
+  const key = JSON.stringify([organization, subject.type, subject.id])
+  const group = groups.get(key) ?? { organization, subject, asked: [], answer: null }
+  groups.set(key, group)
+  return group
+}
+
+function questionOf({ action, resource: { type, id } }: Evaluation): Asked | null {
+  if (type === 'entitlement') return action === 'use' && isEntitlementKey(id) ? { kind: 'entitlement', key: id } : null
+  // HTTP methods are upper case; the relations that stand for them are not.
+  const relation = type === 'route' ? action.toLowerCase() : action
+  const resource = `${type}:${id}`
+  return isPermissionKey(relation) && isObject(resource) ? { kind: 'permission', relation, resource } : null
+}
+
+async function ask({ answer }: EvaluateDeps, caller: Caller, group: Group): Promise<void> {
+  const { token, provenKey } = caller
+  const asked = await answer(
+    { ...token, organization: group.organization },
+    {
+      permissions: group.asked.filter((one) => one.kind === 'permission'),
+      entitlements: group.asked.flatMap((one) => (one.kind === 'entitlement' ? [one.key] : [])),
+      subject: isSame(group.subject, token.subject) ? null : group.subject,
+      explain: false,
+      provenKey,
+    },
+  )
+  if (!asked.active) throw caller.inactive()
+  group.answer = asked
+}
+
+function decisionOf(item: Item): Decision {
+  if (item instanceof RequestProblem) return failed(STATUS[item.code].http, item.message)
+  if (item === UNKNOWN) return { decision: false, context: { reason_code: 'none' } }
+  const { group, asked } = item
+  const { answer } = group
+  if (answer === null) throw new TypeError('a question was not asked')
+  const revision = answer.revision === null ? {} : { revision: answer.revision }
+  if (asked.kind === 'entitlement') return entitlementDecision(answer.entitlements.get(asked.key) ?? null, revision)
+  const index = group.asked.filter((one) => one.kind === 'permission').indexOf(asked)
+  return permissionDecision(answer.permissions[index], revision)
+}
+
+function permissionDecision(result: PermissionResult | undefined, revision: JsonObject): Decision {
+  if (result === undefined) throw new TypeError('a question has no answer')
+  if (result.error !== undefined) {
+    return failed(STATUS.store_unavailable.http, 'the question needs more work than one check may take')
+  }
+  return { decision: result.allowed, context: { reason_code: result.reasonCode, ...revision } }
+}
+
+function entitlementDecision(result: EntitlementResult | null, revision: JsonObject): Decision {
+  if (result === null) return { decision: false, context: { reason_code: 'none', ...revision } }
+  const { value, version } = result
+  return { decision: result.boolean(), context: { entitlement: { value, version }, ...revision } }
+}
+
+const failed = (status: number, message: string): Decision => ({
+  decision: false,
+  context: { error: { status, message } },
+})

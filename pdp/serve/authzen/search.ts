@@ -1,0 +1,168 @@
+/** Subject, resource and action search: what an evaluation allows, and nothing else, in pages. */
+import { createHash } from 'node:crypto'
+import type { ListPage, Pdp, Subject } from '../../domain/decision.ts'
+import { PdpError } from '../../domain/errors.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { isName, isObject, isPermissionKey } from '../../domain/names.ts'
+import type { ActiveToken } from '../authentication/credentials.ts'
+import { RequestProblem } from '../problems/status.ts'
+import { type CallerDeps, organizationOf, subjectOf } from './caller.ts'
+import { type Entity, readAction, readContext, readEntity, readRequest, readType } from './entities.ts'
+import { formatPage, type PageRequest, readPage } from './pages.ts'
+
+export type SearchDeps = CallerDeps & { readonly pdp: Pdp }
+/** `page` comes first in the answer: readers of a stream need it before the results. */
+export type Found = {
+  readonly page: { readonly next_token: string; readonly count: number }
+  readonly context?: JsonObject
+  readonly results: readonly ({ readonly type: string; readonly id: string } | { readonly name: string })[]
+}
+type Scope = { readonly organization: string | null; readonly page: PageRequest }
+
+const CHECKS_PER_QUESTION = 256
+const NOTHING: Found = { page: { next_token: '', count: 0 }, results: [] }
+
+/** Which subjects of a type may do the action on the resource. Only a service may ask. Throws RequestProblem, PdpError. */
+export async function searchSubjects(deps: SearchDeps, token: ActiveToken, body: unknown): Promise<Found> {
+  const request = readRequest(body)
+  const type = readType(request.subject, '/subject')
+  const action = readAction(request.action, '/action')
+  const resource = readEntity(request.resource, '/resource')
+  const question = ['subject', type, action, resource.type, resource.id]
+  const { organization, page } = await scopeOf(deps, token, { request, question })
+  if (token.subject.type !== 'service')
+    throw new RequestProblem('permission_denied', 'only a client_credentials token may search for subjects')
+  const name = nameOf(resource)
+  if (organization === null || !isName(type) || !isPermissionKey(action) || name === null) return NOTHING
+  return listed(page, (at) =>
+    deps.pdp.listSubjects({ ...at, organization, type, relation: action, resource: name, app: token.app }),
+  )
+}
+
+/** On which resources of a type the subject may do the action. Throws RequestProblem and PdpError. */
+export async function searchResources(deps: SearchDeps, token: ActiveToken, body: unknown): Promise<Found> {
+  const request = readRequest(body)
+  const entity = readEntity(request.subject, '/subject')
+  const action = readAction(request.action, '/action')
+  const type = readType(request.resource, '/resource')
+  const question = ['resource', entity.type, entity.id, action, type]
+  const { organization, page } = await scopeOf(deps, token, { request, question })
+  const subject = await knownSubject(deps, token, entity)
+  if (organization === null || subject === null || !isName(type) || !isPermissionKey(action)) return NOTHING
+  return listed(page, (at) =>
+    deps.pdp.listResources({ ...at, organization, subject, type, relation: action, app: token.app }),
+  )
+}
+
+/** Which relations, or permission keys, the subject has on the resource. Throws RequestProblem and PdpError. */
+export async function searchActions(deps: SearchDeps, token: ActiveToken, body: unknown): Promise<Found> {
+  const request = readRequest(body)
+  const entity = readEntity(request.subject, '/subject')
+  const resource = readEntity(request.resource, '/resource')
+  const question = ['action', entity.type, entity.id, resource.type, resource.id]
+  const { organization, page } = await scopeOf(deps, token, { request, question })
+  const subject = await knownSubject(deps, token, entity)
+  const name = nameOf(resource)
+  if (organization === null || subject === null || name === null) return NOTHING
+  const names = (await deps.pdp.relations(organization, resource.type)).filter(
+    (relation) => page.after === null || relation > page.after,
+  )
+  const allowed = await allowedOf(deps.pdp, { token, organization, subject, resource: name, names })
+  const shown = allowed.slice(0, page.limit)
+  const last = shown.at(-1) ?? page.after
+  const more = allowed.length > shown.length
+  return {
+    page: { next_token: more ? formatPage(page, last) : '', count: shown.length },
+    results: shown.map((relation) => ({ name: relation })),
+  }
+}
+
+async function scopeOf(
+  deps: SearchDeps,
+  token: ActiveToken,
+  { request, question }: { request: JsonObject; question: readonly string[] },
+): Promise<Scope> {
+  const context = readContext(request.context, '/context')
+  const organization = await organizationOf(deps, token, context)
+  const asked = JSON.stringify([token.clientId, token.subject, organization, question, context])
+  const digest = createHash('sha256').update(asked).digest('base64url').slice(0, 22)
+  return { organization, page: readPage(request.page, digest) }
+}
+
+const nameOf = ({ type, id }: Entity): string | null => (isObject(`${type}:${id}`) ? `${type}:${id}` : null)
+
+/** Null for a subject that does not exist: it has nothing, whatever everybody may do. */
+async function knownSubject(deps: SearchDeps, token: ActiveToken, entity: Entity): Promise<Subject | null> {
+  const subject = await subjectOf(deps, token, entity)
+  return subject !== null && (await deps.directory.exists(subject)) ? subject : null
+}
+
+/** Pages of a list of ours as pages of AuthZEN. */
+async function listed(
+  page: PageRequest,
+  read: (at: { pageSize: number; pageToken: string | null }) => Promise<ListPage>,
+): Promise<Found> {
+  if (page.limit === 0) return { page: { next_token: formatPage(page, page.after), count: 0 }, results: [] }
+  const found = await readList(read, page)
+  // `user:*` is not somebody: the list has no entity of that id.
+  const isPublic = found.items.some((item) => item.endsWith(':*'))
+  const results = found.items.filter((item) => !item.endsWith(':*')).map(entityOf)
+  const next = found.nextPageToken === null ? '' : formatPage(page, found.nextPageToken)
+  return {
+    page: { next_token: next, count: results.length },
+    context: {
+      revision: found.revision,
+      consistent: found.revisionUnchanged,
+      ...(isPublic ? { public: true } : {}),
+      ...(found.complete ? {} : { complete: false }),
+    },
+    results,
+  }
+}
+
+async function readList(
+  read: (at: { pageSize: number; pageToken: string | null }) => Promise<ListPage>,
+  page: PageRequest,
+): Promise<ListPage> {
+  try {
+    return await read({ pageSize: page.limit, pageToken: page.after })
+  } catch (err) {
+    if (err instanceof PdpError && err.issues.some(({ place }) => place === '/pageToken'))
+      throw new RequestProblem('request_invalid', 'page.token is not one that this search gave', { cause: err })
+    throw err
+  }
+}
+
+function entityOf(item: string): Entity {
+  const colon = item.indexOf(':')
+  return { type: item.slice(0, colon), id: item.slice(colon + 1) }
+}
+
+/** All questions are asked in one turn, so that one look at the store serves them. */
+async function allowedOf(
+  pdp: Pdp,
+  of: {
+    readonly token: ActiveToken
+    readonly organization: string
+    readonly subject: Subject
+    readonly resource: string
+    readonly names: readonly string[]
+  },
+): Promise<readonly string[]> {
+  const { token, organization, subject, resource, names } = of
+  const slices = Array.from({ length: Math.ceil(names.length / CHECKS_PER_QUESTION) }, (_, i) =>
+    names.slice(i * CHECKS_PER_QUESTION, (i + 1) * CHECKS_PER_QUESTION),
+  )
+  const decisions = await Promise.all(
+    slices.map((slice) =>
+      pdp.decide({
+        organization,
+        subject,
+        permissions: slice.map((relation) => ({ relation, resource })),
+        app: token.app,
+        audiences: token.audiences,
+      }),
+    ),
+  )
+  return decisions.flatMap(({ permissions }) => permissions.filter((p) => p.allowed).map((p) => p.relation))
+}
