@@ -3,7 +3,6 @@ import type { FastifyInstance } from 'fastify'
 import type { JsonObject } from '../../domain/json.ts'
 import { PUBLIC_CACHE_SECONDS } from '../../identity/oauth/durations.ts'
 import { mountOf, PATHS, urlOf } from '../../identity/oauth/paths.ts'
-import { SUCCESS } from '../problems/status.ts'
 import { AUTHZEN_PATHS } from './paths.ts'
 
 export type MetadataDeps = {
@@ -25,12 +24,8 @@ export function addMetadata(app: FastifyInstance, deps: MetadataDeps): void {
   // The well-known part goes between the host and the path of the PDP's id; a proxy may have cut that path off.
   for (const url of new Set([PATHS.authzenMetadata, PATHS.authzenMetadata + mountOf(issuer)])) {
     app.get(url, {
-      schema: {
-        operationId: url === PATHS.authzenMetadata ? 'authzenConfiguration' : 'authzenConfigurationOfMount',
-        summary: 'Where the AuthZEN endpoints are.',
-        tags: ['AuthZEN'],
-        response: { [SUCCESS.ok]: { type: 'object', description: 'AuthZEN Authorization API 1.0 section 9.' } },
-      },
+      // Like the rest of discovery, it is not one of our calls.
+      schema: { hide: true },
       handler: async (_request, reply) => {
         reply.header('cache-control', `public, max-age=${PUBLIC_CACHE_SECONDS}`)
         // Signed for each answer, which caches keep: a replaced key is never the one that signed.

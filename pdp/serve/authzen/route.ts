@@ -1,7 +1,7 @@
 /** The five calls of the AuthZEN Authorization API 1.0, answered by the same decisions as `POST /oauth/decisions`. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Places } from '../authentication/admission.ts'
-import type { ActiveToken } from '../authentication/credentials.ts'
+import { type ActiveToken, presentedToken } from '../authentication/credentials.ts'
 import { PROBLEM_RESPONSE } from '../http/schemas.ts'
 import { RequestProblem, SUCCESS } from '../problems/status.ts'
 import { authenticateSearcher, recognizeCaller } from './caller.ts'
@@ -34,15 +34,15 @@ const DECISION = {
 
 export function addAuthzen(app: FastifyInstance, deps: AuthzenDeps): void {
   addMetadata(app, deps)
-  addCall(app, EVALUATION, (request) => evaluate(deps, request))
-  addCall(app, EVALUATIONS, (request) => evaluateMany(deps, request))
+  addCall(app, deps, { ...EVALUATION, handler: (request) => evaluate(deps, request) })
+  addCall(app, deps, { ...EVALUATIONS, handler: (request) => evaluateMany(deps, request) })
   const searches = [
     [SUBJECTS, searchSubjects],
     [RESOURCES, searchResources],
     [ACTIONS, searchActions],
   ] as const
   for (const [call, search] of searches) {
-    addCall(app, call, (request, reply) => searchAs(deps, { request, reply, search }))
+    addCall(app, deps, { ...call, handler: (request, reply) => searchAs(deps, { request, reply, search }) })
   }
 }
 
@@ -108,9 +108,10 @@ async function searchAs(
 
 function addCall(
   app: FastifyInstance,
-  { path, operation, summary, members }: Call,
-  handler: (request: FastifyRequest, reply: FastifyReply) => Promise<object>,
+  deps: Pick<AuthzenDeps, 'issuer'>,
+  call: Call & { readonly handler: (request: FastifyRequest, reply: FastifyReply) => Promise<object> },
 ): void {
+  const { path, operation, summary, members, handler } = call
   const properties = Object.fromEntries(members.map((name) => [name, MEMBERS[name] ?? {}]))
   app.post(path, {
     schema: {
@@ -128,6 +129,7 @@ function addCall(
     // The schema describes: entities.ts reads, because an item that cannot be read is no reason to refuse the others.
     validatorCompiler: () => () => true,
     onRequest: async (request) => {
+      presentedToken(deps.issuer, request.raw)
       const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
       // Section 10.1.2 has 400 for this, where other calls have 415.
       if (type !== 'application/json') throw new RequestProblem('request_invalid', 'send the body as application/json')
