@@ -1,8 +1,8 @@
 /** Who asks over AuthZEN: a service about any subject of its organization, or a person about themselves. */
 import type { IncomingMessage } from 'node:http'
-import type { Subject } from '../../domain/decision.ts'
+import type { AskedSubject, Subject } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import { isId } from '../../domain/names.ts'
+import { isId, isObjectId, isType } from '../../domain/names.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Directory } from '../../store/directory.ts'
 import { authenticateManagementClient } from '../authentication/authenticate.ts'
@@ -69,17 +69,17 @@ export async function organizationOf(
  * The subject of a question, or null for one that this organization cannot know. `identity` is whoever has that id, and
  * first the bearer of the token. Throws RequestProblem when a person asks about somebody else.
  */
-export async function subjectOf(deps: CallerDeps, token: ActiveToken, entity: Entity): Promise<Subject | null> {
+export async function subjectOf(deps: CallerDeps, token: ActiveToken, entity: Entity): Promise<AskedSubject | null> {
   const subject = await find(deps, token, entity)
   if (token.subject.type === 'user' && !isSame(subject, token.subject))
     throw new RequestProblem('permission_denied', 'a person’s token may ask about that person only')
   return subject
 }
 
-async function find(deps: CallerDeps, token: ActiveToken, { type, id }: Entity): Promise<Subject | null> {
+async function find(deps: CallerDeps, token: ActiveToken, { type, id }: Entity): Promise<AskedSubject | null> {
+  if (type === 'user' || type === 'service') return isId(id) ? { type, id } : null
+  if (type !== 'identity') return isType(type) && isObjectId(id) ? { type, id } : null
   if (!isId(id)) return null
-  if (type === 'user' || type === 'service') return { type, id }
-  if (type !== 'identity') return null
   if (token.subject.id === id) return token.subject
   const candidates: readonly Subject[] = [
     { type: 'user', id },
@@ -89,4 +89,4 @@ async function find(deps: CallerDeps, token: ActiveToken, { type, id }: Entity):
   return null
 }
 
-export const isSame = (a: Subject | null, b: Subject): boolean => a !== null && a.type === b.type && a.id === b.id
+export const isSame = (a: AskedSubject | null, b: Subject): boolean => a !== null && a.type === b.type && a.id === b.id

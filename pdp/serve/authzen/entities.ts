@@ -1,5 +1,6 @@
 /** What AuthZEN Authorization API 1.0 sends: subjects, actions, resources and contexts, read leniently where it says so. */
 import type { JsonObject, JsonValue } from '../../domain/json.ts'
+import { isObjectId, isType } from '../../domain/names.ts'
 import { RequestProblem } from '../problems/status.ts'
 
 /** `type` and `id` are arbitrary texts: what our grammar does not know simply has no grants. */
@@ -13,6 +14,10 @@ export type Evaluation = {
 export type Semantic = 'execute_all' | 'deny_on_first_deny' | 'permit_on_first_permit'
 /** An item that cannot be read is a denial of its own, and no reason to refuse the others. */
 export type Batch = { readonly semantic: Semantic; readonly items: readonly (Evaluation | RequestProblem)[] }
+
+/** `type:id`, or null for an entity that no tuple can name. A type with a colon would say something else. */
+export const objectOf = ({ type, id }: Entity): string | null =>
+  isType(type) && isObjectId(id) ? `${type}:${id}` : null
 
 const ITEMS_MAX = 256
 const SEMANTICS: ReadonlySet<string> = new Set<Semantic>([

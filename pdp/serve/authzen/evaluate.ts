@@ -1,11 +1,11 @@
 /** Evaluations, asked as few questions: those about one subject of one organization travel together. */
-import type { EntitlementResult, PermissionResult, Subject } from '../../domain/decision.ts'
+import type { AskedSubject, EntitlementResult, PermissionResult } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import { isEntitlementKey, isObject, isPermissionKey } from '../../domain/names.ts'
+import { isEntitlementKey, isRelationOrKey } from '../../domain/names.ts'
 import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
 import { RequestProblem, STATUS } from '../problems/status.ts'
 import { type Caller, type CallerDeps, isSame, organizationOf, subjectOf } from './caller.ts'
-import type { Evaluation, Semantic } from './entities.ts'
+import { type Evaluation, objectOf, type Semantic } from './entities.ts'
 
 export type EvaluateDeps = CallerDeps & { readonly answer: AnswerQuestion }
 export type Decision = { readonly decision: boolean; readonly context: JsonObject }
@@ -17,7 +17,7 @@ type Asked =
 type Placed = { readonly group: Group; readonly asked: Asked }
 type Group = {
   readonly organization: string | null
-  readonly subject: Subject
+  readonly subject: AskedSubject
   readonly asked: Asked[]
   answer: Answer | null
 }
@@ -53,7 +53,7 @@ async function askAll(deps: EvaluateDeps, caller: Caller, groups: Map<string, Gr
 }
 
 /** Section 7.1.2: the shorter answers end with the item that decided. An item that failed counts as denied. */
-export function cut(decisions: readonly Decision[], semantic: Semantic): readonly Decision[] {
+export function answered(decisions: readonly Decision[], semantic: Semantic): readonly Decision[] {
   if (semantic === 'execute_all') return decisions
   const last = decisions.findIndex(({ decision }) => decision === (semantic === 'permit_on_first_permit'))
   return last < 0 ? decisions : decisions.slice(0, last + 1)
@@ -86,19 +86,20 @@ async function place(deps: EvaluateDeps, caller: Caller, { evaluation, groups }:
   return { group, asked }
 }
 
-function groupOf(groups: Map<string, Group>, organization: string | null, subject: Subject): Group {
+function groupOf(groups: Map<string, Group>, organization: string | null, subject: AskedSubject): Group {
   const key = JSON.stringify([organization, subject.type, subject.id])
   const group = groups.get(key) ?? { organization, subject, asked: [], answer: null }
   groups.set(key, group)
   return group
 }
 
-function questionOf({ action, resource: { type, id } }: Evaluation): Asked | null {
+function questionOf({ action, resource }: Evaluation): Asked | null {
+  const { type, id } = resource
   if (type === 'entitlement') return action === 'use' && isEntitlementKey(id) ? { kind: 'entitlement', key: id } : null
   // HTTP methods are upper case; the relations that stand for them are not.
   const relation = type === 'route' ? action.toLowerCase() : action
-  const resource = `${type}:${id}`
-  return isPermissionKey(relation) && isObject(resource) ? { kind: 'permission', relation, resource } : null
+  const name = objectOf(resource)
+  return name !== null && isRelationOrKey(relation) ? { kind: 'permission', relation, resource: name } : null
 }
 
 async function ask({ answer }: EvaluateDeps, caller: Caller, group: Group): Promise<void> {

@@ -1,13 +1,13 @@
 /** Subject, resource and action search: what an evaluation allows, and nothing else, in pages. */
 import { createHash } from 'node:crypto'
-import type { ListPage, Pdp, Subject } from '../../domain/decision.ts'
+import type { AskedSubject, ListPage, Pdp } from '../../domain/decision.ts'
 import { PdpError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import { isName, isObject, isPermissionKey } from '../../domain/names.ts'
+import { isRelationOrKey, isType } from '../../domain/names.ts'
 import type { ActiveToken } from '../authentication/credentials.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { type CallerDeps, organizationOf, subjectOf } from './caller.ts'
-import { type Entity, readAction, readContext, readEntity, readRequest, readType } from './entities.ts'
+import { type Entity, objectOf, readAction, readContext, readEntity, readRequest, readType } from './entities.ts'
 import { formatPage, type PageRequest, readPage } from './pages.ts'
 
 export type SearchDeps = CallerDeps & { readonly pdp: Pdp }
@@ -32,8 +32,8 @@ export async function searchSubjects(deps: SearchDeps, token: ActiveToken, body:
   const { organization, page } = await scopeOf(deps, token, { request, question })
   if (token.subject.type !== 'service')
     throw new RequestProblem('permission_denied', 'only a client_credentials token may search for subjects')
-  const name = nameOf(resource)
-  if (organization === null || !isName(type) || !isPermissionKey(action) || name === null) return NOTHING
+  const name = objectOf(resource)
+  if (organization === null || !isType(type) || !isRelationOrKey(action) || name === null) return NOTHING
   return listed(page, (at) =>
     deps.pdp.listSubjects({ ...at, organization, type, relation: action, resource: name, app: token.app }),
   )
@@ -48,7 +48,7 @@ export async function searchResources(deps: SearchDeps, token: ActiveToken, body
   const question = ['resource', entity.type, entity.id, action, type]
   const { organization, page } = await scopeOf(deps, token, { request, question })
   const subject = await knownSubject(deps, token, entity)
-  if (organization === null || subject === null || !isName(type) || !isPermissionKey(action)) return NOTHING
+  if (organization === null || subject === null || !isType(type) || !isRelationOrKey(action)) return NOTHING
   return listed(page, (at) =>
     deps.pdp.listResources({ ...at, organization, subject, type, relation: action, app: token.app }),
   )
@@ -62,7 +62,7 @@ export async function searchActions(deps: SearchDeps, token: ActiveToken, body: 
   const question = ['action', entity.type, entity.id, resource.type, resource.id]
   const { organization, page } = await scopeOf(deps, token, { request, question })
   const subject = await knownSubject(deps, token, entity)
-  const name = nameOf(resource)
+  const name = objectOf(resource)
   if (organization === null || subject === null || name === null) return NOTHING
   const names = (await deps.pdp.relations(organization, resource.type)).filter(
     (relation) => page.after === null || relation > page.after,
@@ -89,12 +89,11 @@ async function scopeOf(
   return { organization, page: readPage(request.page, digest) }
 }
 
-const nameOf = ({ type, id }: Entity): string | null => (isObject(`${type}:${id}`) ? `${type}:${id}` : null)
-
 /** Null for a subject that does not exist: it has nothing, whatever everybody may do. */
-async function knownSubject(deps: SearchDeps, token: ActiveToken, entity: Entity): Promise<Subject | null> {
+async function knownSubject(deps: SearchDeps, token: ActiveToken, entity: Entity): Promise<AskedSubject | null> {
   const subject = await subjectOf(deps, token, entity)
-  return subject !== null && (await deps.directory.exists(subject)) ? subject : null
+  if (subject === null || (subject.type !== 'user' && subject.type !== 'service')) return subject
+  return (await deps.directory.exists({ type: subject.type, id: subject.id })) ? subject : null
 }
 
 /** Pages of a list of ours as pages of AuthZEN. */
@@ -144,7 +143,7 @@ async function allowedOf(
   of: {
     readonly token: ActiveToken
     readonly organization: string
-    readonly subject: Subject
+    readonly subject: AskedSubject
     readonly resource: string
     readonly names: readonly string[]
   },
