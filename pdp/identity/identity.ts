@@ -202,7 +202,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     ensureAdmin: createAdmin({ directory, log }),
     validateClient: (client) => validateClient(providers.current().provider, client),
     publicKeys: publicJwks,
-    signStatement: (claims) => signStatement(ring.current().keys, claims),
+    signStatement: (claims) => signStatement(ring.current(), claims),
     reloadKeys: ring.reload,
     async close() {
       clearInterval(collector)
