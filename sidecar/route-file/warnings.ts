@@ -1,7 +1,8 @@
-/** Warns about valid routes that servers may confuse, because their paths differ only in case or in a trailing slash. */
+/** Warns about valid routes that servers may confuse: by case, by a trailing slash, or by what follows the name of a script. */
 import { type Protection, protectsOtherwise, rulesOf } from '../routes/near-miss.ts'
 import { foldPattern, isWithin, otherSlash, type Pattern, patternText } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
+import { isScript } from '../routes/script-paths.ts'
 
 type Folded = Protection & { readonly route: Route }
 
@@ -19,6 +20,7 @@ export function routeWarnings(routes: readonly Route[]): string[] {
       ...spelledAlike(one, folded.slice(0, at)),
       ...nearly(one, folded),
       ...passedOver(one, folded),
+      ...behindScript(one, folded),
     ])
   })
   return [...new Set(warnings)]
@@ -62,6 +64,20 @@ function passedOver(ours: Folded, all: readonly Folded[]): string[] {
   const written = routeText(ours.route, shown)
   return [
     `servers that ignore a trailing slash run ${theirs.route.id} for ${routeText(ours.route, own)}, so it is denied. Add ${written} with the check of ${ours.route.id}`,
+  ]
+}
+
+/** Paths that go on after the name of the script that the route has, and match another route. */
+function behindScript(theirs: Folded, all: readonly Folded[]): string[] {
+  const { segments, rest } = theirs.pattern
+  const names = segments.map((segment) => (segment.kind === 'literal' ? segment.text : ''))
+  if (rest || !isScript(names, names.length - 1)) return []
+  const below: Pattern = { segments, rest: true }
+  const ours = taking(below, theirs, all)
+  if (ours === undefined || !protectsOtherwise(ours, theirs, { path: theirs.pattern, read: below })) return []
+  const written = routeText(theirs.route, { ...theirs.route.pattern, rest: true })
+  return [
+    `${written} matches ${ours.route.id}, but servers run ${theirs.route.id} for it and pass the rest of the path to the script, so it is denied. Add ${written} with the check of ${theirs.route.id}`,
   ]
 }
 

@@ -12,7 +12,7 @@ const INDEX_FILE = /^(?:index|default|home)\.[a-z0-9]{1,5}$/
 
 export const isIndexFile = (segment: string): boolean => INDEX_FILE.test(segment)
 
-const isScript = (segments: readonly string[], at: number): boolean =>
+export const isScript = (segments: readonly string[], at: number): boolean =>
   SCRIPT.test(segments[at] ?? '') || SCRIPT_FOLDER.test(segments[at - 1] ?? '')
 
 /** True when a reader could find a script or an index file in the folded path. */

@@ -211,6 +211,11 @@ describe('warnings about a route file', () => {
     ['GET /f/{x}: scope a\nGET /f/**: scope a', []],
     ['GET /a.test/x: public\n"GET a.test/b/": scope a\n"GET b.test/b": scope b', []],
     ['GET /: public\nGET /**: scope a\nGET /health: public', []],
+    ['GET /**: public\nGET /admin.php: scope a', ['Add GET /admin.php/** with the check of GET /admin.php']],
+    ['GET /**: public\nGET /cgi-bin/x: scope a', ['Add GET /cgi-bin/x/** with the check of GET /cgi-bin/x']],
+    ['GET /**: public\nGET /admin.php: scope a\nGET /admin.php/**: scope a', []],
+    ['GET /**: scope a\nGET /hook.php: public', []],
+    ['GET /about: public\nGET /admin.php: scope a', []],
     ['GET /**: scope a\nGET /docs/{id}: scope b', ['Add GET /docs/{id}/ with the check of GET /docs/{id}']],
   ])('%#: %s', (routes, ends) => {
     const warnings = routeWarnings(load(routes).routes)
