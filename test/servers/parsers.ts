@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { go, php, python, qs, qsPath, ruby, type Sought } from './runtimes.ts'
+import { go, php, python, qs, qsPath, rack3, ruby, type Sought } from './runtimes.ts'
 
 /** Reads the value of `org`; a line of output is JSON, null when there is none. */
 export type Parser = {
@@ -22,14 +22,12 @@ func main() {
   for lines.Scan() { ${read} }
 }
 `
+const RACK =
+  'require "rack"; require "json"; STDIN.each_line(chomp: true) { |l| puts((begin; Rack::Utils.parse_nested_query(l)["org"]; rescue; nil; end).to_json) }'
+
 export const QUERY_PARSERS: readonly Parser[] = [
-  {
-    name: 'Rack',
-    seek: ruby,
-    file: null,
-    source:
-      'require "rack"; require "json"; STDIN.each_line(chomp: true) { |l| puts((begin; Rack::Utils.parse_nested_query(l)["org"]; rescue; nil; end).to_json) }',
-  },
+  { name: 'Rack', seek: ruby, file: null, source: RACK },
+  { name: 'Rack 3', seek: rack3, file: null, source: RACK },
   {
     name: 'qs',
     seek: qs,

@@ -1,6 +1,6 @@
 /** Real servers and parsers of other languages, installed from their registries into a folder outside the project. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -41,12 +41,40 @@ export function ruby(): Sought {
     for (const name of readdirSync(folder).filter((file) => file.endsWith('.deb')))
       if (!runs('dpkg', ['-x', name, '.'], folder)) return 'dpkg cannot unpack ruby-rack and puma'
   }
-  const libraries = readdirSync(join(folder, 'usr'), { recursive: true, encoding: 'utf8' })
-    .filter((path) => /(?:\/lib|\/vendor_ruby|\/ruby\/vendor_ruby|extensions\/[^/]+\/[^/]+\/[^/]+)$/.test(path))
-    .map((path) => join(folder, 'usr', path))
-  const args = libraries.flatMap((path) => ['-I', path])
+  const args = librariesIn(folder)
   if (!runs('ruby', [...args, '-e', 'require "rack"; require "puma"; require "puma/server"']))
     return 'rack and puma do not load'
+  return { command: 'ruby', args }
+}
+
+function librariesIn(folder: string): string[] {
+  const paths = readdirSync(join(folder, 'usr'), { recursive: true, encoding: 'utf8' })
+  return paths
+    .filter((path) => /(?:\/lib|\/vendor_ruby|\/ruby\/vendor_ruby|extensions\/[^/]+\/[^/]+\/[^/]+)$/.test(path))
+    .flatMap((path) => ['-I', join(folder, 'usr', path)])
+}
+
+const TRIXIE =
+  'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main\n'
+
+/** Ruby with Rack 3, which is in Debian 13: from its registry, beside the lists of the system. */
+export function rack3(): Sought {
+  if (!runs('ruby', ['-v'], '/')) return 'ruby is not there'
+  const folder = join(CACHE, 'rack3')
+  for (const part of ['lists/partial', 'cache/archives/partial']) mkdirSync(join(folder, part), { recursive: true })
+  if (!existsSync(join(folder, 'usr'))) {
+    writeFileSync(join(folder, 'sources.list'), TRIXIE)
+    const sources = [`Dir::Etc::SourceList=${folder}/sources.list`, 'Dir::Etc::SourceParts=-']
+    const places = [`Dir::State::Lists=${folder}/lists`, `Dir::Cache=${folder}/cache`, 'Acquire::Languages=none']
+    const given = [...sources, ...places].flatMap((text) => ['-o', text])
+    if (!runs('apt-get', [...given, 'update', '-q'], folder)) return 'apt-get cannot read the lists of Debian 13'
+    if (!runs('apt-get', [...given, 'download', '-q', 'ruby-rack'], folder)) return 'apt-get cannot download ruby-rack'
+    for (const name of readdirSync(folder).filter((file) => file.endsWith('.deb')))
+      if (!runs('dpkg', ['-x', name, '.'], folder)) return 'dpkg cannot unpack ruby-rack'
+  }
+  const args = librariesIn(folder)
+  if (!runs('ruby', [...args, '-e', 'require "rack"; exit(Rack.release.start_with?("3."))']))
+    return 'Rack 3 does not load'
   return { command: 'ruby', args }
 }
 
