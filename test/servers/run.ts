@@ -17,6 +17,7 @@ import { sendRaw } from '../sidecar/support/raw-http.ts'
 import { freePort } from '../support/free-port.ts'
 import { APPS, type App } from './apps.ts'
 import { askParser, JSON_PARSERS, type Parser, QUERY_PARSERS } from './parsers.ts'
+import { testPathInfo } from './path-info.ts'
 import { startServer } from './runtimes.ts'
 
 const short = process.argv.includes('--short')
@@ -161,6 +162,8 @@ const bodies = Array.from({ length: count }, () => {
 })
 bodies.push('{"org":"mine","ORG":"victim"}', '{"org":"mine","oRg":"victim"}')
 for (const app of APPS) await serveBehind(app)
+const { outcome, why } = await testPathInfo()
+tell(outcome, 'paths with scripts, of PHP', why)
 for (const parser of QUERY_PARSERS) compare(parser, queries, ofQuery)
 for (const parser of JSON_PARSERS) compare(parser, bodies, ofBody)
 console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`)
