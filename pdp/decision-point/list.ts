@@ -1,7 +1,7 @@
 /** Pages of a list: candidates in key order out of one snapshot of the store, each checked at that snapshot's moment. */
 
 import { relationViewOf } from '../decide/contextual-tuples.ts'
-import { formatCursor, parseListRequest, shortDigest } from '../decide/list-request.ts'
+import { formatCursor, parseListRequest } from '../decide/list-request.ts'
 import {
   type Candidates,
   candidateOf,
@@ -15,6 +15,7 @@ import type { ModelCompiler } from '../decide/models.ts'
 import type { ListPage } from '../domain/decision.ts'
 import { TOKENS } from '../domain/log.ts'
 import { compareNames, nameBefore } from '../domain/names.ts'
+import { shortDigest } from '../domain/page-token.ts'
 import { revisionText } from '../domain/revision.ts'
 import type { SnapshotEvaluator } from '../store/cache/question.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'

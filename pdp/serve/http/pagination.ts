@@ -1,5 +1,6 @@
 /** Lists in pages: `?page_size=&page_token=` to `{items, next_page_token, revision, revision_unchanged}`. */
 import type { LogId } from '../../domain/log.ts'
+import { type Cursor, formatPageToken, parsePageToken } from '../../domain/page-token.ts'
 import type { Store } from '../../store/contract.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { type JsonSchema, object, text } from './schemas.ts'
@@ -41,8 +42,9 @@ export type Page<Item> = {
   readonly revision: number
   readonly revision_unchanged: boolean
 }
-type Token = { readonly after: string; readonly revision: number | null }
 type PageSource<Item> = {
+  /** Which list it is: its name, and what the path and the filter say. */
+  readonly list: readonly (string | null)[]
   /** The log whose revision rises with every change of the items. */
   readonly log: LogId
   /** Items in order of `key`, after `after` (exclusive), at most `countMax`. */
@@ -59,18 +61,20 @@ export async function readPage<Item>(
   source: PageSource<Item>,
 ): Promise<Page<Item>> {
   const size = pageSize(query.page_size)
-  const from = parseToken(query.page_token)
+  const from = parseToken(source.list, query.page_token)
   const { rows, revision, whole } = await readAtOneRevision(store, source, {
     after: from?.after ?? null,
     countMax: size + 1,
   })
   const shown = rows.slice(0, size)
   const last = rows.length > size ? shown.at(-1) : undefined
-  const unchanged = whole && (from === null || from.revision === revision)
+  const unchanged = whole && (from === null || from.revision === String(revision))
   return {
     items: await keep(shown, source.visible),
     next_page_token:
-      last === undefined ? null : formatToken({ after: source.key(last), revision: unchanged ? revision : null }),
+      last === undefined
+        ? null
+        : formatPageToken(source.list, { after: source.key(last), revision: unchanged ? String(revision) : null }),
     revision,
     revision_unchanged: unchanged,
   }
@@ -105,22 +109,11 @@ export function pageSize(text: string | undefined): number {
   return size
 }
 
-function formatToken(token: Token): string {
-  return Buffer.from(JSON.stringify([token.after, token.revision])).toString('base64url')
-}
-
-function parseToken(text: string | undefined): Token | null {
+function parseToken(list: PageSource<unknown>['list'], text: string | undefined): Cursor | null {
   if (text === undefined) return null
-  try {
-    const parsed: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
-    const [after, revision]: readonly unknown[] = Array.isArray(parsed) ? parsed : []
-    if (typeof after === 'string' && after.isWellFormed() && !after.includes('\0')) {
-      return { after, revision: typeof revision === 'number' ? revision : null }
-    }
-  } catch {
-    // refused below, like every other token that no list returned
-  }
-  throw refuseParameter('page_token', 'is not a page token of a list')
+  const cursor = parsePageToken(list, text)
+  if (cursor === undefined) throw refuseParameter('page_token', 'is not a page token of this list')
+  return cursor
 }
 
 export function refuseParameter(parameter: string, message: string): RequestProblem {

@@ -154,6 +154,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     handle: async ({ query }) =>
       ok(
         await readPage(deps.store, query, {
+          list: ['apps'],
           log: ENVIRONMENT,
           async read({ after, countMax }) {
             const { manifests } = await readDeclared(deps.store)

@@ -148,6 +148,7 @@ function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
     handle: async ({ params, query }) =>
       ok(
         await readPage(deps.store, query, {
+          list: ['entitlements', params.org],
           log: params.org,
           async read({ after, countMax }) {
             const { version, values } = await deps.entitlements.read(params.org, 'all')

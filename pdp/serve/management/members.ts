@@ -83,6 +83,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     handle: async ({ params, query }) =>
       ok(
         await readPage(deps.store, query, {
+          list: ['members', params.org],
           log: params.org,
           read: (page) => deps.store.members(params.org, page),
           key: ({ user }) => user,

@@ -99,6 +99,7 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
     handle: async ({ caller, query }) =>
       ok(
         await readPage(deps.store, query, {
+          list: ['organizations'],
           log: ENVIRONMENT,
           read: (page) => deps.store.organizations(page),
           key: ({ id }) => id,

@@ -113,6 +113,7 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): 
     async handle({ params, query: { subject, ...query } }) {
       const log = logOf(params)
       const page = await readPage(deps.store, query, {
+        list: ['role-grants', log, subject ?? null],
         log,
         read: ({ after, countMax }) =>
           deps.store.roleGrants(

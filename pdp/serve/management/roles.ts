@@ -104,6 +104,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     handle: async ({ query }) =>
       ok(
         await readPage(deps.store, query, {
+          list: ['roles'],
           log: ENVIRONMENT,
           async read({ after, countMax }) {
             const { roles } = await readDeclared(deps.store)

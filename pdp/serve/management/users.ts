@@ -183,6 +183,7 @@ function addUserReads(app: FastifyInstance, deps: ManagementDeps): void {
     list: true,
     async handle({ query }) {
       const page = await readPage(deps.store, query, {
+        list: ['users'],
         log: DIRECTORY,
         read: (range) => directory.users(range),
         key: ({ id }) => id,

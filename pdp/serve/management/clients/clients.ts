@@ -114,6 +114,7 @@ function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
     list: true,
     async handle({ caller, query }) {
       const page = await readPage(deps.store, query, {
+        list: ['clients'],
         log: DIRECTORY,
         read: (range) => directory.clients(range),
         key: ({ id }) => id,

@@ -81,7 +81,9 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
     list: true,
     async handle({ params, query }) {
       const filter = parseFilter(query)
+      const { object: on = null, relation = null, subject = null } = query
       const found = await readPage(deps.store, query, {
+        list: ['relationships', params.org, on, relation, subject],
         log: params.org,
         read: ({ after, countMax }) =>
           deps.store.tuples(params.org, filter, { after: after === null ? null : parseKey(after), countMax }),

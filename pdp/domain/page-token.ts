@@ -1,0 +1,31 @@
+/** Page tokens: where a list goes on. A token is good only for the list, and the filter of it, that it came from. */
+import { createHash } from 'node:crypto'
+import type { JsonValue } from './json.ts'
+
+/** `revision`: names the revision that all pages so far were read at; null when they differed. */
+export type Cursor = { readonly after: string; readonly revision: string | null }
+
+const CHARACTERS_MAX = 2_048
+
+/** `list`: everything that tells it from other lists, but not the size of a page, which may change on the way. */
+export function formatPageToken(list: readonly JsonValue[], { after, revision }: Cursor): string {
+  return Buffer.from(JSON.stringify([after, revision, digestOf(list)])).toString('base64url')
+}
+
+/** Undefined for anything that formatPageToken did not make for the same list. */
+export function parsePageToken(list: readonly JsonValue[], text: string): Cursor | undefined {
+  if (text.length > CHARACTERS_MAX) return undefined
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
+    const [after, revision, digest]: readonly unknown[] = Array.isArray(parsed) && parsed.length === 3 ? parsed : []
+    if (typeof after !== 'string' || (revision !== null && typeof revision !== 'string')) return undefined
+    if (digest !== digestOf(list) || !after.isWellFormed() || after.includes('\0')) return undefined
+    return { after, revision }
+  } catch {
+    return undefined
+  }
+}
+
+const digestOf = (list: readonly JsonValue[]): string => shortDigest(JSON.stringify(list))
+
+export const shortDigest = (text: string): string => createHash('sha256').update(text).digest('base64url').slice(0, 22)
