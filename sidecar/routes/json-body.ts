@@ -1,5 +1,6 @@
 /** Reads JSON bodies of a limited size, and takes single members from them. A repeated key is refused. */
 import { readAtMost } from '../../pdp/process/http-json.ts'
+import { endOfString, stringAt } from '../../pdp/process/json-text.ts'
 import type { ClientRequest } from '../http/client.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'
@@ -64,7 +65,7 @@ export function readMember(body: Buffer | null, { path, parts }: Extract<Source,
   let at = 0
   for (const [depth, member] of path.entries()) at = findMember(text, at, { member, parts: parts.slice(depth), name })
   const value = text.slice(at, endOfValue(text, at)).trim()
-  if (value.startsWith('"')) return parseString(value)
+  if (value.startsWith('"')) return stringAt(value, 0, value.length)
   if (/^(?:0|-?[1-9]\d{0,14})$/.test(value)) return value
   throw malformed(`${name} is neither a string nor an integer`)
 }
@@ -77,11 +78,6 @@ function parseText(body: Buffer | null): string {
   } catch {
     throw malformed('The body is not JSON in UTF-8')
   }
-}
-
-function parseString(json: string): string {
-  const value: unknown = JSON.parse(json)
-  return typeof value === 'string' ? value : ''
 }
 
 type Member = {
@@ -100,7 +96,7 @@ function findMember(text: string, at: number, { member, parts, name }: Member): 
   place = skipSpace(text, place + 1)
   while (text[place] === '"') {
     const end = endOfString(text, place)
-    const key = parseString(text.slice(place, end))
+    const key = stringAt(text, place, end)
     const value = skipSpace(text, skipSpace(text, end) + 1)
     if (key === member) found.push(value)
     else if (isAlike(key, parts)) throw malformed(`The body has a key that some readers read as ${name}`)
@@ -127,13 +123,6 @@ function endOfValue(text: string, at: number): number {
     else if (mark === '}' || mark === ']') depth -= 1
   }
   return place
-}
-
-/** The index after the closing quote of the string that starts at `at`. */
-function endOfString(text: string, at: number): number {
-  let place = at + 1
-  while (place < text.length && text[place] !== '"') place += text[place] === '\\' ? 2 : 1
-  return place + 1
 }
 
 function skipSpace(text: string, at: number): number {

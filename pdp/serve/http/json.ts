@@ -1,5 +1,6 @@
 /** Reads JSON from outside strictly. JSON that two readers could understand differently is refused. */
 import type { ValidationIssue } from '../../domain/errors.ts'
+import { endOfString, stringAt } from '../../process/json-text.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { pointer } from './schemas.ts'
 
@@ -51,7 +52,8 @@ function nameIssues(text: string): readonly ValidationIssue[] {
     const mark = text[i]
     if (mark === '"') {
       from = i
-      i = to = endOfString(text, i)
+      to = endOfString(text, i)
+      i = to - 1
     } else if (mark === '{' || mark === '[') {
       level = mark === '{' ? { names: new Set(), at: '' } : { names: null, at: 0 }
       levels.push(level)
@@ -60,8 +62,7 @@ function nameIssues(text: string): readonly ValidationIssue[] {
       level = levels.at(-1)
     } else if (mark === ',' && typeof level?.at === 'number') level.at += 1
     else if (mark === ':' && level?.names != null) {
-      const written = text.slice(from + 1, to)
-      const name = written.includes('\\') ? String(JSON.parse(`"${written}"`)) : written
+      const name = stringAt(text, from, to)
       level.at = name
       if (level.names.has(name)) note('occurs more than once')
       // If a reader assigned this member, it would change the prototype of the object.
@@ -70,13 +71,4 @@ function nameIssues(text: string): readonly ValidationIssue[] {
     }
   }
   return issues
-}
-
-/** The index of the closing quote of the string that begins at `at`. */
-function endOfString(text: string, at: number): number {
-  for (let end = text.indexOf('"', at + 1); ; end = text.indexOf('"', end + 1)) {
-    let escapes = 0
-    while (text[end - 1 - escapes] === '\\') escapes++
-    if (escapes % 2 === 0) return end
-  }
 }

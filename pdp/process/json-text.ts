@@ -1,0 +1,16 @@
+/** Reading JSON text beside JSON.parse, which hides repeated names and the digits of numbers. The text is known to be JSON. */
+
+/** The place after the closing quote of the string that begins at `at`. */
+export function endOfString(text: string, at: number): number {
+  for (let end = text.indexOf('"', at + 1); ; end = text.indexOf('"', end + 1)) {
+    let escapes = 0
+    while (text[end - 1 - escapes] === '\\') escapes++
+    if (escapes % 2 === 0) return end + 1
+  }
+}
+
+/** The value of the string that begins at `at` and has its closing quote before `end`. */
+export function stringAt(text: string, at: number, end: number): string {
+  const written = text.slice(at + 1, end - 1)
+  return written.includes('\\') ? String(JSON.parse(`"${written}"`)) : written
+}
