@@ -6,16 +6,13 @@ import { ConfigError, EXIT_USAGE, runCommand } from '../pdp/process/exit.ts'
 import { createLog } from '../pdp/process/log.ts'
 import { openLogOutput } from '../pdp/process/log-output.ts'
 import { createShutdown } from '../pdp/process/shutdown.ts'
-import { parseJws } from '../pdp/token/jws.ts'
+import { parseJws, TOKEN_CHARS_MAX } from '../pdp/token/jws.ts'
 import type { Explanation } from './commands/explain.ts'
 import type { Asked, AskedRequest } from './commands/explain-token.ts'
 import { loadConfig, loadRouteFile, readConfig, SETTINGS, type SidecarFlags } from './config/config.ts'
 
 /** Must be longer than `drainMs`, the time that open requests get to finish. */
 const SHUTDOWN_TIMEOUT_MS = 30_000
-
-/** The token verifier has the same limit. */
-const TOKEN_CHARS_MAX = 16_384
 
 type Io = NodeJS.Process
 type WithdrawOptions = { readonly control: string; readonly seconds: string }

@@ -27,7 +27,7 @@ export function contextualIssues(tuples: readonly ContextualTuple[]): readonly V
 
 /**
  * The view that relations of the organization are read from; undefined where that is the stored one.
- * @throws PdpError `request_invalid` when the model does not let one of the tuples count.
+ * Throws PdpError `request_invalid` when the model does not let one of the tuples count.
  */
 export function relationViewOf(
   stored: View,

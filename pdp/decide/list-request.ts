@@ -11,7 +11,7 @@ import { askedSubjectIssues } from './request.ts'
 export const PAGE_SIZE_MAX = 1_000
 export const PAGE_SIZE_DEFAULT = 100
 
-/** @throws PdpError `request_invalid` with every issue and its JSON pointer. @returns null for the first page. */
+/** Throws PdpError `request_invalid` with every issue and its JSON pointer. @returns null for the first page. */
 export function parseListRequest(question: ListQuestion): { readonly size: number; readonly from: Cursor | null } {
   const issues: ValidationIssue[] = []
   const expect = (holds: boolean, place: string, message: string): void => {

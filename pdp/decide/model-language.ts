@@ -35,7 +35,7 @@ export type ModelDocument = {
 /**
  * The types that the text declares; ours are not among them unless it does.
  * @param options `builtIn` false: the text may refer to nothing but what it declares.
- * @throws PdpError `request_invalid` with every issue; its place is `line:column`.
+ * Throws PdpError `request_invalid` with every issue; its place is `line:column`.
  */
 export function compileModel(text: string, options: { readonly builtIn?: boolean } = {}): Model {
   const declared = parsed(() => openfga.transformer.transformDSLToJSONObject(text) as unknown as ModelDocument)

@@ -81,7 +81,7 @@ export class RelationCheck {
     return { path: [], missing: root?.truth === FALSE ? missingFor(root, (gates) => this.#count(gates)) : [] }
   }
 
-  /** @throws PdpError `evaluation_limit` where the answer lies beyond a bound, or depends on its own absence. */
+  /** Throws PdpError `evaluation_limit` where the answer lies beyond a bound, or depends on its own absence. */
   holds(object: string, relation: string): Truth {
     const root = this.#gate(object, relation, null)
     this.#root = root

@@ -17,7 +17,7 @@ import { contextualIssues } from './contextual-tuples.ts'
 export const CHECKS_MAX = 256
 export const ENTITLEMENTS_MAX = 256
 
-/** @throws PdpError `request_invalid`. */
+/** Throws PdpError `request_invalid`. */
 export function assertRequest(request: DecideRequest): void {
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
   if (isRequest(request)) return

@@ -51,7 +51,7 @@ type Parts = {
   readonly tuplesMax: number
 }
 
-/** @throws TypeError when `app` is not an id, or a bound is not a positive integer. */
+/** Throws TypeError when `app` is not an id, or a bound is not a positive integer. */
 export function createPdp(options: PdpOptions): Pdp {
   const {
     store,
@@ -194,7 +194,7 @@ async function entitlement(parts: Parts, organization: string, key: string): Pro
 /**
  * Evaluates the question, then reads entitlements at the position of its answer. Starts over while `read` returns
  * undefined: the entitlements were written in between.
- * @throws PdpError `store_unavailable` when they are written faster than they can be read.
+ * Throws PdpError `store_unavailable` when they are written faster than they can be read.
  */
 async function atOnePosition<T, R>(
   { evaluator }: Parts,

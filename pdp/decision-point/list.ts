@@ -29,7 +29,7 @@ const CHUNK = 250
 type Parts = { readonly store: Pick<Store, 'snapshot'>; readonly compile: ModelCompiler }
 type Progress = { readonly items: string[]; after: string | null; more: boolean; complete: boolean }
 
-/** @throws PdpError `request_invalid`, `store_unavailable`. */
+/** Throws PdpError `request_invalid`, `store_unavailable`. */
 export async function listPage({ store, compile }: Parts, question: ListQuestion): Promise<ListPage> {
   const { size, from } = parseListRequest(question)
   return store.snapshot(async (at) => {

@@ -23,7 +23,7 @@ const ORGANIZATION_KINDS: ReadonlySet<Change['kind']> = new Set([
 
 /**
  * Rejects the whole write and lists every fault with its place (`/0`, `/1`, …: the change's index).
- * @throws PdpError `request_invalid`, and ModelPending.
+ * Throws PdpError `request_invalid`, and ModelPending.
  */
 export function assertChanges(log: LogId, changes: readonly Change[]): void {
   const issues: ValidationIssue[] = []

@@ -22,7 +22,7 @@ const SHA256 = /^\$sha256\$([A-Za-z0-9+/]{16,64})\$([A-Za-z0-9+/]{43})$/
 /** A new client secret: 256 random bits in base64url. */
 export const generateSecret = (): string => randomBytes(SECRET_BYTES).toString('base64url')
 
-/** For what a person chose: passwords, and client secrets from outside. @throws TypeError when empty or too long. */
+/** For what a person chose: passwords, and client secrets from outside. Throws TypeError when empty or too long. */
 export async function hashSecret(secret: string): Promise<string> {
   assertSecret(secret)
   const salt = randomBytes(SALT_BYTES)
@@ -30,7 +30,7 @@ export async function hashSecret(secret: string): Promise<string> {
   return `$scrypt$ln=${COST.ln},r=${COST.r},p=${COST.p}$${encode(salt)}$${encode(hash)}`
 }
 
-/** Only for what generateSecret returned. @throws TypeError when empty or too long. */
+/** Only for what generateSecret returned. Throws TypeError when empty or too long. */
 export function hashGeneratedSecret(secret: string): string {
   assertSecret(secret)
   const salt = randomBytes(SALT_BYTES)

@@ -21,7 +21,7 @@ type KeyRow = { readonly kid: string; readonly public_jwk: JWK; readonly private
 /** A key as it is stored: the private part is sealed. */
 export type NewKey = { readonly kid: string; readonly publicJwk: JWK; readonly sealed: string; readonly state: State }
 
-/** @throws Error when the master key is not the one that sealed the stored keys; PdpError `store_unavailable`. */
+/** Throws Error when the master key is not the one that sealed the stored keys; PdpError `store_unavailable`. */
 export async function loadSigningKeys(deps: { sql: Sql; masterKey: Buffer }): Promise<SigningKeys> {
   const sealingKey = deriveKey(deps.masterKey, 'signing-key')
   await ensureKeys(deps.sql, sealingKey)

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { ALGORITHM_NAMES } from '../../token/algorithms.ts'
 import { TokenError } from '../../token/errors.ts'
-import { type JsonMembers, members, parseJws } from '../../token/jws.ts'
+import { type JsonMembers, members, parseJws, TOKEN_CHARS_MAX } from '../../token/jws.ts'
 import { createKeySource, type KeySource } from '../../token/keys.ts'
 import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
 import { findSigner } from '../../token/signature.ts'
@@ -10,7 +10,6 @@ import { RequestProblem } from '../problems/status.ts'
 
 /** The required `audience` of a projected token. */
 export const SERVICE_ACCOUNT_AUDIENCE = 'portcullis-pdp'
-const TOKEN_CHARACTERS_MAX = 16_384
 const KEYS_REFRESH_MS = 60_000
 const KEYS_AGE_MAX_MS = 24 * 3_600_000
 const KEYS_COOLDOWN_MS = 5_000
@@ -38,7 +37,7 @@ export function createServiceAccounts(
   const keys = keysOf({ issuer, jwks }, deps)
   const admitted = new Set(callers)
   return async (token) => {
-    const jws = parseJws(token, TOKEN_CHARACTERS_MAX)
+    const jws = parseJws(token, TOKEN_CHARS_MAX)
     if (jws === null || jws.payload.iss !== issuer) throw invalid('not a token of the cluster')
     if (jws.header.kid === undefined) throw invalid('header kid is missing')
     await findSigner(token, jws.header, { keys, algorithms: ALGORITHM_NAMES })

@@ -55,7 +55,7 @@ export type GrpcServer = { readonly address: string; close(): Promise<void> }
 
 /**
  * Without TLS it serves on loopback only.
- * @throws StartError for a non-loopback address without TLS, or if it cannot listen on the address.
+ * Throws StartError for a non-loopback address without TLS, or if it cannot listen on the address.
  */
 export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Promise<GrpcServer> {
   const local = isLoopback(listen.host)

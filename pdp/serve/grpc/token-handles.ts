@@ -1,10 +1,9 @@
 /** The tokens that a stream has sent, by the handles that refer to them: a bounded table. */
+import { TOKEN_CHARS_MAX } from '../../token/jws.ts'
 import type { Holding } from './budgets.ts'
 
 const HANDLES_MAX = 10_000
 const CHARACTERS_MAX = 16 * 1024 * 1024
-/** Our tokens are shorter, and so is every token that a header field can carry. */
-const TOKEN_CHARACTERS_MAX = 16_384
 
 export type Handles = {
   define(handle: number, token: string): void
@@ -39,7 +38,7 @@ export function createHandles(holding: Holding): Handles {
   return {
     define(handle, token) {
       forget(handle)
-      const kept = token.length > TOKEN_CHARACTERS_MAX ? '' : token
+      const kept = token.length > TOKEN_CHARS_MAX ? '' : token
       while (tokens.size >= HANDLES_MAX || charactersCount + kept.length > CHARACTERS_MAX) forgetOldest()
       while (!holding.take('tokenCharacters', kept.length)) if (!forgetOldest()) return
       tokens.set(handle, kept)

@@ -86,7 +86,7 @@ export class LogCaches {
 
   /**
    * One statement for all the row sets, with the positions of the logs. `done` is called with its moment once the rows are
-   * installed. @throws PdpError `store_unavailable`.
+   * installed. Throws PdpError `store_unavailable`.
    */
   async load(logs: readonly LogId[], keys: readonly RowKey[], done: (moment: Moment) => void): Promise<void> {
     const sentTick = ++this.tick

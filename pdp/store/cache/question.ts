@@ -20,7 +20,7 @@ export type Fresh<T> = {
   readonly validUntilMs: number | null
 }
 export interface SnapshotEvaluator {
-  /** @throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
+  /** Throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
   ask<T>(question: Question<T>): Promise<Fresh<T>>
   /** Where everything is in this process, a question can be evaluated at once, and lacks nothing. */
   readonly currentView?: () => NotingView

@@ -9,7 +9,7 @@ import { RowsView } from './rows-view.ts'
 /** Loads of one evaluation at most; every load brings at least one level of what a relation leans on. */
 const LOADS_MAX = 1_000
 
-/** @throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
+/** Throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
 export function evaluateAt<T>(store: Store, question: Question<T>): Promise<Fresh<T>> {
   return store.snapshot((at) => evaluatorOf(at).ask(question))
 }

@@ -47,7 +47,7 @@ export class EntitlementCache {
   /**
    * The values at exactly this position, all of one state of the source; null for a key that the organization does not have.
    * @returns undefined when the source has moved on: the question has to take a new vector.
-   * @throws PdpError `store_unavailable`.
+   * Throws PdpError `store_unavailable`.
    */
   async read(
     organization: string,

@@ -57,7 +57,7 @@ export class NumberedNames {
     return this.#objects.items[row] ?? ''
   }
 
-  /** @throws TypeError for a number that is not a userset's. */
+  /** Throws TypeError for a number that is not a userset's. */
   userset(number: number): Userset {
     const userset = this.#usersets.items[rowOf(number)]
     if (userset === undefined) throw new TypeError(`${number} is not the number of a userset`)

@@ -27,7 +27,7 @@ const CHANGES_KEPT_MAX = 10_000
 /** Levels of the organization tree, root included. */
 const ORGANIZATION_DEPTH_MAX = 25
 
-/** @throws PdpError as Store.write says; the state is then as it was. */
+/** Throws PdpError as Store.write says; the state is then as it was. */
 export function applyToMemory(state: MemoryState, write: Write): Written {
   const { log, changes } = write
   const position = state.positions.get(log)

@@ -30,7 +30,7 @@ const RAISE = `
 /**
  * Locks the log's revision row until the transaction ends, and raises it. Must come before any statement that reads what
  * the write depends on: only a later statement's snapshot is younger than the lock.
- * @throws PdpError `organization_unknown` when the log does not exist.
+ * Throws PdpError `organization_unknown` when the log does not exist.
  */
 export async function raiseRevision(sql: Queries, log: LogId, options: { entitlements: boolean }): Promise<Raised> {
   const [before, after] = await sql.query<PositionRow>(RAISE, [log, randomWriteId(), options.entitlements ? 1 : 0])

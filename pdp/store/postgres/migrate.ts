@@ -21,7 +21,7 @@ function readMigrations(): readonly Migration[] {
 /**
  * Applies every migration that the database lacks, each in a transaction of its own, under an advisory lock.
  * @returns the names of those applied.
- * @throws PdpError `conflict` when the database holds a migration that this version does not know, or another text of one.
+ * Throws PdpError `conflict` when the database holds a migration that this version does not know, or another text of one.
  */
 export async function migrate(client: Client): Promise<readonly string[]> {
   await client.query(`select pg_advisory_lock(${ADVISORY_LOCKS.migrations})`)

@@ -47,7 +47,7 @@ export type PostgresOptions = {
 
 /**
  * Connects, migrates and returns the store.
- * @throws PdpError `store_unavailable` when the server cannot be reached, `conflict` when the schema is not ours.
+ * Throws PdpError `store_unavailable` when the server cannot be reached, `conflict` when the schema is not ours.
  */
 export async function openPostgres(options: PostgresOptions): Promise<{
   sql: Sql

@@ -104,7 +104,7 @@ const KINDS = Object.keys(BRANCHES) as readonly Kind[]
 
 type Statement = { readonly name: string; readonly text: string; readonly values: readonly unknown[] }
 
-/** @throws PdpError `store_unavailable`. */
+/** Throws PdpError `store_unavailable`. */
 export async function readRows(
   connection: Pick<Connection, 'prepared'>,
   positions: KnownPositions,

@@ -27,7 +27,7 @@ export const VECTOR_LINES = `
 /** What a statement with `VECTOR_LINES` is sent with, and how its lines are read. */
 export type VectorQuestion = {
   readonly values: readonly [logs: readonly LogId[], known: readonly (string | null)[]]
-  /** @throws PdpError `store_unavailable` for a standby, which lags behind its primary: nothing that it says is fresh. */
+  /** Throws PdpError `store_unavailable` for a standby, which lags behind its primary: nothing that it says is fresh. */
   read(lines: Iterable<string>): Vector
 }
 
@@ -73,7 +73,7 @@ export class KnownPositions {
   }
 }
 
-/** @throws PdpError `store_unavailable`. */
+/** Throws PdpError `store_unavailable`. */
 export async function readVector(
   connection: Pick<Connection, 'prepared'>,
   positions: KnownPositions,

@@ -16,7 +16,7 @@ type Scope = { readonly sql: Queries; readonly log: LogId; readonly context: Wri
 /** Levels of the organization tree, root included. */
 export const ORGANIZATION_DEPTH_MAX = 25
 
-/** @throws PdpError `precondition_failed` naming the first that does not hold. */
+/** Throws PdpError `precondition_failed` naming the first that does not hold. */
 export async function assertPreconditions(
   sql: Queries,
   log: LogId,
