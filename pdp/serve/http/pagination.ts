@@ -80,6 +80,16 @@ export async function readPage<Item>(
   }
 }
 
+/** For `read` of a source that is read whole. */
+export function sortedPage<Item>(
+  items: readonly Item[],
+  key: (item: Item) => string,
+  { after, countMax }: { readonly after: string | null; readonly countMax: number },
+): readonly Item[] {
+  const later = items.filter((item) => after === null || key(item) > after)
+  return later.sort((a, b) => (key(a) < key(b) ? -1 : 1)).slice(0, countMax)
+}
+
 async function readAtOneRevision<Item>(
   store: Pick<Store, 'vector'>,
   source: PageSource<Item>,

@@ -8,7 +8,7 @@ import { ENVIRONMENT } from '../../domain/log.ts'
 import type { Manifest, StoredManifest } from '../../domain/manifest.ts'
 import { formatTuple } from '../../domain/names.ts'
 import { withModels } from '../../worker/worker.ts'
-import { type PageQuery, readPage } from '../http/pagination.ts'
+import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
 import { ID, type JsonSchema, LABEL, object, PERMISSION_KEY, pointer, storageIssue } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
@@ -156,11 +156,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
         await readPage(deps.store, query, {
           list: ['apps'],
           log: ENVIRONMENT,
-          async read({ after, countMax }) {
-            const { manifests } = await readDeclared(deps.store)
-            const sorted = manifests.toSorted((a, b) => (a.app < b.app ? -1 : 1))
-            return sorted.filter((manifest) => after === null || manifest.app > after).slice(0, countMax)
-          },
+          read: async (page) => sortedPage((await readDeclared(deps.store)).manifests, ({ app }) => app, page),
           key: (manifest) => manifest.app,
         }),
       ),

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { ENFORCEMENTS, type Enforcement, type Entitlement } from '../../domain/entitlement.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { EntitlementSource } from '../../store/contract.ts'
-import { type PageQuery, readPage } from '../http/pagination.ts'
+import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
 import { ENTITLEMENT_KEY, object, storageIssue } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
@@ -150,13 +150,10 @@ function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
         await readPage(deps.store, query, {
           list: ['entitlements', params.org],
           log: params.org,
-          async read({ after, countMax }) {
+          async read(page) {
             const { version, values } = await deps.entitlements.read(params.org, 'all')
-            return [...values]
-              .filter(([key]) => after === null || key > after)
-              .sort(([a], [b]) => (a < b ? -1 : 1))
-              .slice(0, countMax)
-              .map(([key, entitlement]) => ({ key, ...entitlement, version }))
+            const all = [...values].map(([key, entitlement]) => ({ key, ...entitlement, version }))
+            return sortedPage(all, ({ key }) => key, page)
           },
           key: ({ key }) => key,
         }),

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import type { OrganizationRole } from '../../domain/role.ts'
-import { type PageQuery, readPage } from '../http/pagination.ts'
+import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
 import { LABEL, object, PERMISSION_KEY } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { PERMISSION_KEYS } from './apps.ts'
@@ -106,11 +106,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
         await readPage(deps.store, query, {
           list: ['roles'],
           log: ENVIRONMENT,
-          async read({ after, countMax }) {
-            const { roles } = await readDeclared(deps.store)
-            const sorted = roles.toSorted((a, b) => (a.key < b.key ? -1 : 1))
-            return sorted.filter(({ key }) => after === null || key > after).slice(0, countMax)
-          },
+          read: async (page) => sortedPage((await readDeclared(deps.store)).roles, ({ key }) => key, page),
           key: ({ key }) => key,
         }),
       ),
