@@ -1,6 +1,5 @@
 /** Whom a request comes from by the word of proxies that the operator trusts (RFC 7239, X-Forwarded-For), and of nobody else. */
 import { type Network, type Networks, parseAddress, parseNetwork } from './addresses.ts'
-import { parseForwarded } from './forwarded.ts'
 
 /** What one kind of field says: texts as they were sent, from the client's side to ours; null: not said there. */
 export type Said = {
@@ -94,4 +93,35 @@ function values(raw: readonly string[], name: string): string[] {
   for (let at = 0; at + 1 < raw.length; at += 2)
     if (raw[at]?.length === name.length && raw[at]?.toLowerCase() === name) found.push(raw[at + 1] ?? '')
   return found
+}
+
+/** The parameters of one element of a Forwarded field (RFC 7239 section 4), by lower-case name. */
+type ForwardedElement = ReadonlyMap<string, string>
+
+const FORWARDED_TOKEN = "([!#$%&'*+.^_`|~0-9A-Za-z-]+)"
+// Blanks match in one way only, or long runs of them would take long to refuse.
+const FORWARDED_PAIR = new RegExp(
+  `[ \\t]*(?:${FORWARDED_TOKEN}=(?:${FORWARDED_TOKEN}|"((?:[^"\\\\]|\\\\.)*)")[ \\t]*)?([;,]|$)`,
+  'y',
+)
+
+/** The parameters of each element by lower-case name. Throws Error for what is not in the grammar, and for a parameter that comes twice. */
+function parseForwarded(value: string): ForwardedElement[] {
+  const elements: ForwardedElement[] = []
+  let element = new Map<string, string>()
+  FORWARDED_PAIR.lastIndex = 0
+  for (;;) {
+    const match = FORWARDED_PAIR.exec(value)
+    if (match === null) throw new Error('The Forwarded field of a trusted proxy cannot be read')
+    const [, name, token, quoted, end] = match
+    if (name !== undefined) {
+      const key = name.toLowerCase()
+      if (element.has(key)) throw new Error('The Forwarded field of a trusted proxy says one thing twice')
+      element.set(key, token ?? (quoted ?? '').replace(/\\(.)/g, '$1'))
+    }
+    if (end === ';') continue
+    elements.push(element)
+    if (end === '') return elements
+    element = new Map()
+  }
 }
