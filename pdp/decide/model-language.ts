@@ -3,6 +3,7 @@ import openfga from '@openfga/syntax-transformer'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import type { Direct, Expression, Model } from './model.ts'
+import { plainMessage } from './model-messages.ts'
 
 /** What every model may refer to without declaring it. A model that declares one of these types replaces our declaration. */
 const BUILT_IN: Readonly<Record<string, string>> = {
@@ -38,12 +39,13 @@ export type ModelDocument = {
  * Throws PdpError `request_invalid` with every issue; its place is `line:column`.
  */
 export function compileModel(text: string, options: { readonly builtIn?: boolean } = {}): Model {
-  const declared = parsed(() => openfga.transformer.transformDSLToJSONObject(text) as unknown as ModelDocument)
+  const declared = parsed(() => openfga.transformer.transformDSLToJSONObject(text) as unknown as ModelDocument, text)
+  if ((declared.type_definitions ?? []).length === 0) throw invalid([NO_TYPES])
   const ours = options.builtIn === false ? [] : Object.entries(BUILT_IN)
   const missing = ours.filter(([type]) => !declared.type_definitions.some((d) => d.type === type))
   const whole = `${text.trimEnd()}\n${missing.map(([type, relations]) => `type ${type}${relations}\n`).join('')}`
   refuseConditions(declared) // first, since they may be what the rest of the issues come from
-  parsed(() => openfga.validator.validateDSL(whole))
+  parsed(() => openfga.validator.validateDSL(whole), text)
   return compileDocument(declared)
 }
 
@@ -60,12 +62,14 @@ export function compileDocument(document: ModelDocument): Model {
   )
 }
 
+const NO_TYPES = { place: '1:1', message: 'the model declares no type; add one, such as "type doc"' }
+
 /** What the parser or the validator of the language refuses, as a PdpError `request_invalid` with every issue. */
-export function parsed<T>(parse: () => T): T {
+export function parsed<T>(parse: () => T, text = 'model'): T {
   try {
     return parse()
   } catch (error) {
-    throw invalid(issuesOf(error))
+    throw invalid(issuesOf(error, text))
   }
 }
 
@@ -80,15 +84,18 @@ function invalid(issues: readonly ValidationIssue[]): PdpError {
 }
 
 /** The parser counts lines and columns from 0. Issues in a module of several name its file first. */
-function issuesOf(error: unknown): readonly ValidationIssue[] {
+function issuesOf(error: unknown, text: string): readonly ValidationIssue[] {
   type Found = { msg?: string; line?: { start?: number }; column?: { start?: number }; file?: string }
   const found = (error as { errors?: readonly Found[] }).errors
   if (!Array.isArray(found) || found.length === 0)
-    return [{ place: '1:1', message: String((error as Error).message ?? error) }]
-  return found.map((e: Found) => ({
-    place: `${e.file === undefined ? '' : `${e.file}:`}${(e.line?.start ?? 0) + 1}:${(e.column?.start ?? 0) + 1}`,
-    message: e.msg ?? 'invalid',
-  }))
+    return [{ place: '1:1', message: 'this is not a model in the OpenFGA language, schema 1.1' }]
+  return found.map(({ msg = '', line, column, file }: Found) => {
+    const number = (line?.start ?? 0) + 1
+    return {
+      place: `${file === undefined ? '' : `${file}:`}${number}:${(column?.start ?? 0) + 1}`,
+      message: plainMessage(msg, text, number),
+    }
+  })
 }
 
 function refuseConditions(document: ModelDocument): void {

@@ -1,35 +1,46 @@
 /** `portcullis-pdp model test FILE…`: runs the tests of the ecosystem's own store files on our engine. */
 import { existsSync, globSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
 import type { Model } from '../decide/model.ts'
 import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
 import { PdpError } from '../domain/errors.ts'
+import { confinedTo, unconfined } from './confined-files.ts'
 import { ValidationIssues } from './located.ts'
 import { readModel } from './model-file.ts'
+import { readModelText } from './model-text.ts'
 import { questionIssue, tupleIssue } from './question.ts'
+import { type Refused, refusedModel, refusedTuples } from './serving.ts'
 import { type Assertion, readStoreFile, type StoreFile, type StoreTest } from './store-file.ts'
 import { createWorld, type World } from './world.ts'
 
-export type ModelTestIo = { readonly write: (text: string) => unknown; readonly directory: string }
+export type ModelTestIo = {
+  readonly write: (text: string) => unknown
+  readonly directory: string
+  /** A store file may name files outside of its folder. */
+  readonly allowExternalFiles?: boolean
+}
 
 const EXIT_FAILED = 1
 const EXIT_UNUSABLE = 2
 
-type Count = { passed: number; failed: number; unusable: number }
+type Count = { passed: number; failed: number; unusable: number; refused: number }
 
 /**
  * One line for each assertion that fails and for each issue in a file, then a summary.
- * @returns the exit status: 0, 1 if an assertion failed, 2 if a file could not be used.
+ * @returns the exit status: 0, 1 if an assertion failed or serving would refuse something, 2 if a file could not be used.
  */
 export async function runModelTests(named: readonly string[], io: ModelTestIo): Promise<number> {
   const files = named.flatMap((name) => matching(name, io))
-  const count: Count = { passed: 0, failed: 0, unusable: 0 }
+  const count: Count = { passed: 0, failed: 0, unusable: 0, refused: 0 }
   for (const file of files) await runFile(file, io, count)
-  const { passed, failed, unusable } = count
-  const refused = unusable === 0 ? '' : `, ${unusable} of ${files.length} files could not be used`
-  io.write(`${passed} passed, ${failed} failed${refused}\n`)
-  return unusable > 0 ? EXIT_UNUSABLE : failed > 0 ? EXIT_FAILED : 0
+  const { passed, failed, unusable, refused } = count
+  const parts = [
+    `${passed} passed, ${failed} failed`,
+    ...(refused === 0 ? [] : [`${refused} refused by a PDP that serves`]),
+    ...(unusable === 0 ? [] : [`${unusable} of ${files.length} files could not be used`]),
+  ]
+  io.write(`${parts.join(', ')}\n`)
+  return unusable > 0 ? EXIT_UNUSABLE : failed + refused > 0 ? EXIT_FAILED : 0
 }
 
 /** A pattern that the shell left as it is, as the ecosystem's own tool takes it. Without a match it passes for a name. */
@@ -41,13 +52,16 @@ function matching(name: string, { directory }: ModelTestIo): readonly string[] {
 
 async function runFile(file: string, io: ModelTestIo, count: Count): Promise<void> {
   const issues = new ValidationIssues()
-  const loaded = await load(file, issues)
+  const loaded = await load(file, { issues, io })
   if (loaded === null) {
     count.unusable++
     for (const line of issues.lines) io.write(`${shortened(line, io)}\n`)
     return
   }
-  const { store, model } = loaded
+  const { store, model, refused } = loaded
+  count.refused += refused.length
+  for (const { file: at, line, message } of refused)
+    io.write(`REFUSED ${shortened(`${at}:${line}`, io)}: serving refuses this: ${message}\n`)
   let shared: World | null = null
   for (const test of store.tests) {
     // Most tests have no tuples of their own.
@@ -67,8 +81,18 @@ async function runFile(file: string, io: ModelTestIo, count: Count): Promise<voi
 const worldOf = (model: Model, store: StoreFile, test: StoreTest): Promise<World> =>
   createWorld(model, [...store.tuples, ...test.tuples])
 
-async function load(file: string, issues: ValidationIssues): Promise<{ store: StoreFile; model: Model } | null> {
-  const read = (path: string): Promise<string> => readFile(path, 'utf8')
+type Loaded = { readonly store: StoreFile; readonly model: Model; readonly refused: readonly Refused[] }
+
+async function load(
+  file: string,
+  { issues, io }: { readonly issues: ValidationIssues; readonly io: ModelTestIo },
+): Promise<Loaded | null> {
+  const read =
+    io.allowExternalFiles === true
+      ? unconfined
+      : confinedTo(file, (path) =>
+          issues.note(file, 1, `${path} is outside of the folder of this file; allow it with --allow-external-files`),
+        )
   let store: StoreFile
   try {
     store = await readStoreFile(file, { read, issues })
@@ -77,13 +101,17 @@ async function load(file: string, issues: ValidationIssues): Promise<{ store: St
     issues.note(file, 1, `it cannot be read (${error.code})`)
     return null
   }
-  const model = store.model === null ? null : await readModel(store.model, { read, issues })
-  if (model === null) return null
-  for (const tuple of [...store.tuples, ...store.tests.flatMap((test) => test.tuples)]) {
+  const { model: source } = store
+  const model = source === null ? null : await readModel(source, { read, issues })
+  if (source === null || model === null) return null
+  const tuples = [...store.tuples, ...store.tests.flatMap((test) => test.tuples)]
+  for (const tuple of tuples) {
     const issue = tupleIssue(model, tuple)
     if (issue !== null) issues.note(tuple.file, tuple.line, issue)
   }
-  return issues.lines.length > 0 ? null : { store, model }
+  if (issues.lines.length > 0) return null
+  const text = await readModelText(source, read)
+  return { store, model, refused: [...refusedModel(text, source), ...refusedTuples(tuples)] }
 }
 
 /** Absolute names of files below the working directory are long and say nothing more. */

@@ -2,6 +2,7 @@
 import { knownModel } from '../decide/known-models.ts'
 import { SUBJECT_TYPES } from '../decide/model.ts'
 import { boundIssues } from '../decide/model-bounds.ts'
+import { reservedTypeIssues } from '../decide/reserved-types.ts'
 import type { Change } from '../domain/change.ts'
 import { ENFORCEMENTS } from '../domain/entitlement.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
@@ -85,8 +86,8 @@ function modelIssue(text: string): string | null {
   const [beyond] = boundIssues(text)
   if (beyond !== undefined) return `${beyond.place} ${beyond.message}`
   try {
-    knownModel(text)
-    return null
+    const [reserved] = reservedTypeIssues(knownModel(text), text)
+    return reserved === undefined ? null : `${reserved.place} ${reserved.message}`
   } catch (error) {
     if (error instanceof PdpError) return error.message
     throw error
@@ -118,7 +119,7 @@ function manifestIssue(manifest: Manifest): string | null {
   return null
 }
 
-function reservedTupleIssue(tuple: { object: string; relation: string }): string | null {
+export function reservedTupleIssue(tuple: { object: string; relation: string }): string | null {
   if (typeOf(tuple.object) !== 'organization' || !MEMBERSHIP_RELATIONS.has(tuple.relation)) return null
   return `organization#${tuple.relation} comes from memberships only; write a membership instead`
 }

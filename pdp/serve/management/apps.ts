@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { knownModel } from '../../decide/known-models.ts'
 import { type Model, NO_MODEL } from '../../decide/model.ts'
 import { boundIssues, MODEL_CHARACTERS_MAX } from '../../decide/model-bounds.ts'
+import { reservedTypeIssues } from '../../decide/reserved-types.ts'
 import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import type { Manifest, StoredManifest } from '../../domain/manifest.ts'
@@ -188,7 +189,8 @@ function parseModel(text: string | null): { model: Model; issues: readonly Valid
   const beyond = text === null ? [] : boundIssues(text)
   if (text === null || beyond.length > 0) return { model: NO_MODEL, issues: beyond }
   try {
-    return { model: knownModel(text), issues: [] }
+    const model = knownModel(text)
+    return { model, issues: reservedTypeIssues(model, text) }
   } catch (err) {
     if (!(err instanceof PdpError)) throw err
     return { model: NO_MODEL, issues: err.issues }
