@@ -2,8 +2,8 @@
 import openfga from '@openfga/syntax-transformer'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
+import { plainMessage } from './language/model-messages.ts'
 import type { Direct, Expression, Model } from './model.ts'
-import { plainMessage } from './model-messages.ts'
 
 /** What every model may refer to without declaring it. A model that declares one of these types replaces our declaration. */
 const BUILT_IN: Readonly<Record<string, string>> = {

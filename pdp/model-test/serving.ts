@@ -1,6 +1,6 @@
 /** What a PDP that serves would refuse of a store file: the model in a manifest, the tuples in an organization. */
 import { compileModel } from '../decide/model-language.ts'
-import { reservedTypeIssues } from '../decide/reserved-types.ts'
+import { reservedTypeIssues } from '../decide/restrictions.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { tupleIssue } from '../domain/names.ts'
 import { reservedTupleIssue } from '../store/changes.ts'

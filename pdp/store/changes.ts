@@ -2,7 +2,7 @@
 import { knownModel } from '../decide/known-models.ts'
 import { SUBJECT_TYPES } from '../decide/model.ts'
 import { boundIssues } from '../decide/model-bounds.ts'
-import { reservedTypeIssues } from '../decide/reserved-types.ts'
+import { reservedTypeIssues } from '../decide/restrictions.ts'
 import type { Change } from '../domain/change.ts'
 import { ENFORCEMENTS } from '../domain/entitlement.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'

@@ -1,8 +1,8 @@
 /** What is said of a model that is not valid: the place, what is wrong there and what to do; never a library's own words. */
 import { describe, expect, it } from 'vitest'
-import { compileModel } from '../../../pdp/decide/model-language.ts'
-import { PdpError } from '../../../pdp/domain/errors.ts'
-import { didYouMean, nearestName } from '../../../pdp/domain/nearest.ts'
+import { compileModel } from '../../../../pdp/decide/model-language.ts'
+import { PdpError } from '../../../../pdp/domain/errors.ts'
+import { didYouMean, nearestName } from '../../../../pdp/domain/nearest.ts'
 
 const LIBRARY =
   /viable|mismatched|extraneous|expecting|token recognition|impossible|potential loop|entrypoint|EOF|undefined|`/

@@ -1,5 +1,5 @@
 /** What the parser and the validator of the language refuse, in our words: what is wrong, and what to write instead. */
-import { didYouMean } from '../domain/nearest.ts'
+import { didYouMean } from '../../domain/nearest.ts'
 
 /** `line`: the text of the line at fault. */
 type Place = { readonly text: string; readonly line: string }
