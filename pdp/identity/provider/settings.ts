@@ -3,6 +3,7 @@ import { type Client, type Configuration, errors, type JWTStructured } from 'oid
 import { isId } from '../../domain/names.ts'
 import { deriveKey } from '../../process/encryption.ts'
 import { ACCESS_TOKEN_SECONDS, DAY_SECONDS, SESSION_SECONDS } from '../oauth/durations.ts'
+import { keepOfflineAccess } from '../oauth/offline-access.ts'
 import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
 import { type Context, paramsOf, requireClient, type Token, type TokenSource } from '../oauth/request.ts'
 import { IDENTITY_SCOPES, OFFLINE_ACCESS, refusedScope, SERVICE_SCOPES, scopesAt, splitScope } from '../oauth/scopes.ts'
@@ -52,12 +53,17 @@ function protocol({ issuer, keys, masterKey, secondFactor }: ProviderDeps): Conf
     clockTolerance: CLOCK_TOLERANCE_SECONDS,
     assertJwtClientAuthClaimsAndHeader: requireAssertion,
     acrValues: [...ACR_VALUES],
+    // Also what `claims_supported` names; what is really in a token or in UserInfo is decided by tokens/claims.ts.
     claims: {
-      openid: ['sub', 'acr', 'amr', 'auth_time', 'at_hash', 'org', 'org_name', 'org_role'],
+      ...Object.fromEntries(['iss', 'aud', 'exp', 'iat', 'nonce'].map((name) => [name, null])),
+      openid: [
+        ...['sub', 'acr', 'amr', 'auth_time', 'at_hash', 'org', 'org_name', 'org_role'],
+        ...['roles', 'permissions'],
+      ],
       groups: ['groups'],
-      organizations: [],
-      email: [],
-      profile: [],
+      organizations: ['organizations'],
+      email: ['email', 'email_verified'],
+      profile: ['name'],
     },
     discovery: {
       userinfo_endpoint: urlOf(issuer, PATHS.userinfo),
@@ -68,7 +74,10 @@ function protocol({ issuer, keys, masterKey, secondFactor }: ProviderDeps): Conf
       organization: (_ctx: Context, value: string | undefined) => {
         if (value !== undefined && !isId(value)) throw new errors.InvalidRequest('organization is not an id')
       },
-      scope: (_ctx: Context, value: string | undefined, client: Client) => checkPersonScope(value, client),
+      scope: (ctx: Context, value: string | undefined, client: Client) => {
+        checkPersonScope(value, client)
+        keepOfflineAccess(ctx, client)
+      },
     },
     routes: {
       authorization: PATHS.authorize,

@@ -94,8 +94,10 @@ export function createConsent(deps: ConsentDeps): Consent {
     if (choice.kind === 'refused' && params.organization === undefined && held !== null) {
       choice = await choose({ accountId, client, asked: null })
     }
-    if (held !== null && isBoundAs(held.binding, choice) && covers(issuer, ctx, held.grant)) return held.grant
-    if (choice.kind === 'choose' || choice.kind === 'refused' || mustAsk(ctx)) return undefined
+    const isAgreed = held !== null && isBoundAs(held.binding, choice) && covers(issuer, ctx, held.grant)
+    // It only says that nobody has to be asked: another authorization has tokens of it, and either may be revoked alone.
+    if (isAgreed && isInteractionDue(ctx)) return held.grant
+    if (choice.kind === 'choose' || choice.kind === 'refused' || (mustAsk(ctx) && !isAgreed)) return undefined
     const organization = choice.kind === 'bound' ? choice.organization.id : null
     const sessionUid = session.uid
     return provider.Grant.find(await grant(provider, { accountId, client, params, organization, sessionUid }))
@@ -119,6 +121,14 @@ function mustAsk({ oidc }: Context): boolean {
     prompts.has('consent') ||
     client.applicationType === 'native' ||
     client.portcullis_organization !== null
+  )
+}
+
+/** This pass of the request ends at a page, and another one asks again. */
+function isInteractionDue({ oidc }: Context): boolean {
+  const { prompts, result } = oidc
+  return (
+    (prompts.has('login') && result?.login === undefined) || prompts.has('consent') || DEVICE_ROUTES.has(oidc.route)
   )
 }
 

@@ -21,6 +21,7 @@ type Write = {
 type Entries<V> = { get(key: string): V | undefined; set(key: string, value: V): unknown; delete(key: string): unknown }
 /** How to take a change back; null when it found what it asks for already there. */
 type Undo = (() => void) | null
+const NOTHING_TO_UNDO = (): void => undefined
 
 /** Changes that are kept of each log; half of them go when there are more. */
 const CHANGES_KEPT_MAX = 10_000
@@ -116,9 +117,10 @@ function applyChange(
     case 'role_grant':
       return applyGrant(content, change)
     case 'entitlement':
-      return putIn(content.entitlements, change.key, change.entitlement)
+      // Equal or not: every write of an entitlement raises the organization's version.
+      return putIn(content.entitlements, change.key, change.entitlement) ?? (change.entitlement && NOTHING_TO_UNDO)
     case 'entitlements':
-      return () => undefined
+      return NOTHING_TO_UNDO
     case 'organization':
       return change.organization === null
         ? deleteOrganization(state, write, change.id)

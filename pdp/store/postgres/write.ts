@@ -161,9 +161,10 @@ async function applyEntitlement(
   }
   return some(
     await sql.query(
-      `insert into entitlement as t (organization_id, key, value, enforcement) values ($1, $2, $3::jsonb, $4)
+      // Equal or not: every write of an entitlement raises the organization's version.
+      `insert into entitlement (organization_id, key, value, enforcement) values ($1, $2, $3::jsonb, $4)
        on conflict (organization_id, key) do update set value = excluded.value, enforcement = excluded.enforcement
-       where (t.value, t.enforcement) is distinct from (excluded.value, excluded.enforcement) returning 1`,
+       returning 1`,
       [log, key, JSON.stringify(entitlement.value), entitlement.enforcement],
     ),
   )

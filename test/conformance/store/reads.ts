@@ -164,7 +164,7 @@ export function readsSuite(open: OpenStore): void {
       await t.write(t.acme, entitlement('feature.x', false))
       const standing = (await t.store.vector([t.acme])).logs.get(t.acme)
       expect(await t.store.entitlements(t.acme, 'all')).toEqual({
-        version: 2,
+        version: 3,
         writeId: standing?.entitlementWriteId,
         values: new Map([['feature.x', { value: { enabled: false }, enforcement: 'DecisionApi' }]]),
       })

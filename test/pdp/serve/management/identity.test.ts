@@ -231,9 +231,11 @@ describe('/v1/events', () => {
     expect((await read(`?after=${all.next}`)).items).toEqual([])
   })
 
-  it('tells nothing of a write that changed nothing or failed', async () => {
-    const { next } = await read('?after=0')
+  it('tells nothing of a write that failed, and of an equal one that the version is another', async () => {
+    const { next: first } = await read('?after=0')
     await gate('acme', 'feature.a')
+    const { items, next } = await read(`?after=${first}`)
+    expect(items).toMatchObject([{ type: 'entitlement.updated', data: { keys: ['feature.a'], version: 2 } }])
     await expect(
       served.store.write(
         'acme',
