@@ -1,5 +1,5 @@
 /** The command line of `portcullis-sidecar`. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, type CommanderError } from 'commander'
 import { ConfigError, EXIT_USAGE, runCommand } from '../pdp/process/exit.ts'
@@ -15,6 +15,7 @@ import { loadConfig, loadRouteFile, readConfig, SETTINGS, type SidecarFlags } fr
 const SHUTDOWN_TIMEOUT_MS = 30_000
 
 type Io = NodeJS.Process
+type CheckOptions = { readonly pdp?: true; readonly token?: string }
 type WithdrawOptions = { readonly control: string; readonly seconds: string }
 type ExplainOptions = {
   readonly file: string
@@ -41,7 +42,7 @@ export async function runSidecarCli(io: Io): Promise<void> {
   await program.parseAsync(io.argv)
 }
 
-const OWN = new Set(['run', 'check', 'routes', 'test', 'explain', 'drain', 'withdraw'])
+const OWN = new Set(['run', 'init', 'schema', 'check', 'routes', 'test', 'explain', 'drain', 'withdraw'])
 
 /** The injector's commands are loaded only when needed, to save memory in pods. Help lists them. No command means `run`. */
 const mayBeInjector = (word: string | undefined): boolean =>
@@ -56,9 +57,22 @@ function addCommands(program: Command, io: Io): void {
     .option('--admin-listen <host:port>', 'address of metrics and probes')
     .action((flags: SidecarFlags) => runCommand(() => run(flags, io), io))
   program
+    .command('init [file]')
+    .description('Write a first route file (default: portcullis.yaml). Never overwrites a file.')
+    .option('--openapi <path>', 'an OpenAPI document: each operation becomes a route, with tests')
+    .action((path: string | undefined, options: { openapi?: string }) =>
+      runCommand(() => init(path ?? 'portcullis.yaml', options, io), io),
+    )
+  program
+    .command('schema')
+    .description('Print the JSON Schema of route files, for editors that cannot fetch it.')
+    .action(() => runCommand(() => printSchema(io), io))
+  program
     .command('check <file>')
     .description('Report every error in a route file (exit code 64 if there is any), and warn about similar routes.')
-    .action((path: string) => runCommand(() => check(path, io), io))
+    .option('--pdp', 'also warn of relations and permissions that the PDP does not know; needs --token')
+    .option('--token <file>', 'a file with an access token of any organization (- means standard input)')
+    .action((path: string, options: CheckOptions) => runCommand(() => check(path, options, io), io))
   program
     .command('routes <file>')
     .description('List the routes of a route file, most specific first.')
@@ -140,15 +154,51 @@ async function run(flags: SidecarFlags, io: Io): Promise<void> {
   await startSidecar(config, { log, shutdown })
 }
 
-async function check(path: string, io: Io): Promise<void> {
+async function init(path: string, { openapi }: { readonly openapi?: string }, io: Io): Promise<void> {
+  const [{ firstRouteFile }, { readOpenApi }] = await Promise.all([
+    import('./commands/init.ts'),
+    import('./commands/openapi.ts'),
+  ])
+  const { text, leftOut } = firstRouteFile(openapi === undefined ? null : readOpenApi(readText(openapi), openapi))
+  try {
+    writeFileSync(path, text, { flag: 'wx' })
+  } catch (err) {
+    throw new ConfigError([`${path} cannot be written: ${err instanceof Error ? err.message : 'unknown error'}`])
+  }
+  for (const reason of leftOut) io.stdout.write(`${path}: warning: no route for ${reason}\n`)
+  io.stdout.write(`${path}: written. Next: portcullis-sidecar check ${path}; portcullis-sidecar test ${path}\n`)
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (err) {
+    throw new ConfigError([`${path} cannot be read: ${err instanceof Error ? err.message : 'unknown error'}`])
+  }
+}
+
+async function printSchema(io: Io): Promise<void> {
+  const { routeFileSchema } = await import('./route-file/format.ts')
+  io.stdout.write(`${JSON.stringify(routeFileSchema(), null, 2)}\n`)
+}
+
+async function check(path: string, { pdp, token }: CheckOptions, io: Io): Promise<void> {
+  if (pdp !== undefined && token === undefined) throw new ConfigError(['--pdp needs --token'])
   const file = loadRouteFile(path)
   const { routes, tests } = file
   const { servedHosts } = await import('./route-file/served-hosts.ts')
-  const { routeWarnings } = await import('./route-file/warnings.ts')
-  for (const warning of routeWarnings(routes)) io.stdout.write(`${path}: warning: ${warning}\n`)
+  const { methodWarnings, routeWarnings } = await import('./route-file/warnings.ts')
+  const unknown = pdp === undefined ? [] : await askPdp(path, token ?? '')
+  for (const warning of [...methodWarnings(routes), ...routeWarnings(routes), ...unknown])
+    io.stdout.write(`${path}: warning: ${warning}\n`)
   io.stdout.write(
     `${path}: valid, ${routes.length} routes, ${tests.length} tests, hosts: ${servedHosts(file).join(', ')}\n`,
   )
+}
+
+async function askPdp(path: string, token: string): Promise<string[]> {
+  const { pdpWarnings } = await import('./commands/check-pdp.ts')
+  return pdpWarnings(loadConfig(path), { token: readToken(token), readToken })
 }
 
 async function listRoutes(path: string, io: Io): Promise<void> {

@@ -7,6 +7,7 @@ import { createModelCompiler, type ModelCompiler } from '../decide/models.ts'
 import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
 import { assertCheck, assertRequest } from '../decide/request.ts'
 import { ancestors, heldPermissions } from '../decide/roles.ts'
+import { TokenMembershipView } from '../decide/token-memberships.ts'
 import type { View } from '../decide/view.ts'
 import type {
   ContextualTuple,
@@ -163,9 +164,10 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [], app } = request
   const { tuplesMax } = parts
   const asked = { organization, subject: subjectName(subject), app, explain: request.explain === true, tuplesMax }
-  const evaluate = (view: View) => {
-    const revoked = isRevoked(view, request)
-    const { audiences = [] } = request
+  const { audiences = [], memberships } = request
+  const evaluate = (stored: View) => {
+    const revoked = isRevoked(stored, request)
+    const view = memberships === undefined ? stored : new TokenMembershipView(stored, asked.subject, memberships)
     const answers = answerAll(view, parts.compile, { asked, audiences, checks: permissions, contextualTuples })
     return revoked === undefined || answers === undefined ? undefined : { revoked, answers }
   }

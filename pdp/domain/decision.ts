@@ -41,6 +41,13 @@ export type Reason = {
   readonly missing: readonly string[]
 }
 
+/** Groups that hold the subject in these organizations for one question, besides those that are stored. */
+export type TokenMemberships = {
+  /** Ids, without `group:`. */
+  readonly groups: readonly string[]
+  readonly organizations: readonly string[]
+}
+
 /** How the token log names a bearer's token. */
 export type RevocationQuestion = {
   /** Any of these in the token log revokes the token (revocationKey). */
@@ -59,6 +66,8 @@ export type DecideRequest = RevocationQuestion & {
   readonly explain?: boolean
   /** At most 100. They count for relations, and never for memberships, roles or permission keys. */
   readonly contextualTuples?: readonly ContextualTuple[]
+  /** For the subject, in this question only. */
+  readonly memberships?: TokenMemberships
   /** The audiences of the bearer's token: the app that declares one of them answers in place of `app`. */
   readonly audiences?: readonly string[]
 }

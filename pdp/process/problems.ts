@@ -36,6 +36,8 @@ export const PROBLEM_TITLES = {
   store_unavailable: 'The store cannot be reached',
   pdp_unavailable: 'The policy decision point did not answer',
   keys_unavailable: 'The keys of the token issuer are not available',
+  issuer_unavailable: 'The token issuer did not answer',
+  issuer_mismatch: 'The token issuer is set up differently here and at the policy decision point',
   upstream_unavailable: 'The upstream service cannot be reached',
   upstream_timeout: 'The upstream service took too long to answer',
   busy: 'Too many requests are in progress',

@@ -14,6 +14,8 @@ export type AccessClaims = {
   readonly organization: string | null
   /** RFC 9449 section 6.1: thumbprint of the key that DPoP proofs for this token must use. Null: a bearer token. */
   readonly jkt: string | null
+  /** Groups of another issuer that hold the subject as long as the token lives; none for our own tokens. */
+  readonly groups: readonly string[]
   /** SHA-256 of the token in base64url: the token's key in caches and handles, and the `ath` of proofs. */
   readonly digest: string
   /** All signed claims; the object has no prototype. */
@@ -29,7 +31,7 @@ const THUMBPRINT = /^[A-Za-z0-9_-]{43}$/
 const SECONDS_MAX = 8.64e12
 
 /** Checks only the form of each claim. Throws TokenError `token_invalid`, which names the claim. */
-export function parseClaims(payload: JsonMembers, digest: string): AccessClaims {
+export function parseClaims(payload: JsonMembers, digest: string, groups: readonly string[] = []): AccessClaims {
   return Object.freeze({
     issuer: text(payload, 'iss'),
     subject: id(payload, 'sub'),
@@ -41,6 +43,7 @@ export function parseClaims(payload: JsonMembers, digest: string): AccessClaims 
     expiresAtMs: instant(payload, 'exp'),
     organization: payload.org === undefined ? null : id(payload, 'org'),
     jkt: confirmation(payload.cnf),
+    groups,
     digest,
     all: Object.freeze(payload),
   })

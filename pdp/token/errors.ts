@@ -9,6 +9,7 @@ export const TOKEN_ERROR_CODES = [
   'proof_replayed',
   'proof_nonce_required', // the proof has no current nonce from this server
   'proof_unverifiable', // the replay memory did not answer; not an error of the client
+  'issuer_unavailable', // the issuer did not introspect the token; not an error of the client
   'keys_unavailable', // the issuer's keys are not available; not an error of the client
 ] as const
 export type TokenErrorCode = (typeof TOKEN_ERROR_CODES)[number]

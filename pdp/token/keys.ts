@@ -45,6 +45,14 @@ export function localKeys(load: KeySourceOptions['load'], clock: () => number = 
   return createKeySource({ load, clock, refreshAfterMs: 1_000, ageMaxMs: 1_000, cooldownMs: 0 })
 }
 
+/** For an issuer that is asked about each token instead. */
+export const NO_KEYS: KeySource = {
+  find: async () => [],
+  holds: () => false,
+  refresh: async () => undefined,
+  loaded: () => true,
+}
+
 export function createKeySource(options: KeySourceOptions): KeySource {
   const { clock, refreshAfterMs, ageMaxMs, cooldownMs } = options
   let keys: readonly VerifyKey[] = []

@@ -6,7 +6,13 @@ import { createKeySource, type KeySource } from './keys.ts'
 /** The used part of `fetch`, passed in by the caller so that tests control the network. */
 export type Fetch = (
   url: string,
-  init: { redirect: 'manual'; signal: AbortSignal; headers: { [name: string]: string } },
+  init: {
+    method?: 'POST'
+    redirect: 'manual'
+    signal: AbortSignal
+    headers: { [name: string]: string }
+    body?: string
+  },
 ) => Promise<Fetched>
 /** `dated`: the Date and Age fields of the response (RFC 9110 section 6.6.1, RFC 9111 section 5.1). */
 export type Fetched = Pick<Response, 'status' | 'body'> & {
@@ -54,11 +60,7 @@ export function remoteKeys(options: RemoteKeysOptions): KeySource {
 
   async function fetchMembers(uri: string, signal: AbortSignal): Promise<{ readonly [name: string]: unknown }> {
     const response = await options.fetch(uri, { redirect: 'manual', signal, headers: { accept: 'application/json' } })
-    if (response.status !== 200) {
-      await response.body?.cancel()
-      throw new Error(`${uri} answered ${response.status}`)
-    }
-    const parsed = members(JSON.parse(await readText(response.body, uri)))
+    const parsed = members(await readJson(response, uri))
     if (parsed === null) throw new Error(`${uri} is not a JSON object`)
     return parsed
   }
@@ -86,6 +88,13 @@ export function isSafeKeyUrl(text: string): boolean {
   if (url.protocol === 'https:') return true
   const loopback = url.hostname === 'localhost' || url.hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(url.hostname)
   return url.protocol === 'http:' && loopback
+}
+
+/** Throws Error for another status than 200, and for what is too long or not JSON. */
+export async function readJson({ status, body }: Pick<Fetched, 'status' | 'body'>, uri: string): Promise<unknown> {
+  if (status === 200) return JSON.parse(await readText(body, uri))
+  await body?.cancel()
+  throw new Error(`${uri} answered ${status}`)
 }
 
 async function readText(body: ReadableStream<Uint8Array> | null, uri: string): Promise<string> {

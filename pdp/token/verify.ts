@@ -3,8 +3,10 @@ import { hash } from 'node:crypto'
 import type { AlgorithmName } from './algorithms.ts'
 import { type AccessClaims, optionalInstant, parseClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
-import { hasType, parseJws } from './jws.ts'
-import type { KeySource, VerifyKey } from './keys.ts'
+import { EXTERNAL_MARK, type ForeignIssuer, readForeignClaims, requireAccessToken } from './foreign-claims.ts'
+import { type JsonMembers, type Jws, parseJws } from './jws.ts'
+import type { KeySource } from './keys.ts'
+import { INTROSPECTED_MS, type Introspect, requireIntrospected } from './opaque-tokens.ts'
 import { describeSlash } from './remote-keys.ts'
 import { findSigner } from './signature.ts'
 
@@ -14,10 +16,17 @@ export type TrustedIssuer = {
   readonly issuer: string
   readonly keys: KeySource
   readonly algorithms: readonly AlgorithmName[]
+  /** Null or absent: the PDP itself. */
+  readonly external?: ForeignIssuer | null
+  /** Only an external issuer has it: it is then asked about every token, and its keys are not used. */
+  readonly introspect?: Introspect
 }
 export type TokenVerifierOptions = {
   readonly issuers: readonly TrustedIssuer[]
-  /** One of `aud` must equal it byte for byte; null accepts any audience, for callers that check it themselves. */
+  /**
+   * One of `aud` must equal it byte for byte, unless the issuer is external and has its own; null accepts any audience, for
+   * callers that check it themselves.
+   */
   readonly audience: string | null
   /** Milliseconds since the epoch. */
   readonly clock: () => number
@@ -31,40 +40,49 @@ export type TokenVerifierOptions = {
 export type TokenVerifier = {
   /**
    * The frozen claims: at once for a token that was verified before and is still good, else a promise, which rejects with
-   * TokenError `token_invalid`, `token_expired` or `keys_unavailable`.
+   * TokenError `token_invalid`, `token_expired`, `keys_unavailable` or `issuer_unavailable`.
    */
   verify(token: string): AccessClaims | Promise<AccessClaims>
 }
 
-type Verified = { readonly claims: AccessClaims; readonly key: VerifyKey; readonly source: KeySource }
+/** `isGood`: what the claims were verified by still holds. */
+type Verified = { readonly claims: AccessClaims; readonly isGood: () => boolean }
 
 export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
   const { audience, clock, expiryLeewayMs = 5_000, futureLeewayMs = 60_000, tokenCharsMax = 16_384 } = options
   const issuers = new Map(options.issuers.map((issuer) => [issuer.issuer, issuer]))
+  // An opaque token does not name its issuer, so it is shown to nobody when several could have issued it.
+  const [opaque, ...others] = options.issuers.filter(({ introspect }) => introspect !== undefined)
+  if (others.length > 0) throw new TypeError('two issuers have introspection')
   const cache = createCache(options.cacheEntriesMax ?? 5_000)
 
   function verify(token: string): AccessClaims | Promise<AccessClaims> {
     const digest = hash('sha256', token, 'base64url')
     const entry = cache.get(digest)
     if (entry === undefined) return verifyNew(token, digest)
-    if (clock() < entry.claims.expiresAtMs + expiryLeewayMs && entry.source.holds(entry.key)) return entry.claims
+    if (clock() < entry.claims.expiresAtMs + expiryLeewayMs && entry.isGood()) return entry.claims
     cache.delete(digest)
     return verifyNew(token, digest)
   }
 
   async function verifyNew(token: string, digest: string): Promise<AccessClaims> {
     const jws = parseJws(token, tokenCharsMax)
-    if (jws === null) throw invalid('the token is not a compact JWS without extensions')
-    // RFC 9068 section 4: another kind of JWT, such as an ID token, is not an access token.
-    if (!hasType(jws.header, 'at+jwt')) throw invalid('header typ is not at+jwt')
-    const issuer = typeof jws.payload.iss === 'string' ? issuers.get(jws.payload.iss) : undefined
-    if (issuer === undefined) throw invalid(`iss is not a trusted issuer${slashOf(jws.payload.iss)}`)
-    const key = await findSigner(token, jws.header, issuer)
-    const claims = parseClaims(jws.payload, digest)
-    checkAudience(claims)
-    checkTimes(claims)
-    cache.set(digest, { claims, key, source: issuer.keys })
-    return claims
+    const issuer = jws === null ? opaque : issuerOf(jws.payload.iss)
+    if (issuer === undefined || token.length > tokenCharsMax)
+      throw invalid('the token is not a compact JWS without extensions')
+    const external = issuer.external ?? null
+    const verifying = jws === null || issuer.introspect !== undefined ? introspected : signed
+    const verified = await verifying({ token, digest, jws, issuer, external, clock })
+    checkAudience(verified.claims, external?.audience ?? audience)
+    checkTimes(verified.claims)
+    cache.set(digest, verified)
+    return verified.claims
+  }
+
+  function issuerOf(iss: unknown): TrustedIssuer {
+    const issuer = typeof iss === 'string' ? issuers.get(iss) : undefined
+    if (issuer === undefined) throw invalid(`iss is not a trusted issuer${slashOf(iss)}`)
+    return issuer
   }
 
   function slashOf(iss: unknown): string {
@@ -72,8 +90,8 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
     return ''
   }
 
-  function checkAudience(claims: AccessClaims): void {
-    if (audience !== null && !claims.audiences.includes(audience)) throw invalid('aud does not name this resource')
+  function checkAudience({ audiences }: AccessClaims, expected: string | null): void {
+    if (expected !== null && !audiences.includes(expected)) throw invalid(`aud does not name ${expected}`)
   }
 
   function checkTimes(claims: AccessClaims): void {
@@ -87,6 +105,41 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   }
 
   return { verify }
+}
+
+type Presented = {
+  readonly token: string
+  readonly digest: string
+  readonly jws: Jws | null
+  readonly issuer: TrustedIssuer
+  readonly external: ForeignIssuer | null
+  readonly clock: () => number
+}
+
+async function signed({ token, digest, jws, issuer, external }: Presented): Promise<Verified> {
+  if (jws === null) throw invalid('the token is not a compact JWS without extensions')
+  // RFC 9068 section 4: another kind of JWT, such as an ID token, is not an access token.
+  requireAccessToken(jws, external)
+  const key = await findSigner(token, jws.header, issuer)
+  const claims = external === null ? ownClaims(jws.payload, digest) : readForeignClaims(jws.payload, external, digest)
+  return { claims, isGood: () => issuer.keys.holds(key) }
+}
+
+async function introspected({ token, digest, issuer, external, clock }: Presented): Promise<Verified> {
+  if (issuer.introspect === undefined || external === null) throw invalid('the token is opaque')
+  const untilMs = clock() + INTROSPECTED_MS
+  const answer = await issuer.introspect(token, digest)
+  requireIntrospected(answer, issuer.issuer)
+  // RFC 7662 section 2.2 lets an issuer leave out `iss` and `iat`.
+  const own = Object.assign(Object.create(null), { iat: clock() / 1_000 }, answer, { iss: issuer.issuer })
+  return { claims: readForeignClaims(own, external, digest), isGood: () => clock() < untilMs }
+}
+
+/** Only subjects of external issuers have such ids, so no other issuer may name one. */
+function ownClaims(payload: JsonMembers, digest: string): AccessClaims {
+  const claims = parseClaims(payload, digest)
+  if (claims.subject.startsWith(EXTERNAL_MARK)) throw invalid(`sub begins with ${EXTERNAL_MARK}`)
+  return claims
 }
 
 /** A cache with two generations: entries used in the young generation survive, and most hits move nothing. */

@@ -48,6 +48,8 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
   pdp_unavailable: { status: 503, retry: true, shadowed: true },
   overloaded: { status: 503, retry: true, shadowed: true },
   keys_unavailable: { status: 503, retry: true, shadowed: true },
+  issuer_unavailable: { status: 503, retry: true, shadowed: true },
+  issuer_mismatch: { status: 503, retry: true, shadowed: true },
   replay_memory_unavailable: { status: 503, retry: true, shadowed: true },
   draining: { status: 503, retry: true },
   busy: { status: 503, retry: true },

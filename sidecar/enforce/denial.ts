@@ -2,6 +2,7 @@
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { ChallengeScheme } from '../../pdp/token/challenge.ts'
 import { TokenError, type TokenErrorCode } from '../../pdp/token/errors.ts'
+import { EXTERNAL_MARK } from '../../pdp/token/foreign-claims.ts'
 import { PdpUnavailable, RequestError } from '../request/errors.ts'
 import type { Route } from '../routes/route.ts'
 import { type DenialMembers, isShadowed } from './denial-response.ts'
@@ -33,7 +34,7 @@ export function denialOfAnswer(refused: Refused): Denial {
     case 'organization_missing':
       return denied(code, refused, { reason: 'the token has no organization' })
     case 'token_invalid':
-      return denied(code, refused, { reason: 'the PDP says that the token is not active', scheme })
+      return denied(code, refused, { reason: inactiveReason(refused), scheme })
     case 'step_up_required':
       return denied(code, refused, {
         reason: 'the sign-in is too weak or too old',
@@ -47,6 +48,12 @@ export function denialOfAnswer(refused: Refused): Denial {
     default:
       return denied(code, refused, { reason: reason.check })
   }
+}
+
+function inactiveReason({ claims }: Refused): string {
+  const reason = 'the PDP says that the token is not active'
+  if (!claims.subject.startsWith(EXTERNAL_MARK)) return reason
+  return `${reason}: does it trust the issuer ${claims.issuer}, with the same keys, audience and required claims (GET /v1/trusted-issuers)?`
 }
 
 /** `stage`: the last one that the request reached. */
@@ -70,6 +77,7 @@ const TOKEN_PROBLEMS: { readonly [code in TokenErrorCode]: ProblemCode } = {
   proof_replayed: 'proof_replayed',
   proof_nonce_required: 'proof_nonce_required',
   proof_unverifiable: 'replay_memory_unavailable',
+  issuer_unavailable: 'issuer_unavailable',
   keys_unavailable: 'keys_unavailable',
 }
 

@@ -3,6 +3,7 @@ import { type Credentials, parseAuthorization } from '../../pdp/token/authorizat
 import type { AccessClaims } from '../../pdp/token/claims.ts'
 import type { ProofVerifier } from '../../pdp/token/dpop.ts'
 import { TokenError } from '../../pdp/token/errors.ts'
+import { EXTERNAL_MARK } from '../../pdp/token/foreign-claims.ts'
 import type { TokenVerifier } from '../../pdp/token/verify.ts'
 import type { Identity } from '../http/fields.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
@@ -105,7 +106,9 @@ export async function authenticate(
     const url = `${deps.publicUrl}${request.target.path}`
     await deps.verifyProof({ proofs: request.proofs, method: request.method, url }, { ...claims, jkt })
   }
-  const identity = identityOf(claims, claims.subject === claims.clientId ? 'service' : 'user')
+  // The PDP takes every subject of an external issuer for a user.
+  const isService = claims.subject === claims.clientId && !claims.subject.startsWith(EXTERNAL_MARK)
+  const identity = identityOf(claims, isService ? 'service' : 'user')
   return { ...verified, stage: 'authenticated', identity }
 }
 
@@ -137,9 +140,10 @@ export function evaluate(
   answer: PdpAnswer,
   { externalIssuers, clock }: EvaluationDeps,
 ): DenialReason | null {
-  // A token without an organization is valid, but it gives access to no organization's resources.
-  if (!answer.active) return { code: claims.organization === null ? 'organization_missing' : 'token_invalid' }
+  if (!answer.active) return { code: 'token_invalid' }
   const reason = questions.evaluate(answer)
+  // A token without an organization is valid, but it gives access to no organization's resources.
+  if (reason?.code === 'permission_denied' && claims.organization === null) return { code: 'organization_missing' }
   if (reason !== null || route.stepUp === null) return reason
   const signIn = externalIssuers.has(claims.issuer) ? signInOf(claims.all) : answer.signIn
   return satisfies(signIn, route.stepUp, clock()) ? null : { code: 'step_up_required', stepUp: route.stepUp }
@@ -150,5 +154,6 @@ const identityOf = (claims: AccessClaims, subjectType: Identity['subjectType']):
   subjectType,
   organization: claims.organization,
   client: claims.clientId,
+  issuer: claims.issuer,
   scopes: claims.scopes,
 })

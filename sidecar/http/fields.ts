@@ -72,6 +72,8 @@ export type Identity = {
   readonly subjectType: 'user' | 'service'
   readonly organization: string | null
   readonly client: string
+  /** Of the access token. */
+  readonly issuer: string
   readonly scopes: ReadonlySet<string>
 }
 
@@ -99,10 +101,10 @@ export function upstreamFields(options: {
   return fields
 }
 
-// All values are visible ASCII by the grammar of ids and scopes, so they cannot break out of a field.
+// All values are visible ASCII by the grammar of ids, scopes and issuers, so they cannot break out of a field.
 function pushIdentity(fields: string[], identity: Identity): void {
   fields.push('x-auth-subject', identity.subject, 'x-auth-subject-type', identity.subjectType)
-  fields.push('x-auth-client', identity.client)
+  fields.push('x-auth-client', identity.client, 'x-auth-issuer', identity.issuer)
   if (identity.organization !== null) fields.push('x-auth-organization', identity.organization)
   if (identity.scopes.size > 0) fields.push('x-auth-scope', [...identity.scopes].join(' '))
 }

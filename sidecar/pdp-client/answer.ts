@@ -1,4 +1,5 @@
 /** Converts a PDP decision to an answer, and rejects it unless it echoes exactly the question. */
+import { EXTERNAL_MARK } from '../../pdp/token/foreign-claims.ts'
 import type { Decision } from './codec.ts'
 import type { PdpAnswer, PdpQuestion, SignIn } from './question.ts'
 
@@ -16,7 +17,7 @@ export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer
   if (!decision.active) return INACTIVE
   const { subjectType, organization, permissions, acr, authTime } = decision
   if (subjectType !== 'user' && subjectType !== 'service') return null
-  if (decision.subjectId !== question.subject || organization !== question.organization) return null
+  if (decision.subjectId !== question.subject || organization !== (question.organization ?? '')) return null
   if (permissions.length !== question.permissions.length) return null
   const echoed = question.permissions.every(
     ({ relation, resource }, at) => permissions[at]?.relation === relation && permissions[at]?.resource === resource,
@@ -33,3 +34,18 @@ export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer
     signIn: { acr: acr === '' ? null : acr, authTime: authTime === 0 ? null : authTime },
   }
 }
+
+/** How the PDP reads the token of an external issuer otherwise than the route file, as a sentence; null: alike. */
+export function issuerMismatch(
+  { active, subjectId, organization }: Decision,
+  question: Pick<PdpQuestion, 'subject' | 'organization'>,
+): string | null {
+  const isExternal = subjectId.startsWith(EXTERNAL_MARK) || question.subject.startsWith(EXTERNAL_MARK)
+  const isAlike = subjectId === question.subject && organization === (question.organization ?? '')
+  if (!active || !isExternal || isAlike) return null
+  const [here, there] = [described(question.subject, question.organization ?? ''), described(subjectId, organization)]
+  return `the token is ${here} by the route file, but ${there} by the PDP: give the issuer the same subject_prefix, claims and organizations under external and at /v1/trusted-issuers`
+}
+
+const described = (subject: string, organization: string): string =>
+  `${subject} in ${organization === '' ? 'no organization' : organization}`

@@ -1,6 +1,6 @@
 /** Asks one question, of at most two PDPs that take it, and settles once before the deadline. */
-import { PdpUnavailable } from '../request/errors.ts'
-import { readAnswer } from './answer.ts'
+import { PdpUnavailable, UNDECIDED_CODES } from '../request/errors.ts'
+import { issuerMismatch, readAnswer } from './answer.ts'
 import type { Decision } from './codec.ts'
 import { isAddressError, type PdpPool } from './pool.ts'
 import type { PdpAnswer, PdpQuestion } from './question.ts'
@@ -95,7 +95,9 @@ class QuestionAttempts {
     this.#pool.markHealthy(stream)
     const answer = readAnswer(decision, this.#question)
     if (answer === null) {
-      this.#fail('the answer of the PDP does not match the question')
+      const mismatch = issuerMismatch(decision, this.#question)
+      if (mismatch === null) this.#fail('the answer of the PDP does not match the question')
+      else this.#fail(mismatch, 'issuer_mismatch')
     } else {
       this.#finish()
       this.#resolve(answer)
@@ -132,7 +134,7 @@ class QuestionAttempts {
 
   #fail(reason: string, code = 'pdp_unavailable'): void {
     this.#finish()
-    this.#reject(new PdpUnavailable(reason, code === 'overloaded' ? 'overloaded' : 'pdp_unavailable'))
+    this.#reject(new PdpUnavailable(reason, UNDECIDED_CODES.find((known) => known === code) ?? 'pdp_unavailable'))
   }
 
   #finish(): void {

@@ -16,11 +16,22 @@ export class RequestError extends Error {
 
 export const malformed = (message: string): RequestError => new RequestError('request_invalid', message)
 
+/**
+ * `overloaded`: the sidecar or the PDP has too much to do, and an immediate retry would make it worse. The others name what
+ * fails behind the PDP.
+ */
+export const UNDECIDED_CODES = [
+  'pdp_unavailable',
+  'overloaded',
+  'keys_unavailable',
+  'issuer_unavailable',
+  'issuer_mismatch',
+] as const
+
 /** No decision: no PDP address answered in time, or the answer was not valid. */
 export class PdpUnavailable extends Error {
   override readonly name = 'PdpUnavailable'
-  /** `overloaded`: the sidecar or the PDP has too much to do, and an immediate retry would make it worse. */
-  readonly code: 'pdp_unavailable' | 'overloaded'
+  readonly code: (typeof UNDECIDED_CODES)[number]
   constructor(message: string, code: PdpUnavailable['code'] = 'pdp_unavailable') {
     super(message)
     this.code = code

@@ -11,9 +11,10 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 export function parseCheck(text: string, parameters: readonly string[]): Check | string {
   const words = text.trim().split(/\s+/)
   const [first = '', second = ''] = words
+  if (text.trim() === 'signed_in') return { kind: 'signed_in' }
   if (text.trim() === 'public') return 'public must be the only check of a route'
   if (words.length !== 2)
-    return `${JSON.stringify(text)} is not "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"`
+    return `${JSON.stringify(text)} is not "signed_in", "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"`
   if (first === 'permission') return keyed('permission', second)
   if (first === 'entitlement') return keyed('entitlement', second)
   if (first === 'scope') return SCOPE.test(second) ? { kind: 'scope', name: second } : `${second} is not a valid scope`

@@ -2,7 +2,7 @@
  * The format of a route file: each member, whether it is required, its form and its meaning. The readers take keys, choices
  * and bounds from here; `route-file.schema.json` is this table for editors, and a test compares the two.
  */
-import { ALGORITHM_NAMES } from '../../pdp/token/algorithms.ts'
+import { EXTERNAL, ISSUER } from './issuer-format.ts'
 import { LIMIT_MEMBERS } from './limits.ts'
 import {
   count,
@@ -42,13 +42,6 @@ export const PEER_FILES = {
   ca_file: optional(TEXT, 'PEM file of certificate authorities. Default: those of the system.'),
   cert_file: optional(TEXT, 'PEM file of the certificate. Needs key_file.'),
   key_file: optional(TEXT, 'PEM file of the key. Needs cert_file.'),
-} as const satisfies Members
-
-export const ISSUER = {
-  issuer: required(TEXT, 'The iss claim must be equal to it, byte for byte.'),
-  jwks_uri: optional(TEXT, 'URL of the key set. Default: the one that the metadata of the issuer names.'),
-  algorithms: optional(listOf(oneOf(ALGORITHM_NAMES)), 'Accepted signature algorithms. Default: RS256.'),
-  external: optional(FLAG, 'The issuer is not the PDP: acr and auth_time are taken from its tokens.'),
 } as const satisfies Members
 
 export const UPSTREAM = {
@@ -183,8 +176,9 @@ const CHECK: Form = {
     {
       type: 'string',
       not: { const: 'public' },
-      pattern: String.raw`^\s*\S+\s+\S+\s*$`,
-      description: '<relation> <type>:<id>, permission <key>, entitlement <key> or scope <name>',
+      pattern: String.raw`^\s*(signed_in|\S+\s+\S+)\s*$`,
+      description:
+        'signed_in (any active access token), <relation> <type>:<id>, permission <key>, entitlement <key> or scope <name>',
     },
     combination('all', listOf(definition('check'))),
     combination('any', listOf(definition('check'))),
@@ -192,11 +186,14 @@ const CHECK: Form = {
   ],
 }
 
+/** Where editors fetch the schema. */
+export const SCHEMA_URL = 'https://portcullis.dev/schemas/route-file.v1.json'
+
 /** For editors; `route-file.schema.json` holds it. */
 export const routeFileSchema = (): Form => ({
   $schema: 'http://json-schema.org/draft-07/schema#',
-  $id: 'urn:portcullis:schema:route-file',
+  $id: SCHEMA_URL,
   title: 'Route file of a Portcullis sidecar',
   ...mapOf(ROUTE_FILE),
-  definitions: { issuer: mapOf(ISSUER), check: CHECK, route: mapOf(ROUTE) },
+  definitions: { issuer: mapOf(ISSUER), external: mapOf(EXTERNAL), check: CHECK, route: mapOf(ROUTE) },
 })

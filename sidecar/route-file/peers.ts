@@ -2,17 +2,28 @@
 import { isMap, type Node } from 'yaml'
 import { isLoopback, withoutBrackets } from '../../pdp/process/listen.ts'
 import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm } from '../../pdp/token/algorithms.ts'
+import type { ForeignIssuer } from '../../pdp/token/foreign-claims.ts'
 import { isSafeKeyUrl } from '../../pdp/token/remote-keys.ts'
-import { CONNECTIONS, HOST_AND_PORT, ISSUER, PDP, type PEER_FILES, TLS, UPSTREAM } from './format.ts'
+import { prefixConflict, readExternal } from './external-issuer.ts'
+import { CONNECTIONS, HOST_AND_PORT, PDP, type PEER_FILES, TLS, UPSTREAM } from './format.ts'
+import { INTROSPECTION, ISSUER } from './issuer-format.ts'
 import type { YamlReader } from './yaml-reader.ts'
 
+/** Only for an external issuer: it is asked about its tokens (RFC 7662). */
+export type IntrospectionEntry = {
+  readonly endpoint: string
+  readonly clientId: string
+  readonly clientSecretFile: string
+}
 export type IssuerEntry = {
   readonly issuer: string
   /** Null: read from the issuer's metadata. */
   readonly jwksUri: string | null
   readonly algorithms: readonly AlgorithmName[]
-  /** Not the PDP itself; `acr` and `auth_time` come from this issuer's tokens. */
-  readonly external: boolean
+  /** Null: the PDP itself. */
+  readonly external: ForeignIssuer | null
+  /** Null: tokens are verified by the issuer's keys. */
+  readonly introspection: IntrospectionEntry | null
 }
 /** Paths of PEM files; null: not given. */
 export type PeerFiles = {
@@ -46,27 +57,57 @@ export type TlsEntry = {
   readonly clientCaFile: string | null
 }
 
-export function readIssuers(reader: YamlReader, node: Node | null): readonly IssuerEntry[] | null {
-  const issuers = node === null ? null : reader.list(node, 'issuers', readIssuer)
+/** `resource`: the audience of tokens whose issuer has none of its own. */
+export function readIssuers(
+  reader: YamlReader,
+  node: Node | null,
+  resource: string | null,
+): readonly IssuerEntry[] | null {
+  const read = (_: YamlReader, item: Node | null): IssuerEntry | null => readIssuer(reader, item, resource)
+  const issuers = node === null ? null : reader.list(node, 'issuers', read)
   if (issuers === null) return null
+  if (issuers.filter(({ introspection }) => introspection !== null).length > 1)
+    reader.report(node, 'only one issuer may have introspection, because an opaque token does not name its issuer')
+  const conflict = prefixConflict(issuers.map(({ external }) => external))
+  if (conflict !== null) reader.report(node, conflict)
   if (new Set(issuers.map(({ issuer }) => issuer)).size < issuers.length)
     reader.report(node, 'issuers names an issuer twice')
   return issuers
 }
 
-function readIssuer(reader: YamlReader, node: Node | null): IssuerEntry | null {
+function readIssuer(reader: YamlReader, node: Node | null, resource: string | null): IssuerEntry | null {
   const members = reader.members(node, 'an issuer', ISSUER)
   if (members === null || members.issuer === null) return null
   const issuer = reader.text(members.issuer, 'issuer')
   const jwksUri = members.jwks_uri === null ? null : reader.text(members.jwks_uri, 'jwks_uri')
   // Our own tokens are RS256. The operator must name any other algorithm.
   const algorithms = reader.list(members.algorithms, 'algorithms', readAlgorithm) ?? ['RS256' as const]
-  const external = members.external !== null && reader.boolean(members.external, 'external') === true
-  if (issuer !== null && jwksUri === null && !isSafeKeyUrl(issuer))
+  const external = members.external === null ? null : readExternal(reader, members.external, resource)
+  const introspection = members.introspection === null ? null : readIntrospection(reader, members.introspection)
+  if (members.introspection !== null && external === null)
+    reader.report(members.introspection, 'introspection is for an external issuer')
+  if (introspection !== null && (members.jwks_uri !== null || members.algorithms !== null))
+    reader.report(members.introspection, 'introspection takes the place of jwks_uri and algorithms')
+  if (issuer !== null && jwksUri === null && introspection === null && !isSafeKeyUrl(issuer))
     reader.report(members.issuer, 'issuer must be an https URL (http only on loopback) unless jwks_uri is set')
   if (jwksUri !== null && !isSafeKeyUrl(jwksUri))
     reader.report(members.jwks_uri, 'jwks_uri must be an https URL (http only on loopback)')
-  return issuer === null ? null : { issuer, jwksUri, algorithms, external }
+  // It is a header field's value (RFC 9110 section 5.5), and external issuers without a map would be taken for the PDP.
+  if (issuer !== null && !/^[\x21-\x7e]+$/.test(issuer)) reader.report(members.issuer, 'issuer must be visible ASCII')
+  const isBroken = issuer === null || (members.external !== null && external === null)
+  return isBroken ? null : { issuer, jwksUri, algorithms, external, introspection }
+}
+
+function readIntrospection(reader: YamlReader, node: Node): IntrospectionEntry | null {
+  const members = reader.members(node, 'introspection', INTROSPECTION)
+  if (members?.endpoint == null || members.client_id === null || members.client_secret_file === null) return null
+  const endpoint = reader.text(members.endpoint, 'endpoint')
+  const clientId = reader.text(members.client_id, 'client_id')
+  const clientSecretFile = readPath(reader, members.client_secret_file, 'client_secret_file')
+  if (endpoint !== null && !isSafeKeyUrl(endpoint))
+    reader.report(members.endpoint, 'endpoint must be an https URL (http only on loopback)')
+  if (endpoint === null || clientId === null || clientSecretFile === null) return null
+  return { endpoint, clientId, clientSecretFile }
 }
 
 function readAlgorithm(reader: YamlReader, node: Node | null): AlgorithmName | null {

@@ -56,6 +56,7 @@ export type ParsedRouteFile =
 
 export function parseRouteFile(source: string): ParsedRouteFile {
   const reader = new YamlReader(source)
+  if (reader.isBroken) return { file: null, issues: sorted(reader.issues) }
   const file = readRouteFile(reader)
   if (file === null || reader.issues.length > 0) return { file: null, issues: sorted(reader.issues) }
   return { file, issues: [] }
@@ -71,7 +72,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     reader.report(members.portcullis, 'portcullis must be v1, the version of this format')
   const resource = readResource(reader, members.resource)
   const publicUrl = members.public_url === null ? null : readPublicUrl(reader, members.public_url)
-  const issuers = readIssuers(reader, members.issuers)
+  const issuers = readIssuers(reader, members.issuers, resource)
   const upstream = readUpstream(reader, members.upstream)
   const pdp = readPdp(reader, members.pdp)
   const stripHeaders = reader.list(members.strip_headers, 'strip_headers', readStripped) ?? []

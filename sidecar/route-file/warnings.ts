@@ -26,6 +26,19 @@ export function routeWarnings(routes: readonly Route[]): string[] {
   return [...new Set(warnings)]
 }
 
+// RFC 9110 section 9, RFC 5789, and what is registered for WebDAV and its extensions.
+const METHODS = new Set(
+  '* GET HEAD POST PUT DELETE OPTIONS PATCH QUERY ACL BIND CHECKIN CHECKOUT COPY LABEL LINK LOCK MERGE MKACTIVITY MKCALENDAR MKCOL MKWORKSPACE MOVE ORDERPATCH PROPFIND PROPPATCH REBIND REPORT SEARCH UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE VERSION-CONTROL'.split(
+    ' ',
+  ),
+)
+
+/** Methods that nobody sends, because they are misspelt. Returns one sentence for each. */
+export const methodWarnings = (routes: readonly Route[]): string[] =>
+  [...new Set(routes.map(({ method }) => method))]
+    .filter((method) => !METHODS.has(method))
+    .map((method) => `${method} is not a registered HTTP method: no request may ever match its routes`)
+
 /** Two routes whose paths differ only in case or in a trailing slash, and whose checks differ. */
 function spelledAlike(one: Folded, earlier: readonly Folded[]): string[] {
   const same = earlier.filter(

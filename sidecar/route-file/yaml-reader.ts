@@ -20,12 +20,20 @@ export type Entry = { readonly key: string; readonly keyNode: Node | null; reado
 export class YamlReader {
   readonly issues: FileIssue[] = []
   readonly root: Node | null
+  /** The text is not YAML, so that its content would be misread. */
+  readonly isBroken: boolean
   readonly #lines = new LineCounter()
   readonly #document: Document.Parsed
 
   constructor(source: string) {
     this.#document = parseDocument(source, { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: true })
-    for (const { pos, message } of [...this.#document.errors, ...this.#document.warnings]) this.#note(pos[0], message)
+    const { errors, warnings } = this.#document
+    const [tab, ...tabs] = errors.filter(({ code }) => code === 'TAB_AS_INDENT')
+    const others = errors.filter(({ code }) => code !== 'TAB_AS_INDENT')
+    if (tab !== undefined) this.#note(tab.pos[0], tabMessage(tabs.length))
+    // What else a tab makes of the text is not the writer's mistake.
+    else for (const { pos, message } of [...others, ...warnings]) this.#note(pos[0], message)
+    this.isBroken = errors.some(({ code }) => code !== 'DUPLICATE_KEY')
     this.root = this.#document.contents
   }
 
@@ -141,22 +149,40 @@ const isText = (value: unknown): value is string => typeof value === 'string'
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
 const isNull = (node: Node): node is Scalar<null> => isScalar(node) && node.value === null
 
-const nearest = (key: string, names: readonly string[]): string | undefined =>
-  names.find((name) => distance(key, name) <= 2)
+const tabMessage = (moreCount: number): string =>
+  `the line is indented with a tab, but YAML needs spaces${moreCount === 0 ? '' : `; so are ${moreCount} more`}`
+
+/** The name that the fewest changes lead to; undefined when even they are many for a typing mistake. */
+function nearest(key: string, names: readonly string[]): string | undefined {
+  let best: { readonly name: string; readonly changes: number } | undefined
+  for (const name of names) {
+    const changes = distance(key, name)
+    if (
+      changes <= Math.max(1, Math.min(2, Math.floor(name.length / 3))) &&
+      (best === undefined || changes < best.changes)
+    )
+      best = { name, changes }
+  }
+  return best?.name
+}
 
 function unknownKey(what: string, key: string, near: string | undefined): string {
   return `${what} has the unknown key ${JSON.stringify(key)}${near === undefined ? '' : `; did you mean ${near}?`}`
 }
 
-/** Levenshtein distance. */
+/** Changes of one character, and swaps of two neighbours, that make one text the other. */
 function distance(a: string, b: string): number {
+  let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, at) => at)
   for (let i = 1; i <= a.length; i += 1) {
     const next = [i]
     for (let j = 1; j <= b.length; j += 1) {
       const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+      const isSwap = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const swapped = isSwap ? (before[j - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY
+      next.push(Math.min(replaced, swapped, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
     }
+    before = row
     row = next
   }
   return row[b.length] ?? 0

@@ -5,6 +5,8 @@ import type { Source, Template } from './template.ts'
 export type Check =
   | { readonly kind: 'all' | 'any'; readonly of: readonly Check[] }
   | { readonly kind: 'relation'; readonly relation: string; readonly type: string; readonly id: Template }
+  /** Any access token that is active. */
+  | { readonly kind: 'signed_in' }
   | { readonly kind: 'permission'; readonly key: string }
   | { readonly kind: 'entitlement'; readonly key: string }
   | { readonly kind: 'scope'; readonly name: string }
@@ -58,6 +60,8 @@ function build(check: Check, building: Building): Evaluate {
       const id = values.fill(check.id)
       return id === null ? deny(check) : ask(building, { relation: check.relation, resource: `${check.type}:${id}` })
     }
+    case 'signed_in':
+      return () => null
     case 'permission': {
       const { organization } = values
       if (organization === null) return deny(check)

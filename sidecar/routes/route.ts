@@ -33,7 +33,10 @@ export type RouteTable = {
 }
 
 /** The conflict between two routes; null: no conflict. */
-export function routeConflict(a: Route, b: Route): string | null {
+export function routeConflict(
+  a: Pick<Route, 'host' | 'method' | 'pattern'>,
+  b: Pick<Route, 'host' | 'method' | 'pattern'>,
+): string | null {
   if (a.host !== b.host || !overlap(a.pattern, b.pattern)) return null
   const within = isWithin(a.pattern, b.pattern)
   const around = isWithin(b.pattern, a.pattern)

@@ -1,14 +1,15 @@
-/** Fetches key sets with `node:http`, which follows no redirects, uses no proxy, and needs less memory than `fetch`. */
-import { get as getPlain, type IncomingMessage } from 'node:http'
-import { get as getSecure } from 'node:https'
+/** Asks issuers with `node:http`, which follows no redirects, uses no proxy, and needs less memory than `fetch`. */
+import { type IncomingMessage, request as requestPlain } from 'node:http'
+import { request as requestSecure } from 'node:https'
 import { Readable } from 'node:stream'
 import type { Fetch } from '../../pdp/token/remote-keys.ts'
 
 /** Rejects when there is no response. The caller limits the time by the signal, and the size by what it reads. */
-export const fetchKeys: Fetch = async (url, { headers, signal }) => {
-  const get = url.startsWith('https:') ? getSecure : getPlain
+export const fetchKeys: Fetch = async (url, { method = 'GET', headers, signal, body = '' }) => {
+  const request = url.startsWith('https:') ? requestSecure : requestPlain
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    get(url, { headers: { ...headers }, signal, agent: false }, resolve).on('error', reject)
+    const options = { method, headers: { ...headers }, signal, agent: false } as const
+    request(url, options, resolve).on('error', reject).end(body)
   })
   const { date, age } = response.headers
   return {

@@ -79,9 +79,14 @@ function isWeakerCheck(before: Check, now: Check): boolean {
   return passesMore
 }
 
-const partsOf = (check: Check): string[] => ('of' in check ? check.of.flatMap(partsOf) : [JSON.stringify(check)])
+function partsOf(check: Check): string[] {
+  if ('of' in check) return check.of.flatMap(partsOf)
+  return check.kind === 'signed_in' ? [] : [JSON.stringify(check)]
+}
 
 function isMet(check: Check, holding: ReadonlySet<string>): boolean {
+  // The relation, permission or scope that another check wants is wanted of a token that is active as well.
+  if (check.kind === 'signed_in') return true
   if (!('of' in check)) return holding.has(JSON.stringify(check))
   return check.kind === 'all'
     ? check.of.every((part) => isMet(part, holding))

@@ -3,8 +3,9 @@ import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
 import { createNetworks, type Networks } from '../../pdp/process/addresses.ts'
 import { urlPort } from '../../pdp/process/listen.ts'
 import { createProofVerifier } from '../../pdp/token/dpop.ts'
-import type { KeySource } from '../../pdp/token/keys.ts'
+import { type KeySource, NO_KEYS } from '../../pdp/token/keys.ts'
 import type { Nonces } from '../../pdp/token/nonces.ts'
+import { createIntrospect, type Introspect } from '../../pdp/token/opaque-tokens.ts'
 import { type Fetch, remoteKeys } from '../../pdp/token/remote-keys.ts'
 import type { ReplayMemory } from '../../pdp/token/replay.ts'
 import { createTokenVerifier, type TrustedIssuer } from '../../pdp/token/verify.ts'
@@ -15,7 +16,7 @@ import { describeResource, type ResourceMetadata } from '../enforce/resource-met
 import { createHeaderRules } from '../http/fields.ts'
 import { createPdpClient, type PdpClient } from '../pdp-client/client.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
-import type { IssuerEntry } from '../route-file/peers.ts'
+import type { IntrospectionEntry, IssuerEntry } from '../route-file/peers.ts'
 import { createRouting } from '../routes/route-request.ts'
 import type { ForwardDeps } from '../upstream/forward.ts'
 import { createHttp1Upstream } from '../upstream/http1.ts'
@@ -105,7 +106,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
       verifyProof: createProofVerifier({ clock, replay, nonces: proofNonces }),
       publicUrl: file.publicUrl,
       metadataPath: metadata?.path ?? null,
-      externalIssuers: new Set(file.issuers.filter(({ external }) => external).map(({ issuer }) => issuer)),
+      externalIssuers: new Set(file.issuers.filter(({ external }) => external !== null).map(({ issuer }) => issuer)),
       pdp,
       clock,
       clockHint: deps.skew.hint,
@@ -161,7 +162,10 @@ function leaseAll(config: LoadedConfig, deps: Limited): Leased {
   try {
     const { issuers } = config.file
     return {
-      issuers: issuers.map((entry): TrustedIssuer => ({ ...entry, keys: held(leaseKeys(entry, deps)) })),
+      issuers: issuers.map(({ introspection, ...entry }): TrustedIssuer => {
+        if (introspection === null) return { ...entry, keys: held(leaseKeys(entry, deps)) }
+        return { ...entry, keys: NO_KEYS, introspect: introspectFor(entry.issuer, introspection, deps) }
+      }),
       pdp: held(leasePdp(config, deps)),
       upstream: held(leaseUpstream(config, deps)),
       release,
@@ -174,7 +178,20 @@ function leaseAll(config: LoadedConfig, deps: Limited): Leased {
 
 type Limited = RuntimeDeps & { readonly limits: SidecarLimits }
 
-function leaseKeys(entry: IssuerEntry, { leases, fetch, clock, log, limits, skew }: Limited): Lease<KeySource> {
+function introspectFor(
+  issuer: string,
+  { endpoint, clientId, clientSecretFile }: IntrospectionEntry,
+  { fetch, clock, log, readToken }: Limited,
+): Introspect {
+  const onError = (err: unknown): void => log.warn({ event: 'introspection_failed', issuer, err })
+  const clientSecret = (): string => readToken(clientSecretFile)
+  return createIntrospect({ issuer, endpoint, clientId, clientSecret, fetch, clock, onError })
+}
+
+function leaseKeys(
+  entry: Pick<IssuerEntry, 'issuer' | 'jwksUri'>,
+  { leases, fetch, clock, log, limits, skew }: Limited,
+): Lease<KeySource> {
   const { issuer, jwksUri } = entry
   return leases.keys.lease(JSON.stringify([issuer, jwksUri]), () => {
     const value = remoteKeys({

@@ -79,11 +79,11 @@ async function recognize(token: string): Promise<TokenState> {
     acr,
     auth_time: authTime,
   } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString() || '{}')
-  if (org === undefined) return INACTIVE
+  if (sub === undefined) return INACTIVE
   return {
     active: true,
     subject: { type: sub === clientId ? 'service' : 'user', id: sub },
-    organization: org,
+    organization: org ?? null,
     clientId,
     app: null,
     scopes: new Set(),

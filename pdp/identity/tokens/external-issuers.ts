@@ -2,13 +2,18 @@
 import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
-import { EXTERNAL, isId } from '../../domain/names.ts'
+import { EXTERNAL } from '../../domain/names.ts'
+import { deriveKey, open, seal } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
+import { withTimeout } from '../../process/with-timeout.ts'
 import type { Sql } from '../../store/directory.ts'
 import type { AlgorithmName } from '../../token/algorithms.ts'
 import type { AccessClaims } from '../../token/claims.ts'
+import { TokenError } from '../../token/errors.ts'
+import type { ForeignIssuer } from '../../token/foreign-claims.ts'
 import { parseJws } from '../../token/jws.ts'
-import { createKeySource, type KeySource } from '../../token/keys.ts'
+import { createKeySource, type KeySource, NO_KEYS } from '../../token/keys.ts'
+import { createIntrospect, type Introspect } from '../../token/opaque-tokens.ts'
 import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
 import { createTokenVerifier, type TokenVerifier } from '../../token/verify.ts'
 import { lockLog } from '../oauth/log-lock.ts'
@@ -18,24 +23,31 @@ import { type ReadRecord, verified } from './token-record.ts'
 import type { TokenRecord } from './token-state.ts'
 
 const TOKEN_CHARS_MAX = 16_384
+const SEALED_AS = 'issuer-introspection'
+const ISSUER_WAIT_MS = 300
 const LOCAL_KEYS_AGE_MS = 3_600_000
 const VERIFIERS_MAX = 200
 
-/** What an environment trusts another issuer with. Exactly one of `jwks` and `jwks_uri`. */
-export type TrustedIssuerDocument = {
+/** What an environment trusts another issuer with. Exactly one of `jwks`, `jwks_uri` and `introspection`. */
+export type TrustedIssuerDocument = ForeignIssuer & {
   readonly jwks?: { readonly keys: readonly object[] }
   readonly jwks_uri?: string
-  readonly algorithms: readonly AlgorithmName[]
-  /** One of the token's audiences. */
-  readonly audience: string
-  /** Claims that name the subject and the organization; default `sub`, and none. */
-  readonly claims?: { readonly subject?: string; readonly organization?: string }
-  /** Keeps the issuer's subjects apart from those of others; `~` before it keeps them apart from our own users. */
-  readonly subject_prefix: string
-  /** The only organizations in which the issuer may speak for anybody. */
-  readonly organizations: readonly string[]
+  readonly introspection?: {
+    readonly endpoint: string
+    readonly client_id: string
+    /** Stored sealed and never shown. */
+    readonly client_secret?: string
+  }
+  /** Needed with keys. */
+  readonly algorithms?: readonly AlgorithmName[]
+  /** The audience of our app that tokens with `audience` are for; without it, `audience` is that of our app. */
+  readonly resource?: string
+}
+type StoredDocument = Omit<TrustedIssuerDocument, 'introspection'> & {
+  readonly introspection?: { readonly endpoint: string; readonly client_id: string; readonly secret_sealed: string }
 }
 export type ExternalIssuers = {
+  /** Throws TokenError `keys_unavailable` or `issuer_unavailable` when the issuer does not answer soon. */
   readonly record: ReadRecord
   list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
   /** False when it is new. */
@@ -47,31 +59,59 @@ export function createExternalIssuers(deps: {
   readonly issuer: string
   readonly sql: Sql
   readonly appendLog: AppendLog
+  readonly masterKey: Buffer
   readonly fetch: Fetch
   readonly clock: () => number
   readonly log: Log
 }): ExternalIssuers {
   const { sql, clock } = deps
+  const secretKey = deriveKey(deps.masterKey, SEALED_AS)
   // By the whole registration: a changed one gets new keys and an empty cache.
   const verifiers = new Map<string, TokenVerifier>()
 
-  function verifierOf(issuer: string, document: TrustedIssuerDocument): TokenVerifier {
+  function verifierOf(issuer: string, document: StoredDocument): TokenVerifier {
     const key = JSON.stringify([issuer, document])
     const known = verifiers.get(key)
     if (known !== undefined) return known
     const [oldest] = verifiers.keys()
     if (verifiers.size >= VERIFIERS_MAX && oldest !== undefined) verifiers.delete(oldest)
-    const { algorithms, audience } = document
-    const verifier = createTokenVerifier({
-      issuers: [{ issuer, keys: keysOf(issuer, document), algorithms }],
-      audience,
-      clock,
-    })
+    const { algorithms = [], audience } = document
+    const introspect = introspectOf(issuer, document)
+    const keys = introspect === null ? keysOf(issuer, document) : NO_KEYS
+    const trusted = { issuer, keys, algorithms, external: document, ...(introspect !== null && { introspect }) }
+    const verifier = createTokenVerifier({ issuers: [trusted], audience, clock })
     verifiers.set(key, verifier)
     return verifier
   }
 
-  function keysOf(issuer: string, { jwks, jwks_uri: jwksUri }: TrustedIssuerDocument): KeySource {
+  function introspectOf(issuer: string, { introspection }: StoredDocument): Introspect | null {
+    if (introspection === undefined) return null
+    const { endpoint, client_id: clientId, secret_sealed: sealed } = introspection
+    return createIntrospect({
+      issuer,
+      endpoint,
+      clientId,
+      clientSecret: () => open(secretKey, SEALED_AS, sealed),
+      fetch: deps.fetch,
+      clock,
+      onError: (err) => deps.log.warn({ event: 'issuer_introspection_failed', issuer, err }),
+    })
+  }
+
+  /** Of the issuer that the token names, or of the only one whose tokens are opaque. */
+  async function registrationOf(token: string): Promise<{ issuer: string; document: StoredDocument } | null> {
+    const iss = parseJws(token, TOKEN_CHARS_MAX)?.payload.iss
+    if (iss === deps.issuer || (iss !== undefined && typeof iss !== 'string')) return null
+    const [row] = await sql.query<{ issuer: string; document: StoredDocument }>(
+      iss === undefined
+        ? "select issuer, document from trusted_issuer where document ? 'introspection'"
+        : 'select issuer, document from trusted_issuer where issuer = $1',
+      iss === undefined ? [] : [iss],
+    )
+    return row ?? null
+  }
+
+  function keysOf(issuer: string, { jwks, jwks_uri: jwksUri }: StoredDocument): KeySource {
     const onError = (err: unknown): void => deps.log.warn({ event: 'issuer_keys_failed', issuer, err })
     if (jwksUri !== undefined) return remoteKeys({ issuer, jwksUri, fetch: deps.fetch, clock, onError })
     return createKeySource({
@@ -84,33 +124,51 @@ export function createExternalIssuers(deps: {
     })
   }
 
+  function stored({ introspection, ...document }: TrustedIssuerDocument): StoredDocument {
+    if (introspection === undefined) return document
+    const { client_secret: secret = '', ...shown } = introspection
+    return { ...document, introspection: { ...shown, secret_sealed: seal(secretKey, SEALED_AS, secret) } }
+  }
+
   return {
     async record(token) {
-      const issuer = parseJws(token, TOKEN_CHARS_MAX)?.payload.iss
-      if (typeof issuer !== 'string' || issuer === deps.issuer) return null
-      const [row] = await sql.query<{ document: TrustedIssuerDocument }>(
-        'select document from trusted_issuer where issuer = $1',
-        [issuer],
+      const found = token.length > TOKEN_CHARS_MAX ? null : await registrationOf(token)
+      if (found === null) return null
+      const { issuer, document } = found
+      // Whoever asked waits half a second for us; what the issuer answers later serves the next question.
+      const claims = await withTimeout(
+        verified(verifierOf(issuer, document), token),
+        ISSUER_WAIT_MS,
+        () =>
+          new TokenError(
+            document.introspection ? 'issuer_unavailable' : 'keys_unavailable',
+            `${issuer} does not answer`,
+          ),
       )
-      if (row === undefined) return null
-      const claims = await verified(verifierOf(issuer, row.document), token)
-      return claims === null ? null : toRecord(claims, row.document)
+      return claims === null ? null : toRecord(claims, document)
     },
     async list() {
-      const rows = await sql.query<{ issuer: string; document: TrustedIssuerDocument }>(
+      const rows = await sql.query<{ issuer: string; document: StoredDocument }>(
         'select issuer, document from trusted_issuer order by issuer',
       )
-      return rows.map(({ issuer, document }) => ({ issuer, ...document }))
+      return rows.map(({ issuer, document: { introspection, ...document } }) => ({
+        issuer,
+        ...document,
+        ...(introspection && {
+          introspection: { endpoint: introspection.endpoint, client_id: introspection.client_id },
+        }),
+      }))
     },
     async put(issuer, document, context) {
       if (issuer === deps.issuer) throw new PdpError('conflict', 'this is our own issuer')
       return sql.transaction(async (tx) => {
         await deps.appendLog(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'write' }], context)
         await requireOwnPrefix(tx, issuer, document.subject_prefix)
+        if (document.introspection !== undefined) await requireOnlyIntrospection(tx, issuer)
         const [row] = await tx.query<{ created: boolean }>(
           `insert into trusted_issuer as t (issuer, document) values ($1, $2::jsonb)
            on conflict (issuer) do update set document = excluded.document returning xmax = 0 as created`,
-          [issuer, JSON.stringify(document)],
+          [issuer, JSON.stringify(stored(document))],
         )
         return row?.created !== true
       })
@@ -124,6 +182,16 @@ export function createExternalIssuers(deps: {
         return true
       }),
   }
+}
+
+/** Throws PdpError `conflict`: an opaque token does not say which of two issuers it is from, and must not be shown to both. */
+async function requireOnlyIntrospection(tx: Pick<Sql, 'query'>, issuer: string): Promise<void> {
+  const [other] = await tx.query<{ issuer: string }>(
+    "select issuer from trusted_issuer where issuer <> $1 and document ? 'introspection' limit 1",
+    [issuer],
+  )
+  if (other !== undefined)
+    throw new PdpError('conflict', `introspection: ${other.issuer} has it already, and one issuer may`)
 }
 
 /** Throws PdpError `conflict` for a prefix by which two issuers, or an issuer and a user of before, could be one subject. */
@@ -143,17 +211,14 @@ async function requireOwnPrefix(tx: Pick<Sql, 'query'>, issuer: string, prefix: 
   if (user !== undefined) throw new PdpError('conflict', `subject_prefix: user ${user.id} would be one of its subjects`)
 }
 
-/** Null when the token does not name a subject as the registration says. */
-function toRecord(claims: AccessClaims, document: TrustedIssuerDocument): TokenRecord | null {
-  const name = claims.all[document.claims?.subject ?? 'sub']
-  const id = typeof name === 'string' ? EXTERNAL + document.subject_prefix + name : ''
-  if (name === '' || !isId(id)) return null
+function toRecord(claims: AccessClaims, { audience, resource, organizations }: StoredDocument): TokenRecord {
   return {
-    subject: { type: 'user', id },
-    organization: organizationOf(claims, document),
+    subject: { type: 'user', id: claims.subject },
+    organization: claims.organization,
     clientId: claims.clientId,
     scopes: new Set([...claims.scopes].filter((scope) => !isServiceScope(scope))),
-    audiences: claims.audiences,
+    // Only what the issuer is trusted with: other audiences of the token may be those of other apps of ours.
+    audiences: [resource ?? audience],
     jkt: claims.jkt,
     jti: claims.jti,
     grantId: null,
@@ -163,19 +228,12 @@ function toRecord(claims: AccessClaims, document: TrustedIssuerDocument): TokenR
     authTime: seconds(claims.all.auth_time),
     grants: [],
     sessionUid: null,
-    userId: id,
+    userId: claims.subject,
     digest: claims.digest,
     act: undefined,
     externalIssuer: claims.issuer,
+    ...(claims.groups.length > 0 && { memberships: { groups: claims.groups, organizations } }),
   }
-}
-
-/** The one that the token names; without a claim for it, the only one there is. */
-function organizationOf(claims: AccessClaims, { claims: map, organizations }: TrustedIssuerDocument): string | null {
-  const [only, ...more] = organizations
-  if (map?.organization === undefined) return more.length === 0 ? (only ?? null) : null
-  const named = claims.all[map.organization]
-  return organizations.find((organization) => organization === named) ?? null
 }
 
 const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)

@@ -1,7 +1,7 @@
 /** The immutable part of a token: verified claims, and what was recorded when it was minted. Read once per token. */
 import type { Sql } from '../../store/directory.ts'
 import type { AccessClaims } from '../../token/claims.ts'
-import { TokenError } from '../../token/errors.ts'
+import { TokenError, type TokenErrorCode } from '../../token/errors.ts'
 import type { TokenVerifier } from '../../token/verify.ts'
 import type { TokenRecord } from './token-state.ts'
 
@@ -61,12 +61,15 @@ function remember(records: Map<string, TokenRecord>, record: TokenRecord): void 
   records.set(record.digest, record)
 }
 
+/** Nobody can say whether the token is good. */
+const UNANSWERED: ReadonlySet<TokenErrorCode> = new Set(['keys_unavailable', 'issuer_unavailable'])
+
 /** Null for a token that this verifier does not accept. */
 export async function verified(verifier: TokenVerifier, token: string): Promise<AccessClaims | null> {
   try {
     return await verifier.verify(token)
   } catch (error) {
-    if (error instanceof TokenError && error.code !== 'keys_unavailable') return null
+    if (error instanceof TokenError && !UNANSWERED.has(error.code)) return null
     throw error
   }
 }

@@ -1,5 +1,5 @@
 /** What the rest of the PDP may know about a presented access token. */
-import type { Subject } from '../../domain/decision.ts'
+import type { Subject, TokenMemberships } from '../../domain/decision.ts'
 
 /** What never changes while a token lives. Whether it still lives is another question (`isDead`). */
 export type TokenRecord = {
@@ -32,6 +32,8 @@ export type TokenRecord = {
   readonly act: unknown
   /** Null for our own tokens, else the external issuer. Only our own may ask for anything but decisions. */
   readonly externalIssuer: string | null
+  /** What an external issuer says of the subject's groups, as long as the token lives. */
+  readonly memberships?: TokenMemberships
 }
 
 /** Inactive says nothing more: expired, revoked, malformed, foreign and never issued are indistinguishable. */
@@ -51,6 +53,7 @@ export type TokenState =
       | 'expiresAtMs'
       | 'acr'
       | 'authTime'
+      | 'memberships'
     > & {
       readonly active: true
       /** What the token is dead by, once it is logged: checked with the answer, at the same moment. */

@@ -106,6 +106,8 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     entitlements: question.entitlements,
     app: token.app,
     audiences: token.audiences,
+    // They are the bearer's, and nobody else's.
+    ...(named === null && token.memberships !== undefined && { memberships: token.memberships }),
     revocationKeys: token.revocationKeys,
     issuedAtMs: token.issuedAtMs,
     explain: question.explain,

@@ -2,6 +2,7 @@
 import { status as grpc } from '@grpc/grpc-js'
 import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
 import type { ProblemCode } from '../../process/problems.ts'
+import { TokenError } from '../../token/errors.ts'
 
 type Status = { readonly http: number; readonly grpc: grpc }
 export const STATUS = {
@@ -27,6 +28,8 @@ export const STATUS = {
   headers_too_large: { http: 431, grpc: grpc.RESOURCE_EXHAUSTED },
   internal: { http: 500, grpc: grpc.INTERNAL },
   store_unavailable: { http: 503, grpc: grpc.UNAVAILABLE },
+  keys_unavailable: { http: 503, grpc: grpc.UNAVAILABLE },
+  issuer_unavailable: { http: 503, grpc: grpc.UNAVAILABLE },
   replay_memory_unavailable: { http: 503, grpc: grpc.UNAVAILABLE },
   draining: { http: 503, grpc: grpc.UNAVAILABLE },
   handle_unknown: { http: 400, grpc: grpc.INVALID_ARGUMENT },
@@ -57,6 +60,8 @@ export class RequestProblem extends Error {
 export function asRequestProblem(err: unknown): RequestProblem {
   if (err instanceof RequestProblem) return err
   if (err instanceof PdpError) return new RequestProblem(err.code, err.message, { issues: err.issues, cause: err })
+  if (err instanceof TokenError && (err.code === 'keys_unavailable' || err.code === 'issuer_unavailable'))
+    return new RequestProblem(err.code, err.message, { cause: err })
   return new RequestProblem(
     'internal',
     'an unexpected error occurred; the log of this server has it under the request id',

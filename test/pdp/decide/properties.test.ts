@@ -2,13 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
-import type { Pdp, Subject } from '../../../pdp/domain/decision.ts'
+import type { Pdp, Subject, TokenMemberships } from '../../../pdp/domain/decision.ts'
 import type { Tuple } from '../../../pdp/domain/tuple.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { referenceAnswer } from '../../support/reference.ts'
-import { context } from '../../support/tuples.ts'
+import { context, tuple } from '../../support/tuples.ts'
 import {
   CHECKS,
   CIRCLE_CHECKS,
@@ -80,6 +80,33 @@ describe('in random worlds', () => {
       { numRuns: 300 },
     )
     expect(allows).toBeGreaterThan(500) // the worlds are worth asking about
+  })
+
+  it('groups of one question hold its subject as stored ones would, and nothing of them is left', async () => {
+    let changed = 0
+    const some = fc.uniqueArray(fc.constantFrom('0', '1', '2'), { minLength: 1 })
+    await fc.assert(
+      fc.asyncProperty(worlds, some, fc.boolean(), async (world, groups, cached) => {
+        const stored = childOf(world).tuples
+        const joined = groups.map((id) => tuple(`group:${id}#member@user:a`))
+        const names = new Set(joined.map(nameOf))
+        const of = (held: readonly Tuple[]) => expected(world, held).filter((line) => line.startsWith('user:a '))
+        const pdp = await opened(cached ? remoteMemoryStore({ clock }) : memoryStore({ clock }), world, stored)
+        const ask = async (memberships?: TokenMemberships) => {
+          const asked = { organization: 'child', subject: subjectOf('user:a'), permissions: CHECKS }
+          const { permissions } = await pdp.decide({ ...asked, ...(memberships && { memberships }) })
+          expect(permissions.map(({ error }) => error)).toEqual(CHECKS.map(() => undefined))
+          return permissions.filter((p) => p.allowed).map(({ relation, resource }) => `user:a ${relation} ${resource}`)
+        }
+        const right = of([...stored.filter((held) => !names.has(nameOf(held))), ...joined])
+        expect(await ask({ groups, organizations: ['child'] })).toEqual(right)
+        expect(await ask({ groups, organizations: ['none of these'] })).toEqual(of(stored))
+        expect(await ask()).toEqual(of(stored))
+        if (right.length !== of(stored).length) changed += 1
+      }),
+      { numRuns: 200 },
+    )
+    expect(changed).toBeGreaterThan(10)
   })
 
   it('the engine is right about what is held in circles, wherever it enters them', async () => {

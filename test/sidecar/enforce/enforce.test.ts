@@ -165,6 +165,7 @@ const DENIED: readonly Denied[] = [
   ['an invalid token', { token: tokenError('token_invalid') }, 'token_invalid', ROUTED],
   ['an expired token', { token: tokenError('token_expired') }, 'token_expired', ROUTED],
   ['no keys of the issuer', { token: tokenError('keys_unavailable') }, 'keys_unavailable', ROUTED],
+  ['no answer of the issuer', { token: tokenError('issuer_unavailable') }, 'issuer_unavailable', ROUTED],
   ['a fault of the verifier', { token: new Error('a bug') }, 'internal', ROUTED],
   ['a bound token as a bearer token', { ...BOUND, authorization: 'Bearer t' }, 'token_invalid', VERIFIED],
   ['an unbound token with DPoP', { authorization: 'DPoP t' }, 'token_invalid', VERIFIED],
@@ -193,7 +194,12 @@ const DENIED: readonly Denied[] = [
   ['an undecided check', { pdp: { permissions: ['undecided'] } }, 'pdp_unavailable', ASKED],
   ['an answer with no permission', { pdp: { permissions: [] } }, 'pdp_unavailable', ASKED],
   ['a revoked token', { pdp: { active: false } }, 'token_invalid', ASKED],
-  ['a token of no organization', { claims: { org: undefined }, pdp: { active: false } }, 'permission_denied', ASKED],
+  [
+    'a token of no organization',
+    { claims: { org: undefined }, pdp: { permissions: ['denied'] } },
+    'permission_denied',
+    ASKED,
+  ],
   ['a token without the scope', { line: 'GET /scoped', claims: { scope: 'other' } }, 'scope_insufficient', ASKED],
   [
     'an organization without the capability',

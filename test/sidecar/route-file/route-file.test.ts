@@ -62,11 +62,40 @@ routes:
     '5:38 insecure is allowed only when every address is loopback',
     '6:1 the route file has the unknown key "relaton"',
     '8:3 the path /a/:id has :id; a parameter is written {id}',
-    '9:11 "viewer" is not "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"',
+    '9:11 "viewer" is not "signed_in", "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"',
     '10:3 "get /c" must be "METHOD /path" or "METHOD host/path"',
     '11:12 all must have at least one check',
     '12:19 {nope} is not a parameter of the path',
   ])
+})
+
+test.each([
+  ['mdoe: shadow', 'mode'],
+  ['dpp: {nonce: off}', 'dpop'],
+  ['limist: {}', 'limits'],
+  ['strip_header: [x-a]', 'strip_headers'],
+  ['pass_heders: [x-a]', 'pass_headers'],
+])('suggests for %s the key that is nearest to it', (extra, key) => {
+  expect(issues(ready('GET /a: public', extra))).toEqual([expect.stringMatching(new RegExp(`did you mean ${key}\\?$`))])
+})
+
+test.each(['url: x', 'level: info', 'port: 1'])('suggests nothing for %s, which is near to no key', (extra) => {
+  expect(issues(ready('GET /a: public', extra)).join()).not.toContain('did you mean')
+})
+
+test.each([
+  [
+    'routes:\n  GET /a: public',
+    'routes:\n\tGET /a: public',
+    '8:1 the line is indented with a tab, but YAML needs spaces',
+  ],
+  [
+    'routes:\n  GET /a: public',
+    'routes:\n\tGET /a: public\n\tGET /b: public\n\tGET /c: public',
+    '8:1 the line is indented with a tab, but YAML needs spaces; so are 2 more',
+  ],
+])('says one thing about tabs', (spaces, tabs, message) => {
+  expect(issues(ready('GET /a: public').replace(spaces, tabs))).toEqual([message])
 })
 
 test('says one thing about one misspelt key', () => {
@@ -176,7 +205,7 @@ describe('a mistake is', () => {
     ['GET /a: "viewer invoice:{query.a"', 'has { without }'],
     ['GET /a: "viewer invoice:a#b"', 'a character that an id cannot have'],
     ['GET /a: permission A', 'is not a valid permission key'],
-    ['GET /a: entitlement A B', 'is not "<relation>'],
+    ['GET /a: entitlement A B', 'is not "signed_in"'],
     ['GET /a: {check: scope a, mode: off}', 'mode must be enforce or shadow'],
     ['GET /a: {check: scope a, upgrade: [h2c]}', 'upgrade must be websocket'],
     ['GET /a: {check: scope a, upgrade: []}', 'upgrade must have at least one item'],

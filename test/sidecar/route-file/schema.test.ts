@@ -7,7 +7,6 @@ import { DEFAULT_LIMITS } from '../../../sidecar/route-file/default-limits.ts'
 import {
   DPOP,
   EXPECT,
-  ISSUER,
   LOG,
   PDP,
   ROUTE,
@@ -18,6 +17,7 @@ import {
   TLS,
   UPSTREAM,
 } from '../../../sidecar/route-file/format.ts'
+import { CLAIMS, EXTERNAL, INTROSPECTION, ISSUER } from '../../../sidecar/route-file/issuer-format.ts'
 import { LIMIT_KEYS, LIMIT_MEMBERS } from '../../../sidecar/route-file/limits.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import type { Member } from '../../../sidecar/route-file/schema.ts'
@@ -58,7 +58,8 @@ test('the published schema is the table that the parser reads by', async () => {
 })
 
 test('each member of the format says what it means', () => {
-  const tables = [ROUTE_FILE, ISSUER, UPSTREAM, PDP, TLS, DPOP, LOG, ROUTE, STEP_UP, TEST, EXPECT, LIMIT_MEMBERS]
+  const issuers = [ISSUER, EXTERNAL, CLAIMS, INTROSPECTION]
+  const tables = [...issuers, ROUTE_FILE, UPSTREAM, PDP, TLS, DPOP, LOG, ROUTE, STEP_UP, TEST, EXPECT, LIMIT_MEMBERS]
   for (const [name, { form }] of tables.flatMap((members) => Object.entries<Member>(members)))
     expect(form.description, name).toMatch(/^[\S\s]+[.]$/)
 })
@@ -84,7 +85,19 @@ describe('the published schema and the parser both accept', () => {
     ),
     file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://a.test, connections: per_client}'),
     file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: http://a.test, reuse_after_body: true}'),
-    file('GET /a: public').replace('https://as.test}', 'https://as.test, external: true, algorithms: [ES256]}'),
+    file('GET /a: public').replace(
+      'https://as.test}',
+      'https://as.test, external: {subject_prefix: "idp:", organizations: [acme], typ: JWT, claims: {client: azp, organization: tid}, organization_values: {t1: acme}, required_claims: {ver: "2.0"}}, algorithms: [ES256]}',
+    ),
+    file('GET /a: public').replace(
+      'https://as.test}',
+      'https://as.test, external: {subject_prefix: "idp:", organizations: [acme]}, introspection: {endpoint: https://as.test/i, client_id: a, client_secret_file: s}}',
+    ),
+    file('GET /a: public').replace(
+      'https://as.test}',
+      'https://as.test, external: {subject_prefix: "idp:", organizations: [acme], audience: account, claims: {groups: groups, roles: realm_access.roles, subject: oid}}}',
+    ),
+    file('GET /me: signed_in\nGET /a: {all: [signed_in, scope a]}'),
   ])('%#', (source) => {
     expect(parseRouteFile(source).issues).toEqual([])
     expect(validate(parse(source)), JSON.stringify(validate.errors)).toBe(true)
@@ -116,6 +129,33 @@ test.each(Object.entries(LIMIT_KEYS))(
 
 describe('the published schema and the parser both refuse', () => {
   test.each([
+    file('GET /a: public').replace('https://as.test}', 'https://as.test, external: true}'),
+    file('GET /a: public').replace('https://as.test}', 'https://as.test, external: {organizations: [acme]}}'),
+    file('GET /a: public').replace('https://as.test}', 'https://as.test, external: {subject_prefix: "idp:"}}'),
+    file('GET /a: public').replace(
+      'https://as.test}',
+      'https://as.test, external: {subject_prefix: "idp:", organizations: [acme], typ: jwt}}',
+    ),
+    file('GET /a: public').replace(
+      'https://as.test}',
+      'https://as.test, external: {subject_prefix: "idp:", organizations: [acme], claims: {sub: x}}}',
+    ),
+    file('GET /a: public').replace(
+      'https://as.test}',
+      'https://as.test, external: {subject_prefix: "idp:", organizations: [acme], claims: {client: 5}}}',
+    ),
+    file('GET /a: public').replace(
+      'https://as.test}',
+      'https://as.test, external: {subject_prefix: "idp:", organizations: [acme], required_claims: {}}}',
+    ),
+    file('GET /a: public').replace(
+      'https://as.test}',
+      'https://as.test, external: {subject_prefix: "idp:", organizations: ["*"]}}',
+    ),
+    file('GET /a: public').replace(
+      'https://as.test}',
+      'https://as.test, external: {subject_prefix: "idp:", organizations: [acme]}, introspection: {endpoint: https://as.test/i, client_id: a}}',
+    ),
     file('GET /a: public', 'limits: {request_max: 5}'),
     file('GET /a: public', 'limits: [5]'),
     file('GET /a: public', 'limits: {pdp_ms: 1.5}'),

@@ -1,4 +1,6 @@
+import { create } from '@bufbuild/protobuf'
 import { afterEach, describe, expect, test } from 'vitest'
+import { SubjectSchema } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { ecKeys, proof, thumbprint } from '../support/issuer.ts'
@@ -62,10 +64,23 @@ describe('step-up (RFC 9470)', () => {
   })
 
   test('believes the token of an external issuer, and of no other', async () => {
-    const { send, issuer, sidecar, file } = await start({ routes, script: signedIn('', 0) })
+    const { send, issuer, sidecar, file, pdp } = await start({ routes, script: signedIn('', 0) })
     const token = await issuer.token({ acr: 'mfa', auth_time: nowSeconds })
     expect((await send('GET /a', { token })).status).toBe(401)
-    const issuers = file().issuers.map((entry) => ({ ...entry, external: true }))
+    const external = {
+      audience: 'https://app.test',
+      subject_prefix: 'idp:',
+      organizations: ['acme'],
+      claims: { organization: 'org' },
+    }
+    const issuers = file().issuers.map((entry) => ({ ...entry, external }))
+    const plain = signedIn('', 0)
+    pdp.script = (asked) => {
+      const decision = plain(asked)
+      return decision === null || typeof decision === 'string'
+        ? decision
+        : { ...decision, subject: create(SubjectSchema, { type: 'user', id: `~idp:${decision.subject?.id}` }) }
+    }
     sidecar.apply({ file: { ...file(), issuers }, certificates: NO_CERTIFICATES, hash: 'external' })
     expect((await send('GET /a', { token })).status).toBe(200)
     expect((await send('GET /a', { token: await issuer.token({ acr: 'mfa' }) })).status).toBe(401)

@@ -51,12 +51,12 @@ export function tuples(allowed: readonly string[], entitlements: readonly string
   return (asked) => {
     const { sub, org, client } = subjectOf(asked.token)
     return create(DecideResponseSchema, {
-      active: org !== '',
+      active: true,
       subject: { type: sub === client ? 'service' : 'user', id: sub },
       organization: org,
       permissions: asked.permissions.map((text) => {
         const [relation = '', resource = ''] = text.split(' ')
-        return { relation, resource, allowed: allowed.includes(`${sub} ${text}`), reasonCode: 'tuple' }
+        return { relation, resource, allowed: org !== '' && allowed.includes(`${sub} ${text}`), reasonCode: 'tuple' }
       }),
       entitlements: Object.fromEntries(
         asked.entitlements.map((key) => [

@@ -51,7 +51,7 @@ describe('a token of a trusted issuer', () => {
       active: true,
       subject: { type: 'user', id: '~idp:eve' },
       organization: 'acme',
-      clientId: 'their-client',
+      clientId: '~idp:their-client',
       app: 'invoices',
       scopes: new Set(['openid']),
       grantId: null,
@@ -88,6 +88,28 @@ describe('a token of a trusted issuer', () => {
   ])('is inactive with %s', async (_, claims, header) => {
     const own = 'iss' in claims && claims.iss === '' ? { iss: world.issuer } : {}
     expect(await introspect(token({ ...claims, ...own }, header))).toEqual({ active: false })
+  })
+
+  it('holds groups of its own namespace as long as it lives, in the organizations of its issuer', async () => {
+    const claims = { organization: 'tenant', groups: 'groups', roles: 'realm.roles' }
+    await world.identity.issuers.put(ISSUER, { ...document, claims }, CONTEXT)
+    expect(await introspect(token({ groups: ['eng'], realm: { roles: ['admin'] } }))).toMatchObject({
+      active: true,
+      memberships: { groups: ['~idp:group:eng', '~idp:role:admin'], organizations: ['acme'] },
+    })
+    expect(await introspect(token({ groups: 5 }))).toEqual({ active: false })
+  })
+
+  it('has no other audience than the one that its issuer is trusted with, or stands for', async () => {
+    const aud = [AUDIENCE, 'https://other.example/']
+    expect(await introspect(token({ aud }))).toMatchObject({ audiences: [AUDIENCE] })
+    const mapped = { ...document, audience: 'account', resource: AUDIENCE }
+    await world.identity.issuers.put(ISSUER, mapped, CONTEXT)
+    expect(await introspect(token({ aud: ['account', 'https://other.example/'] }))).toMatchObject({
+      audiences: [AUDIENCE],
+      app: 'invoices',
+    })
+    expect(await introspect(token())).toEqual({ active: false })
   })
 
   it('is inactive by another algorithm than the registered ones, and once the issuer is removed', async () => {

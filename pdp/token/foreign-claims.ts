@@ -1,0 +1,153 @@
+/** Reads the access tokens of an issuer other than the PDP: which claims name its subject, client, organization and groups. */
+import { type AccessClaims, parseClaims } from './claims.ts'
+import { TokenError } from './errors.ts'
+import { hasType, type JsonMembers, type Jws, members } from './jws.ts'
+
+/** As a route file and the PDP's trusted issuers write it, so that both read a token alike. */
+export type ForeignIssuer = {
+  /** One of the token's audiences. */
+  readonly audience: string
+  /** `JWT`: access tokens of the header type `JWT`, or of none, are accepted besides `at+jwt`. */
+  readonly typ?: 'at+jwt' | 'JWT'
+  readonly claims?: ForeignClaimNames
+  /** Goes before each subject, client and group, so that none of them is one of ours or of another issuer. */
+  readonly subject_prefix: string
+  /** The only organizations in which the issuer may speak for anybody. */
+  readonly organizations: readonly string[]
+  /** Our organization by the value of the organization claim; without it the claim names our organization itself. */
+  readonly organization_values?: { readonly [value: string]: string }
+  readonly required_claims?: { readonly [claim: string]: string }
+}
+/** A dot leads into an object: `realm_access.roles`. */
+export type ForeignClaimNames = {
+  readonly subject?: string
+  readonly organization?: string
+  readonly client?: string
+  readonly groups?: string
+  readonly roles?: string
+}
+
+/** No id of a user or client of ours begins with it (ARCHITECTURE.md section 5). */
+export const EXTERNAL_MARK = '~'
+/** Groups and roles of one token. */
+export const FOREIGN_GROUPS_MAX = 500
+/** They say something of ours, which another issuer cannot know. */
+const OUR_CLAIMS = ['org', 'org_name', 'org_role', 'roles', 'permissions', 'ent', 'ent_ver', 'act', 'may_act']
+
+/** Throws TokenError `token_invalid`. */
+export function requireAccessToken({ header, payload }: Jws, foreign: ForeignIssuer | null): void {
+  if (hasType(header, 'at+jwt')) return
+  if (foreign?.typ !== 'JWT') throw invalid('header typ is not at+jwt')
+  if (header.typ !== undefined && !hasType(header, 'jwt')) throw invalid('header typ is neither at+jwt nor JWT')
+  if (isOtherToken(payload)) throw invalid('the token is an ID token or another JWT that is not an access token')
+  if (!isMarked(payload)) throw invalid('nothing in the token says that it is an access token, as scope or scp would')
+}
+
+/**
+ * Of a JWT without a type of its own. OpenID Connect Core sections 2 and 3.3.2.11, RFC 8417 section 2.2; `typ` is
+ * Keycloak's name for the kind of a token, and `token_use` that of Amazon Cognito.
+ */
+function isOtherToken({ typ, token_use: use, ...payload }: JsonMembers): boolean {
+  if (typ !== undefined && !isAccessKind(typ)) return true
+  if (use !== undefined && use !== 'access') return true
+  if (payload.nonce !== undefined && typ === undefined) return true
+  return ['at_hash', 'c_hash', 's_hash', 'events'].some((name) => payload[name] !== undefined)
+}
+
+/** What access tokens have and ID tokens lack: an ID token without a nonce is refused by this alone. */
+function isMarked({ typ, token_use: use, ...payload }: JsonMembers): boolean {
+  if (typ !== undefined || use !== undefined) return true
+  return ['scope', 'scp', 'gty', 'appidacr', 'azpacr'].some((name) => payload[name] !== undefined)
+}
+
+const isAccessKind = (typ: unknown): boolean => typeof typ === 'string' && /^(bearer|dpop)$/i.test(typ)
+
+/**
+ * The claims as those of our own tokens are named, with the issuer's subject, client and groups in its namespace. Throws
+ * TokenError `token_invalid`, which names the claim.
+ */
+export function readForeignClaims(payload: JsonMembers, foreign: ForeignIssuer, digest: string): AccessClaims {
+  for (const [name, value] of Object.entries(foreign.required_claims ?? {}))
+    if (!namesOf(claimAt(payload, name)).includes(value)) throw invalid(`claim ${name} is not ${value}`)
+  const { subject = 'sub', client = 'client_id' } = foreign.claims ?? {}
+  const own: { [name: string]: unknown } = Object.assign(Object.create(null), payload)
+  for (const name of OUR_CLAIMS) delete own[name]
+  const organization = organizationOf(payload, foreign)
+  Object.assign(own, {
+    sub: inNamespace(payload, subject, foreign),
+    client_id: inNamespace(payload, client, foreign),
+    // Not every issuer names its tokens; the digest does as well.
+    jti: payload.jti ?? digest,
+    scope: scopeOf(payload.scope ?? payload.scp),
+    ...(organization !== null && { org: organization }),
+  })
+  return parseClaims(own, digest, groupsOf(payload, foreign))
+}
+
+function inNamespace(payload: JsonMembers, name: string, { subject_prefix: prefix }: ForeignIssuer): string {
+  const value = claimAt(payload, name)
+  if (typeof value !== 'string' || value === '') throw invalid(`claim ${name} is missing or malformed`)
+  return `${EXTERNAL_MARK}${prefix}${value}`
+}
+
+const scopeOf = (value: unknown): unknown => (Array.isArray(value) ? value.join(' ') : value)
+
+/** The one that the token names; without a claim for it, the only one there is. */
+function organizationOf(payload: JsonMembers, foreign: ForeignIssuer): string | null {
+  const { claims, organizations, organization_values: values } = foreign
+  const [only, ...more] = organizations
+  if (claims?.organization === undefined) return more.length === 0 ? (only ?? null) : null
+  const [named, ...others] = namesOf(claimAt(payload, claims.organization))
+  if (named === undefined || others.length > 0) return null
+  const organization = values === undefined ? named : new Map(Object.entries(values)).get(named)
+  return organizations.find((known) => known === organization) ?? null
+}
+
+/** Ids of groups, such as `~idp:group:engineering` and `~idp:role:admin`. */
+function groupsOf(payload: JsonMembers, foreign: ForeignIssuer): readonly string[] {
+  const { groups, roles } = foreign.claims ?? {}
+  const ids: string[] = []
+  for (const [kind, name] of [['group', groups] as const, ['role', roles] as const]) {
+    if (name === undefined) continue
+    for (const value of listAt(payload, name))
+      ids.push(`${EXTERNAL_MARK}${foreign.subject_prefix}${kind}:${encode(value)}`)
+  }
+  if (ids.length > FOREIGN_GROUPS_MAX)
+    throw invalid(`the token names more than ${FOREIGN_GROUPS_MAX} groups and roles: let the issuer put fewer into it`)
+  return [...new Set(ids)]
+}
+
+function listAt(payload: JsonMembers, name: string): readonly string[] {
+  // OpenID Connect Core section 5.6.2: the claim is elsewhere, and a missing group may be one that forbids.
+  if (payload.hasgroups === true || members(payload._claim_names)?.[name] !== undefined)
+    throw invalid(`claim ${name} is not in the token, because it is too long: let the issuer put fewer groups into it`)
+  const value = claimAt(payload, name)
+  if (value === undefined) return []
+  const names = namesOf(value)
+  if (Array.isArray(value) ? names.length < value.length : names.length === 0)
+    throw invalid(`claim ${name} is not a list of names`)
+  return names
+}
+
+/** Every name has one id: what ids cannot hold, and `%`, is percent-encoded. */
+const encode = (name: string): string =>
+  name.replace(/[^\x21\x22\x24\x26-\x7e]/gu, (character) =>
+    [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
+  )
+
+const namesOf = (value: unknown): readonly string[] =>
+  (Array.isArray(value) ? value : [value]).filter(
+    (item): item is string => typeof item === 'string' && item !== '' && item.isWellFormed(),
+  )
+
+/** By the whole name, which may have dots of its own (`https://acme.example/roles`), else by the longest part that leads on. */
+function claimAt(payload: JsonMembers, name: string): unknown {
+  if (Object.hasOwn(payload, name)) return payload[name]
+  for (let at = name.lastIndexOf('.'); at > 0; at = name.lastIndexOf('.', at - 1)) {
+    const inner = members(payload[name.slice(0, at)])
+    if (inner !== null) return claimAt(inner, name.slice(at + 1))
+  }
+  return undefined
+}
+
+const invalid = (message: string): TokenError => new TokenError('token_invalid', message)

@@ -1,0 +1,109 @@
+/** `check --pdp`: relations and permissions of a route file that no model or role of the PDP has. */
+import { create } from '@bufbuild/protobuf'
+import { credentials, Metadata } from '@grpc/grpc-js'
+import { StartError } from '../../pdp/process/exit.ts'
+import { serviceDefinition } from '../../pdp/process/grpc.ts'
+import { DecideRequestSchema, type DecideResponse, DecisionService } from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { LoadedConfig } from '../config/config.ts'
+import { openPdpConnection } from '../pdp-client/connection.ts'
+import type { PermissionQuestion } from '../pdp-client/question.ts'
+import type { Check } from '../routes/checks.ts'
+
+const WAIT_MS = 5_000
+/** In one question. */
+const CHECKS_MAX = 256
+const { decide: DECIDE } = serviceDefinition(DecisionService)
+
+export type PdpCheckDeps = {
+  /** An active access token with an organization: its subject is asked about, and the answer does not matter. */
+  readonly token: string
+  readonly readToken: (path: string) => string
+}
+
+/** One sentence for each. Throws StartError when the PDP does not answer, or the token is not active. */
+export async function pdpWarnings(config: LoadedConfig, deps: PdpCheckDeps): Promise<string[]> {
+  const found = new Map<string, { readonly route: string; readonly question: PermissionQuestion }>()
+  const first = await ask(config, deps, [])
+  for (const { id, check } of config.file.routes)
+    for (const { text, question } of check === null ? [] : questionsOf(check, first.organization))
+      if (!found.has(text)) found.set(text, { route: id, question })
+  const warnings: string[] = []
+  const asked = [...found]
+  for (let at = 0; at < asked.length; at += CHECKS_MAX) {
+    const part = asked.slice(at, at + CHECKS_MAX)
+    const { permissions } = await ask(
+      config,
+      deps,
+      part.map(([, { question }]) => question),
+    )
+    for (const [index, [text, { route }]] of part.entries())
+      if (permissions[index]?.reasonCode === 'unknown_relation')
+        warnings.push(`${route} asks ${text}, which no model or role of the PDP has: it is always denied`)
+  }
+  return warnings
+}
+
+type Named = { readonly text: string; readonly question: PermissionQuestion }
+
+/** About an arbitrary resource of the type. */
+function questionsOf(check: Check, organization: string): readonly Named[] {
+  switch (check.kind) {
+    case 'all':
+    case 'any':
+      return check.of.flatMap((part) => questionsOf(part, organization))
+    case 'relation': {
+      const { relation, type } = check
+      return [{ text: `${relation} ${type}`, question: { relation, resource: `${type}:any` } }]
+    }
+    case 'permission':
+      return [
+        {
+          text: `permission ${check.key}`,
+          question: { relation: check.key, resource: `organization:${organization}` },
+        },
+      ]
+    default:
+      return []
+  }
+}
+
+async function ask(
+  { file, certificates }: LoadedConfig,
+  { token, readToken }: PdpCheckDeps,
+  permissions: readonly PermissionQuestion[],
+): Promise<DecideResponse> {
+  const { addresses, insecure, tokenFile } = file.pdp
+  const [address = ''] = addresses
+  const { ca, cert, key } = certificates.pdp
+  const secure = insecure ? credentials.createInsecure() : credentials.createSsl(ca, key, cert)
+  const connection = openPdpConnection(address, secure)
+  const metadata = new Metadata()
+  if (tokenFile !== null) metadata.set('authorization', `Bearer ${readToken(tokenFile)}`)
+  const request = create(DecideRequestSchema, { token, permissions: [...permissions] })
+  try {
+    const answer = await new Promise<DecideResponse>((resolve, reject) => {
+      const { path, requestSerialize, responseDeserialize } = DECIDE
+      const options = { deadline: Date.now() + WAIT_MS }
+      connection.client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        metadata,
+        options,
+        (err, found) => (found === undefined ? reject(err ?? new Error('no answer')) : resolve(found)),
+      )
+    })
+    if (!answer.active) throw new StartError('The PDP says that the token is not active')
+    if (answer.organization === '')
+      throw new StartError('The token has no organization, so nothing can be asked with it')
+    return answer
+  } catch (err) {
+    if (err instanceof StartError) throw err
+    throw new StartError(
+      `The PDP at ${address} did not answer: ${err instanceof Error ? err.message : 'unknown error'}`,
+    )
+  } finally {
+    connection.close()
+  }
+}

@@ -1,0 +1,81 @@
+/** `init`: a first route file, with a route and tests for each operation of an OpenAPI document when there is one. */
+import { Document } from 'yaml'
+import { SCHEMA_URL } from '../route-file/format.ts'
+import { parsePattern, patternText } from '../routes/patterns.ts'
+import { type Route, routeConflict } from '../routes/route.ts'
+import type { ApiDescription, Operation } from './openapi.ts'
+
+export type FirstRouteFile = {
+  readonly text: string
+  /** Operations that a route file cannot tell apart or write down, each with the reason. */
+  readonly leftOut: readonly string[]
+}
+type FirstRoute = Pick<Route, 'id' | 'host' | 'method' | 'pattern'> & { readonly check: 'public' | 'signed_in' }
+
+const EXAMPLE: ApiDescription = {
+  origin: 'https://app.example.com',
+  operations: [
+    { method: 'GET', path: '/healthz', isPublic: true },
+    { method: 'GET', path: '/**', isPublic: false },
+  ],
+}
+
+/** `api`: null without a document. */
+export function firstRouteFile(api: ApiDescription | null): FirstRouteFile {
+  const { operations, origin } = api ?? EXAMPLE
+  const { routes, leftOut } = routesOf(operations)
+  const resource = origin ?? 'https://app.example.com'
+  const document = new Document({
+    portcullis: 'v1',
+    resource,
+    hosts: [...new Set([new URL(resource).hostname, 'localhost'])],
+    issuers: [{ issuer: 'http://127.0.0.1:8080' }],
+    upstream: 'http://127.0.0.1:3000',
+    pdp: { address: '127.0.0.1:9090', insecure: true },
+    routes: Object.fromEntries(routes.map(({ id, check }) => [id, check])),
+    tests: routes.flatMap(testsOf),
+  })
+  document.commentBefore = [
+    ` yaml-language-server: $schema=${SCHEMA_URL}`,
+    ' resource: the audience that tokens must have. hosts: the host names that are served; remove localhost later.',
+    ' pdp: plain text (insecure) is for loopback only.',
+    ' routes: signed_in accepts every active access token. Say more where it matters: viewer invoice:{id}.',
+    ' Every key is explained in docs/routes.md.',
+    ...leftOut.map((reason) => ` Without a route: ${reason}`),
+  ].join('\n')
+  return { text: document.toString({ lineWidth: 0 }), leftOut }
+}
+
+function routesOf(operations: readonly Operation[]): { routes: readonly FirstRoute[]; leftOut: readonly string[] } {
+  const routes: FirstRoute[] = []
+  const leftOut: string[] = []
+  for (const { method, path, isPublic } of operations) {
+    const pattern = parsePattern(path.replaceAll(/\{([^{}/]*)\}/g, (_, name: string) => `{${parameterName(name)}}`))
+    if (typeof pattern === 'string') {
+      leftOut.push(`${method} ${path}, because the path ${pattern}`)
+      continue
+    }
+    const id = `${method} ${patternText(pattern)}`
+    const route: FirstRoute = { id, host: null, method, pattern, check: isPublic ? 'public' : 'signed_in' }
+    const [conflict] = routes.flatMap((other) => {
+      const reason = routeConflict(route, other)
+      return reason === null ? [] : [`${method} ${path}, because it ${reason} ${other.id}`]
+    })
+    if (conflict === undefined) routes.push(route)
+    else leftOut.push(conflict)
+  }
+  return { routes, leftOut }
+}
+
+/** Names of parameters in a route file have letters, digits and `_`. */
+const parameterName = (name: string): string => name.replaceAll(/\W/g, '_').replace(/^(?=[^A-Za-z]|$)/, 'p')
+
+function testsOf({ id, method, pattern, check }: FirstRoute): object[] {
+  const names = pattern.segments.map((segment) => (segment.kind === 'literal' ? segment.text : `some-${segment.name}`))
+  const request = `${method} /${[...names, ...(pattern.rest ? ['some', 'path'] : [])].join('/')}`
+  if (check === 'public') return [{ request, expect: { route: id } }]
+  return [
+    { request, as: { sub: 'alice' }, expect: { route: id } },
+    { request, expect: { route: id, status: 401 } },
+  ]
+}

@@ -1,0 +1,66 @@
+/** Reads the operations of an OpenAPI document (2.0 to 3.1) that a first route file needs. */
+import { parse } from 'yaml'
+import { ConfigError } from '../../pdp/process/exit.ts'
+
+export type Operation = {
+  readonly method: string
+  /** Below the path of the first server; parameters are `{name}`. */
+  readonly path: string
+  /** The document says that it needs no credentials. */
+  readonly isPublic: boolean
+}
+export type ApiDescription = {
+  readonly operations: readonly Operation[]
+  /** Origin of the first server; null when it has none. */
+  readonly origin: string | null
+}
+type Members = { readonly [name: string]: unknown }
+
+/** What a server URL without a host is relative to. */
+const RELATIVE = 'http://relative.invalid'
+const METHODS = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options'] as const
+
+/** `path` names the file in errors. Throws ConfigError. */
+export function readOpenApi(source: string, path: string): ApiDescription {
+  const document = parsed(source, path)
+  if (typeof document.openapi !== 'string' && document.swagger !== '2.0')
+    throw new ConfigError([`${path} is not an OpenAPI document: it has neither openapi nor swagger: "2.0"`])
+  const paths = membersOf(document.paths)
+  if (paths === null) throw new ConfigError([`${path} has no paths`])
+  const { origin, base } = serverOf(document)
+  const operations = Object.entries(paths).flatMap(([template, item]) =>
+    METHODS.flatMap((method): Operation[] => {
+      const operation = membersOf(membersOf(item)?.[method])
+      if (operation === null || !template.startsWith('/')) return []
+      const isPublic = isWithoutCredentials(operation.security ?? document.security)
+      return [{ method: method.toUpperCase(), path: `${base}${template}`, isPublic }]
+    }),
+  )
+  if (operations.length === 0) throw new ConfigError([`${path} has no operations`])
+  return { operations, origin }
+}
+
+function parsed(source: string, path: string): Members {
+  try {
+    return membersOf(parse(source)) ?? {}
+  } catch (err) {
+    throw new ConfigError([`${path} is neither JSON nor YAML: ${err instanceof Error ? err.message : 'unreadable'}`])
+  }
+}
+
+/** Only an empty list says so. A document that says nothing about credentials is not taken to need none. */
+const isWithoutCredentials = (security: unknown): boolean => Array.isArray(security) && security.length === 0
+
+function serverOf(document: Members): { readonly origin: string | null; readonly base: string } {
+  const [server] = Array.isArray(document.servers) ? document.servers : []
+  const host = typeof document.host === 'string' ? `https://${document.host}` : ''
+  const base = typeof document.basePath === 'string' ? document.basePath : ''
+  const text = membersOf(server)?.url ?? `${host}${base}`
+  const url = typeof text === 'string' ? URL.parse(text, RELATIVE) : null
+  if (url === null || !/^https?:$/.test(url.protocol)) return { origin: null, base: '' }
+  const isRelative = url.origin === RELATIVE
+  return { origin: isRelative ? null : url.origin, base: url.pathname.replace(/\/$/, '') }
+}
+
+const membersOf = (value: unknown): Members | null =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null

@@ -1,0 +1,89 @@
+/** Reads what a route file says of an issuer other than the PDP: how its tokens name subjects, clients, organizations and groups. */
+import type { Node } from 'yaml'
+import type { ForeignClaimNames, ForeignIssuer } from '../../pdp/token/foreign-claims.ts'
+import { CLAIM_NAME, CLAIMS, EXTERNAL, ORGANIZATION_ID, SUBJECT_PREFIX, TOKEN_TYPES } from './issuer-format.ts'
+import type { YamlReader } from './yaml-reader.ts'
+
+/** `resource`: the audience of tokens unless `audience` says otherwise. Reports errors to the reader. */
+export function readExternal(reader: YamlReader, node: Node, resource: string | null): ForeignIssuer | null {
+  const members = reader.members(node, 'external', EXTERNAL)
+  if (members === null) return null
+  const prefix = pattern(reader, members.subject_prefix, {
+    what: 'subject_prefix',
+    form: SUBJECT_PREFIX,
+    says: '1 to 64 visible ASCII characters without #',
+  })
+  const organizations = reader.list(members.organizations, 'organizations', readOrganization) ?? []
+  const values = readMap(reader, members.organization_values, 'organization_values')
+  for (const { keyNode, text } of values ?? [])
+    if (!organizations.includes(text)) reader.report(keyNode, `${text} is not one of organizations`)
+  const audience = members.audience === null ? resource : reader.text(members.audience, 'audience')
+  const required = readMap(reader, members.required_claims, 'required_claims')
+  const claims = readClaims(reader, members.claims)
+  if (values !== null && claims.organization === undefined)
+    reader.report(members.organization_values, 'organization_values needs claims.organization')
+  if (prefix === null || audience === null) return null
+  return {
+    audience,
+    subject_prefix: prefix,
+    organizations,
+    claims,
+    ...(members.typ !== null && { typ: readTyp(reader, members.typ) }),
+    ...(values !== null && { organization_values: textByName(values) }),
+    ...(required !== null && { required_claims: textByName(required) }),
+  }
+}
+
+/** The prefixes of two issuers that could make one subject, as a sentence; null: none. */
+export function prefixConflict(issuers: readonly (ForeignIssuer | null)[]): string | null {
+  const prefixes = issuers.filter((issuer) => issuer !== null).map(({ subject_prefix: prefix }) => prefix)
+  for (const [at, prefix] of prefixes.entries()) {
+    const other = prefixes.find((one, index) => index !== at && one.startsWith(prefix))
+    if (other !== undefined) return `the subject_prefix ${other} begins with ${prefix}, that of another issuer`
+  }
+  return null
+}
+
+function readTyp(reader: YamlReader, node: Node): (typeof TOKEN_TYPES)[number] {
+  const text = reader.text(node, 'typ')
+  const typ = TOKEN_TYPES.find((known) => known === text)
+  if (text !== null && typ === undefined) reader.report(node, `typ must be ${TOKEN_TYPES.join(' or ')}`)
+  return typ ?? 'at+jwt'
+}
+
+function readClaims(reader: YamlReader, node: Node | null): ForeignClaimNames {
+  const members = node === null ? null : reader.members(node, 'claims', CLAIMS)
+  return Object.fromEntries(
+    Object.entries(members ?? {}).flatMap(([name, value]) => {
+      const claim = pattern(reader, value, { what: name, form: CLAIM_NAME, says: 'the name of a claim' })
+      return claim === null ? [] : [[name, claim]]
+    }),
+  )
+}
+
+function readOrganization(reader: YamlReader, node: Node | null): string | null {
+  return pattern(reader, node, { what: 'an organization', form: ORGANIZATION_ID, says: 'the id of an organization' })
+}
+
+type NamedText = { readonly key: string; readonly keyNode: Node | null; readonly text: string }
+
+function readMap(reader: YamlReader, node: Node | null, what: string): readonly NamedText[] | null {
+  if (node === null) return null
+  const entries = reader.entries(node, what) ?? []
+  if (entries.length === 0) reader.report(node, `${what} must have at least one entry`)
+  return entries.map(({ key, keyNode, value }) => ({ key, keyNode, text: reader.text(value, key) ?? '' }))
+}
+
+const textByName = (entries: readonly NamedText[]): { readonly [name: string]: string } =>
+  Object.fromEntries(entries.map(({ key, text }) => [key, text]))
+
+function pattern(
+  reader: YamlReader,
+  node: Node | null,
+  { what, form, says }: { readonly what: string; readonly form: RegExp; readonly says: string },
+): string | null {
+  const text = node === null ? null : reader.text(node, what)
+  if (text === null || form.test(text)) return text
+  reader.report(node, `${what} must be ${says}`)
+  return null
+}

@@ -1,0 +1,61 @@
+/** The reference of route files in Markdown, made from the table that the reader and the JSON Schema use. */
+import {
+  DPOP,
+  EXPECT,
+  LOG,
+  PDP,
+  ROUTE,
+  ROUTE_FILE,
+  STEP_UP,
+  TEST,
+  TLS,
+  UPSTREAM,
+} from '../../sidecar/route-file/format.ts'
+import { CLAIMS, EXTERNAL, INTROSPECTION, ISSUER } from '../../sidecar/route-file/issuer-format.ts'
+import { LIMIT_MEMBERS } from '../../sidecar/route-file/limits.ts'
+import type { Form, Members } from '../../sidecar/route-file/schema.ts'
+
+const TABLES: readonly (readonly [title: string, members: Members])[] = [
+  ['The file', ROUTE_FILE],
+  ['An issuer (`issuers`)', ISSUER],
+  ['An issuer that is not the PDP (`external`)', EXTERNAL],
+  ['Names of its claims (`claims`)', CLAIMS],
+  ['Questions about its tokens (`introspection`)', INTROSPECTION],
+  ['The service (`upstream`, when it is a map)', UPSTREAM],
+  ['The PDP (`pdp`)', PDP],
+  ['TLS of the data port (`tls`)', TLS],
+  ['Proof of possession (`dpop`)', DPOP],
+  ['The decision log (`log`)', LOG],
+  ['A route, when it is a map (`routes`)', ROUTE],
+  ['Step-up (`step_up`)', STEP_UP],
+  ['A test (`tests`)', TEST],
+  ['What must come out (`expect`)', EXPECT],
+  ['Limits (`limits`)', LIMIT_MEMBERS],
+]
+
+export const routeFileReference = (): string => TABLES.map(([title, members]) => tableOf(title, members)).join('\n')
+
+function tableOf(title: string, members: Members): string {
+  const rows = Object.entries(members).map(([name, { need, form }]) => {
+    const key = need === 'required' ? `**\`${name}\`**` : `\`${name}\``
+    return `| ${key} | ${cell(describeForm(form))} | ${cell(String(form.description ?? ''))} |`
+  })
+  return [`### ${title}`, '', '| Key | Value | Meaning |', '|---|---|---|', ...rows, ''].join('\n')
+}
+
+const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;')
+
+function describeForm(form: Form): string {
+  const { type, items, enum: choices, const: only, default: usual } = form
+  if (typeof only === 'string') return `\`${only}\``
+  if (Array.isArray(choices)) return choices.map((choice) => `\`${choice}\``).join(', ')
+  if (type === 'integer') return `${form.minimum} to ${form.maximum}${usual === undefined ? '' : `; default ${usual}`}`
+  if (type === 'boolean') return 'true, false'
+  if (type === 'array') return `list of: ${describeForm(isForm(items) ? items : {})}`
+  if (type === 'string') return 'text'
+  if (type === 'object') return 'map'
+  if (Array.isArray(form.oneOf)) return form.oneOf.filter(isForm).map(describeForm).join(', or ')
+  return typeof form.$ref === 'string' && form.$ref.endsWith('check') ? 'check' : 'map'
+}
+
+const isForm = (value: unknown): value is Form => typeof value === 'object' && value !== null

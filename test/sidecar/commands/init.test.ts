@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest'
+import { ConfigError } from '../../../pdp/process/exit.ts'
+import { firstRouteFile } from '../../../sidecar/commands/init.ts'
+import { readOpenApi } from '../../../sidecar/commands/openapi.ts'
+import { runRouteTests } from '../../../sidecar/commands/route-report.ts'
+import { loadFile } from '../support/harness.ts'
+
+const api = (document: object) => readOpenApi(JSON.stringify(document), 'api.json')
+const written = (document: object | null) => firstRouteFile(document === null ? null : api(document))
+const routesOf = (document: object) =>
+  Object.fromEntries(loadFile(written(document).text).routes.map(({ id, check }) => [id, check?.kind ?? 'public']))
+
+const ORDERS = {
+  openapi: '3.1.0',
+  servers: [{ url: 'https://api.example.com/v2/' }],
+  paths: {
+    '/health': { get: { security: [] } },
+    '/orders/{order-id}': { get: {}, delete: {}, parameters: [], summary: 'One order' },
+    '/orders': { post: { security: [{ bearer: [] }] }, get: { security: [{}] } },
+  },
+}
+
+describe('a first route file', () => {
+  test.each([
+    ['without a document', null],
+    ['of an OpenAPI document', ORDERS],
+  ])('%s is valid, names its schema, and passes its own tests, which reach every route', (_, document) => {
+    const { text, leftOut } = written(document)
+    expect(leftOut).toEqual([])
+    expect(text.split('\n')[0]).toBe(
+      '# yaml-language-server: $schema=https://portcullis.dev/schemas/route-file.v1.json',
+    )
+    const { lines, failed } = runRouteTests(loadFile(text), 'routes.yaml')
+    expect([failed, lines]).toEqual([0, [expect.stringMatching(/^\d+ passed, 0 failed$/)]])
+  })
+
+  test('has a route for each operation: public only where the document says so', () => {
+    expect(routesOf(ORDERS)).toEqual({
+      'GET /v2/health': 'public',
+      'GET /v2/orders/{order_id}': 'signed_in',
+      'DELETE /v2/orders/{order_id}': 'signed_in',
+      'POST /v2/orders': 'signed_in',
+      'GET /v2/orders': 'signed_in',
+    })
+    const open = { swagger: '2.0', host: 'a.test', basePath: '/b', security: [], paths: { '/x': { get: {} } } }
+    expect(routesOf(open)).toEqual({ 'GET /b/x': 'public' })
+    expect(loadFile(written(open).text)).toMatchObject({ resource: 'https://a.test', hosts: ['a.test', 'localhost'] })
+  })
+
+  test('says which operations have no route, and why', () => {
+    const paths = {
+      '/files/{name}.json': { get: {} },
+      '/a/{x}/c': { get: {} },
+      '/a/b/{y}': { get: {} },
+      '/a/{z}/c': { get: {}, put: {} },
+      '/%2e%2e': { get: {} },
+    }
+    const { text, leftOut } = written({ openapi: '3.0.0', paths })
+    expect(loadFile(text).routes.map(({ id }) => id)).toEqual(['GET /a/{x}/c', 'PUT /a/{z}/c'])
+    expect(leftOut).toEqual([
+      'GET /files/{name}.json, because the path has {name}.json; a parameter is a whole segment, such as {id}',
+      'GET /a/b/{y}, because it matches some paths of, and neither is the more specific: GET /a/{x}/c',
+      'GET /a/{z}/c, because it is the same route as GET /a/{x}/c',
+      expect.stringContaining('GET /%2e%2e, because the path has %2e%2e'),
+    ])
+    for (const reason of leftOut) expect(text).toContain(`# Without a route: ${reason}`)
+  })
+
+  test('is not led astray by what a document says', () => {
+    const paths = { '/a\nroutes: {}': { get: {} }, '/{}': { get: {} }, '/ok': { get: {}, trace: {}, evil: {} } }
+    const { text } = written({ openapi: '3.0.0', servers: [{ url: 'javascript:alert(1)' }], paths })
+    expect(loadFile(text).routes.map(({ id }) => id)).toEqual(['GET /{p}', 'GET /ok'])
+    expect(loadFile(text).resource).toBe('https://app.example.com')
+  })
+})
+
+describe('a document is refused', () => {
+  test.each([
+    ['that is not one', '{"paths": {"/a": {"get": {}}}}', /neither openapi nor swagger/],
+    ['without paths', '{"openapi": "3.1.0"}', /has no paths/],
+    ['without operations', '{"openapi": "3.1.0", "paths": {"/a": {"trace": {}}}}', /has no operations/],
+    ['that is a list', '[]', /neither openapi nor swagger/],
+    ['that is no YAML', 'openapi: [', /neither JSON nor YAML/],
+  ])('%s', (_, source, message) => {
+    expect(() => readOpenApi(source, 'api.yaml')).toThrow(ConfigError)
+    expect(() => readOpenApi(source, 'api.yaml')).toThrow(message)
+  })
+})

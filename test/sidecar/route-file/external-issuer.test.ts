@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest'
+import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
+import { routeFile } from '../support/harness.ts'
+
+const ready = (routes: string): string =>
+  routeFile(routes).replace('UPSTREAM', 'http://127.0.0.1:8080').replace('PDP', '127.0.0.1:9090')
+const issues = (source: string): string[] => parseRouteFile(source).issues.map(({ message }) => message)
+const withIssuers = (externals: readonly string[], more = ''): string =>
+  ready('GET /a: public').replace(
+    /issuers: .*/,
+    `issuers: [${externals.map((external, at) => `{issuer: "https://as${at}.test", external: ${external}, ${more}}`).join(', ')}]`,
+  )
+
+test('an external issuer has the resource of the file as its audience, unless it says otherwise', () => {
+  const audiences = ['', ', audience: account'].map((more) => {
+    const external = `external: {subject_prefix: "idp:", organizations: [acme]${more}}`
+    const { file } = parseRouteFile(
+      ready('GET /a: public').replace('https://as.test}', `https://as.test, ${external}}`),
+    )
+    return file?.issuers[0]?.external?.audience
+  })
+  expect(audiences).toEqual(['https://app.test', 'account'])
+})
+
+describe('a mistake is', () => {
+  test.each<[string, string]>([
+    ...(
+      [
+        ['{subject_prefix: p}', 'external needs organizations'],
+        ['{subject_prefix: "a#", organizations: [acme]}', 'subject_prefix must be 1 to 64 visible'],
+        ['{subject_prefix: p, organizations: [acme], typ: jwt}', 'typ must be at+jwt or JWT'],
+        ['{subject_prefix: p, organizations: [acme], claims: {azp: x}}', 'claims has the unknown key "azp"'],
+        [
+          '{subject_prefix: p, organizations: [acme], organization_values: {t: acme}}',
+          'organization_values needs claims.organization',
+        ],
+        [
+          '{subject_prefix: p, organizations: [acme], claims: {organization: tid}, organization_values: {t: beta}}',
+          'beta is not one of organizations',
+        ],
+        ['true', 'external must be a map'],
+      ] as const
+    ).map(([external, message]): [string, string] => [
+      ready('GET /a: public').replace('https://as.test}', `https://as.test, external: ${external}}`),
+      message,
+    ]),
+    [
+      withIssuers(['{subject_prefix: idp, organizations: [a]}', '{subject_prefix: "idp:", organizations: [a]}']),
+      'the subject_prefix idp: begins with idp, that of another issuer',
+    ],
+    [
+      withIssuers(
+        ['a', 'b'].map((name) => `{subject_prefix: ${name}, organizations: [a]}`),
+        'introspection: {endpoint: https://as.test/i, client_id: c, client_secret_file: s}',
+      ),
+      'only one issuer may have introspection',
+    ],
+    [
+      ready('GET /a: public').replace(
+        'https://as.test}',
+        'https://as.test, introspection: {endpoint: https://as.test/i, client_id: c, client_secret_file: s}}',
+      ),
+      'introspection is for an external issuer',
+    ],
+  ])('%s', (source, message) => {
+    expect(issues(source).join('\n')).toContain(message)
+  })
+})
