@@ -52,6 +52,8 @@ class ExchangeAdmission implements Admitted {
   readonly #exchange: Exchange
   /** For its turn at the PDP. */
   #waiting: Waiting | null = null
+  /** Of `waitingMs`, which bounds all waits together. */
+  #waitedMs = 0
 
   constructor({ places, turns }: { readonly places: Places; readonly turns: Turns }, exchange: Exchange) {
     this.#stay = new Stay(places)
@@ -62,7 +64,7 @@ class ExchangeAdmission implements Admitted {
   arrive(): Promise<void> | null {
     const { client, upgrade, limits } = this.#exchange
     const max = upgrade ? limits.clientWebsocketsMax : limits.clientRequestsMax
-    return this.#stay.enter([{ bound: 'client', name: named(upgrade, client), max }], limits)
+    return this.#timed(this.#stay.enter([{ bound: 'client', name: named(upgrade, client), max }], limits))
   }
 
   enter(route: string, subject: AdmittedSubject | null): Promise<void> | null {
@@ -75,18 +77,32 @@ class ExchangeAdmission implements Admitted {
     }
     if (!upgrade) wants.push({ bound: 'route', name: route, max: limits.routeRequestsMax })
     wants.push({ bound: 'all', name: named(upgrade, ''), max: upgrade ? limits.websocketsMax : requestsMax })
-    return this.#stay.enter(wants, limits)
+    const { waitingMax } = limits
+    return this.#timed(this.#stay.enter(wants, { waitingMax, waitingMs: this.#leftMs() }))
   }
 
   async decide<T>(ask: () => Promise<T>): Promise<T> {
     const { client, limits } = this.#exchange
-    this.#waiting = this.#turns.begin(client, limits)
+    const { decisionsMax, waitingMax } = limits
+    this.#waiting = this.#turns.begin(client, { decisionsMax, waitingMax, waitingMs: this.#leftMs() })
     if (this.#waiting !== null) await this.#waiting.turn
     try {
       return await ask()
     } finally {
       this.#turns.end()
     }
+  }
+
+  #leftMs(): number {
+    return Math.max(0, this.#exchange.limits.waitingMs - this.#waitedMs)
+  }
+
+  #timed(wait: Promise<void> | null): Promise<void> | null {
+    if (wait === null) return null
+    const startedMs = performance.now()
+    return wait.then(() => {
+      this.#waitedMs += performance.now() - startedMs
+    })
   }
 
   leave(): void {

@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { admit } from '../../../sidecar/enforce/admission.ts'
+import { Places } from '../../../sidecar/enforce/places.ts'
 import { Turns } from '../../../sidecar/enforce/turns.ts'
+import { DEFAULT_LIMITS } from '../../../sidecar/route-file/default-limits.ts'
 import { startHarness, until } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
 import { field } from '../support/raw-http.ts'
@@ -106,6 +109,31 @@ describe('turns at the PDP', () => {
     come('a', '4', { ...LIMITS, decisionsMax: 4 })
     await settle()
     expect(order).toEqual(['1', '2', '3', '4'])
+  })
+})
+
+describe('the waits of one request', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  test('are together no longer than waiting_ms', async () => {
+    const limits = { ...DEFAULT_LIMITS, clientRequestsMax: 1, decisionsMax: 1, waitingMs: 1_000 }
+    const shared = { places: new Places(), turns: new Turns() }
+    const come = (address: string) => admit(shared, { address, upgrade: false, limits, requestsMax: 10 })
+    const [first, second, other] = [come('192.0.2.1'), come('192.0.2.1'), come('192.0.2.2')]
+    first.arrive()
+    other.arrive()
+    // It never gets its answer.
+    void other.decide(() => new Promise(() => undefined))
+    const arriving = second.arrive()
+    await vi.advanceTimersByTimeAsync(700)
+    first.leave()
+    await arriving
+    const outcome = second.decide(async () => 'asked').catch((err: unknown) => String(err))
+    await vi.advanceTimersByTimeAsync(299)
+    expect(await Promise.race([outcome, 'waits'])).toBe('waits')
+    await vi.advanceTimersByTimeAsync(2)
+    expect(await Promise.race([outcome, 'waits'])).toContain('Too many requests wait for their decision')
   })
 })
 
