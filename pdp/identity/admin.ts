@@ -1,4 +1,4 @@
-/** The first client, with which everything else is set up. */
+/** Creates the first client, `admin`, which sets up everything else. */
 import { PdpError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { Log } from '../process/log.ts'
@@ -21,7 +21,7 @@ export function createAdmin(deps: { directory: Directory; log: Log }): (secret: 
   return async (secret) => {
     const stored = await directory.client(ADMIN)
     const secretIsCurrent = stored?.secretHash != null && (await verifySecret(secret, stored.secretHash))
-    // A version that knows more scopes gives them to the client that has them all.
+    // A newer version adds its new scopes to `admin`, if that client had all former scopes.
     if (secretIsCurrent && stored?.metadata.scope === METADATA.scope) return
     try {
       await directory.putClient(

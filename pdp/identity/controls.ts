@@ -1,4 +1,4 @@
-/** What management does with the identity service, by itself or as part of a transaction that is under way. */
+/** What management does with the identity service, alone or inside an open transaction. */
 import { createSecondFactor, type SecondFactor } from './sign-in/second-factor.ts'
 import { createExternalIssuers, type ExternalIssuers } from './tokens/external-issuers.ts'
 import { createRevocations, type Revocations } from './tokens/revocation.ts'
@@ -14,7 +14,7 @@ type ControlsDeps = Parameters<typeof createRevocations>[0] &
   Parameters<typeof createExternalIssuers>[0] &
   Omit<Parameters<typeof createSecondFactor>[0], 'revocations'>
 
-/** `hook`: the running one, which keeps its settings for a moment. */
+/** `hook`: the running token hook, which caches its settings briefly. */
 export function controlsWithin(parts: ControlsDeps, hook: Controls['hook']): Controls {
   const revocations = createRevocations(parts)
   return {

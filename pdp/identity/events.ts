@@ -1,4 +1,4 @@
-/** The outbox, for those who wait: events in the order in which they were committed, none left out. */
+/** Reads the outbox: events in the order of their commits, without gaps. */
 import type { JsonObject } from '../domain/json.ts'
 import type { Sql } from '../store/directory.ts'
 
@@ -16,7 +16,7 @@ export type OutboxRow = {
   readonly data: JsonObject
 }
 export type Events = {
-  /** At most a page of events after `after`. Waits up to `waitMs` for the first one; [] when none came. */
+  /** At most one page of events after `after`. Waits up to `waitMs` for the first one; [] if none comes. */
   after(
     after: number,
     options: { readonly waitMs: number; readonly signal: AbortSignal },
@@ -29,13 +29,13 @@ const READ = `
     to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at
   from outbox where seq > $1 order by seq limit ${PAGE_MAX}`
 
-/** Numbers are given out under a lock that is held until the commit, so what is readable has no gaps that fill later. */
+/** Events get their numbers under a lock that is held until the commit, so a readable event never has a later predecessor. */
 export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Events {
   const waiting = new Set<() => void>()
   let seen = -1
   let timer: NodeJS.Timeout | null = null
 
-  /** One look for all who wait; only while somebody waits. */
+  /** One poll serves all waiting readers, and runs only while there are any. */
   async function currentView(): Promise<void> {
     timer = null
     try {
@@ -44,7 +44,7 @@ export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Eve
       if (newest !== seen) for (const wake of [...waiting]) wake()
       seen = newest
     } catch {
-      for (const wake of [...waiting]) wake() // their own read says what is wrong
+      for (const wake of [...waiting]) wake() // their own read reports the error
     }
     schedule()
   }

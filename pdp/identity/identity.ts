@@ -43,65 +43,65 @@ import { createTokenEndpoints } from './tokens/token-endpoints.ts'
 import { createTokenHook, type HookOutcome } from './tokens/token-hook.ts'
 
 const COLLECT_EVERY_MS = 60_000
-// A person who mistypes is not locked out for long.
+// Short, so that a typing error does not lock a person out for long.
 const ATTEMPTS_WINDOW_MS = 900_000
-// Each check takes 32 MiB and most of a core; the thread pool that does them also signs tokens.
+// Each check needs 32 MiB and most of a core, in the thread pool that also signs tokens.
 const SECRET_CHECKS = { runningMax: 2, waitingMax: 50 }
 const PROOFS_MAX = 500_000
 
 export type IdentityDeps = {
-  /** Every URL that is ever printed begins with it, whatever a request says. */
+  /** Every URL in an answer begins with it; the Host of a request does not count. */
   readonly issuer: string
-  /** Whose word about a client's address is believed; default: nobody's. */
+  /** Proxies whose X-Forwarded-For or Forwarded field is trusted; default: none. */
   readonly trustedProxies?: Networks
   readonly sql: Sql
   readonly store: Store
   readonly directory: Directory
   readonly pdp: Pdp
-  /** Logs the death of tokens in the transaction that causes it. */
+  /** Logs revocations in the transaction that causes them. */
   readonly appendLog: AppendLog
-  /** Stores events in the transaction of what they report. */
+  /** Stores events in the transaction of the change that they report. */
   readonly appendEvents: AppendEvents
-  /** Asks the token hook and fetches the keys of other issuers. */
+  /** Calls the token hook and fetches the keys of other issuers. */
   readonly fetch: Fetch & PostFetch
   /** At least 32 bytes. */
   readonly masterKey: Buffer
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly log: Log
-  /** Of used DPoP proofs; default: this process's. */
+  /** Remembers used DPoP proofs; default: in this process. */
   readonly replay?: ReplayMemory
   /** Default `claims-mode`. */
   readonly embedEntitlements?: EmbedEntitlements
   /** A slow hash that no secret matches, to check for people and clients that do not exist. Default: a new one. */
   readonly decoyHash?: string
-  /** For a counter. */
+  /** Called after each call of the token hook, for a counter. */
   readonly onHookOutcome?: (outcome: HookOutcome) => void
 }
 
 export type Identity = Introspection &
   Controls & {
-    /** True when it answered: the issuer's routes under `/oauth/` and `/.well-known/`. It needs the unread body. */
+    /** Handles the issuer's routes under `/oauth/` and `/.well-known/`. True if it answered. The body must be unread. */
     handle(req: IncomingMessage, res: ServerResponse): Promise<boolean>
-    /** Of proofs for this issuer's own routes; each proof is good once for all of them. */
+    /** Verifies proofs for this issuer's own routes. A proof is valid once for all of them together. */
     readonly verifyProof: ProofVerifier
     readonly events: Pick<Events, 'after'>
-    /** What management does, as part of a transaction that is under way. */
+    /** The operations of management, inside an open transaction. */
     within(at: { readonly sql: Sql; readonly directory: Directory }): Controls & Pick<Introspection, 'introspect'>
-    /** Creates client `admin` with every service scope, or gives it this secret. A deleted one stays deleted. */
+    /** Creates the client `admin` with every service scope, or sets its secret. A deleted `admin` stays deleted. */
     ensureAdmin(secret: string): Promise<void>
-    /** Throws PdpError `request_invalid` for a registration that could never be used. `secretHash` as it will be stored. */
+    /** Throws PdpError `request_invalid` for a registration that could never be used. `secretHash` is the one to be stored. */
     validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
     /** Public signing keys (RFC 7517), the active one first. */
     publicKeys(): readonly JWK[]
     /** A statement of the issuer: a JWT of these claims, signed with the key that signs ID tokens. */
     signStatement(claims: JsonObject): Promise<string>
-    /** Takes up keys that were changed since, at once; by itself it looks every 30 seconds. */
+    /** Loads changed keys at once; otherwise it polls every 30 seconds. */
     reloadKeys(): Promise<void>
     close(): Promise<void>
   }
 
-/** Makes the signing keys at the first start. Throws Error when the master key is not the one that sealed them. */
+/** Makes the signing keys at the first start. Throws Error if another master key encrypted the stored keys. */
 export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const { issuer, directory, log, clock, sql } = deps
   const resources = createResources(deps.store)
@@ -214,9 +214,9 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
 
 type KeyRing = { current(): SigningKeys; reload(): Promise<void>; close(): void }
 
-/** The signing keys, read again when any node changed them. */
+/** The signing keys, loaded again when another node changed them. */
 async function createKeyRing(deps: Pick<IdentityDeps, 'sql' | 'masterKey' | 'log'>): Promise<KeyRing> {
-  // Read first: a change in between then shows at the next look.
+  // Read first, so that the next poll finds a change that happens in between.
   let version = await keysVersion(deps.sql)
   let current = await loadSigningKeys(deps)
   async function reload(): Promise<void> {

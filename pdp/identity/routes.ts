@@ -1,4 +1,4 @@
-/** The identity service's routes, exactly as written here, and the issuer's own address whatever a request claims. */
+/** The identity service's routes. URLs in answers come from the issuer, never from the request. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PdpError } from '../domain/errors.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../process/problems.ts'
@@ -44,7 +44,7 @@ const UNDER: readonly (readonly [string, Route])[] = [
 // RFC 8414 section 3.1 and RFC 9728 section 3.1 put the well-known part before the issuer's own path.
 const INSERTED: readonly string[] = [PATHS.serverMetadata, PATHS.resourceMetadata]
 const UID = /^[\w-]{1,128}$/
-// What proxies and clients say about where a request went; the issuer decides it instead.
+// Fields in which proxies and clients report the requested URL. They are removed, because the issuer is known.
 const IGNORED_HEADERS = ['forwarded', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-for', 'x-forwarded-proto']
 
 export type HandlerDeps = InteractionDeps &
@@ -55,7 +55,7 @@ export type HandlerDeps = InteractionDeps &
     readonly callback: (req: IncomingMessage, res: ServerResponse) => Promise<void>
   }
 
-/** Answers what is ours and returns true; leaves the rest untouched and returns false. Never rejects. */
+/** Answers our routes and returns true; leaves other requests untouched and returns false. Never rejects. */
 export function createHandler(deps: HandlerDeps): (req: IncomingMessage, res: ServerResponse) => Promise<boolean> {
   const { protocol, host } = new URL(deps.issuer)
   const mount = mountOf(deps.issuer)
@@ -74,7 +74,7 @@ export function createHandler(deps: HandlerDeps): (req: IncomingMessage, res: Se
     req.headers.host = host
     req.headers['x-forwarded-proto'] = protocol.slice(0, -1)
     if (route.kind === 'api' || route.kind === 'token') req.headers.accept = 'application/json'
-    // oidc-provider takes its mount point from the difference of the two.
+    // oidc-provider derives its mount point from the difference of the two URLs.
     Object.assign(req, { originalUrl: mount + target, url: target })
     try {
       await answer(deps, { kind: route.kind, path, req, res })
@@ -117,7 +117,7 @@ function findRoute(path: string): Route | undefined {
   return UNDER.find(([prefix]) => path.startsWith(prefix) && UID.test(path.slice(prefix.length)))?.[1]
 }
 
-/** Below the issuer's path, which a proxy may have cut off. */
+/** The path below the issuer's path. A proxy may have removed the latter. */
 function localTarget(target: string, mount: string): string {
   if (mount === '') return target
   const path = target.split('?', 1)[0]
@@ -135,7 +135,7 @@ function refuseMethod(res: ServerResponse, methods: readonly string[]): void {
 const PROBLEM_KINDS: ReadonlySet<Kind> = new Set(['userinfo', 'resource'])
 const OAUTH_KINDS: ReadonlySet<Kind> = new Set(['api', 'token'])
 
-/** In the form that the route's other errors have: problem details, an OAuth error, or a page. */
+/** Answers in the format of the route's other errors: problem details, an OAuth error, or a page. */
 function fail(deps: HandlerDeps, res: ServerResponse, failure: { kind: Kind; path: string; error: unknown }): void {
   const { kind, path, error } = failure
   deps.log.error({ event: 'identity_failed', path, err: error })

@@ -27,7 +27,7 @@ export async function askAbout(
   deps: Omit<RuntimeDeps, 'limits' | 'leases' | 'skew'>,
 ): Promise<Asked> {
   const skew = createClockSkew({ clock: deps.clock, onMeasured: () => undefined })
-  const engine = createRuntime(config, {
+  const runtime = createRuntime(config, {
     ...deps,
     limits: { pdpTimeoutMs: ASK_MS },
     leases: createRuntimeLeases(),
@@ -44,7 +44,7 @@ export async function askAbout(
       readBody: async () => Buffer.from(body ?? ''),
       upgrade: false,
     }
-    const outcome = await enforce(arrival, engine.enforcing)
+    const outcome = await enforce(arrival, runtime.enforcing)
     if (outcome.kind === 'permit' && outcome.shadowed === null)
       return { allowed: true, verdict: 'allowed', reason: 'every check holds' }
     const denial = outcome.kind === 'denial' ? outcome : outcome.kind === 'permit' ? outcome.shadowed : null
@@ -52,6 +52,6 @@ export async function askAbout(
     const shadow = outcome.kind === 'permit' ? ', but only logged: the route is in shadow mode' : ''
     return { allowed: false, verdict: `${denialStatus(denial.code)} ${denial.code}${shadow}`, reason: denial.reason }
   } finally {
-    engine.retire()
+    runtime.retire()
   }
 }

@@ -15,6 +15,7 @@ import { createIssuer } from '../sidecar/support/issuer.ts'
 import { startScriptedPdp, tuples } from '../sidecar/support/pdp.ts'
 import { fieldOf, startUpstream } from '../sidecar/support/upstream.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { LONG } from '../support/effort.ts'
 import { PARTS, type Part } from './assemble.ts'
 import { type Built, buildImages, parseDockerfile, sizeOf } from './build.ts'
 import { end, endAll, layOutSystem, outputOf, startIn } from './jail.ts'
@@ -25,6 +26,7 @@ const images = new Map<Part, Built>()
 const rootOf = (part: Part): string => images.get(part)?.root ?? ''
 
 beforeAll(() => {
+  if (!LONG) return // the other tests need no image
   chmodSync(folder, 0o755)
   const built = buildImages(folder, { install: false })
   for (const part of PARTS) {
@@ -42,7 +44,7 @@ afterAll(async () => {
 const appOf = (part: Part): string => join(rootOf(part), 'app')
 const texts = (value: Json | undefined): readonly string[] => listAt(value, 'words').map(String)
 
-describe('the sidecar, from its own files alone', () => {
+describe.runIf(LONG)('the sidecar, from its own files alone', () => {
   test('runs the command line of an injected sidecar as it stands, in front of a real upstream', async () => {
     const issuer = await createIssuer({ issuer: 'https://as.test', audience: RESOURCE, clock: Date.now })
     const pdp = await startScriptedPdp(tuples(['alice viewer invoice:1']))
@@ -113,7 +115,7 @@ describe('the sidecar, from its own files alone', () => {
   })
 })
 
-describe('the sidecar of the image', () => {
+describe.runIf(LONG)('the sidecar of the image', () => {
   test('says what is wrong with a route file, and ends with 64', async () => {
     writeFileSync(join(rootOf('sidecar'), ROUTES_PATH, 'bad.yaml'), 'portcullis: v2\n')
     const child = startIn(rootOf('sidecar'), ['node', '/app/sidecar/bin.js', 'run', `--file=${ROUTES_PATH}/bad.yaml`])
@@ -166,7 +168,7 @@ function get(port: number, path: string, token?: string): Promise<{ status: numb
   return promise
 }
 
-describe('the PDP, from its own files alone', () => {
+describe.runIf(LONG)('the PDP, from its own files alone', () => {
   test('starts on an external PostgreSQL with the environment that the chart gives it', async () => {
     const secrets = join(rootOf('pdp'), 'etc', 'portcullis', 'secrets')
     mkdirSync(secrets, { recursive: true })
@@ -234,7 +236,7 @@ function chartEnvironment(): NodeJS.ProcessEnv {
   )
 }
 
-describe.each(PARTS)('the image of the %s', (part) => {
+describe.runIf(LONG).each(PARTS)('the image of the %s', (part) => {
   test('starts its program as nobody in particular, where the sidecar and the chart look for it', () => {
     const { config } = images.get(part) ?? {}
     expect(config).toMatchObject({ user: '65532:65532', folder: '/app', env: { NODE_ENV: 'production' } })

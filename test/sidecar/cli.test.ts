@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { runCli } from './support/cli.ts'
 import { routeFile, until } from './support/harness.ts'
 
 const MAIN = fileURLToPath(new URL('../../sidecar/main.ts', import.meta.url))
@@ -42,25 +43,25 @@ function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
 }
 
 describe('check', () => {
-  test('says that a file is good', () => {
-    expect(cli(['check', good])).toMatchObject({
+  test('says that a file is good', async () => {
+    expect(await runCli(['check', good])).toMatchObject({
       status: 0,
       stdout: `${good}: valid, 3 routes, 3 tests, hosts: app.test\n`,
       stderr: '',
     })
   })
 
-  test('warns of a route that servers could run for another one', () => {
+  test('warns of a route that servers could run for another one', async () => {
     const near = write('near.yaml', routeFile('GET /{page}: public\nGET /admin/: scope admin'))
-    const { status, stdout } = cli(['check', near])
+    const { status, stdout } = await runCli(['check', near])
     expect([status, stdout.split('\n')[0]]).toEqual([
       0,
       expect.stringContaining(`${near}: warning: GET /admin matches`),
     ])
   })
 
-  test('says every mistake with its place, and ends with 64', () => {
-    const { status, stderr } = cli(['check', bad])
+  test('says every mistake with its place, and ends with 64', async () => {
+    const { status, stderr } = await runCli(['check', bad])
     expect([status, stderr.trim().split('\n')]).toEqual([
       64,
       [
@@ -70,15 +71,15 @@ describe('check', () => {
     ])
   })
 
-  test('of a file that is not there is one line', () => {
-    const { status, stderr } = cli(['check', 'nowhere.yaml'])
+  test('of a file that is not there is one line', async () => {
+    const { status, stderr } = await runCli(['check', 'nowhere.yaml'])
     expect([status, stderr.trim().split('\n').length]).toEqual([64, 1])
     expect(stderr).toContain('nowhere.yaml')
   })
 })
 
-test('routes lists the more specific path first', () => {
-  expect(cli(['routes', good]).stdout.trim().split('\n')).toEqual([
+test('routes lists the more specific path first', async () => {
+  expect((await runCli(['routes', good])).stdout.trim().split('\n')).toEqual([
     'GET /public/**      public',
     'GET /invoices/{id}  checked',
     'POST /invoices      checked',
@@ -86,19 +87,19 @@ test('routes lists the more specific path first', () => {
 })
 
 describe('test', () => {
-  test('runs the tests of the file and names the routes that they leave out', () => {
-    expect(cli(['test', good])).toMatchObject({
+  test('runs the tests of the file and names the routes that they leave out', async () => {
+    expect(await runCli(['test', good])).toMatchObject({
       status: 0,
       stdout: 'no test reaches GET /public/**\nno test reaches POST /invoices\n3 passed, 0 failed\n',
     })
   })
 
-  test('ends with 1 when a test fails, and says what was there instead', () => {
+  test('ends with 1 when a test fails, and says what was there instead', async () => {
     const source = `${routeFile('GET /a/{id}: viewer a:{id}')}tests:
   - {request: GET /a/1, as: {sub: alice}, expect: {asks: ["viewer a:2"]}}
 `
     const path = write('failing.yaml', source)
-    expect(cli(['test', path])).toMatchObject({
+    expect(await runCli(['test', path])).toMatchObject({
       status: 1,
       stdout: `${path}:10: GET /a/1: asked viewer a:1, not viewer a:2\n0 passed, 1 failed\n`,
     })
@@ -116,8 +117,8 @@ describe('explain', () => {
       ['POST', '/invoices', '--claim', 'sub=a', '--body', '{"org":"acme"}'],
       'route       POST /invoices\nasks        creator organization:acme\n',
     ],
-  ])('%j', (args, stdout) => {
-    expect(cli(['explain', ...args, '--file', good])).toMatchObject({ status: 0, stdout })
+  ])('%j', async (args, stdout) => {
+    expect(await runCli(['explain', ...args, '--file', good])).toMatchObject({ status: 0, stdout })
   })
 
   test.each([
@@ -134,8 +135,8 @@ describe('explain', () => {
       ['POST', '/invoices', '--claim', 'sub=a', '--body', '{}'],
       'route       POST /invoices\ndenied      400 request_invalid: body.org must occur exactly once\n',
     ],
-  ])('%j is refused, and ends with 1', (args, stdout) => {
-    expect(cli(['explain', ...args, '--file', good])).toMatchObject({ status: 1, stdout })
+  ])('%j is refused, and ends with 1', async (args, stdout) => {
+    expect(await runCli(['explain', ...args, '--file', good])).toMatchObject({ status: 1, stdout })
   })
 })
 

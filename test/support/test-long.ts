@@ -4,8 +4,12 @@ import { join } from 'node:path'
 
 const FILES = [
   'test/consistency/simulation.test.ts',
+  'test/image/image.test.ts',
+  'test/pdp/identity/rfc/bad-forms.test.ts',
   'test/pdp/serve/management/races.test.ts',
+  'test/pdp/store/embedded-postgres/embedded-postgres.test.ts',
   'test/sidecar/injector/pod/inject-any.test.ts',
+  'test/sidecar/injector/termination.test.ts',
 ]
 const { status } = spawnSync(
   join('node_modules', '.bin', 'node'),

@@ -22,7 +22,7 @@ button.plain{color:#0b57d0;background:#fff}
 h2{margin:1.5rem 0 .5rem;font-size:1.15rem}
 :focus-visible{outline:3px solid #f0a000;outline-offset:2px}
 `
-// No script and nothing from elsewhere. `form-action` is left out: browsers apply it to the redirect to the client too.
+// No scripts and nothing from other origins. Without `form-action`, because browsers also apply it to the redirect to the client.
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE.toString()).digest('base64')}'; frame-ancestors 'none'; base-uri 'none'`
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
@@ -32,7 +32,7 @@ const HEADERS = {
   'x-content-type-options': 'nosniff',
 }
 
-/** What a scope lets a client see, for the person who is asked. Others are shown by name. */
+/** What a scope allows a client to see, in words for the consent page. Other scopes are shown by name. */
 const SCOPE_TEXTS: { readonly [scope: string]: string } = {
   openid: 'know who you are',
   profile: 'see your name',
@@ -74,7 +74,7 @@ export function organizationField(choice: Exclude<Choice, { kind: 'refused' }>):
   return html`<fieldset><legend>For which organization?</legend>${options}</fieldset>`
 }
 
-/** `detail` must be our own or oidc-provider's text, never an exception's. */
+/** `detail` must be text of ours or of oidc-provider, never of an exception. */
 export function errorPage(view: { code: string; detail: string }): Page {
   return page(
     'This did not work',
@@ -96,8 +96,8 @@ export function page(title: string, body: Html): Page {
 
 export type Choice =
   | { readonly kind: 'bound'; readonly organization: Organization }
-  /** The person belongs nowhere; the token then says nothing about any organization. */
+  /** The person is in no organization; the token then names none. */
   | { readonly kind: 'unbound' }
   | { readonly kind: 'choose'; readonly from: readonly Organization[] }
-  /** Not an active member of what was asked for, or of the client's own organization. */
+  /** Not an active member of the requested organization, or of the client's own one. */
   | { readonly kind: 'refused' }

@@ -1,4 +1,4 @@
-/** Changing the signing key: the next key has been published before it signs, the former one verifies until its tokens are dead. */
+/** Rotates the signing key: the next key is published before it signs, and the former one verifies until its tokens expire. */
 import { PdpError } from '../../domain/errors.ts'
 import { deriveKey } from '../../process/encryption.ts'
 import { ADVISORY_LOCKS } from '../../store/advisory-locks.ts'
@@ -6,17 +6,17 @@ import type { Sql } from '../../store/directory.ts'
 import { ACCESS_TOKEN_SECONDS, PUBLIC_CACHE_SECONDS } from '../oauth/durations.ts'
 import { makeKey, storeKey } from './signing-keys.ts'
 
-/** How often a node looks whether another one changed the keys. */
+/** How often a node checks whether another node changed the keys. */
 export const KEYS_POLL_MS = 30_000
 const SKEW_SECONDS = 60
-/** Everybody has had time to fetch a key set with the next key in it. */
+/** After this time, every verifier has fetched a key set with the next key. */
 export const PUBLISHED_SECONDS_MIN = PUBLIC_CACHE_SECONDS + KEYS_POLL_MS / 1_000 + SKEW_SECONDS
-// A node that has not noticed yet goes on signing with the former key for one more poll.
+// A node that has not noticed the change signs with the former key until its next poll.
 const RETIRED_SECONDS = ACCESS_TOKEN_SECONDS + KEYS_POLL_MS / 1_000 + SKEW_SECONDS
 
 type StateRow = { readonly kid: string; readonly published: number }
 
-/** Throws PdpError `conflict` while the next key is not known long enough. */
+/** Throws PdpError `conflict` while the next key was not published long enough. */
 export async function rotateKeys(deps: {
   readonly sql: Sql
   readonly masterKey: Buffer
@@ -47,7 +47,7 @@ export async function rotateKeys(deps: {
   })
 }
 
-/** Changes whenever the set of keys, or what one of them is for, changes. */
+/** Changes with the set of keys, and with the use of each key. */
 export async function keysVersion(sql: Pick<Sql, 'query'>): Promise<string> {
   const rows = await sql.query<{ key: string }>(
     `select kid || ' ' || state as key from signing_key where state <> 'retired' or retire_after > now() order by 1`,

@@ -1,8 +1,8 @@
-/** What in oidc-provider's records could be redeemed is not stored as it is: a stolen backup without the master key redeems nothing. */
+/** Hashes or encrypts the redeemable secrets in oidc-provider's records: a stolen backup is useless without the master key. */
 import { createHmac, hash } from 'node:crypto'
 import { deriveKey, open, seal } from '../../process/encryption.ts'
 
-// Looked up by the bearer value: the digest of its 256 random bits is enough.
+// Records that are looked up by the bearer value: the digest of its 256 random bits is enough.
 const HASHED_KINDS: ReadonlySet<string> = new Set([
   'AuthorizationCode',
   'RefreshToken',
@@ -11,7 +11,7 @@ const HASHED_KINDS: ReadonlySet<string> = new Set([
   'DeviceCode',
   'BackchannelAuthenticationRequest',
 ])
-// Found also by another name, so that oidc-provider needs the bearer value back. Members of the payload.
+// Records that have another key too, so that oidc-provider needs the bearer value back. Members of the payload.
 const SEALED: { readonly [kind: string]: readonly string[] | undefined } = {
   Session: ['jti'],
   DeviceCode: ['jti', 'userCode'],
@@ -20,13 +20,13 @@ const SEALED: { readonly [kind: string]: readonly string[] | undefined } = {
 }
 
 export type RecordSecrets = {
-  /** Of the row. */
+  /** The id of the row. */
   keyOf(kind: string, id: string): string
   /** A user code is short, so that its digest needs a key. */
   userCodeOf(userCode: string): string
   /** The payload to store. */
   seal(kind: string, key: string, payload: object): object
-  /** What seal was given, but for the id of what is hashed only. Null for what was not sealed, or not by this master key. */
+  /** The original of `seal`, except an id that is only hashed. Null if it was not sealed, or with another master key. */
   open(kind: string, key: string, payload: object): object | null
 }
 

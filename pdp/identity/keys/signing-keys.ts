@@ -1,4 +1,4 @@
-/** Signing keys: generated at the first start, stored sealed, published as a JWK set. */
+/** Signing keys: generated at the first start, stored encrypted, published as a JWK set. */
 import { generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
 import { calculateJwkThumbprint, type JWK, SignJWT } from 'jose'
@@ -10,18 +10,18 @@ import type { Sql } from '../../store/directory.ts'
 const RSA_BITS = 2_048
 
 export type SigningKeys = {
-  /** Private; the active key first, since the first one signs. */
+  /** Private keys; the active key is first, because the first one signs. */
   readonly privateJwks: readonly JWK[]
-  /** Public parts in the same order: active, next (published before it is used), retired (until its tokens are dead). */
+  /** Public keys in the same order: active, next (published before it signs), retired (until its tokens expire). */
   readonly publicJwks: readonly JWK[]
   readonly activeKid: string
 }
 type State = 'next' | 'active' | 'retired'
 type KeyRow = { readonly kid: string; readonly public_jwk: JWK; readonly private_jwk_sealed: string }
-/** A key as it is stored: the private part is sealed. */
+/** A key as it is stored: the private part is encrypted. */
 export type NewKey = { readonly kid: string; readonly publicJwk: JWK; readonly sealed: string; readonly state: State }
 
-/** Throws Error when the master key is not the one that sealed the stored keys; PdpError `store_unavailable`. */
+/** Throws Error if another master key encrypted the stored keys; PdpError `store_unavailable`. */
 export async function loadSigningKeys(deps: { sql: Sql; masterKey: Buffer }): Promise<SigningKeys> {
   const sealingKey = deriveKey(deps.masterKey, 'signing-key')
   await ensureKeys(deps.sql, sealingKey)

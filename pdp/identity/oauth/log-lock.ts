@@ -1,8 +1,8 @@
-/** Waiting for the other writers of a log before reading what a write depends on. */
+/** Locks a log, to read what a write depends on. */
 import type { LogId } from '../../domain/log.ts'
 import type { Sql } from '../../store/directory.ts'
 
-/** What is read afterwards in this transaction holds what the lock's former holder wrote, and stays until the end. */
+/** Later reads of this transaction see what earlier holders of the lock wrote, and nothing changes until its end. */
 export async function lockLog(sql: Pick<Sql, 'query'>, log: LogId): Promise<void> {
   await sql.query('select 1 from revision where organization_id = $1 for update', [log])
 }

@@ -1,4 +1,4 @@
-/** Where the identity service answers, below its issuer's path. */
+/** The paths of the identity service, below its issuer's path. */
 
 export const PATHS = {
   authorize: '/oauth/authorize',
@@ -22,10 +22,10 @@ export const PATHS = {
   authzenMetadata: '/.well-known/authzen-configuration',
 } as const
 
-/** The path part of an issuer that does not stand at its host's root. */
+/** The path of the issuer's URL; empty if the issuer is at the root of its host. */
 export const mountOf = (issuer: string): string => new URL(issuer).pathname.replace(/\/$/, '')
 
-/** Address of one of our paths, as others reach it. */
+/** The public URL of one of our paths. */
 export const urlOf = (issuer: string, path: string): string => new URL(mountOf(issuer) + path, issuer).href
 
 /** RFC 9728 section 3.1: the well-known part goes between the host and the issuer's own path. */

@@ -5,11 +5,11 @@ export type Context = KoaContextWithOIDC
 type Oidc = Pick<Context['oidc'], 'client' | 'session'>
 type MiddlewareContext = Parameters<Parameters<Provider['use']>[0]>[0]
 
-/** For middleware: its type is Koa's, although oidc-provider runs it with its own context. */
+/** Gives middleware oidc-provider's context, although its type is Koa's. */
 export const contextOf = (ctx: MiddlewareContext): Context => ctx as Context
 
 export type Token = AccessToken | ClientCredentials
-/** A token while it is minted. One of a client itself has no person, and so no grant and no session. */
+/** A token while it is minted. A client_credentials token has no person, no grant and no session. */
 export type Minted = Pick<Token, 'kind' | 'jti' | 'scope' | 'jkt'> & {
   readonly clientId: string
   readonly client: Client
@@ -26,7 +26,7 @@ export function readToken(token: Token): Minted {
   return { ...common, accountId, grantId, sessionUid, gty }
 }
 
-/** Where a token comes from; carries the authentication context. */
+/** The source of a token, with the authentication context. */
 export type TokenSource = {
   readonly grantId?: string | undefined
   readonly acr?: string | undefined
@@ -54,22 +54,22 @@ export type Params = {
   readonly audience?: string | readonly string[]
 }
 
-/** oidc-provider has checked that each is there once, except `resource` and `audience`, and has read `max_age`. */
+/** oidc-provider has checked that each occurs once, except `resource` and `audience`, and has parsed `max_age`. */
 export const paramsOf = ({ params }: { readonly params?: object | undefined }): Params => (params ?? {}) as Params
 
-/** For what runs after oidc-provider has found the client. */
+/** The client. Call it only after oidc-provider has found it. */
 export function requireClient({ client }: Pick<Oidc, 'client'>): Client {
   if (client === undefined) throw new Error('oidc-provider has found no client yet')
   return client
 }
 
-/** For what runs after oidc-provider has read the session. */
+/** The session. Call it only after oidc-provider has read it. */
 export function requireSession({ session }: Pick<Oidc, 'session'>): Session {
   if (session === undefined) throw new Error('oidc-provider has read no session yet')
   return session
 }
 
-/** The value that oidc-provider's forms must send back; empty when no form of the session is open. */
+/** The value that oidc-provider's forms must send back; empty if the session has no open form. */
 export function xsrfOf({ state }: Pick<Session, 'state'>): string {
   return typeof state?.secret === 'string' ? state.secret : ''
 }

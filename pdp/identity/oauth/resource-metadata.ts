@@ -1,4 +1,4 @@
-/** RFC 9728: what a client needs to know about the issuer as a protected resource (UserInfo, decisions, management). */
+/** Protected resource metadata (RFC 9728) of the issuer's own APIs: UserInfo, decisions and management. */
 import type { ServerResponse } from 'node:http'
 import { PROOF_ALGORITHMS } from '../../token/dpop.ts'
 import { PUBLIC_CACHE_SECONDS } from './durations.ts'

@@ -1,8 +1,8 @@
-/** Which scopes exist, who may ask for them, and on which resource they mean something. */
+/** The scopes: who may request them, and for which resources. */
 
-/** About a person; only grants with a person behind them carry these. */
+/** Scopes about a person. Only grants of a person have them. */
 export const IDENTITY_SCOPES = ['openid', 'profile', 'email', 'groups', 'organizations'] as const
-/** About what a service may do here; only client_credentials tokens for the issuer itself carry these. */
+/** Scopes of our own APIs. Only client_credentials tokens for the issuer itself have them. */
 export const SERVICE_SCOPES = [
   'decisions:read',
   'decisions:ask',
@@ -25,7 +25,7 @@ export const OFFLINE_ACCESS = 'offline_access'
 const IDENTITY: ReadonlySet<string> = new Set(IDENTITY_SCOPES)
 const SERVICE: ReadonlySet<string> = new Set(SERVICE_SCOPES)
 
-/** `person`: somebody signs in; `service`: client_credentials. */
+/** `person`: a person signs in; `service`: client_credentials. */
 export type GrantKind = 'person' | 'service'
 
 export const splitScope = (scope: string | undefined): readonly string[] =>
@@ -37,7 +37,7 @@ export const isIdentityScope = (scope: string): boolean => IDENTITY.has(scope)
 export const isServiceScope = (scope: string): boolean => SERVICE.has(scope)
 export const isOpenidScope = (scope: string): boolean => IDENTITY.has(scope) || scope === OFFLINE_ACCESS
 
-/** The first asked scope that this client may not have by this kind of grant, or null. `registered`: its metadata. */
+/** The first requested scope that this client may not get with this kind of grant; null: none. `registered`: its metadata. */
 export function refusedScope(request: {
   readonly asked: readonly string[]
   readonly registered: readonly string[]
@@ -50,8 +50,8 @@ export function refusedScope(request: {
 }
 
 /**
- * What of a client's scopes a token for a resource may carry. Service scopes stay with the issuer: a resource server that
- * is shown a token could otherwise replay it here.
+ * The scopes of a client that a token for a resource may carry. Service scopes are only in tokens for the issuer: otherwise
+ * a resource server could replay a received token here.
  */
 export function scopesAt(resource: { readonly isIssuer: boolean }, registered: readonly string[]): readonly string[] {
   return registered.filter((s) => s !== OFFLINE_ACCESS && (resource.isIssuer || !SERVICE.has(s)))

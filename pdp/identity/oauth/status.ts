@@ -1,4 +1,4 @@
-/** The only status numbers of our own identity pages and routes; oidc-provider's OAuth answers bring theirs. */
+/** The status numbers of our own identity pages and routes. oidc-provider sets those of its OAuth answers. */
 export const STATUS = {
   shown: 200,
   empty: 204,

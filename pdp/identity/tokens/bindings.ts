@@ -1,8 +1,8 @@
-/** What each grant is bound to: an organization, a person, a client, a browser session, and the grant it came from. */
+/** The bindings of each grant: organization, person, client, browser session, and the grant that it was exchanged from. */
 import type { Pdp } from '../../domain/decision.ts'
 import type { Sql } from '../../store/directory.ts'
 
-/** `sessionUid`: the browser session that it ends with, unless `offline`. `parentGrantId`: the exchanged token's. */
+/** `sessionUid`: the grant ends with this browser session, unless `offline`. `parentGrantId`: the grant of the exchanged token. */
 export type Binding = {
   readonly grantId: string
   readonly organization: string | null
@@ -11,7 +11,7 @@ export type Binding = {
   readonly sessionUid: string | null
   readonly parentGrantId: string | null
   readonly offline: boolean
-  /** Its first token was bound to a DPoP key. */
+  /** The first token of the grant was bound to a DPoP key. */
   readonly senderConstrained: boolean
 }
 
@@ -20,16 +20,16 @@ export type Bindings = {
   find(grantId: string): Promise<Binding | null>
   /** From now on, every refresh needs a DPoP proof. */
   constrain(grantId: string): Promise<void>
-  /** Deletes all that has been dead for an hour, in pieces. */
+  /** Deletes bindings that ended more than an hour ago, in batches. */
   collect(): Promise<void>
 }
 
-/** One piece takes some tens of milliseconds; a call takes as many as there are, up to ten million rows. */
+/** A batch takes some tens of milliseconds. One call deletes up to ten million rows. */
 const PIECE_ROWS = 5_000
 const PIECES_MAX = 2_000
 const COLUMNS = `grant_id as "grantId", organization_id as organization, user_id as "user", client_id as client,
   session_uid as "sessionUid", parent_grant_id as "parentGrantId", offline, sender_constrained as "senderConstrained"`
-// What another node collects at the same moment is left to it.
+// Rows that another node is deleting are skipped.
 const COLLECTIONS = [
   `delete from oidc_record where ctid = any(array(
      select ctid from oidc_record where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
@@ -73,7 +73,7 @@ export function createBindings({ sql }: { readonly sql: Pick<Sql, 'query'> }): B
   }
 }
 
-/** `own`: the client's organization, null for a client of the environment. False for an organization that is gone. */
+/** `own`: the client's organization; null for a client of the environment. False for a deleted organization. */
 export async function mayActIn(
   pdp: Pick<Pdp, 'ancestors'>,
   own: string | null,

@@ -1,17 +1,17 @@
-/** Reads what a token says about its subject, at the moment it is minted. */
+/** Reads what a token says about its subject when it is minted. */
 import type { Pdp, Subject } from '../../domain/decision.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import type { RowKey, Store } from '../../store/contract.ts'
 import { type ClaimSources, UNBOUND } from './claims.ts'
 
-/** `off`: no entitlement is ever put into a token. */
+/** `off`: tokens carry no entitlements. */
 export type EmbedEntitlements = 'off' | 'claims-mode'
 export type ClaimSourcesRequest = {
   readonly subject: Subject
   readonly organization: string | null
   readonly app: string | null
 }
-/** Throws PdpError `store_unavailable`. An organization that is gone reads as none. */
+/** Throws PdpError `store_unavailable`. A deleted organization counts as none. */
 export type ReadClaimSources = (request: ClaimSourcesRequest) => Promise<ClaimSources>
 
 export function createClaimSources(deps: {
@@ -43,7 +43,7 @@ async function readPlace(
   let place: ClaimSources['organization'] = null
   let tier: ClaimSources['tier'] = null
   for (const row of rows) {
-    // The ancestors come along with an organization.
+    // The read of an organization includes its ancestors.
     if ('organization' in row && row.organization?.id === organization) place = row.organization
     if ('membership' in row && row.membership?.status === 'active') tier = row.membership.role
   }

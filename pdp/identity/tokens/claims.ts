@@ -1,16 +1,16 @@
-/** Which token carries which claim (ARCHITECTURE.md section 6). Pure: everything that the claims depend on is in `Facts`. */
+/** Decides which token carries which claim (ARCHITECTURE.md section 6). Pure: the claims depend only on `Facts`. */
 import type { HeldRoles } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Tier } from '../../domain/membership.ts'
 
-/** What is true of a subject in an organization when a token is minted. */
+/** The facts about a subject in an organization when a token is minted. */
 export type ClaimSources = {
-  /** Null when the grant is bound to none. */
+  /** Null if the grant is not bound to an organization. */
   readonly organization: { readonly id: string; readonly name: string } | null
-  /** The person's tier there; null for a service, and for a membership that is not active. */
+  /** The person's tier in it; null for a service, and for a membership that is not active. */
   readonly tier: Tier | null
   readonly held: HeldRoles
-  /** Claims-mode entitlements; null when embedding is off or there is no organization. */
+  /** Entitlements of mode Claims; null if embedding is off, or without an organization. */
   readonly entitlements: { readonly version: number; readonly values: JsonObject } | null
 }
 export const UNBOUND: ClaimSources = {
@@ -26,7 +26,7 @@ export const UNBOUND: ClaimSources = {
  */
 export const CLAIMS_BYTES_MAX = 5_000
 
-/** `leftOut`: what would have made the token too large; each is in it whole or not at all. */
+/** `leftOut`: claims that would have made the token too large. A claim is complete or absent. */
 export function accessTokenClaims(
   sources: ClaimSources,
   added: JsonObject = {},
@@ -52,7 +52,7 @@ export function accessTokenClaims(
 
 const fits = (claims: JsonObject): boolean => Buffer.byteLength(JSON.stringify(claims)) <= CLAIMS_BYTES_MAX
 
-/** `groups` are the role keys, under the name that consumers of ID tokens read. */
+/** `groups` has the role keys, because applications read this name in ID tokens. */
 export function idTokenClaims(sources: ClaimSources, scopes: ReadonlySet<string>): JsonObject {
   return {
     ...organizationClaims(sources),

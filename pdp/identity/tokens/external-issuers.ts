@@ -1,4 +1,4 @@
-/** Access tokens of other issuers: verified by that issuer's keys, mapped to our subjects, and good for decisions only. */
+/** Access tokens of other issuers: verified with the issuer's keys, mapped to our subjects, and valid only for decisions. */
 import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
@@ -50,7 +50,7 @@ export type ExternalIssuers = {
   /** Throws TokenError `keys_unavailable` or `issuer_unavailable` when the issuer does not answer soon. */
   readonly record: ReadRecord
   list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
-  /** False when it is new. */
+  /** False if the registration is new. */
   put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
   remove(issuer: string, context: WriteContext): Promise<boolean>
 }
@@ -238,6 +238,6 @@ function toRecord(claims: AccessClaims, { audience, resource, organizations }: S
 
 const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 
-/** RFC 7519 allows a fraction. One that answers over gRPC cannot hold would break the stream of all who ask by it. */
+/** RFC 7519 allows fractions. An instant that gRPC cannot represent would break the stream of every caller. */
 const seconds = (value: unknown): number | null =>
   typeof value === 'number' && value >= 0 && value <= 0xffff_ffff ? Math.floor(value) : null

@@ -1,4 +1,4 @@
-/** Is this token alive: what never changes is read once (token-record.ts), everything else anew on every call. */
+/** Says whether a token is active. Immutable parts are read once (token-record.ts), everything else on every call. */
 import type { JWK } from 'jose'
 import { revocationKey } from '../../domain/revocation.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
@@ -11,22 +11,22 @@ import { INACTIVE, type TokenRecord, type TokenState } from './token-state.ts'
 const KEYS_REFRESH_MS = 1_000
 const KEYS_AGE_MAX_MS = 60_000
 
-// The token, its grants and their bindings go together, so a token lives only while all of them are there.
+// A token is active only while its record, its grants and their bindings all exist.
 const ALIVE = `
   select (select count(*) from oidc_record where kind = 'Grant' and id = any($2::text[])) = cardinality($2::text[])
     and (select count(*) from grant_binding where grant_id = any($2::text[])) = cardinality($2::text[])
     and exists (select 1 from oidc_record where kind = $3 and id = $1) as alive`
 
 export type Introspection = {
-  /** Null for anything that is not a good token. Throws PdpError `store_unavailable` when nobody can say. */
+  /** Null if it is not a valid token. Throws PdpError `store_unavailable`. */
   readonly record: ReadRecord
-  /** Live: revoked, or its grant, a grant it came from, its person or its client is gone. */
+  /** Read on every call: true if the token was revoked, or a grant of it, its person or its client was deleted. */
   isRevoked(record: TokenRecord): Promise<boolean>
-  /** Live: the app whose roles count for the token. */
+  /** Read on every call: the app whose roles apply to the token. */
   appOf(record: TokenRecord): Promise<string | null>
-  /** All three in one. A bad token is inactive, never an error. `at`: what lives is looked up through this. */
+  /** All three in one. A bad token is inactive, never an error. `at`: what the live parts are read through. */
   introspect(token: string, at?: Reads): Promise<TokenState>
-  /** As introspect, but whether it is dead is left to the decision, which finds out at its own moment (`deathKeys`). */
+  /** Like introspect, without the check for revocation: the decision makes it, by `revocationKeys`. */
   recognize(token: string): Promise<TokenState>
 }
 type Reads = { readonly sql: Pick<Sql, 'query'>; readonly directory: Pick<Directory, 'user' | 'client'> }
@@ -50,7 +50,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     ageMaxMs: KEYS_AGE_MAX_MS,
     cooldownMs: 0,
   })
-  // Our own clock wrote `exp`, so there is no leeway. Any audience: resource servers ask about the tokens they were shown.
+  // Our own clock set `exp`, so there is no leeway. Any audience: resource servers ask about the tokens that they receive.
   const verifier = createTokenVerifier({
     issuers: [{ issuer, keys, algorithms: ['RS256'] }],
     audience: null,
@@ -71,7 +71,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   }
 
   async function appOf(r: TokenRecord, at: Reads = deps): Promise<string | null> {
-    const [audience] = r.audiences // we mint exactly one
+    const [audience] = r.audiences // our tokens have exactly one
     const owner = audience === undefined || audience === issuer ? null : await deps.resources.owner(audience)
     if (owner !== null || r.externalIssuer !== null) return owner
     return (await at.directory.client(r.clientId))?.app ?? null
@@ -87,7 +87,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   async function recognize(token: string): Promise<TokenState> {
     const found = await record(token)
     if (found === null) return INACTIVE
-    // The app that owns the audience is found with the answer; only a token for ourselves has its client's app.
+    // The decision finds the app that owns the audience. Only a token for the issuer itself uses its client's app.
     const own = found.externalIssuer === null && found.audiences.includes(issuer)
     return stateOf(found, own ? await appOf(found) : null)
   }
@@ -95,7 +95,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   return { record, isRevoked, appOf, introspect, recognize }
 }
 
-/** Everything that kills the token before its time, as the token log names it. */
+/** All keys in the token log that revoke this token. */
 function revocationKeysOf(record: TokenRecord): readonly string[] {
   if (record.externalIssuer !== null) return []
   const keys = [revocationKey('jti', record.jti), revocationKey('client', record.clientId)]

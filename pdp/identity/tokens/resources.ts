@@ -1,16 +1,16 @@
-/** Which resources a token can be for (RFC 8707): the audiences that app manifests declare, each owned by one app. */
+/** The resources that a token can be for (RFC 8707): audiences that app manifests declare, each owned by one app. */
 import { ENVIRONMENT, type LogPosition } from '../../domain/log.ts'
 import type { Store } from '../../store/contract.ts'
 
 export type Resources = {
-  /** The app that declared the audience, as of now; null when none did. Throws PdpError `store_unavailable`. */
+  /** The app that currently declares the audience; null: no app. Throws PdpError `store_unavailable`. */
   owner(audience: string): Promise<string | null>
 }
 
 export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resources {
   let held: { position: LogPosition; owners: ReadonlyMap<string, string> } | null = null
 
-  /** Read again whenever the environment's log has moved: what is held is exactly the content at its standing. */
+  /** Read again when the environment's log has changed, so it is always the content at the log's position. */
   async function owners(): Promise<ReadonlyMap<string, string>> {
     const now = (await store.vector([ENVIRONMENT])).logs.get(ENVIRONMENT)
     if (held !== null && now?.revision === held.position.revision && now.writeId === held.position.writeId) {

@@ -1,4 +1,4 @@
-/** Every way a token dies before it expires: in the token log and in the tables, in one transaction, so no node can miss it. */
+/** Revokes tokens for every cause: in the token log and in the tables, in one transaction, so that no node can miss it. */
 import type { Change, WriteContext } from '../../domain/change.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { type LogId, TOKENS } from '../../domain/log.ts'
@@ -17,17 +17,17 @@ export type SessionRevoked = {
 export type AppendEvents = (sql: Queries, events: readonly SessionRevoked[]) => Promise<void>
 
 export type Revocations = {
-  /** One token that stands for no grant (client_credentials). */
+  /** One token without a grant (client_credentials). */
   endToken(jti: string, context: WriteContext): Promise<void>
-  /** The grant, every token of it, and every grant exchanged from it. Ending it again is harmless. */
+  /** The grant, its tokens, and every grant that was exchanged from it. May be repeated. */
   endGrant(grantId: string, context: WriteContext): Promise<void>
-  /** The grants that live as long as the browser session, and reports that it ended. */
+  /** The grants that depend on the browser session. Also stores the event that it ended. */
   endSession(session: { readonly uid: string; readonly user: string | null }, context: WriteContext): Promise<void>
-  /** As endSession, with the session itself; false when there is none of that id. */
+  /** Like endSession, and also deletes the session; false if it does not exist. */
   revokeSession(uid: string, context: WriteContext): Promise<boolean>
-  /** All sessions and all grants of a person, offline ones and unfinished sign-ins too; the ids of the sessions. */
+  /** All sessions and grants of a person, including offline grants and unfinished sign-ins. Returns the ids of the sessions. */
   revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
-  /** As revokeUser, inside the caller's transaction. It stores events, so nothing else may follow. */
+  /** Like revokeUser, inside the caller's transaction. It stores events, so it must be the last step. */
   endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]>
 }
 
@@ -70,7 +70,7 @@ export function createRevocations(deps: {
   }
 
   async function endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]> {
-    // By the clock that dates sign-ins.
+    // The clock that also dates sign-ins.
     const now = new Date(deps.clock()).toISOString()
     await sql.query('update user_account set signed_out_at = $2 where user_id = $1', [user, now])
     await lockLog(sql, TOKENS)

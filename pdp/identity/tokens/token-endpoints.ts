@@ -16,7 +16,7 @@ import type { TokenRecord } from './token-state.ts'
 
 const FORM_BYTES_MAX = 32_768
 const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i
-/** Found nowhere, whatever oidc-provider looks for. */
+/** A token that oidc-provider never finds. */
 const NO_TOKEN = 'inactive'
 
 export type TokenEndpoints = {
@@ -34,7 +34,7 @@ export type TokenEndpointsDeps = {
 export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
   const records = new WeakMap<IncomingMessage, TokenRecord>()
 
-  /** What to show oidc-provider in place of the token. */
+  /** The value to give oidc-provider in place of the token. */
   async function standIn(token: string): Promise<{ value: string; record: TokenRecord | null }> {
     if (!token.includes('.')) return { value: (await isRefreshToken(deps.sql, token)) ? token : NO_TOKEN, record: null }
     const record = await deps.introspection.record(token)
@@ -107,7 +107,7 @@ function describe(issuer: string, record: TokenRecord): JsonObject {
 
 const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null
 
-/** The id of an access token is no credential, although oidc-provider would find its record by it. */
+/** The id of an access token is not a credential, although oidc-provider would find its record by it. */
 async function isRefreshToken(sql: Pick<Sql, 'query'>, token: string): Promise<boolean> {
   const digest = createHash('sha256').update(token).digest('base64url')
   const rows = await sql.query("select 1 from oidc_record where kind = 'RefreshToken' and id = $1", [digest])

@@ -1,6 +1,6 @@
 /**
- * The token hook: an HTTP service that may add claims while a token is minted. Whatever it does, the token is issued: it
- * has a deadline, a size cap and a breaker, its failures are logged and counted, and reserved claims of it are ignored.
+ * The token hook: an HTTP service that may add claims while a token is minted. The token is issued even if the hook fails:
+ * it has a deadline, a size limit and a circuit breaker, failures are logged and counted, and reserved claims are ignored.
  */
 import { createHmac, hash } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
@@ -35,12 +35,12 @@ export const RESERVED_CLAIMS = [
   'roles',
   'permissions',
 ] as const
-// RFC 8693 sections 4.1 and 4.4: who acts for whom, and who may, is ours to say as well.
+// RFC 8693 sections 4.1 and 4.4: only the identity service says who acts, or may act, for whom.
 const IGNORED: ReadonlySet<string> = new Set([...RESERVED_CLAIMS, 'act', 'may_act'])
 
 export const HOOK_DEADLINE_MS = 1_000
 export const HOOK_BYTES_MAX = 16_384
-/** Resource servers parse what we sign, and not all of them bound how deep they go. */
+/** Resource servers parse what we sign, and not all of them limit the nesting. */
 export const HOOK_DEPTH_MAX = 16
 const RUNNING_MAX = 64
 const FAILURES_MAX = 5
@@ -49,7 +49,7 @@ const SETTINGS_AGE_MS = 1_000
 const SEALED_AS = 'token-hook'
 
 export type HookOutcome = 'added' | 'failed' | 'skipped'
-/** What the hook is told about the token that is being minted. */
+/** The request to the hook: facts about the token that is being minted. */
 export type HookEvent = {
   readonly jti: string
   readonly client_id: string
@@ -61,11 +61,11 @@ export type HookEvent = {
   readonly grant_type: string
 }
 export type TokenHook = {
-  /** Claims to add, without the reserved ones; none when there is no hook or it failed. Never throws, never stalls. */
+  /** The claims to add, without reserved ones; none if there is no hook or it failed. Never throws, and ends by a deadline. */
   claims(event: HookEvent): Promise<JsonObject>
-  /** `version` is another one after every `configure`. */
+  /** Every `configure` changes `version`. */
   read(over?: Pick<Sql, 'query'>): Promise<{ readonly url: string; readonly version: string } | null>
-  /** Throws PdpError `store_unavailable`. Null removes the hook. `over`: a transaction that this is part of. */
+  /** Null removes the hook. `over`: an open transaction. Throws PdpError `store_unavailable`. */
   configure(
     hook: { readonly url: string; readonly secret: string } | null,
     context: WriteContext,
@@ -157,7 +157,7 @@ export function createTokenHook(deps: {
   }
 }
 
-/** For the log: a query may hold a secret. */
+/** The URL for the log, without its query, which may contain a secret. */
 function placeOf(text: string): string {
   const url = URL.parse(text)
   return url === null ? '' : url.origin + url.pathname
@@ -189,7 +189,7 @@ function parseClaims(answer: unknown): JsonObject {
   )
 }
 
-/** Goes no deeper than it has to. */
+/** Stops at the limit of the nesting. */
 function isDeeper(value: unknown, levelsMax: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levelsMax === 0 || Object.values(value).some((member) => isDeeper(member, levelsMax - 1))

@@ -15,7 +15,7 @@ type RecordRow = {
   readonly auth_time: number | null
   readonly grants: readonly string[]
 }
-// The chain of exchanges is bounded by the grant (see token-exchange.ts); 64 is far beyond it.
+// token-exchange.ts limits the chain of exchanges far below 64.
 const RECORD = `
   with recursive up as (
     select grant_id, parent_grant_id, 1 as depth from grant_binding
@@ -29,13 +29,13 @@ const RECORD = `
   from oidc_record r left join grant_binding b on b.grant_id = r.grant_id
   where r.kind in ('AccessToken', 'ClientCredentials') and r.id = $1`
 
-/** Null for a token that is malformed, foreign, expired, unknown or dead already. Throws PdpError `store_unavailable`. */
+/** Null for a token that is malformed, foreign, expired, unknown or revoked. Throws PdpError `store_unavailable`. */
 export type ReadRecord = (token: string) => Promise<TokenRecord | null>
 
 export function createReadRecord(deps: {
   readonly issuer: string
   readonly sql: Pick<Sql, 'query'>
-  /** Of our own tokens. */
+  /** Records of our own tokens. */
   readonly verifier: TokenVerifier
   /** For a token that is not ours. */
   readonly external: ReadRecord
@@ -54,7 +54,7 @@ export function createReadRecord(deps: {
   }
 }
 
-/** The oldest goes first: tokens are short-lived, so age is as good a measure as use. */
+/** The oldest is dropped first: tokens are short-lived, so age is as good a criterion as use. */
 function remember(records: Map<string, TokenRecord>, record: TokenRecord): void {
   const [oldest] = records.keys()
   if (records.size >= ENTRIES_MAX && oldest !== undefined) records.delete(oldest)
@@ -75,7 +75,7 @@ export async function verified(verifier: TokenVerifier, token: string): Promise<
 }
 
 function toRecord(claims: AccessClaims, row: RecordRow): TokenRecord | null {
-  // Users and clients have disjoint ids (RFC 9068 section 5), so this says which of them the subject is.
+  // Users and clients have disjoint ids (RFC 9068 section 5), so this tells whether the subject is a user or a client.
   const isService = claims.subject === claims.clientId
   if (row.kind !== (isService ? 'ClientCredentials' : 'AccessToken')) return null
   if (!isService && row.grants.length === 0) return null

@@ -1,7 +1,7 @@
 /** What the rest of the PDP may know about a presented access token. */
 import type { Subject, TokenMemberships } from '../../domain/decision.ts'
 
-/** What never changes while a token lives. Whether it still lives is another question (`isDead`). */
+/** The immutable facts of a token. Whether it is revoked is checked separately (`isRevoked`). */
 export type TokenRecord = {
   readonly subject: Subject
   /** The organization that the grant is bound to; null when unbound. */
@@ -21,22 +21,22 @@ export type TokenRecord = {
   readonly acr: string | null
   /** Seconds since the epoch. */
   readonly authTime: number | null
-  /** The token's own grant and those that it was exchanged from: it dies with any of them. */
+  /** The token's own grant and those that it was exchanged from. It ends with any of them. */
   readonly grants: readonly string[]
-  /** The browser session that the token ends with; null when it outlives its session, or never had one. */
+  /** The browser session that the token ends with; null if it does not depend on a session. */
   readonly sessionUid: string | null
   readonly userId: string | null
   /** SHA-256 of the token in base64url. */
   readonly digest: string
-  /** RFC 8693 section 4.1: who acts for the subject, as it stands in the token. */
+  /** RFC 8693 section 4.1: the `act` claim, who acts for the subject. */
   readonly act: unknown
-  /** Null for our own tokens, else the external issuer. Only our own may ask for anything but decisions. */
+  /** The external issuer; null for our own tokens. Tokens of external issuers are valid only for decisions. */
   readonly externalIssuer: string | null
   /** What an external issuer says of the subject's groups, as long as the token lives. */
   readonly memberships?: TokenMemberships
 }
 
-/** Inactive says nothing more: expired, revoked, malformed, foreign and never issued are indistinguishable. */
+/** An inactive token has no reason: expired, revoked, malformed, foreign and never issued look the same. */
 export type TokenState =
   | { readonly active: false }
   | (Pick<
@@ -56,9 +56,9 @@ export type TokenState =
       | 'memberships'
     > & {
       readonly active: true
-      /** What the token is dead by, once it is logged: checked with the answer, at the same moment. */
+      /** Keys of the token log that revoke the token. The decision checks them at its own position of the log. */
       readonly revocationKeys: readonly string[]
-      /** The app whose roles answer permission keys: the owner of the token's audience, else the client's; null for none. */
+      /** The app whose roles answer permission keys: the owner of the token's audience, else the client's app; null: none. */
       readonly app: string | null
     })
 

@@ -1,4 +1,4 @@
-/** UserInfo (OpenID Connect Core section 5.3): what is true of the person right now, for a token of ours with `openid`. */
+/** UserInfo (OpenID Connect Core section 5.3): current claims about the person, for a token of ours with scope `openid`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PROBLEM_MEDIA_TYPE, type ProblemCode, problem } from '../../process/problems.ts'
 import type { Directory } from '../../store/directory.ts'
@@ -16,7 +16,7 @@ import type { TokenRecord } from './token-state.ts'
 
 const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i
 const FORM_BYTES_MAX = 32_768
-// Access is by token alone and never by cookie, so pages of any origin may ask.
+// Access needs a token and never a cookie, so pages of any origin may call it.
 const CORS = {
   'access-control-allow-origin': '*',
   'access-control-allow-headers': 'Authorization, DPoP, Content-Type',
@@ -33,7 +33,7 @@ export type UserinfoDeps = {
 }
 type Presented = { readonly scheme: 'bearer' | 'dpop'; readonly token: string }
 
-/** What keeps the claims back. `scheme`: the one that the caller used. */
+/** Why UserInfo refuses a request. `scheme`: the one that the caller used. */
 class Refused extends Error {
   readonly outcome: Outcome
   readonly code: ProblemCode
@@ -75,7 +75,7 @@ export async function answerUserinfo(deps: UserinfoDeps, req: IncomingMessage, r
   }
 }
 
-/** RFC 6750 section 2: by exactly one of header and form body, never in the query. */
+/** RFC 6750 section 2: the token is in exactly one of header and form body, never in the query. */
 async function presentedToken(req: IncomingMessage): Promise<Presented> {
   const query = new URLSearchParams((req.url ?? '').split('?')[1])
   if (query.has('access_token')) throw new Refused('malformed', null, 'a token must not be sent in the query')

@@ -3,10 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { runPdpCli } from '../../../pdp/cli.ts'
+import { runPdp } from '../run-cli.ts'
 
 const MAIN = new URL('../../../pdp/main.ts', import.meta.url).pathname
 let folder: string
@@ -70,32 +69,8 @@ async function adminToken(): Promise<string> {
   const { access_token }: { access_token?: string } = Object(await response.json())
   return access_token ?? ''
 }
-/** In this process, which is a hundred times as fast as another; what is left of `process` is what a command uses. */
-async function run(args: readonly string[], options: { env?: NodeJS.ProcessEnv; input?: string } = {}) {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  const io = {
-    argv: ['node', 'portcullis-pdp', ...args],
-    env: { PORTCULLIS_DATA_DIR: folder, PORTCULLIS_URL: url, ...options.env },
-    stdin: Readable.from([Buffer.from(options.input ?? '')]),
-    stdout,
-    stderr,
-    exitCode: 0,
-    cwd: () => folder,
-    exit(status: number): never {
-      io.exitCode = status
-      throw new Exit()
-    },
-  }
-  const printed = Promise.all([text(stdout), text(stderr)])
-  await runPdpCli(io as unknown as NodeJS.Process).catch((err: unknown) => {
-    if (!(err instanceof Exit)) throw err
-  })
-  stdout.end()
-  stderr.end()
-  const [out, err] = await printed
-  return { status: io.exitCode, out, err }
-}
-class Exit extends Error {}
+const run = (args: readonly string[], options: { env?: NodeJS.ProcessEnv; input?: string } = {}) =>
+  runPdp(args, { ...options, env: { PORTCULLIS_DATA_DIR: folder, PORTCULLIS_URL: url, ...options.env }, cwd: folder })
 /** As an operator runs it. */
 async function runProcess(args: readonly string[]) {
   const child = start(args, { PORTCULLIS_URL: url })

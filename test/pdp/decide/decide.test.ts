@@ -229,6 +229,11 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect(await why('invoices:approve', 'app:other')).toBe('unknown_relation')
     })
 
+    it('gives nothing on an app by a tuple, which no role gives', async () => {
+      await given(store, 'acme', put('app:billing#viewer@user:ann'))
+      expect(await can('viewer', 'app:billing')).toBe(false)
+    })
+
     it('rolls down to descendants and not up', async () => {
       await given(store, 'acme', grant('g1', 'reader', 'user:ann'))
       await given(store, 'child', grant('g2', 'reader', 'user:bob'))
@@ -274,6 +279,13 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       await expect(given(store, ENVIRONMENT, grant('g2', 'reader', 'group:staff'))).rejects.toMatchObject({
         code: 'request_invalid',
       })
+    })
+
+    it('gives nothing in an organization that does not exist, not even by a grant of the environment', async () => {
+      await given(store, ENVIRONMENT, grant('g1', 'reader', 'service:bot'))
+      const asked = { organization: 'nowhere', subject: service('bot'), app: 'billing' }
+      const permissions = [{ relation: 'things:read', resource: 'organization:nowhere' }]
+      expect((await pdp.decide({ ...asked, permissions })).permissions[0]).toMatchObject({ allowed: false })
     })
 
     it('gives the same roles and permissions to the claims as to the checks', async () => {

@@ -238,6 +238,22 @@ describe('a proof is used once', () => {
     await expect(verify(request(text), claims)).rejects.toMatchObject({ code: 'proof_invalid' })
   })
 
+  test('and remembered until nobody would accept it any more, counted from its iat', async () => {
+    const memory = processReplayMemory({ clock, entriesMax: 10 })
+    const until: number[] = []
+    const replay = {
+      ...memory,
+      remember(used: Parameters<typeof memory.remember>[0], untilMs: number) {
+        until.push(untilMs)
+        return memory.remember(used, untilMs)
+      },
+    }
+    const verify = createProofVerifier({ clock, replay })
+    for (const iat of [seconds() - 59, seconds(), seconds() + 10])
+      await verify(request(await make({ claims: { iat } })), claims)
+    expect(until).toEqual([now + 1_000, now + 60_000, now + 70_000])
+  })
+
   test('and is not spent by a request that it does not fit', async () => {
     const verify = verifier()
     const text = await make()

@@ -1,10 +1,11 @@
-/** `explain --token`: a real process, a real issuer and PDP beside it, and a service behind that hears of nothing. */
+/** `explain --token`: a real issuer and PDP beside it, and a service behind that must not be reached. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { runCli } from '../support/cli.ts'
 import { createIssuer, type Issuer } from '../support/issuer.ts'
 import { type ScriptedPdp, startScriptedPdp, tuples } from '../support/pdp.ts'
 import { startKeyServer } from '../support/process.ts'
@@ -47,25 +48,29 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-type Ended = { readonly status: number | null; readonly lines: readonly string[]; readonly errors: string }
+type Explained = { readonly status: number; readonly lines: readonly string[]; readonly errors: string }
 
-function explain(words: readonly string[], token: string): Promise<Ended> {
-  const child = spawn(process.execPath, [MAIN, 'explain', ...words, '--token', '-'], {
+async function explain(words: readonly string[], token: string): Promise<Explained> {
+  const path = join(folder, 'token')
+  writeFileSync(path, `${token}\n`)
+  const file = join(folder, 'portcullis.yaml')
+  const { status, stdout, stderr } = await runCli(['explain', ...words, '--file', file, '--token', path])
+  return { status, lines: stdout.trim().split('\n'), errors: stderr }
+}
+
+test('takes the token from standard input, and the route file from its folder', async () => {
+  const child = spawn(process.execPath, [MAIN, 'explain', 'GET', '/invoices/1', '--token', '-'], {
     cwd: folder,
     env: { PATH: process.env.PATH },
   })
-  child.stdin.end(`${token}\n`)
-  const said = { out: '', errors: '' }
+  child.stdin.end(`${await issuer.token()}\n`)
+  let said = ''
   child.stdout.on('data', (chunk) => {
-    said.out += chunk
+    said += chunk
   })
-  child.stderr.on('data', (chunk) => {
-    said.errors += chunk
-  })
-  return new Promise((resolve) =>
-    child.on('close', (status) => resolve({ status, lines: said.out.trim().split('\n'), errors: said.errors })),
-  )
-}
+  const status = await new Promise((resolve) => child.on('close', resolve))
+  expect([status, said.includes('result      allowed')]).toEqual([0, true])
+})
 
 test('a permitted request ends with 0, its route, its question and its verdict', async () => {
   expect(await explain(['get', '/invoices/1'], await issuer.token())).toEqual({
@@ -118,12 +123,8 @@ test('a PDP that is not there ends with 1 and 503', async () => {
 })
 
 test('a token file that is not there ends with 64 in one line', async () => {
-  const child = spawn(process.execPath, [MAIN, 'explain', 'GET', '/invoices/1', '--token', 'nowhere'], { cwd: folder })
-  let said = ''
-  child.stderr.on('data', (chunk) => {
-    said += chunk
-  })
-  const ended = await new Promise((resolve) => child.on('close', resolve))
-  expect([ended, said.trim().split('\n').length]).toEqual([64, 1])
-  expect(said).toContain('The token file cannot be read')
+  const file = join(folder, 'portcullis.yaml')
+  const { status, stderr } = await runCli(['explain', 'GET', '/invoices/1', '--file', file, '--token', 'nowhere'])
+  expect([status, stderr.trim().split('\n').length]).toEqual([64, 1])
+  expect(stderr).toContain('The token file cannot be read')
 })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { isObject, objectAt, textsAt } from '../../../sidecar/injector/pod/json.ts'
+import { type Ended, runCli } from '../support/cli.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-commands-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -30,16 +31,17 @@ function file(name: string, text: string): string {
   writeFileSync(path, text)
   return path
 }
-function sidecar(words: readonly string[], input = ''): { status: number | null; stdout: string; stderr: string } {
-  return spawnSync(process.execPath, ['sidecar/main.ts', ...words], { encoding: 'utf8', input })
-}
+const sidecar = (words: readonly string[], input = ''): Promise<Ended> => runCli(words, { input })
+/** As an operator runs it. */
+const sidecarProcess = (words: readonly string[], input = '') =>
+  spawnSync(process.execPath, ['sidecar/main.ts', ...words], { encoding: 'utf8', input })
 
 describe('inject', () => {
   const config = ['--config', file('injector.yaml', SETTINGS)]
 
-  test('prints a manifest with its sidecar, passes other kinds through, and takes its own output unchanged', () => {
+  test('prints a manifest with its sidecar, passes other kinds through, and takes its own output unchanged', async () => {
     const service = 'apiVersion: v1\nkind: Service\nmetadata:\n  name: invoices\n'
-    const once = sidecar(['inject', file('app.yaml', `${DEPLOYMENT}---\n${service}`), ...config])
+    const once = await sidecar(['inject', file('app.yaml', `${DEPLOYMENT}---\n${service}`), ...config])
     expect(once).toMatchObject({
       status: 0,
       stderr: expect.stringContaining('Deployment/invoices: sidecar injected by'),
@@ -50,7 +52,7 @@ describe('inject', () => {
       'Service',
     ])
     expect(once.stdout).toContain('name: portcullis-sidecar')
-    const twice = sidecar(['inject', '-', ...config], once.stdout)
+    const twice = await sidecar(['inject', '-', ...config], once.stdout)
     expect(twice).toMatchObject({
       status: 0,
       stdout: once.stdout,
@@ -58,23 +60,23 @@ describe('inject', () => {
     })
   })
 
-  test('takes the objects of a list one by one', () => {
+  test('takes the objects of a list one by one', async () => {
     const indented = DEPLOYMENT.trimEnd().replaceAll('\n', '\n    ')
     const list = `apiVersion: v1\nkind: List\nitems:\n  - ${indented}\n  - ${indented.replace('invoices}', 'orders}')}\n`
-    const { status, stdout, stderr } = sidecar(['inject', '-', ...config], list)
+    const { status, stdout, stderr } = await sidecar(['inject', '-', ...config], list)
     expect(status).toBe(0)
     expect(stderr.match(/^Deployment\/(?:invoices|orders): sidecar injected/gm)).toHaveLength(2)
     expect(stdout.match(/^kind: Deployment$/gm)).toHaveLength(2)
   })
 
-  test('ends with 1 when a manifest is refused, and says why', () => {
+  test('ends with 1 when a manifest is refused, and says why', async () => {
     const text = DEPLOYMENT.replace('name: http,', 'name: web,')
-    expect(sidecar(['inject', '-', ...config], text)).toMatchObject({
+    expect(await sidecar(['inject', '-', ...config], text)).toMatchObject({
       status: 1,
       stderr: expect.stringContaining('(port_missing)'),
     })
     const bare = DEPLOYMENT.replace(/annotations: .*/, 'annotations: {}')
-    expect(sidecar(['inject', '-', '--required', ...config], bare)).toMatchObject({
+    expect(await sidecar(['inject', '-', '--required', ...config], bare)).toMatchObject({
       status: 1,
       stderr: expect.stringContaining('(ports_missing)'),
     })
@@ -83,16 +85,16 @@ describe('inject', () => {
   test.each([
     ['no YAML', ': : :'],
     ['a list', '[]'],
-  ])('ends with 64 for %s', (_what, text) => {
-    expect(sidecar(['inject', '-', ...config], text).status).toBe(64)
+  ])('ends with 64 for %s', async (_what, text) => {
+    expect((await sidecar(['inject', '-', ...config], text)).status).toBe(64)
   })
 
-  test('says every mistake of the settings at once', () => {
+  test('says every mistake of the settings at once', async () => {
     const wrong = file(
       'wrong.yaml',
       'image: sidecar\nnativeSidecars: maybe\nrunAsUser: 0\nresources: 7\nauthorities: A_B\nredis: {name: A_B, key: x}\ndpopNonces: {name: a}\nimagePullSecrets: [A_B]\nlogLevel: loud\nimagePullPolicy: Once\nextra: 1\n',
     )
-    const { status, stderr } = sidecar(['inject', '-', '--config', wrong], DEPLOYMENT)
+    const { status, stderr } = await sidecar(['inject', '-', '--config', wrong], DEPLOYMENT)
     expect(status).toBe(64)
     const names = [
       'image',
@@ -108,14 +110,14 @@ describe('inject', () => {
       'extra',
     ]
     expect(names.filter((name) => !stderr.includes(`wrong.yaml: ${name} `))).toEqual([])
-    expect(sidecar(['inject', '-', '--config', join(folder, 'none')], DEPLOYMENT).status).toBe(64)
+    expect((await sidecar(['inject', '-', '--config', join(folder, 'none')], DEPLOYMENT)).status).toBe(64)
   })
 })
 
 describe('injector certificate', () => {
-  test('prints a Secret whose certificate its authority signed, for the names of the Service', () => {
+  test('prints a Secret whose certificate its authority signed, for the names of the Service', async () => {
     const authority = join(folder, 'ca.pem')
-    const { status, stdout } = sidecar(['injector', 'certificate', '--namespace', 'guard', '--ca-out', authority])
+    const { status, stdout } = await sidecar(['injector', 'certificate', '--namespace', 'guard', '--ca-out', authority])
     expect(status).toBe(0)
     const secret: unknown = parse(stdout)
     if (!isObject(secret)) throw new Error(stdout)
@@ -134,23 +136,26 @@ describe('injector certificate', () => {
   test.each([
     ['no days', ['--days', '0']],
     ['a name that is none', ['--namespace', 'A B']],
-    ['an unknown option', ['--day', '1']],
-  ])('ends with 64 for %s', (_what, words) => {
-    expect(sidecar(['injector', 'certificate', ...words])).toMatchObject({ status: 64, stdout: '' })
+  ])('ends with 64 for %s', async (_what, words) => {
+    expect(await sidecar(['injector', 'certificate', ...words])).toMatchObject({ status: 64, stdout: '' })
   })
 })
 
-test('check-cluster says when kubectl cannot be asked, and when what it reads is no list', () => {
-  expect(sidecar(['check-cluster', '--kubectl', join(folder, 'none')])).toMatchObject({
+test('an unknown option ends with 64, in a process of its own', () => {
+  expect(sidecarProcess(['injector', 'certificate', '--day', '1'])).toMatchObject({ status: 64, stdout: '' })
+})
+
+test('check-cluster says when kubectl cannot be asked, and when what it reads is no list', async () => {
+  expect(await sidecar(['check-cluster', '--kubectl', join(folder, 'none')])).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('could not be started'),
   })
-  expect(sidecar(['check-cluster', '--from', file('list.json', '[]')]).status).toBe(64)
+  expect((await sidecar(['check-cluster', '--from', file('list.json', '[]')])).status).toBe(64)
 })
 
 test('injector ends with a line when its certificate is not there', () => {
   const settings = file('serve.yaml', SETTINGS)
-  const { status, stderr } = sidecar([
+  const { status, stderr } = sidecarProcess([
     'injector',
     '--config',
     settings,

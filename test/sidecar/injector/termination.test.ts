@@ -11,6 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
 import { buildSidecars } from '../../../sidecar/injector/pod/sidecar-container.ts'
+import { LONG } from '../../support/effort.ts'
 import { routeFile, until } from '../support/harness.ts'
 import { CONFIG } from './pod/pods.ts'
 
@@ -221,7 +222,7 @@ async function endPod(name: string, { native, told }: { native: boolean; told: b
   return { status, hook: await hooked, failures: load.failures, during: (load.counts.get(sidecar.port) ?? 0) - before }
 }
 
-describe.concurrent('a Pod that ends under load', () => {
+describe.runIf(LONG).concurrent('a Pod that ends under load', () => {
   test.each([
     ['a native sidecar', true],
     ['an ordinary container', false],

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { StartError } from '../../../../pdp/process/exit.ts'
 import { startEmbeddedPostgres } from '../../../../pdp/store/embedded-postgres/embedded-postgres.ts'
 import { isRunning } from '../../../../pdp/store/embedded-postgres/process.ts'
+import { LONG } from '../../../support/effort.ts'
 
 const FAST = { fsync: 'off' }
 let dataDirectory: string
@@ -87,7 +88,7 @@ describe('startEmbeddedPostgres', () => {
     await first.stop()
   })
 
-  it('lets exactly one of several first starts win, and leaves nothing of the others', async () => {
+  it.runIf(LONG)('lets exactly one of several first starts win, and leaves nothing of the others', async () => {
     const starts = await Promise.all([startElsewhere(), startElsewhere(), startElsewhere()])
     const winners = starts.filter(({ said }) => said.startsWith('postgresql://'))
     expect(winners).toHaveLength(1)
@@ -109,7 +110,7 @@ describe('startEmbeddedPostgres', () => {
     expect(isRunning(pid)).toBe(false)
   })
 
-  it('starts after the server was killed too', async () => {
+  it.runIf(LONG)('starts after the server was killed too', async () => {
     const { child, said } = await startElsewhere()
     await query(said, 'create table kept as select 1 as one')
     await kill(child, 'SIGKILL')
@@ -121,14 +122,14 @@ describe('startEmbeddedPostgres', () => {
     await postgres.stop()
   })
 
-  it('starts although the process id of a dead server was given to another program', async () => {
+  it.runIf(LONG)('starts although the process id of a dead server was given to another program', async () => {
     await (await start()).stop()
     const lines = [process.pid, join(dataDirectory, 'postgres'), 1, 5432, '', '127.0.0.1', '0 0', 'ready']
     await writeFile(join(dataDirectory, 'postgres/postmaster.pid'), `${lines.join('\n')}\n`)
     await (await start()).stop()
   })
 
-  it('stops the server when the process ends without stopping it', async () => {
+  it.runIf(LONG)('stops the server when the process ends without stopping it', async () => {
     const { child } = await startElsewhere()
     const pid = await serverPid()
     await kill(child, 'SIGTERM').then(() => undefined)

@@ -1,0 +1,205 @@
+/** Faults in tokens, proofs and decisions. */
+import { type Group, inFile } from './mutant.ts'
+
+const verify = inFile('pdp/token/verify.ts')
+const claims = inFile('pdp/token/claims.ts')
+const jws = inFile('pdp/token/jws.ts')
+const signature = inFile('pdp/token/signature.ts')
+const dpop = inFile('pdp/token/dpop.ts')
+const check = inFile('pdp/decide/check.ts')
+const relations = inFile('pdp/decide/relations.ts')
+const settle = inFile('pdp/decide/settle.ts')
+
+export const PDP_GROUPS: readonly Group[] = [
+  {
+    name: 'token verification',
+    tests: [
+      'test/pdp/token/verify.test.ts',
+      'test/pdp/token/jose-vectors.test.ts',
+      'test/pdp/token/algorithms.test.ts',
+    ],
+    mutants: [
+      verify('a token of another kind', 'requireAccessToken(jws, external)\n', '\n'),
+      verify(
+        'a token for another resource',
+        'expected !== null && !audiences.includes(expected)',
+        'expected !== null && audiences.length === 0',
+      ),
+      verify(
+        'an expired token',
+        'if (now >= claims.expiresAtMs + expiryLeewayMs) throw',
+        'if (now >= claims.expiresAtMs + 60_000) throw',
+      ),
+      verify(
+        'a remembered token after its end',
+        'if (clock() < entry.claims.expiresAtMs + expiryLeewayMs && entry',
+        'if (entry',
+      ),
+      verify('a remembered token whose key is gone', ' && entry.isGood()) return', ') return'),
+      verify(
+        'a token from the future',
+        'if (notBeforeMs > now + futureLeewayMs)',
+        'if (notBeforeMs > now + 1_000 * futureLeewayMs)',
+      ),
+      verify(
+        'nbf does not count',
+        "Math.max(claims.issuedAtMs, optionalInstant(claims.all, 'nbf') ?? 0)",
+        'claims.issuedAtMs',
+      ),
+      signature('an algorithm that the issuer does not use', ' || !issuer.algorithms.includes(algorithm)', ''),
+      signature(
+        'a key that did not sign',
+        'if (error instanceof JOSEError) return false',
+        'if (error instanceof JOSEError) return true',
+      ),
+      claims('unknown confirmations', ' || Object.keys(unknown).length > 0', ''),
+      claims(
+        'an id with #',
+        String.raw`/^(?!\*$)[\x21\x22\x24-\x7e]{1,256}$/`,
+        String.raw`/^(?!\*$)[\x21-\x7e]{1,256}$/`,
+      ),
+      jws(
+        'a second spelling of base64url',
+        "return bytes.toString('base64url') === part ? bytes : null",
+        'return bytes',
+      ),
+    ],
+  },
+  {
+    name: 'DPoP',
+    tests: ['test/pdp/token/dpop.test.ts', 'test/pdp/token/nonces.test.ts', 'test/pdp/token/jose-vectors.test.ts'],
+    mutants: [
+      dpop(
+        'a proof for another method',
+        'if (payload.htm !== request.method) throw',
+        'if (payload.htm === undefined) throw',
+      ),
+      dpop('a proof for another URL', ' || comparable(payload.htu) !== comparable(request.url))', ')'),
+      dpop(
+        'a proof for another token',
+        'if (payload.ath !== claims.digest) throw',
+        'if (payload.ath === undefined) throw',
+      ),
+      dpop('a proof by another key', 'if (proof.thumbprint !== claims.jkt)', "if (claims.jkt === '')"),
+      dpop('a proof that was used', 'if (!first) throw replayed()', ''),
+      dpop('a proof that is remembered too shortly', 'return issuedAtMs + ageMaxMs\n', 'return now + 1_000\n'),
+      dpop('an old proof', 'if (issuedAtMs + ageMaxMs <= now) throw', 'if (issuedAtMs + 10 * ageMaxMs <= now) throw'),
+      dpop(
+        'a proof from the future',
+        'if (issuedAtMs > now + futureLeewayMs) throw',
+        'if (issuedAtMs > now + 10 * futureLeewayMs) throw',
+      ),
+      dpop('no nonce', "nonces.classify(proof.payload.nonce) === 'bad'", "proof.payload.nonce === 'bad'"),
+      jws('extensions of a JWS', 'header.crit !== undefined || ', ''),
+      dpop('two proofs', 'if (proofs.length > 1) throw', 'if (proofs.length > 2) throw'),
+      dpop(
+        'a private key in the proof',
+        'parts === null || PRIVATE_MEMBERS.some((name) => name in parts)',
+        'parts === null',
+      ),
+      dpop(
+        'another kind of JWT',
+        "if (!hasType(proof.header, 'dpop+jwt')) throw",
+        'if (proof.header.typ === undefined) throw',
+      ),
+      dpop(
+        'a signature that is not verified',
+        'if (!(await verifySignature(proof.algorithm, key, proof.signed)))',
+        'if (key === undefined)',
+      ),
+      dpop(
+        'a replay memory that fails open',
+        "throw new TokenError('proof_unverifiable', 'the replay memory did not answer', cause)",
+        'first = cause !== undefined',
+      ),
+    ],
+  },
+  {
+    name: 'decide',
+    tests: [
+      'any-subject',
+      'bounds',
+      'cold-and-warm',
+      'contextual-tuples',
+      'decide',
+      'explain',
+      'merged-models',
+      'properties',
+      'rounds',
+      'tangled',
+      'type-restrictions',
+    ].map((name) => `test/pdp/decide/${name}.test.ts`),
+    mutants: [
+      check(
+        'a suspended member keeps what is held here',
+        "if (membership !== null && membership.status !== 'active') return role?.allowed === false ? SUSPENDED : role",
+        '',
+      ),
+      check('an unknown organization', 'if (node === null) return NOTHING_HELD', ''),
+      check(
+        'a permission key on another organization',
+        'const byRole = app || (own && isPermissionQuestion(model, check.relation))',
+        'const byRole = app || isPermissionQuestion(model, check.relation)',
+      ),
+      check(
+        'missing rows count as a denial',
+        'if (related === UNKNOWN || role === undefined) return undefined',
+        'if (role === undefined) return undefined',
+      ),
+      check(
+        'a tuple on an app',
+        'const byTuple = !app && (tier || isRelation(model, check))',
+        'const byTuple = tier || isRelation(model, check)',
+      ),
+      relations('but not is not subtracted', 'negative: part === subtract', 'negative: false'),
+      relations(
+        'one of the parts of an and is enough',
+        "const all = new Gate(gate.object, gate.type, gate.relation, null, 'all')",
+        "const all = new Gate(gate.object, gate.type, gate.relation, null, 'operand')",
+      ),
+      relations('a parent of another type', 'if (!allowed.types.has(typeOf(parent))) continue', ''),
+      relations(
+        'a wildcard of another type',
+        'if (allowed?.wildcards.has(userset.type) !== true || !this.#isOf(userset.type)) return true',
+        'if (allowed?.wildcards.has(userset.type) !== true) return true',
+      ),
+      relations(
+        'a userset that the model does not allow',
+        'if (allowed !== null && !allowed.usersets.has(userset.type)) return true',
+        '',
+      ),
+      relations(
+        'a subject type that the model does not allow',
+        'return allowed.types.has(this.#subjectType) || allowed.usersets.has(this.#subjectType)',
+        'return true',
+      ),
+      relations('an inactive membership', "membership?.status !== 'active' || ", ''),
+      relations(
+        'a tier of another organization',
+        "return object.length === 'organization:'.length + this.#log.length && object.endsWith(this.#log)",
+        'return true',
+      ),
+      relations(
+        'missing rows of usersets',
+        'return this.#missed()\n    }\n    if (!this.#count(usersets.length)) return false',
+        'return true\n    }\n    if (!this.#count(usersets.length)) return false',
+      ),
+      relations(
+        'a bound that is exceeded is a denial',
+        'if (this.#missing) return UNKNOWN',
+        'return this.#missing ? UNKNOWN : FALSE',
+      ),
+      relations(
+        'more tuples than the bound',
+        'if (this.tuplesCount + tuples > this.#tuplesMax)',
+        'if (this.tuplesCount + tuples > 2 * this.#tuplesMax)',
+      ),
+      settle(
+        'what leans on itself holds',
+        'for (const gate of unfounded) gate.truth = FALSE\n    passOn(unfounded)',
+        'passOn(unfounded)',
+      ),
+      settle('one round for a but not', 'round === 1 || spend(members.length)', 'round === 1'),
+    ],
+  },
+]

@@ -1,0 +1,37 @@
+/** Runs the PDP's command line inside the test's process, which takes milliseconds instead of a second. */
+import { PassThrough, Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { runPdpCli } from '../../pdp/cli.ts'
+
+class Exit extends Error {}
+
+export type Ended = { readonly status: number; readonly out: string; readonly err: string }
+
+/** For commands that end by themselves. What is left of `process` is what they use. */
+export async function runPdp(
+  args: readonly string[],
+  options: { readonly env?: NodeJS.ProcessEnv; readonly input?: string; readonly cwd?: string } = {},
+): Promise<Ended> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  const io = {
+    argv: ['node', 'portcullis-pdp', ...args],
+    env: options.env ?? {},
+    stdin: Readable.from([Buffer.from(options.input ?? '')]),
+    stdout,
+    stderr,
+    exitCode: 0,
+    cwd: () => options.cwd ?? process.cwd(),
+    exit(status: number): never {
+      io.exitCode = status
+      throw new Exit()
+    },
+  }
+  const printed = Promise.all([text(stdout), text(stderr)])
+  await runPdpCli(io as unknown as NodeJS.Process).catch((err: unknown) => {
+    if (!(err instanceof Exit)) throw err
+  })
+  stdout.end()
+  stderr.end()
+  const [out, err] = await printed
+  return { status: io.exitCode, out, err }
+}
