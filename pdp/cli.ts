@@ -4,6 +4,7 @@ import { findPackageJSON } from 'node:module'
 import { Command } from 'commander'
 import { addDecisionCommands } from './commands/decisions.ts'
 import { CliError, EXIT } from './commands/errors.ts'
+import { addImportCommands } from './commands/import.ts'
 import { addKeyCommands } from './commands/keys.ts'
 import { addManifestCommands } from './commands/manifest.ts'
 import { addRelationshipCommands } from './commands/relationships.ts'
@@ -43,6 +44,7 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
   addDecisionCommands(program, io, run)
   addRelationshipCommands(program, io, run)
   addManifestCommands(program, io, run)
+  addImportCommands(program, io, run)
   for (const command of program.commands) {
     if (!SERVER_COMMANDS.has(command.name())) exitWithFailure(command, io)
   }

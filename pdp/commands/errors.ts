@@ -6,17 +6,24 @@ export const EXIT = { ok: 0, denied: 1, failed: 2 } as const
 /** An error with a message for a person, of one or more lines. */
 export class CliError extends Error {
   override readonly name = 'CliError'
+  /** Of the answer that it comes from; null where there was none. */
+  readonly status: number | null
+  constructor(message: string, options: { readonly cause?: unknown; readonly status?: number } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.status = options.status ?? null
+  }
 }
 
 /** RFC 9457 problem details as lines: what is wrong, then each issue with its place. */
 export function problemError(status: number, problem: unknown): CliError {
-  if (typeof problem !== 'object' || problem === null) return new CliError(`the PDP answered with status ${status}`)
+  if (typeof problem !== 'object' || problem === null)
+    return new CliError(`the PDP answered with status ${status}`, { status })
   const { title, detail, errors }: { [member: string]: unknown } = { ...problem }
   const lines = Array.isArray(errors) ? errors.map(issueLine) : []
   // Omits a detail that only repeats the issues.
   const isRepeated = lines.length > 0 && lines.every((line) => String(detail).includes(line.replace(': ', ' ')))
   const head = [title, isRepeated ? null : detail].filter((text) => typeof text === 'string').join(': ')
-  return new CliError([head || `the PDP answered with status ${status}`, ...lines].join('\n  '))
+  return new CliError([head || `the PDP answered with status ${status}`, ...lines].join('\n  '), { status })
 }
 
 function issueLine(issue: unknown): string {

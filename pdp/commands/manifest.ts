@@ -1,6 +1,9 @@
 /** The command `manifest`: shows, tries and applies the manifest of an app. */
 import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { PdpError } from '../domain/errors.ts'
+import { parseYaml } from '../worker/yaml.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT } from './errors.ts'
 
@@ -27,7 +30,7 @@ export function addManifestCommands(
       .command('apply')
       .description('Declare the audiences, permissions, roles and model of an app.')
       .argument('<app>', 'the app’s id')
-      .argument('<file>', 'YAML or JSON')
+      .argument('<file>', 'YAML or JSON; model_file in it names a .fga, .json or fga.mod file')
       .option('--dry-run', 'change nothing; show who would gain and lose which permissions'),
   ).action((app: string, file: string, options: ConnectionOptions & { dryRun?: true }) =>
     run(() => apply({ app, options, io }, { file, dryRun: options.dryRun === true })),
@@ -48,18 +51,42 @@ async function apply(asked: Asked, { file, dryRun }: { file: string; dryRun: boo
   const bytes = await readFile(file).catch((cause: Error) => {
     throw new CliError(`${file} cannot be read: ${cause.message}`, { cause })
   })
+  const body = await withModelFile(bytes, file)
   const connection = await open(asked)
   const response = await connection.send({
     method: 'PUT',
     path: `${pathOf(asked.app)}${dryRun ? '?dry_run=true' : ''}`,
     // JSON is also YAML.
-    lines: { stream: once(bytes), type: 'application/yaml' },
+    lines: { stream: once(body), type: 'application/yaml' },
   })
   const answer = (await response.json()) as DryRun
   asked.io.stdout.write(
     asked.options.json === true ? `${JSON.stringify(answer)}\n` : text(answer, { dryRun, app: asked.app }),
   )
   return EXIT.ok
+}
+
+/** `model_file` names the model beside the manifest: a text, JSON, or an `fga.mod` with its modules, which become one. */
+async function withModelFile(bytes: Uint8Array, file: string): Promise<Uint8Array> {
+  const text = Buffer.from(bytes).toString('utf8')
+  if (!/\bmodel_file\b/.test(text)) return bytes
+  try {
+    const { model_file: named, ...manifest }: { [member: string]: unknown } = Object(parseYaml(text))
+    if (typeof named !== 'string') return bytes
+    const { readModelText } = await import('../model-test/model-text.ts')
+    const path = resolve(dirname(file), named)
+    const read = (name: string): Promise<string> => readFile(name, 'utf8')
+    const model = await readModelText({ kind: 'file', file: path, line: 1, from: file }, read)
+    return Buffer.from(JSON.stringify({ ...manifest, model }))
+  } catch (cause) {
+    if (cause instanceof PdpError)
+      throw new CliError(
+        [`${file}: ${cause.message}`, ...cause.issues.map((i) => `${i.place} ${i.message}`)].join('\n  '),
+        { cause },
+      )
+    if (!(cause instanceof Error && 'code' in cause)) throw cause
+    throw new CliError(`${file} names a model that cannot be read: ${cause.message}`, { cause })
+  }
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -110,9 +110,18 @@ async function importFile(
   options: ConnectionOptions & { afterLine?: number },
   io: NodeJS.Process,
 ): Promise<number> {
-  const { afterLine = 0 } = options
   const source = file === '-' ? io.stdin : createReadStream(file)
   if (file !== '-') await readable(source, file)
+  return importLines(source, options, io)
+}
+
+/** Throws CliError with the last line that is stored when not all of them are. */
+export async function importLines(
+  source: Readable,
+  options: ConnectionOptions & { afterLine?: number },
+  io: NodeJS.Process,
+): Promise<number> {
+  const { afterLine = 0 } = options
   const { connection, path } = await open(options, io, 'relationships:write')
   const response = await connection.send({
     method: 'POST',

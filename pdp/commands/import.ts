@@ -1,0 +1,128 @@
+/** The command `import`: brings the model, the tuples and the tests of another system into an app and an organization. */
+import { readFile } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import type { Command } from 'commander'
+import { PdpError } from '../domain/errors.ts'
+import type { Tuple } from '../domain/tuple.ts'
+import { planOpenFga } from '../import/openfga.ts'
+import { readOpenFga } from '../import/openfga-api.ts'
+import { describePlan, type Plan } from '../import/plan.ts'
+import { planSpiceDb } from '../import/spicedb.ts'
+import { confinedTo, unconfined } from '../model-test/confined-files.ts'
+import { ValidationIssues } from '../model-test/located.ts'
+import { runModelTests } from '../model-test/model-test.ts'
+import { readModelText } from '../model-test/model-text.ts'
+import { readStoreFile } from '../model-test/store-file.ts'
+import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
+import { CliError, EXIT } from './errors.ts'
+import { importLines } from './relationships.ts'
+
+type Options = ConnectionOptions & {
+  readonly app: string
+  readonly dryRun?: true
+  readonly allowExternalFiles?: true
+  readonly openfgaUrl?: string
+  readonly openfgaStore?: string
+}
+type Run = (work: () => Promise<number>) => Promise<void>
+
+const HELP = `
+The model becomes the app's, whose audiences, permissions and roles stay; the tuples go into the organization. Nothing is
+imported while anything is refused. With --dry-run nothing is imported at all.
+
+Exit status: 0 imported, or could be; 2 something is refused, or failed.`
+
+export function addImportCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const group = program.command('import').description('Bring in a model and tuples of another system.')
+  const add = (name: string, description: string): Command =>
+    addConnectionOptions(group.command(name).description(description).addHelpText('after', HELP))
+      .requiredOption('--app <id>', 'the app whose model it becomes')
+      .option('--dry-run', 'change nothing; show what would be imported, under which names')
+  add(
+    'openfga',
+    'Import a store of OpenFGA: from a store file (.fga.yaml), whose tests are run first, or from a server.',
+  )
+    .argument('[file]', 'a store file')
+    .option('--openfga-url <url>', 'the OpenFGA server to read from instead; OPENFGA_TOKEN is its API token')
+    .option('--openfga-store <id>', 'the store there')
+    .option('--allow-external-files', 'read files outside of the folder of the store file')
+    .action((file: string | undefined, options: Options) => run(() => importOpenFga(file, options, io)))
+  add('spicedb', 'Import a schema and relationships of SpiceDB.')
+    .argument('<schema>', 'a file in the schema language (.zed)')
+    .argument('<relationships>', 'a file with a relationship on each line')
+    .action((schema: string, relationships: string, options: Options) =>
+      run(async () => bring(planSpiceDb(await textOf(schema), await textOf(relationships)), options, io)),
+    )
+}
+
+async function importOpenFga(file: string | undefined, options: Options, io: NodeJS.Process): Promise<number> {
+  const { openfgaUrl: url, openfgaStore: store } = options
+  if ((file === undefined) === (url === undefined))
+    throw new CliError('name a store file, or a server with --openfga-url')
+  try {
+    if (file !== undefined) return await bring(await planOfFile(file, options, io), options, io)
+    if (store === undefined) throw new CliError('name the store with --openfga-store')
+    const token = io.env.OPENFGA_TOKEN ?? null
+    const { model, tuples } = await readOpenFga({ url: url ?? '', store, token, fetch })
+    return await bring(planOpenFga(model, tuples), options, io)
+  } catch (error) {
+    if (error instanceof PdpError) throw new CliError(error.message, { cause: error })
+    throw error
+  }
+}
+
+/** Throws CliError when a test of the file fails. */
+async function planOfFile(file: string, options: Options, io: NodeJS.Process): Promise<Plan> {
+  const allowExternalFiles = options.allowExternalFiles === true
+  const lines: string[] = []
+  const write = (text: string): number => lines.push(text)
+  await runModelTests([file], { write, directory: io.cwd(), allowExternalFiles })
+  const summary = lines.at(-1) ?? ''
+  const said = lines.filter((line) => !line.startsWith('REFUSED '))
+  if (!/ 0 failed(?!.*could not)/.test(summary))
+    throw new CliError(`its tests do not pass:\n${said.join('')}`.trimEnd())
+  io.stdout.write(`tests: ${summary.replace(/, \d+ refused.*/, '').trim()}\n`)
+  const read = allowExternalFiles ? unconfined : confinedTo(file, () => undefined)
+  const store = await readStoreFile(file, { read, issues: new ValidationIssues() })
+  if (store.model === null) throw new CliError(`${file} has no model`)
+  return planOpenFga(await readModelText(store.model, read), store.tuples)
+}
+
+async function bring(plan: Plan, options: Options, io: NodeJS.Process): Promise<number> {
+  if (options.json === true) io.stdout.write(`${JSON.stringify(plan)}\n`)
+  else io.stdout.write(describePlan(plan))
+  if (plan.refusals.length > 0) throw new CliError('nothing was imported')
+  if (options.dryRun === true) return EXIT.ok
+  const { organization } = options
+  if (organization === undefined) throw new CliError('name the organization with --organization')
+  const version = await putModel(plan.model, options, io)
+  io.stdout.write(`${options.app} has version ${version}\n`)
+  return plan.tuples.length === 0 ? EXIT.ok : importLines(Readable.from(plan.tuples.map(lineOf)), options, io)
+}
+
+const lineOf = ({ object, relation, subject, expiresAtMs }: Tuple): string => {
+  const expiry = expiresAtMs === null ? {} : { expires_at: new Date(expiresAtMs).toISOString() }
+  return `${JSON.stringify({ object, relation, subject, ...expiry })}\n`
+}
+
+/** The rest of the manifest stays as it is. */
+async function putModel(model: string, options: Options, io: NodeJS.Process): Promise<unknown> {
+  const connection = await connect(options, { env: io.env, fetch, scope: 'manifest:write', bind: false })
+  const path = `/v1/apps/${encodeURIComponent(options.app)}/manifest`
+  const current = await connection.send({ method: 'GET', path }).then(
+    async (response): Promise<object> => Object(await response.json()),
+    (error: unknown) => {
+      if (error instanceof CliError && error.status === 404) return {}
+      throw error
+    },
+  )
+  const { audiences, permissions, roles }: { [member: string]: unknown } = { ...current }
+  const response = await connection.send({ method: 'PUT', path, body: { audiences, permissions, roles, model } })
+  return Object(await response.json()).version
+}
+
+async function textOf(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((cause: Error) => {
+    throw new CliError(`${file} cannot be read: ${cause.message}`, { cause })
+  })
+}

@@ -1,0 +1,61 @@
+/** A store of OpenFGA, from its file or its API, as a plan: types that mean something here get another name. */
+import openfga from '@openfga/syntax-transformer'
+import type { Model } from '../decide/model.ts'
+import { compileModel, parsed } from '../decide/model-language.ts'
+import { directOf } from '../decide/restrictions.ts'
+import { typeOf } from '../domain/names.ts'
+import { modelTextOf } from '../model-test/model-text.ts'
+import { isTier, renamed, renameTypes, typeNames } from './mapping.ts'
+import { judged, type Plan } from './plan.ts'
+
+export type FgaTuple = {
+  readonly user: string
+  readonly relation: string
+  readonly object: string
+  readonly condition?: string | null
+}
+
+/** `text`: the model in the language. Throws PdpError `request_invalid` for one that is not valid. */
+export function planOpenFga(text: string, tuples: readonly FgaTuple[]): Plan {
+  const model = compileModel(text, { builtIn: false })
+  const names = typeNames(new Set(model.keys()), reservedTypes(model, tuples))
+  const document = parsed(() => openfga.transformer.transformDSLToJSONObject(text), text)
+  const refusals = tuples.flatMap(({ object, relation, user, condition }) =>
+    condition == null
+      ? []
+      : [`tuple ${object}#${relation}@${user} has condition "${condition}", which an import cannot bring yet`],
+  )
+  return judged({
+    model: names.size === 0 ? text : modelTextOf(renameTypes(document, names)),
+    tuples: tuples.map(({ object, relation, user }) => ({
+      object: renamed(object, names),
+      relation,
+      subject: renamed(user, names),
+      expiresAtMs: null,
+    })),
+    notes: [...names].map(renameNote),
+    refusals,
+  })
+}
+
+const renameNote = ([type, name]: readonly [string, string]): string =>
+  `type "${type}" is called "${name}" here, since "${type}" is one of ours: ask about ${name}:<id>`
+
+/** Those of the model that cannot keep their name: serving would refuse what they say, or tuples of theirs. */
+function reservedTypes(model: Model, tuples: readonly FgaTuple[]): ReadonlySet<string> {
+  const reserved = new Set<string>()
+  if ((model.get('app')?.size ?? 0) > 0) reserved.add('app')
+  for (const [relation, expression] of model.get('organization') ?? []) {
+    if (!isTier('organization', relation)) continue
+    const direct = directOf(expression)
+    if (
+      direct === null ||
+      direct.types.size !== 1 ||
+      !direct.types.has('user') ||
+      direct.wildcards.size + direct.usersets.size > 0
+    )
+      reserved.add('organization')
+  }
+  if (tuples.some(({ object, relation }) => isTier(typeOf(object), relation))) reserved.add('organization')
+  return reserved
+}

@@ -1,0 +1,65 @@
+/** What an import would bring: a model and tuples under the names they have here, what was renamed, and what is in the way. */
+
+import { mergeModels } from '../decide/model.ts'
+import { compileModel } from '../decide/model-language.ts'
+import { reservedTypeIssues, shapeIssue, shapeOf } from '../decide/restrictions.ts'
+import { PdpError } from '../domain/errors.ts'
+import { formatTuple, tupleIssue, typeOf } from '../domain/names.ts'
+import type { Tuple } from '../domain/tuple.ts'
+import { reservedTupleIssue } from '../store/changes.ts'
+
+export type Plan = {
+  readonly model: string
+  readonly tuples: readonly Tuple[]
+  /** For a person: what has another name here, and what has to be done besides. */
+  readonly notes: readonly string[]
+  /** What has no faithful translation; nothing is imported while there is any. */
+  readonly refusals: readonly string[]
+}
+const SHOWN_MAX = 20
+
+/** The plan, with whatever a PDP that serves would refuse of it. */
+export function judged(plan: Plan): Plan {
+  const refusals = [...plan.refusals, ...modelRefusals(plan.model)]
+  if (refusals.length === 0) refusals.push(...tupleRefusals(plan))
+  const users = new Set(plan.tuples.flatMap(({ subject }) => (/^user:(?!\*$)[^#]*$/.test(subject) ? [subject] : [])))
+  const notes = [...plan.notes]
+  if (users.size > 0)
+    notes.push(
+      `${users.size} users are named, such as ${[...users][0]}: a question over HTTP or gRPC about one who is not in the directory is denied, so create them`,
+    )
+  return { ...plan, notes, refusals }
+}
+
+function modelRefusals(text: string): readonly string[] {
+  const shown = ({ place, message }: { place: string; message: string }): string => `model ${place}: ${message}`
+  try {
+    return reservedTypeIssues(compileModel(text), text).map(shown)
+  } catch (error) {
+    if (error instanceof PdpError) return error.issues.map(shown)
+    throw error
+  }
+}
+
+function tupleRefusals({ model: text, tuples }: Plan): readonly string[] {
+  const model = mergeModels([compileModel(text)])
+  const found = tuples.flatMap((tuple) => {
+    const issue = tupleIssue(tuple) ?? reservedTupleIssue(tuple) ?? shapeIssue(model, shapeOf(tuple))
+    return issue === null ? [] : [`tuple ${formatTuple(tuple)}: ${issue}`]
+  })
+  return found.length <= SHOWN_MAX
+    ? found
+    : [...found.slice(0, SHOWN_MAX), `and ${found.length - SHOWN_MAX} more tuples`]
+}
+
+/** Of all types that the model declares, how many tuples they have. */
+export function describePlan({ tuples, notes, refusals }: Plan): string {
+  const counts = new Map<string, number>()
+  for (const { object } of tuples) counts.set(typeOf(object), (counts.get(typeOf(object)) ?? 0) + 1)
+  const lines = [
+    `tuples: ${tuples.length}${counts.size === 0 ? '' : ` (${[...counts].map(([type, count]) => `${type} ${count}`).join(', ')})`}`,
+    ...notes.map((note) => `note: ${note}`),
+    ...refusals.map((refusal) => `refused: ${refusal}`),
+  ]
+  return `${lines.join('\n')}\n`
+}

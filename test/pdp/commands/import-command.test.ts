@@ -1,0 +1,200 @@
+/** `import`, as an operator runs it: nothing while anything is refused, and all of it otherwise. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runPdpCli } from '../../../pdp/cli.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
+import { given } from '../../support/tuples.ts'
+import { type Served, serve } from '../serve/harness.ts'
+
+let served: Served
+let folder: string
+let token: string
+beforeAll(async () => {
+  served = await serve()
+  folder = await mkdtemp(join(tmpdir(), 'import-'))
+  token = await served.manager()
+  const roles = { reader: { name: 'Reader', permissions: ['docs:read'] } }
+  const kept = {
+    app: 'docs',
+    audiences: ['https://docs.example'],
+    permissions: { 'docs:read': 'Read' },
+    roles,
+    model: null,
+  }
+  await given(served.store, ENVIRONMENT, { kind: 'manifest', manifest: kept })
+  for (const organization of ['acme', 'other']) await given(served.store, organization)
+})
+afterAll(async () => {
+  await served.close()
+  await rm(folder, { recursive: true })
+})
+
+const run = (...args: readonly string[]) => runCommand('import', ...args)
+async function runCommand(...args: readonly string[]) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  const io = {
+    argv: ['node', 'portcullis-pdp', ...args],
+    env: { PORTCULLIS_URL: served.url, PORTCULLIS_TOKEN: token },
+    stdout,
+    stderr,
+    exitCode: 0,
+    cwd: () => folder,
+    exit(status: number): never {
+      io.exitCode = status
+      throw new Error('exit')
+    },
+  }
+  const printed = Promise.all([text(stdout), text(stderr)])
+  await runPdpCli(io as unknown as NodeJS.Process).catch((error: Error) => {
+    if (error.message !== 'exit') throw error
+  })
+  stdout.end()
+  stderr.end()
+  const [out, err] = await printed
+  return { status: io.exitCode, out, err }
+}
+const file = async (name: string, content: string): Promise<string> => {
+  await writeFile(join(folder, name), content)
+  return join(folder, name)
+}
+const can = (subject: string, relation: string, resource: string, organization = 'acme') => {
+  const [type = '', id = ''] = subject.split(':')
+  return served.pdp.can(organization, { type, id }, relation, resource)
+}
+
+const STORE = `model: |
+  model
+    schema 1.1
+  type user
+  type organization
+    relations
+      define member: [user, user:*]
+  type doc
+    relations
+      define owner: [organization]
+      define viewer: member from owner
+tuples:
+  - {user: 'user:ann', relation: member, object: 'organization:a'}
+  - {user: 'organization:a', relation: owner, object: 'doc:1'}
+tests:
+  - check: [{user: 'user:ann', object: 'doc:1', assertions: {viewer: true}}]
+`
+
+describe('import openfga', () => {
+  it('shows with --dry-run what it maps, and changes nothing', async () => {
+    const { status, out, err } = await run(
+      'openfga',
+      await file('a.fga.yaml', STORE),
+      '--app',
+      'docs',
+      '-o',
+      'acme',
+      '--dry-run',
+    )
+    expect([status, err]).toEqual([0, ''])
+    expect(out).toMatch(/tests: 1 passed, 0 failed\n.*tuples: 2 \(org 1, doc 1\)\n.*"organization" is called "org"/s)
+    expect(await served.store.manifest('docs')).toMatchObject({ version: 1, model: null })
+    expect(await can('user:ann', 'viewer', 'doc:1')).toBe(false)
+  })
+
+  it('brings model and tuples, and leaves the rest of the manifest as it is', async () => {
+    const { status, out, err } = await run('openfga', await file('a.fga.yaml', STORE), '--app', 'docs', '-o', 'acme')
+    expect([status, err]).toEqual([0, ''])
+    expect(out).toMatch(/docs has version 2\nstored: 2 tuples of 2 lines\n$/)
+    expect(await served.store.manifest('docs')).toMatchObject({
+      audiences: ['https://docs.example'],
+      permissions: { 'docs:read': 'Read' },
+      model: expect.stringContaining('type org\n'),
+    })
+    expect(await can('user:ann', 'viewer', 'doc:1')).toBe(true)
+    expect(await can('user:ann', 'viewer', 'doc:1', 'other')).toBe(false)
+  })
+
+  it.each<[string, string, readonly string[], RegExp]>([
+    ['a test that fails', STORE.replace('true', 'false'), ['--app', 'docs', '-o', 'acme'], /tests do not pass:\nFAIL /],
+    [
+      'a broken model',
+      STORE.replace('type doc', 'tpe doc'),
+      ['--app', 'docs', '-o', 'acme'],
+      /tests do not pass:\n.*"tpe doc"/,
+    ],
+    ['no organization', STORE, ['--app', 'docs'], /name the organization/],
+    ['no app', STORE, ['-o', 'acme'], /--app/],
+    ['an unknown organization', STORE, ['--app', 'docs', '-o', 'nowhere'], /nowhere/],
+  ])('ends with 2 for %s', async (_, content, args, message) => {
+    const { status, err } = await run('openfga', await file('b.fga.yaml', content), ...args)
+    expect([status, err]).toEqual([2, expect.stringMatching(message)])
+  })
+
+  it('ends with 2 where neither or both a file and a server are named', async () => {
+    expect((await run('openfga', '--app', 'docs', '-o', 'acme')).err).toMatch(/name a store file, or a server/)
+    const both = ['openfga', 'x.fga.yaml', '--openfga-url', 'http://127.0.0.1:1', '--app', 'docs']
+    expect((await run(...both)).status).toBe(2)
+    const silent = [
+      'openfga',
+      '--openfga-url',
+      'http://127.0.0.1:1',
+      '--openfga-store',
+      's',
+      '--app',
+      'docs',
+      '-o',
+      'acme',
+    ]
+    expect(await run(...silent)).toMatchObject({ status: 2, err: expect.stringContaining('cannot be reached') })
+  })
+})
+
+describe('import spicedb', () => {
+  it('brings a schema and relationships', async () => {
+    const schema = await file(
+      's.zed',
+      'definition user {}\ndefinition note { relation reader: user\n permission read = reader }',
+    )
+    const lines = await file('r.txt', 'note:1#reader@user:zoe\n')
+    expect(await run('spicedb', schema, lines, '--app', 'notes', '-o', 'acme')).toMatchObject({
+      status: 0,
+      out: expect.stringContaining('stored: 1 tuples'),
+    })
+    expect(await can('user:zoe', 'read', 'note:1')).toBe(true)
+  })
+
+  it('brings nothing while anything is refused', async () => {
+    const schema = await file('t.zed', 'definition user {}\ndefinition memo { relation reader: user with late }')
+    const { status, out, err } = await run('spicedb', schema, await file('r.txt', ''), '--app', 'memos', '-o', 'acme')
+    expect([status, err]).toEqual([2, 'nothing was imported\n'])
+    expect(out).toMatch(/refused: schema 2:\d+: "with late"/)
+    expect(await served.store.manifest('memos')).toBeNull()
+    expect((await run('spicedb', join(folder, 'gone'), schema, '--app', 'memos', '-o', 'acme')).err).toMatch(
+      /cannot be read/,
+    )
+  })
+})
+
+describe('manifest apply', () => {
+  it('takes the model of a file beside the manifest, also of several modules', async () => {
+    await file('fga.mod', "schema: '1.2'\ncontents: [core.fga, books.fga]\n")
+    await file('core.fga', 'module core\ntype user\n')
+    await file('books.fga', 'module books\ntype book\n  relations\n    define reader: [user]\n')
+    const manifest = await file('m.yaml', 'permissions: {"books:read": Read}\nmodel_file: fga.mod\n')
+    expect(await runCommand('manifest', 'apply', 'books', manifest)).toMatchObject({ status: 0 })
+    const stored = await served.store.manifest('books')
+    expect(stored?.permissions).toEqual({ 'books:read': 'Read' })
+    expect(stored?.model).toContain('define reader: [user]')
+  })
+
+  it.each([
+    ['gone.fga', /names a model that cannot be read/],
+    ['bad.mod', /the module gone\.fga cannot be read/],
+    ['bad.json', /bad\.json|not a model/],
+  ])('ends with 2 for the model %s', async (name, message) => {
+    await file('bad.mod', "schema: '1.2'\ncontents: [gone.fga]\n")
+    await file('bad.json', '{')
+    const { status, err } = await runCommand('manifest', 'apply', 'bad', await file('n.yaml', `model_file: ${name}\n`))
+    expect([status, err]).toEqual([2, expect.stringMatching(message)])
+  })
+})

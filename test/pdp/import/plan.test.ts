@@ -1,0 +1,216 @@
+/** Stores of other systems as plans: what they become here, what is renamed, and what is refused by name. */
+import { existsSync, globSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { compileModel } from '../../../pdp/decide/model-language.ts'
+import { formatTuple } from '../../../pdp/domain/names.ts'
+import { planOpenFga } from '../../../pdp/import/openfga.ts'
+import { readOpenFga } from '../../../pdp/import/openfga-api.ts'
+import { describePlan, type Plan } from '../../../pdp/import/plan.ts'
+import { planSpiceDb } from '../../../pdp/import/spicedb.ts'
+import { unconfined } from '../../../pdp/model-test/confined-files.ts'
+import { ValidationIssues } from '../../../pdp/model-test/located.ts'
+import { readModelText } from '../../../pdp/model-test/model-text.ts'
+import { readStoreFile } from '../../../pdp/model-test/store-file.ts'
+
+const SAMPLES = new URL('../../../../shared/models/openfga-sample-stores/', import.meta.url).pathname
+const tuplesOf = (plan: Plan): readonly string[] => plan.tuples.map(formatTuple)
+
+describe('a store of OpenFGA', () => {
+  const MODEL = `model
+  schema 1.1
+type user
+type org
+type organization
+  relations
+    define type: [user]
+    define member: [user, organization#admin]
+    define admin: [user, user:*]
+type app
+  relations
+    define owner: [organization#member]
+    define can_run: member from organization
+    define organization: [organization]
+`
+  it('gets other names for types that mean something else here, wherever they stand', () => {
+    const plan = planOpenFga(MODEL, [
+      { object: 'organization:a', relation: 'member', user: 'user:ann' },
+      { object: 'app:x', relation: 'owner', user: 'organization:a#member' },
+      { object: 'app:x', relation: 'organization', user: 'organization:a' },
+      { object: 'organization:a', relation: 'admin', user: 'user:*' },
+    ])
+    expect(plan.refusals).toEqual([])
+    expect(tuplesOf(plan)).toEqual([
+      'org2:a#member@user:ann',
+      'application:x#owner@org2:a#member',
+      'application:x#organization@org2:a',
+      'org2:a#admin@user:*',
+    ])
+    const model = compileModel(plan.model)
+    expect([...model.keys()]).toEqual(['user', 'org', 'org2', 'application'])
+    expect([...(model.get('org2')?.keys() ?? [])].sort()).toEqual(['admin', 'member', 'type'])
+    expect(plan.notes.join('\n')).toMatch(/"app" is called "application".*\n.*"organization" is called "org2"/)
+    expect(plan.notes.join('\n')).toMatch(/1 users are named, such as user:ann/)
+  })
+
+  it('stays as it is where nothing has to change', () => {
+    const text = 'model\n  schema 1.1\ntype user\ntype doc\n  relations\n    define viewer: [user]\n'
+    const plan = planOpenFga(text, [{ object: 'doc:1', relation: 'viewer', user: 'user:a' }])
+    expect([plan.model, plan.refusals, tuplesOf(plan)]).toEqual([text, [], ['doc:1#viewer@user:a']])
+    expect(describePlan(plan)).toContain('tuples: 1 (doc 1)')
+  })
+
+  it.each([
+    [{ object: 'doc:1', relation: 'editor', user: 'user:a' }, /type "doc" has no relation "editor"/],
+    [{ object: 'doc:1', relation: 'viewer', user: 'doc:2' }, /does not allow doc/],
+    [{ object: 'doc:1 2', relation: 'viewer', user: 'user:a' }, /object "doc:1 2" is not/],
+    [{ object: 'doc', relation: 'viewer', user: 'user:a' }, /is not <type>:<id>/],
+  ])('is refused with the tuple %j', (tuple, message) => {
+    const text = 'model\n  schema 1.1\ntype user\ntype doc\n  relations\n    define viewer: [user]\n'
+    expect(planOpenFga(text, [tuple]).refusals).toEqual([expect.stringMatching(message)])
+  })
+
+  it.skipIf(!existsSync(SAMPLES))('of every sample is imported whole, or refused by name', async () => {
+    let imported = 0
+    for (const file of globSync(`${SAMPLES}**/*.fga.yaml`)) {
+      const store = await readStoreFile(file, { read: unconfined, issues: new ValidationIssues() })
+      if (store.model === null) throw new Error(file)
+      const text = await readModelText(store.model, unconfined)
+      if (/^\s*condition /m.test(text) || /with \$/.test(text)) continue
+      const plan = planOpenFga(text, store.tuples)
+      expect([file, plan.refusals]).toEqual([file, []])
+      expect(plan.tuples).toHaveLength(store.tuples.length)
+      imported++
+    }
+    expect(imported).toBeGreaterThan(15)
+  })
+
+  it('is read from a server page by page', async () => {
+    const tuple = (i: number) => ({ key: { user: `user:${i}`, relation: 'viewer', object: 'doc:1', condition: null } })
+    const asked: string[] = []
+    const answer = (url: string, body: string): unknown => {
+      asked.push(`${url} ${body}`)
+      if (url.includes('authorization-models')) return { authorization_models: [DOCUMENT] }
+      const { continuation_token: token } = JSON.parse(body)
+      return token === undefined
+        ? { tuples: [tuple(1), tuple(2)], continuation_token: 'next' }
+        : { tuples: [tuple(3)], continuation_token: '' }
+    }
+    const fetched: typeof fetch = async (input, init) => Response.json(answer(String(input), String(init?.body)))
+    const read = await readOpenFga({ url: 'http://fga/', store: 's/1', token: 't', fetch: fetched })
+    expect(planOpenFga(read.model, read.tuples).tuples).toHaveLength(3)
+    expect(asked).toHaveLength(3)
+    expect(asked[0]).toContain('http://fga/stores/s%2F1/authorization-models')
+  })
+
+  it.each<[string, typeof fetch, RegExp]>([
+    ['cannot be reached', () => Promise.reject(new TypeError('fetch failed')), /cannot be reached/],
+    ['refuses', async () => Response.json({ message: 'no store' }, { status: 404 }), /status 404: no store/],
+    ['has no model', async () => Response.json({ authorization_models: [] }), /has no model/],
+    ['answers something else', async () => new Response('<html>', { status: 200 }), /with status 200/],
+  ])('is refused when the server %s', async (_, fetched, message) => {
+    await expect(readOpenFga({ url: 'http://fga', store: 's', token: null, fetch: fetched })).rejects.toThrow(message)
+  })
+})
+
+const DOCUMENT = {
+  schema_version: '1.1',
+  type_definitions: [
+    { type: 'user' },
+    {
+      type: 'doc',
+      relations: { viewer: { this: {} } },
+      metadata: { relations: { viewer: { directly_related_user_types: [{ type: 'user' }] } } },
+    },
+  ],
+}
+
+describe('a schema of SpiceDB', () => {
+  const SCHEMA = `/** people */
+definition user {}
+definition tenant/group {
+  relation member: user | tenant/group#member // nested
+}
+definition organization {
+  relation admin: user | tenant/group#member
+  permission manage = admin
+}
+definition document {
+  relation org: organization
+  relation reader: user | user:* | tenant/group#member | user#...
+  relation banned: user
+  permission edit = org->manage
+  permission view = (reader + edit + org.any(admin)) - banned
+  permission both = reader & (edit - banned - reader)
+}`
+  it('becomes a model with the same meaning', () => {
+    const plan = planSpiceDb(
+      SCHEMA,
+      `// a comment
+document:1#reader@user:*
+
+document:1#org@organization:a
+organization:a#admin@tenant/group:g#member
+tenant/group:g#member@user:ann[expiration:2040-01-01T00:00:00Z]
+document:1#banned@user:bad#...`,
+    )
+    expect(plan.refusals).toEqual([])
+    expect(tuplesOf(plan)).toEqual([
+      'document:1#reader@user:*',
+      'document:1#org@org:a',
+      'org:a#admin@tenant_group:g#member',
+      'tenant_group:g#member@user:ann',
+      'document:1#banned@user:bad',
+    ])
+    expect(plan.tuples[3]?.expiresAtMs).toBe(Date.parse('2040-01-01T00:00:00Z'))
+    expect(plan.model).toContain('define view: (reader or edit or admin from org) but not banned')
+    expect(plan.model).toContain('define both: reader and ((edit but not banned) but not reader)')
+    expect([...compileModel(plan.model).keys()]).toEqual(['user', 'tenant_group', 'org', 'document'])
+  })
+
+  it.each<[string, string, RegExp]>([
+    ['a caveat', 'caveat late(x int) { x > 1 }\ndefinition user {}', /1:1: caveat "late"/],
+    ['a relation with a caveat', 'definition a { relation r: user with late }', /1:\d+: "with late"/],
+    ['use', 'use expiration\ndefinition a {}', /1:1: "use"/],
+    ['nil', 'definition a { permission p = nil }', /"nil"/],
+    ['self', 'definition a { permission p = self }', /"self"/],
+    ['an arrow over all', 'definition a { relation r: a\n permission p = r.all(p) }', /2:\d+: "r\.all"/],
+    [
+      'signs side by side',
+      'definition a { relation r: user\n permission p = r + r - r }',
+      /2:\d+: "\+" and "-".*parentheses/,
+    ],
+    ['a missing brace', 'definition a { relation r: user', /1:\d+: /],
+    ['an unknown sign', 'definition a { permission p = r % r }', /1:\d+: /],
+    [
+      'an arrow through usersets',
+      'definition user {}\ndefinition a { relation r: a#r | a\n permission p = r->r }',
+      /"r->" goes through/,
+    ],
+    [
+      'an arrow through a permission',
+      'definition user {}\ndefinition a { relation r: user\n permission q = r\n permission p = q->r }',
+      /"q->" needs a relation/,
+    ],
+    ['an unknown type', 'definition a { relation r: usr }', /no type "usr"/],
+    [
+      'an unknown relation',
+      'definition user {}\ndefinition a { relation r: user\n permission p = q }',
+      /no relation "q"/,
+    ],
+    ['nothing', '', /no type/],
+  ])('is refused with %s, by its place or name', (_, schema, message) => {
+    const { refusals } = planSpiceDb(schema, '')
+    expect(refusals.join('\n')).toMatch(message)
+  })
+
+  it.each([
+    ['a caveat', 'a:1#r@user:b[late:{"x":1}]', /line 1: \[late/],
+    ['no subject', 'a:1#r', /line 1: /],
+    ['a relation that is not there', 'a:1#q@user:b', /no relation "q"/],
+    ['a subject that is not allowed', 'a:1#r@a:2', /does not allow a/],
+  ])('is refused with a relationship of %s', (_, line, message) => {
+    expect(planSpiceDb('definition user {}\ndefinition a { relation r: user }', line).refusals.join('\n')).toMatch(
+      message,
+    )
+  })
+})
