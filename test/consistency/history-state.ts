@@ -99,7 +99,9 @@ export function replay(state: State, changes: readonly Change[]): { state: State
   const effective: Change[] = []
   for (const change of changes) {
     const next = applied(at, change)
-    if (next !== at || ALWAYS_LOGGED.has(change.kind)) effective.push(change)
+    // Writing an equal value is a write all the same: it raises the version.
+    const isWritten = change.kind === 'entitlement' && change.entitlement !== null
+    if (next !== at || isWritten || ALWAYS_LOGGED.has(change.kind)) effective.push(change)
     at = next
   }
   const raised = effective.length > 0 && changes.some((c) => c.kind === 'entitlement')
