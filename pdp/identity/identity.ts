@@ -29,10 +29,12 @@ import { createSemaphores } from './sign-in/attempts.ts'
 import { createClientOf } from './sign-in/client-of.ts'
 import { createConsent } from './sign-in/consent.ts'
 import { createDevices } from './sign-in/devices.ts'
+import { createKnownAddresses } from './sign-in/known-addresses.ts'
 import { createSecondFactor } from './sign-in/second-factor.ts'
 import { createSharedAttempts } from './sign-in/shared-attempts.ts'
 import { createSignIn } from './sign-in/sign-in.ts'
 import { createIsSignedIn } from './sign-in/sign-in-validity.ts'
+import { createStarts } from './sign-in/starts.ts'
 import { createBindings } from './tokens/bindings.ts'
 import { createClaimSources, type EmbedEntitlements } from './tokens/claim-sources.ts'
 import { createExternalIssuers } from './tokens/external-issuers.ts'
@@ -113,7 +115,9 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const consent = createConsent({ ...deps, bindings })
   const hook = createTokenHook({ ...deps, onOutcome: deps.onHookOutcome ?? (() => undefined) })
   const external = createExternalIssuers(deps)
-  const semaphores = createSemaphores(SECRET_CHECKS)
+  const known = createKnownAddresses(deps)
+  const starts = createStarts({ clock, known })
+  const semaphores = createSemaphores({ ...SECRET_CHECKS, known })
   const clientOf = createClientOf(deps.trustedProxies ?? NO_NETWORKS)
   const provenSecrets = createProvenSecrets(deps)
   const decoys = {
@@ -140,6 +144,8 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       semaphores,
       clientOf,
       provenSecrets,
+      known,
+      starts,
       decoys,
     })
     tokenEndpoints.install(provider)
@@ -163,7 +169,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     isSignedIn,
     secondFactor,
     signIn: createSignIn({
-      ...{ directory, secondFactor, attempts, secretSemaphore: semaphores.people, clock, log },
+      ...{ directory, secondFactor, attempts, starts, known, secretSemaphore: semaphores.people, clock, log },
       decoyHash: decoys.chosen,
       sealingKey: deriveKey(deps.masterKey, 'sign-in'),
     }),

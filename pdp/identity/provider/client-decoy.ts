@@ -1,15 +1,11 @@
 /** A wrong secret takes as long for a client that there is not: the work that its secret would have cost is done as well. */
 import { createHmac } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Provider } from 'oidc-provider'
 import { deriveKey } from '../../process/encryption.ts'
 import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
 import { type Context, contextOf, paramsOf } from '../oauth/request.ts'
-import { BusyError, type Semaphore } from '../sign-in/attempts.ts'
+import type { Semaphore } from '../sign-in/attempts.ts'
 import type { ClientOf } from '../sign-in/client-of.ts'
-
-const WAIT_MS_DEFAULT = 300
-const WAIT_MS_MAX = 5_000
 
 /** Nobody's secret as clients' are stored: generated, and from outside. */
 export type DecoyHashes = { readonly generated: string; readonly chosen: string }
@@ -24,7 +20,6 @@ export function installClientDecoy(
   },
 ): void {
   const key = deriveKey(deps.masterKey, 'client-decoy')
-  let latelyMs = WAIT_MS_DEFAULT
 
   /** By the id, always the same: neither a quick nor a slow answer tells whether there is such a client. */
   function decoyFor(id: string): string {
@@ -39,20 +34,10 @@ export function installClientDecoy(
     if (secret === '') return
     const stored = decoyFor(id)
     const verify = (): Promise<boolean> => verifySecret(secret, stored)
-    await (isSlowHash(stored) ? workOrWait(verify, deps.clientOf(ctx.req)) : verify())
+    // When too many checks wait it fails like that of a client that exists. While one line is full and the other is not, the
+    // answers differ; that tells who is a client, which is no secret (RFC 6749 section 2.2).
+    await (isSlowHash(stored) ? deps.secretSemaphore(verify, deps.clientOf(ctx.req)) : verify())
   })
-
-  /** When too many do this work already, as much time passes as it took lately: the answer is the same, and as late. */
-  async function workOrWait(verify: () => Promise<boolean>, address: string): Promise<void> {
-    const startedMs = performance.now()
-    try {
-      await deps.secretSemaphore(verify, address)
-      latelyMs = Math.min(performance.now() - startedMs, WAIT_MS_MAX)
-    } catch (error) {
-      if (!(error instanceof BusyError)) throw error
-      await pause(latelyMs)
-    }
-  }
 }
 
 /** Client authentication failed before any secret was compared. */

@@ -5,8 +5,10 @@ import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { Semaphores } from '../sign-in/attempts.ts'
 import type { ClientOf } from '../sign-in/client-of.ts'
 import type { Consent } from '../sign-in/consent.ts'
+import type { KnownAddresses } from '../sign-in/known-addresses.ts'
 import type { SecondFactor } from '../sign-in/second-factor.ts'
 import type { IsSignedIn } from '../sign-in/sign-in-validity.ts'
+import type { Starts } from '../sign-in/starts.ts'
 import type { Bindings } from '../tokens/bindings.ts'
 import type { ReadClaimSources } from '../tokens/claim-sources.ts'
 import type { Introspection } from '../tokens/introspection.ts'
@@ -32,6 +34,8 @@ export type ProviderDeps = Omit<AdapterDeps, 'rotation'> & {
   readonly semaphores: Semaphores
   readonly clientOf: ClientOf
   readonly provenSecrets: ProvenSecrets
+  readonly known: KnownAddresses
+  readonly starts: Starts
   readonly decoys: DecoyHashes
   readonly clock: () => number
   readonly log: Log

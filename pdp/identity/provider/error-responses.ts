@@ -8,6 +8,7 @@ import { PUBLIC_CACHE_SECONDS } from '../oauth/durations.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { type Context, contextOf } from '../oauth/request.ts'
 import { STATUS } from '../oauth/status.ts'
+import { BusyError } from '../sign-in/attempts.ts'
 
 const CACHED_PATHS: ReadonlySet<string> = new Set([PATHS.jwks, PATHS.openidConfiguration, PATHS.serverMetadata])
 const NOT_STORED: ReadonlySet<string> = new Set([PATHS.introspect, PATHS.revoke])
@@ -53,6 +54,7 @@ export function installErrorResponses(provider: Provider, log: Log): void {
     } catch (error) {
       answerUncaught(contextOf(ctx), error, log)
     }
+    if (isBusy(ctx.state.failure)) ctx.set('retry-after', '1')
     if (isUnavailable(ctx.state.failure)) {
       if (isErrorBody(ctx.body)) {
         ctx.status = STATUS.unavailable
@@ -80,7 +82,7 @@ export function installErrorResponses(provider: Provider, log: Log): void {
 function answerUncaught(ctx: Context, error: unknown, log: Log): void {
   ctx.state.failure = error
   const isTheirs = error instanceof errors.OIDCProviderError && error.statusCode < STATUS.failed
-  if (!isTheirs) log.error({ event: 'identity_failed', path: ctx.path, err: error })
+  if (!isTheirs && !isBusy(error)) log.error({ event: 'identity_failed', path: ctx.path, err: error })
   ctx.status = isTheirs ? error.statusCode : STATUS.failed
   const answer = isTheirs
     ? { error: error.error, error_description: error.error_description ?? '' }
@@ -94,9 +96,10 @@ function show(ctx: Context, page: Page): void {
   ctx.body = page.html
 }
 
+const isBusy = (failure: unknown): boolean => failure instanceof BusyError
+
 const isUnavailable = (failure: unknown): boolean =>
-  (failure instanceof PdpError && failure.code === 'store_unavailable') ||
-  (failure instanceof Error && failure.name === 'BusyError')
+  (failure instanceof PdpError && failure.code === 'store_unavailable') || isBusy(failure)
 
 const detailOf = (failure: unknown): string =>
   failure instanceof Error && 'error_detail' in failure && typeof failure.error_detail === 'string'

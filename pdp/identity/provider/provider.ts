@@ -2,6 +2,7 @@
 import { type Client, Provider, type Session, type AccessToken as Token } from 'oidc-provider'
 import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
 import { PATHS } from '../oauth/paths.ts'
+import { installStartLimits } from '../sign-in/start-limits.ts'
 import { createAdapters, UsedBeforeError } from './adapter.ts'
 import { clientCredentialsGrant, PARAMETERS } from './client-credentials.ts'
 import { installClientDecoy } from './client-decoy.ts'
@@ -38,6 +39,7 @@ export function createProvider(deps: ProviderDeps): Provider {
   ])
   reachInto(provider, deps, mint)
   installErrorResponses(provider, deps.log)
+  installStartLimits(provider, deps)
   installProofCheck(provider)
   pages.install(provider)
   installPolling(provider, deps.clock)
@@ -90,14 +92,18 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
 
 /** What a person chose costs a slow hash; a client that has just proven it is not kept waiting by others. */
 async function verifyChosen(
-  { semaphores, provenSecrets, clientOf }: ProviderDeps,
+  { semaphores, provenSecrets, known, clientOf }: ProviderDeps,
   secret: string,
   stored: string,
 ): Promise<boolean> {
-  if (provenSecrets.has(secret, stored)) return true
   // oidc-provider does not say for which request it compares, but keeps it.
   const req = Provider.ctx?.req
-  const isRight = await semaphores.clients(() => verifySecret(secret, stored), req === undefined ? '' : clientOf(req))
-  if (isRight) provenSecrets.add(secret, stored)
+  const address = req === undefined ? '' : clientOf(req)
+  const isRight =
+    provenSecrets.has(secret, stored) || (await semaphores.clients(() => verifySecret(secret, stored), address))
+  if (isRight) {
+    provenSecrets.add(secret, stored)
+    known.add(address)
+  }
   return isRight
 }

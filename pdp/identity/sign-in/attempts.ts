@@ -1,4 +1,5 @@
 /** Bounds on guessing: tries per key in a window of time, and expensive checks at once. */
+import type { KnownAddresses } from './known-addresses.ts'
 
 export type Attempts = {
   /** Counts a try before it is made, so that many at once are counted too. False: the key has no tries left for now. */
@@ -50,15 +51,19 @@ export class BusyError extends Error {
   override readonly name = 'BusyError'
 }
 /**
- * Runs `work` when its turn has come. Of those who wait, each address has its turn. Rejects with BusyError when too many
- * wait: of the address that has the most, the last who came.
+ * Runs `work` when its turn has come. Of those who wait, each known address has its turn, and all others together have one,
+ * among which each address has its own. Rejects with BusyError when too many wait: the last who came from where most wait.
  */
 export type Semaphore = <T>(work: () => Promise<T>, address: string) => Promise<T>
 
 export type Semaphores = { readonly [kind in 'decoys' | 'clients' | 'people']: Semaphore }
 
 /** Each kind of work waits in a line of its own, and they take turns: one that is full keeps no other from its third. */
-export function createSemaphores(options: { readonly runningMax: number; readonly waitingMax: number }): Semaphores {
+export function createSemaphores(options: {
+  readonly runningMax: number
+  readonly waitingMax: number
+  readonly known: Pick<KnownAddresses, 'has'>
+}): Semaphores {
   const lines: Line[] = []
   let running = 0
   let turn = 0
@@ -76,7 +81,7 @@ export function createSemaphores(options: { readonly runningMax: number; readonl
   }
 
   function createSemaphore(): Semaphore {
-    const line = new Line(options.waitingMax)
+    const line = new Line(options)
     lines.push(line)
     return async (work, address) => {
       if (running < options.runningMax) running += 1
@@ -93,47 +98,76 @@ export function createSemaphores(options: { readonly runningMax: number; readonl
 
 type Waiter = { readonly enter: () => void; readonly refuse: (reason: BusyError) => void }
 
+/** Of one address, or of all strangers by address, in the order of their turns. No list is empty. */
+type Group = Map<string, Waiter[]>
+const STRANGERS = ''
+
 class Line {
   readonly #waitingMax: number
-  /** By address, in the order of their turns. None is empty. */
-  readonly #waiting = new Map<string, Waiter[]>()
+  readonly #known: Pick<KnownAddresses, 'has'>
+  /** In the order of their turns. No group is empty. */
+  readonly #groups = new Map<string, Group>()
   #count = 0
 
-  constructor(waitingMax: number) {
-    this.#waitingMax = waitingMax
+  constructor(options: { readonly waitingMax: number; readonly known: Pick<KnownAddresses, 'has'> }) {
+    this.#waitingMax = options.waitingMax
+    this.#known = options.known
   }
 
-  /** Refuses this one, or the last of an address that has more. */
+  /** Refuses this one, or the last of those that have more. */
   join(address: string, waiter: Waiter): void {
-    const own = this.#waiting.get(address) ?? []
+    const name = this.#known.has(address) ? `address ${address}` : STRANGERS
+    const group = this.#groups.get(name) ?? new Map<string, Waiter[]>()
+    this.#groups.set(name, group)
+    const own = group.get(address) ?? []
+    group.set(address, own)
     own.push(waiter)
-    this.#waiting.set(address, own)
     this.#count += 1
-    if (this.#count > this.#waitingMax) this.#refuseOne(address)
+    if (this.#count > this.#waitingMax) this.#refuseOne(name, address)
   }
 
   /** Null: nobody waits. */
   next(): Waiter | null {
-    for (const [address, waiters] of this.#waiting) {
-      const first = waiters.shift() ?? null
-      this.#count -= 1
-      // Its next turn comes after those of all others.
-      this.#waiting.delete(address)
-      if (waiters.length > 0) this.#waiting.set(address, waiters)
-      return first
+    for (const [name, group] of this.#groups) {
+      for (const [address, waiters] of group) {
+        const first = waiters.shift() ?? null
+        this.#count -= 1
+        // The next turn of either comes after those of all others.
+        group.delete(address)
+        if (waiters.length > 0) group.set(address, waiters)
+        this.#groups.delete(name)
+        if (group.size > 0) this.#groups.set(name, group)
+        return first
+      }
     }
     return null
   }
 
-  /** Of several addresses that have the most, that of the newcomer. */
-  #refuseOne(newcomer: string): void {
-    let most = newcomer
-    const countOf = (address: string): number => this.#waiting.get(address)?.length ?? 0
-    for (const address of this.#waiting.keys()) if (countOf(address) > countOf(most)) most = address
-    const waiters = this.#waiting.get(most) ?? []
+  /** Of several that have the most, the newcomer's. */
+  #refuseOne(newcomerGroup: string, newcomer: string): void {
+    const name = largest(this.#groups, newcomerGroup, countOf)
+    const group = this.#groups.get(name) ?? new Map<string, Waiter[]>()
+    const address = largest(group, newcomer, (waiters) => waiters.length)
+    const waiters = group.get(address) ?? []
     const last = waiters.pop()
-    if (waiters.length === 0) this.#waiting.delete(most)
+    if (waiters.length === 0) group.delete(address)
+    if (group.size === 0) this.#groups.delete(name)
     this.#count -= 1
     last?.refuse(new BusyError('too many checks are waiting'))
   }
+}
+
+const countOf = (group: Group): number => group.values().reduce((count, waiters) => count + waiters.length, 0)
+
+/** Of several that are equal the preferred one, else the last. */
+function largest<T>(all: ReadonlyMap<string, T>, preferred: string, sizeOf: (one: T) => number): string {
+  const own = all.get(preferred)
+  let most = preferred
+  let size = own === undefined ? 0 : sizeOf(own)
+  for (const [name, one] of all) {
+    if (most === preferred && own !== undefined ? sizeOf(one) <= size : sizeOf(one) < size) continue
+    most = name
+    size = sizeOf(one)
+  }
+  return most
 }

@@ -12,6 +12,9 @@ export type SharedAttempts = {
   giveBack(key: string): Promise<void>
   /** The try succeeded, so the former ones were not a guesser's. */
   forget(key: string): Promise<void>
+  /** Keeps a mark under the key, for `keptMs` from now on. */
+  mark(key: string, keptMs: number): Promise<void>
+  isMarked(key: string): Promise<boolean>
 }
 
 // One statement, so that of many at once no more pass than are left: each waits for the row of the one before.
@@ -23,6 +26,10 @@ const TAKE = `
     ends_at = case when attempt.ends_at <= to_timestamp($2::float8) then excluded.ends_at else attempt.ends_at end
   where attempt.ends_at <= to_timestamp($2::float8) or attempt.tries < $4
   returning 1`
+
+const MARK = `
+  insert into attempt (key, tries, ends_at) values ($1, 0, to_timestamp($2::float8))
+  on conflict (key) do update set ends_at = excluded.ends_at`
 
 /** `clock`: milliseconds since the epoch; those of the nodes may differ by much less than a window. */
 export function createSharedAttempts(deps: {
@@ -43,6 +50,16 @@ export function createSharedAttempts(deps: {
     },
     async forget(key) {
       await sql.query('delete from attempt where key = $1', [digestOf(key)])
+    },
+    async mark(key, keptMs) {
+      await sql.query(MARK, [digestOf(key), (clock() + keptMs) / 1_000])
+    },
+    async isMarked(key) {
+      const rows = await sql.query('select 1 from attempt where key = $1 and ends_at > to_timestamp($2::float8)', [
+        digestOf(key),
+        clock() / 1_000,
+      ])
+      return rows.length > 0
     },
   }
 }

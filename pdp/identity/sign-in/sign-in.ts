@@ -6,17 +6,21 @@ import { verifySecret } from '../keys/password-hash.ts'
 import { type Assurance, BY_PASSWORD, BY_PASSWORD_AND_CODE } from './acr.ts'
 import { BusyError, type Semaphore } from './attempts.ts'
 import type { Source } from './devices.ts'
+import type { KnownAddresses } from './known-addresses.ts'
 import type { SecondFactor } from './second-factor.ts'
 import type { SharedAttempts } from './shared-attempts.ts'
 import type { LoginProblem } from './sign-in-pages.ts'
+import type { Starts } from './starts.ts'
 
 const EMAIL = /^[^\s\0]{1,254}$/
 export const isEmail = (text: string): boolean => EMAIL.test(text)
 /** For which a password that was right waits for its code. */
 const WAITING_SECONDS_MAX = 300
-/** Tries of passwords and codes together, in one window: of a device or an address, and of all strangers together. */
+/** Tries of passwords and codes together, in one window: of a device or an address, and of all unknown addresses together. */
 const SOURCE_TRIES_MAX = 10
 const STRANGERS_TRIES_MAX = 30
+/** An address from which somebody signed in is known to be theirs, so long after the last time. */
+const ADDRESS_KNOWN_MS = 30 * 86_400_000
 
 /** Whose password was right, and when: `ts` in seconds since the epoch, from before it was looked at. */
 export type Waiting = { readonly accountId: string; readonly ts: number }
@@ -46,6 +50,8 @@ export type SignInDeps = {
   readonly directory: Pick<Directory, 'user' | 'userByEmail' | 'foldEmail'>
   readonly secondFactor: Pick<SecondFactor, 'has' | 'accept'>
   readonly attempts: SharedAttempts
+  readonly starts: Starts
+  readonly known: KnownAddresses
   readonly secretSemaphore: Semaphore
   /** Checked when there is no such person, so that the answer takes as long. */
   readonly decoyHash: string
@@ -58,18 +64,22 @@ export function createSignIn(deps: SignInDeps): SignIn {
   const { directory, secondFactor, attempts, log } = deps
   const nowSeconds = (): number => Math.floor(deps.clock() / 1_000)
 
-  /** What a try counts for: `account` is an id, or stands for an address that nobody has. */
-  function budgetsOf(account: string, source: Source): readonly Budget[] {
+  /**
+   * What a try counts for: `account` is an id, or stands for an address that nobody has. Null: this address, or all that are
+   * unknown, tried too much already; before anything is stored.
+   */
+  async function budgetsOf(account: string, source: Source): Promise<readonly Budget[] | null> {
     const device = source.deviceOf(account)
     if (device !== null) return [{ key: `device ${device} of ${account}`, max: SOURCE_TRIES_MAX }]
-    return [
-      { key: `address ${source.address} for ${account}`, max: SOURCE_TRIES_MAX },
-      { key: `strangers for ${account}`, max: STRANGERS_TRIES_MAX },
-    ]
+    if (!deps.starts.take({ address: source.address, person: null })) return null
+    const own = { key: `address ${source.address} for ${account}`, max: SOURCE_TRIES_MAX }
+    if (await attempts.isMarked(knownKey(account, source))) return [own]
+    return [own, { key: `strangers for ${account}`, max: STRANGERS_TRIES_MAX }]
   }
 
   /** Null: no tries are left for now. A try that nobody judged does not count. */
-  async function tried<T>(budgets: readonly Budget[], evaluate: () => Promise<T>): Promise<T | null> {
+  async function tried<T>(budgets: readonly Budget[] | null, evaluate: () => Promise<T>): Promise<T | null> {
+    if (budgets === null) return null
     const taken: Budget[] = []
     const giveBack = () => Promise.all(taken.map(({ key }) => attempts.giveBack(key)))
     try {
@@ -88,12 +98,14 @@ export function createSignIn(deps: SignInDeps): SignIn {
   }
 
   async function signedIn(
-    budgets: readonly Budget[],
+    budgets: readonly Budget[] | null,
     waiting: Waiting,
-    { by, client }: { by: Assurance; client: string },
+    { by, client, source }: { by: Assurance; client: string; source: Source },
   ): Promise<SignedIn> {
+    deps.known.add(source.address)
+    await attempts.mark(knownKey(waiting.accountId, source), ADDRESS_KNOWN_MS)
     // Of the person's own place alone: what strangers have tried meanwhile, they have tried.
-    const [own, ...others] = budgets
+    const [own, ...others] = budgets ?? []
     if (own !== undefined) await attempts.forget(own.key)
     for (const { key } of others) await attempts.giveBack(key)
     log.info({ event: 'signed_in', user: waiting.accountId, acr: by.acr, client })
@@ -106,7 +118,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
       const ts = nowSeconds()
       // Folded as the look-up folds it, so that no spelling of an address has tries of its own.
       const [user, folded] = await Promise.all([directory.userByEmail(email), directory.foldEmail(email)])
-      const budgets = budgetsOf(user?.id ?? `nobody ${folded}`, source)
+      const budgets = await budgetsOf(user?.id ?? `nobody ${folded}`, source)
       try {
         const accountId = await tried(budgets, () => authenticate(deps, user, { password, source }))
         if (accountId === null) return { problem: 'tooMany' }
@@ -115,9 +127,9 @@ export function createSignIn(deps: SignInDeps): SignIn {
           return { problem: 'wrong' }
         }
         if (!(await secondFactor.has(accountId)))
-          return await signedIn(budgets, { accountId, ts }, { by: BY_PASSWORD, client })
+          return await signedIn(budgets, { accountId, ts }, { by: BY_PASSWORD, client, source })
         // Not forgotten: else the right password would give a guesser of codes new tries.
-        for (const { key } of budgets) await attempts.giveBack(key)
+        for (const { key } of budgets ?? []) await attempts.giveBack(key)
         return { waiting: { accountId, ts } }
       } catch (error) {
         if (error instanceof BusyError) return { problem: 'busy' }
@@ -127,10 +139,10 @@ export function createSignIn(deps: SignInDeps): SignIn {
     async code({ waiting, code, client, source }) {
       const user = await directory.user(waiting.accountId)
       if (user === null) return { problem: 'wrong' }
-      const budgets = budgetsOf(user.id, source)
+      const budgets = await budgetsOf(user.id, source)
       const isRight = await tried(budgets, () => secondFactor.accept(user.id, code))
       if (isRight === null) return { problem: 'tooMany' }
-      if (isRight) return signedIn(budgets, waiting, { by: BY_PASSWORD_AND_CODE, client })
+      if (isRight) return signedIn(budgets, waiting, { by: BY_PASSWORD_AND_CODE, client, source })
       log.info({ event: 'code_refused', user: user.id, client })
       return { problem: 'wrongCode' }
     },
@@ -151,6 +163,8 @@ function parseWaiting(key: Buffer, name: string, sealed: string): Waiting | null
     return null
   }
 }
+
+const knownKey = (account: string, { address }: Source): string => `known address ${address} of ${account}`
 
 /** Not an id. */
 const NOBODY = ''

@@ -59,6 +59,7 @@ export async function openWorld(
     fetch?: IdentityDeps['fetch']
     /** The service makes its own decoy, as slow as in production. */
     slowDecoy?: true
+    decoyHash?: string
     trustedProxies?: readonly string[]
   } = {},
 ): Promise<World> {
@@ -87,7 +88,7 @@ export async function openWorld(
     fetch: options.fetch ?? globalThis.fetch,
     onHookOutcome: (outcome) => void hookOutcomes.push(outcome),
     masterKey: MASTER_KEY,
-    ...(options.slowDecoy ? {} : { decoyHash: DECOY_HASH }),
+    ...(options.slowDecoy ? {} : { decoyHash: options.decoyHash ?? DECOY_HASH }),
     clock: () => time.atMs ?? Date.now() + time.offsetMs,
     log: logInto(lines),
     trustedProxies: createNetworks((options.trustedProxies ?? []).map(parseNetwork)),

@@ -154,9 +154,11 @@ describe('tries', () => {
   })
 })
 
+const NOBODY = { has: () => false }
+
 describe('semaphores', () => {
   it('take turns: a line that is full keeps none of the others from its place', async () => {
-    const semaphores = createSemaphores({ runningMax: 1, waitingMax: 50 })
+    const semaphores = createSemaphores({ runningMax: 1, waitingMax: 50, known: NOBODY })
     const order: string[] = []
     const work = (kind: keyof typeof semaphores) => semaphores[kind](async () => void order.push(kind), 'a')
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
@@ -175,7 +177,7 @@ describe('semaphores', () => {
   it.each(['decoys', 'clients', 'people'] as const)(
     'let each address have its turn in the line of %s, whoever fills it',
     async (kind) => {
-      const semaphore = createSemaphores({ runningMax: 1, waitingMax: 6 })[kind]
+      const semaphore = createSemaphores({ runningMax: 1, waitingMax: 6, known: NOBODY })[kind]
       const order: string[] = []
       const work = (address: string) =>
         semaphore(async () => void order.push(address), address).catch((error: unknown) => {
@@ -202,7 +204,7 @@ describe('semaphores', () => {
 
 describe('a semaphore', () => {
   it('runs a bounded number at once, lets a bounded number wait, and refuses the rest', async () => {
-    const semaphore = createSemaphores({ runningMax: 2, waitingMax: 1 }).people
+    const semaphore = createSemaphores({ runningMax: 2, waitingMax: 1, known: NOBODY }).people
     let running = 0
     let most = 0
     const releases: (() => void)[] = []
@@ -224,7 +226,7 @@ describe('a semaphore', () => {
   })
 
   it('frees its place when the work fails', async () => {
-    const semaphore = createSemaphores({ runningMax: 1, waitingMax: 0 }).people
+    const semaphore = createSemaphores({ runningMax: 1, waitingMax: 0, known: NOBODY }).people
     await expect(semaphore(() => Promise.reject(new Error('no')), 'a')).rejects.toThrow('no')
     await expect(semaphore(async () => 1, 'a')).resolves.toBe(1)
   })

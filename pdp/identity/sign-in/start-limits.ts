@@ -1,0 +1,59 @@
+/** Bounds how many records somebody who has not signed in can make: sign-ins, device codes, pushed and backchannel requests. */
+import type { Provider } from 'oidc-provider'
+import { errorPage } from '../html/page.ts'
+import { PATHS } from '../oauth/paths.ts'
+import { type Context, contextOf } from '../oauth/request.ts'
+import { STATUS } from '../oauth/status.ts'
+import type { ClientOf } from './client-of.ts'
+import { STARTS_WINDOW_MS, type Starts } from './starts.ts'
+
+/** Each of these stores a record: a request, or the session that its page belongs to. */
+const STARTING: ReadonlySet<string> = new Set([
+  `GET ${PATHS.authorize}`,
+  `GET ${PATHS.device}`,
+  `GET ${PATHS.logout}`,
+  `POST ${PATHS.pushed}`,
+  `POST ${PATHS.deviceAuthorization}`,
+  `POST ${PATHS.backchannel}`,
+])
+const DETAIL = 'There were too many requests. Try again in a minute.'
+
+export function installStartLimits(
+  provider: Provider,
+  { starts, clientOf }: { readonly starts: Starts; readonly clientOf: ClientOf },
+): void {
+  provider.use(async (koa, next) => {
+    const ctx = contextOf(koa)
+    if (!STARTING.has(`${ctx.method} ${ctx.path}`)) return next()
+    const who = { address: clientOf(ctx.req), person: await personOf(provider, ctx) }
+    if (!starts.take(who)) return refuse(ctx)
+    await next()
+    if (isAuthenticatedClient(ctx) || ctx.status >= STATUS.invalid) starts.giveBack(who)
+  })
+}
+
+/** Only a session cookie of ours is worth a look into the database: oidc-provider verifies its signature first. */
+async function personOf(provider: Provider, ctx: Context): Promise<string | null> {
+  if (ctx.method !== 'GET' || ctx.req.headers.cookie?.includes('portcullis_session=') !== true) return null
+  const session = await provider.Session.get(provider.createContext(ctx.req, ctx.res))
+  return session.accountId ?? null
+}
+
+/** Such a client's server sends the requests of many people. */
+function isAuthenticatedClient(ctx: Context): boolean {
+  const client = ctx.oidc?.client
+  return ctx.method === 'POST' && client !== undefined && client.clientAuthMethod !== 'none'
+}
+
+function refuse(ctx: Context): void {
+  ctx.status = STATUS.tooMany
+  ctx.set('retry-after', String(STARTS_WINDOW_MS / 1_000))
+  ctx.set('cache-control', 'no-store')
+  if (ctx.method === 'POST') {
+    ctx.body = { error: 'temporarily_unavailable', error_description: DETAIL }
+    return
+  }
+  const page = errorPage({ code: 'temporarily_unavailable', detail: DETAIL })
+  for (const [name, value] of Object.entries(page.headers)) ctx.set(name, value)
+  ctx.body = page.html
+}

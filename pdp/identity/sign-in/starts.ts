@@ -1,0 +1,44 @@
+/** Bounds what can be started before anybody has signed in: by address, and for all unknown addresses together. */
+import { createAttempts } from './attempts.ts'
+import type { KnownAddresses } from './known-addresses.ts'
+
+/** What one address, or one person who is signed in, may start in a minute; and all unknown addresses together. */
+const ONE_MAX = 600
+const STRANGERS_MAX = 6_000
+export const STARTS_WINDOW_MS = 60_000
+const KEYS_MAX = 50_000
+
+/** Of what leaves a record in the database before anybody has signed in. */
+export type Starts = {
+  /** False: it has to wait. `person`: who is signed in; null for whoever is not. */
+  take(who: { readonly address: string; readonly person: string | null }): boolean
+  /** It left no record, or was a client's that has authenticated. */
+  giveBack(who: { readonly address: string; readonly person: string | null }): void
+}
+
+/** Per process. */
+export function createStarts(deps: {
+  readonly clock: () => number
+  readonly known: Pick<KnownAddresses, 'has'>
+}): Starts {
+  const window = { clock: deps.clock, windowMs: STARTS_WINDOW_MS }
+  const ones = createAttempts({ ...window, triesMax: ONE_MAX, keysMax: KEYS_MAX })
+  const strangers = createAttempts({ ...window, triesMax: STRANGERS_MAX, keysMax: 1 })
+  const keyOf = ({ address, person }: Parameters<Starts['take']>[0]): string =>
+    person === null ? `address ${address}` : `person ${person}`
+  const isStranger = ({ address, person }: Parameters<Starts['take']>[0]): boolean =>
+    person === null && !deps.known.has(address)
+
+  return {
+    take(who) {
+      if (!ones.take(keyOf(who))) return false
+      if (!isStranger(who) || strangers.take('')) return true
+      ones.giveBack(keyOf(who))
+      return false
+    },
+    giveBack(who) {
+      ones.giveBack(keyOf(who))
+      if (isStranger(who)) strangers.giveBack('')
+    },
+  }
+}
