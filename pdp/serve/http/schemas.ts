@@ -15,6 +15,7 @@ export const ID = text(
 const KEY = text('^[a-z][a-z0-9_.:-]{0,127}$', 'a key: a lower-case letter, then up to 127 of a-z, 0-9, _ . : and -')
 export const ENTITLEMENT_KEY = KEY
 export const PERMISSION_KEY = KEY
+export const PERMISSION_KEYS = { type: 'array', maxItems: 1_000, uniqueItems: true, items: PERMISSION_KEY }
 /** Text for people. Control characters are refused, because they cause trouble in logs and in PostgreSQL. */
 export const LABEL = text('^[^\\u0000-\\u001f\\u007f]{1,256}$', '1 to 256 characters, none of them a control character')
 /** A secret that a caller chooses. */

@@ -10,21 +10,22 @@ import type { Manifest, StoredManifest } from '../../domain/manifest.ts'
 import { formatTuple } from '../../domain/names.ts'
 import { withModels } from '../../worker/worker.ts'
 import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
-import { ID, type JsonSchema, LABEL, object, PERMISSION_KEY, pointer, storageIssue } from '../http/schemas.ts'
+import {
+  ID,
+  type JsonSchema,
+  LABEL,
+  object,
+  PERMISSION_KEY,
+  PERMISSION_KEYS,
+  pointer,
+  storageIssue,
+} from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { requireGivingRoles } from './given-roles.ts'
 import { grantEffects } from './grant-effects.ts'
 import { orphansOf } from './model-restrictions.ts'
-import {
-  claimBytes,
-  type Declared,
-  definitionsOf,
-  ROLES_BYTES_MAX,
-  readDeclared,
-  sizeIssue,
-  tokenIssue,
-} from './role-definitions.ts'
+import { type Declared, definitionsOf, readDeclared, sizeIssue, tokenIssue } from './role-definitions.ts'
 import { addManagementRoute, ok, put } from './route.ts'
 
 type ManifestBody = Partial<Manifest>
@@ -37,7 +38,6 @@ const keyed = (value: object) => ({
   propertyNames: PERMISSION_KEY,
   additionalProperties: value,
 })
-export const PERMISSION_KEYS = { type: 'array', maxItems: ITEMS_MAX, uniqueItems: true, items: PERMISSION_KEY }
 const PARTS = {
   audiences: {
     type: 'array',
@@ -221,9 +221,8 @@ function roleIssues(manifest: Manifest): readonly ValidationIssue[] {
         message: 'is not one of the permissions declared here',
       })
     }
-    const held = [{ app: manifest.app, role: key }]
-    const bytes = claimBytes(held, () => role.permissions)
-    if (bytes > ROLES_BYTES_MAX) issues.push({ place: pointer('', 'roles', key), message: sizeIssue(bytes, held) })
+    const message = sizeIssue([{ app: manifest.app, role: key }], () => role.permissions)
+    if (message !== null) issues.push({ place: pointer('', 'roles', key), message })
   }
   return issues
 }

@@ -7,7 +7,7 @@ import type { HeldRole, Store } from '../../store/contract.ts'
 
 /** The claims beside the roles (organization, its name, the tier) need at most this many bytes. */
 const ORGANIZATION_BYTES = 600
-export const ROLES_BYTES_MAX = CLAIMS_BYTES_MAX - ORGANIZATION_BYTES
+const ROLES_BYTES_MAX = CLAIMS_BYTES_MAX - ORGANIZATION_BYTES
 
 /** Permission keys of a role; undefined if the role is not declared. */
 export type Definitions = (held: HeldRole) => readonly string[] | undefined
@@ -34,7 +34,7 @@ export function definitionsOf({ manifests, roles }: Declared): Definitions {
 }
 
 /** Bytes of the claims `roles` and `permissions` of a subject that holds all of these. */
-export function claimBytes(held: readonly HeldRole[], definitions: Definitions): number {
+function claimBytes(held: readonly HeldRole[], definitions: Definitions): number {
   const roles = new Set<string>()
   const permissions = new Set<string>()
   for (const role of held) {
@@ -53,13 +53,16 @@ export async function tokenIssue(
   definitions: Definitions,
 ): Promise<string | null> {
   for (const held of await store.roleSets(app)) {
-    const bytes = claimBytes(held, definitions)
-    if (bytes > ROLES_BYTES_MAX) return sizeIssue(bytes, held)
+    const issue = sizeIssue(held, definitions)
+    if (issue !== null) return issue
   }
   return null
 }
 
-export function sizeIssue(bytes: number, held: readonly HeldRole[]): string {
+/** Why the tokens of a subject that holds all of these would be too large, or null. */
+export function sizeIssue(held: readonly HeldRole[], definitions: Definitions): string | null {
+  const bytes = claimBytes(held, definitions)
+  if (bytes <= ROLES_BYTES_MAX) return null
   const names = held.map(({ app, role }) => (app === null ? role : `${app}/${role}`)).join(', ')
   return `a token would carry ${bytes} bytes of roles and permissions, more than ${ROLES_BYTES_MAX}, for a subject that holds ${names}`
 }

@@ -11,14 +11,7 @@ import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, object, PERMISSION_KEY } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
-import {
-  claimBytes,
-  type Definitions,
-  definitionsOf,
-  ROLES_BYTES_MAX,
-  readDeclared,
-  sizeIssue,
-} from './role-definitions.ts'
+import { type Definitions, definitionsOf, readDeclared, sizeIssue } from './role-definitions.ts'
 import { addManagementRoute, EMPTY, type Outcome, ok } from './route.ts'
 
 type GrantBody = { readonly app?: string; readonly role: string; readonly subject: string }
@@ -198,9 +191,9 @@ async function requireFitting(
     const groups = await rolesOfGroups(deps, { log, subject, app })
     const held = [...counting, ...groups, role].map((grant): HeldRole => ({ app: grant.app, role: grant.role }))
     const distinct = [...new Map(held.map((one) => [JSON.stringify(one), one])).values()]
-    const bytes = claimBytes(distinct, definitions)
-    if (bytes <= ROLES_BYTES_MAX) continue
-    const issues = [{ place: '/role', message: sizeIssue(bytes, distinct) }]
+    const message = sizeIssue(distinct, definitions)
+    if (message === null) continue
+    const issues = [{ place: '/role', message }]
     throw new RequestProblem('conflict', 'nothing was written', { issues })
   }
 }

@@ -3,19 +3,10 @@ import type { FastifyInstance } from 'fastify'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import type { OrganizationRole } from '../../domain/role.ts'
 import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
-import { LABEL, object, PERMISSION_KEY } from '../http/schemas.ts'
+import { LABEL, object, PERMISSION_KEY, PERMISSION_KEYS } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
-import { PERMISSION_KEYS } from './apps.ts'
 import type { ManagementDeps } from './deps.ts'
-import {
-  claimBytes,
-  type Declared,
-  definitionsOf,
-  ROLES_BYTES_MAX,
-  readDeclared,
-  sizeIssue,
-  tokenIssue,
-} from './role-definitions.ts'
+import { type Declared, definitionsOf, readDeclared, sizeIssue, tokenIssue } from './role-definitions.ts'
 import { addManagementRoute, EMPTY, ok, put } from './route.ts'
 
 type RoleBody = Omit<OrganizationRole, 'key'>
@@ -125,10 +116,9 @@ function unknownRole(key: string): RequestProblem {
 async function requireFitting(deps: ManagementDeps, declared: Declared, role: OrganizationRole): Promise<void> {
   const wanted = { ...declared, roles: [...declared.roles.filter(({ key }) => key !== role.key), role] }
   const definitions = definitionsOf(wanted)
-  const own = [{ app: null, role: role.key }]
-  const bytes = claimBytes(own, definitions)
-  if (bytes > ROLES_BYTES_MAX) {
-    const issues = [{ place: '/permissions', message: sizeIssue(bytes, own) }]
+  const tooLarge = sizeIssue([{ app: null, role: role.key }], definitions)
+  if (tooLarge !== null) {
+    const issues = [{ place: '/permissions', message: tooLarge }]
     throw new RequestProblem('request_invalid', 'nothing was written', { issues })
   }
   for (const app of [NO_APP, ...declared.manifests.map((manifest) => manifest.app)]) {
