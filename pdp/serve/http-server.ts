@@ -17,6 +17,7 @@ import { addAuthzen } from './authzen/route.ts'
 import type { AnswerQuestion } from './decisions/answer.ts'
 import { addDecisions } from './decisions/route.ts'
 import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
+import { addMessageGuard } from './http/message-guard.ts'
 import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/problem-response.ts'
 import { FORM } from './http/schemas.ts'
 import { addTextGuard } from './http/text-guard.ts'
@@ -130,6 +131,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
   addObservation(app, deps)
   addBodyParsers(app)
   addBodyTimeout(app, deps.bodyTimeoutMs ?? REQUEST_TIMEOUT_MS)
+  addMessageGuard(app)
   addTextGuard(app)
   addProblemAnswers(app, deps)
   await app.register(swagger, { openapi: openapi(deps.issuer) })
