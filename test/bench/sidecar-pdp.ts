@@ -12,6 +12,11 @@ export type BenchPdp = {
   readonly issuer: string
   readonly grpcAddress: string
   readonly pid: number
+  /** Of the metrics listener. */
+  readonly operationsUrl: string
+  readonly dataDirectory: string
+  /** A management call that must succeed. */
+  manage(method: string, path: string, body: object): Promise<void>
   /** For fifteen minutes. With keys: bound to them. */
   token(keys?: KeyPair): Promise<string>
   /** Of another client that may do the same. */
@@ -43,9 +48,11 @@ export async function startBenchPdp(): Promise<BenchPdp> {
     },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
+  let manage: BenchPdp['manage']
   try {
     await ready(child, `http://127.0.0.1:${ports.metrics}/readyz`)
-    await setUp(issuer)
+    manage = await manager(issuer)
+    await setUp(manage)
   } catch (err) {
     child.kill('SIGTERM')
     throw err
@@ -54,6 +61,9 @@ export async function startBenchPdp(): Promise<BenchPdp> {
     issuer,
     grpcAddress,
     pid: child.pid ?? 0,
+    operationsUrl: `http://127.0.0.1:${ports.metrics}`,
+    dataDirectory: folder,
+    manage,
     token: (keys) => (keys === undefined ? bearerToken(issuer, CLIENT) : boundToken(issuer, keys)),
     otherToken: () => bearerToken(issuer, OTHER),
     stop: () =>
@@ -77,14 +87,17 @@ async function ready(child: ChildProcess, url: string): Promise<void> {
   throw new Error('the PDP did not become ready')
 }
 
-/** Two clients of one organization may view one invoice. */
-async function setUp(issuer: string): Promise<void> {
+async function manager(issuer: string): Promise<BenchPdp['manage']> {
   const admin = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope: SCOPES })
-  const manage = async (method: string, path: string, body: object): Promise<void> => {
+  return async (method, path, body) => {
     const headers = { authorization: `Bearer ${admin.access_token}`, 'content-type': 'application/json' }
     const response = await fetch(`${issuer}${path}`, { method, headers, body: JSON.stringify(body) })
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
   }
+}
+
+/** Two clients of one organization may view one invoice. */
+async function setUp(manage: BenchPdp['manage']): Promise<void> {
   await manage('PUT', '/v1/organizations/acme', { name: 'Acme' })
   await manage('PUT', '/v1/apps/invoices/manifest', { audiences: [RESOURCE] })
   for (const { clientId, clientSecret } of [CLIENT, OTHER])
