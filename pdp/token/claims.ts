@@ -22,8 +22,8 @@ export type AccessClaims = {
   readonly all: JsonMembers
 }
 
-// The id grammar of the domain model, because these ids appear in tuples and header fields.
-const ID = /^(?!\*$)[\x21\x22\x24-\x7e]{1,256}$/
+/** The id grammar of the domain model (ARCHITECTURE.md section 5), because these ids appear in tuples and header fields. */
+export const ID = /^(?!\*$)[\x21\x22\x24-\x7e]{1,256}$/
 // RFC 6749 section 3.3.
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
 const THUMBPRINT = /^[A-Za-z0-9_-]{43}$/

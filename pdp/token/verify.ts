@@ -4,7 +4,7 @@ import type { AlgorithmName } from './algorithms.ts'
 import { type AccessClaims, optionalInstant, parseClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
 import { EXTERNAL_MARK, type ForeignIssuer, readForeignClaims, requireAccessToken } from './foreign-claims.ts'
-import { type JsonMembers, type Jws, parseJws } from './jws.ts'
+import { type JsonMembers, type Jws, parseJws, TOKEN_CHARS_MAX } from './jws.ts'
 import type { KeySource } from './keys.ts'
 import { INTROSPECTED_MS, type Introspect, requireIntrospected } from './opaque-tokens.ts'
 import { describeSlash } from './remote-keys.ts'
@@ -49,7 +49,7 @@ export type TokenVerifier = {
 type Verified = { readonly claims: AccessClaims; readonly isGood: () => boolean }
 
 export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
-  const { audience, clock, expiryLeewayMs = 5_000, futureLeewayMs = 60_000, tokenCharsMax = 16_384 } = options
+  const { audience, clock, expiryLeewayMs = 5_000, futureLeewayMs = 60_000, tokenCharsMax = TOKEN_CHARS_MAX } = options
   const issuers = new Map(options.issuers.map((issuer) => [issuer.issuer, issuer]))
   // An opaque token does not name its issuer, so it is shown to nobody when several could have issued it.
   const [opaque, ...others] = options.issuers.filter(({ introspect }) => introspect !== undefined)

@@ -1,7 +1,8 @@
 /** Reads what a route file says of an issuer other than the PDP: how its tokens name subjects, clients, organizations and groups. */
 import type { Node } from 'yaml'
+import { ID } from '../../pdp/token/claims.ts'
 import type { ForeignClaimNames, ForeignIssuer } from '../../pdp/token/foreign-claims.ts'
-import { CLAIM_NAME, CLAIMS, EXTERNAL, ORGANIZATION_ID, SUBJECT_PREFIX, TOKEN_TYPES } from './issuer-format.ts'
+import { CLAIM_NAME, CLAIMS, EXTERNAL, SUBJECT_PREFIX, TOKEN_TYPES } from './issuer-format.ts'
 import type { YamlReader } from './yaml-reader.ts'
 
 /** `resource`: the audience of tokens unless `audience` says otherwise. Reports errors to the reader. */
@@ -62,7 +63,7 @@ function readClaims(reader: YamlReader, node: Node | null): ForeignClaimNames {
 }
 
 function readOrganization(reader: YamlReader, node: Node | null): string | null {
-  return pattern(reader, node, { what: 'an organization', form: ORGANIZATION_ID, says: 'the id of an organization' })
+  return pattern(reader, node, { what: 'an organization', form: ID, says: 'the id of an organization' })
 }
 
 type NamedText = { readonly key: string; readonly keyNode: Node | null; readonly text: string }

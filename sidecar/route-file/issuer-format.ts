@@ -1,9 +1,8 @@
 /** The part of the route file's format that is about token issuers. */
 import { ALGORITHM_NAMES } from '../../pdp/token/algorithms.ts'
+import { ID } from '../../pdp/token/claims.ts'
 import { definition, listOf, type Members, mapOf, oneOf, optional, required, TEXT, textLike } from './schema.ts'
 
-/** The grammar of ids (ARCHITECTURE.md section 5). */
-export const ORGANIZATION_ID = /^(?!\*$)[\x21\x22\x24-\x7e]{1,256}$/
 export const SUBJECT_PREFIX = /^[\x21\x22\x24-\x7e]{1,64}$/
 export const CLAIM_NAME = /^[\x21-\x7e]{1,128}$/
 export const TOKEN_TYPES = ['at+jwt', 'JWT'] as const
@@ -36,7 +35,7 @@ export const EXTERNAL = {
     'Goes before each subject, client and group of the issuer, after a ~: with idp:, the subject alice is user:~idp:alice. No prefix may begin with that of another issuer.',
   ),
   organizations: required(
-    listOf(textLike(ORGANIZATION_ID)),
+    listOf(textLike(ID)),
     'The organizations that tokens of the issuer may be bound to. If there is only one and claims.organization is not set, all tokens are bound to it.',
   ),
   organization_values: optional(

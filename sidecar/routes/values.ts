@@ -1,14 +1,11 @@
 /** Takes the values for a route's checks from the request. Each must occur exactly once (folding.ts says which names are equal). */
-import type { AccessClaims } from '../../pdp/token/claims.ts'
+import { type AccessClaims, ID } from '../../pdp/token/claims.ts'
 import { keyParts, readsAlike } from '../http/folding.ts'
 import { malformed } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { CheckValues } from './checks.ts'
 import { readMember } from './json-body.ts'
 import type { Source, Template } from './template.ts'
-
-// The ids of the domain model: 1-256 visible ASCII characters, no `#`, not `*` alone.
-const ID = /^(?!\*$)[\x21\x22\x24-\x7e]{1,256}$/
 
 export type ValueOptions = {
   readonly request: InboundRequest

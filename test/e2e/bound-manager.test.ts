@@ -10,6 +10,7 @@ import { startPdp } from '../../pdp/runtime/start.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { clientToken, discover } from '../support/sign-in.ts'
 import { choosePorts } from './demo-stack.ts'
+import { pdpSettings } from './pdp-settings.ts'
 
 const HOST = '127.0.0.1'
 const ADMIN_SECRET = 'the-secret-of-the-administrator'
@@ -25,27 +26,9 @@ beforeAll(async () => {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-bound-'))
   closing.push(() => rm(dataDirectory, { recursive: true }), database.drop)
   issuer = `http://${HOST}:${ports.http}`
-  await startPdp(
-    {
-      issuer,
-      adminSecret: ADMIN_SECRET,
-      masterKey: Buffer.alloc(32, 3),
-      http: { host: HOST, port: ports.http },
-      grpc: { host: HOST, port: ports.grpc },
-      grpcTls: null,
-      serviceAccounts: null,
-      metrics: { host: HOST, port: ports.metrics },
-      trustedProxies: [],
-      databaseUrl: database.connectionString,
-      redisUrl: null,
-      entitlementSource: null,
-      embedEntitlements: 'off',
-      changesKeptDays: null,
-      dataDirectory,
-      logLevel: 'info',
-    },
-    { log, shutdown },
-  )
+  const databaseUrl = database.connectionString
+  const settings = pdpSettings({ issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl, dataDirectory })
+  await startPdp(settings, { log, shutdown })
   const scope = 'directory:write relationships:write relationships:read decisions:read clients:write'
   const { access_token: admin } = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope })
   const put = async (path: string, body: object) => {

@@ -12,6 +12,7 @@ import { readConfig } from '../../sidecar/config/config.ts'
 import { startSidecar } from '../../sidecar/runtime/start.ts'
 import { freePort, isFree } from '../support/free-port.ts'
 import { type InvoicesApi, startInvoicesApi } from './invoices-api.ts'
+import { pdpSettings } from './pdp-settings.ts'
 
 /** What tokens for the invoices API name as their audience. */
 export const RESOURCE = 'https://invoices.demo.example'
@@ -69,24 +70,9 @@ export async function startStack(options: {
   mkdirSync(dataDirectory, { recursive: true })
   const destination = createWriteStream(join(dataDirectory, 'demo.log'))
   const log = createLog({ service: 'demo', level: 'info', destination })
-  const config: PdpConfig = {
-    issuer: `http://${at(ports.http)}`,
-    adminSecret: null,
-    masterKey: null,
-    http: { host, port: ports.http },
-    grpc: { host, port: ports.grpc },
-    grpcTls: null,
-    serviceAccounts: null,
-    metrics: { host, port: ports.metrics },
-    trustedProxies: [],
-    databaseUrl,
-    redisUrl: null,
-    entitlementSource: null,
-    embedEntitlements: 'claims-mode',
-    changesKeptDays: null,
-    dataDirectory,
-    logLevel: 'info',
-  }
+  const issuer = `http://${at(ports.http)}`
+  const settings = pdpSettings({ issuer, adminSecret: null, host, ports, databaseUrl, dataDirectory })
+  const config: PdpConfig = { ...settings, masterKey: null, embedEntitlements: 'claims-mode' }
   const start = (): Promise<RunningPdp> =>
     startPdp(config, { log, shutdown: createShutdown({ log, timeoutMs: CLOSE_TIMEOUT_MS }) })
   let pdp: RunningPdp | null = await start()

@@ -13,6 +13,7 @@ import { openTestDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { clientToken } from '../support/sign-in.ts'
 import { choosePorts } from './demo-stack.ts'
+import { pdpSettings } from './pdp-settings.ts'
 
 export const RESOURCE = 'https://orders.test'
 export const HOST = '127.0.0.1'
@@ -53,27 +54,16 @@ export async function openOwnIssuerWorld(): Promise<OwnIssuerWorld> {
   await new Promise<void>((done) => server.listen(0, HOST, done))
   const address = server.address()
   const upstream = `http://${HOST}:${typeof address === 'object' ? address?.port : 0}`
-  await startPdp(
-    {
-      issuer,
-      adminSecret: ADMIN_SECRET,
-      masterKey: Buffer.alloc(32, 3),
-      http: { host: HOST, port: ports.http },
-      grpc: { host: HOST, port: ports.grpc },
-      grpcTls: null,
-      serviceAccounts: null,
-      metrics: { host: HOST, port: ports.metrics },
-      trustedProxies: [],
-      databaseUrl: database.connectionString,
-      redisUrl: null,
-      entitlementSource: null,
-      embedEntitlements: 'off',
-      changesKeptDays: null,
-      dataDirectory: directory,
-      logLevel: 'info',
-    },
-    { log, shutdown },
-  )
+  const databaseUrl = database.connectionString
+  const settings = pdpSettings({
+    issuer,
+    adminSecret: ADMIN_SECRET,
+    host: HOST,
+    ports,
+    databaseUrl,
+    dataDirectory: directory,
+  })
+  await startPdp(settings, { log, shutdown })
   const admin = { issuer, clientId: 'admin', clientSecret: ADMIN_SECRET }
 
   async function routeFile(routes: string, entry: object, publicUrl = RESOURCE): Promise<string> {

@@ -16,6 +16,7 @@ import { openTestDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { clientToken, signIn } from '../support/sign-in.ts'
 import { choosePorts } from './demo-stack.ts'
+import { pdpSettings } from './pdp-settings.ts'
 
 const RESOURCE = 'https://vault.example'
 const REDIRECT_URI = 'https://app.example/cb'
@@ -40,27 +41,9 @@ beforeAll(async () => {
   closing.push(async () => void upstream.close())
   const address = upstream.address()
   const upstreamPort = typeof address === 'object' ? address?.port : 0
-  await startPdp(
-    {
-      issuer,
-      adminSecret: ADMIN_SECRET,
-      masterKey: Buffer.alloc(32, 3),
-      http: { host: HOST, port: ports.http },
-      grpc: { host: HOST, port: ports.grpc },
-      grpcTls: null,
-      serviceAccounts: null,
-      metrics: { host: HOST, port: ports.metrics },
-      trustedProxies: [],
-      databaseUrl: database.connectionString,
-      redisUrl: null,
-      entitlementSource: null,
-      embedEntitlements: 'off',
-      changesKeptDays: null,
-      dataDirectory,
-      logLevel: 'info',
-    },
-    { log, shutdown },
-  )
+  const databaseUrl = database.connectionString
+  const settings = pdpSettings({ issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl, dataDirectory })
+  await startPdp(settings, { log, shutdown })
   await setUp()
   const file = join(dataDirectory, 'routes.yaml')
   await writeFile(

@@ -11,7 +11,7 @@ import type { AlgorithmName } from '../../token/algorithms.ts'
 import type { AccessClaims } from '../../token/claims.ts'
 import { TokenError } from '../../token/errors.ts'
 import type { ForeignIssuer } from '../../token/foreign-claims.ts'
-import { parseJws } from '../../token/jws.ts'
+import { parseJws, TOKEN_CHARS_MAX } from '../../token/jws.ts'
 import { createKeySource, type KeySource, NO_KEYS } from '../../token/keys.ts'
 import { createIntrospect, type Introspect } from '../../token/opaque-tokens.ts'
 import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
@@ -22,7 +22,6 @@ import type { AppendLog } from './revocation.ts'
 import { type ReadRecord, verified } from './token-record.ts'
 import type { TokenRecord } from './token-state.ts'
 
-const TOKEN_CHARS_MAX = 16_384
 const SEALED_AS = 'issuer-introspection'
 const ISSUER_WAIT_MS = 300
 const LOCAL_KEYS_AGE_MS = 3_600_000

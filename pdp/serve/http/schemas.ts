@@ -1,5 +1,6 @@
 /** Parts that the JSON Schemas of several requests share, and checks that a schema cannot express. */
 import type { JsonValue } from '../../domain/json.ts'
+import { ID as ID_FORM } from '../../token/claims.ts'
 
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
@@ -8,10 +9,7 @@ export const FORM = 'x-form'
 export const text = (pattern: string, form: string) => ({ type: 'string', pattern, [FORM]: form }) as const
 
 /** An id (ARCHITECTURE.md section 5): 1-256 characters of visible ASCII, no `#`, not `*` alone. */
-export const ID = text(
-  '^(?!\\*$)[\\x21\\x22\\x24-\\x7e]{1,256}$',
-  '1 to 256 visible ASCII characters, without #, and not the single character *',
-)
+export const ID = text(ID_FORM.source, '1 to 256 visible ASCII characters, without #, and not the single character *')
 const KEY = text('^[a-z][a-z0-9_.:-]{0,127}$', 'a key: a lower-case letter, then up to 127 of a-z, 0-9, _ . : and -')
 export const ENTITLEMENT_KEY = KEY
 export const PERMISSION_KEY = KEY

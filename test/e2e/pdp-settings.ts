@@ -1,0 +1,27 @@
+/** The settings of a PDP that tests start in this process: plain text on one host, everything optional left out. */
+import type { PdpConfig } from '../../pdp/runtime/config.ts'
+
+export function pdpSettings({
+  host,
+  ports,
+  ...given
+}: Pick<PdpConfig, 'issuer' | 'adminSecret' | 'databaseUrl' | 'dataDirectory'> & {
+  readonly host: string
+  readonly ports: { readonly http: number; readonly grpc: number; readonly metrics: number }
+}): PdpConfig {
+  return {
+    ...given,
+    masterKey: Buffer.alloc(32, 3),
+    http: { host, port: ports.http },
+    grpc: { host, port: ports.grpc },
+    grpcTls: null,
+    serviceAccounts: null,
+    metrics: { host, port: ports.metrics },
+    trustedProxies: [],
+    redisUrl: null,
+    entitlementSource: null,
+    embedEntitlements: 'off',
+    changesKeptDays: null,
+    logLevel: 'info',
+  }
+}
