@@ -100,9 +100,9 @@ async function bring(plan: Plan, options: Options, io: NodeJS.Process): Promise<
   return plan.tuples.length === 0 ? EXIT.ok : importLines(Readable.from(plan.tuples.map(lineOf)), options, io)
 }
 
-const lineOf = ({ object, relation, subject, expiresAtMs }: Tuple): string => {
+const lineOf = ({ object, relation, subject, expiresAtMs, condition }: Tuple): string => {
   const expiry = expiresAtMs === null ? {} : { expires_at: new Date(expiresAtMs).toISOString() }
-  return `${JSON.stringify({ object, relation, subject, ...expiry })}\n`
+  return `${JSON.stringify({ object, relation, subject, ...expiry, condition })}\n`
 }
 
 /** The rest of the manifest stays as it is. */

@@ -1,9 +1,10 @@
 /** One permission check: relationships and memberships, or a permission key of a role. Everything else is a denial. */
-import type { PermissionCheck, Reason, ReasonCode } from '../domain/decision.ts'
+import type { PermissionCheck, Reason, ReasonCode, UndecidedCode } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isRelation as isRelationName, typeOf } from '../domain/names.ts'
+import type { ConditionRun } from './conditions/run.ts'
 import { groupSteps } from './explanation.ts'
 import type { Way } from './gates.ts'
 import type { Model } from './model.ts'
@@ -22,6 +23,8 @@ export type Asked = {
   readonly explain?: boolean
   /** Tuples that are visited at most; `TUPLES_PER_CHECK_MAX` by default. */
   readonly tuplesMax?: number | undefined
+  /** Of all checks of one question. Default: a question without context. */
+  readonly conditions?: ConditionRun | undefined
   /** Counts the tuples that are visited, whether they lead to an answer or to a bound. */
   readonly meter?: { tuplesCount: number }
 }
@@ -42,11 +45,15 @@ const ALLOWED: { readonly [W in Way]: Answer } = {
   model: { allowed: true, code: 'model' },
 }
 
+/** This question has no answer; the others of the request have theirs. */
+export const isUndecided = (error: unknown): error is PdpError & { readonly code: UndecidedCode } =>
+  error instanceof PdpError && (error.code === 'evaluation_limit' || error.code === 'condition_failed')
+
 function denied(code: ReasonCode): Answer {
   return { allowed: false, code }
 }
 
-/** @returns undefined while rows are missing. Throws PdpError `evaluation_limit`. */
+/** @returns undefined while rows are missing. Throws PdpError `evaluation_limit` and `condition_failed`. */
 export function answerCheck(view: View, model: Model, asked: Asked, check: PermissionCheck): Answer | undefined {
   const answer = answerOf(view, model, asked, check)
   if (answer === undefined || asked.explain !== true || answer.reason !== undefined) return answer
@@ -72,6 +79,7 @@ function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck
         model,
         subject: asked.subject,
         tuplesMax: asked.tuplesMax,
+        conditions: asked.conditions,
       })
     : null
   const related: Truth = relation === null ? FALSE : visit(relation, asked, check)
@@ -143,14 +151,15 @@ function relationReason(
   const nothing = { path: [], missing: [] }
   if (answer.code === 'membership_suspended' || answer.code === 'unknown_relation') return nothing
   if (!isRelationName(check.relation) || typeOf(check.resource) === 'app') return nothing
-  const { organization: log, subject, tuplesMax } = asked
-  const walk = new RelationCheck({ view: asked.relationView ?? view, log, model, subject, explains: true, tuplesMax })
+  const { organization: log, subject, tuplesMax, conditions } = asked
+  const relationView = asked.relationView ?? view
+  const walk = new RelationCheck({ view: relationView, log, model, subject, explains: true, tuplesMax, conditions })
   try {
     walk.holds(check.resource, check.relation)
     return !answer.allowed && walk.lacksRows ? undefined : walk.explanation
   } catch (error) {
     // A denial is explained by more than it takes to decide it, which may be too much.
-    if (error instanceof PdpError && error.code === 'evaluation_limit') return nothing
+    if (isUndecided(error)) return nothing
     throw error
   }
 }

@@ -7,10 +7,20 @@ import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { formatTuple, tupleIssue, typeOf } from '../domain/names.ts'
+import type { TupleCondition } from '../domain/tuple.ts'
 import type { Model } from './model.ts'
-import { shapeIssue, shapeOf } from './restrictions.ts'
+import { restrictionIssue } from './restrictions.ts'
 import { isUserset, Userset } from './usersets.ts'
-import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
+import {
+  type Closure,
+  type ConditionalSubject,
+  FALSE,
+  GROUPS_MAX,
+  TRUE,
+  type Truth,
+  UNKNOWN,
+  type View,
+} from './view.ts'
 
 export const CONTEXTUAL_TUPLES_MAX = 100
 
@@ -42,7 +52,7 @@ export function relationViewOf(
 
 function requireAllowed(tuples: readonly ContextualTuple[], model: Model): void {
   const issues = tuples.flatMap((tuple, i) => {
-    const message = shapeIssue(model, shapeOf(tuple))
+    const message = restrictionIssue(model, tuple)
     return message === null ? [] : [{ place: placeOf(i), message }]
   })
   if (issues.length === 0) return
@@ -65,6 +75,7 @@ function repeatedIssue(tuple: ContextualTuple, seen: Set<string>): string | null
   return null
 }
 
+const NO_CONDITIONS: ReadonlyMap<string, TupleCondition> = new Map()
 const setName = (object: string, relation: string): string => `${object}#${relation}`
 
 class ContextualView implements View {
@@ -72,6 +83,8 @@ class ContextualView implements View {
   readonly #log: LogId
   /** By `object#relation`. */
   readonly #subjects = new Map<string, Set<string>>()
+  /** Those with a condition: by `object#relation`, then by subject. */
+  readonly #conditional = new Map<string, Map<string, TupleCondition>>()
   /** Groups by whom a tuple of the question puts in them. */
   readonly #groups = new Map<string, Set<string>>()
 
@@ -79,8 +92,13 @@ class ContextualView implements View {
   constructor(stored: View, log: LogId, tuples: readonly ContextualTuple[]) {
     this.#stored = stored
     this.#log = log
-    for (const { object, relation, subject } of tuples) {
+    for (const { object, relation, subject, condition } of tuples) {
       const set = setName(object, relation)
+      if (condition !== undefined) {
+        const known = this.#conditional.get(set) ?? new Map<string, TupleCondition>()
+        this.#conditional.set(set, known.set(subject, condition))
+        continue
+      }
       add(this.#subjects, set, subject)
       if (relation === 'member' && typeOf(object) === 'group') add(this.#groups, subject, set)
     }
@@ -111,6 +129,31 @@ class ContextualView implements View {
     const all = new Set(stored)
     for (const subject of own) if (!isUserset(subject)) all.add(subject)
     return all.size > countMax ? null : [...all]
+  }
+
+  #conditionsOf(log: LogId, object: string, relation: string): ReadonlyMap<string, TupleCondition> {
+    return (log === this.#log ? this.#conditional.get(setName(object, relation)) : undefined) ?? NO_CONDITIONS
+  }
+
+  /** A tuple of the question takes the place of the stored one. */
+  conditionOf(log: LogId, object: string, relation: string, subject: string): TupleCondition | null | undefined {
+    const own = this.#conditionsOf(log, object, relation).get(subject)
+    return own ?? this.#stored.conditionOf(log, object, relation, subject)
+  }
+
+  conditional(
+    log: LogId,
+    object: string,
+    relation: string,
+    wanted: { readonly kind: 'usersets' | 'objects'; readonly countMax: number },
+  ): readonly ConditionalSubject[] | null | undefined {
+    const stored = this.#stored.conditional(log, object, relation, wanted)
+    const own = this.#conditionsOf(log, object, relation)
+    if (stored === undefined || stored === null || own.size === 0) return stored
+    const more = [...own].filter(([subject]) => isUserset(subject) === (wanted.kind === 'usersets'))
+    const others = stored.filter(({ subject }) => !own.has(subject))
+    const all = [...others, ...more.map(([subject, condition]) => ({ subject, condition }))]
+    return all.length > wanted.countMax ? null : all
   }
 
   groups(log: LogId, subject: string): readonly string[] | undefined {
@@ -149,6 +192,8 @@ class ContextualView implements View {
     return missing ? undefined : { groups, truncated }
   }
 
+  clockMs: View['clockMs'] = () => this.#stored.clockMs()
+  noteUntil: View['noteUntil'] = (instantMs) => this.#stored.noteUntil(instantMs)
   membership: View['membership'] = (log, subject) => this.#stored.membership(log, subject)
   grants: View['grants'] = (log, subject) => this.#stored.grants(log, subject)
   organization: View['organization'] = (id) => this.#stored.organization(id)

@@ -1,8 +1,9 @@
 /** Why a check came out as it did, read off its gates: the steps that led to an allow, and tuples that would lead to one. */
 import type { ReasonStep } from '../domain/decision.ts'
 import type { LogId } from '../domain/log.ts'
-import type { Edge, Gate } from './gates.ts'
+import type { Edge, Gate, Notes } from './gates.ts'
 import { type Spend, settle } from './settle.ts'
+import type { Userset } from './usersets.ts'
 import { FALSE, TRUE, type View } from './view.ts'
 
 /** Missing tuples that are named at most. */
@@ -81,4 +82,17 @@ export function groupSteps(
     at = member
   }
   return steps
+}
+
+export const ruleStep = ({ object, relation }: Gate, rule: string): ReasonStep => ({
+  rule: `${object}#${relation}: ${rule}`,
+})
+
+export const tupleStep = ({ object, relation }: Gate, { text }: Userset): ReasonStep => ({
+  tuple: `${object}#${relation}@${text}`,
+})
+
+export function notesOf(node: Gate): Notes {
+  node.notes ??= { found: [], missed: [] }
+  return node.notes
 }

@@ -1,7 +1,7 @@
 /** Models by their text: compiled here where that costs little, and otherwise in a thread of their own, before they are needed. */
 import { PdpError } from '../domain/errors.ts'
+import { isLight } from './language/model-bounds.ts'
 import type { Model } from './model.ts'
-import { isLight } from './model-bounds.ts'
 import { compileModel } from './model-language.ts'
 
 /** Texts that are kept at most. */

@@ -6,14 +6,14 @@ import { type Cursor, formatPageToken, parsePageToken } from '../domain/page-tok
 import { subjectName } from '../domain/subjects.ts'
 import { contextualIssues } from './contextual-tuples.ts'
 import type { ListQuestion } from './lists.ts'
-import { askedSubjectIssues } from './request.ts'
+import { askedSubjectIssues, contextIssues } from './request.ts'
 
 export const PAGE_SIZE_MAX = 1_000
 export const PAGE_SIZE_DEFAULT = 100
 
 /** Throws PdpError `request_invalid` with every issue and its JSON pointer. @returns null for the first page. */
 export function parseListRequest(question: ListQuestion): { readonly size: number; readonly from: Cursor | null } {
-  const issues: ValidationIssue[] = []
+  const issues: ValidationIssue[] = [...contextIssues(question.context)]
   const expect = (holds: boolean, place: string, message: string): void => {
     if (!holds) issues.push({ place, message })
   }
@@ -53,6 +53,9 @@ function listOf(question: ListQuestion): readonly JsonValue[] {
     question.kind === 'resources'
       ? [subjectName(question.subject)]
       : [question.resource, question.subjectRelation ?? null]
-  const tuples = (question.contextualTuples ?? []).map(formatTuple).sort()
-  return [kind, organization, relation, type, app, ...rest, ...tuples]
+  const tuples = (question.contextualTuples ?? [])
+    .map((tuple) => JSON.stringify([formatTuple(tuple), tuple.condition ?? null]))
+    .sort()
+  const { context = null } = question
+  return [kind, organization, relation, type, app, context, ...rest, ...tuples]
 }

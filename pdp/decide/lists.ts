@@ -2,17 +2,19 @@
  * Lists by exhaustion: everything that tuples, memberships and grants name is a candidate, and a candidate is in the list
  * if and only if the check says so. Pure; pages and storage are the caller's.
  */
-import type { ListResourcesRequest, ListSubjectsRequest, PermissionCheck } from '../domain/decision.ts'
-import { PdpError } from '../domain/errors.ts'
+import type { ListPage, ListResourcesRequest, ListSubjectsRequest, PermissionCheck } from '../domain/decision.ts'
 import { ENVIRONMENT, type LogId } from '../domain/log.ts'
 import { isWildcard, typeOf } from '../domain/names.ts'
 import { subjectName } from '../domain/subjects.ts'
 import type { NameSource } from '../domain/tuple.ts'
-import { type Asked, answerCheck } from './check.ts'
+import { type Asked, answerCheck, isUndecided } from './check.ts'
+import { ConditionRun } from './conditions/run.ts'
 import type { Model } from './model.ts'
 import { ancestors } from './roles.ts'
 import type { View } from './view.ts'
 
+/** Named on one page at most. */
+export const UNDECIDED_MAX = 100
 /** Tuples visited for one page at most. */
 export const TUPLES_PER_PAGE_MAX = 100_000
 
@@ -74,8 +76,9 @@ export type Listed = {
   readonly items: readonly string[]
   readonly examinedCount: number
   readonly tuplesCount: number
-  /** Some could not be decided within the bounds of a check. */
+  /** Some could not be decided within the bounds of a check, or because of a condition. */
   readonly undecidedCount: number
+  readonly undecided: ListPage['undecided']
 }
 
 /** What a name of the candidates' makes a candidate: itself, or the userset of its object that is asked for. */
@@ -101,6 +104,8 @@ export function listOf(
 ): Listed | undefined {
   const { question, relationView, candidates, countMax, tuplesMax } = of
   const items: string[] = []
+  const undecided: ListPage['undecided'][number][] = []
+  const conditions = new ConditionRun(view, question.context)
   const meter = { tuplesCount: 0 }
   let [examinedCount, undecidedCount, missing] = [0, 0, false]
   for (const candidate of candidates) {
@@ -109,15 +114,17 @@ export function listOf(
     if (candidate === null) continue
     const { asked, check } = pairOf(question, candidate)
     try {
-      const answer = answerCheck(view, model, { ...asked, meter, relationView }, check)
+      const answer = answerCheck(view, model, { ...asked, meter, relationView, conditions }, check)
       if (answer === undefined) missing = true
       else if (answer.allowed) items.push(candidate)
     } catch (error) {
-      if (!(error instanceof PdpError) || error.code !== 'evaluation_limit') throw error
+      if (!isUndecided(error)) throw error
       undecidedCount++
+      if (error.code === 'condition_failed' && undecided.length < UNDECIDED_MAX)
+        undecided.push({ item: candidate, missingContext: error.missingContext })
     }
   }
-  return missing ? undefined : { items, examinedCount, tuplesCount: meter.tuplesCount, undecidedCount }
+  return missing ? undefined : { items, examinedCount, tuplesCount: meter.tuplesCount, undecidedCount, undecided }
 }
 
 /** The check that decides about the candidate. */

@@ -2,6 +2,8 @@
 import openfga from '@openfga/syntax-transformer'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
+import type { ConditionDefinition } from './conditions/condition.ts'
+import { conditionIssues } from './conditions/issues.ts'
 import { plainMessage } from './language/model-messages.ts'
 import type { Direct, Expression, Model } from './model.ts'
 
@@ -30,7 +32,7 @@ type TypeDefinition = {
 export type ModelDocument = {
   schema_version: string
   type_definitions: readonly TypeDefinition[]
-  conditions?: Record<string, object>
+  conditions?: Record<string, ConditionDefinition>
 }
 
 /**
@@ -43,15 +45,34 @@ export function compileModel(text: string, options: { readonly builtIn?: boolean
   if ((declared.type_definitions ?? []).length === 0) throw invalid([NO_TYPES])
   const ours = options.builtIn === false ? [] : Object.entries(BUILT_IN)
   const missing = ours.filter(([type]) => !declared.type_definitions.some((d) => d.type === type))
-  const whole = `${text.trimEnd()}\n${missing.map(([type, relations]) => `type ${type}${relations}\n`).join('')}`
-  refuseConditions(declared) // first, since they may be what the rest of the issues come from
-  parsed(() => openfga.validator.validateDSL(whole), text)
-  return compileDocument(declared)
+  const ourTypes = missing.map(([type, relations]) => `type ${type}${relations}\n`).join('')
+  parsed(() => validate(text, ourTypes), text)
+  return compileDocument(declared, text)
 }
 
-/** As compileModel, for a model that is already parsed and validated. */
-export function compileDocument(document: ModelDocument): Model {
-  refuseConditions(document)
+/** Types come before conditions, and `ourTypes` after those of the text, so that its lines keep their numbers. */
+function validate(text: string, ourTypes: string): void {
+  const conditions = /^[ \t]*condition\b/m.exec(text)?.index ?? text.length
+  const types = withoutConditions(text.slice(0, conditions))
+  try {
+    openfga.validator.validateDSL(`${types.trimEnd()}\n${ourTypes}${text.slice(conditions)}`)
+  } catch (error) {
+    // A condition that no relation uses is no fault.
+    const { errors } = error as { errors?: readonly { metadata?: { errorType?: string } }[] }
+    const others = errors?.filter(({ metadata }) => metadata?.errorType !== 'condition-not-used')
+    if (others === undefined || others.length > 0) throw others === undefined ? error : { errors: others }
+  }
+}
+
+/** As compileModel, for a model that is already parsed and validated. `text`: where it was written, for the places. */
+export function compileDocument(document: ModelDocument, text: string | null = null): Model {
+  const used = document.type_definitions.flatMap((definition) =>
+    Object.values(definition.metadata?.relations ?? {}).flatMap((relation) =>
+      (relation.directly_related_user_types ?? []).map(({ condition }) => condition ?? ''),
+    ),
+  )
+  const issues = conditionIssues(document.conditions ?? {}, new Set(used.filter((name) => name !== '')), text)
+  if (issues.length > 0) throw invalid(issues)
   return new Map(
     document.type_definitions.map((definition) => {
       const relations = Object.entries(definition.relations ?? {}).map(
@@ -72,6 +93,26 @@ export function parsed<T>(parse: () => T, text = 'model'): T {
     throw invalid(issuesOf(error, text))
   }
 }
+
+/**
+ * The validator takes `folder with c` for the name of a type. Everything keeps its place: what goes becomes spaces. That
+ * conditions are defined is checked when they are compiled.
+ */
+const withoutConditions = (types: string): string =>
+  types.replace(/\[[^\]]*\]/g, (list) => {
+    const seen = new Map<string, Set<string>>()
+    return list.replace(/([[,])([^,\]]*)/g, (_, before: string, item: string) => {
+      const plain = item.replace(/\swith\s+[^\s,\]]+/g, blank)
+      const forms = seen.get(plain.trim()) ?? new Set<string>()
+      const form = item.trim().replace(/\s+/g, ' ')
+      // The same subject with another condition is no repetition, and the same form is one.
+      const isOther = forms.size > 0 && !forms.has(form)
+      seen.set(plain.trim(), forms.add(form))
+      return isOther ? blank(before + item) : before + plain
+    })
+  })
+
+const blank = (text: string): string => text.replace(/[^\n]/g, ' ')
 
 function invalid(issues: readonly ValidationIssue[]): PdpError {
   return new PdpError(
@@ -98,31 +139,28 @@ function issuesOf(error: unknown, text: string): readonly ValidationIssue[] {
   })
 }
 
-function refuseConditions(document: ModelDocument): void {
-  const names = new Set(Object.keys(document.conditions ?? {}))
-  for (const definition of document.type_definitions) {
-    for (const { directly_related_user_types: references } of Object.values(definition.metadata?.relations ?? {})) {
-      for (const { condition } of references ?? [])
-        if (condition !== undefined && condition !== '') names.add(condition)
-    }
-  }
-  if (names.size === 0) return
-  const list = [...names].map((name) => `"${name}"`).join(', ')
-  throw invalid([
-    {
-      place: '1:1',
-      message: `the model uses ${names.size === 1 ? 'condition' : 'conditions'} ${list}; conditions are not supported yet`,
-    },
-  ])
-}
-
-function referencesOf(definition: TypeDefinition, relation: string): Direct {
+function referencesOf(definition: TypeDefinition, document: ModelDocument, relation: string): Direct {
   const references = definition.metadata?.relations?.[relation]?.directly_related_user_types ?? []
-  const plain = references.filter((r) => r.wildcard === undefined && (r.relation ?? '') === '')
+  const named = references.map((r) => ({
+    kind: r.wildcard !== undefined ? ('wildcards' as const) : (r.relation ?? '') !== '' ? 'usersets' : 'types',
+    subject: r.wildcard !== undefined ? `${r.type}:*` : (r.relation ?? '') !== '' ? `${r.type}#${r.relation}` : r.type,
+    type: r.type,
+    condition: r.condition ?? '',
+  }))
+  const plain = named.filter(({ condition }) => condition === '')
+  const conditional = new Map<string, Map<string, ConditionDefinition>>()
+  for (const { subject, condition } of named) {
+    if (condition === '') continue
+    const definition = document.conditions?.[condition]
+    if (definition === undefined) throw new TypeError(`condition ${condition} is not defined`)
+    const allowed = conditional.get(subject) ?? new Map<string, ConditionDefinition>()
+    conditional.set(subject, allowed.set(condition, definition))
+  }
   return {
-    types: new Set(plain.map((r) => r.type)),
-    wildcards: new Set(references.filter((r) => r.wildcard !== undefined).map((r) => r.type)),
-    usersets: new Set(references.filter((r) => (r.relation ?? '') !== '').map((r) => `${r.type}#${r.relation}`)),
+    types: new Set(plain.filter(({ kind }) => kind === 'types').map(({ type }) => type)),
+    wildcards: new Set(plain.filter(({ kind }) => kind === 'wildcards').map(({ type }) => type)),
+    usersets: new Set(plain.filter(({ kind }) => kind === 'usersets').map(({ subject }) => subject)),
+    conditional: conditional.size === 0 ? null : conditional,
   }
 }
 
@@ -133,7 +171,7 @@ function expressionOf(
 ): Expression {
   const { relation, rewrite } = of
   const nested = (part: Userset): Expression => expressionOf(definition, document, { relation, rewrite: part })
-  if (rewrite.this !== undefined) return { kind: 'direct', allowed: referencesOf(definition, relation) }
+  if (rewrite.this !== undefined) return { kind: 'direct', allowed: referencesOf(definition, document, relation) }
   if (rewrite.computedUserset !== undefined)
     return { kind: 'computed', relation: rewrite.computedUserset.relation ?? '' }
   if (rewrite.union !== undefined) return { kind: 'union', parts: (rewrite.union.child ?? []).map(nested) }
@@ -148,7 +186,7 @@ function expressionOf(
       kind: 'from',
       tupleset,
       relation: rewrite.tupleToUserset.computedUserset?.relation ?? '',
-      parents: referencesOf(definition, tupleset),
+      parents: referencesOf(definition, document, tupleset),
     }
   }
   throw invalid([

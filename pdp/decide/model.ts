@@ -4,6 +4,7 @@
  * answer would depend on its own absence (`a` holds if and only if it does not) has none, and is `evaluation_limit`; that
  * is judged on the tuples, question by question, and never on the model.
  */
+import type { ConditionDefinition } from './conditions/condition.ts'
 
 /** Which subjects a relation's own tuples may name. A stored tuple that is not allowed does not count. */
 export type Direct = {
@@ -13,6 +14,8 @@ export type Direct = {
   readonly wildcards: ReadonlySet<string>
   /** `group#member` */
   readonly usersets: ReadonlySet<string>
+  /** Subjects as above whose tuples count with one of these conditions; null where there are none. */
+  readonly conditional: ReadonlyMap<string, ReadonlyMap<string, ConditionDefinition>> | null
 }
 export type Expression =
   | { readonly kind: 'direct'; readonly allowed: Direct }

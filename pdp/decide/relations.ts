@@ -2,17 +2,19 @@
  * The relationship engine: does `object#relation` hold `subject`? Synchronous over one view, so it sees one moment.
  * What the relation leans on is looked at level by level, each relation of each object once, and solved as it comes in.
  */
-import type { ReasonStep } from '../domain/decision.ts'
+import type { Reason, ReasonStep } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isWildcard, typeOf } from '../domain/names.ts'
-import { groupSteps, missingFor, pathTo } from './explanation.ts'
+import { ConditionalTuples, type Met, type Place, type Wanted } from './conditional-tuples.ts'
+import type { ConditionRun } from './conditions/run.ts'
+import { groupSteps, missingFor, notesOf, pathTo, ruleStep, tupleStep } from './explanation.ts'
 import { GateTable } from './gate-table.ts'
-import { completed, decide, Edge, Gate, isNeeded, lean, type Notes, OPEN, type Way, wayBy } from './gates.ts'
+import { completed, decide, Edge, Gate, isNeeded, lean, OPEN, type Way, wayBy } from './gates.ts'
 import type { Direct, Expression, Model } from './model.ts'
 import { settle } from './settle.ts'
-import { subjectType, type Userset } from './usersets.ts'
+import { isUserset, subjectType, Userset } from './usersets.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
 /** Tuples that are visited for one check at most. */
@@ -29,6 +31,8 @@ export type RelationCheckOptions = {
   /** Looks at everything, and notes it for `explanation`. */
   readonly explains?: boolean
   readonly tuplesMax?: number | undefined
+  /** Shared by the checks of one question. Default: a question without context. */
+  readonly conditions?: ConditionRun | undefined
 }
 
 /** One check. What else can be read of it is read afterwards. */
@@ -41,6 +45,7 @@ export class RelationCheck {
   readonly #subject: string
   readonly #explains: boolean
   readonly #tuplesMax: number
+  readonly #conditional: ConditionalTuples
   /** As models name it: `user`, or `group#member` for a userset. Known once it is needed. */
   #subjectType: string | null = null
   #root: Gate | null = null
@@ -62,6 +67,7 @@ export class RelationCheck {
     this.#subject = options.subject
     this.#explains = options.explains === true
     this.#tuplesMax = options.tuplesMax ?? TUPLES_PER_CHECK_MAX
+    this.#conditional = new ConditionalTuples(options.view, options.log, options.conditions ?? null)
   }
 
   /** How an allow came about. */
@@ -75,13 +81,16 @@ export class RelationCheck {
   }
 
   /** Of an answer to a check that explains. */
-  get explanation(): { readonly path: readonly ReasonStep[]; readonly missing: readonly string[] } {
+  get explanation(): Omit<Reason, 'code'> {
     const root = this.#root
     if (root?.truth === TRUE) return { path: pathTo(root), missing: [] }
     return { path: [], missing: root?.truth === FALSE ? missingFor(root, (gates) => this.#count(gates)) : [] }
   }
 
-  /** Throws PdpError `evaluation_limit` where the answer lies beyond a bound, or depends on its own absence. */
+  /**
+   * Throws PdpError `evaluation_limit` where the answer lies beyond a bound, or depends on its own absence;
+   * `condition_failed` where it depends on a condition that could not be evaluated.
+   */
   holds(object: string, relation: string): Truth {
     const root = this.#gate(object, relation, null)
     this.#root = root
@@ -91,6 +100,7 @@ export class RelationCheck {
     if (root.truth === TRUE || root.truth === FALSE) return root.truth
     // What is not loaded yet may decide it, whatever bound was reached in search of it.
     if (this.#missing) return UNKNOWN
+    if (this.#conditional.failure !== null) throw this.#conditional.failure
     const own = `${object}#${relation} depends on its own absence ("but not")`
     throw new PdpError('evaluation_limit', this.#limit ?? own)
   }
@@ -210,22 +220,38 @@ export class RelationCheck {
   }
 
   #from(gate: Gate, rule: Extract<Expression, { kind: 'from' }>): boolean {
-    const { tupleset, relation, parents: allowed } = rule
+    const { tupleset, parents: allowed } = rule
     const { object } = gate
     const parents = this.#view.objects(this.#log, object, tupleset, this.#tuplesMax - this.tuplesCount)
     if (parents === undefined) return this.#missed()
     if (parents === null || !this.#count(parents.length))
       return this.#limited(`${object}#${tupleset} has too many parents`)
     for (const parent of parents) {
-      if (!allowed.types.has(typeOf(parent))) continue
-      const to = this.#reach(gate, parent, relation, parents.length)
-      const steps = this.#explains
-        ? [ruleStep(gate, `${relation} from ${tupleset}`), { tuple: `${object}#${tupleset}@${parent}` }]
-        : null
-      this.#lean(gate, to, true, steps)
-      if (gate.truth === TRUE) break
+      if (allowed.types.has(typeOf(parent))) this.#parent(gate, rule, parent, parents.length)
+      if (gate.truth === TRUE) return true
     }
-    return true
+    if (allowed.conditional === null) return true
+    const met = this.#met({ object, relation: tupleset, allowed: allowed.conditional }, { kind: 'objects' })
+    for (const parent of met?.subjects ?? []) this.#parent(gate, rule, parent, met?.rows ?? 1)
+    return met?.undecided === false
+  }
+
+  #parent(node: Gate, rule: Extract<Expression, { kind: 'from' }>, parent: string, fanOut: number): void {
+    if (node.truth === TRUE) return
+    const { tupleset, relation } = rule
+    const to = this.#reach(node, parent, relation, fanOut)
+    const tuple = `${node.object}#${tupleset}@${parent}`
+    this.#lean(node, to, true, this.#explains ? [ruleStep(node, `${relation} from ${tupleset}`), { tuple }] : null)
+  }
+
+  /** Null when not all of them could be read. */
+  #met(place: Place, wanted: Omit<Wanted, 'countMax'>): Met | null {
+    const met = this.#conditional.met(place, { ...wanted, countMax: this.#tuplesMax - this.tuplesCount })
+    if (met === undefined) this.#missed()
+    else if (met === null || !this.#count(met.rows))
+      this.#limited(`${place.object}#${place.relation} has too many tuples with conditions`)
+    else return met
+    return null
   }
 
   /** The relation's own tuples. `allowed` null: no model, so anything but a wildcard. */
@@ -250,7 +276,28 @@ export class RelationCheck {
     if (!this.#count(usersets.length)) return false
     for (const userset of usersets) {
       if (!this.#userset(gate, userset, allowed, usersets.length)) whole = false
-      if (gate.truth === TRUE) break
+      if (gate.truth === TRUE) return true
+    }
+    if (allowed === null || allowed.conditional === null) return whole
+    return this.#conditionalDirect(gate, allowed.conditional) && whole
+  }
+
+  /** Tuples with a condition, which are kept apart from those without. */
+  #conditionalDirect(node: Gate, allowed: NonNullable<Direct['conditional']>): boolean {
+    const { object, relation } = node
+    const place = { object, relation, allowed }
+    const named = this.#conditional.names(place, this.#subject)
+    if (named === TRUE) {
+      if (this.#explains) notesOf(node).found = [{ tuple: `${object}#${relation}@${this.#subject}` }]
+      return this.#found(node, 'tuple')
+    }
+    if (named === null) this.#missed()
+    const isWanted = (subject: string): boolean => !isWildcard(subject) || this.#isOf(subjectType(subject))
+    const met = [...allowed.keys()].some(isUserset) ? this.#met(place, { kind: 'usersets', isWanted }) : NONE_MET
+    let whole = named === FALSE && met?.undecided === false
+    for (const subject of met?.subjects ?? []) {
+      if (!this.#counted(node, new Userset(subject), met?.rows ?? 1)) whole = false
+      if (node.truth === TRUE) break
     }
     return whole
   }
@@ -294,11 +341,17 @@ export class RelationCheck {
   #userset(gate: Gate, userset: Userset, allowed: Direct | null, fanOut: number): boolean {
     if (userset.isWildcard) {
       if (allowed?.wildcards.has(userset.type) !== true || !this.#isOf(userset.type)) return true
+    } else if (allowed !== null && !allowed.usersets.has(userset.type)) return true
+    return this.#counted(gate, userset, fanOut)
+  }
+
+  /** The tuple that names it counts: what it holds is held. */
+  #counted(gate: Gate, userset: Userset, fanOut: number): boolean {
+    if (userset.isWildcard) {
       if (this.#explains) notesOf(gate).found = [tupleStep(gate, userset)]
       return this.#found(gate, 'tuple')
     }
-    if (allowed !== null && !allowed.usersets.has(userset.type)) return true
-    if (userset.isGroup && (this.#model.size === 0 || !this.#model.has('group'))) return this.#group(gate, userset)
+    if (userset.isGroup && !this.#model.has('group')) return this.#group(gate, userset)
     const to = this.#reach(gate, userset.object, userset.relation, fanOut)
     return this.#lean(gate, to, false, this.#explains ? [tupleStep(gate, userset)] : null)
   }
@@ -344,13 +397,4 @@ export class RelationCheck {
   }
 }
 
-const ruleStep = ({ object, relation }: Gate, rule: string): ReasonStep => ({ rule: `${object}#${relation}: ${rule}` })
-
-const tupleStep = ({ object, relation }: Gate, { text }: Userset): ReasonStep => ({
-  tuple: `${object}#${relation}@${text}`,
-})
-
-function notesOf(gate: Gate): Notes {
-  gate.notes ??= { found: [], missed: [] }
-  return gate.notes
-}
+const NONE_MET: Met = { subjects: [], undecided: false, rows: 0 }

@@ -1,6 +1,7 @@
 /** What a decision request must look like, with every issue and its JSON pointer. */
 import type { AskedSubject, DecideRequest, PermissionCheck } from '../domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/json.ts'
 import {
   isEntitlementKey,
   isId,
@@ -12,16 +13,27 @@ import {
   quote,
 } from '../domain/names.ts'
 import { isAskedSubject } from '../domain/subjects.ts'
+import { CONTEXT_BYTES_MAX } from '../domain/tuple.ts'
 import { contextualIssues } from './contextual-tuples.ts'
 
 export const CHECKS_MAX = 256
 export const ENTITLEMENTS_MAX = 256
+
+/** What is wrong with the context of a question, whatever the conditions say. */
+export function contextIssues(context: JsonObject | undefined): readonly ValidationIssue[] {
+  if (context === undefined) return []
+  if (typeof context !== 'object' || context === null || Array.isArray(context))
+    return [{ place: '/context', message: 'is not an object' }]
+  const bytes = Buffer.byteLength(JSON.stringify(context))
+  return bytes <= CONTEXT_BYTES_MAX ? [] : [{ place: '/context', message: `has more than ${CONTEXT_BYTES_MAX} bytes` }]
+}
 
 /** Throws PdpError `request_invalid`. */
 export function assertRequest(request: DecideRequest): void {
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
   if (isRequest(request)) return
   const issues: ValidationIssue[] = [...subjectIssues(organization, subject), ...contextualIssues(contextualTuples)]
+  issues.push(...contextIssues(request.context))
   if (permissions.length > CHECKS_MAX)
     issues.push({ place: '/permissions', message: `has more than ${CHECKS_MAX} items` })
   if (entitlements.length > ENTITLEMENTS_MAX) {
@@ -42,13 +54,20 @@ function isRequest(request: DecideRequest): boolean {
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
   if (permissions.length > CHECKS_MAX || entitlements.length > ENTITLEMENTS_MAX || contextualTuples.length > 0)
     return false
+  if (contextIssues(request.context).length > 0) return false
   return isId(organization) && isAsked(subject) && permissions.every(isCheck) && entitlements.every(isEntitlementKey)
 }
 
 /** As assertRequest, for one check, without building anything when it is right. */
-export function assertCheck(organization: string, subject: AskedSubject, check: PermissionCheck): void {
-  if (isId(organization) && isAsked(subject) && isCheck(check)) return
-  throw invalid([...subjectIssues(organization, subject), ...checkIssues(check, '')])
+export function assertCheck(
+  organization: string,
+  subject: AskedSubject,
+  check: PermissionCheck,
+  context: JsonObject | undefined,
+): void {
+  const issues = contextIssues(context)
+  if (isId(organization) && isAsked(subject) && isCheck(check) && issues.length === 0) return
+  throw invalid([...subjectIssues(organization, subject), ...checkIssues(check, ''), ...issues])
 }
 
 /** Mostly a user or a service by itself, of whom the id is all there is to look at. */

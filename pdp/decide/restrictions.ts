@@ -3,26 +3,67 @@ import type { ValidationIssue } from '../domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isWildcard, typeOf } from '../domain/names.ts'
 import type { Tuple } from '../domain/tuple.ts'
+import { Condition } from './conditions/condition.ts'
 import type { Direct, Expression, Model } from './model.ts'
 
 /** Tuples of one type and relation whose subjects are of one kind: `user`, `user:*` or `group#member`. */
-export type Shape = { readonly type: string; readonly relation: string; readonly subject: string }
+export type Shape = {
+  readonly type: string
+  readonly relation: string
+  readonly subject: string
+  /** Its name; null for none. */
+  readonly condition: string | null
+}
+type Key = Omit<Tuple, 'expiresAtMs'>
 
 /** Why the model does not let such tuples count, or null. A type without a model takes every relation and subject. */
-export function shapeIssue(model: Model, { type, relation, subject }: Shape): string | null {
+export function shapeIssue(model: Model, { type, relation, subject, condition }: Shape): string | null {
   const relations = model.get(type)
-  if (relations === undefined) return null
+  if (relations === undefined) {
+    return condition === null
+      ? null
+      : `type "${type}" has no model, so that its tuples cannot have condition "${condition}"`
+  }
   const expression = relations.get(relation)
   if (expression === undefined) return `type "${type}" has no relation "${relation}"`
   const allowed = directOf(expression)
-  if (allowed !== null && takes(allowed, subject)) return null
-  return `relation "${relation}" of type "${type}" does not allow ${subject}`
+  const refused = `relation "${relation}" of type "${type}" does not allow ${subject}`
+  if (allowed === null) return refused
+  const named = allowed.conditional?.get(subject)
+  const plain = takes(allowed, subject)
+  if (condition === null) {
+    if (plain) return null
+    return named === undefined ? refused : `${refused} without a condition: it needs ${[...named.keys()].join(' or ')}`
+  }
+  if (named?.has(condition) === true) return null
+  return plain || named !== undefined ? `${refused} with condition "${condition}"` : refused
 }
 
-export function shapeOf({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): Shape {
+/** As shapeIssue, for a tuple with the context that it stores. */
+export function restrictionIssue(model: Model, tuple: Key): string | null {
+  const shape = shapeOf(tuple)
+  const issue = shapeIssue(model, shape)
+  if (issue !== null || tuple.condition === undefined) return issue
+  const expression = model.get(shape.type)?.get(shape.relation)
+  const allowed = expression === undefined ? null : directOf(expression)
+  const definition = allowed?.conditional?.get(shape.subject)?.get(tuple.condition.name)
+  if (definition === undefined) return null
+  const condition = Condition.of(tuple.condition.name, definition)
+  const unknown = Object.keys(tuple.condition.context).find((name) => !condition.parameters.has(name))
+  if (unknown !== undefined) return `condition "${condition.name}" has no parameter ${JSON.stringify(unknown)}`
+  const [mismatch] = Object.values(condition.argumentsOf(tuple.condition.context).mismatches)
+  return mismatch === undefined ? null : `the context of condition "${condition.name}" does not fit: ${mismatch}`
+}
+
+export function shapeOf({ object, relation, subject, condition }: Key): Shape {
   const hash = subject.indexOf('#')
   const kind = hash < 0 ? typeOf(subject) : `${typeOf(subject)}${subject.slice(hash)}`
-  return { type: typeOf(object), relation, subject: isWildcard(subject) ? subject : kind }
+  return {
+    type: typeOf(object),
+    relation,
+    subject: isWildcard(subject) ? subject : kind,
+    condition: condition?.name ?? null,
+  }
 }
 
 function takes({ types, wildcards, usersets }: Direct, subject: string): boolean {

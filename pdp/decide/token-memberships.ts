@@ -36,6 +36,11 @@ export class TokenMembershipView implements View {
     return this.#stored.objects(log, object, relation, countMax)
   }
 
+  conditionOf: View['conditionOf'] = (...place) => this.#stored.conditionOf(...place)
+  conditional: View['conditional'] = (...place) => this.#stored.conditional(...place)
+  clockMs: View['clockMs'] = () => this.#stored.clockMs()
+  noteUntil: View['noteUntil'] = (instantMs) => this.#stored.noteUntil(instantMs)
+
   groups(log: LogId, subject: string): readonly string[] | undefined {
     const stored = this.#stored.groups(log, subject)
     return stored === undefined || !this.#holds(log, subject) ? stored : [...new Set([...stored, ...this.#groups])]

@@ -4,6 +4,7 @@ import type { StoredManifest } from '../domain/manifest.ts'
 import type { Membership } from '../domain/membership.ts'
 import type { Organization } from '../domain/organization.ts'
 import type { OrganizationRole, RoleGrant } from '../domain/role.ts'
+import type { TupleCondition } from '../domain/tuple.ts'
 import type { Userset } from './usersets.ts'
 
 export const FALSE = 0
@@ -18,7 +19,11 @@ export const GROUPS_MAX = 100_000
 /** `truncated`: there are more than `GROUPS_MAX` groups, and `groups` has not all of them. */
 export type Closure = { readonly groups: ReadonlySet<string>; readonly truncated: boolean }
 
+/** A tuple with a condition, of which the object and the relation are known. */
+export type ConditionalSubject = { readonly subject: string; readonly condition: TupleCondition }
+
 /**
+ * Tuples with a condition are shown by `conditionOf` and `conditional` alone: to everything else they are not there.
  * All methods are synchronous and see one moment. Expired rows are absent. `undefined` and UNKNOWN: not loaded yet.
  * A view notes the earliest expiry among the rows that it showed, for `valid_until`.
  */
@@ -29,6 +34,19 @@ export interface View {
   usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined
   /** Plain objects of object#relation: the parents of `x from y`. Null when there are more than `countMax`. */
   objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined
+  /** The condition of the tuple object#relation@subject; null where there is no such tuple with a condition. */
+  conditionOf(log: LogId, object: string, relation: string, subject: string): TupleCondition | null | undefined
+  /** Tuples of object#relation with a condition: those of usersets and wildcards, or those of plain objects. Null past `countMax`. */
+  conditional(
+    log: LogId,
+    object: string,
+    relation: string,
+    wanted: { readonly kind: 'usersets' | 'objects'; readonly countMax: number },
+  ): readonly ConditionalSubject[] | null | undefined
+  /** The moment's clock, in milliseconds. */
+  clockMs(): number
+  /** What was shown holds only until then, like a row that expires. */
+  noteUntil(instantMs: number): void
   /** Groups (as `group:x#member`) that name the subject directly. */
   groups(log: LogId, subject: string): readonly string[] | undefined
   /** Is the subject in a group that `usersets` showed, through any nesting? Null past GROUPS_MAX groups. */

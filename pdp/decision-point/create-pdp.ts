@@ -1,5 +1,6 @@
 /** The policy decision point over a store: evaluates each question at one position of the logs and returns that position. */
-import { type Answer, type Asked, answerCheck } from '../decide/check.ts'
+import { type Answer, type Asked, answerCheck, isUndecided } from '../decide/check.ts'
+import { ConditionRun } from '../decide/conditions/run.ts'
 import { relationViewOf } from '../decide/contextual-tuples.ts'
 import { ModelPending } from '../decide/known-models.ts'
 import { NO_MODEL } from '../decide/model.ts'
@@ -19,6 +20,7 @@ import type {
   PermissionResult,
   RevocationQuestion,
   Subject,
+  UndecidedCode,
 } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
@@ -75,22 +77,23 @@ export function createPdp(options: PdpOptions): Pdp {
   return {
     decide: (request) => decideAt(parts, { app, ...request }),
     /** Applications call this on every request, so it returns no reasons and no revision, and allocates little. */
-    async can(organization, subject, relation, resource) {
+    async can(organization, subject, relation, resource, options) {
       const { evaluator } = parts
       const check = { relation, resource }
-      assertCheck(organization, subject, check)
+      const context = options?.context
+      assertCheck(organization, subject, check, context)
       const asked = { organization, subject: subjectName(subject), app, tuplesMax }
       const { currentView } = evaluator
       if (currentView !== undefined) {
         try {
-          return isAllowed(currentView(), compile, { asked, check }) === true
+          return isAllowed(currentView(), compile, { asked, check, context }) === true
         } catch (error) {
           if (!(error instanceof ModelPending)) throw error
-          return withModels(() => isAllowed(currentView(), compile, { asked, check }) === true)
+          return withModels(() => isAllowed(currentView(), compile, { asked, check, context }) === true)
         }
       }
-      return (await evaluator.ask({ organization, evaluate: (view) => isAllowed(view, compile, { asked, check }) }))
-        .value
+      const evaluate = (view: View) => isAllowed(view, compile, { asked, check, context })
+      return (await evaluator.ask({ organization, evaluate })).value
     },
     entitlement: (organization, key) => entitlement(parts, organization, key),
     async isRevoked(token) {
@@ -143,11 +146,13 @@ const invalid = (place: string, message: string): PdpError =>
 function isAllowed(
   view: View,
   compile: ModelCompiler,
-  { asked, check }: { asked: Asked; check: PermissionCheck },
+  of: { asked: Asked; check: PermissionCheck; context: JsonObject | undefined },
 ): boolean | undefined {
+  const { asked, check, context } = of
   const manifests = view.manifests()
   if (manifests === undefined) return collectMissingRows(view, asked, check)
-  return answerCheck(view, compile(manifests), asked, check)?.allowed
+  const question = context === undefined ? asked : { ...asked, conditions: new ConditionRun(view, context) }
+  return answerCheck(view, compile(manifests), question, check)?.allowed
 }
 
 /** Evaluates without a model, only to collect the rows that have to be loaded. The result is discarded. */
@@ -155,7 +160,7 @@ function collectMissingRows(view: View, asked: Asked, check: PermissionCheck): u
   try {
     answerCheck(view, NO_MODEL, asked, check)
   } catch (error) {
-    if (!(error instanceof PdpError) || error.code !== 'evaluation_limit') throw error
+    if (!isUndecided(error)) throw error
   }
 }
 
@@ -164,11 +169,11 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [], app } = request
   const { tuplesMax } = parts
   const asked = { organization, subject: subjectName(subject), app, explain: request.explain === true, tuplesMax }
-  const { audiences = [], memberships } = request
+  const { audiences = [], memberships, context } = request
   const evaluate = (stored: View) => {
     const revoked = isRevoked(stored, request)
     const view = memberships === undefined ? stored : new TokenMembershipView(stored, asked.subject, memberships)
-    const answers = answerAll(view, parts.compile, { asked, audiences, checks: permissions, contextualTuples })
+    const answers = answerAll(view, parts.compile, { asked, audiences, checks: permissions, contextualTuples, context })
     return revoked === undefined || answers === undefined ? undefined : { revoked, answers }
   }
   const { fresh, read } = await atOnePosition(parts, { organization, evaluate }, (position) =>
@@ -235,7 +240,8 @@ const entitlementResult = (value: JsonObject, version: number): EntitlementResul
   boolean: () => value.enabled === true,
 })
 
-type Outcome = Answer | { readonly limit: PdpError }
+type Undecided = PdpError & { readonly code: UndecidedCode }
+type Outcome = Answer | { readonly undecided: Undecided }
 
 /** Undefined while the token log is not loaded. */
 function isRevoked(view: View, { revocationKeys = [], issuedAtMs = 0 }: RevocationQuestion): boolean | undefined {
@@ -258,6 +264,7 @@ function answerAll(
     audiences: readonly string[]
     checks: readonly PermissionCheck[]
     contextualTuples: readonly ContextualTuple[]
+    context: JsonObject | undefined
   },
 ): readonly Outcome[] | undefined {
   const manifests = view.manifests()
@@ -269,7 +276,8 @@ function answerAll(
   const meter = { tuplesCount: 0 }
   const tuplesMax = Math.max(TUPLES_PER_REQUEST_MAX, request.asked.tuplesMax)
   const relationView = relationViewOf(view, model, request.asked.organization, request.contextualTuples)
-  const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter, relationView }
+  const conditions = new ConditionRun(view, request.context)
+  const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter, relationView, conditions }
   const outcomes: Outcome[] = []
   for (const check of request.checks) {
     try {
@@ -279,8 +287,8 @@ function answerAll(
       if (answer === undefined) missing = true
       else outcomes.push(answer)
     } catch (error) {
-      if (!(error instanceof PdpError) || error.code !== 'evaluation_limit') throw error
-      outcomes.push({ limit: error })
+      if (!isUndecided(error)) throw error
+      outcomes.push({ undecided: error })
     }
   }
   return missing ? undefined : outcomes
@@ -293,8 +301,12 @@ function assertWithin(tuplesMax: number, { tuplesCount }: { readonly tuplesCount
 
 function resultOf(check: PermissionCheck, outcome: Outcome | undefined): PermissionResult {
   const { relation, resource } = check
-  if (outcome === undefined || 'limit' in outcome) {
+  if (outcome === undefined)
     return { relation, resource, allowed: false, reasonCode: 'evaluation_limit', error: 'evaluation_limit' }
+  if ('undecided' in outcome) {
+    const { code, missingContext } = outcome.undecided
+    const missing = code === 'condition_failed' ? { missingContext } : {}
+    return { relation, resource, allowed: false, reasonCode: code, error: code, ...missing }
   }
   const { allowed, code, reason } = outcome
   if (reason === undefined) return { relation, resource, allowed, reasonCode: code }

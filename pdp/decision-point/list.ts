@@ -10,6 +10,7 @@ import {
   type ListQuestion,
   listOf,
   TUPLES_PER_PAGE_MAX,
+  UNDECIDED_MAX,
 } from '../decide/lists.ts'
 import type { ModelCompiler } from '../decide/models.ts'
 import type { ListPage } from '../domain/decision.ts'
@@ -27,7 +28,13 @@ export const CANDIDATES_PER_PAGE_MAX = 2_000
 const CHUNK = 250
 
 type Parts = { readonly store: Pick<Store, 'snapshot'>; readonly compile: ModelCompiler }
-type Progress = { readonly items: string[]; after: string | null; more: boolean; complete: boolean }
+type Progress = {
+  readonly items: string[]
+  readonly undecided: ListPage['undecided'][number][]
+  after: string | null
+  more: boolean
+  complete: boolean
+}
 
 /** Throws PdpError `request_invalid`, `store_unavailable`. */
 export async function listPage({ store, compile }: Parts, question: ListQuestion): Promise<ListPage> {
@@ -36,18 +43,19 @@ export async function listPage({ store, compile }: Parts, question: ListQuestion
     const evaluator = evaluatorOf(at)
     const { organization } = question
     const found = await evaluator.ask({ organization, evaluate: (view) => candidatesOf(view, question) })
-    const progress: Progress = { items: [], after: from?.after ?? null, more: true, complete: true }
+    const progress: Progress = { items: [], undecided: [], after: from?.after ?? null, more: true, complete: true }
     await fill(progress, { at, evaluator, compile, question, candidates: found.value, size })
     // The token log changes often, and no list depends on it.
     const revision = revisionText({ vector: found.vector, logs: found.logs.filter((log) => log !== TOKENS) })
     const digest = shortDigest(revision)
     const unchanged = from === null || from.revision === digest
-    const { items, after, more, complete } = progress
+    const { items, undecided, after, more, complete } = progress
     return {
       items,
       nextPageToken:
         more && after !== null ? formatCursor(question, { after, revision: unchanged ? digest : null }) : null,
       complete,
+      undecided: undecided.slice(0, UNDECIDED_MAX),
       revision,
       revisionUnchanged: unchanged,
     }
@@ -72,6 +80,7 @@ async function fill(progress: Progress, filling: Filling): Promise<void> {
     const candidates = await candidatesAmong(names, filling, progress.after)
     const listed = await check(candidates, filling, { countMax: size - progress.items.length, tuplesMax: tuplesLeft })
     progress.items.push(...listed.items)
+    progress.undecided.push(...listed.undecided)
     progress.after = names[listed.examinedCount - 1] ?? progress.after
     progress.complete &&= listed.undecidedCount === 0
     progress.more = names.length === Math.min(CHUNK, left) || listed.examinedCount < names.length

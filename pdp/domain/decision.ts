@@ -26,6 +26,7 @@ export const REASON_CODES = [
   'membership_suspended',
   'token_inactive',
   'evaluation_limit',
+  'condition_failed',
 ] as const
 export type ReasonCode = (typeof REASON_CODES)[number]
 /** One link of the chain that led to an allow. */
@@ -68,14 +69,20 @@ export type DecideRequest = RevocationQuestion & {
   readonly contextualTuples?: readonly ContextualTuple[]
   /** For the subject, in this question only. */
   readonly memberships?: TokenMemberships
+  /** Values of parameters of conditions. What a tuple stores wins over them. */
+  readonly context?: JsonObject
   /** The audiences of the bearer's token: the app that declares one of them answers in place of `app`. */
   readonly audiences?: readonly string[]
 }
+/** Why a permission could not be decided. */
+export type UndecidedCode = 'evaluation_limit' | 'condition_failed'
 export type PermissionResult = PermissionCheck & {
   readonly allowed: boolean
   readonly reasonCode: ReasonCode
   /** Only when the item could not be decided; `allowed` is then false. */
-  readonly error?: 'evaluation_limit'
+  readonly error?: UndecidedCode
+  /** Of `condition_failed`: parameters of conditions that the context lacks, if that is why. */
+  readonly missingContext?: readonly string[]
   /** Only when asked for. */
   readonly reason?: Reason
 }
@@ -108,6 +115,8 @@ type PageRequest = {
   readonly app?: string | null
   /** As in a decision. */
   readonly contextualTuples?: readonly ContextualTuple[]
+  /** As DecideRequest's. */
+  readonly context?: JsonObject
 }
 /** Resources of a type on which the subject has the relation (or permission key). */
 export type ListResourcesRequest = PageRequest & {
@@ -132,8 +141,10 @@ export type ListPage = {
   readonly items: readonly string[]
   /** Null on the last page. A page may hold fewer items than asked for, and even none. */
   readonly nextPageToken: string | null
-  /** False when something between this page's bounds could not be decided (`evaluation_limit`) and is not in it. */
+  /** False when something between this page's bounds could not be decided and is not in it. */
   readonly complete: boolean
+  /** What could not be decided because of a condition, with the parameters that the context lacks: at most 100 of them. */
+  readonly undecided: readonly { readonly item: string; readonly missingContext: readonly string[] }[]
   /** Opaque text of the moment at which the whole page was read. */
   readonly revision: string
   /** True when this page and all before it were read at one revision. */
@@ -142,7 +153,13 @@ export type ListPage = {
 
 export interface Pdp {
   /** Throws PdpError when the question is malformed or cannot be decided. An unknown organization is a denial. */
-  can(organization: string, subject: AskedSubject, relation: string, resource: string): Promise<boolean>
+  can(
+    organization: string,
+    subject: AskedSubject,
+    relation: string,
+    resource: string,
+    options?: { readonly context?: JsonObject },
+  ): Promise<boolean>
   /** Throws PdpError `store_unavailable` or `request_invalid`. */
   entitlement(organization: string, key: string): Promise<EntitlementResult | null>
   /** At most 256 checks and 256 entitlements, all answered at one moment. Throws PdpError. */

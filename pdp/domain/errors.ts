@@ -6,6 +6,7 @@ export const PDP_ERROR_CODES = [
   'conflict', // the write contradicts what is stored (a second owner, a reused id, a cycle)
   'precondition_failed',
   'evaluation_limit', // a bound of evaluation was reached: no answer, never an allow
+  'condition_failed', // the answer depends on a condition that cannot be evaluated with the context that is there
   'store_unavailable', // the store did not answer
   'overloaded', // too many requests wait already
 ] as const
@@ -19,13 +20,16 @@ export class PdpError extends Error {
   override readonly name = 'PdpError'
   readonly code: PdpErrorCode
   readonly issues: readonly ValidationIssue[]
+  /** Of `condition_failed`: the parameters that are missing in the context, if that is why. */
+  readonly missingContext: readonly string[]
   constructor(
     code: PdpErrorCode,
     message: string,
-    options: { cause?: unknown; issues?: readonly ValidationIssue[] } = {},
+    options: { cause?: unknown } & Partial<Pick<PdpError, 'issues' | 'missingContext'>> = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.issues = options.issues ?? []
+    this.missingContext = options.missingContext ?? []
   }
 }

@@ -1,11 +1,22 @@
 /** Relationship tuples as they are stored. */
+import type { JsonObject } from './json.ts'
 
-/** `object` is `type:id`; `subject` is `type:id`, `type:id#relation` or `type:*`. `expiresAtMs`: epoch, null for never. */
+/** Bytes of a stored context at most, as JSON. */
+export const CONTEXT_BYTES_MAX = 32 * 1024
+
+/** `context`: values of parameters, which win over those that a question brings. */
+export type TupleCondition = { readonly name: string; readonly context: JsonObject }
+/**
+ * `object` is `type:id`; `subject` is `type:id`, `type:id#relation` or `type:*`. `expiresAtMs`: epoch, null for never.
+ * A tuple with a condition counts only where the relation's model allows that condition, and while it holds. An object, a
+ * relation and a subject make one tuple, whatever its condition.
+ */
 export type Tuple = {
   readonly object: string
   readonly relation: string
   readonly subject: string
   readonly expiresAtMs: number | null
+  readonly condition?: TupleCondition
 }
 /** Where names are that may be the answer to a list. */
 export type NameSource =

@@ -1,6 +1,7 @@
 /** Reads a store out of a running OpenFGA: its latest model and all its tuples, page by page. */
 import openfga from '@openfga/syntax-transformer'
 import { parsed } from '../decide/model-language.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { modelTextOf } from '../model-test/model-text.ts'
 import { refused } from './mapping.ts'
 import type { FgaTuple } from './openfga.ts'
@@ -45,7 +46,11 @@ function readTuple(item: unknown): FgaTuple {
   const { user, relation, object, condition } = key
   if (typeof user !== 'string' || typeof relation !== 'string' || typeof object !== 'string')
     throw refused('the answer to read has something that is no tuple')
-  return { user, relation, object, condition: isObject(condition) ? String(condition.name) : null }
+  if (!isObject(condition)) return { user, relation, object }
+  const { name, context = {} } = condition
+  if (typeof name !== 'string' || !isObject(context))
+    throw refused('the answer to read has a condition without a name, or with a context that is no object')
+  return { user, relation, object, condition: { name, context: context as JsonObject } }
 }
 
 async function ask({ url, store, token, fetch }: FgaApi, call: string, body: object | null): Promise<Json> {

@@ -4,6 +4,7 @@ import type { Model } from '../decide/model.ts'
 import { compileModel, parsed } from '../decide/model-language.ts'
 import { directOf } from '../decide/restrictions.ts'
 import { typeOf } from '../domain/names.ts'
+import type { TupleCondition } from '../domain/tuple.ts'
 import { modelTextOf } from '../model-test/model-text.ts'
 import { isTier, renamed, renameTypes, typeNames } from './mapping.ts'
 import { judged, type Plan } from './plan.ts'
@@ -12,7 +13,7 @@ export type FgaTuple = {
   readonly user: string
   readonly relation: string
   readonly object: string
-  readonly condition?: string | null
+  readonly condition?: TupleCondition | null
 }
 
 /** `text`: the model in the language. Throws PdpError `request_invalid` for one that is not valid. */
@@ -20,21 +21,17 @@ export function planOpenFga(text: string, tuples: readonly FgaTuple[]): Plan {
   const model = compileModel(text, { builtIn: false })
   const names = typeNames(new Set(model.keys()), reservedTypes(model, tuples))
   const document = parsed(() => openfga.transformer.transformDSLToJSONObject(text), text)
-  const refusals = tuples.flatMap(({ object, relation, user, condition }) =>
-    condition == null
-      ? []
-      : [`tuple ${object}#${relation}@${user} has condition "${condition}", which an import cannot bring yet`],
-  )
   return judged({
     model: names.size === 0 ? text : modelTextOf(renameTypes(document, names)),
-    tuples: tuples.map(({ object, relation, user }) => ({
+    tuples: tuples.map(({ object, relation, user, condition }) => ({
       object: renamed(object, names),
       relation,
       subject: renamed(user, names),
       expiresAtMs: null,
+      ...(condition == null ? {} : { condition }),
     })),
     notes: [...names].map(renameNote),
-    refusals,
+    refusals: [],
   })
 }
 

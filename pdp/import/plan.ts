@@ -2,7 +2,7 @@
 
 import { mergeModels } from '../decide/model.ts'
 import { compileModel } from '../decide/model-language.ts'
-import { reservedTypeIssues, shapeIssue, shapeOf } from '../decide/restrictions.ts'
+import { reservedTypeIssues, restrictionIssue } from '../decide/restrictions.ts'
 import { PdpError } from '../domain/errors.ts'
 import { formatTuple, tupleIssue, typeOf } from '../domain/names.ts'
 import type { Tuple } from '../domain/tuple.ts'
@@ -44,7 +44,7 @@ function modelRefusals(text: string): readonly string[] {
 function tupleRefusals({ model: text, tuples }: Plan): readonly string[] {
   const model = mergeModels([compileModel(text)])
   const found = tuples.flatMap((tuple) => {
-    const issue = tupleIssue(tuple) ?? reservedTupleIssue(tuple) ?? shapeIssue(model, shapeOf(tuple))
+    const issue = tupleIssue(tuple) ?? reservedTupleIssue(tuple) ?? restrictionIssue(model, tuple)
     return issue === null ? [] : [`tuple ${formatTuple(tuple)}: ${issue}`]
   })
   return found.length <= SHOWN_MAX

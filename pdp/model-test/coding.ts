@@ -5,6 +5,7 @@
 import type { Direct, Expression, Model } from '../decide/model.ts'
 import { directOf } from '../decide/restrictions.ts'
 import type { Tuple } from '../domain/tuple.ts'
+import type { FileTuple } from './tuple-file.ts'
 
 /**
  * Relations besides a relation itself. `#direct`: its tuples alone. `#named`: who holds it by name, not merely by a
@@ -12,6 +13,7 @@ import type { Tuple } from '../domain/tuple.ts'
  */
 const ASPECTS = { plain: '', direct: '-direct', named: '-named', spared: '-spared' } as const
 type Aspect = keyof typeof ASPECTS
+type Conditions = NonNullable<Direct['conditional']> extends ReadonlyMap<string, infer C> ? C : never
 
 export class Coding {
   readonly #codes = new Map<string, string>()
@@ -49,14 +51,15 @@ export class Coding {
   }
 
   /** The tuple itself and its part in each aspect. */
-  tuples(tuple: { readonly user: string; readonly relation: string; readonly object: string }): readonly Tuple[] {
-    const { user, relation } = tuple
+  tuples(tuple: FileTuple): readonly Tuple[] {
+    const { user, relation, condition } = tuple
     const object = this.object(tuple.object)
     const of = (aspect: Aspect, inner: Aspect): Tuple => ({
       object,
       relation: this.relation(relation, aspect),
       subject: this.subject(user, inner),
       expiresAtMs: null,
+      ...(condition === null ? {} : { condition }),
     })
     const all = [of('plain', 'plain'), of('direct', 'plain')]
     if (!user.endsWith(':*')) all.push(of('named', 'named'))
@@ -152,9 +155,25 @@ export class Coding {
     return { kind: 'from', tupleset: this.relation(expression.tupleset), relation, parents }
   }
 
+  #conditional(subject: string, conditions: Conditions, aspect: Aspect): readonly (readonly [string, Conditions])[] {
+    const hash = subject.indexOf('#')
+    if (hash >= 0) {
+      const relation = this.relation(subject.slice(hash + 1), aspect)
+      return [[`${this.type(subject.slice(0, hash))}#${relation}`, conditions]]
+    }
+    if (subject.endsWith(':*')) return aspect === 'plain' ? [[this.object(subject), conditions]] : []
+    return aspect === 'spared' ? [] : [[this.type(subject), conditions]]
+  }
+
   /** Wildcards name nobody. */
-  #allowed({ types, wildcards, usersets }: Direct, aspect: Aspect): Direct {
+  #allowed({ types, wildcards, usersets, conditional }: Direct, aspect: Aspect): Direct {
     return {
+      conditional:
+        conditional === null
+          ? null
+          : new Map(
+              [...conditional].flatMap(([subject, conditions]) => this.#conditional(subject, conditions, aspect)),
+            ),
       types: new Set(aspect === 'spared' ? [] : [...types].map((type) => this.type(type))),
       wildcards: new Set(aspect === 'plain' ? [...wildcards].map((type) => this.type(type)) : []),
       usersets: new Set(

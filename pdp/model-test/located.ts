@@ -1,13 +1,35 @@
 /** YAML (and JSON, which is YAML) as values that know their line, and readers that note what is wrong where. */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import type { JsonObject, JsonValue } from '../domain/json.ts'
 
 export type Located = { readonly line: number } & (
   | { readonly kind: 'none' }
   /** `block`: written as `|` or `>`; its text then begins on the next line, indented by `indent`. */
-  | { readonly kind: 'text'; readonly text: string; readonly block: boolean; readonly indent: number }
+  | {
+      readonly kind: 'text'
+      readonly text: string
+      /** What YAML makes of it. */
+      readonly value: JsonValue
+      readonly block: boolean
+      readonly indent: number
+    }
   | { readonly kind: 'list'; readonly items: readonly Located[] }
   | { readonly kind: 'map'; readonly entries: ReadonlyMap<string, Located> }
 )
+
+/** What YAML makes of it, for values whose meaning somebody else knows. */
+export function jsonOf(located: Located): JsonValue {
+  switch (located.kind) {
+    case 'none':
+      return null
+    case 'text':
+      return located.value
+    case 'list':
+      return located.items.map(jsonOf)
+    case 'map':
+      return Object.fromEntries([...located.entries].map(([key, value]) => [key, jsonOf(value)]))
+  }
+}
 
 /** Aliases may refer to what holds them. */
 const NESTING_MAX = 50
@@ -99,6 +121,11 @@ export class Reader {
     return text ?? ''
   }
 
+  /** A context of conditions; {} when it is absent. */
+  context(value: Located | undefined): JsonObject {
+    return Object.fromEntries(this.entries(value, 'the context').map(([name, item]) => [name, jsonOf(item)]))
+  }
+
   /** True and false in every spelling of YAML 1.1, as the ecosystem's own tool reads them. */
   boolean(value: Located, what: string): boolean | null {
     const text = value.kind === 'text' ? value.text.toLowerCase() : ''
@@ -135,7 +162,8 @@ function locate(node: Node, context: Context): Located {
   const block = node.type === 'BLOCK_LITERAL' || node.type === 'BLOCK_FOLDED'
   // What was written counts, not what YAML makes of it: an id may look like a number.
   const text = typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
-  return { kind: 'text', line, text, block, indent: block ? indentOf(context, line) : 0 }
+  const value = ['boolean', 'number'].includes(typeof node.value) ? (node.value as boolean | number) : text
+  return { kind: 'text', line, text, value, block, indent: block ? indentOf(context, line) : 0 }
 }
 
 function pair(

@@ -1,8 +1,8 @@
 /** The relation model of a store file: in place, or a `.fga`, `.json` or modular `fga.mod` file. No type is built in. */
 import { dirname, join } from 'node:path'
 import openfga from '@openfga/syntax-transformer'
+import { boundIssues } from '../decide/language/model-bounds.ts'
 import type { Model } from '../decide/model.ts'
-import { boundIssues } from '../decide/model-bounds.ts'
 import { compileDocument, compileModel, type ModelDocument, parsed } from '../decide/model-language.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import type { ValidationIssues } from './located.ts'
@@ -44,7 +44,12 @@ function dynamicCondition(text: string): readonly ValidationIssue[] | null {
   const [, name = ''] = /\bwith\s+(\$\w*)/.exec(lines[line] ?? '') ?? []
   if (name === '') return null
   const place = `${line + 1}:${(lines[line]?.indexOf(name) ?? 0) + 1}`
-  return [{ place, message: `the model uses condition "${name}"; conditions are not supported yet` }]
+  return [
+    {
+      place,
+      message: `the model uses condition "${name}", which tuples would have to bring along: name a condition that the model declares`,
+    },
+  ]
 }
 
 /** As for a manifest. Throws PdpError `request_invalid`. */

@@ -128,6 +128,7 @@ async function failureOf(world: World, model: Model, assertion: Assertion): Prom
     const found = await answer(world, assertion)
     return difference(assertion.expected, found, asked)
   } catch (error) {
+    if (error instanceof PdpError && error.code === 'condition_failed') return `${asked}: ${error.message}`
     if (!(error instanceof PdpError) || error.code !== 'evaluation_limit') throw error
     return `${asked}: it takes more than ${TUPLES_PER_CHECK_MAX.toLocaleString('en')} tuples, or depends on its own absence ("but not")`
   }
@@ -142,11 +143,12 @@ function describe(assertion: Assertion): string {
 }
 
 async function answer(world: World, assertion: Assertion): Promise<boolean | readonly string[]> {
-  const { relation } = assertion
-  if (assertion.kind === 'check') return world.check(assertion.user, relation, assertion.object)
-  if (assertion.kind === 'list_objects') return world.objects(assertion.user, relation, assertion.type)
+  const { relation, context } = assertion
+  if (assertion.kind === 'check') return world.check(assertion.user, relation, assertion.object, context)
+  if (assertion.kind === 'list_objects') return world.objects(assertion.user, relation, assertion.type, context)
   const found: string[] = []
-  for (const filter of assertion.filters) found.push(...(await world.users(assertion.object, relation, filter)))
+  for (const filter of assertion.filters)
+    found.push(...(await world.users(assertion.object, relation, filter, context)))
   return found
 }
 

@@ -1,6 +1,6 @@
 /** What a model knows: is a tuple allowed, and is a question about something that exists? */
 import type { Model } from '../decide/model.ts'
-import { shapeIssue } from '../decide/restrictions.ts'
+import { restrictionIssue } from '../decide/restrictions.ts'
 import type { Assertion } from './store-file.ts'
 import type { FileTuple } from './tuple-file.ts'
 
@@ -46,18 +46,11 @@ function userIssue(model: Model, user: string): string | null {
 
 /** Why the model does not allow the tuple, or null. */
 export function tupleIssue(model: Model, { object, relation, user, condition }: FileTuple): string | null {
-  if (condition !== null) return `the tuple has condition "${condition}"; conditions are not supported yet`
   const issue = objectIssue(model, object, relation) ?? userIssue(model, user)
   const subject = partsOf(user)
   if (issue !== null || subject === null) return issue
-  const type = object.slice(0, object.indexOf(':'))
-  const form =
-    subject.relation !== null
-      ? `${subject.type}#${subject.relation}`
-      : subject.id === '*'
-        ? `${subject.type}:*`
-        : subject.type
-  const restriction = shapeIssue(model, { type, relation, subject: form })
+  const tuple = { object, relation, subject: user, ...(condition === null ? {} : { condition }) }
+  const restriction = restrictionIssue(model, tuple)
   return restriction === null ? null : `${restriction}: ${user}`
 }
 

@@ -1,5 +1,6 @@
 /** The ecosystem's store files (`.fga.yaml`): a model, tuples, and what is expected of them. */
 import { dirname, resolve } from 'node:path'
+import type { JsonObject } from '../domain/json.ts'
 import { type Located, Reader, type ValidationIssues } from './located.ts'
 import { type FileTuple, readTupleFile, readTuples } from './tuple-file.ts'
 
@@ -14,7 +15,7 @@ export type ModelSource =
     }
   | { readonly kind: 'file'; readonly file: string; readonly line: number; readonly from: string }
 export type UserFilter = { readonly type: string; readonly relation: string | null }
-export type Assertion = { readonly relation: string; readonly line: number } & (
+export type Assertion = { readonly relation: string; readonly line: number; readonly context: JsonObject } & (
   | { readonly kind: 'check'; readonly user: string; readonly object: string; readonly expected: boolean }
   | {
       readonly kind: 'list_objects'
@@ -114,7 +115,13 @@ function readChecks(reader: Reader, value: Located): readonly Assertion[] {
   return assertionsOf(reader, check, value).flatMap(([relation, wanted]) => {
     const expected = reader.boolean(wanted, `the assertion on ${relation}`)
     if (expected === null) return []
-    const at = { kind: 'check', relation, expected, line: wanted.line } as const
+    const at = {
+      kind: 'check',
+      relation,
+      expected,
+      line: wanted.line,
+      context: reader.context(check.get('context')),
+    } as const
     return users.flatMap((user) => objects.map((object) => ({ ...at, user, object })))
   })
 }
@@ -130,6 +137,7 @@ function readListObjects(reader: Reader, value: Located): readonly Assertion[] {
     relation,
     expected: texts(reader, wanted, `the assertion on ${relation}`),
     line: wanted.line,
+    context: reader.context(list.get('context')),
   }))
 }
 
@@ -148,7 +156,8 @@ function readListUsers(reader: Reader, value: Located): readonly Assertion[] {
     const users =
       wanted.kind === 'map' ? reader.map(wanted, `the assertion on ${relation}`, ['users']).get('users') : wanted
     const expected = texts(reader, users, `the assertion on ${relation}`)
-    return { kind: 'list_users', object, filters, relation, expected, line: wanted.line }
+    const context = reader.context(list.get('context'))
+    return { kind: 'list_users', object, filters, relation, expected, line: wanted.line, context }
   })
 }
 

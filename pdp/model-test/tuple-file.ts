@@ -1,12 +1,13 @@
 /** Relationship tuples as the ecosystem writes them: in place, or in YAML, JSON, JSON lines or CSV. */
+import type { JsonObject } from '../domain/json.ts'
+import type { TupleCondition } from '../domain/tuple.ts'
 import type { Located, Reader } from './located.ts'
 
 export type FileTuple = {
   readonly user: string
   readonly relation: string
   readonly object: string
-  /** The name of its condition, if it has one. */
-  readonly condition: string | null
+  readonly condition: TupleCondition | null
   readonly file: string
   readonly line: number
 }
@@ -32,7 +33,13 @@ function readTuple(reader: Reader, value: Located, line: number): FileTuple {
     user: reader.required(tuple.get('user'), 'user', line),
     relation: reader.required(tuple.get('relation'), 'relation', line),
     object: reader.required(tuple.get('object'), 'object', line),
-    condition: condition.size === 0 ? null : reader.required(condition.get('name'), 'the condition', line),
+    condition:
+      condition.size === 0
+        ? null
+        : {
+            name: reader.required(condition.get('name'), 'the condition', line),
+            context: reader.context(condition.get('context')),
+          },
     file: reader.file,
     line,
   }
@@ -76,11 +83,18 @@ function readCsv(reader: Reader, text: string): readonly FileTuple[] {
       user: `${cell('user_type')}:${cell('user_id')}${relation === '' ? '' : `#${relation}`}`,
       relation: cell('relation'),
       object: `${cell('object_type')}:${cell('object_id')}`,
-      condition: cell('condition_name') === '' ? null : cell('condition_name'),
+      condition:
+        cell('condition_name') === ''
+          ? null
+          : { name: cell('condition_name'), context: cellContext(reader.below(line - 1), cell('condition_context')) },
       file: reader.file,
       line,
     }
   })
+}
+
+function cellContext(reader: Reader, cell: string): JsonObject {
+  return cell === '' ? {} : reader.context(reader.parse(cell))
 }
 
 type Row = { readonly cells: readonly string[]; readonly line: number }

@@ -1,8 +1,10 @@
 /** Tuples under a model, in a memory store, asked by the engine: what a store file's tests ask. */
+import { ConditionRun } from '../decide/conditions/run.ts'
 import type { Model } from '../decide/model.ts'
 import { RelationCheck } from '../decide/relations.ts'
 import { TRUE, UNKNOWN, type View } from '../decide/view.ts'
 import type { Change } from '../domain/change.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { ENVIRONMENT } from '../domain/log.ts'
 import { memoryStore, residentEvaluator } from '../store/memory/memory.ts'
 import { Coding } from './coding.ts'
@@ -10,11 +12,11 @@ import type { UserFilter } from './store-file.ts'
 import type { FileTuple } from './tuple-file.ts'
 
 export type World = {
-  /** `user`: `type:id`, `type:id#relation` or `type:*`. Throws PdpError `evaluation_limit`, as all three do. */
-  check(user: string, relation: string, object: string): Promise<boolean>
-  objects(user: string, relation: string, type: string): Promise<readonly string[]>
+  /** `user`: `type:id`, `type:id#relation` or `type:*`. Throws PdpError `evaluation_limit` and `condition_failed`, as all three do. */
+  check(user: string, relation: string, object: string, context: JsonObject): Promise<boolean>
+  objects(user: string, relation: string, type: string, context: JsonObject): Promise<readonly string[]>
   /** Those that hold it by name, and `type:*` if everybody of the type does who is not named otherwise. */
-  users(object: string, relation: string, filter: UserFilter): Promise<readonly string[]>
+  users(object: string, relation: string, filter: UserFilter, context: JsonObject): Promise<readonly string[]>
 }
 type Question = { readonly subject: string; readonly relation: string; readonly object: string }
 
@@ -34,25 +36,28 @@ export async function createWorld(model: Model, tuples: readonly FileTuple[]): P
   }
   if (changes.size > 0) await store.write(ORGANIZATION, [...changes.values()], { context })
   const moments = residentEvaluator(store)
-  const ask = async (questions: readonly Question[]): Promise<readonly boolean[]> =>
-    (await moments.ask({ organization: ORGANIZATION, evaluate: (view) => answerAll(view, coded, questions) })).value
+  const ask = async (questions: readonly Question[], asked: JsonObject): Promise<readonly boolean[]> => {
+    const evaluate = (view: View) => answerAll(view, coded, { questions, context: asked })
+    return (await moments.ask({ organization: ORGANIZATION, evaluate })).value
+  }
   const named = namesIn(tuples)
   return {
-    async check(user, relation, object) {
+    async check(user, relation, object, asked) {
       const question = {
         subject: coding.subject(user),
         relation: coding.relation(relation),
         object: coding.object(object),
       }
-      return (await ask([question]))[0] === true
+      return (await ask([question], asked))[0] === true
     },
-    async objects(user, relation, type) {
+    async objects(user, relation, type, asked) {
       const candidates = ofType([...named.objects, user.replace(/#.*$/, '')], type)
       const common = { subject: coding.subject(user), relation: coding.relation(relation) }
-      const holds = await ask(candidates.map((object) => ({ ...common, object: coding.object(object) })))
+      const questions = candidates.map((object) => ({ ...common, object: coding.object(object) }))
+      const holds = await ask(questions, asked)
       return candidates.filter((_, i) => holds[i] === true)
     },
-    async users(object, relation, filter) {
+    async users(object, relation, filter, asked) {
       const everybody = `${filter.type}:*`
       const candidates =
         filter.relation === null
@@ -64,15 +69,21 @@ export async function createWorld(model: Model, tuples: readonly FileTuple[]): P
           relation: coding.relation(relation, filter.relation === null && user !== everybody ? 'named' : 'plain'),
           object: coding.object(object),
         })),
+        asked,
       )
       return candidates.filter((_, i) => holds[i] === true)
     },
   }
 }
 
-function answerAll(view: View, model: Model, questions: readonly Question[]): readonly boolean[] | undefined {
-  const truths = questions.map(({ subject, relation, object }) =>
-    new RelationCheck({ view, log: ORGANIZATION, model, subject }).holds(object, relation),
+function answerAll(
+  view: View,
+  model: Model,
+  of: { readonly questions: readonly Question[]; readonly context: JsonObject },
+): readonly boolean[] | undefined {
+  const conditions = new ConditionRun(view, of.context)
+  const truths = of.questions.map(({ subject, relation, object }) =>
+    new RelationCheck({ view, log: ORGANIZATION, model, subject, conditions }).holds(object, relation),
   )
   return truths.includes(UNKNOWN) ? undefined : truths.map((truth) => truth === TRUE)
 }

@@ -32,6 +32,7 @@ export const PROBLEM_TITLES = {
   // The server cannot answer.
   overloaded: 'The server has too many requests to answer in time',
   replay_memory_unavailable: 'The server cannot check whether the DPoP proof was used before',
+  condition_failed: 'The decision depends on a condition that cannot be evaluated',
   evaluation_limit: 'The decision exceeds the evaluation limit',
   store_unavailable: 'The store cannot be reached',
   pdp_unavailable: 'The policy decision point did not answer',

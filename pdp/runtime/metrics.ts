@@ -35,6 +35,7 @@ export function countAnswers(
     allowed: checks.labels('allowed'),
     denied: checks.labels('denied'),
     evaluation_limit: checks.labels('evaluation_limit'),
+    condition_failed: checks.labels('condition_failed'),
   }
   return async (token, question) => {
     const result = await answer(token, question).catch((err: unknown) => {

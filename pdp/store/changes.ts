@@ -1,7 +1,7 @@
 /** Which changes a log accepts, and what is wrong with those it does not: one rule book for every store. */
 import { knownModel } from '../decide/known-models.ts'
+import { boundIssues } from '../decide/language/model-bounds.ts'
 import { SUBJECT_TYPES } from '../decide/model.ts'
-import { boundIssues } from '../decide/model-bounds.ts'
 import { reservedTypeIssues } from '../decide/restrictions.ts'
 import type { Change } from '../domain/change.ts'
 import { ENFORCEMENTS } from '../domain/entitlement.ts'
@@ -11,6 +11,7 @@ import type { Manifest } from '../domain/manifest.ts'
 import { MEMBERSHIP_RELATIONS, MEMBERSHIP_STATUSES, TIERS } from '../domain/membership.ts'
 import { formatTuple, isEntitlementKey, isId, isPermissionKey, quote, tupleIssue, typeOf } from '../domain/names.ts'
 import type { RoleGrant } from '../domain/role.ts'
+import { CONTEXT_BYTES_MAX, type TupleCondition } from '../domain/tuple.ts'
 
 export const ORGANIZATION_NAME_CHARACTERS_MAX = 256
 const ENVIRONMENT_KINDS: ReadonlySet<Change['kind']> = new Set(['organization', 'manifest', 'role', 'role_grant'])
@@ -53,7 +54,12 @@ function changeIssue(log: LogId, change: Change): string | null {
   }
   switch (change.kind) {
     case 'tuple':
-      return tupleIssue(change.tuple) ?? reservedTupleIssue(change.tuple) ?? expiryIssue(change.tuple.expiresAtMs)
+      return (
+        tupleIssue(change.tuple) ??
+        reservedTupleIssue(change.tuple) ??
+        expiryIssue(change.tuple.expiresAtMs) ??
+        conditionIssue(change.tuple.condition)
+      )
     case 'membership':
       if (!isId(change.user)) return `user ${quote(change.user)} is not an id`
       if (change.membership === null) return null
@@ -128,6 +134,25 @@ function expiryIssue(expiresAtMs: number | null): string | null {
   return expiresAtMs === null || (Number.isSafeInteger(expiresAtMs) && expiresAtMs > 0)
     ? null
     : 'expiresAtMs is not an instant in milliseconds'
+}
+
+const CONDITION_NAME_CHARACTERS_MAX = 256
+
+/** Whatever a model says: it must be what every store can keep. */
+function conditionIssue(condition: TupleCondition | undefined): string | null {
+  if (condition === undefined) return null
+  const { name, context } = condition
+  if (!/^[^\s\p{Cc}]+$/u.test(name) || name.length > CONDITION_NAME_CHARACTERS_MAX || !name.isWellFormed())
+    return `condition ${quote(name)} is not a name`
+  if (typeof context !== 'object' || context === null || Array.isArray(context))
+    return `the context of condition ${quote(name)} is not an object`
+  const text = JSON.stringify(context)
+  if (Buffer.byteLength(text) > CONTEXT_BYTES_MAX)
+    return `the context of condition ${quote(name)} has more than ${CONTEXT_BYTES_MAX} bytes`
+  // What JSON escapes but PostgreSQL cannot hold as a text.
+  return /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/.test(text)
+    ? `the context of condition ${quote(name)} has a character that cannot be stored`
+    : null
 }
 
 function grantIssue(log: LogId, grant: RoleGrant): string | null {

@@ -7,7 +7,7 @@ import type { Membership } from '../domain/membership.ts'
 import type { Organization } from '../domain/organization.ts'
 import type { Revocation } from '../domain/revocation.ts'
 import type { OrganizationRole, RoleGrant } from '../domain/role.ts'
-import type { NameSource, Tuple } from '../domain/tuple.ts'
+import type { NameSource, Tuple, TupleCondition } from '../domain/tuple.ts'
 
 /** What can be read of a log, whole or not at all. */
 export type RowKey =
@@ -33,12 +33,16 @@ export type RowKey =
   | { readonly log: LogId; readonly kind: 'deaths' }
   | { readonly log: LogId; readonly kind: 'roles' }
 
-export type SubjectRow = { readonly subject: string; readonly expiresAtMs: number | null }
+export type SubjectRow = {
+  readonly subject: string
+  readonly expiresAtMs: number | null
+  readonly condition?: TupleCondition
+}
 export type RowSet =
   /** `complete` false: more than `SET_ROWS_MAX` rows; `subjects` then holds only the usersets and wildcards. */
   | { readonly key: RowKey & { kind: 'set' }; readonly subjects: readonly SubjectRow[]; readonly complete: boolean }
   | { readonly key: RowKey & { kind: 'tuple' }; readonly row: SubjectRow | null }
-  /** `subject` of each row is a group as `group:x#member`. */
+  /** `subject` of each row is a group as `group:x#member`. Tuples with a condition put nobody in a group here. */
   | { readonly key: RowKey & { kind: 'groups' }; readonly groups: readonly SubjectRow[] }
   | { readonly key: RowKey & { kind: 'membership' }; readonly membership: Membership | null }
   | { readonly key: RowKey & { kind: 'grants' }; readonly grants: readonly RoleGrant[] }
@@ -92,6 +96,8 @@ export type TupleShape = {
   readonly type: string
   readonly relation: string
   readonly subject: string
+  /** The name of their condition; null for none. */
+  readonly condition: string | null
   readonly tuplesCount: number
   /** One of them, and whose it is. */
   readonly example: { readonly organization: string; readonly tuple: Omit<Tuple, 'expiresAtMs'> }

@@ -1,5 +1,6 @@
 /** Short words for writing what a test needs. */
 import type { Change } from '../../pdp/domain/change.ts'
+import type { JsonObject } from '../../pdp/domain/json.ts'
 import { ENVIRONMENT } from '../../pdp/domain/log.ts'
 import type { MembershipStatus, Tier } from '../../pdp/domain/membership.ts'
 import { parseTuple } from '../../pdp/domain/names.ts'
@@ -12,6 +13,12 @@ export const put = (text: string, expiresAtMs: number | null = null): Change => 
   kind: 'tuple',
   op: 'write',
   tuple: tuple(text, expiresAtMs),
+})
+/** With a condition and what the tuple stores for it. */
+export const putIf = (text: string, name: string, context: JsonObject = {}): Change => ({
+  kind: 'tuple',
+  op: 'write',
+  tuple: { ...tuple(text), condition: { name, context } },
 })
 export const drop = (text: string): Change => ({ kind: 'tuple', op: 'delete', tuple: tuple(text) })
 export const organization = (id: string, parent: string | null = null): Change => ({

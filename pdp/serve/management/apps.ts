@@ -1,8 +1,8 @@
 /** App manifests: the audiences, permissions, roles and the relation model that an application declares. */
 import type { FastifyInstance } from 'fastify'
 import { knownModel } from '../../decide/known-models.ts'
+import { boundIssues, MODEL_CHARACTERS_MAX } from '../../decide/language/model-bounds.ts'
 import { type Model, NO_MODEL } from '../../decide/model.ts'
-import { boundIssues, MODEL_CHARACTERS_MAX } from '../../decide/model-bounds.ts'
 import { reservedTypeIssues } from '../../decide/restrictions.ts'
 import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'

@@ -68,8 +68,17 @@ const PAGE: JsonSchema = object(
       type: 'boolean',
       description: 'True: this page and all earlier pages were read in the same state.',
     },
+    undecided: {
+      type: 'array',
+      items: object({ item: { type: 'string' }, missing_context: { type: 'array', items: { type: 'string' } } }, [
+        'item',
+        'missing_context',
+      ]),
+      description:
+        'What depends on a condition that could not be evaluated, with the parameters that the context lacks.',
+    },
   },
-  ['items', 'next_page_token', 'complete', 'revision', 'revision_unchanged'],
+  ['items', 'next_page_token', 'complete', 'undecided', 'revision', 'revision_unchanged'],
 )
 const COMMON = {
   tag: 'Decisions',
@@ -94,7 +103,8 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       const request = { ...pageOf(query), ...question, organization: params.org, app, contextualTuples }
       const page = await relocated(deps.pdp.listResources(request))
       // As in a decision: a subject that does not exist has nothing, not even what a wildcard grants.
-      return present((await exists(deps.directory, body.subject)) ? page : { ...page, items: [], nextPageToken: null })
+      const nothing = { items: [], undecided: [], nextPageToken: null }
+      return present((await exists(deps.directory, body.subject)) ? page : { ...page, ...nothing })
     },
   })
   addManagementRoute<{ params: 'org'; body: SubjectsBody; query: PageQuery }>(app, deps, {
@@ -118,8 +128,17 @@ function pageOf(query: PageQuery): { pageSize: number; pageToken: string | null 
   return { pageSize: pageSize(query.page_size), pageToken: query.page_token ?? null }
 }
 
-function present({ items, nextPageToken, complete, revision, revisionUnchanged }: ListPage): Outcome {
-  return ok({ items, next_page_token: nextPageToken, complete, revision, revision_unchanged: revisionUnchanged })
+function present(page: ListPage): Outcome {
+  const { items, nextPageToken, complete, revision, revisionUnchanged } = page
+  const undecided = page.undecided.map(({ item, missingContext }) => ({ item, missing_context: missingContext }))
+  return ok({
+    items,
+    next_page_token: nextPageToken,
+    complete,
+    undecided,
+    revision,
+    revision_unchanged: revisionUnchanged,
+  })
 }
 
 /** People and clients are asked about as they are in the directory; of others only tuples know. */

@@ -1,7 +1,7 @@
 /** Finds tuples without a meaning: stored tuples that a new model would not use, and tuples that must not be written. */
 import { type Model, mergeModels } from '../../decide/model.ts'
 import { createModelCompiler } from '../../decide/models.ts'
-import { shapeIssue, shapeOf } from '../../decide/restrictions.ts'
+import { restrictionIssue, shapeIssue } from '../../decide/restrictions.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import type { Store, TupleShape } from '../../store/contract.ts'
 import { withModels } from '../../worker/worker.ts'
@@ -28,6 +28,6 @@ export function createRestrictions(): ReadRestriction {
   return async (store) => {
     const { manifests } = await readDeclared(store)
     const model = await withModels(() => compile(manifests))
-    return (tuple) => shapeIssue(model, shapeOf(tuple))
+    return (tuple) => restrictionIssue(model, tuple)
   }
 }

@@ -23,6 +23,7 @@ export const STATUS = {
   precondition_failed: { http: 412, grpc: grpc.FAILED_PRECONDITION },
   request_too_large: { http: 413, grpc: grpc.RESOURCE_EXHAUSTED },
   media_type_unsupported: { http: 415, grpc: grpc.INVALID_ARGUMENT },
+  condition_failed: { http: 422, grpc: grpc.FAILED_PRECONDITION },
   evaluation_limit: { http: 422, grpc: grpc.RESOURCE_EXHAUSTED },
   overloaded: { http: 429, grpc: grpc.RESOURCE_EXHAUSTED },
   headers_too_large: { http: 431, grpc: grpc.RESOURCE_EXHAUSTED },

@@ -148,9 +148,9 @@ function replayed(
   let at = row
   for (const { change } of later) {
     if (change.kind !== 'tuple') continue
-    const { object, relation, subject, expiresAtMs } = change.tuple
-    if (object !== key.object || relation !== key.relation || subject !== key.subject) continue
-    at = change.op === 'write' ? { subject, expiresAtMs } : null
+    const { object, relation, ...written } = change.tuple
+    if (object !== key.object || relation !== key.relation || written.subject !== key.subject) continue
+    at = change.op === 'write' ? written : null
   }
   return at
 }

@@ -49,9 +49,9 @@ export function contentAfter({ key, content }: Held, { change, atMs }: Pick<LogE
       return content
     case 'tuple': {
       const set = content as SubjectSet
-      const { subject, object, expiresAtMs } = change.tuple
-      const member = key.kind === 'groups' ? `${object}#member` : subject
-      if (change.op === 'write') set.put(member, expiresAtMs)
+      const { object, relation: _, ...row } = change.tuple
+      const member = key.kind === 'groups' ? `${object}#member` : row.subject
+      if (change.op === 'write') set.put({ ...row, subject: member })
       else set.remove(member)
       return set
     }

@@ -1,11 +1,21 @@
 /** A view over row sets in memory, which notes every row set that it was asked for and does not hold. */
 import { isUserset, type Userset } from '../../decide/usersets.ts'
-import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, UNKNOWN, type View } from '../../decide/view.ts'
+import {
+  type Closure,
+  type ConditionalSubject,
+  FALSE,
+  GROUPS_MAX,
+  TRUE,
+  type Truth,
+  UNKNOWN,
+  type View,
+} from '../../decide/view.ts'
 import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
+import type { TupleCondition } from '../../domain/tuple.ts'
 import type { RowKey } from '../contract.ts'
 import type { GroupsAbove, HeldRows, LogRows } from './log-rows.ts'
 import type { RevokedTokens } from './revoked-tokens.ts'
@@ -99,7 +109,41 @@ export class RowsView implements View {
       this.#need({ log, kind: 'tuple', object, relation, subject })
       return UNKNOWN
     }
-    return probed !== null && this.#live(probed.expiresAtMs) ? TRUE : FALSE
+    return probed !== null && probed.condition === undefined && this.#live(probed.expiresAtMs) ? TRUE : FALSE
+  }
+
+  conditionOf(log: LogId, object: string, relation: string, subject: string): TupleCondition | null | undefined {
+    const set = this.#set(log, object, relation)
+    if (set === undefined) {
+      this.has(log, object, relation, subject) // notes what is missing
+      return undefined
+    }
+    const row = set.conditional.get(subject) ?? (set.complete ? null : set.probed(subject))
+    if (row === undefined) return this.#need({ log, kind: 'tuple', object, relation, subject })
+    return row?.condition !== undefined && this.#live(row.expiresAtMs) ? row.condition : null
+  }
+
+  conditional(
+    log: LogId,
+    object: string,
+    relation: string,
+    { kind, countMax }: { readonly kind: 'usersets' | 'objects'; readonly countMax: number },
+  ): readonly ConditionalSubject[] | null | undefined {
+    const set = this.#set(log, object, relation)
+    if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
+    if (kind === 'objects' && !set.complete) return null
+    const found = [...set.conditional.values()].filter(
+      ({ subject, expiresAtMs }) => isUserset(subject) === (kind === 'usersets') && this.#live(expiresAtMs),
+    )
+    return found.length > countMax ? null : found
+  }
+
+  clockMs(): number {
+    return this.#nowMs
+  }
+
+  noteUntil(instantMs: number): void {
+    this.validUntilMs = Math.min(this.validUntilMs ?? instantMs, instantMs)
   }
 
   usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined {

@@ -1,10 +1,16 @@
 /** The subjects of one object#relation, or the groups of one subject, in as little memory as their number allows. */
 import { isUserset, Userset } from '../../decide/usersets.ts'
+import type { TupleCondition } from '../../domain/tuple.ts'
 import type { SubjectRow } from '../contract.ts'
+
+type ConditionalRow = SubjectRow & { readonly condition: TupleCondition }
 
 const NONE: readonly never[] = []
 /** Up to here a list is searched faster than a Set, and is a fraction of its size. */
 const LIST_MAX = 8
+const NO_ROWS: ReadonlyMap<string, ConditionalRow> = new Map()
+/** A row, a name, and its values, which take more on the heap than as text. */
+const contextBytes = ({ context }: TupleCondition): number => 300 + 3 * JSON.stringify(context).length
 
 export class SubjectSet {
   /** One member is kept as itself: most sets have one. */
@@ -12,15 +18,19 @@ export class SubjectSet {
   /** Members that expire, with the instant (milliseconds). */
   #expiries: Map<string, number> | null = null
   #usersets: readonly Userset[] = NONE
+  /** Rows with a condition, which are not among the members, so that only those who ask for conditions see them. */
+  #conditional: Map<string, ConditionalRow> | null = null
   /** False: too wide to hold. The members are then its usersets, and what was probed stands in `#probed`. */
   #complete = true
   #probed: Map<string, SubjectRow | null> | null = null
+  /** Of the contexts of conditions, which may be large. */
+  #conditionBytes = 0
 
   static of(rows: readonly SubjectRow[], complete: boolean): SubjectSet {
     const set = new SubjectSet()
     set.#complete = complete
     if (rows.length > LIST_MAX) set.#members = new Set()
-    for (const row of rows) set.put(row.subject, row.expiresAtMs)
+    for (const row of rows) set.put(row)
     return set
   }
 
@@ -40,8 +50,14 @@ export class SubjectSet {
       this.size * 50 +
       this.#usersets.length * 70 +
       (this.#expiries?.size ?? 0) * 60 +
-      (this.#probed?.size ?? 0) * 90
+      (this.#probed?.size ?? 0) * 90 +
+      this.#conditionBytes
     )
+  }
+
+  /** Rows with a condition, by subject. */
+  get conditional(): ReadonlyMap<string, ConditionalRow> {
+    return this.#conditional ?? NO_ROWS
   }
 
   get usersets(): readonly Userset[] {
@@ -79,15 +95,27 @@ export class SubjectSet {
 
   notePresence(subject: string, row: SubjectRow | null): void {
     this.#probed ??= new Map()
+    const before = this.#probed.get(subject)?.condition
+    if (before !== undefined) this.#conditionBytes -= contextBytes(before)
+    if (row?.condition !== undefined) this.#conditionBytes += contextBytes(row.condition)
     this.#probed.set(subject, row)
   }
 
-  put(subject: string, expiresAtMs: number | null): void {
+  put(row: SubjectRow): void {
+    const { subject, expiresAtMs, condition } = row
     const userset = isUserset(subject)
     if (!this.#complete && !userset) {
-      this.notePresence(subject, { subject, expiresAtMs })
+      this.notePresence(subject, row)
       return
     }
+    if (condition !== undefined) {
+      this.remove(subject)
+      this.#conditional ??= new Map()
+      this.#conditional.set(subject, { subject, expiresAtMs, condition })
+      this.#conditionBytes += contextBytes(condition)
+      return
+    }
+    this.#removeConditional(subject)
     if (expiresAtMs !== null) {
       this.#expiries ??= new Map()
       this.#expiries.set(subject, expiresAtMs)
@@ -105,11 +133,19 @@ export class SubjectSet {
     else this.#members = members.length < LIST_MAX ? [...members, subject] : new Set([...members, subject])
   }
 
+  #removeConditional(subject: string): void {
+    const row = this.#conditional?.get(subject)
+    if (row === undefined) return
+    this.#conditional?.delete(subject)
+    this.#conditionBytes -= contextBytes(row.condition)
+  }
+
   remove(subject: string): void {
     if (!this.#complete && !isUserset(subject)) {
       this.notePresence(subject, null)
       return
     }
+    this.#removeConditional(subject)
     const members = this.#members
     if (members instanceof Set) members.delete(subject)
     else if (typeof members === 'string') this.#members = members === subject ? NONE : members

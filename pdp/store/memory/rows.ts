@@ -1,4 +1,5 @@
 /** Row sets out of a log that is held whole, with the same sets coming along as a database's statement brings. */
+import { isUserset } from '../../decide/usersets.ts'
 import { rowKeyName } from '../cache/row-keys.ts'
 import { type RowKey, type RowSet, SET_ROWS_MAX } from '../contract.ts'
 import { emptyLog, type MemoryLog } from './log.ts'
@@ -15,18 +16,16 @@ function addRowSets(log: MemoryLog, key: RowKey, found: Map<string, RowSet>): vo
   if (found.has(name)) return
   switch (key.kind) {
     case 'set': {
-      const subjects = log.tuples.subjects(key.object, key.relation)
+      const { object, relation } = key
+      const conditional = log.tuples.conditional.rowsOf(object, relation)
+      const subjects = [...log.tuples.subjects(object, relation), ...conditional]
       const complete = subjects.length <= SET_ROWS_MAX
-      found.set(name, {
-        key,
-        subjects: complete ? subjects : log.tuples.usersetRows(key.object, key.relation),
-        complete,
-      })
+      const usersets = [...log.tuples.usersetRows(object, relation), ...conditional.filter((r) => isUserset(r.subject))]
+      found.set(name, { key, subjects: complete ? subjects : usersets, complete })
       break
     }
     case 'tuple': {
-      const expiresAtMs = log.tuples.expiryOf(key)
-      found.set(name, { key, row: expiresAtMs === undefined ? null : { subject: key.subject, expiresAtMs } })
+      found.set(name, { key, row: log.tuples.find(key) ?? null })
       break
     }
     case 'groups': {

@@ -59,14 +59,15 @@ function roleSets(grants: readonly LoggedGrant[]): readonly (readonly HeldRole[]
 function shapesOf({ logs }: MemoryState, types: ReadonlySet<string>): readonly TupleShape[] {
   const shapes = new Map<string, TupleShape>()
   for (const [organization, { tuples }] of logs) {
-    for (const { object, relation, subject } of tuples.all()) {
+    for (const { object, relation, subject, condition } of tuples.all()) {
       const type = object.slice(0, object.indexOf(':'))
       if (!types.has(type)) continue
       const shape = shapeOf(subject)
-      const name = `${type} ${relation} ${shape}`
+      const name = `${type} ${relation} ${shape} ${condition?.name ?? ''}`
       const known = shapes.get(name)
       const example = known?.example ?? { organization, tuple: { object, relation, subject } }
-      shapes.set(name, { type, relation, subject: shape, tuplesCount: (known?.tuplesCount ?? 0) + 1, example })
+      const tuplesCount = (known?.tuplesCount ?? 0) + 1
+      shapes.set(name, { type, relation, subject: shape, condition: condition?.name ?? null, tuplesCount, example })
     }
   }
   return [...shapes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, shape]) => shape)

@@ -7,6 +7,7 @@ import { compareNames } from '../../domain/names.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import type { SubjectRow } from '../contract.ts'
 import { Column, holds, type Many, sizeOf } from './column.ts'
+import { ConditionalTuples } from './conditional-tuples.ts'
 import { GroupIndex } from './group-index.ts'
 import { KeyOrder } from './key-order.ts'
 import { isUsersetNumber, NumberedNames, rowOf } from './numbered-names.ts'
@@ -26,6 +27,7 @@ export class TupleIndex {
   readonly #names = new NumberedNames()
   readonly #relations = new Map<string, Relation>()
   readonly #groups = new GroupIndex()
+  readonly #conditional = new ConditionalTuples()
   /** By `tupleKey`: instants; few tuples expire. */
   readonly #expiries = new Map<string, number>()
   /** Of the expiring tuples, those that put somebody in a group. */
@@ -99,6 +101,19 @@ export class TupleIndex {
     return this.#expiringMembersCount > 0
   }
 
+  /** The tuple as it is stored, with or without a condition. */
+  find({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): SubjectRow | undefined {
+    const conditional = this.#conditional.get({ object, relation, subject })
+    if (conditional !== undefined) return conditional
+    const expiresAtMs = this.expiryOf({ object, relation, subject })
+    return expiresAtMs === undefined ? undefined : { subject, expiresAtMs }
+  }
+
+  /** Those with a condition. Everything else here but `find` and the lists of tuples and names is about those without. */
+  get conditional(): ConditionalTuples {
+    return this.#conditional
+  }
+
   has(object: string, relation: string, subject: string): boolean {
     // Neither look-up waits for the other, so that a processor waits for the memory of both at once.
     const s = this.#subjectNumber(subject)
@@ -169,10 +184,20 @@ export class TupleIndex {
   /** Is the subject in the group, expired tuples counted? Null when there are more than `countMax` groups above it. */
   inGroup(subject: string, group: Userset, countMax: number): boolean | null {
     const s = this.#subjectNumber(subject)
-    return s === undefined ? false : this.#groups.holds(group.number, s, countMax)
+    const number = group.number === 0 ? this.#names.find(group.text) : group.number
+    return s === undefined || number === undefined ? false : this.#groups.holds(number, s, countMax)
   }
 
-  put({ object, relation, subject, expiresAtMs }: Tuple): void {
+  put(tuple: Tuple): void {
+    const { object, relation, subject, expiresAtMs, condition } = tuple
+    if (condition !== undefined) {
+      this.#removePlain(tuple)
+      if (!this.#conditional.put({ object, relation, subject, expiresAtMs, condition })) return
+      this.#order?.objects.add(object)
+      this.#order?.subjects.add(subject)
+      return
+    }
+    this.#removeConditional(tuple)
     this.#forgetLast()
     const o = this.#names.use(object)
     const s = this.#names.use(subject)
@@ -190,7 +215,18 @@ export class TupleIndex {
     if (isGroup(object, relation)) this.#groups.add(s, this.#names.use(`${object}#member`))
   }
 
-  remove({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): void {
+  remove(tuple: Omit<Tuple, 'expiresAtMs'>): void {
+    this.#removePlain(tuple)
+    this.#removeConditional(tuple)
+  }
+
+  #removeConditional({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): void {
+    if (this.#conditional.empty || !this.#conditional.delete({ object, relation, subject })) return
+    this.#order?.objects.delete(object)
+    this.#order?.subjects.delete(subject)
+  }
+
+  #removePlain({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): void {
     this.#forgetLast()
     const o = this.#names.find(object)
     const s = this.#names.find(subject)
@@ -225,6 +261,7 @@ export class TupleIndex {
         for (const subject of this.subjects(object, relation)) yield { object, relation, ...subject }
       }
     }
+    yield* this.#conditional.all()
   }
 
   /** Names of objects or of subjects in key order, from `start` (inclusive) on. */
@@ -243,8 +280,9 @@ export class TupleIndex {
 
   /** In key order. */
   *tuplesOf(object: string): Iterable<Tuple> {
-    for (const relation of [...this.#relations.keys()].sort(compareNames)) {
-      const rows = this.subjects(object, relation)
+    const relations = new Set([...this.#relations.keys(), ...this.#conditional.relationsOf(object)])
+    for (const relation of [...relations].sort(compareNames)) {
+      const rows = [...this.subjects(object, relation), ...this.#conditional.rowsOf(object, relation)]
       for (const row of rows.toSorted((a, b) => compareNames(a.subject, b.subject))) yield { object, relation, ...row }
     }
   }

@@ -1,11 +1,20 @@
 /** The view of a store that holds everything in this process: nothing is ever unknown, and nothing is copied. */
 import type { Userset } from '../../decide/usersets.ts'
-import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, type View } from '../../decide/view.ts'
+import {
+  type Closure,
+  type ConditionalSubject,
+  FALSE,
+  GROUPS_MAX,
+  TRUE,
+  type Truth,
+  type View,
+} from '../../decide/view.ts'
 import type { LogId } from '../../domain/log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
+import type { TupleCondition } from '../../domain/tuple.ts'
 import { RevokedTokens } from '../cache/revoked-tokens.ts'
 import type { SubjectRow } from '../contract.ts'
 import type { MemoryLog } from './log.ts'
@@ -49,10 +58,18 @@ export class MemoryView implements View {
 
   #live(expiresAtMs: number | null): boolean {
     if (expiresAtMs === null) return true
-    this.#nowMs ??= this.#clock()
-    if (this.#nowMs >= expiresAtMs) return false
-    this.validUntilMs = Math.min(this.validUntilMs ?? expiresAtMs, expiresAtMs)
+    if (this.clockMs() >= expiresAtMs) return false
+    this.noteUntil(expiresAtMs)
     return true
+  }
+
+  clockMs(): number {
+    this.#nowMs ??= this.#clock()
+    return this.#nowMs
+  }
+
+  noteUntil(instantMs: number): void {
+    this.validUntilMs = Math.min(this.validUntilMs ?? instantMs, instantMs)
   }
 
   #liveNames(rows: readonly SubjectRow[]): readonly string[] {
@@ -81,6 +98,22 @@ export class MemoryView implements View {
     const objects = tuples.objects(object, relation)
     if (!tuples.expires) return objects
     return objects.filter((subject) => this.#live(tuples.expiryOf({ object, relation, subject }) ?? null))
+  }
+
+  conditionOf(log: LogId, object: string, relation: string, subject: string): TupleCondition | null {
+    const row = this.#of(log)?.tuples.conditional.get({ object, relation, subject })
+    return row !== undefined && this.#live(row.expiresAtMs) ? row.condition : null
+  }
+
+  conditional(
+    log: LogId,
+    object: string,
+    relation: string,
+    { kind, countMax }: { readonly kind: 'usersets' | 'objects'; readonly countMax: number },
+  ): readonly ConditionalSubject[] | null {
+    const rows = this.#of(log)?.tuples.conditional.of(object, relation)[kind]
+    if (rows === undefined || rows.size === 0) return NONE
+    return rows.size > countMax ? null : [...rows.values()].filter(({ expiresAtMs }) => this.#live(expiresAtMs))
   }
 
   groups(log: LogId, subject: string): readonly string[] {

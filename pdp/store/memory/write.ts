@@ -5,8 +5,9 @@ import { PdpError } from '../../domain/errors.ts'
 import { ENVIRONMENT, type LogId, type LogPosition } from '../../domain/log.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { RoleGrant } from '../../domain/role.ts'
+import type { Tuple } from '../../domain/tuple.ts'
 import { claimsOf } from '../changes.ts'
-import type { Written } from '../contract.ts'
+import type { SubjectRow, Written } from '../contract.ts'
 import { emptyLog, type LogWrite, type MemoryLog, type MemoryState, START } from './log.ts'
 
 type Write = {
@@ -88,8 +89,8 @@ function kept(writes: LogWrite[], changesCount: number): LogWrite[] {
 
 function assertPreconditions(content: MemoryLog, { preconditions, nowMs }: Write): void {
   for (const { tuple, exists } of preconditions) {
-    const expiry = content.tuples.expiryOf(tuple)
-    const found = expiry !== undefined && (expiry === null || expiry > nowMs)
+    const row = content.tuples.find(tuple)
+    const found = row !== undefined && (row.expiresAtMs === null || row.expiresAtMs > nowMs)
     if (found !== exists) {
       const name = `${tuple.object}#${tuple.relation}@${tuple.subject}`
       throw new PdpError('precondition_failed', `${name} ${exists ? 'does not exist' : 'exists'}`)
@@ -105,12 +106,13 @@ function applyChange(
   switch (change.kind) {
     case 'tuple': {
       const { tuple } = change
-      const before = content.tuples.expiryOf(tuple)
-      if (change.op === 'delete' ? before === undefined : before === tuple.expiresAtMs) return null
+      const before = content.tuples.find(tuple)
+      if (change.op === 'delete' ? before === undefined : isSameRow(before, tuple)) return null
       if (change.op === 'delete') content.tuples.remove(tuple)
       else content.tuples.put(tuple)
+      const { object, relation } = tuple
       return () =>
-        before === undefined ? content.tuples.remove(tuple) : content.tuples.put({ ...tuple, expiresAtMs: before })
+        before === undefined ? content.tuples.remove(tuple) : content.tuples.put({ object, relation, ...before })
     }
     case 'membership':
       return putIn(content.memberships, change.user, change.membership)
@@ -133,6 +135,9 @@ function applyChange(
       throw new TypeError(`a ${change.kind} change cannot be applied here`)
   }
 }
+
+const isSameRow = (row: SubjectRow | undefined, { expiresAtMs, condition }: Tuple): boolean =>
+  row?.expiresAtMs === expiresAtMs && isDeepStrictEqual(row.condition, condition)
 
 function putIn<V>(map: Entries<V>, key: string, value: V | null): Undo {
   const before = map.get(key)

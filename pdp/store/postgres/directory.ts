@@ -24,7 +24,7 @@ const CLIENT_RELATIONS = `
   with recursive place as (
     select $1::text collate "C" as organization_id
     union select o.organization_id from organization o join place p on o.parent_id = p.organization_id)
-  select object || '#' || relation || '@' || subject as tuple from place join relationship using (organization_id)
+  select object || '#' || relation || '@' || subject as tuple from place join stored_relationship using (organization_id)
   where subject = $2 limit $3`
 
 /** Errors are those of the contract. */

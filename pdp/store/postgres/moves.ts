@@ -20,7 +20,7 @@ const GRANTS = `
   select grant_id as id, app, role, subject from role_grant where organization_id = $1 and subject = any($2)`
 const TUPLES = `
   select object, relation, subject, (extract(epoch from expires_at) * 1000)::float8 as "expiresAtMs"
-  from relationship where organization_id = $1 and subject = any($2)`
+  from stored_relationship where organization_id = $1 and subject = any($2)`
 
 export function postgresMoves(sql: Pick<Sql, 'query'>): Moves {
   return {

@@ -1,4 +1,5 @@
 /** What the statement of row sets answers, gathered under the keys that were asked and those that came along. */
+import type { JsonObject } from '../../domain/json.ts'
 import type { LogId } from '../../domain/log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership, MembershipStatus, Tier } from '../../domain/membership.ts'
@@ -42,7 +43,7 @@ class RowCollector {
     switch (branch) {
       case 'set': {
         const set = this.#at({ log, kind: 'set', object: a, relation: b })
-        if (set.complete) set.rows.push({ subject: c, expiresAtMs })
+        if (set.complete) set.rows.push(subjectRow(c, expiresAtMs, d))
         break
       }
       case 'wide': {
@@ -52,11 +53,11 @@ class RowCollector {
           set.complete = false
           set.rows = []
         }
-        if (c !== null) set.rows.push({ subject: c, expiresAtMs })
+        if (c !== null) set.rows.push(subjectRow(c, expiresAtMs, d))
         break
       }
       case 'tuple':
-        this.#at({ log, kind: 'tuple', object: a, relation: b, subject: c }).rows.push({ subject: c, expiresAtMs })
+        this.#at({ log, kind: 'tuple', object: a, relation: b, subject: c }).rows.push(subjectRow(c, expiresAtMs, d))
         break
       case 'groups':
         this.#at({ log, kind: 'groups', subject: a }).rows.push({ subject: `${b}#member`, expiresAtMs })
@@ -113,6 +114,13 @@ class RowCollector {
       }
     }
   }
+}
+
+/** `condition`: its name and context as JSON, or null. */
+function subjectRow(subject: string, expiresAtMs: number | null, condition: string | null): SubjectRow {
+  if (condition === null) return { subject, expiresAtMs }
+  const [name, context] = JSON.parse(condition) as [string, JsonObject]
+  return { subject, expiresAtMs, condition: { name, context } }
 }
 
 type Gathered = { readonly key: RowKey; rows: unknown[]; complete: boolean }

@@ -20,6 +20,9 @@ const CLOSURE = (start: string): string => `
       select object, expires_at from relationship where organization_id = c.o and subject = c.object || '#member'
       and relation = 'member' and object >= 'group:' and object < 'group;' offset 0) r)`
 
+/** Name and context of a tuple's condition, as JSON. */
+const CONDITION = 'case when condition is not null then json_build_array(condition, context)::text end'
+
 const USERSET = `(strpos(subject, '#') > 0 or right(subject, 2) = ':*')`
 
 /** Columns: branch, log, then four texts and an expiry (milliseconds) whose meaning the branch gives. */
@@ -28,14 +31,14 @@ const BRANCHES = {
     values: ['text[]', 'text[]', 'text[]'],
     with: ([o, object, relation]: string[]) => `
       asked(o, object, relation) as (select * from unnest(${o}, ${object}, ${relation})),
-      narrow(o, object, relation, subject, expires_at) as materialized (select q.o, q.object, q.relation, r.subject, r.expires_at from asked q, lateral (
-        select subject, expires_at from relationship where organization_id = q.o and object = q.object and relation = q.relation
+      narrow(o, object, relation, subject, condition, expires_at) as materialized (select q.o, q.object, q.relation, r.* from asked q, lateral (
+        select subject, ${CONDITION}, expires_at from stored_relationship where organization_id = q.o and object = q.object and relation = q.relation
         order by subject limit ${SET_ROWS_MAX + 1} offset 0) r),
       wide(o, object, relation) as (select o, object, relation from narrow group by o, object, relation having count(*) > ${SET_ROWS_MAX})`,
     select: () => `
-      select 'set', o, object, relation, subject, null, ${MILLISECONDS('expires_at')} from narrow
-      union all select 'wide', q.o, q.object, q.relation, r.subject, null, ${MILLISECONDS('r.expires_at')} from wide q, lateral (
-        select subject, expires_at from relationship where organization_id = q.o and object = q.object and relation = q.relation
+      select 'set', o, object, relation, subject, condition, ${MILLISECONDS('expires_at')} from narrow
+      union all select 'wide', q.o, q.object, q.relation, r.subject, r.condition, ${MILLISECONDS('r.expires_at')} from wide q, lateral (
+        select subject, ${CONDITION} as condition, expires_at from stored_relationship where organization_id = q.o and object = q.object and relation = q.relation
         and ${USERSET} limit ${WIDE_USERSETS_MAX} offset 0) r
       union all select 'wide', o, object, relation, null, null, null from wide`,
   },
@@ -43,10 +46,10 @@ const BRANCHES = {
     values: ['text[]', 'text[]', 'text[]', 'text[]'],
     with: () => '',
     select: ([o, object, relation, subject]: string[]) => `
-      select 'tuple', q.o, q.object, q.relation, r.subject, null, ${MILLISECONDS('r.expires_at')}
+      select 'tuple', q.o, q.object, q.relation, r.subject, r.condition, ${MILLISECONDS('r.expires_at')}
       from unnest(${o}, ${object}, ${relation}, ${subject}) q(o, object, relation, subject), lateral (
-        select subject, expires_at from relationship where organization_id = q.o and object = q.object and relation = q.relation
-        and subject = q.subject offset 0) r`,
+        select subject, ${CONDITION} as condition, expires_at from stored_relationship
+        where organization_id = q.o and object = q.object and relation = q.relation and subject = q.subject offset 0) r`,
   },
   groups: {
     values: ['text[]', 'text[]'],

@@ -6,16 +6,15 @@ import type { LogId, LogPosition } from '../../domain/log.ts'
 import type { Manifest } from '../../domain/manifest.ts'
 import type { MembershipStatus, Tier } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
-import type { Tuple } from '../../domain/tuple.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
 import type { EntitlementReading, LogEntry, Snapshot, Store, Written } from '../contract.ts'
 import type { Connection, Database } from './connection.ts'
 import { raiseRevision, storeEntries } from './log.ts'
-import { readNames } from './names.ts'
 import { appendEvents, entitlementEvents } from './outbox.ts'
 import { readRows } from './rows.ts'
 import { surveyOver } from './survey.ts'
+import { readNames, readTuples } from './tuples.ts'
 import type { Turns } from './turns.ts'
 import { given, KnownPositions, readVector } from './vector.ts'
 import { applyChanges, assertPreconditions } from './write.ts'
@@ -146,31 +145,4 @@ async function readEntitlements(
   const values = new Map<string, Entitlement>()
   for (const { key, value, enforcement } of rows) if (key !== null) values.set(key, { value, enforcement })
   return { version: rows[0]?.version ?? 0, writeId: rows[0]?.write_id ?? '', values }
-}
-
-async function readTuples(
-  database: Database,
-  request: {
-    organization: string
-    filter: { object?: string; relation?: string; subject?: string }
-    page: { after: Tuple | null; countMax: number }
-  },
-): Promise<readonly Tuple[]> {
-  const { organization, filter, page } = request
-  const { after } = page
-  return database.query<Tuple>(
-    `select object, relation, subject, (extract(epoch from expires_at) * 1000)::float8 as "expiresAtMs" from relationship
-     where organization_id = $1 and ($2::text is null or object = $2) and ($3::text is null or relation = $3) and ($4::text is null or subject = $4)
-     and (object, relation, subject) > ($5, $6, $7) order by object, relation, subject limit $8`,
-    [
-      organization,
-      filter.object ?? null,
-      filter.relation ?? null,
-      filter.subject ?? null,
-      after?.object ?? '',
-      after?.relation ?? '',
-      after?.subject ?? '',
-      page.countMax,
-    ],
-  )
 }

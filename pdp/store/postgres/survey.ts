@@ -18,15 +18,15 @@ const ROLE_SETS = `
 
 // 'user', 'user:*' or 'group#member' of a subject, whose id may hold colons but no '#'.
 const SHAPES = `
-  select type, relation, shape as subject, count(*) as "tuplesCount",
+  select type, relation, shape as subject, condition, count(*) as "tuplesCount",
     (array_agg(json_build_object('organization', organization_id, 'object', object, 'subject', subject)))[1] as example
   from (
-    select organization_id, object, relation, subject, split_part(object, ':', 1) as type,
+    select organization_id, object, relation, subject, condition, split_part(object, ':', 1) as type,
       case when strpos(subject, '#') > 0 then split_part(subject, ':', 1) || '#' || split_part(subject, '#', 2)
         when right(subject, 2) = ':*' and strpos(subject, ':') = length(subject) - 1 then subject
         else split_part(subject, ':', 1) end as shape
-    from relationship where split_part(object, ':', 1) = any($1)) tuple
-  group by type, relation, shape order by type, relation, shape`
+    from stored_relationship where split_part(object, ':', 1) = any($1)) tuple
+  group by type, relation, shape, condition order by type, relation, shape, condition nulls first`
 
 export function surveyOver(database: Pick<Database, 'lengthy'>): ReportingQueries {
   const sql: Pick<Sql, 'query'> = {

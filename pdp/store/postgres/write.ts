@@ -7,9 +7,9 @@ import type { RoleGrant } from '../../domain/role.ts'
 import { claimsOf } from '../changes.ts'
 import type { Sql } from '../directory.ts'
 import { raiseRevision, storeEntries } from './log.ts'
+import { applyTuples, type TupleChange } from './tuples.ts'
 
 type Queries = Pick<Sql, 'query'>
-type TupleChange = Extract<Change, { kind: 'tuple' }>
 /** Everything that one application of a change needs. */
 type Scope = { readonly sql: Queries; readonly log: LogId; readonly context: WriteContext }
 
@@ -24,7 +24,7 @@ export async function assertPreconditions(
 ): Promise<void> {
   for (const { tuple, exists } of preconditions) {
     const rows = await sql.query(
-      `select 1 from relationship where organization_id = $1 and object = $2 and relation = $3 and subject = $4
+      `select 1 from stored_relationship where organization_id = $1 and object = $2 and relation = $3 and subject = $4
        and (expires_at is null or expires_at > clock_timestamp())`,
       [log, tuple.object, tuple.relation, tuple.subject],
     )
@@ -38,42 +38,11 @@ export async function assertPreconditions(
 /** @returns the changes that took effect, in order; the others found what they ask for already there. */
 export async function applyChanges(scope: Scope, changes: readonly Change[]): Promise<readonly Change[]> {
   const tuples = changes.filter((c): c is TupleChange => c.kind === 'tuple')
-  const effective = new Set<Change>(await applyTuples(scope, tuples))
+  const effective = new Set<Change>(await applyTuples(scope.sql, scope.log, tuples))
   for (const change of changes) {
     if (change.kind !== 'tuple' && (await applyOther(scope, change))) effective.add(change)
   }
   return changes.filter((c) => effective.has(c))
-}
-
-async function applyTuples({ sql, log }: Scope, changes: readonly TupleChange[]): Promise<readonly TupleChange[]> {
-  if (changes.length === 0) return []
-  const columns = (op: TupleChange['op']) => {
-    const tuples = changes.filter((c) => c.op === op).map((c) => c.tuple)
-    return [
-      log,
-      tuples.map((t) => t.object),
-      tuples.map((t) => t.relation),
-      tuples.map((t) => t.subject),
-      tuples.map((t) => t.expiresAtMs),
-    ]
-  }
-  type Key = { object: string; relation: string; subject: string }
-  const deleted = await sql.query<Key>(
-    `delete from relationship t using unnest($2::text[], $3::text[], $4::text[]) q(object, relation, subject)
-     where t.organization_id = $1 and t.object = q.object and t.relation = q.relation and t.subject = q.subject
-     returning t.object, t.relation, t.subject`,
-    columns('delete').slice(0, 4),
-  )
-  const written = await sql.query<Key>(
-    `insert into relationship as t (organization_id, object, relation, subject, expires_at)
-     select $1, q.object, q.relation, q.subject, to_timestamp(q.expires / 1000.0)
-     from unnest($2::text[], $3::text[], $4::text[], $5::float8[]) q(object, relation, subject, expires)
-     on conflict (organization_id, object, relation, subject) do update set expires_at = excluded.expires_at
-     where t.expires_at is distinct from excluded.expires_at returning object, relation, subject`,
-    columns('write'),
-  )
-  const took = new Set([...deleted, ...written].map((k) => `${k.object} ${k.relation} ${k.subject}`))
-  return changes.filter(({ tuple }) => took.has(`${tuple.object} ${tuple.relation} ${tuple.subject}`))
 }
 
 function applyOther(scope: Scope, change: Change): Promise<boolean> {
@@ -235,7 +204,14 @@ async function deleteOrganization({ sql, context }: Scope, id: string): Promise<
       )
     }
   }
-  for (const table of ['relationship', 'membership', 'role_grant', 'entitlement', 'organization']) {
+  for (const table of [
+    'relationship',
+    'conditional_relationship',
+    'membership',
+    'role_grant',
+    'entitlement',
+    'organization',
+  ]) {
     await sql.query(`delete from ${table} where organization_id = $1`, [id])
   }
   await storeEntries(sql, { log: id, position, changes: [{ kind: 'clear' }], context })

@@ -62,14 +62,29 @@ export function reportingSuite(open: OpenStore): void {
           type: 'doc',
           relation: 'viewer',
           subject: 'group#member',
+          condition: null,
           tuplesCount: 1,
           example: {
             organization: 'other',
             tuple: { object: 'doc:1', relation: 'viewer', subject: 'group:x:y#member' },
           },
         },
-        { type: 'doc', relation: 'viewer', subject: 'user', tuplesCount: 2, example: expect.anything() },
-        { type: 'doc', relation: 'viewer', subject: 'user:*', tuplesCount: 1, example: expect.anything() },
+        {
+          type: 'doc',
+          relation: 'viewer',
+          subject: 'user',
+          condition: null,
+          tuplesCount: 2,
+          example: expect.anything(),
+        },
+        {
+          type: 'doc',
+          relation: 'viewer',
+          subject: 'user:*',
+          condition: null,
+          tuplesCount: 1,
+          example: expect.anything(),
+        },
       ])
       expect(await t.store.tupleShapes([])).toEqual([])
     })

@@ -3,6 +3,7 @@ import { describe } from 'vitest'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../../support/database.ts'
+import { conditionsSuite } from './conditions.ts'
 import { environmentSuite } from './environment.ts'
 import { readsSuite } from './reads.ts'
 import { reportingSuite } from './reporting.ts'
@@ -34,7 +35,7 @@ const STORES: readonly (readonly [name: string, open: OpenStore])[] = [
 ]
 
 for (const [name, open] of STORES) {
-  for (const suite of [writesSuite, readsSuite, environmentSuite, reportingSuite]) {
+  for (const suite of [writesSuite, readsSuite, conditionsSuite, environmentSuite, reportingSuite]) {
     describe(`${name} store, ${suite.name}`, () => suite(open))
   }
 }

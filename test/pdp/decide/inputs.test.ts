@@ -17,7 +17,7 @@ import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { type Edit, plantSource } from '../../consistency/mistakes.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { openTestDatabase } from '../../support/database.ts'
-import { context, gate, given, grant, organization, put, tuple } from '../../support/tuples.ts'
+import { context, gate, given, grant, organization, put, putIf, tuple } from '../../support/tuples.ts'
 
 /** Whatever a request is made of: one that is new has no case below, which does not compile. */
 type Field =
@@ -28,17 +28,19 @@ type Field =
 const LATER_MS = Date.now() + 86_400_000
 const VIEWS = { relation: 'viewer', resource: 'doc:1' }
 const EDITS = { relation: 'editor', resource: 'doc:2' }
+const LEVELED = { relation: 'leveled', resource: 'doc:1' }
 const READS = { relation: 'reports:read', resource: 'organization:acme' }
 const BASE = {
   organization: 'acme',
   subject: user('ann'),
-  permissions: [VIEWS, READS, EDITS],
+  permissions: [VIEWS, READS, EDITS, LEVELED],
   entitlements: ['seats'],
   app: 'one',
   explain: false,
   audiences: [],
   revocationKeys: [revocationKey('client', 'ended')],
   issuedAtMs: LATER_MS,
+  context: { level: 1 },
 } satisfies DecideRequest
 /** Requests that differ from the base in one input, and are answered otherwise for it. */
 const OTHERS: { readonly [F in Field]: DecideRequest } = {
@@ -46,8 +48,8 @@ const OTHERS: { readonly [F in Field]: DecideRequest } = {
   'subject.type': { ...BASE, subject: service('ann') },
   'subject.id': { ...BASE, subject: user('bob') },
   'subject.relation': { ...BASE, subject: { ...user('ann'), relation: 'friend' } },
-  'permissions.relation': { ...BASE, permissions: [{ ...VIEWS, relation: 'editor' }, READS, EDITS] },
-  'permissions.resource': { ...BASE, permissions: [{ ...VIEWS, resource: 'doc:2' }, READS, EDITS] },
+  'permissions.relation': { ...BASE, permissions: [{ ...VIEWS, relation: 'editor' }, READS, EDITS, LEVELED] },
+  'permissions.resource': { ...BASE, permissions: [{ ...VIEWS, resource: 'doc:2' }, READS, EDITS, LEVELED] },
   entitlements: { ...BASE, entitlements: ['sso'] },
   app: { ...BASE, app: 'two' },
   explain: { ...BASE, explain: true },
@@ -56,6 +58,7 @@ const OTHERS: { readonly [F in Field]: DecideRequest } = {
   revocationKeys: { ...BASE, revocationKeys: [revocationKey('jti', 'ended')] },
   issuedAtMs: { ...BASE, issuedAtMs: 0 },
   memberships: { ...BASE, memberships: { groups: ['~idp:group:barred'], organizations: ['acme'] } },
+  context: { ...BASE, context: { level: 9 } },
 }
 const FIELDS = Object.keys(OTHERS) as readonly Field[]
 /** Only a database has a token log. */
@@ -80,9 +83,10 @@ const app = (name: string, model: string): Manifest => ({
   roles: { reader: { name: 'Reader', permissions: name === 'one' ? ['reports:read'] : [] } },
   model: `model\n  schema 1.1\n${model}`,
 })
+const DOC = 'define viewer: [user] but not barred\n    define editor: [user]\n    define leveled: [user with low]'
 const DOCS = app(
   'one',
-  'type doc\n  relations\n    define barred: [group#member]\n    define viewer: [user] but not barred\n    define editor: [user]',
+  `type doc\n  relations\n    define barred: [group#member]\n    ${DOC}\ncondition low(level: int) {\n  level < 5\n}`,
 )
 const MEMOS = app('two', 'type memo\n  relations\n    define owner: [user]\n    define viewer: [service] or owner')
 
@@ -90,7 +94,7 @@ async function fill(store: Store): Promise<void> {
   const manifests = [DOCS, MEMOS].map((manifest): Change => ({ kind: 'manifest', manifest }))
   await given(store, ENVIRONMENT, ...manifests, organization('acme'), organization('other'))
   const tuples = ['doc:1#viewer@user:ann', 'doc:1#editor@user:bob', 'memo:1#viewer@user:ann'].map((text) => put(text))
-  tuples.push(put('doc:1#barred@group:~idp:group:barred#member'))
+  tuples.push(put('doc:1#barred@group:~idp:group:barred#member'), putIf('doc:1#leveled@user:ann', 'low'))
   await given(store, 'acme', ...tuples, grant('1', 'reader', 'user:ann', 'one'), gate('seats', true))
 }
 

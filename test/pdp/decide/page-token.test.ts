@@ -30,6 +30,7 @@ describe('a page token', () => {
     relation: { relation: 'editor' },
     type: { type: 'docs' },
     app: { app: null },
+    context: { context: { level: 1 } },
     contextualTuples: { contextualTuples: [tuple('doc:3#viewer@user:ann')] },
   }
   const otherSubjects: { readonly [F in Exclude<keyof ListSubjectsRequest, 'pageSize' | 'pageToken'>]: object } = {
@@ -39,6 +40,7 @@ describe('a page token', () => {
     type: { type: 'users' },
     subjectRelation: { subjectRelation: undefined },
     app: { app: null },
+    context: { context: { level: 1 } },
     contextualTuples: { contextualTuples: [tuple('doc:3#viewer@user:ann')] },
   }
   const accepted = (from: ListQuestion, by: ListQuestion): boolean => {

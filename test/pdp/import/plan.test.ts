@@ -75,10 +75,10 @@ type app
       const store = await readStoreFile(file, { read: unconfined, issues: new ValidationIssues() })
       if (store.model === null) throw new Error(file)
       const text = await readModelText(store.model, unconfined)
-      if (/^\s*condition /m.test(text) || /with \$/.test(text)) continue
+      if (/with \$/.test(text)) continue
       const plan = planOpenFga(text, store.tuples)
       expect([file, plan.refusals]).toEqual([file, []])
-      expect(plan.tuples).toHaveLength(store.tuples.length)
+      expect(plan.tuples.map(({ condition }) => condition ?? null)).toEqual(store.tuples.map((t) => t.condition))
       imported++
     }
     expect(imported).toBeGreaterThan(15)

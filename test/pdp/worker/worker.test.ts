@@ -1,7 +1,7 @@
 /** What models and documents may cost: bounds that are seen at a glance, and a thread of its own for the rest. */
 import { describe, expect, it } from 'vitest'
 import { knownModel, ModelPending } from '../../../pdp/decide/known-models.ts'
-import { boundIssues, isLight, MODEL_BOUNDS } from '../../../pdp/decide/model-bounds.ts'
+import { boundIssues, isLight, MODEL_BOUNDS } from '../../../pdp/decide/language/model-bounds.ts'
 import { compileModel } from '../../../pdp/decide/model-language.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'

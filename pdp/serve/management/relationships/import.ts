@@ -7,7 +7,10 @@ import type { Restriction } from '../model-restrictions.ts'
 import { parseTupleLine } from './tuple-bodies.ts'
 
 const LINES_PER_WRITE = 1_000
-const LINE_CHARACTERS_MAX = 4_096
+/** Room for a tuple with the largest context, in the escapes of JSON. */
+const LINE_CHARACTERS_MAX = 72 * 1024
+/** Of one transaction. */
+const WRITE_CHARACTERS_MAX = 4 * 1024 * 1024
 const ISSUES_MAX = 100
 
 export type Progress = {
@@ -49,6 +52,7 @@ async function* batchesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<readonl
   let rest = ''
   let number = 0
   let lines: Line[] = []
+  let characters = 0
   for await (const piece of pieces) {
     const texts = (rest + decoder.decode(piece, { stream: true })).split('\n')
     rest = texts.pop() ?? ''
@@ -56,9 +60,11 @@ async function* batchesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<readonl
       number += 1
       requireShort({ number, text })
       lines.push({ number, text })
-      if (lines.length < LINES_PER_WRITE) continue
+      characters += text.length
+      if (lines.length < LINES_PER_WRITE && characters < WRITE_CHARACTERS_MAX) continue
       yield lines
       lines = []
+      characters = 0
     }
     requireShort({ number: number + 1, text: rest })
   }

@@ -11,6 +11,7 @@ import { requireGivenToGroups } from '../given-roles.ts'
 import { createRestrictions, type Restriction } from '../model-restrictions.ts'
 import { addManagementRoute, ok } from '../route.ts'
 import {
+  CONDITION,
   EXPIRY,
   PARTS,
   PARTS_REQUIRED,
@@ -77,7 +78,7 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
     summary: 'Tuples by object, relation and subject; optionally only matching ones.',
     scope: 'relationships:read',
     query: PARTS,
-    answer: object({ ...PARTS, expires_at: EXPIRY }, [...PARTS_REQUIRED, 'expires_at']),
+    answer: object({ ...PARTS, expires_at: EXPIRY, condition: CONDITION }, [...PARTS_REQUIRED, 'expires_at']),
     list: true,
     async handle({ params, query }) {
       const filter = parseFilter(query)

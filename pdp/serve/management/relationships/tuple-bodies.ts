@@ -1,5 +1,6 @@
 /** A tuple in requests and answers: the text `type:id#relation@subject`, or an object with an expiry. */
 import { PdpError } from '../../../domain/errors.ts'
+import type { JsonObject } from '../../../domain/json.ts'
 import { formatTuple, isObject, isRelation, isSubject, parseTuple, quote, tupleIssue } from '../../../domain/names.ts'
 import type { Tuple } from '../../../domain/tuple.ts'
 import { parseJson } from '../../http/json.ts'
@@ -14,7 +15,9 @@ export type TupleBody =
       readonly relation: string
       readonly subject: string
       readonly expires_at?: string | null
+      readonly condition?: ConditionBody | null
     }
+type ConditionBody = { readonly name: string; readonly context?: JsonObject }
 
 /** The longest names that the grammar allows, and room to say what is wrong with a longer one. */
 const WORD = { type: 'string', maxLength: 1_024 }
@@ -25,13 +28,18 @@ export const EXPIRY = {
   type: ['string', 'null'],
   description: 'When the tuple expires; null or absent: never.',
 }
+export const CONDITION = {
+  ...object({ name: WORD, context: { type: 'object', additionalProperties: true } }, ['name']),
+  type: ['object', 'null'],
+  description: 'The tuple counts only while this condition holds; values in its context win over those of a question.',
+}
 export const TUPLE: JsonSchema = {
-  ...object({ ...PARTS, expires_at: EXPIRY }, PARTS_REQUIRED),
+  ...object({ ...PARTS, expires_at: EXPIRY, condition: CONDITION }, PARTS_REQUIRED),
   type: ['string', 'object'],
   maxLength: 2_048,
-  description: 'The text type:id#relation@subject, or an object with its parts and an expiry.',
+  description: 'The text type:id#relation@subject, or an object with its parts, an expiry and a condition.',
 }
-const MEMBERS: ReadonlySet<string> = new Set(['object', 'relation', 'subject', 'expires_at'])
+const MEMBERS: ReadonlySet<string> = new Set(['object', 'relation', 'subject', 'expires_at', 'condition'])
 // RFC 3339, like the schema's date-time.
 const INSTANT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
 
@@ -48,7 +56,12 @@ export function parseTupleBody(body: TupleBody): Tuple | string {
   const { object, relation, subject } = body
   const expiresAtMs = body.expires_at == null ? null : Date.parse(body.expires_at)
   if (Number.isNaN(expiresAtMs)) return 'expires_at is not an instant'
-  return tupleIssue({ object, relation, subject }) ?? { object, relation, subject, expiresAtMs }
+  const parsed = { object, relation, subject, expiresAtMs }
+  return tupleIssue(parsed) ?? (body.condition == null ? parsed : withCondition(parsed, body.condition))
+}
+
+function withCondition(tuple: Tuple, { name, context = {} }: ConditionBody): Tuple {
+  return { ...tuple, condition: { name, context } }
 }
 
 /**
@@ -77,12 +90,21 @@ function parseJsonLine(text: string): Tuple | string {
   if (typeof value !== 'object' || value === null) return 'is neither a tuple nor an object'
   const unknown = Object.keys(value).find((name) => !MEMBERS.has(name))
   if (unknown !== undefined) return `${JSON.stringify(unknown)} is not a known member`
-  const { object, relation, subject, expires_at = null }: { [name: string]: unknown } = { ...value }
+  const { object, relation, subject, expires_at = null, condition = null }: { [name: string]: unknown } = { ...value }
   if (typeof object !== 'string' || typeof relation !== 'string' || typeof subject !== 'string')
     return 'needs object, relation and subject as strings'
-  const parsed = parseTupleBody({ object, relation, subject })
+  if (!isCondition(condition)) return 'condition is not an object with a name and a context'
+  const parsed = parseTupleBody({ object, relation, subject, condition })
   if (expires_at === null || typeof parsed === 'string') return parsed
   return typeof expires_at === 'string' ? withExpiry(parsed, expires_at) : 'expires_at is not an instant'
+}
+
+function isCondition(value: unknown): value is ConditionBody | null {
+  if (value === null) return true
+  if (typeof value !== 'object' || Object.keys(value).some((name) => name !== 'name' && name !== 'context'))
+    return false
+  const { name, context = {} }: { name?: unknown; context?: unknown } = value
+  return typeof name === 'string' && typeof context === 'object' && context !== null && !Array.isArray(context)
 }
 
 function withExpiry(tuple: Tuple, instant: string): Tuple | string {
@@ -91,7 +113,7 @@ function withExpiry(tuple: Tuple, instant: string): Tuple | string {
 }
 
 /** The filter of a list or an export. */
-export type TupleFilter = Partial<Omit<Tuple, 'expiresAtMs'>>
+export type TupleFilter = Partial<Pick<Tuple, 'object' | 'relation' | 'subject'>>
 const FORMS = { object: isObject, relation: isRelation, subject: isSubject }
 
 /** Throws RequestProblem for a filter that no tuple can match, because a misspelt filter would look like an empty list. */
@@ -113,6 +135,8 @@ export function presentTuple({ expiresAtMs, ...tuple }: Tuple) {
 /** One line of an export. parseTupleLine reads it. */
 export function formatTupleLine(tuple: Tuple, format: 'json' | 'text'): string {
   const name = formatTuple(tuple)
+  // Plain text has no form for a condition. An import reads lines of both kinds.
+  if (tuple.condition !== undefined) return JSON.stringify(presentTuple(tuple))
   if (tuple.expiresAtMs === null) return format === 'json' ? JSON.stringify(name) : name
   return format === 'json'
     ? JSON.stringify(presentTuple(tuple))

@@ -1,7 +1,7 @@
 /** The statements that find names probe their index once per name, however many rows each has. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { NAMES } from '../../../../pdp/store/postgres/names.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
+import { NAMES } from '../../../../pdp/store/postgres/tuples.ts'
 import { openTestDatabase } from '../../../support/database.ts'
 import { organization } from '../../../support/tuples.ts'
 

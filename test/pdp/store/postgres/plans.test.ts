@@ -30,6 +30,15 @@ const BY_SUBJECT = ['relationship_subject', 'organization_id', 'subject', 'relat
 const REVISION = ['revision_pkey', 'organization_id'] as const
 // A set that turns out to be too wide is read again through an index of its usersets alone.
 const USERSETS = ['relationship_userset', 'organization_id', 'object', 'relation'] as const
+// Tuples with a condition are in a table of their own.
+const CONDITIONAL = [
+  ['conditional_relationship_pkey', 'organization_id', 'object', 'relation'],
+  ['conditional_relationship_userset', 'organization_id', 'object', 'relation'],
+] as const
+
+const KEY = ['organization_id', 'object', 'relation', 'subject'] as const
+const ONE_TUPLE = ['relationship_pkey or relationship_subject', ...KEY] as const
+const ONE_CONDITIONAL_TUPLE = ['conditional_relationship_pkey or conditional_relationship_subject', ...KEY] as const
 
 const READS: readonly (readonly [name: string, read: (store: Store) => Promise<unknown>, expected: Expected])[] = [
   ['standings', (store) => store.vector([o, ENVIRONMENT]), [REVISION]],
@@ -38,12 +47,8 @@ const READS: readonly (readonly [name: string, read: (store: Store) => Promise<u
     (store) => store.entries([{ log: o, from: 1, to: 9 }], 1_000),
     [['change_log_pkey', 'organization_id', 'revision']],
   ],
-  ['the subjects of a set', (store) => store.rows([o], [SET]), [REVISION, RELATIONSHIPS, USERSETS]],
-  [
-    'one tuple',
-    (store) => store.rows([o], [TUPLE]),
-    [REVISION, ['relationship_pkey or relationship_subject', 'organization_id', 'object', 'relation', 'subject']],
-  ],
+  ['the subjects of a set', (store) => store.rows([o], [SET]), [REVISION, RELATIONSHIPS, USERSETS, ...CONDITIONAL]],
+  ['one tuple', (store) => store.rows([o], [TUPLE]), [REVISION, ONE_TUPLE, ONE_CONDITIONAL_TUPLE]],
   [
     'the groups above a subject',
     (store) => store.rows([o], [{ log: o, kind: 'groups', subject: 'user:u1' }]),
@@ -72,7 +77,10 @@ const READS: readonly (readonly [name: string, read: (store: Store) => Promise<u
   [
     'stored tuples in pages',
     (store) => store.tuples(o, {}, { after: null, countMax: 10 }),
-    [['relationship_pkey', 'organization_id']],
+    [
+      ['relationship_pkey', 'organization_id'],
+      ['conditional_relationship_pkey', 'organization_id'],
+    ],
   ],
 ]
 
@@ -99,7 +107,16 @@ beforeAll(async () => {
 })
 afterAll(() => close())
 
-const TABLES = ['revision', 'organization', 'change_log', 'relationship', 'membership', 'role_grant', 'entitlement']
+const TABLES = [
+  'revision',
+  'organization',
+  'change_log',
+  'relationship',
+  'conditional_relationship',
+  'membership',
+  'role_grant',
+  'entitlement',
+]
 
 /** A tenth of the rows are organizations of one row of each kind, the rest belongs to `o1`. */
 async function fill(rows: number): Promise<void> {
@@ -114,6 +131,8 @@ async function fill(rows: number): Promise<void> {
     `change_log (organization_id, revision, seq, write_id, change, actor, request_id) select o, n, 1, 1, '{}', '', '' from ${all}`,
     `relationship (organization_id, object, relation, subject)
       select o, case n % 3 when 0 then 'group:g' || n else 'doc:' || n end, case n % 3 when 0 then 'member' else 'viewer' end, 'user:u' || n % 50 from ${all}`,
+    `conditional_relationship (organization_id, object, relation, subject, condition, context)
+      select o, 'memo:' || n, 'viewer', 'user:u' || n % 50, 'c', '{}' from ${all}`,
     `membership (organization_id, user_id, role, status) select o, 'u' || n, 'member', 'active' from ${all}`,
     `role_grant (organization_id, grant_id, role, subject) select o, 'g' || n, 'r', 'user:u' || n from ${all}`,
     `entitlement (organization_id, key, value, enforcement) select o, 'feature.' || n, '{}', 'DecisionApi' from ${all}`,

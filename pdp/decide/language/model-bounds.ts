@@ -1,5 +1,5 @@
 /** How large a model may be, told by one look at each of its lines before anything parses it. */
-import type { ValidationIssue } from '../domain/errors.ts'
+import type { ValidationIssue } from '../../domain/errors.ts'
 
 /** Characters of one model at most. */
 export const MODEL_CHARACTERS_MAX = 256 * 1024
@@ -32,6 +32,7 @@ const LIGHT: { readonly [bound in Bound]: number } = {
   nesting: 3,
   emptyLines: 20,
 }
+const LIGHT_CONDITIONS = 5
 const LIGHT_CHARACTERS = 6_000
 const WORDS = /\b(?:or|and|but not)\b|[[\](),]/g
 
@@ -53,6 +54,7 @@ export function boundIssues(text: string): readonly ValidationIssue[] {
 /** True where compiling costs little, so that it needs no thread of its own. */
 export function isLight(text: string): boolean {
   if (text.length > LIGHT_CHARACTERS) return false
+  if ([...text.matchAll(/^\s*condition\b/gm)].length > LIGHT_CONDITIONS) return false
   const size = measure(text)
   return (Object.keys(LIGHT) as Bound[]).every((bound) => size[bound].count <= LIGHT[bound])
 }
@@ -62,6 +64,7 @@ function measure(text: string): Size {
   const size = Object.fromEntries(Object.keys(MODEL_BOUNDS).map((bound) => [bound, { count: 0, line: 1 }])) as {
     [bound in Bound]: { count: number; line: number }
   }
+  let inCondition = false
   const now = { types: 0, relations: 0, operands: 0, references: 0, nesting: 0, emptyLines: 0 }
   let line = 0
   const grow = (bound: Bound): void => {
@@ -80,7 +83,11 @@ function measure(text: string): Size {
     }
     now.emptyLines = 0
     const begins = /^(extend\s+type|type|define|condition)\b/.exec(words)?.[1]
-    if (begins !== undefined) Object.assign(now, { operands: 0, references: 0, nesting: 0 })
+    if (begins !== undefined) {
+      Object.assign(now, { operands: 0, references: 0, nesting: 0 })
+      inCondition = begins === 'condition'
+    }
+    if (inCondition) continue // its expression has bounds of its own
     if (begins === 'type' || begins === 'extend type') grow('types')
     if (begins === 'define') grow('relations')
     for (const [word] of words.matchAll(WORDS)) {

@@ -1,0 +1,68 @@
+/** Expressions of the Common Expression Language as the parser gives them, and what is refused before one is read. */
+import { parse } from '@bufbuild/cel'
+
+export type Expression = ReturnType<typeof parse>['expr']
+
+const CHARACTERS_MAX = 4_096
+const NESTING_MAX = 50
+
+/** What is wrong with an expression. */
+export class ExpressionMistake extends Error {
+  override readonly name = 'ExpressionMistake'
+}
+
+/** @throws ExpressionMistake. */
+export function parseExpression(text: string): Expression {
+  if (text.length > CHARACTERS_MAX) throw new ExpressionMistake(`has more than ${CHARACTERS_MAX} characters`)
+  // The parser is recursive: a text that is nested deeply would exhaust the stack.
+  let [nesting, prefixes] = [0, 0]
+  for (const character of text) {
+    if ('([{'.includes(character)) nesting++
+    else if (')]}'.includes(character)) nesting--
+    else if ('!-?'.includes(character)) prefixes++
+    if (nesting > NESTING_MAX || prefixes > 10 * NESTING_MAX)
+      throw new ExpressionMistake(`is nested more than ${NESTING_MAX} levels deep`)
+  }
+  try {
+    return parse(text).expr
+  } catch (error) {
+    const { location } = error as { location?: { start?: { line?: number; column?: number } } }
+    const { line, column } = location?.start ?? {}
+    throw new ExpressionMistake(
+      line === undefined ? 'is not a CEL expression' : `is not a CEL expression at its ${line}:${column}`,
+    )
+  }
+}
+
+/** A call with its target as the first argument. */
+export type Call = { readonly name: string; readonly method: boolean; readonly args: readonly Expression[] }
+
+export function callOf(expression: Expression): Call | null {
+  if (expression.exprKind.case !== 'callExpr') return null
+  const { function: name, target, args } = expression.exprKind.value
+  return { name, method: target !== undefined, args: target === undefined ? args : [target, ...args] }
+}
+
+/** What an expression is made of, one level down. */
+export function operandsOf({ exprKind }: Expression): readonly Expression[] {
+  const some = (...found: readonly (Expression | undefined)[]): readonly Expression[] =>
+    found.filter((one) => one !== undefined)
+  switch (exprKind.case) {
+    case 'callExpr':
+      return some(exprKind.value.target, ...exprKind.value.args)
+    case 'selectExpr':
+      return some(exprKind.value.operand)
+    case 'listExpr':
+      return exprKind.value.elements
+    case 'structExpr':
+      return exprKind.value.entries.flatMap(({ keyKind, value }) =>
+        some(keyKind.case === 'mapKey' ? keyKind.value : undefined, value),
+      )
+    case 'comprehensionExpr': {
+      const { iterRange, accuInit, loopCondition, loopStep, result } = exprKind.value
+      return some(iterRange, accuInit, loopCondition, loopStep, result)
+    }
+    default:
+      return []
+  }
+}
