@@ -1,6 +1,6 @@
 /** The faults that are played, by name: what begins, how long it lasts, what ends it, and what must hold meanwhile. */
 import { spawnSync } from 'node:child_process'
-import { closeSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Load } from './load.ts'
@@ -18,6 +18,8 @@ export type Fault = {
    * `back`: questions may go unanswered for as long as it lasts.
    */
   readonly questions: 'unaffected' | 'routed around' | 'back'
+  /** Of questions with a proof, which need Redis; without: what holds for all. */
+  readonly proofs?: Fault['questions']
   /** For the end of a question or a write that runs into it; without: what holds for all. */
   readonly withinMs?: number
   /** Writes that were sent to the frozen process wait for it. */
@@ -39,13 +41,14 @@ type Target = {
   readonly name: string
   readonly part: (system: System) => Part | null
   readonly questions: Fault['questions']
+  readonly proofs?: Fault['questions']
   readonly withinMs?: number
 }
 /** The second of those that there are several of: the first one serves the key set. */
 const TARGETS: readonly Target[] = [
   { name: 'pdp', part: ({ pdps }) => pdps[1]?.part ?? null, questions: 'routed around' },
   { name: 'postgres', part: ({ postgres }) => postgres, questions: 'back' },
-  { name: 'redis', part: ({ redis }) => redis, questions: 'unaffected' },
+  { name: 'redis', part: ({ redis }) => redis, questions: 'unaffected', proofs: 'back' },
   {
     name: 'sidecar',
     part: ({ sidecars }) => sidecars[1]?.part ?? null,
@@ -56,25 +59,32 @@ const TARGETS: readonly Target[] = [
 ]
 
 const kills = TARGETS.map(
-  ({ name, part, questions }): Fault => ({
+  ({ name, part, questions, proofs = questions }): Fault => ({
     name: `kill-${name}`,
     lastsMs: RESTART_MS,
     questions,
-    begin: (system) => part(system)?.signal('SIGKILL'),
-    async end(system) {
+    proofs,
+    begin(system, load) {
+      load.forgetsProofs = name === 'redis'
+      part(system)?.signal('SIGKILL')
+    },
+    async end(system, load) {
       await part(system)?.ended()
       await part(system)?.start()
+      await delay(HEARD_MS)
+      load.forgetsProofs = false
     },
     missing: (system) => (part(system) === null ? noRedis(system) : null),
   }),
 )
 
-const stops = TARGETS.flatMap(({ name, part, questions, withinMs }) =>
+const stops = TARGETS.flatMap(({ name, part, questions, proofs = questions, withinMs }) =>
   [2, 10, 30].map(
     (seconds): Fault => ({
       name: `stop-${name}-${seconds}`,
       lastsMs: seconds * 1_000,
       questions,
+      proofs,
       ...(withinMs !== undefined && { withinMs }),
       freezesPdp: name === 'pdp',
       begin: (system) => part(system)?.signal('SIGSTOP'),
@@ -105,6 +115,7 @@ const links = LINKS.flatMap(([link, of, questions]) =>
       name: `${fault}-${link}${of === 'all' ? '' : '-one'}`,
       lastsMs: LINK_MS,
       questions,
+      proofs: link === 'sidecar-redis' ? 'back' : questions,
       ...(link === 'sidecar-upstream' && { withinMs: UPSTREAM_SILENT_MS, backMs: UPSTREAM_SILENT_MS }),
       begin: (system) => spoil(system, fault),
       end: (system) => spoil(system, null),
@@ -118,6 +129,8 @@ const rolling: readonly Fault[] = [
     name: 'rolling-pdp',
     lastsMs: 0,
     questions: 'unaffected',
+    // Redis has a short deadline, and is no part of this.
+    proofs: 'back',
     async begin({ pdps }) {
       for (const { part } of pdps) await restart(part)
     },
@@ -127,6 +140,7 @@ const rolling: readonly Fault[] = [
     name: 'rolling-sidecar',
     lastsMs: 0,
     questions: 'unaffected',
+    proofs: 'back',
     async begin({ sidecars }, { serving }) {
       for (const [at, { part }] of sidecars.entries()) {
         // Requests under way are the sidecar's to finish; new ones go where the Service sends them.
@@ -146,38 +160,68 @@ async function restart(part: Part, env?: { readonly [name: string]: string }): P
   await part.start(env)
 }
 
-const clocks = (['ahead', 'behind'] as const).flatMap((way) =>
-  [2, 300].map((seconds): Fault => {
-    const shift = { FAULTS_CLOCK_SHIFT_MS: `${(way === 'ahead' ? 1 : -1) * seconds * 1_000}` }
-    const swap = async ({ sidecars }: System, { serving }: Load, env?: typeof shift): Promise<void> => {
-      serving.delete(1)
-      await delay(HEARD_MS)
-      const part = sidecars[1]?.part
-      if (part !== undefined) await restart(part, env)
-      serving.add(1)
-    }
-    return {
-      name: `clock-sidecar-${way}-${seconds}`,
-      lastsMs: 4_000,
-      // Within seconds nothing is noticed; with minutes the tokens of others look not yet valid.
-      questions: seconds > 5 ? 'back' : 'unaffected',
-      async begin(system, load) {
-        load.refusesTokens = seconds > 5
-        await swap(system, load, shift)
-      },
-      async end(system, load) {
-        await swap(system, load)
-        load.refusesTokens = false
-      },
-    }
+const clocks = (['sidecar', 'pdp'] as const).flatMap((name) =>
+  (['ahead', 'behind'] as const).flatMap((way) =>
+    [2, 300].map((seconds): Fault => {
+      const shift = { FAULTS_CLOCK_SHIFT_MS: `${(way === 'ahead' ? 1 : -1) * seconds * 1_000}` }
+      const swap = async ({ sidecars, pdps }: System, { serving }: Load, env?: typeof shift): Promise<void> => {
+        if (name === 'sidecar') {
+          serving.delete(1)
+          await delay(HEARD_MS)
+        }
+        const part = (name === 'pdp' ? pdps : sidecars)[1]?.part
+        if (part !== undefined) await restart(part, env)
+        serving.add(1)
+      }
+      return {
+        name: `clock-${name}-${way}-${seconds}`,
+        lastsMs: 4_000,
+        // Within seconds nothing is noticed; with minutes the tokens of others look not yet valid.
+        questions: seconds > 5 ? 'back' : 'unaffected',
+        async begin(system, load) {
+          load.refusesTokens = seconds > 5
+          await swap(system, load, shift)
+        },
+        async end(system, load) {
+          await swap(system, load)
+          load.refusesTokens = false
+        },
+      }
+    }),
+  ),
+)
+
+const STARVED = ['sidecar', 'pdp'] as const
+const starving = ({ sidecars, pdps }: System, name: (typeof STARVED)[number]): Part | undefined =>
+  (name === 'pdp' ? pdps[1] : sidecars[1])?.part
+const noLimits = (): string | null =>
+  spawnSync('prlimit', ['--version']).status === 0 ? null : 'prlimit (util-linux) is not installed'
+
+/** It gets no further memory, so that it ends or denies; whoever runs it starts it again. */
+const memory = STARVED.map(
+  (name): Fault => ({
+    name: `memory-${name}`,
+    lastsMs: 5_000,
+    questions: 'back',
+    begin(system) {
+      const pid = starving(system, name)?.pid() ?? 0
+      // Reserved addresses count in the address space, so that only a limit on data stops a process that is running.
+      const kib = /^VmData:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+      spawnSync('prlimit', ['--pid', `${pid}`, `--data=${Number(kib) * 1_024}:`])
+    },
+    async end(system) {
+      const part = starving(system, name)
+      spawnSync('prlimit', ['--pid', `${part?.pid() ?? 0}`, '--data=unlimited:'])
+      if (part?.running() === false) await part.start()
+    },
+    missing: noLimits,
   }),
 )
 
 /** New connections and files are refused to a process that has used its descriptors up. */
-const starved = (['sidecar', 'pdp'] as const).map((name): Fault => {
-  const target = ({ sidecars, pdps }: System): Part | undefined => (name === 'pdp' ? pdps[1] : sidecars[1])?.part
+const descriptors = STARVED.map((name): Fault => {
   const limit = (system: System, count: (used: number) => number): void => {
-    const pid = target(system)?.pid() ?? 0
+    const pid = starving(system, name)?.pid() ?? 0
     const used = readdirSync(`/proc/${pid}/fd`).length
     spawnSync('prlimit', ['--pid', `${pid}`, `--nofile=${count(used)}:`])
   }
@@ -187,7 +231,7 @@ const starved = (['sidecar', 'pdp'] as const).map((name): Fault => {
     questions: 'back',
     begin: (system) => limit(system, (used) => used),
     end: (system) => limit(system, () => 4_096),
-    missing: () => (spawnSync('prlimit', ['--version']).status === 0 ? null : 'prlimit (util-linux) is not installed'),
+    missing: noLimits,
   }
 })
 
@@ -225,7 +269,16 @@ function wrote(file: number, bytes: number): boolean {
   }
 }
 
-export const FAULTS: readonly Fault[] = [...kills, ...stops, ...links, ...rolling, ...clocks, ...starved, full]
+export const FAULTS: readonly Fault[] = [
+  ...kills,
+  ...stops,
+  ...links,
+  ...rolling,
+  ...clocks,
+  ...descriptors,
+  ...memory,
+  full,
+]
 
 /** About a minute: one of each kind. */
 export const SHORT: readonly string[] = [

@@ -9,6 +9,8 @@ export type Verdict = {
   readonly complaints: readonly string[]
   readonly asked: number
   readonly unavailable: number
+  /** Used proofs that were sent again. */
+  readonly replays: number
   readonly writes: number
   readonly slowestAskMs: number
   readonly slowestWriteMs: number
@@ -35,7 +37,7 @@ export async function playFault(
   { system, load }: { readonly system: System; readonly load: Load },
 ): Promise<Verdict> {
   await delay(BEFORE_MS)
-  const from = { asked: load.asked.length, wrote: load.wrote.length, wrong: load.wrong.length }
+  const from = { asked: load.asked.length, wrote: load.wrote.length, wrong: load.wrong.length, replays: load.replays() }
   const beginMs = performance.now()
   await fault.begin(system, load)
   await delay(fault.lastsMs)
@@ -60,7 +62,13 @@ export async function playFault(
       ? [`a write took ${Math.round(slowestWriteMs)} ms`]
       : []),
     ...(backMs > backMax ? [`not well again ${Math.round(backMs)} ms after its end`] : []),
-    ...unanswered(fault, { system, asked, beginMs, endMs }),
+    ...unanswered(fault.questions, { system, asked: asked.filter(({ kind }) => kind !== 'proof'), beginMs, endMs }),
+    ...unanswered(fault.proofs ?? fault.questions, {
+      system,
+      asked: asked.filter(({ kind }) => kind === 'proof'),
+      beginMs,
+      endMs,
+    }),
     ...silent(load, { system, sinceMs: endMs }),
   ]
   const unavailable = asked.filter(({ outcome }) => outcome === 'unavailable').length
@@ -69,6 +77,7 @@ export async function playFault(
     complaints,
     asked: asked.length,
     unavailable,
+    replays: load.replays() - from.replays,
     writes: wrote.length,
     slowestAskMs,
     slowestWriteMs,
@@ -97,28 +106,43 @@ async function settle(
 const slowest = (ones: readonly { startMs: number; endMs: number }[]): number =>
   ones.reduce((most, { startMs, endMs }) => Math.max(most, endMs - startMs), 0)
 
-function unanswered(
-  { questions }: Fault,
-  { system, asked, beginMs, endMs }: { system: System; asked: readonly Asked[]; beginMs: number; endMs: number },
+type Period = { readonly asked: readonly Asked[]; readonly beginMs: number; readonly endMs: number }
+
+/** What is wrong with the questions that nobody answered, in words. */
+export function unanswered(
+  questions: Fault['questions'],
+  { system, asked, beginMs, endMs }: Period & { readonly system: Pick<System, 'sidecars'> },
 ): string[] {
   if (questions === 'back') return []
   const noticedMs = questions === 'unaffected' ? beginMs : beginMs + NOTICED_MS
   const missed = asked.filter(
     ({ outcome, startMs }) => outcome === 'unavailable' && startMs >= noticedMs && startMs <= endMs,
   )
-  const [first] = missed
   const judged = asked.filter(({ startMs }) => startMs >= noticedMs && startMs <= endMs).length
-  if (first === undefined || (questions === 'routed around' && missed.length <= judged * MISSED_SHARE_MAX)) return []
+  if (missed.length === 0) return []
+  const logs = system.sidecars.map(({ part }) => part.log())
+  const told = missed.map((one) => ({ one, line: lineOf(one.id, logs[one.sidecar] ?? '') }))
+  const isLate = ({ line }: { line: string }): boolean => LATE.test(line)
+  const lost = told.filter((one) => !isLate(one))
+  // Those that ran into a deadline may have been kept waiting by the machine; no part has lost them.
+  const late = told.filter(isLate)
+  const few = judged * MISSED_SHARE_MAX
+  const fits = questions === 'unaffected' ? lost.length === 0 && late.length <= few : missed.length <= few
+  const [first] = lost.length > 0 ? lost : late
+  if (fits || first === undefined) return []
+  const { one, line } = first
   return [
-    `${missed.length} questions unanswered though others could, first ${Math.round(first.startMs - beginMs)} ms in: ${first.detail}`,
-    ...logged(first, system),
+    `${missed.length} questions unanswered though others could, ${late.length} of them late, first ${Math.round(one.startMs - beginMs)} ms in: ${one.detail}`,
+    line,
   ]
 }
 
-/** What the sidecar's log says of it. */
-function logged({ sidecar, id }: Asked, { sidecars }: System): string[] {
-  const lines = sidecars[sidecar]?.part.log().split('\n') ?? []
-  return lines.filter((line) => line.includes(`"${id}"`))
+/** What the sidecar's log says of a deadline. */
+const LATE = /"detail":"[^"]*\b(?:in time|the replay memory did not answer)\b/
+
+function lineOf(id: string, log: string): string {
+  const at = log.indexOf(`"${id}"`)
+  return at < 0 ? '' : log.slice(log.lastIndexOf('\n', at) + 1, log.indexOf('\n', at))
 }
 
 /** Parts from which nothing was heard since then. */

@@ -1,10 +1,25 @@
 /** Steady load: questions through both sidecars, writes to all PDPs, and a judgement of every answer. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Dispatcher, Pool, request } from 'undici'
+import { Pool } from 'undici'
+import { proof } from '../sidecar/support/issuer.ts'
 import { createOracle, type Oracle } from './oracle.ts'
-import { RESOURCE, type System } from './system.ts'
+import { FEATURES, RESOURCE, type System } from './system.ts'
+import {
+  CLIENT_TIMEOUT_MS,
+  createWorld,
+  LOADER,
+  mintAll,
+  ORGANIZATION,
+  PROVER,
+  readAll,
+  type Sent,
+  send,
+} from './world.ts'
 
+/** `proof`: with a DPoP proof, which the sidecars remember in Redis. */
+export type Kind = 'bearer' | 'proof' | 'feature'
 export type Asked = {
+  readonly kind: Kind
   readonly sidecar: number
   readonly startMs: number
   readonly endMs: number
@@ -30,22 +45,27 @@ export type Load = {
   readonly serving: Set<number>
   /** A clock is wrong, so that good tokens may be refused. */
   refusesTokens: boolean
+  /** Redis starts anew without its memory, so that a used proof may be good again. */
+  forgetsProofs: boolean
+  /** How many used proofs were sent again. */
+  replays(): number
   /** Acknowledged writes that are not there, in words. */
   lost(): Promise<string[]>
   stop(): Promise<void>
 }
 
-const ORGANIZATION = 'acme'
-const CLIENT = 'loader'
-const SECRET = 'loader-secret-0123456789-abcdef'
-const SCOPES = 'relationships:write relationships:read directory:write manifest:write clients:write'
-const ASKERS_PER_SIDECAR = 4
+const ASKERS_PER_SIDECAR: { readonly [kind in Kind]: number } = { bearer: 4, proof: 2, feature: 1 }
 const WRITERS = 3
 const PAUSE_MS = 10
+/** Every so manieth proof is sent to another sidecar as well. */
+const REPLAY_EVERY = 4
 /** Toggled so often, then left as it is. */
 const WRITES_PER_DOCUMENT = 6
-const CLIENT_TIMEOUT_MS = 65_000
+const WRITES_PER_FEATURE = 200
+const FEATURE_PAUSE_MS = 100
 const TOKEN_AGE_MS = 300_000
+/** What a client is told of a proof that was used before. */
+const REPLAYED = 401
 
 export async function startLoad(system: System): Promise<Load> {
   const oracle = createOracle()
@@ -56,56 +76,79 @@ export async function startLoad(system: System): Promise<Load> {
   const wrote: Wrote[] = []
   const wrong: string[] = []
   const documents: string[] = ['never-written']
+  const features: string[] = []
   const serving = new Set(system.sidecars.keys())
   let stopped = false
   let askCount = 0
-  const load: Load = { asked, wrote, wrong, oracle, serving, refusesTokens: false, lost, stop }
-  const pools = system.sidecars.map(
-    ({ port }) => new Pool(`http://127.0.0.1:${port}`, { connections: ASKERS_PER_SIDECAR + 2 }),
-  )
+  let replayCount = 0
+  const load: Load = {
+    asked,
+    wrote,
+    wrong,
+    oracle,
+    serving,
+    refusesTokens: false,
+    forgetsProofs: false,
+    replays: () => replayCount,
+    lost,
+    stop,
+  }
+  const connections = Object.values(ASKERS_PER_SIDECAR).reduce((sum, count) => sum + count, 2)
+  const pools = system.sidecars.map(({ port }) => new Pool(`http://127.0.0.1:${port}`, { connections }))
 
-  async function ask(sidecar: number): Promise<void> {
-    const document = pick(documents)
-    askCount += 1
-    const id = `ask-${askCount}`
-    const startMs = performance.now()
-    const { status, text } = await send(pools[sidecar], {
-      path: `/documents/${document}`,
-      method: 'GET',
-      headers: { host: 'documents.faults.example', authorization: `Bearer ${tokens.loader}`, 'x-request-id': id },
-    })
-    const endMs = performance.now()
-    const outcome = outcomeOf(status, load.refusesTokens)
-    asked.push({
-      sidecar,
-      startMs,
-      endMs,
-      outcome: outcome ?? 'unavailable',
-      detail: `${status} ${text.slice(0, 200)}`,
-      id,
-    })
-    if (outcome === null) wrong.push(`sidecar ${sidecar} answered ${status} ${text.slice(0, 200)}`)
-    if (outcome === null || outcome === 'unavailable') return
-    const possible = oracle.possible(document, outcome === 'allowed', { startMs, endMs })
-    if (!possible)
-      wrong.push(`sidecar ${sidecar} ${outcome} ${document} at ${Math.round(startMs)} ms, against what was written`)
-    if (status === 200 && JSON.parse(text).subject !== CLIENT)
-      wrong.push(`the service was told of another subject: ${text.slice(0, 200)}`)
+  async function credentials(kind: Kind, path: string): Promise<{ [name: string]: string }> {
+    if (kind !== 'proof') return { authorization: `Bearer ${tokens.loader}` }
+    const { prover: token, keys } = tokens
+    const dpop = await proof({ keys, method: 'GET', url: `${RESOURCE}${path}`, token, clock: Date.now })
+    return { authorization: `DPoP ${token}`, dpop }
   }
 
-  async function write(writer: number, round: number, document: string, value: boolean): Promise<boolean> {
-    const pdp = (writer + round) % system.pdps.length
+  async function ask(kind: Kind, sidecar: number): Promise<void> {
+    const name = kind === 'feature' ? pick(features) : pick(documents)
+    if (name === null) return
+    const path = kind === 'feature' ? `/features/${name}` : `/documents/${name}`
+    askCount += 1
+    const id = `ask-${askCount}`
+    const fields = await credentials(kind, path)
+    const headers = { host: 'documents.faults.example', ...fields, 'x-request-id': id }
     const startMs = performance.now()
-    const acknowledge = oracle.begin(document, value, startMs)
-    const tuple = { object: `document:${document}`, relation: 'viewer', subject: `service:${CLIENT}` }
-    const { status, text } = await send(system.pdps[pdp]?.http ?? '', {
-      path: `/v1/organizations/${ORGANIZATION}/relationships`,
-      method: 'POST',
-      headers: { authorization: `Bearer ${tokens.admin}`, 'content-type': 'application/json' },
-      body: JSON.stringify(value ? { write: [tuple] } : { delete: [tuple] }),
-    })
+    const { status, text } = await send(pools[sidecar], { path, method: 'GET', headers })
     const endMs = performance.now()
-    const acknowledged = status === 200
+    const outcome = outcomeOf(status, load.refusesTokens)
+    const detail = `${status} ${text.slice(0, 200)}`
+    asked.push({ kind, sidecar, startMs, endMs, outcome: outcome ?? 'unavailable', detail, id })
+    if (outcome === null) wrong.push(`sidecar ${sidecar} answered a ${kind} with ${detail}`)
+    if (outcome === null || outcome === 'unavailable') return
+    if (!oracle.possible(name, outcome === 'allowed', { startMs, endMs }))
+      wrong.push(`sidecar ${sidecar} ${outcome} ${name} at ${Math.round(startMs)} ms, against what was written`)
+    const subject = kind === 'proof' ? PROVER : LOADER
+    if (status === 200 && JSON.parse(text).subject !== subject)
+      wrong.push(`the service was told of another subject: ${text.slice(0, 200)}`)
+    if (kind === 'proof' && askCount % REPLAY_EVERY === 0) await replay(sidecar, { path, method: 'GET', headers })
+  }
+
+  /** The proof was good, so it must not be good again, anywhere; without Redis, sidecars remember for themselves. */
+  async function replay(sidecar: number, sent: Sent): Promise<void> {
+    const forgot = (): boolean => load.forgetsProofs
+    const forgotBefore = forgot()
+    const again = system.redis === null ? sidecar : (sidecar + 1) % pools.length
+    if (!serving.has(again)) return
+    const { status, text } = await send(pools[again], sent)
+    replayCount += 1
+    const outcome = outcomeOf(status, true)
+    const refused = status === REPLAYED || outcome === 'unavailable'
+    if (!refused && !forgotBefore && !forgot())
+      wrong.push(`sidecar ${again} took a used proof: ${status} ${text.slice(0, 200)}`)
+  }
+
+  type Change = { readonly name: string; readonly value: boolean; readonly sent: Sent }
+
+  async function write(pdp: number, { name, value, sent }: Change): Promise<boolean> {
+    const startMs = performance.now()
+    const acknowledge = oracle.begin(name, value, startMs)
+    const { status, text } = await send(system.pdps[pdp]?.http ?? '', sent)
+    const endMs = performance.now()
+    const acknowledged = status >= 200 && status < 300
     if (acknowledged) acknowledge(endMs)
     else if (status !== 0 && status !== 503 && status !== 429 && !(status === 401 && load.refusesTokens))
       wrong.push(`PDP ${pdp} answered a write with ${status} ${text.slice(0, 200)}`)
@@ -113,38 +156,63 @@ export async function startLoad(system: System): Promise<Load> {
     return acknowledged
   }
 
-  /** A document whose write had no known outcome gets the same value until it is acknowledged, and is then left alone. */
-  async function keepWriting(writer: number): Promise<void> {
-    let round = 0
+  const fields = () => ({ authorization: `Bearer ${tokens.admin}`, 'content-type': 'application/json' })
+
+  /** For both clients at once. */
+  function documentChange(name: string, value: boolean): Change {
+    const subjects = [LOADER, PROVER].map((id) => `service:${id}`)
+    const tuples = subjects.map((subject) => ({ object: `document:${name}`, relation: 'viewer', subject }))
+    const body = JSON.stringify(value ? { write: tuples } : { delete: tuples })
+    const path = `/v1/organizations/${ORGANIZATION}/relationships`
+    return { name, value, sent: { path, method: 'POST', headers: fields(), body } }
+  }
+
+  function featureChange(name: string, value: boolean): Change {
+    const path = `/v1/organizations/${ORGANIZATION}/entitlements/feature.${name}`
+    return { name, value, sent: { path, method: 'PUT', headers: fields(), body: JSON.stringify({ value }) } }
+  }
+
+  /** Toggles one after the other. What has no known outcome gets the same value until it is acknowledged, and then no other. */
+  async function keepWriting(options: {
+    readonly writer: number
+    readonly nameOf: (number: number) => string | null
+    readonly names: string[]
+    readonly changeOf: (name: string, value: boolean) => Change
+    readonly times: number
+    readonly pauseMs: number
+  }): Promise<void> {
+    const { writer, nameOf, names, changeOf, times, pauseMs } = options
+    let round = writer
     for (let number = 0; !stopped; number += 1) {
-      const document = `${writer}-${number}`
-      documents.push(document)
+      const name = nameOf(number)
+      if (name === null) return
+      names.push(name)
       let doubtful = false
-      for (let times = 0; times < WRITES_PER_DOCUMENT && !doubtful && !stopped; times += 1) {
-        const value = times % 2 === 0
-        while (!stopped && !(await write(writer, round, document, value))) {
+      for (let count = 0; count < times && !doubtful && !stopped; count += 1) {
+        while (!stopped && !(await write(round % system.pdps.length, changeOf(name, count % 2 === 0)))) {
           doubtful = true
           round += 1
           await delay(PAUSE_MS * 10)
         }
         round += 1
-        if (Math.random() < 0.2) break
-        await delay(PAUSE_MS)
+        await delay(pauseMs)
       }
     }
   }
 
-  async function keepAsking(sidecar: number): Promise<void> {
+  async function keepAsking(kind: Kind, sidecar: number): Promise<void> {
     while (!stopped) {
-      if (serving.has(sidecar)) await ask(sidecar)
+      if (serving.has(sidecar)) await ask(kind, sidecar)
       await delay(PAUSE_MS)
     }
   }
 
   async function keepTokens(): Promise<void> {
+    const { keys } = tokens
     for (let renewedMs = performance.now(); !stopped; await delay(200)) {
       if (performance.now() - renewedMs < TOKEN_AGE_MS) continue
-      const renewed = await mintAll(first?.http ?? '', system.adminSecret).catch(() => null)
+      const { adminSecret } = system
+      const renewed = await mintAll(first?.http ?? '', { adminSecret, keys }).catch(() => null)
       if (renewed === null) continue
       Object.assign(tokens, renewed)
       renewedMs = performance.now()
@@ -155,15 +223,30 @@ export async function startLoad(system: System): Promise<Load> {
     const missing: string[] = []
     const settled = oracle.settled()
     const held = await readAll(first?.http ?? '', tokens.admin)
-    for (const [document, value] of settled)
-      if (held.has(`document:${document}`) !== value)
-        missing.push(`${document} is ${held.has(`document:${document}`)}, but ${value} was acknowledged`)
+    for (const [name, value] of settled)
+      if (held.has(name) !== value) missing.push(`${name} is ${held.has(name)}, but ${value} was acknowledged`)
     return missing
   }
 
   const workers = [
-    ...Array.from({ length: WRITERS }, (_, writer) => keepWriting(writer)),
-    ...system.sidecars.flatMap((_, sidecar) => Array.from({ length: ASKERS_PER_SIDECAR }, () => keepAsking(sidecar))),
+    ...Array.from({ length: WRITERS }, (_, writer) => {
+      const nameOf = (number: number): string => `${writer}-${number}`
+      const what = { names: documents, changeOf: documentChange, times: WRITES_PER_DOCUMENT, pauseMs: PAUSE_MS }
+      return keepWriting({ writer, nameOf, ...what })
+    }),
+    keepWriting({
+      writer: WRITERS,
+      nameOf: (number) => FEATURES[number] ?? null,
+      names: features,
+      changeOf: featureChange,
+      times: WRITES_PER_FEATURE,
+      pauseMs: FEATURE_PAUSE_MS,
+    }),
+    ...system.sidecars.flatMap((_, sidecar) =>
+      (['bearer', 'proof', 'feature'] as const).flatMap((kind) =>
+        Array.from({ length: ASKERS_PER_SIDECAR[kind] }, () => keepAsking(kind, sidecar)),
+      ),
+    ),
     keepTokens(),
   ]
   async function stop(): Promise<void> {
@@ -182,98 +265,8 @@ function outcomeOf(status: number, refusesTokens: boolean): Asked['outcome'] | n
   return status === 401 && refusesTokens ? 'unavailable' : null
 }
 
-type Sent = {
-  readonly path: string
-  readonly method: 'GET' | 'POST' | 'PUT'
-  readonly headers: { readonly [name: string]: string }
-  readonly body?: string
-}
-
-/** Status 0: there was no answer. */
-async function send(
-  to: Dispatcher | string | undefined,
-  { path, ...options }: Sent,
-): Promise<{ status: number; text: string }> {
-  const timeouts = { headersTimeout: CLIENT_TIMEOUT_MS, bodyTimeout: CLIENT_TIMEOUT_MS }
-  try {
-    const { statusCode, body } =
-      typeof to === 'string'
-        ? await request(`${to}${path}`, { ...options, ...timeouts })
-        : await (to as Dispatcher).request({ path, ...options, ...timeouts })
-    return { status: statusCode, text: await body.text() }
-  } catch (err) {
-    return { status: 0, text: err instanceof Error ? err.message : String(err) }
-  }
-}
-
-type Tokens = { admin: string; loader: string }
-
-async function createWorld(origin: string, adminSecret: string): Promise<Tokens> {
-  const admin = await mint(origin, { id: 'admin', secret: adminSecret, scope: SCOPES })
-  const put = async (path: string, body: object): Promise<void> => {
-    const headers = { authorization: `Bearer ${admin}`, 'content-type': 'application/json' }
-    const { status, text } = await send(origin, { path, method: 'PUT', headers, body: JSON.stringify(body) })
-    if (status >= 300) throw new Error(`PUT ${path}: ${status} ${text}`)
-  }
-  await put(`/v1/organizations/${ORGANIZATION}`, { name: 'Acme' })
-  await put('/v1/apps/documents/manifest', { audiences: [RESOURCE] })
-  await put(`/v1/clients/${CLIENT}`, {
-    app: 'documents',
-    grant_types: ['client_credentials'],
-    organization: ORGANIZATION,
-    client_secret: SECRET,
-  })
-  return mintAll(origin, adminSecret)
-}
-
-async function mintAll(origin: string, adminSecret: string): Promise<Tokens> {
-  return {
-    admin: await mint(origin, { id: 'admin', secret: adminSecret, scope: SCOPES }),
-    loader: await mint(origin, { id: CLIENT, secret: SECRET, resource: RESOURCE }),
-  }
-}
-
-async function mint(
-  origin: string,
-  from: { id: string; secret: string; scope?: string; resource?: string },
-): Promise<string> {
-  const { id, secret, scope, resource } = from
-  const form = {
-    grant_type: 'client_credentials',
-    ...(scope !== undefined && { scope }),
-    ...(resource !== undefined && { resource }),
-  }
-  const { status, text } = await send(origin, {
-    path: '/oauth/token',
-    method: 'POST',
-    headers: {
-      authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
-      'content-type': 'application/x-www-form-urlencoded',
-    },
-    body: new URLSearchParams(form).toString(),
-  })
-  const token: unknown = status === 200 ? JSON.parse(text).access_token : undefined
-  if (typeof token !== 'string') throw new Error(`no token for ${id}: ${status} ${text}`)
-  return token
-}
-
-async function readAll(origin: string, token: string): Promise<Set<string>> {
-  const held = new Set<string>()
-  for (let after = ''; ; ) {
-    const path = `/v1/organizations/${ORGANIZATION}/relationships?page_size=1000${after}`
-    const { status, text } = await send(origin, { path, method: 'GET', headers: { authorization: `Bearer ${token}` } })
-    if (status !== 200) throw new Error(`the relationships cannot be read: ${status} ${text}`)
-    const { items, next_page_token: next } = JSON.parse(text)
-    for (const { object } of items) held.add(object)
-    if (typeof next !== 'string' || next === '') return held
-    after = `&page_token=${encodeURIComponent(next)}`
-  }
-}
-
-const pick = <T>(items: readonly T[]): T => {
-  // Mostly the newest, which change.
+/** Mostly the newest, which change; null: there are none. */
+function pick<T>(items: readonly T[]): T | null {
   const recent = Math.random() < 0.6 ? items.slice(-6) : items
-  const found = recent[Math.floor(Math.random() * recent.length)]
-  if (found === undefined) throw new TypeError('nothing to pick from')
-  return found
+  return recent[Math.floor(Math.random() * recent.length)] ?? null
 }

@@ -45,6 +45,7 @@ async function main(faults: readonly Fault[]): Promise<void> {
 const COLUMNS: readonly (readonly [title: string, width: number, show: (verdict: Verdict) => string])[] = [
   ['asked', 7, ({ asked }) => `${asked}`],
   ['unanswered', 10, ({ unavailable }) => `${unavailable}`],
+  ['replays', 7, ({ replays }) => `${replays}`],
   ['writes', 7, ({ writes }) => `${writes}`],
   ['slowest ask', 12, ({ slowestAskMs }) => `${Math.round(slowestAskMs)} ms`],
   ['slowest write', 14, ({ slowestWriteMs }) => `${Math.round(slowestWriteMs)} ms`],

@@ -34,6 +34,8 @@ export type System = {
   stop(): Promise<void>
 }
 
+/** Entitlements, each with a route. One is used up when the outcome of its write is not known. */
+export const FEATURES: readonly string[] = Array.from({ length: 400 }, (_, at) => `f${at}`)
 export const RESOURCE = 'https://documents.faults.example'
 const ADMIN_SECRET = 'faults-admin-secret-0123456789'
 const MASTER_KEY = Buffer.alloc(32, 'f').toString('base64')
@@ -163,6 +165,7 @@ pdp: {addresses: ${JSON.stringify(at.addresses)}, insecure: true}
 limits: {pdp_ms: ${PDP_MS}}
 routes:
   GET /documents/{id}: viewer document:{id}
+${FEATURES.map((name) => `  GET /features/${name}: entitlement feature.${name}`).join('\n')}
 `
 
 type NodePart = {
