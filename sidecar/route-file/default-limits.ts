@@ -27,7 +27,7 @@ export const DEFAULT_LIMITS = {
    * Questions that are open at the PDP at once; others wait for their turn, clients in turn. So few that one is answered
    * before its deadline also on a slow machine, and so many that they keep a fast one busy.
    */
-  decisionsMax: 128,
+  decisionsMax: 256,
   /** Open WebSocket connections: in total, and per client address and subject. The four limits above do not count them. */
   websocketsMax: 8_192,
   clientWebsocketsMax: 1_000,
