@@ -114,7 +114,7 @@ function checkForm(params: Params): void {
 
 async function live(deps: ExchangeDeps, token: string): Promise<TokenRecord | null> {
   const record = await deps.introspection.record(token)
-  if (record === null || record.externalIssuer !== null) return null
+  if (record === null) return null
   return (await deps.introspection.isRevoked(record)) ? null : record
 }
 

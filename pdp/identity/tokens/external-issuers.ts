@@ -13,7 +13,7 @@ import { TokenError } from '../../token/errors.ts'
 import type { ForeignIssuer } from '../../token/foreign-claims.ts'
 import { parseJws, TOKEN_CHARS_MAX } from '../../token/jws.ts'
 import { createKeySource, type KeySource, NO_KEYS } from '../../token/keys.ts'
-import { createIntrospect, type Introspect } from '../../token/opaque-tokens.ts'
+import { createIntrospect, INTROSPECTED_MS, type Introspect } from '../../token/opaque-tokens.ts'
 import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
 import { createTokenVerifier, type TokenVerifier } from '../../token/verify.ts'
 import { lockLog } from '../oauth/log-lock.ts'
@@ -144,7 +144,9 @@ export function createExternalIssuers(deps: {
             `${issuer} does not answer`,
           ),
       )
-      return claims === null ? null : toRecord(claims, document)
+      if (claims === null) return null
+      const recheck = document.introspection === undefined ? {} : { recheckAtMs: clock() + INTROSPECTED_MS }
+      return { ...toRecord(claims, document), ...recheck }
     },
     async list() {
       const rows = await sql.query<{ issuer: string; document: StoredDocument }>(

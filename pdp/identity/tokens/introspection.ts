@@ -18,7 +18,7 @@ const ALIVE = `
     and exists (select 1 from oidc_record where kind = $3 and id = $1) as alive`
 
 export type Introspection = {
-  /** Null if it is not a valid token. Throws PdpError `store_unavailable`. */
+  /** Of our own tokens only. Null for anything that is not a good one. Throws PdpError `store_unavailable` when nobody can say. */
   readonly record: ReadRecord
   /** Read on every call: true if the token was revoked, or a grant of it, its person or its client was deleted. */
   isRevoked(record: TokenRecord): Promise<boolean>
@@ -58,6 +58,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     expiryLeewayMs: 0,
   })
   const record = createReadRecord({ ...deps, verifier })
+  const recordOfAny: ReadRecord = async (token) => (await record(token)) ?? deps.external(token)
 
   async function isRevoked(r: TokenRecord, at: Reads = deps): Promise<boolean> {
     if (r.externalIssuer !== null) return false
@@ -78,14 +79,15 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   }
 
   async function introspect(token: string, at?: Reads): Promise<TokenState> {
-    const found = await record(token)
+    // An opaque token is of use for decisions only, so for nothing else is it shown to another issuer.
+    const found = await (token.includes('.') ? recordOfAny : record)(token)
     if (found === null) return INACTIVE
     const [revoked, app] = await Promise.all([isRevoked(found, at), appOf(found, at)])
     return revoked ? INACTIVE : stateOf(found, app)
   }
 
   async function recognize(token: string): Promise<TokenState> {
-    const found = await record(token)
+    const found = await recordOfAny(token)
     if (found === null) return INACTIVE
     // The decision finds the app that owns the audience. Only a token for the issuer itself uses its client's app.
     const own = found.externalIssuer === null && found.audiences.includes(issuer)

@@ -38,7 +38,7 @@ export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
   async function standIn(token: string): Promise<{ value: string; record: TokenRecord | null }> {
     if (!token.includes('.')) return { value: (await isRefreshToken(deps.sql, token)) ? token : NO_TOKEN, record: null }
     const record = await deps.introspection.record(token)
-    if (record === null || record.externalIssuer !== null || (await deps.introspection.isRevoked(record))) {
+    if (record === null || (await deps.introspection.isRevoked(record))) {
       return { value: NO_TOKEN, record: null }
     }
     return { value: record.jti, record }

@@ -37,14 +37,12 @@ export function createReadRecord(deps: {
   readonly sql: Pick<Sql, 'query'>
   /** Records of our own tokens. */
   readonly verifier: TokenVerifier
-  /** For a token that is not ours. */
-  readonly external: ReadRecord
 }): ReadRecord {
   const records = new Map<string, TokenRecord>()
 
   return async (token) => {
     const claims = await verified(deps.verifier, token)
-    if (claims === null) return deps.external(token)
+    if (claims === null) return null
     const known = records.get(claims.digest)
     if (known !== undefined) return known
     const [row] = await deps.sql.query<RecordRow>(RECORD, [claims.jti])

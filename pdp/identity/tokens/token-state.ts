@@ -32,6 +32,8 @@ export type TokenRecord = {
   readonly act: unknown
   /** The external issuer; null for our own tokens. Tokens of external issuers are valid only for decisions. */
   readonly externalIssuer: string | null
+  /** When the issuer has to be asked about the token again. Absent: it is verified by keys. */
+  readonly recheckAtMs?: number
   /** What an external issuer says of the subject's groups, as long as the token lives. */
   readonly memberships?: TokenMemberships
 }
@@ -54,6 +56,7 @@ export type TokenState =
       | 'acr'
       | 'authTime'
       | 'memberships'
+      | 'recheckAtMs'
     > & {
       readonly active: true
       /** Keys of the token log that revoke the token. The decision checks them at its own position of the log. */

@@ -104,7 +104,7 @@ async function authorize(deps: UserinfoDeps, req: IncomingMessage, presented: Pr
   const { scheme } = presented
   const record = await deps.introspection.record(presented.token)
   // Whatever its audience: the scope `openid` is what gives access (OpenID Connect Core section 5.3).
-  if (record === null || record.externalIssuer !== null) throw new Refused('token', scheme, 'the token is not active')
+  if (record === null) throw new Refused('token', scheme, 'the token is not active')
   // RFC 9449 section 7.2: a bound token shown as a bearer token is a stolen one, for all we know.
   if ((record.jkt === null) !== (scheme === 'bearer')) {
     throw new Refused('token', record.jkt === null ? 'bearer' : 'dpop', 'the token needs the other scheme')

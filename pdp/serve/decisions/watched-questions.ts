@@ -160,7 +160,11 @@ async function askAgain(
       item.logs = answer.organization === null ? [] : ((await deps.pdp.ancestors(answer.organization)) ?? [])
       item.organization = answer.organization
     }
-    accept(item, { answer, expiresAtMs: state.active ? state.expiresAtMs : null, nowMs: deps.clock() })
+    accept(item, {
+      answer,
+      expiresAtMs: state.active ? Math.min(state.expiresAtMs, state.recheckAtMs ?? state.expiresAtMs) : null,
+      nowMs: deps.clock(),
+    })
   } catch (err) {
     fail([item], err, deps.log)
   } finally {

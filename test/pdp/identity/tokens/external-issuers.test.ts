@@ -9,11 +9,12 @@ let world: World
 let key: CryptoKey
 let jwks: { keys: object[] }
 let document: TrustedIssuerDocument
+let answer: (url: string) => Promise<Response>
 beforeAll(async () => {
   const pair = await generateKeyPair('ES256')
   key = pair.privateKey
   jwks = { keys: [{ ...(await exportJWK(pair.publicKey)), kid: 'k', alg: 'ES256' }] }
-  world = await openWorld({ fetch: async () => new Response(JSON.stringify(jwks)) })
+  world = await openWorld({ fetch: (url) => answer(url) })
   document = {
     jwks,
     algorithms: ['ES256'],
@@ -25,6 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 beforeEach(async () => {
+  answer = async () => new Response(JSON.stringify(jwks))
   await world.identity.issuers.put(ISSUER, document, CONTEXT)
 })
 
@@ -125,6 +127,35 @@ describe('a token of a trusted issuer', () => {
     const { jwks: _, ...rest } = document
     await world.identity.issuers.put(ISSUER, { ...rest, jwks_uri: 'https://idp.example/jwks' }, CONTEXT)
     expect((await introspect(token())).active).toBe(true)
+  })
+
+  it('is not asked about where only our own tokens count', async () => {
+    const asked: string[] = []
+    const introspection = {
+      endpoint: 'https://idp.example/introspect',
+      client_id: 'us',
+      client_secret: 'a-secret-for-the-idp',
+    }
+    const { jwks: _, algorithms: _algorithms, ...rest } = document
+    await world.identity.issuers.put(ISSUER, { ...rest, introspection }, CONTEXT)
+    answer = async (url) => {
+      asked.push(url)
+      return new Response(JSON.stringify({ active: false }))
+    }
+    const bearer = { headers: { authorization: 'Bearer opaque' } }
+    expect((await fetch(`${world.issuer}/oauth/userinfo`, bearer)).status).toBe(401)
+    expect(await world.identity.introspect('opaque')).toEqual({ active: false })
+    expect(asked).toEqual([])
+    expect(await world.identity.recognize('opaque')).toEqual({ active: false })
+    expect(asked).toEqual(['https://idp.example/introspect'])
+    const rows = await world.sql.query<{ text: string }>('select document::text as text from trusted_issuer')
+    expect(rows.map(({ text }) => text).join()).not.toContain('a-secret-for-the-idp')
+    expect(JSON.stringify(await world.identity.issuers.list())).not.toMatch(/secret/)
+    const second = { ...rest, introspection, subject_prefix: 'second:' }
+    await expect(world.identity.issuers.put('https://second.example', second, CONTEXT)).rejects.toMatchObject({
+      code: 'conflict',
+    })
+    await world.identity.issuers.remove(ISSUER, CONTEXT)
   })
 
   it('buys no token of ours and no UserInfo', async () => {

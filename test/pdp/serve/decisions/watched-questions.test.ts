@@ -158,6 +158,15 @@ describe('a watched question', () => {
     expect(found[4]).toEqual([2, false, false])
   })
 
+  it('is asked again when the issuer of its token must be asked again', async () => {
+    const token = served.token({ recheckAtMs: Date.now() + 2_000 })
+    ask(token)
+    await until(1)
+    await aWhile()
+    served.setState(token, { active: false })
+    expect((await until(2)).map(brief)[1]).toEqual([1, false, false])
+  })
+
   it('ends when it is cancelled, and when its id is used again', async () => {
     const token = served.token({})
     ask(token)
