@@ -311,7 +311,7 @@ export const EntitlementResultSchema: GenMessage<EntitlementResult> = /*@__PURE_
  */
 export type DecideResponse = Message<"portcullis.v1.DecideResponse"> & {
   /**
-   * False when the token is expired, revoked, malformed or not bound to an organization; everything is then denied.
+   * False when the token is expired, revoked or malformed; everything is then denied.
    *
    * @generated from field: bool active = 1;
    */
@@ -325,6 +325,8 @@ export type DecideResponse = Message<"portcullis.v1.DecideResponse"> & {
   subject?: Subject | undefined;
 
   /**
+   * Empty when the token is bound to none; every permission is then denied.
+   *
    * @generated from field: string organization = 3;
    */
   organization: string;
