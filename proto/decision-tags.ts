@@ -41,6 +41,7 @@ export const QUESTION = {
   handle: shortTag(ofQuestion.handle),
   permissions: longTag(ofQuestion.permissions),
   entitlements: longTag(ofQuestion.entitlements),
+  context: longTag(ofQuestion.context),
   watched: shortTag(ofQuestion.watched),
 }
 export const CHECK = { relation: longTag(ofCheck.relation), resource: longTag(ofCheck.resource) }
@@ -75,6 +76,7 @@ export const RESULT = {
   error: longTag(ofResult.error),
   reason: longTag(ofResult.reason),
   reasonCode: longTag(ofResult.reasonCode),
+  missingContext: longTag(ofResult.missingContext),
 }
 /** Entries of a map are messages with these two fields. */
 export const ENTRY = { key: (1 << 3) | WireType.LengthDelimited, value: (2 << 3) | WireType.LengthDelimited }

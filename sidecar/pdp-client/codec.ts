@@ -25,6 +25,8 @@ export type Questions = {
     readonly handle: number
     readonly permissions: readonly PermissionQuestion[]
     readonly entitlements: readonly string[]
+    /** A JSON object: values of parameters of conditions. */
+    readonly context?: string
     readonly watched: boolean
   }[]
   /** Ids of watched questions to end. */
@@ -69,6 +71,7 @@ function writeQuestion(to: BinaryWriter, question: Questions['questions'][number
     to.uint32(CHECK.relation).string(relation).uint32(CHECK.resource).string(resource).join()
   }
   for (const key of question.entitlements) to.uint32(QUESTION.entitlements).string(key)
+  if (question.context !== undefined && question.context !== '') to.uint32(QUESTION.context).string(question.context)
   if (question.watched) to.uint32(QUESTION.watched).bool(true)
   to.join()
 }

@@ -13,6 +13,7 @@ export const anyStreamRequest = fc.record({
       handle: anyNumber,
       permissions: fc.array(fc.record({ relation: anyText, resource: anyText }), { maxLength: 3 }),
       entitlements: fc.array(anyText, { maxLength: 3 }),
+      context: anyText,
       watched: fc.boolean(),
     }),
     { maxLength: 4 },

@@ -8,6 +8,7 @@ import type {
   PermissionResult,
   Reason,
 } from '../../domain/decision.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { isBearer, subjectName } from '../../domain/subjects.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Log } from '../../process/log.ts'
@@ -23,6 +24,9 @@ export type Question = {
   readonly subject: AskedSubject | null
   readonly explain: boolean
   readonly contextualTuples?: readonly ContextualTuple[]
+  readonly context?: JsonObject
+  /** The caller is authenticated by itself, and does not speak for the bearer: it may say what the context is. */
+  readonly ownCaller?: boolean
   /** The caller proved that it holds the key that the token is bound to. */
   readonly provenKey?: boolean
 }
@@ -90,8 +94,10 @@ export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
 async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState, question: Question): Promise<Answer> {
   const decisionId = deps.randomId()
   if (!token.active) return denied({ token: null, question, decisionId })
-  const { subject: named, contextualTuples = [] } = question
-  if (named !== null || question.explain || contextualTuples.length > 0)
+  const { subject: named, contextualTuples = [], context } = question
+  // A bearer that could set the context would state its own address or clearance.
+  const setsContext = context !== undefined && question.ownCaller !== true
+  if (named !== null || question.explain || contextualTuples.length > 0 || setsContext)
     requireReader(token, question.provenKey === true)
   if (token.organization === null) {
     return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
@@ -112,6 +118,7 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     issuedAtMs: token.issuedAtMs,
     explain: question.explain,
     contextualTuples,
+    ...(context !== undefined && { context }),
   })
   const [exists, decision] = await Promise.all([existing, deciding])
   if (decision.tokenRevoked) return denied({ token: null, question, decisionId })

@@ -1,10 +1,12 @@
 /** `POST /oauth/decisions`: the bearer's permissions and the organization's entitlements in one round trip. */
 import type { FastifyInstance } from 'fastify'
 import type { AskedSubject, PermissionResult } from '../../domain/decision.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import { type CredentialDeps, presentedToken, provesKey } from '../authentication/credentials.ts'
 import {
   ASKED_SUBJECT,
+  CONTEXT,
   CONTEXTUAL_TUPLES,
   NAME,
   readContextualTuples,
@@ -23,6 +25,7 @@ type Body = {
   readonly entitlements?: readonly string[]
   readonly subject?: AskedSubject
   readonly contextual_tuples?: readonly TupleBody[]
+  readonly context?: JsonObject
   readonly explain?: boolean
 }
 const BODY = {
@@ -47,6 +50,7 @@ const BODY = {
       ...ASKED_SUBJECT,
       description: 'Another subject of the organization. Needs a client_credentials token with scope decisions:read.',
     },
+    context: { ...CONTEXT, description: `${CONTEXT.description} Needs decisions:read as well.` },
     contextual_tuples: {
       ...CONTEXTUAL_TUPLES,
       description: `${CONTEXTUAL_TUPLES.description} Needs decisions:read as well.`,
@@ -78,6 +82,11 @@ const ANSWER = {
           resource: { type: 'string' },
           allowed: { type: 'boolean' },
           error: { type: 'string', description: 'Why the item could not be decided. `allowed` is then false.' },
+          missing_context: {
+            type: 'array',
+            items: { type: 'string' },
+            description: 'With error condition_failed: parameters of conditions that the context lacks.',
+          },
           reason: { type: 'object' },
         },
       },
@@ -119,8 +128,17 @@ export function addDecisions(
       // A resource server cannot prove the key of a token that it received, and may ask about the bearer without a proof.
       const provenKey = token.active && (await provesKey(deps, request.raw, { ...presented, state: token }))
       const { permissions = [], entitlements = [], subject = null, explain = false } = request.body
+      const { context } = request.body
       const contextualTuples = readContextualTuples(request.body.contextual_tuples ?? [])
-      const question = { permissions, entitlements, subject, explain, contextualTuples, provenKey }
+      const question = {
+        permissions,
+        entitlements,
+        subject,
+        explain,
+        contextualTuples,
+        provenKey,
+        ...(context !== undefined && { context }),
+      }
       const answer = await relocated(deps.answer(token, question))
       reply.header('cache-control', 'no-store').header('portcullis-decision-id', answer.decisionId)
       if (answer.revision !== null) reply.header('portcullis-revision', answer.revision)
@@ -143,12 +161,13 @@ function present(answer: Answer) {
   }
 }
 
-function presentPermission({ relation, resource, allowed, error, reason }: PermissionResult) {
+function presentPermission({ relation, resource, allowed, error, reason, missingContext }: PermissionResult) {
   return {
     relation,
     resource,
     allowed,
     ...(error === undefined ? {} : { error }),
+    ...(missingContext === undefined ? {} : { missing_context: missingContext }),
     ...(reason === undefined ? {} : { reason }),
   }
 }

@@ -85,6 +85,7 @@ function writeResult(to: BinaryWriter, result: PermissionResult): void {
   writeText(to, RESULT.error, result.error)
   if (result.reason !== undefined) to.uint32(RESULT.reason).bytes(toBinary(ReasonSchema, reasonMessage(result.reason)))
   writeText(to, RESULT.reasonCode, result.reasonCode)
+  for (const name of result.missingContext ?? []) to.uint32(RESULT.missingContext).string(name)
   to.join()
 }
 

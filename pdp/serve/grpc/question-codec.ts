@@ -1,14 +1,25 @@
 /** Converts questions of the protocol to our type. */
 import type { ContextualTuple, DecideRequest, Subject } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { AskedSubject } from '../../domain/decision.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import type { Question } from '../decisions/answer.ts'
+import { parseJson } from '../http/json.ts'
+import { RequestProblem } from '../problems/status.ts'
 
 /** A question of the stream is always about the token's bearer. The message is used as it is, because nothing changes it. */
-export function readStreamQuestion({
-  permissions,
-  entitlements,
-}: Pick<Question, 'permissions' | 'entitlements'>): Question {
-  return { permissions, entitlements, subject: null, explain: false }
+export function readStreamQuestion(
+  asked: Pick<Question, 'permissions' | 'entitlements'> & { readonly context: string },
+): Question {
+  const { permissions, entitlements, context } = asked
+  if (context === '') return { permissions, entitlements, subject: null, explain: false }
+  return { permissions, entitlements, subject: null, explain: false, context: readContext(context), ownCaller: true }
+}
+
+/** Throws RequestProblem `request_invalid`. */
+function readContext(text: string): JsonObject {
+  const value = parseJson(text)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
+  throw new RequestProblem('request_invalid', 'context is not a JSON object')
 }
 
 export function readRequest(request: DecideRequest): Question {

@@ -13,6 +13,8 @@ export type StreamQuestion = {
   readonly handle: number
   readonly permissions: readonly PermissionCheck[]
   readonly entitlements: readonly string[]
+  /** A JSON object; empty for none. */
+  readonly context: string
   readonly watched: boolean
 }
 export type StreamRequest = {
@@ -71,6 +73,7 @@ function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
   const entitlements: string[] = []
   let id = 0
   let handle = 0
+  let context = ''
   let watched = false
   readFields(from, from.uint32(), (field) => {
     count()
@@ -78,11 +81,12 @@ function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
     else if (field === QUESTION.id) id = from.uint32()
     else if (field === QUESTION.handle) handle = from.uint32()
     else if (field === QUESTION.entitlements) entitlements.push(from.string(true))
+    else if (field === QUESTION.context) context = from.string(true)
     else if (field === QUESTION.watched) watched = from.bool()
     else return false
     return true
   })
-  return { id, handle, permissions, entitlements, watched }
+  return { id, handle, permissions, entitlements, context, watched }
 }
 
 function readCheck(from: BinaryReader): PermissionCheck {

@@ -9,10 +9,16 @@ const QUESTION_BYTES = 2_048
 const MEMBER_BYTES = 128
 
 /** In bytes. */
-export function questionWeight({ permissions, entitlements }: Pick<Question, 'permissions' | 'entitlements'>): number {
+export function questionWeight({
+  permissions,
+  entitlements,
+  context,
+}: Pick<Question, 'permissions' | 'entitlements'> & { readonly context: string }): number {
   let weight = QUESTION_BYTES + MEMBER_BYTES * (permissions.length + entitlements.length)
   for (const { relation, resource } of permissions) weight += relation.length + resource.length
   for (const key of entitlements) weight += key.length
+  // As text, and as the values that it is read into.
+  weight += 4 * context.length
   return weight
 }
 

@@ -25,6 +25,12 @@ export const CONTEXTUAL_TUPLES = {
     'Tuples that count in this question only: type:id#relation@subject, or the same in parts. They count for relations, and never for memberships, roles or permission keys.',
 } as const
 
+export const CONTEXT = {
+  type: 'object',
+  additionalProperties: true,
+  description: 'Values of parameters of conditions, at most 32 KiB. What a tuple stores wins over them.',
+} as const
+
 export type TupleBody = string | ContextualTuple
 
 /** Throws RequestProblem with the place of each that is no tuple. */

@@ -1,11 +1,13 @@
 /** Lists the resources that a subject may reach, and the subjects that may reach a resource, in pages. */
 import type { FastifyInstance } from 'fastify'
 import type { AskedSubject, ListPage } from '../../domain/decision.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { isBearer } from '../../domain/subjects.ts'
 import type { Directory } from '../../store/directory.ts'
 import { PAGE_PROPERTIES, type PageQuery, pageSize } from '../http/pagination.ts'
 import {
   ASKED_SUBJECT,
+  CONTEXT,
   CONTEXTUAL_TUPLES,
   NAME,
   readContextualTuples,
@@ -22,6 +24,7 @@ type ResourcesBody = {
   readonly type: string
   readonly app?: string
   readonly contextual_tuples?: readonly TupleBody[]
+  readonly context?: JsonObject
 }
 type SubjectsBody = {
   readonly resource: string
@@ -30,6 +33,7 @@ type SubjectsBody = {
   readonly subject_relation?: string
   readonly app?: string
   readonly contextual_tuples?: readonly TupleBody[]
+  readonly context?: JsonObject
 }
 
 const RELATION = { ...NAME, description: 'A relation, or a permission key for app and organization resources.' }
@@ -41,6 +45,7 @@ const RESOURCES = object(
     type: { ...NAME, description: 'Type of the resources.' },
     app: APP,
     contextual_tuples: CONTEXTUAL_TUPLES,
+    context: CONTEXT,
   },
   ['subject', 'relation', 'type'],
 )
@@ -52,6 +57,7 @@ const SUBJECTS = object(
     subject_relation: { ...NAME, description: 'Lists usersets <type>:<id>#<subject_relation> instead.' },
     app: APP,
     contextual_tuples: CONTEXTUAL_TUPLES,
+    context: CONTEXT,
   },
   ['resource', 'relation', 'type'],
 )

@@ -150,7 +150,7 @@ describe('an encoded answer', () => {
   // A field that is added to the protocol has to be added to the encoder.
   it.each([
     [DecideResponseSchema, 10],
-    [PermissionResultSchema, 6],
+    [PermissionResultSchema, 7],
     [StreamAnswerSchema, 3],
     [DecideStreamResponseSchema, 1],
   ] as const)('has every field of %o', (schema: DescMessage, count: number) => {

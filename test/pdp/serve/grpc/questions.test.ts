@@ -16,11 +16,12 @@ function generated(bytes: Uint8Array): StreamRequest | null {
     const { tokens, questions, cancel } = fromBinary(DecideStreamRequestSchema, bytes)
     return {
       tokens: tokens.map(({ handle, token }) => ({ handle, token })),
-      questions: questions.map(({ id, handle, permissions, entitlements, watched }) => ({
+      questions: questions.map(({ id, handle, permissions, entitlements, context, watched }) => ({
         id,
         handle,
         permissions: permissions.map(({ relation, resource }) => ({ relation, resource })),
         entitlements,
+        context,
         watched,
       })),
       cancel,
@@ -39,7 +40,14 @@ function ours(bytes: Uint8Array): StreamRequest | null {
 const QUESTION = encode({
   tokens: [{ handle: 1, token: 't' }],
   questions: [
-    { id: 1, handle: 1, permissions: [{ relation: 'viewer', resource: 'doc:ü' }], entitlements: ['a'], watched: true },
+    {
+      id: 1,
+      handle: 1,
+      permissions: [{ relation: 'viewer', resource: 'doc:ü' }],
+      entitlements: ['a'],
+      context: '{"a":1}',
+      watched: true,
+    },
   ],
   cancel: [7, 300],
 })
@@ -118,6 +126,6 @@ describe('a request of a stream', () => {
 
   // A field that is added to the protocol has to be added to the decoder.
   it('has no fields but those that are read', () => {
-    expect([DecideStreamRequestSchema.fields.length, StreamQuestionSchema.fields.length]).toEqual([3, 5])
+    expect([DecideStreamRequestSchema.fields.length, StreamQuestionSchema.fields.length]).toEqual([3, 6])
   })
 })

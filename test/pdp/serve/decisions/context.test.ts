@@ -1,0 +1,114 @@
+/** The context of a question over HTTP and gRPC: who may set it, and what comes of it. */
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
+import {
+  type DecideRequest,
+  DecideRequestSchema,
+  type DecideResponse,
+  DecisionService,
+} from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
+import { putIf } from '../../../support/tuples.ts'
+import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
+
+const MODEL = `model
+  schema 1.1
+type sheet
+  relations
+    define viewer: [user with low]
+condition low(level: int) {
+  level < 5
+}
+`
+const definition = serviceDefinition(DecisionService)
+const Client = makeClientConstructor(definition, 'DecisionService')
+let served: Served
+let client: InstanceType<typeof Client>
+beforeAll(async () => {
+  served = await serve()
+  await seedAcme(served)
+  const manifest = { app: 'sheets', audiences: [], permissions: {}, roles: {}, model: MODEL }
+  await served.store.write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context: CONTEXT })
+  await served.store.write('acme', [putIf('sheet:1#viewer@user:alice', 'low')], { context: CONTEXT })
+  client = new Client(served.grpc.address, credentials.createInsecure())
+})
+afterAll(async () => {
+  client.close()
+  await served.close()
+})
+
+function overGrpc(request: MessageInitShape<typeof DecideRequestSchema>): Promise<DecideResponse> {
+  const { path, requestSerialize, responseDeserialize } = definition.decide
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest<DecideRequest, DecideResponse>(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      create(DecideRequestSchema, request),
+      (err, value) => (err === null && value !== undefined ? resolve(value) : reject(err)),
+    )
+  })
+}
+const own = () => served.token({ subject: { type: 'user', id: 'alice' } })
+const reader = () =>
+  served.token({
+    subject: { type: 'service', id: 'backend' },
+    clientId: 'backend',
+    scopes: new Set(['decisions:read']),
+  })
+const permissions = [{ relation: 'viewer', resource: 'sheet:1' }]
+const subject = { type: 'user', id: 'alice' }
+const ask = (token: string, more: object) =>
+  served.send('POST', '/oauth/decisions', { token, body: { permissions, ...more } })
+
+describe('the context of a question', () => {
+  it('is not for the bearer of a token to set, who would state his own clearance', async () => {
+    const { status: code, body } = await ask(own(), { context: { level: 1 } })
+    expect([code, body.code]).toEqual([403, 'permission_denied'])
+    expect((await ask(own(), { context: {} })).status).toBe(403)
+  })
+
+  it.each<[object, object]>([
+    [{ context: { level: 1 } }, { allowed: true }],
+    [{ context: { level: 9 } }, { allowed: false }],
+    [{}, { allowed: false, error: 'condition_failed', missing_context: ['level'] }],
+    [{ context: { level: 'x' } }, { allowed: false, error: 'condition_failed', missing_context: [] }],
+  ])('%j of a reader gives %j over HTTP', async (more, expected) => {
+    const { status: code, body } = await ask(reader(), { subject, ...more })
+    expect([code, body.permissions]).toEqual([200, [{ ...permissions[0], ...expected }]])
+  })
+
+  it.each<Json[]>([[[]], ['x'], [1], [{ x: 'x'.repeat(33_000) }]])('cannot be %j over HTTP', async (context) => {
+    expect((await ask(reader(), { subject, context })).status).toBe(400)
+  })
+
+  it.each([
+    ['{"level": 1}', true, ''],
+    ['{"level": 9}', false, ''],
+    ['', false, 'condition_failed'],
+  ])('%s of a caller over gRPC is taken for any token: allowed %s, error %s', async (context, allowed, error) => {
+    const { permissions: found } = await overGrpc({ token: own(), permissions, context })
+    expect(found).toMatchObject([{ allowed, error, missingContext: error === '' ? [] : ['level'] }])
+  })
+
+  it.each(['[]', '{', '"x"', '{"level": 1, "level": 9}'])('cannot be %s over gRPC', async (context) => {
+    await expect(overGrpc({ token: own(), permissions, context })).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+    } satisfies Partial<ServiceError>)
+  })
+
+  it('counts in lists, which name what they cannot tell and what is missing', async () => {
+    const token = await served.manager({ organization: 'acme', scopes: ['decisions:read'] })
+    const list = (more: object) =>
+      served.send('POST', '/v1/organizations/acme/list-resources', {
+        token,
+        body: { subject, relation: 'viewer', type: 'sheet', ...more },
+      })
+    expect((await list({ context: { level: 1 } })).body).toMatchObject({ items: ['sheet:1'], complete: true })
+    expect((await list({ context: { level: 9 } })).body).toMatchObject({ items: [], complete: true, undecided: [] })
+    const undecided = [{ item: 'sheet:1', missing_context: ['level'] }]
+    expect((await list({})).body).toMatchObject({ items: [], complete: false, undecided })
+  })
+})
