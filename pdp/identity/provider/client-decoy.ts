@@ -1,4 +1,4 @@
-/** A wrong secret takes as long for a client that there is not: the work that its secret would have cost is done as well. */
+/** Equalises timing for unknown clients: a wrong secret is hashed against a decoy, as it would be for a known client. */
 import { createHmac } from 'node:crypto'
 import type { Provider } from 'oidc-provider'
 import { deriveKey } from '../../process/encryption.ts'

@@ -31,7 +31,7 @@ const PROVIDER_PAGE_HEADERS = {
   'x-content-type-options': 'nosniff',
 }
 
-/** What a person is told while the store is away. */
+/** The text of a page while the store is unavailable. */
 export const UNAVAILABLE = { code: 'temporarily_unavailable', detail: 'The service cannot answer right now.' }
 
 /** What failed is logged, and said without its reason; what may succeed later is said to be so. */
@@ -40,7 +40,7 @@ export function installErrorResponses(provider: Provider, log: Log): void {
     ctx.state.failure = error
     log.error({ event: 'identity_failed', path: ctx.path, err: error })
   })
-  // What a client is told is general; the reason stays here.
+  // The client gets a general error; the reason only goes to the log.
   provider.on('grant.error', (ctx: Context, error: unknown) => {
     ctx.state.failure = error
   })

@@ -209,7 +209,7 @@ function ciba({ directory, consent }: ProviderDeps): Features['ciba'] {
     verifyUserCode: () => undefined,
     validateRequestContext: (ctx: Context) => {
       if (!isAttainable(splitScope(paramsOf(ctx.oidc).acr_values))) {
-        throw new errors.InvalidRequest('none of the acr_values can be had')
+        throw new errors.InvalidRequest('none of the acr_values can be reached here')
       }
     },
     validateBindingMessage: (_ctx: Context, message: string | undefined) => {

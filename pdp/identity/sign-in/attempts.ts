@@ -21,7 +21,7 @@ export function createAttempts(options: {
   function current(key: string) {
     const window = windows.get(key)
     if (window !== undefined && clock() - window.startedAtMs < windowMs) return window
-    windows.delete(key) // a key that starts anew goes to the end of the order
+    windows.delete(key) // a key with a new window goes to the end of the order
     const [oldest] = windows.keys()
     if (windows.size >= keysMax && oldest !== undefined) windows.delete(oldest)
     const fresh = { startedAtMs: clock(), tries: 0 }
@@ -40,7 +40,7 @@ export function createAttempts(options: {
       const window = windows.get(key)
       if (window === undefined) return
       window.tries -= 1
-      // Else whoever is refused as busy could fill the memory with keys, and begin anew with those of others.
+      // Otherwise refused attempts could fill the memory with keys, and reset the windows of others.
       if (window.tries <= 0) windows.delete(key)
     },
   }

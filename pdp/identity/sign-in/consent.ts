@@ -116,7 +116,7 @@ function mustAsk({ oidc }: Context): boolean {
   const loginPending = prompts.has('login') && result?.login === undefined
   return (
     loginPending ||
-    // Whoever starts a sign-in on a device may have sent its code to somebody else. RFC 8628 section 5.4
+    // RFC 8628 section 5.4: an attacker may have started the sign-in on a device, and sent its code to this person.
     DEVICE_ROUTES.has(oidc.route) ||
     prompts.has('consent') ||
     client.applicationType === 'native' ||

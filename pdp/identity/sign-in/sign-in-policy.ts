@@ -36,7 +36,7 @@ export function signInPolicy({
   return base
 }
 
-/** RFC 9470 section 5: when no sign-in here can give what was asked for, the client is told instead of asked again. */
+/** RFC 9470 section 5: if no sign-in here can satisfy the request, the client gets an error instead of another sign-in page. */
 async function mustStepUp({ oidc }: Context, secondFactor: Pick<SecondFactor, 'has'>): Promise<boolean> {
   const wanted = splitScope(paramsOf(oidc).acr_values)
   if (meets(oidc.acr, wanted)) return false
@@ -44,7 +44,7 @@ async function mustStepUp({ oidc }: Context, secondFactor: Pick<SecondFactor, 'h
   // A password is not enough, and this person has nothing else.
   const has = account === undefined || wanted.includes(BY_PASSWORD.acr) || (await secondFactor.has(account.accountId))
   if (!isAttainable(wanted) || !has || result?.login !== undefined) {
-    throw new errors.UnmetAuthenticationRequirements('none of the acr_values can be had')
+    throw new errors.UnmetAuthenticationRequirements('none of the acr_values can be reached here')
   }
   return true
 }

@@ -22,7 +22,7 @@ const STRANGERS_TRIES_MAX = 30
 /** An address from which somebody signed in is known to be theirs, so long after the last time. */
 const ADDRESS_KNOWN_MS = 30 * 86_400_000
 
-/** Whose password was right, and when: `ts` in seconds since the epoch, from before it was looked at. */
+/** The person whose password was right. `ts`: seconds since the epoch, taken before the password was checked. */
 export type Waiting = { readonly accountId: string; readonly ts: number }
 export type SignedIn = Waiting & Assurance
 /** `client`: what the person signs in to, for the log. All throw PdpError `store_unavailable`. */

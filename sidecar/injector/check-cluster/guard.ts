@@ -15,7 +15,7 @@ export function checkGuard(
 ): readonly Finding[] {
   const images = new Set(findInjectors(objects).flatMap((injector) => injector.images))
   return MODES.flatMap((mode) => {
-    // What holds for no namespace is said once.
+    // A finding about every namespace is reported once.
     const any: GuardedNamespace = { name: null, mode, labels: new Map([['portcullis.dev/inject', mode]]) }
     const of = namespaces.filter((namespace) => namespace.mode === mode)
     const inGeneral = checkWebhooks(objects, any)

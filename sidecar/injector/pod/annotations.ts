@@ -25,15 +25,15 @@ const OBJECT_NAME = new RegExp(`^(?=.{1,253}$)${LABEL_PART}(?:\\.${LABEL_PART})*
 
 export type Wishes = {
   readonly disabled: boolean
-  /** Names of the ports to protect; null: nothing is said. */
+  /** Names of the ports to protect; null: no annotation. */
   readonly ports: readonly string[] | null
-  /** Of the ConfigMap that holds a route file `<port>.yaml` for each port; null: nothing is said. */
+  /** Of the ConfigMap that holds a route file `<port>.yaml` for each port; null: no annotation. */
   readonly routes: string | null
   /** Names or numbers. */
   readonly unprotected: ReadonlySet<string>
 }
 
-/** What the Pod wishes, or the first issue as a sentence. */
+/** What the Pod's labels and annotations ask for, or the first issue as a sentence. */
 export function readWishes(pod: Pod): Wishes | { readonly issue: string } {
   for (const [kind, given, known] of [
     ['label', pod.labels, LABELS],
@@ -60,7 +60,7 @@ export function readWishes(pod: Pod): Wishes | { readonly issue: string } {
   return { disabled: inject === 'disabled', ports, routes, unprotected }
 }
 
-/** Names; null when nothing is said; a string is what is wrong. */
+/** The names; null without the annotation; a string is an error message. */
 function readPorts(text: string | undefined): readonly string[] | null | string {
   if (text === undefined) return null
   if (text.trim() === NONE) return []
