@@ -284,8 +284,13 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
     it('gives nothing in an organization that does not exist, not even by a grant of the environment', async () => {
       await given(store, ENVIRONMENT, grant('g1', 'reader', 'service:bot'))
       const asked = { organization: 'nowhere', subject: service('bot'), app: 'billing' }
-      const permissions = [{ relation: 'things:read', resource: 'organization:nowhere' }]
-      expect((await pdp.decide({ ...asked, permissions })).permissions[0]).toMatchObject({ allowed: false })
+      const permissions = [
+        { relation: 'things:read', resource: 'organization:nowhere' },
+        { relation: 'invoices:delete', resource: 'app:billing' },
+      ]
+      // Not `unknown_relation`: of an organization that does not exist, nothing more is evaluated.
+      const denied = { allowed: false, reasonCode: 'none' }
+      expect((await pdp.decide({ ...asked, permissions })).permissions).toMatchObject([denied, denied])
     })
 
     it('gives the same roles and permissions to the claims as to the checks', async () => {
