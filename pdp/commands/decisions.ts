@@ -21,7 +21,12 @@ Example:
   portcullis-pdp explain user:alice viewer invoice:42 -o acme`,
 }
 
-type Reason = { readonly code: string; readonly path: readonly object[]; readonly missing: readonly string[] }
+type Reason = {
+  readonly code: string
+  readonly path: readonly object[]
+  readonly missing: readonly string[]
+  readonly details?: readonly string[]
+}
 type Result = { readonly allowed: boolean; readonly error?: string; readonly reason?: Reason }
 type Decision = {
   readonly organization: string | null
@@ -47,23 +52,30 @@ export function addDecisionCommands(
       .argument('<relation>', 'a relation such as viewer, or a permission key such as invoices:approve')
       .argument('<resource>', '<type>:<id>')
       .addHelpText('after', EXAMPLES[name])
-    addConnectionOptions(command).action(
-      (subject: string, relation: string, resource: string, options: ConnectionOptions) =>
+    addConnectionOptions(command)
+      .option('--model <file>', 'answer from a store file (.fga.yaml) or a model alone, without a server')
+      .action((subject: string, relation: string, resource: string, options: Options) =>
         run(() => decide({ subject, relation, resource, explain: name === 'explain', options, io })),
-    )
+      )
   }
 }
+
+type Options = ConnectionOptions & { readonly model?: string }
 
 async function decide(asked: {
   subject: string
   relation: string
   resource: string
   explain: boolean
-  options: ConnectionOptions
+  options: Options
   io: NodeJS.Process
 }): Promise<number> {
   const { relation, resource, explain, options, io } = asked
   const subject = asked.subject === '-' ? null : parseSubject(asked.subject)
+  if (options.model !== undefined) {
+    if (subject === null) throw new CliError('name a subject: without a server there is no token')
+    return decideLocally(options.model, { subject, relation, resource, explain, json: options.json === true }, io)
+  }
   const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: true })
   const body = {
     permissions: [{ relation, resource }],
@@ -77,9 +89,34 @@ async function decide(asked: {
   if (result === undefined) throw new CliError('the answer of the PDP does not match the question')
   if (decision.organization === null)
     throw new CliError('the token is not active, or not bound to an organization: name one with --organization')
-  if (result.error !== undefined) throw new CliError(`the question cannot be decided: ${result.error}`)
+  if (result.error !== undefined)
+    throw new CliError(
+      [`the question cannot be decided: ${result.error}`, ...(result.reason?.details ?? [])].join('\n  '),
+    )
   io.stdout.write(
     options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource }),
+  )
+  return result.allowed ? EXIT.ok : EXIT.denied
+}
+
+async function decideLocally(
+  file: string,
+  asked: { subject: AskedSubject; relation: string; resource: string; explain: boolean; json: boolean },
+  io: NodeJS.Process,
+): Promise<number> {
+  const { checkLocally } = await import('./local-check.ts')
+  const { subject, relation, resource, explain, json } = asked
+  const { result, notes } = await checkLocally(file, asked)
+  if (result.error !== undefined)
+    throw new CliError(
+      [`the question cannot be decided: ${result.error}`, ...(result.reason?.details ?? [])].join('\n  '),
+    )
+  const { reason, ...plain } = result
+  const shown: Result = explain && reason !== undefined ? { ...plain, reason } : plain
+  const decision = { organization: file, subject, permissions: [shown] }
+  const lines = notes.map((note) => `note: ${note}\n`).join('')
+  io.stdout.write(
+    json ? `${JSON.stringify(decision)}\n` : text({ decision, result: shown, relation, resource }) + lines,
   )
   return result.allowed ? EXIT.ok : EXIT.denied
 }
@@ -120,6 +157,7 @@ function text({
   ]
   if (reason !== undefined && reason.path.length > 0)
     lines.push('because', ...reason.path.map((step) => `  ${stepText(step)}`))
+  lines.push(...(reason?.details ?? []).map((detail) => `  ${detail}`))
   if (reason !== undefined && reason.missing.length > 0)
     lines.push('one of these would allow it', ...reason.missing.map((tuple) => `  ${tuple}`))
   return `${lines.join('\n')}\n`

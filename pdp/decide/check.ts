@@ -5,7 +5,7 @@ import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isRelation as isRelationName, typeOf } from '../domain/names.ts'
 import type { ConditionRun } from './conditions/run.ts'
-import { groupSteps } from './explanation.ts'
+import { denialDetails, groupSteps } from './explanation.ts'
 import type { Way } from './gates.ts'
 import type { Model } from './model.ts'
 import { RelationCheck } from './relations.ts'
@@ -58,7 +58,11 @@ export function answerCheck(view: View, model: Model, asked: Asked, check: Permi
   const answer = answerOf(view, model, asked, check)
   if (answer === undefined || asked.explain !== true || answer.reason !== undefined) return answer
   const reason = relationReason(view, model, { asked, check, answer })
-  return reason === undefined ? undefined : { ...answer, reason: { code: answer.code, ...reason } }
+  if (reason === undefined) return undefined
+  const { organization: log, subject } = asked
+  const { details: found = [], ...rest } = reason
+  const details = answer.allowed ? [] : [...found, ...denialDetails(view, model, { log, subject, check })]
+  return { ...answer, reason: { code: answer.code, ...rest, ...(details.length === 0 ? {} : { details }) } }
 }
 
 function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck): Answer | undefined {

@@ -1,7 +1,10 @@
 /** Why a check came out as it did, read off its gates: the steps that led to an allow, and tuples that would lead to one. */
-import type { ReasonStep } from '../domain/decision.ts'
+import type { PermissionCheck, Reason, ReasonCode, ReasonStep } from '../domain/decision.ts'
 import type { LogId } from '../domain/log.ts'
+import { typeOf } from '../domain/names.ts'
+import { didYouMean } from '../domain/nearest.ts'
 import type { Edge, Gate, Notes } from './gates.ts'
+import { type Model, SUBJECT_TYPES } from './model.ts'
 import { type Spend, settle } from './settle.ts'
 import type { Userset } from './usersets.ts'
 import { FALSE, TRUE, type View } from './view.ts'
@@ -9,11 +12,32 @@ import { FALSE, TRUE, type View } from './view.ts'
 /** Missing tuples that are named at most. */
 const MISSING_MAX = 20
 
+/** Of a root that was decided while everything was noted. */
+export function explanationOf(root: Gate | null, spend: Spend): Omit<Reason, 'code'> {
+  if (root?.truth === TRUE) return { path: pathTo(root), missing: [] }
+  if (root?.truth !== FALSE) return { path: [], missing: [] }
+  return { path: [], missing: missingFor(root, spend), details: exclusionsFor(root) }
+}
+
+/** What could not be decided says why. */
+export const undecidedReason = ({
+  code,
+  message,
+}: {
+  readonly code: ReasonCode
+  readonly message: string
+}): Reason => ({
+  code,
+  path: [],
+  missing: [],
+  details: [message],
+})
+
 /**
  * The chain from the resource down to the subject. Every gate was decided after what decided it, so that no chain comes
  * back to where it was; what several operands lean on is told once.
  */
-export function pathTo(root: Gate): readonly ReasonStep[] {
+function pathTo(root: Gate): readonly ReasonStep[] {
   const path: ReasonStep[] = []
   const told = new Set<Gate>()
   const todo: { readonly gate: Gate; readonly steps: readonly ReasonStep[] | null }[] = [{ gate: root, steps: null }]
@@ -31,7 +55,7 @@ export function pathTo(root: Gate): readonly ReasonStep[] {
 }
 
 /** Tuples, any one of which would turn the denial into an allow. */
-export function missingFor(root: Gate, spend: Spend): readonly string[] {
+function missingFor(root: Gate, spend: Spend): readonly string[] {
   const missing = new Set<string>()
   const seen = new Set<Gate>()
   const todo = [root]
@@ -52,6 +76,61 @@ export function missingFor(root: Gate, spend: Spend): readonly string[] {
   }
   return [...missing].slice(0, MISSING_MAX)
 }
+
+/** Where the subject holds what is asked for, but for something that is subtracted: by which tuple it is. */
+function exclusionsFor(root: Gate): readonly string[] {
+  const found = new Set<string>()
+  const seen = new Set<Gate>()
+  const todo = [root]
+  for (let at = todo.pop(); at !== undefined && found.size < MISSING_MAX; at = todo.pop()) {
+    if (seen.has(at)) continue
+    seen.add(at)
+    const edges = [...edgesOf(at)]
+    const taken = edges.find(({ to, negative }) => negative && to.truth === TRUE)
+    if (at.kind === 'all' && taken !== undefined) {
+      if (edges.some(({ to, negative }) => !negative && to.truth !== TRUE)) continue
+      const by = pathTo(taken.to).flatMap((step) =>
+        'tuple' in step ? [step.tuple] : 'member' in step ? [step.member] : [],
+      )
+      const what = by.length === 0 ? `${taken.to.object}#${taken.to.relation}` : by.join(', then ')
+      found.add(`"but not" in ${at.object}#${at.relation} takes it away: ${what}`)
+    } else for (const { to } of edges) if (to.truth === FALSE) todo.push(to)
+  }
+  return [...found]
+}
+
+/** What else is wrong with a question that was denied: names that nothing declares, and a membership that does not count. */
+export function denialDetails(
+  view: View,
+  model: Model,
+  of: { readonly log: LogId; readonly subject: string; readonly check: PermissionCheck },
+): readonly string[] {
+  const { log, subject, check } = of
+  const details: string[] = []
+  if (view.organization(log) === null) details.push(`there is no organization "${log}"`)
+  const membership = view.membership(log, subject)
+  if (membership != null && membership.status !== 'active')
+    details.push(`the membership of ${subject} in "${log}" is ${membership.status}, so that nothing held there counts`)
+  if (model.size === 0) return details
+  const type = typeOf(check.resource)
+  const relations = model.get(type)
+  const known = [...model.keys()]
+  if (relations === undefined && !OURS.has(type)) {
+    const hint = didYouMean(type, [...known, ...OURS])
+    details.push(`no model declares type "${type}", so that only its own tuples count${hint}`)
+  } else if (relations !== undefined && relations.size > 0 && !relations.has(check.relation)) {
+    if (type !== 'organization')
+      details.push(`type "${type}" has no relation "${check.relation}"${didYouMean(check.relation, relations.keys())}`)
+  }
+  const subjectType = typeOf(subject)
+  if (!model.has(subjectType) && !OURS.has(subjectType))
+    details.push(
+      `no model declares type "${subjectType}" of the subject${didYouMean(subjectType, [...known, ...OURS])}`,
+    )
+  return details
+}
+
+const OURS: ReadonlySet<string> = new Set([...SUBJECT_TYPES, 'app'])
 
 /** The last in the definition first, so that the first is on top of what is still to do. */
 function* edgesOf(gate: Gate): Iterable<Edge> {

@@ -9,7 +9,7 @@ import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isWildcard, typeOf } from '../domain/names.ts'
 import { ConditionalTuples, type Met, type Place, type Wanted } from './conditional-tuples.ts'
 import type { ConditionRun } from './conditions/run.ts'
-import { groupSteps, missingFor, notesOf, pathTo, ruleStep, tupleStep } from './explanation.ts'
+import { explanationOf, groupSteps, notesOf, ruleStep, tupleStep } from './explanation.ts'
 import { GateTable } from './gate-table.ts'
 import { completed, decide, Edge, Gate, isNeeded, lean, OPEN, type Way, wayBy } from './gates.ts'
 import type { Direct, Expression, Model } from './model.ts'
@@ -82,9 +82,7 @@ export class RelationCheck {
 
   /** Of an answer to a check that explains. */
   get explanation(): Omit<Reason, 'code'> {
-    const root = this.#root
-    if (root?.truth === TRUE) return { path: pathTo(root), missing: [] }
-    return { path: [], missing: root?.truth === FALSE ? missingFor(root, (gates) => this.#count(gates)) : [] }
+    return explanationOf(this.#root, (gates) => this.#count(gates))
   }
 
   /**

@@ -2,6 +2,7 @@
 import { type Answer, type Asked, answerCheck, isUndecided } from '../decide/check.ts'
 import { ConditionRun } from '../decide/conditions/run.ts'
 import { relationViewOf } from '../decide/contextual-tuples.ts'
+import { undecidedReason } from '../decide/explanation.ts'
 import { ModelPending } from '../decide/known-models.ts'
 import { NO_MODEL } from '../decide/model.ts'
 import { createModelCompiler, type ModelCompiler } from '../decide/models.ts'
@@ -182,7 +183,7 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
       : entitlementResults(parts, { organization, keys: entitlements, position }),
   )
   return {
-    permissions: permissions.map((check, i) => resultOf(check, fresh.value.answers[i])),
+    permissions: permissions.map((check, i) => resultOf(check, fresh.value.answers[i], asked)),
     entitlements: read,
     tokenRevoked: fresh.value.revoked,
     revision: parts.revision(fresh),
@@ -299,14 +300,15 @@ function assertWithin(tuplesMax: number, { tuplesCount }: { readonly tuplesCount
   throw new PdpError('evaluation_limit', `the request visited more than ${tuplesMax} tuples`)
 }
 
-function resultOf(check: PermissionCheck, outcome: Outcome | undefined): PermissionResult {
+function resultOf(check: PermissionCheck, outcome: Outcome | undefined, { explain }: Asked): PermissionResult {
   const { relation, resource } = check
   if (outcome === undefined)
     return { relation, resource, allowed: false, reasonCode: 'evaluation_limit', error: 'evaluation_limit' }
   if ('undecided' in outcome) {
     const { code, missingContext } = outcome.undecided
     const missing = code === 'condition_failed' ? { missingContext } : {}
-    return { relation, resource, allowed: false, reasonCode: code, error: code, ...missing }
+    const reason = explain === true ? { reason: undecidedReason(outcome.undecided) } : {}
+    return { relation, resource, allowed: false, reasonCode: code, error: code, ...missing, ...reason }
   }
   const { allowed, code, reason } = outcome
   if (reason === undefined) return { relation, resource, allowed, reasonCode: code }

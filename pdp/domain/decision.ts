@@ -40,6 +40,8 @@ export type Reason = {
   readonly code: ReasonCode
   readonly path: readonly ReasonStep[]
   readonly missing: readonly string[]
+  /** Of a denial, in words: what was subtracted, which names nothing declares, why a membership does not count. */
+  readonly details?: readonly string[]
 }
 
 /** Groups that hold the subject in these organizations for one question, besides those that are stored. */

@@ -124,7 +124,7 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
   if (decision.tokenRevoked) return denied({ token: null, question, decisionId })
   const permissions = exists
     ? decision.permissions
-    : question.permissions.map((check) => refused(check, 'none', question.explain))
+    : question.permissions.map((check) => refused(check, 'none', question.explain, unknownSubject(subject)))
   const { entitlements, revision, validUntilMs } = decision
   const { organization, acr, authTime } = token
   // Not a spread, which takes as long as everything else here.
@@ -166,7 +166,15 @@ function context(token: ActiveToken): Pick<Answer, 'organization' | 'acr' | 'aut
   return { organization: token.organization, acr: token.acr, authTime: token.authTime }
 }
 
-function refused({ relation, resource }: PermissionCheck, code: Reason['code'], explain: boolean): PermissionResult {
+const unknownSubject = (subject: AskedSubject): string =>
+  `there is no ${subject.type === 'user' ? 'user' : 'client'} "${subject.id}", whatever tuples say`
+
+function refused(
+  { relation, resource }: PermissionCheck,
+  code: Reason['code'],
+  explain: boolean,
+  detail: string = 'the token is not active, or is bound to no organization',
+): PermissionResult {
   const result: Omit<PermissionResult, 'reason'> = { relation, resource, allowed: false, reasonCode: code }
-  return explain ? { ...result, reason: { code, path: [], missing: [] } } : result
+  return explain ? { ...result, reason: { code, path: [], missing: [], details: [detail] } } : result
 }

@@ -89,8 +89,8 @@ function writeResult(to: BinaryWriter, result: PermissionResult): void {
   to.join()
 }
 
-function reasonMessage({ code, path, missing }: Reason) {
-  return create(ReasonSchema, { code, path: path.map(stepMessage), missing: [...missing] })
+function reasonMessage({ code, path, missing, details = [] }: Reason) {
+  return create(ReasonSchema, { code, path: path.map(stepMessage), missing: [...missing], details: [...details] })
 }
 
 function stepMessage(step: ReasonStep) {

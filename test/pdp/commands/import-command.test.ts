@@ -198,3 +198,39 @@ describe('manifest apply', () => {
     expect([status, err]).toEqual([2, expect.stringMatching(message)])
   })
 })
+
+describe('check --model', () => {
+  const MODEL = `model: |
+  model
+    schema 1.1
+  type user
+  type doc
+    relations
+      define blocked: [user]
+      define viewer: [user] but not blocked
+tuples:
+  - {user: 'user:ann', relation: viewer, object: 'doc:1'}
+  - {user: 'user:bob', relation: viewer, object: 'doc:1'}
+  - {user: 'user:bob', relation: blocked, object: 'doc:1'}
+`
+  it('answers from a store file without a server, with the reason when asked', async () => {
+    const store = await file('c.fga.yaml', MODEL)
+    const ask = (command: string, ...asked: readonly string[]) => runCommand(command, ...asked, '--model', store)
+    expect(await ask('check', 'user:ann', 'viewer', 'doc:1')).toMatchObject({ status: 0, err: '' })
+    expect(await ask('check', 'user:bob', 'viewer', 'doc:1')).toMatchObject({ status: 1, err: '' })
+    const { status, out } = await ask('explain', 'user:bob', 'viewer', 'doc:1')
+    expect([status, out]).toEqual([1, expect.stringContaining('takes it away: doc:1#blocked@user:bob')])
+    expect((await ask('explain', 'user:ann', 'viewr', 'doc:1')).out).toContain('did you mean "viewer"')
+  })
+
+  it.each<[string, readonly string[], RegExp]>([
+    ['a bearer without a token', ['-', 'viewer', 'doc:1', '--model', 'c.fga.yaml'], /name a subject/],
+    [
+      'a file that is not there',
+      ['user:a', 'viewer', 'doc:1', '--model', '/nowhere.fga.yaml'],
+      /nowhere.*cannot be read/,
+    ],
+  ])('ends with 2 for %s', async (_, args, message) => {
+    expect(await runCommand('check', ...args)).toMatchObject({ status: 2, err: expect.stringMatching(message) })
+  })
+})

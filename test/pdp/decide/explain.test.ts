@@ -144,10 +144,10 @@ describe('explain', () => {
 
   it('names nothing where a tuple would not help', async () => {
     await given(store, 'acme', put('doc:1#viewer@user:ann'), put('doc:1#banned@user:ann'))
-    expect(await why('reader', 'doc:1')).toEqual({ code: 'none', path: [], missing: [] })
-    expect(await why('writer', 'doc:1')).toEqual({ code: 'unknown_relation', path: [], missing: [] })
+    expect(await why('reader', 'doc:1')).toMatchObject({ code: 'none', path: [], missing: [] })
+    expect(await why('writer', 'doc:1')).toMatchObject({ code: 'unknown_relation', path: [], missing: [] })
     await given(store, 'acme', member('ann', 'owner', 'suspended'))
-    expect(await why('viewer', 'doc:1')).toEqual({ code: 'membership_suspended', path: [], missing: [] })
+    expect(await why('viewer', 'doc:1')).toMatchObject({ code: 'membership_suspended', path: [], missing: [] })
   })
 
   it('says the same from a cold and from a warm cache', async () => {

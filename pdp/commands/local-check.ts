@@ -1,0 +1,72 @@
+/** `check --model FILE`: one question about a store file, answered in this process as a PDP that serves would. */
+import { createPdp } from '../decision-point/create-pdp.ts'
+import type { AskedSubject, PermissionResult } from '../domain/decision.ts'
+import { PdpError } from '../domain/errors.ts'
+import { ENVIRONMENT } from '../domain/log.ts'
+import { planOpenFga } from '../import/openfga.ts'
+import type { Plan } from '../import/plan.ts'
+import { unconfined } from '../model-test/confined-files.ts'
+import { ValidationIssues } from '../model-test/located.ts'
+import { readModelText } from '../model-test/model-text.ts'
+import { type ModelSource, readStoreFile } from '../model-test/store-file.ts'
+import { memoryStore } from '../store/memory/memory.ts'
+import { CliError } from './errors.ts'
+
+const ORGANIZATION = 'local'
+const context = { actor: 'check', requestId: 'check' }
+
+/** `file`: a store file, or a model alone. Throws CliError. */
+export async function checkLocally(
+  file: string,
+  asked: { readonly subject: AskedSubject; readonly relation: string; readonly resource: string },
+): Promise<{ readonly result: PermissionResult; readonly notes: readonly string[] }> {
+  const plan = await planOf(file)
+  if (plan.refusals.length > 0) throw new CliError([`${file} cannot be served:`, ...plan.refusals].join('\n  '))
+  const store = memoryStore()
+  const organization = { id: ORGANIZATION, name: ORGANIZATION, parent: null }
+  const manifest = { app: 'model', audiences: [], permissions: {}, roles: {}, model: plan.model }
+  await store.write(
+    ENVIRONMENT,
+    [
+      { kind: 'organization', id: ORGANIZATION, organization },
+      { kind: 'manifest', manifest },
+    ],
+    { context },
+  )
+  const changes = plan.tuples.map((tuple) => ({ kind: 'tuple', op: 'write', tuple }) as const)
+  if (changes.length > 0) await store.write(ORGANIZATION, changes, { context })
+  const { subject, relation, resource } = asked
+  const permissions = [{ relation, resource }]
+  const decision = await createPdp({ store }).decide({
+    organization: ORGANIZATION,
+    subject,
+    permissions,
+    explain: true,
+  })
+  const [result] = decision.permissions
+  if (result === undefined) throw new CliError('the question has no answer')
+  return { result, notes: plan.notes.filter((note) => note.startsWith('type ')) }
+}
+
+async function planOf(file: string): Promise<Plan> {
+  try {
+    const { source, tuples } = await readFiles(file)
+    return planOpenFga(await readModelText(source, unconfined), tuples)
+  } catch (error) {
+    if (error instanceof PdpError) throw new CliError(`${file}: ${error.message}`, { cause: error })
+    if (error instanceof Error && 'code' in error) throw new CliError(`${file} cannot be read: ${error.message}`)
+    throw error
+  }
+}
+
+async function readFiles(file: string) {
+  if (!/\.ya?ml$/.test(file)) {
+    const source: ModelSource = { kind: 'file', file, line: 1, from: file }
+    return { source, tuples: [] }
+  }
+  const issues = new ValidationIssues()
+  const store = await readStoreFile(file, { read: unconfined, issues })
+  if (store.model === null || issues.lines.length > 0)
+    throw new CliError([`${file} cannot be used:`, ...issues.lines].join('\n  '))
+  return { source: store.model, tuples: store.tuples }
+}
