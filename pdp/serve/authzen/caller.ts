@@ -1,7 +1,7 @@
 /** Who asks over AuthZEN: a service about any subject of its organization, or a person about themselves. */
 import type { IncomingMessage } from 'node:http'
 import type { AskedSubject, Subject } from '../../domain/decision.ts'
-import type { JsonObject } from '../../domain/json.ts'
+import type { JsonValue } from '../../domain/json.ts'
 import { isId, isObjectId, isType } from '../../domain/names.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Directory } from '../../store/directory.ts'
@@ -50,13 +50,8 @@ export async function authenticateSearcher(deps: CallerDeps, message: IncomingMe
  * The organization that a question is about: the token's own, or the one that `context.organization` names, for a service
  * that is bound to none. Null when there is none, where everything is denied. Throws RequestProblem.
  */
-export async function organizationOf(
-  deps: CallerDeps,
-  token: ActiveToken,
-  context: JsonObject,
-): Promise<string | null> {
-  const { organization: named } = context
-  if (named === undefined || named === null) return token.organization
+export async function organizationOf(deps: CallerDeps, token: ActiveToken, named: JsonValue): Promise<string | null> {
+  if (named === null) return token.organization
   if (typeof named !== 'string') throw invalid('/context/organization', 'must be a string')
   if (named === token.organization) return named
   const client = token.subject.type === 'service' ? await deps.directory.client(token.clientId) : null
@@ -64,6 +59,10 @@ export async function organizationOf(
     throw new RequestProblem('permission_denied', 'the token is not for the organization that context names')
   return isId(named) ? named : null
 }
+
+/** A person could state an address or a clearance: only a service that may ask about others says what the context is. */
+export const setsContext = (token: ActiveToken): boolean =>
+  token.subject.type === 'service' && token.scopes.has('decisions:read')
 
 /**
  * The subject of a question, or null for one that this organization cannot know. `identity` is whoever has that id, and

@@ -9,7 +9,10 @@ export type Evaluation = {
   readonly subject: Entity
   readonly action: string
   readonly resource: Entity
-  readonly context: JsonObject
+  /** The organization that the request names, whatever it is. */
+  readonly organization: JsonValue
+  /** Parameters of conditions: those of the entities by their prefix; what the request's context says wins over them. */
+  readonly parameters: JsonObject
 }
 export type Semantic = 'execute_all' | 'deny_on_first_deny' | 'permit_on_first_permit'
 /** An item that cannot be read is a denial of its own, and no reason to refuse the others. */
@@ -34,7 +37,7 @@ export function readEvaluation(body: unknown, base = ''): Evaluation {
     subject: readEntity(request.subject, `${base}/subject`),
     action: readAction(request.action, `${base}/action`),
     resource: readEntity(request.resource, `${base}/resource`),
-    context: readContext(request.context, `${base}/context`),
+    ...readContext(request, base),
   }
 }
 
@@ -92,8 +95,14 @@ export function readAction(value: unknown, place: string): string {
   return textAt(action.name, `${place}/name`)
 }
 
-export function readContext(value: unknown, place: string): JsonObject {
-  return value === undefined || value === null ? {} : objectAt(value, place)
+/** `subject_<name>`, `resource_<name>` and `action_<name>` of their properties, then the context itself. */
+export function readContext(request: JsonObject, base = ''): Pick<Evaluation, 'organization' | 'parameters'> {
+  const own = request.context == null ? {} : objectAt(request.context, `${base}/context`)
+  const entities = ['subject', 'resource', 'action'].flatMap((entity) => {
+    const properties = isObject(request[entity]) ? request[entity].properties : null
+    return isObject(properties) ? Object.entries(properties).map(([name, value]) => [`${entity}_${name}`, value]) : []
+  })
+  return { organization: own.organization ?? null, parameters: { ...Object.fromEntries(entities), ...own } }
 }
 
 function checkProperties({ properties }: JsonObject, place: string): void {

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import { isEntitlementKey, isRelationOrKey } from '../../domain/names.ts'
 import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
 import { RequestProblem, STATUS } from '../problems/status.ts'
-import { type Caller, type CallerDeps, isSame, organizationOf, subjectOf } from './caller.ts'
+import { type Caller, type CallerDeps, isSame, organizationOf, setsContext, subjectOf } from './caller.ts'
 import { type Evaluation, objectOf, type Semantic } from './entities.ts'
 
 export type EvaluateDeps = CallerDeps & { readonly answer: AnswerQuestion }
@@ -18,6 +18,8 @@ type Placed = { readonly group: Group; readonly asked: Asked }
 type Group = {
   readonly organization: string | null
   readonly subject: AskedSubject
+  /** Parameters of conditions; null for a caller that may not set them. */
+  readonly context: JsonObject | null
   readonly asked: Asked[]
   answer: Answer | null
 }
@@ -48,7 +50,10 @@ export async function evaluateAll(
 /** All in one turn, so that one look at the store serves them. */
 async function askAll(deps: EvaluateDeps, caller: Caller, groups: Map<string, Group>): Promise<void> {
   // Whether the token lives has to be known even where no item can be asked about.
-  if (groups.size === 0) groupOf(groups, caller.token.organization, caller.token.subject)
+  if (groups.size === 0) {
+    const { organization, subject } = caller.token
+    groupOf(groups, { organization, subject, context: null })
+  }
   await Promise.all([...groups.values()].map((group) => ask(deps, caller, group)))
 }
 
@@ -76,19 +81,20 @@ async function placeOrRefuse(
 }
 
 async function place(deps: EvaluateDeps, caller: Caller, { evaluation, groups }: Placing): Promise<Item> {
-  const organization = await organizationOf(deps, caller.token, evaluation.context)
+  const organization = await organizationOf(deps, caller.token, evaluation.organization)
   const subject = await subjectOf(deps, caller.token, evaluation.subject)
   if (subject === null) return UNKNOWN
   const asked = questionOf(evaluation)
   if (asked === null) return UNKNOWN
-  const group = groupOf(groups, organization, subject)
+  const context = setsContext(caller.token) ? evaluation.parameters : null
+  const group = groupOf(groups, { organization, subject, context })
   group.asked.push(asked)
   return { group, asked }
 }
 
-function groupOf(groups: Map<string, Group>, organization: string | null, subject: AskedSubject): Group {
-  const key = JSON.stringify([organization, subject.type, subject.id])
-  const group = groups.get(key) ?? { organization, subject, asked: [], answer: null }
+function groupOf(groups: Map<string, Group>, of: Pick<Group, 'organization' | 'subject' | 'context'>): Group {
+  const key = JSON.stringify([of.organization, of.subject.type, of.subject.id, of.context])
+  const group = groups.get(key) ?? { ...of, asked: [], answer: null }
   groups.set(key, group)
   return group
 }
@@ -112,6 +118,7 @@ async function ask({ answer }: EvaluateDeps, caller: Caller, group: Group): Prom
       subject: isSame(group.subject, token.subject) ? null : group.subject,
       explain: false,
       provenKey,
+      ...(group.context === null || Object.keys(group.context).length === 0 ? {} : { context: group.context }),
     },
   )
   if (!asked.active) throw caller.inactive()
@@ -132,9 +139,11 @@ function decisionOf(item: Item): Decision {
 
 function permissionDecision(result: PermissionResult | undefined, revision: JsonObject): Decision {
   if (result === undefined) throw new TypeError('a question has no answer')
-  if (result.error !== undefined) {
+  const { error, missingContext = [] } = result
+  if (error === 'evaluation_limit')
     return failed(STATUS.store_unavailable.http, 'the question needs more work than one check may take')
-  }
+  if (error === 'condition_failed')
+    return { decision: false, context: { reason_code: error, missing_context: [...missingContext], ...revision } }
   return { decision: result.allowed, context: { reason_code: result.reasonCode, ...revision } }
 }
 

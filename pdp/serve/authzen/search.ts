@@ -6,7 +6,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import { isRelationOrKey, isType } from '../../domain/names.ts'
 import type { ActiveToken } from '../authentication/credentials.ts'
 import { RequestProblem } from '../problems/status.ts'
-import { type CallerDeps, organizationOf, subjectOf } from './caller.ts'
+import { type CallerDeps, organizationOf, setsContext, subjectOf } from './caller.ts'
 import { type Entity, objectOf, readAction, readContext, readEntity, readRequest, readType } from './entities.ts'
 import { formatPage, type PageRequest, readPage } from './pages.ts'
 
@@ -17,7 +17,11 @@ export type Found = {
   readonly context?: JsonObject
   readonly results: readonly ({ readonly type: string; readonly id: string } | { readonly name: string })[]
 }
-type Scope = { readonly organization: string | null; readonly page: PageRequest }
+type Scope = {
+  readonly organization: string | null
+  readonly context: { readonly context?: JsonObject }
+  readonly page: PageRequest
+}
 
 const CHECKS_PER_QUESTION = 256
 const NOTHING: Found = { page: { next_token: '', count: 0 }, results: [] }
@@ -29,13 +33,13 @@ export async function searchSubjects(deps: SearchDeps, token: ActiveToken, body:
   const action = readAction(request.action, '/action')
   const resource = readEntity(request.resource, '/resource')
   const question = ['subject', type, action, resource.type, resource.id]
-  const { organization, page } = await scopeOf(deps, token, { request, question })
+  const { organization, context, page } = await scopeOf(deps, token, { request, question })
   if (token.subject.type !== 'service')
     throw new RequestProblem('permission_denied', 'only a client_credentials token may search for subjects')
   const name = objectOf(resource)
   if (organization === null || !isType(type) || !isRelationOrKey(action) || name === null) return NOTHING
   return listed(page, (at) =>
-    deps.pdp.listSubjects({ ...at, organization, type, relation: action, resource: name, app: token.app }),
+    deps.pdp.listSubjects({ ...at, ...context, organization, type, relation: action, resource: name, app: token.app }),
   )
 }
 
@@ -46,11 +50,11 @@ export async function searchResources(deps: SearchDeps, token: ActiveToken, body
   const action = readAction(request.action, '/action')
   const type = readType(request.resource, '/resource')
   const question = ['resource', entity.type, entity.id, action, type]
-  const { organization, page } = await scopeOf(deps, token, { request, question })
+  const { organization, context, page } = await scopeOf(deps, token, { request, question })
   const subject = await knownSubject(deps, token, entity)
   if (organization === null || subject === null || !isType(type) || !isRelationOrKey(action)) return NOTHING
   return listed(page, (at) =>
-    deps.pdp.listResources({ ...at, organization, subject, type, relation: action, app: token.app }),
+    deps.pdp.listResources({ ...at, ...context, organization, subject, type, relation: action, app: token.app }),
   )
 }
 
@@ -60,14 +64,14 @@ export async function searchActions(deps: SearchDeps, token: ActiveToken, body: 
   const entity = readEntity(request.subject, '/subject')
   const resource = readEntity(request.resource, '/resource')
   const question = ['action', entity.type, entity.id, resource.type, resource.id]
-  const { organization, page } = await scopeOf(deps, token, { request, question })
+  const { organization, context, page } = await scopeOf(deps, token, { request, question })
   const subject = await knownSubject(deps, token, entity)
   const name = objectOf(resource)
   if (organization === null || subject === null || name === null) return NOTHING
   const names = (await deps.pdp.relations(organization, resource.type)).filter(
     (relation) => page.after === null || relation > page.after,
   )
-  const allowed = await allowedOf(deps.pdp, { token, organization, subject, resource: name, names })
+  const allowed = await allowedOf(deps.pdp, { token, context, organization, subject, resource: name, names })
   const shown = allowed.slice(0, page.limit)
   const last = shown.at(-1) ?? page.after
   const more = allowed.length > shown.length
@@ -82,11 +86,12 @@ async function scopeOf(
   token: ActiveToken,
   { request, question }: { request: JsonObject; question: readonly string[] },
 ): Promise<Scope> {
-  const context = readContext(request.context, '/context')
-  const organization = await organizationOf(deps, token, context)
-  const asked = JSON.stringify([token.clientId, token.subject, organization, question, context])
+  const { organization: named, parameters } = readContext(request)
+  const organization = await organizationOf(deps, token, named)
+  const asked = JSON.stringify([token.clientId, token.subject, organization, question, parameters])
   const digest = createHash('sha256').update(asked).digest('base64url').slice(0, 22)
-  return { organization, page: readPage(request.page, digest) }
+  const context = setsContext(token) && Object.keys(parameters).length > 0 ? { context: parameters } : {}
+  return { organization, context, page: readPage(request.page, digest) }
 }
 
 /** Null for a subject that does not exist: it has nothing, whatever everybody may do. */
@@ -142,13 +147,14 @@ async function allowedOf(
   pdp: Pdp,
   of: {
     readonly token: ActiveToken
+    readonly context: Scope['context']
     readonly organization: string
     readonly subject: AskedSubject
     readonly resource: string
     readonly names: readonly string[]
   },
 ): Promise<readonly string[]> {
-  const { token, organization, subject, resource, names } = of
+  const { token, context, organization, subject, resource, names } = of
   const slices = Array.from({ length: Math.ceil(names.length / CHECKS_PER_QUESTION) }, (_, i) =>
     names.slice(i * CHECKS_PER_QUESTION, (i + 1) * CHECKS_PER_QUESTION),
   )
@@ -160,6 +166,7 @@ async function allowedOf(
         permissions: slice.map((relation) => ({ relation, resource })),
         app: token.app,
         audiences: token.audiences,
+        ...context,
       }),
     ),
   )

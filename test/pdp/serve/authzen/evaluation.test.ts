@@ -74,12 +74,42 @@ describe('an evaluation', () => {
   })
 
   test('sees a revoked grant on the very next call (c-2-6: and is otherwise the same)', async () => {
-    const body = question('alice', 'delete', 'record-1')
-    const tuple = { object: 'record:record-1', relation: 'delete', subject: 'user:alice', expiresAtMs: null }
+    const body = question('bob', 'write', 'record-1')
+    const tuple = { object: 'record:record-1', relation: 'write', subject: 'user:bob', expiresAtMs: null }
     for (const op of ['write', 'delete'] as const) {
       await world.store.write('acme', [{ kind: 'tuple', op, tuple }], { context: CONTEXT })
       for (let i = 0; i < 2; i += 1) expect((await world.post('evaluation', body)).body.decision).toBe(op === 'write')
     }
+  })
+
+  const deleting = (action: Json, context: Json = {}): Json => ({
+    ...{ subject: user('alice'), resource: record('record-1') },
+    action: { name: 'delete', ...action },
+    context,
+  })
+  test.each<[string, Json, boolean]>([
+    ['c-2-2-6: a property of the action is a parameter', deleting({ properties: { soft: true } }), true],
+    ['c-2-2-7: which may be false', deleting({ properties: { soft: false } }), false],
+    ['the context wins over the property', deleting({ properties: { soft: true } }, { action_soft: false }), false],
+    ['the context alone', deleting({}, { action_soft: true }), true],
+    ['without the parameter', deleting({}), false],
+    ['with one of another type', deleting({}, { action_soft: 'yes' }), false],
+  ])('of a condition, %s', async (_name, body, decision) => {
+    const { status, body: answer } = await world.post('evaluation', body)
+    expect([status, answer.decision]).toEqual([200, decision])
+    const { evaluations } = (await world.post('evaluations', { evaluations: [body, deleting({}), body] })).body
+    expect(evaluations.map((one: Json) => one.decision)).toEqual([decision, false, decision])
+  })
+
+  test('names the parameters that a condition lacks', async () => {
+    const { body } = await world.post('evaluation', deleting({}))
+    expect(body.context).toMatchObject({ reason_code: 'condition_failed', missing_context: ['action_soft'] })
+  })
+
+  test('takes no parameters from a person', async () => {
+    const token = world.token({})
+    const { body } = await world.post('evaluation', deleting({}, { action_soft: true }), { token })
+    expect(body.decision).toBe(false)
   })
 
   test.each(['a', '~odd id!', 'x'.repeat(128)])('gives back the X-Request-ID %s (c-2-5)', async (id) => {

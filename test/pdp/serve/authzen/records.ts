@@ -8,11 +8,14 @@ type record
   relations
     define read: [user, user:*, group#member]
     define write: [user]
-    define delete: [user]
+    define delete: [user with soft_only]
 type route
   relations
     define get: [user]
     define post: [user]
+condition soft_only(action_soft: bool) {
+  action_soft
+}
 `
 const TUPLES = [
   'record:record-1#read@user:alice',
@@ -42,7 +45,16 @@ export async function openRecords(): Promise<World> {
     const [, object = '', relation = '', subject = ''] = /^([^#]+)#([^@]+)@(.*)$/.exec(tuple) ?? []
     return { kind: 'tuple', op: 'write', tuple: { object, relation, subject, expiresAtMs: null } } as const
   })
-  await served.store.write('acme', tuples, { context: CONTEXT })
+  const condition = { name: 'soft_only', context: {} }
+  const conditional = {
+    object: 'record:record-1',
+    relation: 'delete',
+    subject: 'user:alice',
+    expiresAtMs: null,
+    condition,
+  }
+  const changes = [...tuples, { kind: 'tuple', op: 'write', tuple: conditional } as const]
+  await served.store.write('acme', changes, { context: CONTEXT })
   const pep = await served.manager({ client: 'pep', organization: 'acme', scopes: ['decisions:read'] })
   return {
     ...served,
