@@ -90,7 +90,14 @@ describe('an answer is not believed', () => {
       const decision = ALLOW(asked)
       return decision === null || typeof decision === 'string' ? decision : { ...decision, ...members }
     }
-  const result = { relation: 'viewer', resource: 'invoice:1', allowed: true, error: '', reasonCode: 'tuple' }
+  const result = {
+    relation: 'viewer',
+    resource: 'invoice:1',
+    allowed: true,
+    error: '',
+    reasonCode: 'tuple',
+    missingContext: [],
+  }
   const spoilers: { readonly [why: string]: Script } = {
     'about another subject': spoiled({ subject: { $typeName: 'portcullis.v1.Subject', type: 'user', id: 'root' } }),
     'about no subject': spoiled({ subject: undefined }),

@@ -136,7 +136,7 @@ describe('a manifest', () => {
       '  relations',
       '    define a: [user with workday]',
       'condition workday(d: string) {',
-      '  d == "x"',
+      '  d.unheardOf()',
       '}',
     )
     const [status, body] = await put('bad', { model: conditional })
