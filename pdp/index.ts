@@ -1,8 +1,15 @@
 /** What applications that embed the PDP import. */
 
-export type { PdpOptions } from './decision-point/create-pdp.ts'
 export { createPdp } from './decision-point/create-pdp.ts'
-export type { Change, Precondition, WriteContext } from './domain/change.ts'
+export type {
+  EmbeddedPdp,
+  ManifestInput,
+  RelationshipChanges,
+  WriteBy,
+  WriteOptions,
+  WriteResult,
+} from './decision-point/embedded.ts'
+export type { PdpOptions } from './decision-point/options.ts'
 export type {
   AskedSubject,
   ContextualTuple,
@@ -19,12 +26,12 @@ export type {
   Subject,
 } from './domain/decision.ts'
 export { PdpError, type PdpErrorCode } from './domain/errors.ts'
+export type { RelationModel } from './domain/relation-types.ts'
 export { service, user } from './domain/subjects.ts'
-export type { Tuple } from './domain/tuple.ts'
 export type { PostFetch as SourceFetch } from './process/http-json.ts'
-export type { EntitlementSource, Store } from './store/contract.ts'
+export type { EntitlementSource, Store, TransactionClient } from './store/contract.ts'
 export { httpEntitlements } from './store/entitlements/http-source.ts'
 export { redisSharedCache } from './store/entitlements/redis-cache.ts'
-export type { SharedCache, Slot, StatedValue } from './store/entitlements/shared-cache.ts'
+export type { SharedCache } from './store/entitlements/shared-cache.ts'
 export { memoryStore } from './store/memory/memory.ts'
 export { type PostgresOptions, postgresStore } from './store/postgres/postgres.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { isLoopback, urlHost } from '../process/listen.ts'
-import { URL_DEFAULT } from '../runtime/config.ts'
+import { URL_DEFAULT } from './client-settings.ts'
 import { CliError, problemError } from './errors.ts'
 
 const REQUEST_TIMEOUT_MS = 30_000
@@ -51,17 +51,35 @@ export async function connect(
     readonly bind: boolean
   },
 ): Promise<Connection> {
-  const url = baseUrl(options.url ?? deps.env.PORTCULLIS_URL ?? URL_DEFAULT)
+  const url = urlOf(options, deps.env)
   const given = secretOf(deps.env, 'PORTCULLIS_TOKEN', options.tokenFile)
-  const token = given ?? (await clientToken(url, options, deps))
+  const token = given ?? (await accessToken(options, deps))
   return {
     organization: options.organization ?? null,
     send: (request) => send({ ...request, url, token, fetch: deps.fetch }),
   }
 }
 
+type TokenDeps = Parameters<typeof connect>[1] & { readonly resource?: string }
+
+/** Where the PDP is. Throws CliError for what is no origin, and for plain text beyond this machine. */
+export const urlOf = (options: ConnectionOptions, env: NodeJS.ProcessEnv): string =>
+  baseUrl(options.url ?? env.PORTCULLIS_URL ?? URL_DEFAULT)
+
+/** A token of a client. One that is registered for writing alone gets the scope for writing in order to read. */
+export async function accessToken(options: ConnectionOptions, deps: TokenDeps): Promise<string> {
+  const url = urlOf(options, deps.env)
+  try {
+    return await clientToken(url, options, deps)
+  } catch (error) {
+    const wider = deps.scope.replace(/^(?!relationships|decisions|audit|events)([a-z]+):read$/, '$1:write')
+    if (!(error instanceof CliError) || !/invalid_scope/.test(error.message) || wider === deps.scope) throw error
+    return clientToken(url, options, { ...deps, scope: wider })
+  }
+}
+
 function baseUrl(text: string): string {
-  const url = URL.parse(text)
+  const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.origin !== text.replace(/\/$/, ''))
     throw new CliError(`the URL must be an origin such as https://pdp.example.com, not ${JSON.stringify(text)}`)
   if (url.protocol === 'http:' && !isLoopback(urlHost(url)))
@@ -83,12 +101,17 @@ function secretOf(env: NodeJS.ProcessEnv, name: string, file: string | undefined
 async function clientToken(
   url: string,
   options: ConnectionOptions,
-  { env, fetch, scope, bind }: Parameters<typeof connect>[1],
+  { env, fetch, scope, bind, resource }: TokenDeps,
 ): Promise<string> {
   const id = options.clientId ?? env.PORTCULLIS_CLIENT_ID ?? 'admin'
   const secret = secretOf(env, 'PORTCULLIS_CLIENT_SECRET', options.clientSecretFile) ?? localAdminSecret(url, id, env)
   const organization = bind && options.organization !== undefined ? { organization: options.organization } : {}
-  const form = new URLSearchParams({ grant_type: 'client_credentials', scope, ...organization })
+  const form = new URLSearchParams({
+    grant_type: 'client_credentials',
+    ...(scope === '' ? {} : { scope }),
+    ...(resource === undefined ? {} : { resource }),
+    ...organization,
+  })
   // RFC 6749 section 2.3.1: id and secret are form-encoded before they are joined.
   const [user, password] = [id, secret].map((text) => new URLSearchParams({ v: text }).toString().slice(2))
   const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`

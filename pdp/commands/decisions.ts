@@ -4,22 +4,22 @@ import type { AskedSubject } from '../domain/decision.ts'
 import { isSubject, quote } from '../domain/names.ts'
 import { subjectName } from '../domain/subjects.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
-import { CliError, EXIT } from './errors.ts'
+import { CliError, EXIT, type Run } from './errors.ts'
 
-const EXAMPLES = {
+const examples = (program: string) => ({
   check: `
 Exit status: 0 allowed, 1 denied, 2 the question could not be answered.
 
 Examples:
-  portcullis-pdp check user:alice viewer invoice:42 -o acme
-  portcullis-pdp check service:importer invoices:approve app:billing -o acme
-  portcullis-pdp check - viewer invoice:42 --token-file token    # the bearer of the token`,
+  ${program} check user:alice viewer invoice:42 -o acme
+  ${program} check service:importer invoices:approve app:billing -o acme
+  ${program} check - viewer invoice:42 --token-file token    # the bearer of the token`,
   explain: `
 Exit status: 0 allowed, 1 denied, 2 the question could not be answered.
 
 Example:
-  portcullis-pdp explain user:alice viewer invoice:42 -o acme`,
-}
+  ${program} explain user:alice viewer invoice:42 -o acme`,
+})
 
 type Reason = {
   readonly code: string
@@ -34,11 +34,7 @@ type Decision = {
   readonly permissions: readonly Result[]
 }
 
-export function addDecisionCommands(
-  program: Command,
-  io: NodeJS.Process,
-  run: (work: () => Promise<number>) => Promise<void>,
-): void {
+export function addDecisionCommands(program: Command, io: NodeJS.Process, run: Run): void {
   for (const name of ['check', 'explain'] as const) {
     const command = program
       .command(name)
@@ -51,7 +47,7 @@ export function addDecisionCommands(
       .argument('<subject>', 'such as user:<id>, service:<id> or group:<id>#member; - for the bearer of the token')
       .argument('<relation>', 'a relation such as viewer, or a permission key such as invoices:approve')
       .argument('<resource>', '<type>:<id>')
-      .addHelpText('after', EXAMPLES[name])
+      .addHelpText('after', examples(program.name())[name])
     addConnectionOptions(command)
       .option('--model <file>', 'answer from a store file (.fga.yaml) or a model alone, without a server')
       .action((subject: string, relation: string, resource: string, options: Options) =>

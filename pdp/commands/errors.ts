@@ -3,6 +3,9 @@
 /** `check` and `explain` exit with 0 if allowed and 1 if denied. Every command exits with 2 if it failed. */
 export const EXIT = { ok: 0, denied: 1, failed: 2 } as const
 
+/** Runs a command that ends with one of these. */
+export type Run = (work: () => Promise<number>) => Promise<void>
+
 /** An error with a message for a person, of one or more lines. */
 export class CliError extends Error {
   override readonly name = 'CliError'

@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { PdpError } from '../domain/errors.ts'
 import { parseYaml } from '../worker/yaml.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
-import { CliError, EXIT } from './errors.ts'
+import { CliError, EXIT, type Run } from './errors.ts'
 
 type Effect = { readonly permission: string; readonly subject: string; readonly organization: string | null }
 type DryRun = {
@@ -16,11 +16,7 @@ type DryRun = {
 }
 type Asked = { readonly app: string; readonly options: ConnectionOptions; readonly io: NodeJS.Process }
 
-export function addManifestCommands(
-  program: Command,
-  io: NodeJS.Process,
-  run: (work: () => Promise<number>) => Promise<void>,
-): void {
+export function addManifestCommands(program: Command, io: NodeJS.Process, run: Run): void {
   const group = program.command('manifest').description('Manifests of apps, on a running PDP.')
   addConnectionOptions(
     group.command('get').description('Print the current manifest as JSON.').argument('<app>', 'the app’s id'),

@@ -4,23 +4,26 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError } from 'commander'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
-import { CliError, EXIT, problemError } from './errors.ts'
+import { CliError, EXIT, problemError, type Run } from './errors.ts'
 
 const TUPLE = 'type:id#relation@subject, such as invoice:42#viewer@user:alice'
-const IMPORT_HELP = `
+const importHelp = (command: string): string => `
 Each line is a tuple, optionally followed by the time at which it expires, or the same as JSON. Empty lines and lines
 that begin with # are skipped. 1,000 lines are stored at a time, all or none. After an error, correct the line and
 continue with --after-line.
 
 Examples:
-  portcullis-pdp relationships import tuples.txt -o acme
-  portcullis-pdp relationships export -o acme | portcullis-pdp relationships import - -o copy`
+  ${command} import tuples.txt -o acme
+  ${command} export -o acme | ${command} import - -o copy`
 
-type Run = (work: () => Promise<number>) => Promise<void>
 type Filter = { readonly object?: string; readonly relation?: string; readonly subject?: string }
 
-export function addRelationshipCommands(program: Command, io: NodeJS.Process, run: Run): void {
-  const group = program.command('relationships').description('Tuples of an organization, on a running PDP.')
+export function addRelationshipCommands(
+  program: Command,
+  io: NodeJS.Process,
+  { run, name }: { readonly run: Run; readonly name: 'relationships' | 'tuple' },
+): void {
+  const group = program.command(name).description('Tuples of an organization, on a running PDP.')
   for (const op of ['write', 'delete'] as const) {
     addConnectionOptions(
       group
@@ -35,7 +38,7 @@ export function addRelationshipCommands(program: Command, io: NodeJS.Process, ru
       .description('Write the tuples of a file, one per line.')
       .argument('<file>', 'a file, or - for standard input')
       .option('--after-line <number>', 'skip all lines up to this number', lineNumber)
-      .addHelpText('after', IMPORT_HELP),
+      .addHelpText('after', importHelp(`${program.name()} ${name}`)),
   ).action((file: string, options: ConnectionOptions & { afterLine?: number }) =>
     run(() => importFile(file, options, io)),
   )

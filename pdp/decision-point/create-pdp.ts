@@ -16,7 +16,6 @@ import type {
   DecideRequest,
   Decision,
   EntitlementResult,
-  Pdp,
   PermissionCheck,
   PermissionResult,
   RevocationQuestion,
@@ -27,17 +26,21 @@ import { PdpError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { LogPosition } from '../domain/log.ts'
 import { isEntitlementKey, isId, quote } from '../domain/names.ts'
+import type { RelationModel } from '../domain/relation-types.ts'
 import { createRevisionTexts } from '../domain/revision.ts'
 import { subjectName } from '../domain/subjects.ts'
 import { Freshness } from '../store/cache/freshness.ts'
 import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/question.ts'
-import type { EntitlementSource, Store } from '../store/contract.ts'
+import type { Store } from '../store/contract.ts'
 import { EntitlementCache } from '../store/entitlements/cache.ts'
-import { noSharedCache, type SharedCache } from '../store/entitlements/shared-cache.ts'
+import { noSharedCache } from '../store/entitlements/shared-cache.ts'
 import { storeEntitlements } from '../store/entitlements/store-source.ts'
 import { isResident, residentEvaluator } from '../store/memory/memory.ts'
 import { withModels } from '../worker/worker.ts'
+import type { EmbeddedPdp } from './embedded.ts'
+import { embeddedWrites } from './embedded-writes.ts'
 import { listPage } from './list.ts'
+import type { PdpOptions } from './options.ts'
 
 /** As many as for one check, where that may take more. */
 const TUPLES_PER_REQUEST_MAX = 100_000
@@ -55,8 +58,18 @@ type Parts = {
   readonly tuplesMax: number
 }
 
-/** Throws TypeError when `app` is not an id, or a bound is not a positive integer. */
-export function createPdp(options: PdpOptions): Pdp {
+/**
+ * The decision point over a store. `M`: the types of a relation model (RelationModel), with which a wrong relation does not
+ * compile. Throws TypeError when `app` is not an id, or a bound is not a positive integer.
+ *
+ * @example
+ * ```ts
+ * const pdp = createPdp({ store: memoryStore() })
+ * await pdp.can('acme', user('alice'), 'viewer', 'invoice:42')
+ * ```
+ */
+export function createPdp<M extends RelationModel = RelationModel>(options: PdpOptions): EmbeddedPdp<M>
+export function createPdp(options: PdpOptions): EmbeddedPdp {
   const {
     store,
     app = null,
@@ -76,6 +89,7 @@ export function createPdp(options: PdpOptions): Pdp {
     tuplesMax,
   }
   return {
+    ...embeddedWrites({ store, entitlements: source, pdp: { held: (request) => held(parts, request) } }),
     decide: (request) => decideAt(parts, { app, ...request }),
     /** Applications call this on every request, so it returns no reasons and no revision, and allocates little. */
     async can(organization, subject, relation, resource, options) {
@@ -332,18 +346,4 @@ async function claimsEntitlements(parts: Parts, organization: string) {
     return values === undefined ? undefined : { version: position.entitlementVersion, values }
   })
   return read
-}
-
-export type PdpOptions = {
-  readonly store: Store
-  /** Who owns the values of entitlements. Default: the store. */
-  readonly entitlements?: EntitlementSource
-  /** Where replicas share entitlement values. Default: nowhere. Closed with the PDP. */
-  readonly sharedCache?: SharedCache
-  /** Bytes of rows that are kept in memory at most. Default 256 MiB. */
-  readonly cacheBytesMax?: number
-  /** Tuples that are visited for one check at most. Default 100,000. */
-  readonly tuplesPerCheckMax?: number
-  /** The embedding application's key, if its roles shall answer permission keys. */
-  readonly app?: string
 }

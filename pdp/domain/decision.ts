@@ -1,16 +1,43 @@
 import type { JsonObject } from './json.ts'
 import type { Tuple } from './tuple.ts'
 
-/** Of a token: a person, or an OAuth client. */
+/**
+ * Of a token: a person, or an OAuth client.
+ *
+ * @example
+ * ```ts
+ * const subject: Subject = { type: 'user', id: 'alice' }
+ * ```
+ */
 export type Subject = { readonly type: 'user' | 'service'; readonly id: string }
 /**
  * Whom a question is about: anything that a tuple may name. With `relation`, everybody who has it on `type:id`; with `*` as
  * its id, whoever is of the type.
+ *
+ * @example
+ * ```ts
+ * const staff: AskedSubject = { type: 'group', id: 'staff', relation: 'member' }
+ * await pdp.can('acme', staff, 'viewer', 'invoice:42')
+ * ```
  */
 export type AskedSubject = { readonly type: string; readonly id: string; readonly relation?: string }
-/** A tuple that counts in one question only. */
+/**
+ * A tuple that counts in one question only.
+ *
+ * @example
+ * ```ts
+ * const onCall: ContextualTuple = { object: 'group:on-call', relation: 'member', subject: 'user:alice' }
+ * ```
+ */
 export type ContextualTuple = Omit<Tuple, 'expiresAtMs'>
-/** `resource` is `type:id`. */
+/**
+ * One question. `resource` is `type:id`; `relation` may be a permission key.
+ *
+ * @example
+ * ```ts
+ * const check: PermissionCheck = { relation: 'viewer', resource: 'invoice:42' }
+ * ```
+ */
 export type PermissionCheck = { readonly relation: string; readonly resource: string }
 
 export const REASON_CODES = [
@@ -59,6 +86,20 @@ export type RevocationQuestion = {
   readonly issuedAtMs?: number
 }
 
+/**
+ * Up to 256 checks and 256 entitlements that are answered at one moment.
+ *
+ * @example
+ * ```ts
+ * const request: DecideRequest = {
+ *   organization: 'acme',
+ *   subject: user('alice'),
+ *   permissions: [{ relation: 'viewer', resource: 'invoice:42' }],
+ *   explain: true,
+ * }
+ * const { permissions } = await pdp.decide(request)
+ * ```
+ */
 export type DecideRequest = RevocationQuestion & {
   readonly organization: string
   readonly subject: AskedSubject
@@ -78,6 +119,17 @@ export type DecideRequest = RevocationQuestion & {
 }
 /** Why a permission could not be decided. */
 export type UndecidedCode = 'evaluation_limit' | 'condition_failed'
+/**
+ * The answer to one check. `allowed` is false unless a grant allows it.
+ *
+ * @example
+ * ```ts
+ * const [result]: readonly PermissionResult[] = (
+ *   await pdp.decide({ organization: 'acme', subject: user('alice'), permissions: [{ relation: 'viewer', resource: 'invoice:42' }] })
+ * ).permissions
+ * if (result?.allowed !== true) console.log(result?.reasonCode)
+ * ```
+ */
 export type PermissionResult = PermissionCheck & {
   readonly allowed: boolean
   readonly reasonCode: ReasonCode
@@ -88,6 +140,15 @@ export type PermissionResult = PermissionCheck & {
   /** Only when asked for. */
   readonly reason?: Reason
 }
+/**
+ * An entitlement of an organization.
+ *
+ * @example
+ * ```ts
+ * const result: EntitlementResult | null = await pdp.entitlement('acme', 'feature.export')
+ * if (result?.boolean()) console.log('may export')
+ * ```
+ */
 export type EntitlementResult = {
   readonly value: JsonObject
   /** The organization's entitlement version at which the value was read. */
@@ -95,6 +156,15 @@ export type EntitlementResult = {
   /** True if and only if `value.enabled` is the boolean true. */
   boolean(): boolean
 }
+/**
+ * What `decide` answers.
+ *
+ * @example
+ * ```ts
+ * const decision: Decision = await pdp.decide({ organization: 'acme', subject: user('alice'), entitlements: ['feature.export'] })
+ * const mayExport = decision.entitlements.get('feature.export')?.boolean() ?? false
+ * ```
+ */
 export type Decision = {
   /** In the order asked. */
   readonly permissions: readonly PermissionResult[]
@@ -107,7 +177,14 @@ export type Decision = {
   /** The instant from which the answer may differ without any write; null for never. */
   readonly validUntilMs: number | null
 }
-/** Role and permission keys that a subject holds in an organization, sorted: the source of the token claims. */
+/**
+ * Role and permission keys that a subject holds in an organization, sorted: the source of the token claims.
+ *
+ * @example
+ * ```ts
+ * const { roles, permissions }: HeldRoles = await pdp.held({ organization: 'acme', subject: user('alice'), app: 'billing' })
+ * ```
+ */
 export type HeldRoles = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
 
 /** `pageSize`: 1 to 1,000, 100 by default. `pageToken`: `nextPageToken` of the page before, for the same question. */
@@ -120,14 +197,30 @@ type PageRequest = {
   /** As DecideRequest's. */
   readonly context?: JsonObject
 }
-/** Resources of a type on which the subject has the relation (or permission key). */
+/**
+ * Resources of a type on which the subject has the relation (or permission key).
+ *
+ * @example
+ * ```ts
+ * const request: ListResourcesRequest = { organization: 'acme', subject: user('alice'), relation: 'viewer', type: 'invoice' }
+ * const { items } = await pdp.listResources(request)
+ * ```
+ */
 export type ListResourcesRequest = PageRequest & {
   readonly organization: string
   readonly subject: AskedSubject
   readonly relation: string
   readonly type: string
 }
-/** Subjects of a type that have the relation (or permission key) on the resource. */
+/**
+ * Subjects of a type that have the relation (or permission key) on the resource.
+ *
+ * @example
+ * ```ts
+ * const request: ListSubjectsRequest = { organization: 'acme', resource: 'invoice:42', relation: 'viewer', type: 'user' }
+ * const { items } = await pdp.listSubjects(request)
+ * ```
+ */
 export type ListSubjectsRequest = PageRequest & {
   readonly organization: string
   readonly resource: string
@@ -137,7 +230,15 @@ export type ListSubjectsRequest = PageRequest & {
   /** Lists usersets `type:id#subjectRelation` instead of plain subjects. */
   readonly subjectRelation?: string
 }
-/** Exactly what the check allows among everything that tuples, memberships and grants name, in key order. */
+/**
+ * Exactly what the check allows among everything that tuples, memberships and grants name, in key order.
+ *
+ * @example
+ * ```ts
+ * let page: ListPage = await pdp.listResources({ organization: 'acme', subject: user('alice'), relation: 'viewer', type: 'invoice' })
+ * console.log(page.items, page.nextPageToken)
+ * ```
+ */
 export type ListPage = {
   /** `type:id`; `type:*` for everybody of the type whom no tuple names; `type:id#relation` when asked for. */
   readonly items: readonly string[]
@@ -153,6 +254,15 @@ export type ListPage = {
   readonly revisionUnchanged: boolean
 }
 
+/**
+ * The questions that a decision point answers.
+ *
+ * @example
+ * ```ts
+ * const ask = (on: Pdp) => on.can('acme', user('alice'), 'viewer', 'invoice:42')
+ * await ask(pdp)
+ * ```
+ */
 export interface Pdp {
   /** Throws PdpError when the question is malformed or cannot be decided. An unknown organization is a denial. */
   can(

@@ -10,12 +10,32 @@ export const PDP_ERROR_CODES = [
   'store_unavailable', // the store did not answer
   'overloaded', // too many requests wait already
 ] as const
+/**
+ * The closed set of codes of a PdpError.
+ *
+ * @example
+ * ```ts
+ * const isRetryable = (code: PdpErrorCode): boolean => code === 'store_unavailable' || code === 'overloaded'
+ * ```
+ */
 export type PdpErrorCode = (typeof PDP_ERROR_CODES)[number]
 
 /** One fault in an input: where it is (a JSON pointer or a line) and what is wrong there. */
 export type ValidationIssue = { readonly place: string; readonly message: string }
 
-/** A decision or a write failed. A denial is never an error. `cause` stays inside the process. */
+/**
+ * A decision or a write failed. A denial is never an error. `issues` names each fault of an input with its place; `cause`
+ * is for your log, not for a client.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await pdp.write('acme', { write: ['invoice 42'] })
+ * } catch (error) {
+ *   if (error instanceof PdpError && error.code === 'request_invalid') console.log(error.issues)
+ * }
+ * ```
+ */
 export class PdpError extends Error {
   override readonly name = 'PdpError'
   readonly code: PdpErrorCode

@@ -1,4 +1,32 @@
-/** JSON values. */
+/** JSON values, places in them, and what keeps one from being stored. */
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
 export type JsonObject = { readonly [key: string]: JsonValue }
+
+const JSON_DEPTH_MAX = 32
+
+/** What keeps a JSON value from being stored as jsonb, or null: NUL, half a surrogate pair, too deep nesting. */
+export function storageIssue(value: JsonValue, depth = 0): string | null {
+  if (typeof value === 'string') return textIssue(value)
+  if (value === null || typeof value !== 'object') return null
+  if (depth >= JSON_DEPTH_MAX) return `is nested deeper than ${JSON_DEPTH_MAX} levels`
+  for (const [name, member] of Object.entries(value)) {
+    const mistake = textIssue(name) ?? storageIssue(member, depth + 1)
+    if (mistake !== null) return mistake
+  }
+  return null
+}
+
+/** What keeps a text from being stored, or null. */
+export function textIssue(text: string): string | null {
+  if (text.includes('\0')) return 'contains the character U+0000'
+  return text.isWellFormed() ? null : 'contains half of a surrogate pair'
+}
+
+/** RFC 6901: one more step of a JSON pointer. */
+export function pointer(base: string, ...steps: readonly (string | number)[]): string {
+  return steps.reduce<string>(
+    (path, step) => `${path}/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`,
+    base,
+  )
+}

@@ -12,3 +12,9 @@ export type OrganizationRole = {
   readonly name: string
   readonly permissions: readonly string[]
 }
+
+/**
+ * Bytes of JSON that our claims, roles and permissions among them, may take in an access token. With the registered claims,
+ * base64url and the signature the token then stays under the 8 KiB that proxies accept in a header.
+ */
+export const CLAIMS_BYTES_MAX = 5_000

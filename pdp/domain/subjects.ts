@@ -2,9 +2,23 @@
 import type { AskedSubject, Subject } from './decision.ts'
 import { isObjectId, isRelation, isType } from './names.ts'
 
-/** A user. */
+/**
+ * A person.
+ *
+ * @example
+ * ```ts
+ * await pdp.can('acme', user('alice'), 'viewer', 'invoice:42')
+ * ```
+ */
 export const user = (id: string): Subject => ({ type: 'user', id })
-/** An OAuth client acting for itself. */
+/**
+ * An OAuth client acting for itself.
+ *
+ * @example
+ * ```ts
+ * await pdp.can('acme', service('importer'), 'editor', 'invoice:42')
+ * ```
+ */
 export const service = (id: string): Subject => ({ type: 'service', id })
 
 /** As tuples name it: `type:id`, `type:id#relation` or `type:*`. */

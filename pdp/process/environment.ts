@@ -7,6 +7,39 @@ const PREFIX = 'PORTCULLIS_'
 const SERVICE_LINK =
   /^PORTCULLIS_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/
 
+/** Of all programs together: what is meant for one of them is no error in another that shares its environment. */
+export const ALL_SETTINGS: ReadonlySet<string> = new Set([
+  'PORTCULLIS_ADMIN_SECRET',
+  'PORTCULLIS_CHANGES_KEPT_DAYS',
+  'PORTCULLIS_CLIENT_ID',
+  'PORTCULLIS_CLIENT_SECRET',
+  'PORTCULLIS_DATABASE_SCHEMA',
+  'PORTCULLIS_DATA_DIR',
+  'PORTCULLIS_DPOP_NONCE_SECRET',
+  'PORTCULLIS_EMBED_ENTITLEMENTS',
+  'PORTCULLIS_ENTITLEMENT_SOURCE_SECRET',
+  'PORTCULLIS_ENTITLEMENT_SOURCE_URL',
+  'PORTCULLIS_GRPC_CLIENT_CA_FILE',
+  'PORTCULLIS_GRPC_LISTEN',
+  'PORTCULLIS_GRPC_TLS_CERT_FILE',
+  'PORTCULLIS_GRPC_TLS_KEY_FILE',
+  'PORTCULLIS_HTTP_LISTEN',
+  'PORTCULLIS_ISSUER',
+  'PORTCULLIS_LOG_LEVEL',
+  'PORTCULLIS_MASTER_KEY',
+  'PORTCULLIS_METRICS_LISTEN',
+  'PORTCULLIS_ROUTE_FILE',
+  'PORTCULLIS_SERVICE_ACCOUNTS',
+  'PORTCULLIS_SERVICE_ACCOUNT_ISSUER',
+  'PORTCULLIS_SERVICE_ACCOUNT_JWKS',
+  'PORTCULLIS_SIDECAR_ADMIN_LISTEN',
+  'PORTCULLIS_SIDECAR_CONTROL',
+  'PORTCULLIS_SIDECAR_LISTEN',
+  'PORTCULLIS_TOKEN',
+  'PORTCULLIS_TRUSTED_PROXIES',
+  'PORTCULLIS_URL',
+])
+
 export type EnvironmentReader = {
   /** The variable's value, or null when unset. Set but empty is an error, because it often hides a broken template. */
   text(name: string): string | null
@@ -18,7 +51,10 @@ export type EnvironmentReader = {
   report(message: string): void
 }
 
-/** Throws ConfigError with all errors, including unknown names with our prefix. `read` must read every known name. */
+const isKnown = (name: string): boolean =>
+  ALL_SETTINGS.has(name) || ALL_SETTINGS.has(name.replace(/_(SECRET|KEY|TOKEN)_FILE$/, '_$1'))
+
+/** Throws ConfigError with all errors, including names with our prefix that no program of ours knows. */
 export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader: EnvironmentReader) => T): T {
   const problems: string[] = []
   const known = new Set<string>()
@@ -64,7 +100,7 @@ export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader
 
   const settings = read({ text, secret, parsed, report })
   for (const name of Object.keys(environment)) {
-    if (name.startsWith(PREFIX) && !known.has(name) && !SERVICE_LINK.test(name))
+    if (name.startsWith(PREFIX) && !known.has(name) && !isKnown(name) && !SERVICE_LINK.test(name))
       report(`${name} is not a known setting`)
   }
   if (problems.length > 0) throw new ConfigError(problems)

@@ -1,6 +1,13 @@
 /** Outgoing HTTP to systems that may be slow, large or wrong: a limited read, and one POST of JSON with a deadline. */
 
-/** The part of the platform's `fetch` that is used. */
+/**
+ * The part of the platform's `fetch` that is used.
+ *
+ * @example
+ * ```ts
+ * const traced: SourceFetch = (url, init) => fetch(url, init)
+ * ```
+ */
 export type PostFetch = (
   url: string,
   init: { method: 'POST'; redirect: 'manual'; signal: AbortSignal; headers: { [name: string]: string }; body: string },

@@ -7,6 +7,7 @@ import { formatAddress, isLoopback, type ListenAddress, parseListenAddress, urlH
 import { LOG_LEVELS, type LogLevel } from '../process/log.ts'
 import { isCaller, type ServiceAccountSettings } from '../serve/authentication/service-account.ts'
 import type { TlsFiles } from '../serve/grpc/tls.ts'
+import { isSchemaName } from '../store/postgres/migrate.ts'
 
 export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
 const SECRET_CHARACTERS_MIN = 16
@@ -30,6 +31,8 @@ export type PdpConfig = {
   readonly trustedProxies: readonly Network[]
   /** Null: an embedded PostgreSQL in the data directory. */
   readonly databaseUrl: string | null
+  /** Null: the first of the connection's `search_path`. */
+  readonly databaseSchema: string | null
   /** Null: replicas do not share entitlement values. */
   readonly redisUrl: string | null
   /** The external system that owns the entitlements; null: the store does. */
@@ -75,6 +78,10 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_CHANGES_KEPT_DAYS', 'days after which entries of the log of changes are deleted (never)'],
   ['PORTCULLIS_DATA_DIR', 'directory of generated secrets and of the embedded PostgreSQL (.data)'],
   ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (info)`],
+  [
+    'PORTCULLIS_DATABASE_SCHEMA',
+    'schema of the tables in that database, created if need be (the first of its search_path)',
+  ],
   ['DATABASE_URL', 'URL of PostgreSQL; without it an embedded PostgreSQL runs in the data directory'],
   [
     'REDIS_URL',
@@ -82,22 +89,9 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ],
 ]
 
-export const URL_DEFAULT = 'http://127.0.0.1:8080'
-/** Variables of the commands that connect to a running PDP. A server ignores them. */
-export const CLIENT_SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
-  ['PORTCULLIS_URL', `URL of the PDP (${URL_DEFAULT})`],
-  ['PORTCULLIS_TOKEN', 'an access token, also as …_FILE; instead of the client below'],
-  ['PORTCULLIS_CLIENT_ID', 'id of a client that has the scope that the command needs (admin)'],
-  [
-    'PORTCULLIS_CLIENT_SECRET',
-    'secret of that client, also as …_FILE; on the machine of the PDP, the generated secret of admin is found',
-  ],
-]
-
 /** Throws ConfigError with one line for each issue. */
 export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
   return readEnvironment(environment, (reader) => {
-    for (const [name] of CLIENT_SETTINGS) for (const suffix of ['', '_FILE']) reader.text(`${name}${suffix}`)
     const http = reader.parsed('PORTCULLIS_HTTP_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 8080 }
     const issuer = reader.parsed('PORTCULLIS_ISSUER', parseIssuer)
     const secrets = readSecrets(reader)
@@ -110,6 +104,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       metrics: reader.parsed('PORTCULLIS_METRICS_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 9091 },
       trustedProxies: reader.parsed('PORTCULLIS_TRUSTED_PROXIES', parseNetworks) ?? [],
       databaseUrl: reader.parsed('DATABASE_URL', parseDatabaseUrl),
+      databaseSchema: reader.parsed('PORTCULLIS_DATABASE_SCHEMA', parseSchema),
       redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
       entitlementSource: readEntitlementSource(reader),
       embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
@@ -118,6 +113,11 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
     }
   })
+}
+
+function parseSchema(text: string): string {
+  if (isSchemaName(text)) return text
+  throw new Error('is not a name of small letters, digits and _')
 }
 
 function readGrpc(reader: EnvironmentReader): Pick<PdpConfig, 'grpc' | 'grpcTls' | 'serviceAccounts'> {

@@ -10,6 +10,9 @@ import { loadSecrets } from './secrets.ts'
 
 type Database = Awaited<ReturnType<typeof openPostgres>>
 
+const schemaOf = ({ databaseSchema: schema }: PdpConfig): { readonly schema?: string } =>
+  schema === null ? {} : { schema }
+
 /** Brings the schema up to date. `shutdown` closes the database. Throws StartError. */
 export async function openStore(config: PdpConfig, shutdown: Shutdown): Promise<Database> {
   let connectionString = config.databaseUrl
@@ -18,7 +21,7 @@ export async function openStore(config: PdpConfig, shutdown: Shutdown): Promise<
     shutdown.add('embedded PostgreSQL', () => embedded.stop())
     connectionString = embedded.connectionString
   }
-  const opened = await openPostgres({ connectionString }).catch(explainDatabase)
+  const opened = await openPostgres({ connectionString, ...schemaOf(config) }).catch(explainDatabase)
   shutdown.add('store', () => opened.close())
   return opened
 }
@@ -47,7 +50,7 @@ async function withDatabase<T>(config: PdpConfig, work: (database: Database) => 
   const embedded = config.databaseUrl === null ? await startEmbeddedPostgres(config) : null
   try {
     const connectionString = config.databaseUrl ?? embedded?.connectionString ?? ''
-    const database = await openPostgres({ connectionString }).catch(explainDatabase)
+    const database = await openPostgres({ connectionString, ...schemaOf(config) }).catch(explainDatabase)
     try {
       return await work(database)
     } finally {

@@ -116,12 +116,40 @@ export interface ReportingQueries {
   tupleShapes(types: readonly string[]): Promise<readonly TupleShape[]>
 }
 
+/**
+ * A connection of the application's own, as `pg` makes it (`Client`, `PoolClient`), with a transaction that the application
+ * has begun and will end.
+ *
+ * @example
+ * ```ts
+ * import pg from 'pg'
+ * const connection = await new pg.Pool({ connectionString: process.env.DATABASE_URL }).connect()
+ * const client: TransactionClient = connection
+ * await connection.query('begin')
+ * await pdp.write('acme', { write: ['invoice:42#owner@user:alice'] }, { client })
+ * await connection.query('commit')
+ * ```
+ */
+export type TransactionClient = {
+  query(statement: {
+    text: string
+    values: unknown[]
+    types: { getTypeParser(): (value: string) => string }
+  }): Promise<{ rows: readonly unknown[] }>
+}
+
 /** `position`: of the log after the write. `changed` false: everything was already as asked, so the log did not move. */
 export type Written = { readonly position: LogPosition; readonly changed: boolean }
 
 /**
  * Everything that decisions depend on. Every read sees all writes that resolved before it was called.
  * All methods throw PdpError `store_unavailable` when the store cannot answer.
+ *
+ * @example
+ * ```ts
+ * const store: Store = memoryStore()
+ * const inMemory = createPdp({ store })
+ * ```
  */
 export interface Store extends ReportingQueries {
   /** One plain statement, sent after the call. */
@@ -145,6 +173,25 @@ export interface Store extends ReportingQueries {
     changes: readonly Change[],
     options: { context: WriteContext; preconditions?: readonly Precondition[] },
   ): Promise<Written>
+  /**
+   * Runs `work` on the content of these logs, which nobody else writes until it ends; undone when it throws. `lengthy`: it
+   * looks at whole tables. Absent where no other process writes.
+   */
+  atomically?<T>(
+    locks: { readonly logs: readonly LogId[]; readonly lengthy?: boolean },
+    work: (at: Store) => Promise<T>,
+  ): Promise<T>
+  /**
+   * As write, for tuples of an organization, inside the transaction of `client`: what it writes is seen when that transaction
+   * commits. Until then other writes of the organization wait. Absent where there are no transactions. After an error that
+   * is no PdpError `request_invalid`, `precondition_failed` or `organization_unknown`, the transaction has failed.
+   */
+  writeWithin?(
+    client: TransactionClient,
+    organization: string,
+    changes: readonly (Change & { readonly kind: 'tuple' })[],
+    options: { context: WriteContext; preconditions?: readonly Precondition[] },
+  ): Promise<Written>
   /** Stored tuples in key order, after `after` (exclusive), at most `countMax`. */
   tuples(
     organization: string,
@@ -162,7 +209,14 @@ export interface Store extends ReportingQueries {
   close(): Promise<void>
 }
 
-/** Who owns the values of entitlements; their versions are the store's. All methods throw PdpError `store_unavailable`. */
+/**
+ * Who owns the values of entitlements; their versions are the store's. All methods throw PdpError `store_unavailable`.
+ *
+ * @example
+ * ```ts
+ * const source: EntitlementSource = httpEntitlements({ url: 'https://billing.example.com/entitlements', secret: 's', store: memoryStore(), fetch })
+ * ```
+ */
 export interface EntitlementSource {
   /** `store`: management writes the values. Cached values are kept apart by this name, so no two sources share one. */
   readonly name: 'store' | `external ${string}`

@@ -2,6 +2,14 @@
 import { TokenError } from './errors.ts'
 import { type JsonMembers, members } from './jws.ts'
 
+/**
+ * The claims of a verified access token.
+ *
+ * @example
+ * ```ts
+ * const isBound = (claims: AccessClaims): boolean => claims.jkt !== null
+ * ```
+ */
 export type AccessClaims = {
   readonly issuer: string
   readonly subject: string

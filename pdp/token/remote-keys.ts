@@ -83,8 +83,9 @@ export function describeSlash(configured: string, found: unknown): string {
 
 /** Without TLS anyone on the network could replace the keys, except on loopback. */
 export function isSafeKeyUrl(text: string): boolean {
-  const url = URL.parse(text)
-  if (url === null || url.username !== '' || url.password !== '') return false
+  if (!URL.canParse(text)) return false
+  const url = new URL(text)
+  if (url.username !== '' || url.password !== '') return false
   if (url.protocol === 'https:') return true
   const loopback = url.hostname === 'localhost' || url.hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(url.hostname)
   return url.protocol === 'http:' && loopback

@@ -74,24 +74,27 @@ type Answer = { readonly value?: unknown; readonly issues?: readonly ValidationI
 
 /** Rejects when the thread ended or gave no answer in time: it is of no use any more. */
 function answerOf(worker: Worker, { job, deadlineMs }: { job: Job; deadlineMs: number }): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-  const tooMuch = (): void => {
-    const message = 'takes more time or memory than there is for it'
-    reject(new PdpError('request_invalid', `the text ${message}`, { issues: [{ place: '1:1', message }] }))
-  }
-  const timer = setTimeout(tooMuch, deadlineMs)
-  worker.ref()
-  worker.once('message', resolve)
-  worker.once('error', tooMuch)
-  worker.once('exit', tooMuch)
-  worker.postMessage(job)
-  return promise.finally(() => {
-    clearTimeout(timer)
-    worker.unref()
-    worker.off('message', resolve)
-    worker.off('error', tooMuch)
-    worker.off('exit', tooMuch)
-    worker.on('error', () => undefined)
+  return new Promise<Answer>((resolve, reject) => {
+    const tooMuch = (): void => {
+      const message = 'takes more time or memory than there is for it'
+      end(() => reject(new PdpError('request_invalid', `the text ${message}`, { issues: [{ place: '1:1', message }] })))
+    }
+    const answered = (answer: Answer): void => end(() => resolve(answer))
+    function end(settle: () => void): void {
+      clearTimeout(timer)
+      worker.unref()
+      worker.off('message', answered)
+      worker.off('error', tooMuch)
+      worker.off('exit', tooMuch)
+      worker.on('error', () => undefined)
+      settle()
+    }
+    const timer = setTimeout(tooMuch, deadlineMs)
+    worker.ref()
+    worker.once('message', answered)
+    worker.once('error', tooMuch)
+    worker.once('exit', tooMuch)
+    worker.postMessage(job)
   })
 }
 

@@ -32,6 +32,7 @@ export async function benchStream(): Promise<void> {
       metrics: at(ports.metrics),
       trustedProxies: [],
       databaseUrl: null,
+      databaseSchema: null,
       redisUrl: null,
       entitlementSource: null,
       embedEntitlements: 'claims-mode',

@@ -52,6 +52,17 @@ export async function createWorld(stack: Pick<DemoStack, 'issuer' | 'adminSecret
 
 const email = (user: string): string => `${user}@acme.example`
 
+/** Whose tokens the demo gives out. */
+export const PEOPLE: readonly string[] = [...Object.keys(USERS), 'admin']
+
+export async function tokenOf(
+  name: string,
+  { issuer, adminSecret }: Pick<DemoStack, 'issuer' | 'adminSecret'>,
+): Promise<string> {
+  if (name !== 'admin') return userToken(issuer, name)
+  return (await clientToken({ issuer, clientId: 'admin', clientSecret: adminSecret, scope: ADMIN_SCOPES })).access_token
+}
+
 /** As an application gets it: authorization code with PKCE, through the sign-in page. */
 async function userToken(issuer: string, user: string): Promise<string> {
   const { tokens } = await signIn({

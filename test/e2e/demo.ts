@@ -1,23 +1,32 @@
-/** `npm run demo`: the whole product on real parts. `npm run demo -- --check` plays the story itself and ends. */
+/**
+ * `npm run demo`: the whole product on real parts. `npm run demo -- --check` plays the story itself and ends;
+ * `npm run demo -- token alice` prints a token of the demo that runs.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { ConfigError, runCommand } from '../../pdp/process/exit.ts'
+import { ConfigError, runCommand, StartError } from '../../pdp/process/exit.ts'
 import { createLog } from '../../pdp/process/log.ts'
 import { createShutdown } from '../../pdp/process/shutdown.ts'
 import { choosePorts, type DemoStack, startStack } from './demo-stack.ts'
 import { playStory } from './demo-story.ts'
-import { ALICE_READS, createWorld, GATE, ORGANIZATION, type World } from './demo-world.ts'
+import { ALICE_READS, createWorld, GATE, ORGANIZATION, PEOPLE, tokenOf } from './demo-world.ts'
 
 const PORTS = { http: 8080, grpc: 9090, metrics: 9091, sidecar: 15_080 }
 const SHUTDOWN_TIMEOUT_MS = 30_000
 
-function readArguments(args: readonly string[]): { check: boolean } {
+type Arguments = { readonly check: boolean; readonly token: string | null }
+
+function readArguments(args: readonly string[]): Arguments {
+  const [word = '', name = '', ...rest] = args
+  if (word === 'token' && PEOPLE.includes(name) && rest.length === 0) return { check: false, token: name }
   const unknown = args.filter((arg) => arg !== '--check')
-  if (unknown.length > 0) throw new ConfigError([`unknown argument ${unknown.join(' ')}; there is only --check`])
-  return { check: args.includes('--check') }
+  if (unknown.length === 0) return { check: args.length > 0, token: null }
+  throw new ConfigError([`unknown argument ${unknown.join(' ')}; there are --check and token ${PEOPLE.join('|')}`])
 }
 
 async function demo(): Promise<void> {
-  const { check } = readArguments(process.argv.slice(2))
+  const { check, token } = readArguments(process.argv.slice(2))
+  if (token !== null) return printToken(token)
   const startedMs = performance.now()
   const log = createLog({ service: 'demo', level: 'silent' })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
@@ -36,7 +45,10 @@ async function demo(): Promise<void> {
     const stack = await shutdown.hold(startStack({ dataDirectory, ports, shutdown }))
     const world = await createWorld(stack)
     say(`PostgreSQL, PDP, sidecar and the invoices API are up (${Math.round(performance.now() - startedMs)} ms).`)
-    if (!check) return say(instructions(stack, world))
+    if (!check) {
+      noteRunning(stack)
+      return say(instructions(stack))
+    }
     const failedCount = await playStory(stack, world, say)
     const clean = await shutdown.run('story ended')
     say(failedCount === 0 && clean ? 'The story holds.' : `The story does not hold: ${failedCount} steps failed.`)
@@ -56,37 +68,60 @@ function endWithReader(output: NodeJS.WriteStream, end: () => void): void {
   })
 }
 
-function instructions({ sidecarUrl, issuer }: DemoStack, { tokens }: World): string {
-  const api = `${issuer}/v1/organizations/${ORGANIZATION}`
-  const json = `-H "Authorization: Bearer $ADMIN" -H 'Content-Type: application/json'`
+function instructions({ sidecarUrl, issuer }: DemoStack): string {
   return `
 The sidecar at ${sidecarUrl} guards an API that knows nothing of authorization. The PDP is at ${issuer}.
-Paste into another terminal (the tokens live for 15 minutes):
+Paste into another terminal, in this folder:
 
-ALICE=${tokens.alice}
-BOB=${tokens.bob}
-ADMIN=${tokens.admin}
+export PORTCULLIS_URL=${issuer} PORTCULLIS_DATA_DIR=.data/demo
+portcullis() { npm run -s portcullis -- "$@"; }
+token() { npm run -s demo -- token "$1"; }
 
 # Alice may read invoice 1, and not invoice 2, which Bob may read through a group in a group.
-curl -i ${sidecarUrl}/invoices/1 -H "Authorization: Bearer $ALICE"
-curl -i ${sidecarUrl}/invoices/2 -H "Authorization: Bearer $ALICE"
-curl -i ${sidecarUrl}/invoices/2 -H "Authorization: Bearer $BOB"
+curl -i ${sidecarUrl}/invoices/1 -H "Authorization: Bearer $(token alice)"
+curl -i ${sidecarUrl}/invoices/2 -H "Authorization: Bearer $(token alice)"
+curl -i ${sidecarUrl}/invoices/2 -H "Authorization: Bearer $(token bob)"
 curl -i ${sidecarUrl}/invoices/1
 curl -i ${sidecarUrl}/public/status
 
+# Why, or why not?
+portcullis explain user:bob viewer invoice:2 -o ${ORGANIZATION}
+portcullis explain user:alice viewer invoice:2 -o ${ORGANIZATION}
+portcullis list resources user:bob viewer invoice -o ${ORGANIZATION}
+
 # Take the relationship away, and the very next call is refused. Give it back, and it is served.
-curl -sS ${api}/relationships ${json} -d '{"delete": ["${ALICE_READS}"]}'
-curl -sS ${api}/relationships ${json} -d '{"write": ["${ALICE_READS}"]}'
+portcullis tuple delete ${ALICE_READS} -o ${ORGANIZATION}
+portcullis tuple write ${ALICE_READS} -o ${ORGANIZATION}
 
-# Exports need a capability of the organization as well; turn its gate off and on.
-curl -i ${sidecarUrl}/invoices/1/export -H "Authorization: Bearer $ALICE"
-curl -sS -X PUT ${api}/entitlements/${GATE} ${json} -d '{"value": false}'
-curl -sS -X PUT ${api}/entitlements/${GATE} ${json} -d '{"value": true}'
+# Exports need an entitlement of the organization as well; turn it off and on.
+curl -i ${sidecarUrl}/invoices/1/export -H "Authorization: Bearer $(token alice)"
+portcullis entitlement put ${GATE} false -o ${ORGANIZATION}
+portcullis entitlement put ${GATE} true -o ${ORGANIZATION}
 
-# Ask the PDP itself.
-curl -sS ${issuer}/oauth/decisions -H "Authorization: Bearer $ALICE" -H 'Content-Type: application/json' -d '{"permissions": [{"relation": "viewer", "resource": "invoice:1"}], "entitlements": ["${GATE}"]}'
+Next: portcullis --help lists what else there is to try. Your own service behind the sidecar: docs/start.md.
+In your own process, without a server: docs/embed.md. Running it for others: docs/operate.md.
+The route file of this demo is .data/demo/routes.yaml, its log .data/demo/demo.log. Ctrl-C stops everything; the data stays.`
+}
 
-Ctrl-C stops everything.`
+/** A new token of the demo that runs in another process. */
+async function printToken(of: string): Promise<void> {
+  const { issuer, adminSecret } = readRunning()
+  process.stdout.write(`${await tokenOf(of, { issuer, adminSecret })}\n`)
+}
+
+/** Where the running demo is, for the command above; readable by its owner alone. */
+const RUNNING = resolve(import.meta.dirname, '../../.data/demo/running.json')
+
+function noteRunning({ issuer, adminSecret }: DemoStack): void {
+  writeFileSync(RUNNING, JSON.stringify({ issuer, adminSecret }), { mode: 0o600 })
+}
+
+function readRunning(): { issuer: string; adminSecret: string } {
+  try {
+    return JSON.parse(readFileSync(RUNNING, 'utf8'))
+  } catch (cause) {
+    throw new StartError('no demo is running here: npm run demo', { cause })
+  }
 }
 
 await runCommand(demo, process)

@@ -22,6 +22,7 @@ export function pdpSettings({
     entitlementSource: null,
     embedEntitlements: 'off',
     changesKeptDays: null,
+    databaseSchema: null,
     logLevel: 'info',
   }
 }

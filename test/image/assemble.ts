@@ -66,6 +66,16 @@ function reach(entry: string, dist: string): { files: readonly string[]; package
   return { files, packages }
 }
 
+/** Names of the packages that any code in a folder imports. */
+export function packagesIn(folder: string): readonly string[] {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'))
+  const named = files.flatMap((name) => {
+    const { importedFiles } = ts.preProcessFile(readFileSync(join(folder, name), 'utf8'), true, true)
+    return importedFiles.map(({ fileName }) => fileName).filter((file) => !file.startsWith('.') && !isBuiltin(file))
+  })
+  return [...new Set(named.map(nameOf))].toSorted()
+}
+
 const nameOf = (specifier: string): string => specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
 
 /** Folders of the packages and of everything that they depend on, as Node finds them. Throws when one is not installed. */

@@ -66,7 +66,7 @@ describe('portcullis-pdp', () => {
     [['srve'], "error: unknown command 'srve'\n(Did you mean serve?)\nTry: portcullis-pdp --help\n"],
     [
       ['serve', 'x'],
-      "error: too many arguments for 'serve'. Expected 0 arguments but got 1: x.\nTry: portcullis-pdp serve --help\n",
+      "error: too many arguments for 'serve'. Expected 0 arguments but got 1.\nTry: portcullis-pdp serve --help\n",
     ],
     [['migrate', '--dry'], "error: unknown option '--dry'\nTry: portcullis-pdp migrate --help\n"],
     [['--verison'], "error: unknown option '--verison'\n(Did you mean --version?)\nTry: portcullis-pdp --help\n"],

@@ -6,14 +6,21 @@ export const IDENTITY_SCOPES = ['openid', 'profile', 'email', 'groups', 'organiz
 export const SERVICE_SCOPES = [
   'decisions:read',
   'decisions:ask',
+  'directory:read',
   'directory:write',
+  'manifest:read',
   'manifest:write',
+  'roles:read',
   'roles:write',
   'relationships:read',
   'relationships:write',
+  'entitlements:read',
   'entitlements:write',
+  'clients:read',
   'clients:write',
+  'hooks:read',
   'hooks:write',
+  'issuers:read',
   'issuers:write',
   'sessions:revoke',
   'audit:read',
@@ -27,6 +34,17 @@ const SERVICE: ReadonlySet<string> = new Set(SERVICE_SCOPES)
 
 /** `person`: a person signs in; `service`: client_credentials. */
 export type GrantKind = 'person' | 'service'
+
+/** What reading needs where `scope` is needed for writing. Tuples have a scope of their own for each. */
+export function readScope(scope: string): string {
+  const read = scope.replace(/:write$/, ':read')
+  return SERVICE.has(read) ? read : scope
+}
+
+/** Whoever may write may read what they write; tuples excepted, which many may write and few may list. */
+export const holdsScope = (scopes: ReadonlySet<string>, scope: string): boolean =>
+  scopes.has(scope) ||
+  (scope.endsWith(':read') && scope !== 'relationships:read' && scopes.has(scope.replace(/:read$/, ':write')))
 
 export const splitScope = (scope: string | undefined): readonly string[] =>
   (scope ?? '').split(' ').filter((name) => name !== '')

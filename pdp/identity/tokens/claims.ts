@@ -2,6 +2,7 @@
 import type { HeldRoles } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Tier } from '../../domain/membership.ts'
+import { CLAIMS_BYTES_MAX } from '../../domain/role.ts'
 
 /** The facts about a subject in an organization when a token is minted. */
 export type ClaimSources = {
@@ -19,12 +20,6 @@ export const UNBOUND: ClaimSources = {
   held: { roles: [], permissions: [] },
   entitlements: null,
 }
-
-/**
- * Bytes of JSON that our claims may take in an access token. With the registered claims, base64url and the signature the
- * token then stays under the 8 KiB that proxies accept in a header.
- */
-export const CLAIMS_BYTES_MAX = 5_000
 
 /** `leftOut`: claims that would have made the token too large. A claim is complete or absent. */
 export function accessTokenClaims(

@@ -1,7 +1,7 @@
 /** Checks what the holder of an access token may do at this API now. */
 import type { IncomingMessage } from 'node:http'
 import type { Pdp } from '../../domain/decision.ts'
-import { scopesOf } from '../../identity/oauth/scopes.ts'
+import { holdsScope, scopesOf } from '../../identity/oauth/scopes.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Directory } from '../../store/directory.ts'
 import { challenge } from '../../token/challenge.ts'
@@ -54,8 +54,11 @@ export async function authenticateManagementClient(
   // A scope or an organization must be allowed by both the token and the current registration of the client.
   const client = await deps.directory.client(token.clientId)
   if (client === null) throw invalidToken(issuer, presented.scheme, 'the client was deleted')
-  const registered = scopesOf(client.metadata)
-  const held = { ...token, scopes: new Set(registered.filter((scope) => token.scopes.has(scope))) }
+  const registered = new Set(scopesOf(client.metadata))
+  const both = [...registered, ...token.scopes].filter(
+    (scope) => holdsScope(registered, scope) && holdsScope(token.scopes, scope),
+  )
+  const held = { ...token, scopes: new Set(both) }
   requireScope(held, request.scope)
   const organizationScope = [token.organization, client.organization].filter((organization) => organization !== null)
   return { token: held, organizationScope: [...new Set(organizationScope)] }
@@ -81,7 +84,7 @@ export async function requireWithin(
 }
 
 function requireScope(token: ActiveToken, scope: string): void {
-  if (token.scopes.has(scope)) return
+  if (holdsScope(token.scopes, scope)) return
   const scheme = token.jkt === null ? 'Bearer' : 'DPoP'
   throw new RequestProblem('scope_insufficient', `this needs the scope ${scope}`, {
     headers: { 'www-authenticate': challenge(scheme, { error: 'insufficient_scope', scope }) },

@@ -1,8 +1,8 @@
 /** Reads JSON from outside strictly. JSON that two readers could understand differently is refused. */
 import type { ValidationIssue } from '../../domain/errors.ts'
+import { pointer } from '../../domain/json.ts'
 import { endOfString, stringAt } from '../../process/json-text.ts'
 import { RequestProblem } from '../problems/status.ts'
-import { pointer } from './schemas.ts'
 
 const ISSUES_MAX = 100
 /** Characters of all places together, after which no more issues are noted: the sender decides how long a place is. */

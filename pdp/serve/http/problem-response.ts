@@ -3,9 +3,10 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ValidationIssue } from '../../domain/errors.ts'
+import { pointer } from '../../domain/json.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../../process/problems.ts'
 import { asRequestProblem, RequestProblem, type RequestProblemCode, STATUS } from '../problems/status.ts'
-import { FORM, pointer } from './schemas.ts'
+import { FORM } from './schemas.ts'
 
 const ISSUES_MAX = 100
 /** Stops browsers from guessing that an answer is a page or a script. */

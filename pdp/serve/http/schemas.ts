@@ -1,5 +1,4 @@
-/** Parts that the JSON Schemas of several requests share, and checks that a schema cannot express. */
-import type { JsonValue } from '../../domain/json.ts'
+/** Parts that the JSON Schemas of several requests share. */
 import { ID as ID_FORM } from '../../token/claims.ts'
 
 export type JsonSchema = { readonly [keyword: string]: unknown }
@@ -21,7 +20,6 @@ export const SECRET = text('^[\\x21-\\x7e]{16,256}$', '16 to 256 visible ASCII c
 /** A position in a log, in a query. */
 export const POSITION = text('^(0|[1-9][0-9]{0,14})$', 'a whole number of up to 15 digits')
 export const TIMESTAMP = { type: 'string', format: 'date-time' } as const
-const JSON_DEPTH_MAX = 32
 
 /** The schema of an object that has no other members than these. */
 export function object(
@@ -67,29 +65,3 @@ export const PROBLEM_RESPONSE = {
     },
   },
 } as const
-
-/** Why PostgreSQL cannot store a JSON value as jsonb (NUL, half a surrogate pair, too deep nesting); null if it can. */
-export function storageIssue(value: JsonValue, depth = 0): string | null {
-  if (typeof value === 'string') return textIssue(value)
-  if (value === null || typeof value !== 'object') return null
-  if (depth >= JSON_DEPTH_MAX) return `is nested deeper than ${JSON_DEPTH_MAX} levels`
-  for (const [name, member] of Object.entries(value)) {
-    const issue = textIssue(name) ?? storageIssue(member, depth + 1)
-    if (issue !== null) return issue
-  }
-  return null
-}
-
-/** Why PostgreSQL cannot store a text; null if it can. */
-export function textIssue(text: string): string | null {
-  if (text.includes('\0')) return 'contains the character U+0000'
-  return text.isWellFormed() ? null : 'contains half of a surrogate pair'
-}
-
-/** Appends steps to a JSON pointer (RFC 6901). */
-export function pointer(base: string, ...steps: readonly (string | number)[]): string {
-  return steps.reduce<string>(
-    (path, step) => `${path}/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`,
-    base,
-  )
-}

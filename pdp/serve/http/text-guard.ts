@@ -1,9 +1,9 @@
 /** Refuses text that PostgreSQL cannot store, anywhere in a request, before a route handles it. */
 import type { FastifyInstance } from 'fastify'
 import type { ValidationIssue } from '../../domain/errors.ts'
+import { pointer, textIssue } from '../../domain/json.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { isStream } from './bodies.ts'
-import { pointer, textIssue } from './schemas.ts'
 
 const ISSUES_MAX = 100
 

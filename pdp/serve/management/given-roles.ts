@@ -2,10 +2,10 @@
 import type { LogId } from '../../domain/log.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import type { HeldRole, Store } from '../../store/contract.ts'
+import { type Definitions, definitionsOf, readDeclared } from '../../writes/role-definitions.ts'
 import type { ManagementClient } from '../authentication/authenticate.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { Reach } from './deps.ts'
-import { type Definitions, definitionsOf, readDeclared } from './role-definitions.ts'
 
 const SCOPE = 'roles:write'
 /** The most grants of one organization that are read. If there are more, the write is refused. */

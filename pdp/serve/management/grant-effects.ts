@@ -2,7 +2,7 @@
 import type { Pdp } from '../../domain/decision.ts'
 import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { HeldRole, Store } from '../../store/contract.ts'
-import type { Definitions } from './role-definitions.ts'
+import type { Definitions } from '../../writes/role-definitions.ts'
 
 const GRANTS_MAX = 10_000
 const GRANTS_PAGE = 1_000

@@ -1,17 +1,16 @@
 /** Role grants: a role, of an app or organization-wide, for a user, service or group, in one organization or in all. */
-import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { WriteContext } from '../../domain/change.ts'
 import { DIRECTORY, ENVIRONMENT, type LogId } from '../../domain/log.ts'
-import { isId, typeOf } from '../../domain/names.ts'
+import { typeOf } from '../../domain/names.ts'
 import type { RoleGrant } from '../../domain/role.ts'
-import type { HeldRole } from '../../store/contract.ts'
+import { definitionsOf, readDeclared } from '../../writes/role-definitions.ts'
+import { grantOf, requireFitting, requireRole, requireSubjectForm } from '../../writes/role-grants.ts'
 import type { ManagementClient } from '../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, object, PERMISSION_KEY } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
-import { type Definitions, definitionsOf, readDeclared, sizeIssue } from './role-definitions.ts'
 import { addManagementRoute, EMPTY, type Outcome, ok } from './route.ts'
 
 type GrantBody = { readonly app?: string; readonly role: string; readonly subject: string }
@@ -31,9 +30,6 @@ const GRANT = object({ id: ID, app: { ...ID, type: ['string', 'null'] }, role: P
   'role',
   'subject',
 ])
-/** The most grants of one subject that are read to compute the size of its tokens. */
-const OWN_GRANTS_MAX = 1_000
-
 type Place = {
   readonly base: '/v1/organizations/:org/role-grants' | '/v1/role-grants'
   readonly organizationScope: 'organization' | 'environment'
@@ -129,34 +125,21 @@ type Wanted = { caller: ManagementClient; log: LogId; body: GrantBody; context: 
 async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: Wanted): Promise<Outcome> {
   const { app = null, role, subject } = body
   const definitions = definitionsOf(await readDeclared(deps.store))
-  await requireSubject(deps, log, subject)
-  const permissions = definitions({ app, role })
-  if (permissions === undefined) {
-    const message = app === null ? 'is not an organization-wide role' : `is not a role of app ${app}`
-    throw new RequestProblem('request_invalid', 'nothing was written', { issues: [{ place: '/role', message }] })
-  }
+  requireSubjectForm(log, subject)
+  await requireSubject(deps, subject)
+  const permissions = requireRole(definitions, { app, role })
   await requireHolding(deps, { caller, log, app, permissions })
   await requireFitting(deps, { log, subject, role: { app, role }, definitions })
-  // The same grant has the same id, so repeated and concurrent requests make one grant.
-  const id = createHash('sha256')
-    .update(JSON.stringify([app, role, subject]))
-    .digest('base64url')
-    .slice(0, 22)
-  const grant: RoleGrant = { id, app, role, subject }
+  const grant = grantOf({ app, role, subject })
   const { changed } = await deps.store.write(log, [{ kind: 'role_grant', op: 'write', grant }], { context })
   if (changed) return ok(grant)
   const [existing] = await deps.store.roleGrants({ log, apps: [app], role, subject }, { after: null, countMax: 1 })
   return ok(existing === undefined ? grant : present(existing))
 }
 
-/** Throws RequestProblem for a malformed subject, or one that does not exist. A group always exists. */
-async function requireSubject(deps: ManagementDeps, log: LogId, subject: string): Promise<void> {
-  const types = log === ENVIRONMENT ? ['user', 'service'] : ['user', 'service', 'group']
+/** Throws RequestProblem for a subject that does not exist. A group always exists. */
+async function requireSubject(deps: ManagementDeps, subject: string): Promise<void> {
   const [type, id] = [typeOf(subject), subject.slice(subject.indexOf(':') + 1)]
-  if (!types.includes(type) || !isId(id)) {
-    const message = `is not ${types.map((name) => `${name}:<id>`).join(' or ')}`
-    throw new RequestProblem('request_invalid', 'nothing was written', { issues: [{ place: '/subject', message }] })
-  }
   if (type === 'group') return
   const found = type === 'user' ? await deps.directory.user(id) : await deps.directory.client(id)
   if (found === null) throw new RequestProblem('not_found', `there is no ${subject}`)
@@ -176,36 +159,4 @@ async function requireHolding(
     'permission_denied',
     `a client can give only permissions that it holds itself; it lacks ${lacking.slice(0, 20).join(', ')}`,
   )
-}
-
-/** Throws RequestProblem `conflict` if the subject's tokens would become too large with its other grants and those of its groups. */
-async function requireFitting(
-  deps: ManagementDeps,
-  wanted: { log: LogId; subject: string; role: HeldRole; definitions: Definitions },
-): Promise<void> {
-  const { log, subject, role, definitions } = wanted
-  const own = await deps.store.roleGrants({ subject }, { after: null, countMax: OWN_GRANTS_MAX })
-  const apps = role.app === null ? [null, ...own.map((grant) => grant.app)] : [role.app]
-  for (const app of new Set(apps)) {
-    const counting = own.filter((grant) => grant.app === null || grant.app === app)
-    const groups = await rolesOfGroups(deps, { log, subject, app })
-    const held = [...counting, ...groups, role].map((grant): HeldRole => ({ app: grant.app, role: grant.role }))
-    const distinct = [...new Map(held.map((one) => [JSON.stringify(one), one])).values()]
-    const message = sizeIssue(distinct, definitions)
-    if (message === null) continue
-    const issues = [{ place: '/role', message }]
-    throw new RequestProblem('conflict', 'nothing was written', { issues })
-  }
-}
-
-/** All roles that the subject holds in the organization. These are only names, so each may be an app's or organization-wide. */
-async function rolesOfGroups(
-  { pdp }: ManagementDeps,
-  { log, subject, app }: { log: LogId; subject: string; app: string | null },
-): Promise<readonly HeldRole[]> {
-  const type = typeOf(subject)
-  if (log === ENVIRONMENT || (type !== 'user' && type !== 'service')) return []
-  const id = subject.slice(type.length + 1)
-  const { roles } = await pdp.held({ organization: log, subject: { type, id }, app })
-  return roles.flatMap((name) => [{ app: null, role: name }, ...(app === null ? [] : [{ app, role: name }])])
 }

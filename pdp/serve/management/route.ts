@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { WriteContext } from '../../domain/change.ts'
 import type { LogId } from '../../domain/log.ts'
+import { readScope } from '../../identity/oauth/scopes.ts'
 import { withModels } from '../../worker/worker.ts'
 import {
   authenticateManagementClient,
@@ -101,6 +102,10 @@ const PARAMETERS: { readonly [name: string]: typeof ID } = {
   key: ENTITLEMENT_KEY,
 }
 
+/** A GET needs the scope for reading, or the one for writing. */
+const scopeOf = ({ method, scope }: { readonly method: string; readonly scope: string }): string =>
+  method === 'GET' ? readScope(scope) : scope
+
 /** Adds a route. The caller is authorized before the body is read. */
 export function addManagementRoute<S extends Shape>(
   app: FastifyInstance,
@@ -112,7 +117,7 @@ export function addManagementRoute<S extends Shape>(
   const authorize = async (request: FastifyRequest, at: Reach): Promise<ManagementClient> => {
     const caller = await authenticateManagementClient(
       { ...deps, ...at },
-      { message: request.raw, scope: route.scope, provenBefore: callers.has(request) },
+      { message: request.raw, scope: scopeOf(route), provenBefore: callers.has(request) },
     )
     requireForms(request.params)
     if (route.organizationScope === 'environment') requireUnbound(caller)
@@ -126,9 +131,9 @@ export function addManagementRoute<S extends Shape>(
     schema: {
       operationId: route.operation,
       summary: route.summary,
-      description: `Needs scope \`${route.scope}\`.`,
+      description: `Needs scope \`${scopeOf(route)}\`.`,
       tags: [route.tag],
-      security: [{ bearer: [route.scope] }],
+      security: [...new Set([scopeOf(route), route.scope])].map((scope) => ({ bearer: [scope] })),
       params: object(Object.fromEntries(names.map((name) => [name, PARAMETERS[name] ?? ID])), names),
       querystring: object({ ...(route.list ? PAGE_PROPERTIES : {}), ...route.query }),
       ...(route.state === undefined ? {} : { headers: CONDITIONS }),

@@ -5,6 +5,7 @@
 import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { RowKey, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
+import { grouped } from './grouped.ts'
 import type { LogCache, Moment, Target } from './log-cache.ts'
 import { LogCaches, targetIn } from './log-cache-set.ts'
 import { COMMON_LOGS, type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'
@@ -117,7 +118,7 @@ export class Freshness implements SnapshotEvaluator {
     const [first] = all
     if (first === undefined) return
     if (all.every(({ scope }) => scope === first.scope)) this.#step(all, moment)
-    else for (const group of Map.groupBy(all, ({ scope }) => scope).values()) this.#step(group, moment)
+    else for (const group of grouped(all, ({ scope }) => scope).values()) this.#step(group, moment)
   }
 
   /** Brings the caches to the moment, evaluates, and loads what is missing. Called anew after every wait. */

@@ -2,6 +2,7 @@
 import type { LogId } from '../../domain/log.ts'
 import type { RowKey, RowSet, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
+import { grouped } from './grouped.ts'
 import { DELTA_ENTRIES_MAX, LogCache, type Moment, type PendingLoad, type Target } from './log-cache.ts'
 import { COMMON_LOGS } from './question.ts'
 import { RowBudget } from './row-budget.ts'
@@ -77,7 +78,7 @@ export class LogCaches {
     }))
     const entries = await this.#store.entries(ranges, (DELTA_ENTRIES_MAX + 1) * ranges.length)
     this.tick++
-    const byLog = Map.groupBy(entries, (entry) => entry.log)
+    const byLog = grouped(entries, (entry) => entry.log)
     for (const { cache, target, from } of wanted) {
       cache.advance({ from, target, entries: byLog.get(cache.log) ?? [] }, this.tick)
     }
@@ -108,7 +109,7 @@ export class LogCaches {
     loads: ReadonlyMap<LogId, PendingLoad>,
     of: { rows: readonly RowSet[]; done: () => void },
   ): void {
-    const byLog = Map.groupBy(of.rows, (row) => row.key.log)
+    const byLog = grouped(of.rows, (row) => row.key.log)
     let left = loads.size
     for (const [log, load] of loads) {
       const cache = this.of(log)

@@ -34,6 +34,13 @@ type Question = { readonly organization: string; readonly keys: readonly string[
  * `POST url` with `{organization, keys}` (`keys` null for all) is answered 200 with `{organization, state, values}`: `values`
  * maps each key that the organization has to `{value, enforcement?}`, all of one moment, and `state` is any text that is
  * another one after every change. Anything else is a failure. `secret` is sent as a bearer token.
+ *
+ * @example
+ * ```ts
+ * const store = memoryStore()
+ * const entitlements = httpEntitlements({ url: 'https://billing.example.com/entitlements', secret: 's', store, fetch })
+ * const billed = createPdp({ store, entitlements })
+ * ```
  */
 export function httpEntitlements(options: {
   readonly url: string

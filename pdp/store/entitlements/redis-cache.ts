@@ -11,7 +11,16 @@ const REST_MS = 1_000
 const SEALED_CHARACTERS_MAX = 65_536
 const PREFIX = 'portcullis:entitlement:'
 
-/** `url` as in REDIS_URL. Connects beside its use, and again whenever the connection ends. */
+/**
+ * A cache of entitlement values that replicas share; needs the package `ioredis`. `url` as in REDIS_URL. Connects beside its
+ * use, and again whenever the connection ends.
+ *
+ * @example
+ * ```ts
+ * const sharedCache = await redisSharedCache({ url: 'redis://localhost', masterKey: Buffer.alloc(32, 1), onError: console.error })
+ * const cached = createPdp({ store: memoryStore(), sharedCache })
+ * ```
+ */
 export async function redisSharedCache(options: {
   readonly url: string
   /** All replicas have the same one. */

@@ -12,7 +12,14 @@ export type Slot = {
   readonly writeId: string
 }
 
-/** A cache can only save time: neither method throws, and both end within a short deadline. */
+/**
+ * A cache can only save time: neither method throws, and both end within a short deadline.
+ *
+ * @example
+ * ```ts
+ * const sharedCache: SharedCache = await redisSharedCache({ url: 'redis://localhost', masterKey: Buffer.alloc(32, 1), onError: console.error })
+ * ```
+ */
 export interface SharedCache {
   /** Values that were written for exactly this slot and key. Values that are missing, not authentic or late are absent. */
   read(slot: Slot, keys: readonly string[]): Promise<ReadonlyMap<string, StatedValue>>

@@ -44,7 +44,15 @@ export function residentEvaluator(store: ResidentStore): SnapshotEvaluator {
   }
 }
 
-/** Everything is synchronous inside, so every read is of one moment; a snapshot makes writers wait until it ends. */
+/**
+ * A store that forgets everything when the process ends: for tests and for embedding without a database. Everything is
+ * synchronous inside, so every read is of one moment; a snapshot makes writers wait until it ends.
+ *
+ * @example
+ * ```ts
+ * const inMemory = createPdp({ store: memoryStore() })
+ * ```
+ */
 export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
   const clock = options.clock ?? Date.now
   const state = emptyState()

@@ -1,11 +1,13 @@
 /** PostgreSQL: connections, migrations, and the two views of it that the rest of the PDP sees (Store and Sql). */
 import pg from 'pg'
+import { quote } from '../../domain/names.ts'
 import type { Store } from '../contract.ts'
 import type { Sql } from '../directory.ts'
-import { asPdpError, databaseOver, type TimeLimits } from './connection.ts'
-import { migrate } from './migrate.ts'
+import { asPdpError, databaseOver } from './connection/connection.ts'
+import type { TimeLimits } from './connection/database.ts'
+import { createTurns } from './connection/turns.ts'
+import { isSchemaName, type Migrated, migrate } from './migrate.ts'
 import { storeOver } from './store.ts'
-import { createTurns } from './turns.ts'
 import { type Atomically, atomicallyOver } from './unit-of-work.ts'
 
 // Index probes must not depend on what the planner believes about a table's size; a commit is acknowledged when durable.
@@ -25,7 +27,16 @@ const SESSION = [
   'tcp_keepalives_interval=2',
   'tcp_keepalives_count=3',
 ]
-const INT8 = 20
+/** By type. An application that embeds the PDP may have replaced the driver's own, which are of the whole process. */
+const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
+  [16, (text) => text === 't'], // boolean
+  [20, Number], // bigint: revisions and versions stay far below 2^53; write ids are read as text
+  [21, Number],
+  [23, Number],
+  [701, Number], // float8
+  [114, (text) => JSON.parse(text)], // json, jsonb
+  [3802, (text) => JSON.parse(text)],
+])
 /** For a connection to be had, made or waited for. */
 const CONNECT_TIMEOUT_MS = 1_000
 const MIGRATION_CONNECT_TIMEOUT_MS = 5_000
@@ -37,8 +48,18 @@ const KEEPALIVE_AFTER_MS = 5_000
 const WRITE_WAIT_MS = 4_000
 const WRITES_WAITING_MAX = 256
 
+/**
+ * Where the database is, and what it may take.
+ *
+ * @example
+ * ```ts
+ * const options: PostgresOptions = { connectionString: 'postgres://app@localhost/app', schema: 'portcullis' }
+ * ```
+ */
 export type PostgresOptions = {
   readonly connectionString: string
+  /** The schema of our tables, which is created if there is none. Default: the first of the connection's `search_path`. */
+  readonly schema?: string
   /** Connections for reads at most, and for transactions as many again. Default 10. */
   readonly poolCountMax?: number
   /** For an answer; later the database counts as unreachable. Default: a second for decisions, 5 s for a write. */
@@ -47,7 +68,7 @@ export type PostgresOptions = {
 
 /**
  * Connects, migrates and returns the store.
- * Throws PdpError `store_unavailable` when the server cannot be reached, `conflict` when the schema is not ours.
+ * Throws PdpError `store_unavailable` when the server cannot be reached, `conflict` when the tables there are not ours.
  */
 export async function openPostgres(options: PostgresOptions): Promise<{
   sql: Sql
@@ -56,31 +77,49 @@ export async function openPostgres(options: PostgresOptions): Promise<{
   migrated: readonly string[]
   close(): Promise<void>
 }> {
-  const migrated = await migrateOnce(options.connectionString)
+  const { schema, connectionString } = options
+  if (schema !== undefined && !isSchemaName(schema))
+    throw new TypeError(`schema ${quote(schema)} is not a name of small letters, digits and _`)
+  const { applied: migrated, schema: found } = await migrateOnce(connectionString, schema)
   const pools = { reads: openPool(options), transactions: openPool(options) }
   const database = databaseOver(pools, options.timeLimits)
   const turns = createTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
   const close = async (): Promise<void> => void (await Promise.all([pools.reads.end(), pools.transactions.end()]))
-  const store = storeOver(database, turns, close)
-  return { sql: database, store, atomically: atomicallyOver(database, turns), migrated, close }
+  const atomically = atomicallyOver(database, turns)
+  const store: Store = {
+    ...storeOver(database, turns, { close, schema: found }),
+    atomically: (locks, work) => atomically(locks, (unit) => work(unit.store)),
+  }
+  return { sql: database, store, atomically, migrated, close }
 }
 
-/** The store alone, for applications that embed the PDP. Throws as openPostgres does. */
+/**
+ * Connects, brings the tables up to date, and returns the store. With `schema` it lives beside tables of your own.
+ *
+ * Throws PdpError `store_unavailable` when the server cannot be reached, `conflict` when the tables there are not ours.
+ *
+ * @example
+ * ```ts
+ * const store = await postgresStore({ connectionString: 'postgres://app@localhost/app', schema: 'portcullis' })
+ * const durable = createPdp({ store })
+ * ```
+ */
 export async function postgresStore(options: PostgresOptions): Promise<Store> {
   return (await openPostgres(options)).store
 }
 
 function openPool(options: PostgresOptions): pg.Pool {
+  const { url, settings } = withoutSettings(options.connectionString)
+  const schema = options.schema === undefined ? [] : [`search_path=${options.schema}`]
   const pool = new pg.Pool({
-    connectionString: options.connectionString,
+    connectionString: url,
     max: options.poolCountMax ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_AFTER_MS,
-    options: SESSION.map((setting) => `-c ${setting}`).join(' '),
+    options: [settings, ...[...SESSION, ...schema].map((setting) => `-c ${setting}`)].join(' '),
     types: {
-      // Revisions and versions stay far below 2^53; write ids are read as text.
-      getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)),
+      getTypeParser: (oid, format) => PARSERS.get(oid) ?? pg.types.getTypeParser(oid, format),
     },
   })
   // An idle connection that breaks is replaced by the pool; the query that needs it reports its own error.
@@ -88,7 +127,17 @@ function openPool(options: PostgresOptions): pg.Pool {
   return pool
 }
 
-async function migrateOnce(connectionString: string): Promise<readonly string[]> {
+/** `options` of a URL would take the place of ours: it comes before them. */
+function withoutSettings(connectionString: string): { readonly url: string; readonly settings: string } {
+  if (!URL.canParse(connectionString)) return { url: connectionString, settings: '' }
+  const url = new URL(connectionString)
+  const settings = url.searchParams.get('options')
+  if (settings === null) return { url: connectionString, settings: '' }
+  url.searchParams.delete('options')
+  return { url: url.href, settings }
+}
+
+async function migrateOnce(connectionString: string, schema: string | undefined): Promise<Migrated> {
   const client = new pg.Client({
     connectionString,
     connectionTimeoutMillis: MIGRATION_CONNECT_TIMEOUT_MS,
@@ -97,7 +146,7 @@ async function migrateOnce(connectionString: string): Promise<readonly string[]>
   client.on('error', () => {}) // the statement that needs the connection says so itself
   try {
     await client.connect()
-    return await migrate(client)
+    return await migrate(client, schema)
   } catch (error) {
     throw asPdpError(error)
   } finally {

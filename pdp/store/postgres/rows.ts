@@ -2,7 +2,7 @@
 import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
 import { REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
 import { type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
-import type { Connection } from './connection.ts'
+import type { Connection } from './connection/database.ts'
 import { type Row, rowSetsOf } from './row-sets.ts'
 import { given, type KnownPositions, VECTOR_LINES, type VectorQuestion } from './vector.ts'
 

@@ -9,13 +9,14 @@ import type { Organization } from '../../domain/organization.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
 import type { EntitlementReading, LogEntry, Snapshot, Store, Written } from '../contract.ts'
-import type { Connection, Database } from './connection.ts'
+import type { Connection, Database } from './connection/database.ts'
+import type { Turns } from './connection/turns.ts'
+import { createJoinedWrite } from './joined-write.ts'
 import { raiseRevision, storeEntries } from './log.ts'
 import { appendEvents, entitlementEvents } from './outbox.ts'
 import { readRows } from './rows.ts'
 import { surveyOver } from './survey.ts'
 import { readNames, readTuples } from './tuples.ts'
-import type { Turns } from './turns.ts'
 import { given, KnownPositions, readVector } from './vector.ts'
 import { applyChanges, assertPreconditions } from './write.ts'
 
@@ -38,8 +39,15 @@ class NothingChanged extends Error {
   }
 }
 
-/** `turns`: of the logs. */
-export function storeOver(database: Database, turns: Turns, close: () => Promise<void>): Store {
+/**
+ * `turns`: of the logs. `schema`: where the tables are, quoted, for sessions of the application; without it, nothing is
+ * written in those.
+ */
+export function storeOver(
+  database: Database,
+  turns: Turns,
+  { close, schema }: { readonly close: () => Promise<void>; readonly schema?: string },
+): Store {
   const positions = new KnownPositions()
   const snapshotOver = (connection: Connection): Snapshot => ({
     rows: (logs, keys) => readRows(connection, positions, { logs, keys }),
@@ -47,6 +55,7 @@ export function storeOver(database: Database, turns: Turns, close: () => Promise
   })
   return {
     ...surveyOver(database),
+    ...(schema === undefined ? {} : joinedWrites(database, schema)),
     vector: (logs) => readVector(database, positions, logs),
     entries: (ranges, entriesMax) => readEntries(database, ranges, entriesMax),
     rows: (logs, keys) => readRows(database, positions, { logs, keys }),
@@ -77,6 +86,11 @@ export function storeOver(database: Database, turns: Turns, close: () => Promise
     },
     close,
   }
+}
+
+function joinedWrites(database: Database, schema: string): Pick<Store, 'writeWithin'> {
+  const write = createJoinedWrite(database, schema)
+  return { writeWithin: (client, log, changes, options) => write(client, { log, changes, ...options }) }
 }
 
 async function write(

@@ -1,7 +1,7 @@
 /** What management asks across all organizations, on PostgreSQL: full looks that no decision waits for. */
 import type { HeldRole, LoggedGrant, ReportingQueries, TupleShape } from '../contract.ts'
 import type { Sql } from '../directory.ts'
-import type { Database } from './connection.ts'
+import type { Database } from './connection/database.ts'
 
 const GRANTS = `
   select organization_id as log, grant_id as id, app, role, subject from role_grant

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import type { LogId } from '../../domain/log.ts'
 import type { NameSource, Tuple } from '../../domain/tuple.ts'
 import type { Sql } from '../directory.ts'
-import type { Connection } from './connection.ts'
+import type { Connection } from './connection/database.ts'
 
 export type TupleChange = Extract<Change, { kind: 'tuple' }>
 

@@ -2,9 +2,9 @@
 import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
 import type { Store } from '../contract.ts'
 import type { Sql } from '../directory.ts'
-import type { Connection, Database } from './connection.ts'
+import type { Connection, Database } from './connection/database.ts'
+import { NO_TURNS, type Turns } from './connection/turns.ts'
 import { storeOver } from './store.ts'
-import { NO_TURNS, type Turns } from './turns.ts'
 
 /** Reads and writes of one transaction; each read sees what had been committed when it was sent. */
 export type Unit = { readonly sql: Sql; readonly store: Store }
@@ -24,7 +24,7 @@ export function atomicallyOver(database: Database, turns: Turns): Atomically {
     const transact = async (connection: Connection) => {
       const within = databaseWithin(connection)
       await lockLogs(within, ordered)
-      return work({ sql: within, store: storeOver(within, NO_TURNS, async () => undefined) })
+      return work({ sql: within, store: storeOver(within, NO_TURNS, { close: async () => undefined }) })
     }
     return turns.take(ordered, (sinceMs) => transaction('begin', transact, sinceMs))
   }

@@ -1,7 +1,7 @@
 /** Where logs stand, in one statement that answers only for those which moved since this process last heard of them. */
 import { PdpError } from '../../domain/errors.ts'
 import type { LogId, LogPosition, Vector } from '../../domain/log.ts'
-import type { Connection } from './connection.ts'
+import type { Connection } from './connection/database.ts'
 
 /** Positions that are remembered at most, before all are forgotten. */
 const KNOWN_MAX = 10_000

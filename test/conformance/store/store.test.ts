@@ -1,5 +1,7 @@
 /** Both stores pass the same suites. An implementation is done when they pass; an exception needs a reason. */
+import pg from 'pg'
 import { describe } from 'vitest'
+import type { Store, Written } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../../support/database.ts'
@@ -32,7 +34,51 @@ const STORES: readonly (readonly [name: string, open: OpenStore])[] = [
       }
     },
   ],
+  ['postgres, tuples in transactions of an application', openWithinApplication],
 ]
+
+/** Our tables are in a schema of their own; those that the application's sessions find under the same names are its own. */
+async function openWithinApplication(): ReturnType<OpenStore> {
+  const database = await openTestDatabase({ migrated: false })
+  const application = new pg.Pool({ connectionString: database.connectionString, max: 4 })
+  application.on('error', () => {}) // the database is dropped while idle connections still close
+  for (const name of ['organization', 'relationship', 'revision', 'change_log'])
+    await application.query(`create table ${name} (untouched text)`)
+  const { store, close } = await openPostgres({
+    connectionString: database.connectionString,
+    schema: 'pdp',
+    poolCountMax: 4,
+  })
+  return {
+    store: { ...store, write: (log, changes, options) => writeWithin({ store, application }, log, changes, options) },
+    async close() {
+      await application.end()
+      await close()
+      await database.drop()
+    },
+  }
+}
+
+async function writeWithin(
+  { store, application }: { store: Store; application: pg.Pool },
+  ...[log, changes, options]: Parameters<Store['write']>
+): Promise<Written> {
+  const tuples = changes.filter((change) => change.kind === 'tuple')
+  if (tuples.length < changes.length || log.startsWith('#') || store.writeWithin === undefined)
+    return store.write(log, changes, options)
+  const client = await application.connect()
+  try {
+    await client.query('begin')
+    const written = await store.writeWithin(client, log, tuples, options)
+    await client.query('commit')
+    return written
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  } finally {
+    client.release()
+  }
+}
 
 for (const [name, open] of STORES) {
   for (const suite of [writesSuite, readsSuite, conditionsSuite, environmentSuite, reportingSuite]) {

@@ -2,8 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { type EnvironmentReader, oneOf, readEnvironment } from '../../../pdp/process/environment.ts'
+import { CLIENT_SETTINGS } from '../../../pdp/commands/client-settings.ts'
+import { ALL_SETTINGS, type EnvironmentReader, oneOf, readEnvironment } from '../../../pdp/process/environment.ts'
 import { ConfigError } from '../../../pdp/process/exit.ts'
+import { SETTINGS } from '../../../pdp/runtime/config.ts'
+import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config/config.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'environment-'))
 afterAll(() => rmSync(directory, { recursive: true }))
@@ -85,5 +88,18 @@ describe('readEnvironment', () => {
     expect(problems({ [name]: 'x' }, (reader) => reader.text('PORTCULLIS_ISSUER'))).toEqual([
       `${name} is not a known setting`,
     ])
+  })
+})
+
+describe('the settings of all programs', () => {
+  it('are those that their help names, and no others', () => {
+    const named = [...SETTINGS, ...SIDECAR_SETTINGS, ...CLIENT_SETTINGS].map(([name]) => name)
+    const ours = named.filter((name) => name.startsWith('PORTCULLIS_'))
+    expect([...ALL_SETTINGS].sort()).toEqual([...new Set(ours)].sort())
+  })
+
+  it('are known to each of them, with the files of secrets', () => {
+    const environment = { PORTCULLIS_ROUTE_FILE: 'x', PORTCULLIS_CLIENT_SECRET_FILE: 'x' }
+    expect(() => readEnvironment(environment, () => null)).not.toThrow()
   })
 })

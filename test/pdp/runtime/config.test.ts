@@ -26,6 +26,7 @@ describe('readConfig', () => {
       metrics: { host: '127.0.0.1', port: 9091 },
       trustedProxies: [],
       databaseUrl: null,
+      databaseSchema: null,
       redisUrl: null,
       entitlementSource: null,
       embedEntitlements: 'claims-mode',

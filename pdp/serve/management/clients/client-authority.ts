@@ -1,12 +1,12 @@
 /** Authority over clients: whoever sets a client's secret can act as that client, so it must not hold more than they do. */
 import type { Subject } from '../../../domain/decision.ts'
 import { ENVIRONMENT } from '../../../domain/log.ts'
-import { isIdentityScope, isServiceScope, scopesOf } from '../../../identity/oauth/scopes.ts'
+import { holdsScope, isIdentityScope, isServiceScope, scopesOf } from '../../../identity/oauth/scopes.ts'
 import { type Client, SYSTEM } from '../../../store/directory.ts'
+import { readDeclared } from '../../../writes/role-definitions.ts'
 import { type ManagementClient, requireUnbound, requireWithin } from '../../authentication/authenticate.ts'
 import { RequestProblem } from '../../problems/status.ts'
 import type { Reach } from '../deps.ts'
-import { readDeclared } from '../role-definitions.ts'
 import { hasKey } from './client-registration.ts'
 
 /** The most grants of one client that are read. A client with more is refused. */
@@ -52,7 +52,7 @@ async function lackingScopes(deps: Reach, holder: Holder, client: Client): Promi
   const own = organizationScope.length === 0 ? null : await deps.directory.client(clientId)
   const registered = new Set(own === null ? [] : scopesOf(own.metadata))
   return scopesOf(client.metadata).filter((scope) => {
-    if (isServiceScope(scope)) return !scopes.has(scope)
+    if (isServiceScope(scope)) return !holdsScope(scopes, scope)
     return own !== null && !isIdentityScope(scope) && scope !== 'offline_access' && !registered.has(scope)
   })
 }
@@ -111,7 +111,7 @@ function isWidened(before: Client, after: Client): boolean {
   if (before.organization !== after.organization || before.app !== after.app) return true
   if (isMethodChanged(before, after)) return true
   const had = new Set(scopesOf(before.metadata))
-  return scopesOf(after.metadata).some((scope) => !had.has(scope))
+  return scopesOf(after.metadata).some((scope) => !holdsScope(had, scope))
 }
 
 export const isMethodChanged = (before: Client, after: Client): boolean => methodOf(before) !== methodOf(after)

@@ -1,10 +1,9 @@
 /** Validates the keys of a private_key_jwt client at registration, because an unusable key would fail at every token request. */
 import type { ValidationIssue } from '../../../domain/errors.ts'
-import type { JsonObject } from '../../../domain/json.ts'
+import { type JsonObject, pointer } from '../../../domain/json.ts'
 import { CLIENT_SIGNING_ALGORITHMS } from '../../../identity/provider/client-metadata.ts'
 import { modulusBits, RSA_BITS_MAX, RSA_BITS_MIN, RSA_EXPONENT_ENCODED } from '../../../token/algorithms.ts'
 import { importKey } from '../../../token/keys.ts'
-import { pointer } from '../../http/schemas.ts'
 
 // RFC 7518 section 6: members of private and symmetric keys.
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']

@@ -1,9 +1,9 @@
 /** Validates a client registration: the RFC 7591 metadata that this version supports. Reports every issue. */
 import type { ValidationIssue } from '../../../domain/errors.ts'
-import type { JsonObject } from '../../../domain/json.ts'
+import { type JsonObject, pointer } from '../../../domain/json.ts'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../identity/provider/client-metadata.ts'
 import { isLoopback, urlHost } from '../../../process/listen.ts'
-import { ID, type JsonSchema, LABEL, object, pointer, SECRET, text } from '../../http/schemas.ts'
+import { ID, type JsonSchema, LABEL, object, SECRET, text } from '../../http/schemas.ts'
 import { keySetIssues } from './client-keys.ts'
 
 export type ClientBody = {

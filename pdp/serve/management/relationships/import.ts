@@ -2,8 +2,8 @@
 import { PdpError, type ValidationIssue } from '../../../domain/errors.ts'
 import { formatTuple } from '../../../domain/names.ts'
 import type { Tuple } from '../../../domain/tuple.ts'
+import type { Restriction } from '../../../writes/restrictions.ts'
 import { RequestProblem } from '../../problems/status.ts'
-import type { Restriction } from '../model-restrictions.ts'
 import { parseTupleLine } from './tuple-bodies.ts'
 
 const LINES_PER_WRITE = 1_000

@@ -1,23 +1,11 @@
 /** A tuple in requests and answers: the text `type:id#relation@subject`, or an object with an expiry. */
-import { PdpError } from '../../../domain/errors.ts'
-import type { JsonObject } from '../../../domain/json.ts'
-import { formatTuple, isObject, isRelation, isSubject, parseTuple, quote, tupleIssue } from '../../../domain/names.ts'
+import { formatTuple, isObject, isRelation, isSubject, quote } from '../../../domain/names.ts'
 import type { Tuple } from '../../../domain/tuple.ts'
+import { type ConditionInput, parseTupleInput } from '../../../writes/relationships.ts'
 import { parseJson } from '../../http/json.ts'
 import { refuseParameter } from '../../http/pagination.ts'
 import { type JsonSchema, object, TIMESTAMP } from '../../http/schemas.ts'
 import { RequestProblem } from '../../problems/status.ts'
-
-export type TupleBody =
-  | string
-  | {
-      readonly object: string
-      readonly relation: string
-      readonly subject: string
-      readonly expires_at?: string | null
-      readonly condition?: ConditionBody | null
-    }
-type ConditionBody = { readonly name: string; readonly context?: JsonObject }
 
 /** The longest names that the grammar allows, and room to say what is wrong with a longer one. */
 const WORD = { type: 'string', maxLength: 1_024 }
@@ -43,27 +31,6 @@ const MEMBERS: ReadonlySet<string> = new Set(['object', 'relation', 'subject', '
 // RFC 3339, like the schema's date-time.
 const INSTANT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
 
-/** The tuple, or a message that says what is wrong with it. */
-export function parseTupleBody(body: TupleBody): Tuple | string {
-  if (typeof body === 'string') {
-    try {
-      return { ...parseTuple(body), expiresAtMs: null }
-    } catch (err) {
-      if (err instanceof PdpError) return err.message
-      throw err
-    }
-  }
-  const { object, relation, subject } = body
-  const expiresAtMs = body.expires_at == null ? null : Date.parse(body.expires_at)
-  if (Number.isNaN(expiresAtMs)) return 'expires_at is not an instant'
-  const parsed = { object, relation, subject, expiresAtMs }
-  return tupleIssue(parsed) ?? (body.condition == null ? parsed : withCondition(parsed, body.condition))
-}
-
-function withCondition(tuple: Tuple, { name, context = {} }: ConditionBody): Tuple {
-  return { ...tuple, condition: { name, context } }
-}
-
 /**
  * Parses one line of an import: a JSON string or object as in a request body, or `tuple` or `tuple instant` in plain text.
  * Null for an empty line and for a comment, which begins with `#`.
@@ -74,7 +41,7 @@ export function parseTupleLine(line: string): Tuple | string | null {
   if (text.startsWith('{') || text.startsWith('"')) return parseJsonLine(text)
   const [tuple = '', expires_at, ...rest] = text.split(/[ \t]+/)
   if (rest.length > 0) return 'has more than a tuple and an instant'
-  const parsed = parseTupleBody(tuple)
+  const parsed = parseTupleInput(tuple)
   return expires_at === undefined || typeof parsed === 'string' ? parsed : withExpiry(parsed, expires_at)
 }
 
@@ -86,7 +53,7 @@ function parseJsonLine(text: string): Tuple | string {
     if (err instanceof RequestProblem) return err.issues.length === 0 ? 'is not JSON' : err.message
     throw err
   }
-  if (typeof value === 'string') return parseTupleBody(value)
+  if (typeof value === 'string') return parseTupleInput(value)
   if (typeof value !== 'object' || value === null) return 'is neither a tuple nor an object'
   const unknown = Object.keys(value).find((name) => !MEMBERS.has(name))
   if (unknown !== undefined) return `${JSON.stringify(unknown)} is not a known member`
@@ -94,12 +61,12 @@ function parseJsonLine(text: string): Tuple | string {
   if (typeof object !== 'string' || typeof relation !== 'string' || typeof subject !== 'string')
     return 'needs object, relation and subject as strings'
   if (!isCondition(condition)) return 'condition is not an object with a name and a context'
-  const parsed = parseTupleBody({ object, relation, subject, condition })
+  const parsed = parseTupleInput({ object, relation, subject, condition })
   if (expires_at === null || typeof parsed === 'string') return parsed
   return typeof expires_at === 'string' ? withExpiry(parsed, expires_at) : 'expires_at is not an instant'
 }
 
-function isCondition(value: unknown): value is ConditionBody | null {
+function isCondition(value: unknown): value is ConditionInput | null {
   if (value === null) return true
   if (typeof value !== 'object' || Object.keys(value).some((name) => name !== 'name' && name !== 'context'))
     return false

@@ -73,6 +73,35 @@ describe('management refuses', () => {
     expect(given).toEqual([403, 'permission_denied'])
   })
 
+  it('a write by a scope for reading, which lists and shows what the scope for writing does', async () => {
+    const reader = await served.manager({ client: 'reader', scopes: ['directory:read'] })
+    expect(await call('GET', '/v1/users', { token: reader })).toEqual([200, undefined])
+    expect(await call('GET', '/v1/organizations/acme/members', { token: reader })).toEqual([200, undefined])
+    expect(await call('PUT', '/v1/users/x', { token: reader, body: {} })).toEqual([403, 'scope_insufficient'])
+    expect(await call('DELETE', '/v1/organizations/other', { token: reader })).toEqual([403, 'scope_insufficient'])
+    expect(await call('GET', '/v1/roles', { token: reader })).toEqual([403, 'scope_insufficient'])
+  })
+
+  it('lists of tuples to who may only write them', async () => {
+    const writer = await served.manager({ client: 'tuple-writer', scopes: ['relationships:write'] })
+    const listed = await call('GET', '/v1/organizations/acme/relationships', { token: writer })
+    expect(listed).toEqual([403, 'scope_insufficient'])
+  })
+
+  it('a client that gives another the scope for writing where it may only read', async () => {
+    const giver = await served.manager({ client: 'giver', scopes: ['directory:read', 'clients:write'] })
+    const give = (scope: string) =>
+      call('PUT', `/v1/clients/given-${scope.replace(':', '-')}`, {
+        token: giver,
+        body: { grant_types: ['client_credentials'], scope },
+      })
+    expect(await give('directory:write')).toEqual([403, 'permission_denied'])
+    expect(await give('directory:read')).toEqual([201, undefined])
+    const writer = await served.manager({ client: 'writing-giver', scopes: ['roles:write', 'clients:write'] })
+    const body = { grant_types: ['client_credentials'], scope: 'roles:read' }
+    expect(await call('PUT', '/v1/clients/given-roles', { token: writer, body })).toEqual([201, undefined])
+  })
+
   it('a token that was revoked while the body was on its way', async () => {
     const slow = await served.manager({ client: 'slow' })
     const path = '/v1/organizations/acme/relationships'

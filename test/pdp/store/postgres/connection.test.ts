@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TOKENS } from '../../../../pdp/domain/log.ts'
 import type { Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
-import type { TimeLimits } from '../../../../pdp/store/postgres/connection.ts'
+import type { TimeLimits } from '../../../../pdp/store/postgres/connection/database.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../../../support/database.ts'
 

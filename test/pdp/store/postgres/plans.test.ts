@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
-import type { Connection, Database } from '../../../../pdp/store/postgres/connection.ts'
+import type { Connection, Database } from '../../../../pdp/store/postgres/connection/database.ts'
+import { NO_TURNS } from '../../../../pdp/store/postgres/connection/turns.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { storeOver } from '../../../../pdp/store/postgres/store.ts'
-import { NO_TURNS } from '../../../../pdp/store/postgres/turns.ts'
 import { openTestDatabase } from '../../../support/database.ts'
 
 type Statement = { readonly text: string; readonly values: readonly unknown[] }
@@ -154,7 +154,7 @@ async function statementsOf(read: (store: Store) => Promise<unknown>): Promise<r
     lengthy: (_, work) => work(connection),
     transaction: (work) => work(connection),
   }
-  await read(storeOver(recording, NO_TURNS, async () => {})).catch(() => undefined) // no answer is no good answer
+  await read(storeOver(recording, NO_TURNS, { close: async () => {} })).catch(() => undefined) // no answer is no good answer
   expect(sent).not.toEqual([])
   return sent
 }

@@ -1,9 +1,9 @@
 /** A database that falls silent, or a network that drops everything: what waits for it, for how long, and who else does. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
-import type { TimeLimits } from '../../../../pdp/store/postgres/connection.ts'
+import type { TimeLimits } from '../../../../pdp/store/postgres/connection/database.ts'
+import { createSilence } from '../../../../pdp/store/postgres/connection/silence.ts'
 import { openPostgres, type PostgresOptions } from '../../../../pdp/store/postgres/postgres.ts'
-import { createSilence } from '../../../../pdp/store/postgres/silence.ts'
 import { openTestDatabase } from '../../../support/database.ts'
 import { startSilentProxy } from '../../../support/silent-proxy.ts'
 import { context, given, organization, put } from '../../../support/tuples.ts'

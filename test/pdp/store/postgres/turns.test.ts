@@ -1,6 +1,6 @@
 /** Who waits for whom before a connection is taken. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { createTurns } from '../../../../pdp/store/postgres/turns.ts'
+import { createTurns } from '../../../../pdp/store/postgres/connection/turns.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
 afterEach(() => void vi.useRealTimers())

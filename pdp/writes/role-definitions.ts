@@ -1,9 +1,8 @@
 /** The permissions of roles, current or proposed, and the size that they take in a token. */
-import { ENVIRONMENT } from '../../domain/log.ts'
-import type { Manifest } from '../../domain/manifest.ts'
-import type { OrganizationRole } from '../../domain/role.ts'
-import { CLAIMS_BYTES_MAX } from '../../identity/tokens/claims.ts'
-import type { HeldRole, Store } from '../../store/contract.ts'
+import { ENVIRONMENT } from '../domain/log.ts'
+import type { Manifest } from '../domain/manifest.ts'
+import { CLAIMS_BYTES_MAX, type OrganizationRole } from '../domain/role.ts'
+import type { HeldRole, Store } from '../store/contract.ts'
 
 /** The claims beside the roles (organization, its name, the tier) need at most this many bytes. */
 const ORGANIZATION_BYTES = 600

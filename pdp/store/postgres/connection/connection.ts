@@ -1,33 +1,10 @@
 /** Connections to PostgreSQL as the store and the identity service use them, with errors that tell an outage from a faulty statement. */
-import pg from 'pg'
-import { PdpError } from '../../domain/errors.ts'
-import { withTimeout } from '../../process/with-timeout.ts'
-import type { Sql } from '../directory.ts'
+import type pg from 'pg'
+import { PdpError } from '../../../domain/errors.ts'
+import { withTimeout } from '../../../process/with-timeout.ts'
+import type { Connection, Database, TimeLimits } from './database.ts'
 import { createSilence } from './silence.ts'
 
-/** One connection's view: rows as objects (`query`) or as arrays through a named, prepared statement (`prepared`). */
-export type Connection = Pick<Sql, 'query'> & {
-  prepared(name: string, text: string, values: readonly unknown[]): Promise<readonly (readonly unknown[])[]>
-}
-export type Database = Sql & {
-  prepared: Connection['prepared']
-  /** One transaction on one connection. Its time counts from `sinceMs` (performance.now()), by default from now. */
-  within<T>(begin: string, work: (connection: Connection) => Promise<T>, sinceMs?: number): Promise<T>
-  /** One transaction that looks at or deletes whole tables: the bounds of `lengthyMs` hold for it. */
-  lengthy: Database['within']
-}
-
-/** Milliseconds, on top of which the server has bounds of its own (postgres.ts). */
-export type TimeLimits = {
-  /** For a statement that decisions wait for. */
-  readonly decisionMs: number
-  /** For any other statement. */
-  readonly statementMs: number
-  /** For a transaction, with the wait for its connection. */
-  readonly transactionMs: number
-  /** For a transaction that looks at or deletes whole tables. */
-  readonly lengthyMs: number
-}
 export const TIME_LIMITS: TimeLimits = {
   decisionMs: 1_000,
   statementMs: 4_500,
@@ -143,13 +120,17 @@ const lost = (): PdpError => new PdpError('store_unavailable', 'the database did
 
 /** Whether the connection gave no answer, rather than one that says why not. */
 const isLost = (error: unknown): boolean =>
-  error instanceof PdpError && error.code === 'store_unavailable' && !(error.cause instanceof pg.DatabaseError)
+  error instanceof PdpError && error.code === 'store_unavailable' && !isDatabaseError(error.cause)
+
+/** What the server answered, also to a client of another copy of the driver. */
+export const isDatabaseError = (error: unknown): error is Error & { readonly code: string } =>
+  error instanceof Error && 'severity' in error && 'code' in error && typeof error.code === 'string'
 
 /** Errors of the connection and of a server that is going away. What the statement itself did wrong passes unchanged. */
 export function asPdpError(error: unknown): unknown {
   if (error instanceof PdpError) return error
-  if (error instanceof pg.DatabaseError) {
-    const code = error.code ?? ''
+  if (isDatabaseError(error)) {
+    const { code } = error
     // 08 connection, 53 resources, 57P server going away, 25006 read-only (a standby), 40 serialization (retryable)
     if (/^(08|53|57P|40|25006)/.test(code))
       return new PdpError('store_unavailable', 'the database is not available', { cause: error })

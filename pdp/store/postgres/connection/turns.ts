@@ -1,5 +1,5 @@
 /** A bounded queue for each name: one runs at a time, in order of arrival. */
-import { PdpError } from '../../domain/errors.ts'
+import { PdpError } from '../../../domain/errors.ts'
 
 export type Turns = {
   /**

@@ -1,10 +1,10 @@
 /** Finds tuples without a meaning: stored tuples that a new model would not use, and tuples that must not be written. */
-import { type Model, mergeModels } from '../../decide/model.ts'
-import { createModelCompiler } from '../../decide/models.ts'
-import { restrictionIssue, shapeIssue } from '../../decide/restrictions.ts'
-import type { Tuple } from '../../domain/tuple.ts'
-import type { Store, TupleShape } from '../../store/contract.ts'
-import { withModels } from '../../worker/worker.ts'
+import { type Model, mergeModels } from '../decide/model.ts'
+import { createModelCompiler } from '../decide/models.ts'
+import { restrictionIssue, shapeIssue } from '../decide/restrictions.ts'
+import type { Tuple } from '../domain/tuple.ts'
+import type { Store, TupleShape } from '../store/contract.ts'
+import { withModels } from '../worker/worker.ts'
 import { readDeclared } from './role-definitions.ts'
 
 /** Shapes of stored tuples that count under the current model and would not count under the new one. */

@@ -1,0 +1,206 @@
+/** `doctor`: what a setup needs, tried one after the other, with what to do about each thing that is wrong. */
+import { spawnSync } from 'node:child_process'
+import { connect as connectTls } from 'node:tls'
+import type { Command } from 'commander'
+import { accessToken, type ConnectionOptions, urlOf } from '../connection.ts'
+import { EXIT, type Run } from '../errors.ts'
+
+const TIMEOUT_MS = 5_000
+/** Tokens tolerate this much difference. */
+const SKEW_MS_MAX = 5_000
+const DAY_MS = 86_400_000
+const DAYS_LEFT_MIN = 14
+
+type State = 'ok' | 'failed' | 'skipped'
+type Finding = { readonly check: string; readonly state: State; readonly said: string; readonly advice?: string }
+type Options = ConnectionOptions & { readonly routeFile?: string }
+type Asked = { readonly url: string; readonly options: Options; readonly io: NodeJS.Process }
+
+export function addDoctorCommand(program: Command, io: NodeJS.Process, run: Run): void {
+  program
+    .command('doctor')
+    .description('Try what a setup needs, and say what is wrong and what to do.')
+    .option('--url <url>', 'URL of the PDP')
+    .option('--client-id <id>', 'a client to get a token for (admin)')
+    .option('--client-secret-file <file>', 'file with its secret')
+    .option('--route-file <file>', 'a route file of the sidecar')
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nExit status: 0 all is well, 2 something is wrong.')
+    .action((options: Options) => run(() => examine(options, io)))
+}
+
+async function examine(options: Options, io: NodeJS.Process): Promise<number> {
+  const asked = { url: urlOf(options, io.env), options, io }
+  const findings = [...(await examinePdp(asked)), examineRoutes(asked)]
+  for (const finding of findings) if (options.json !== true) io.stdout.write(line(finding))
+  if (options.json === true) io.stdout.write(`${JSON.stringify(findings, null, 2)}\n`)
+  return findings.some(({ state }) => state === 'failed') ? EXIT.failed : EXIT.ok
+}
+
+const MARKS: { readonly [state in State]: string } = { ok: 'ok     ', failed: 'FAILED ', skipped: 'skipped' }
+const line = ({ check, state, said, advice }: Finding): string =>
+  `${MARKS[state]} ${check}: ${said}\n${advice === undefined ? '' : `        → ${advice}\n`}`
+
+async function examinePdp({ url, options, io }: Asked): Promise<readonly Finding[]> {
+  const certificate = await examineCertificate(url)
+  const reached = await get(`${url}/.well-known/openid-configuration`)
+  if (!('status' in reached)) {
+    const advice = `start it with portcullis-pdp serve, or give its address by --url or PORTCULLIS_URL`
+    return [
+      { check: 'PDP', state: 'failed', said: `${url} cannot be reached (${reached.reason})`, advice },
+      ...certificate,
+    ]
+  }
+  const found: Finding[] = [
+    { check: 'PDP', state: 'ok', said: `${url} answers` },
+    ...certificate,
+    examineClock(reached.date),
+  ]
+  found.push(await examineIssuer(url, reached))
+  try {
+    const token = await accessToken(options, { env: io.env, fetch, scope: 'directory:read', bind: false })
+    found.push(
+      { check: 'credentials', state: 'ok', said: 'the client gets a token' },
+      await examineDatabase(url, token),
+    )
+  } catch (error) {
+    const said = error instanceof Error ? error.message : String(error)
+    const advice = 'give a client that has directory:read by --client-id and --client-secret-file'
+    found.push(
+      { check: 'credentials', state: 'failed', said, advice },
+      { check: 'database', state: 'skipped', said: 'no token to ask with' },
+    )
+  }
+  return found
+}
+
+type Got = { readonly status: number; readonly date: string | null; readonly body: unknown }
+
+async function get(
+  url: string,
+  headers: { readonly [name: string]: string } = {},
+): Promise<Got | { readonly reason: string }> {
+  try {
+    const response = await fetch(url, { redirect: 'error', headers, signal: AbortSignal.timeout(TIMEOUT_MS) })
+    return {
+      status: response.status,
+      date: response.headers.get('date'),
+      body: await response.json().catch(() => null),
+    }
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+    return { reason: cause instanceof Error ? ('code' in cause ? String(cause.code) : cause.message) : String(cause) }
+  }
+}
+
+function examineClock(date: string | null): Finding {
+  const difference = date === null ? Number.NaN : Date.now() - Date.parse(date)
+  if (Number.isNaN(difference)) return { check: 'clock', state: 'skipped', said: 'the PDP does not tell the time' }
+  // The field counts whole seconds.
+  const off = Math.abs(difference) > SKEW_MS_MAX + 1_000
+  const said = `differs by ${Math.round(Math.abs(difference) / 1_000)} s from the PDP’s`
+  return off
+    ? {
+        check: 'clock',
+        state: 'failed',
+        said,
+        advice: 'set the clock of this machine by NTP, or of the PDP’s: tokens are refused',
+      }
+    : { check: 'clock', state: 'ok', said }
+}
+
+async function examineIssuer(url: string, { status, body }: Got): Promise<Finding> {
+  const { issuer, jwks_uri }: { issuer?: unknown; jwks_uri?: unknown } =
+    typeof body === 'object' && body !== null ? { ...body } : {}
+  if (status !== 200 || typeof issuer !== 'string' || typeof jwks_uri !== 'string')
+    return {
+      check: 'issuer',
+      state: 'failed',
+      said: `its metadata answers ${status}`,
+      advice: 'is this address that of a PDP?',
+    }
+  const keys = await get(jwks_uri)
+  if (!('status' in keys) || keys.status !== 200)
+    return {
+      check: 'issuer',
+      state: 'failed',
+      said: `${jwks_uri} cannot be read from here`,
+      advice: 'PORTCULLIS_ISSUER must be the origin by which everybody reaches the PDP',
+    }
+  const same = new URL(issuer).origin === url
+  return {
+    check: 'issuer',
+    state: 'ok',
+    said: `${issuer}${same ? '' : `, which is not ${url}: tokens name the former`}`,
+  }
+}
+
+async function examineDatabase(url: string, token: string): Promise<Finding> {
+  const answer = await get(`${url}/v1/organizations?page_size=1`, { authorization: `Bearer ${token}` })
+  if (!('status' in answer)) return { check: 'database', state: 'failed', said: answer.reason, advice: 'try again' }
+  if (answer.status === 200) return { check: 'database', state: 'ok', said: 'the PDP reads it' }
+  if (answer.status === 503)
+    return {
+      check: 'database',
+      state: 'failed',
+      said: 'the PDP cannot reach it',
+      advice: 'look at DATABASE_URL of the PDP and at its log',
+    }
+  return {
+    check: 'database',
+    state: 'failed',
+    said: `the PDP answers ${answer.status}`,
+    advice: 'the client needs the scope directory:read',
+  }
+}
+
+/** None where there is no TLS. */
+async function examineCertificate(url: string): Promise<readonly Finding[]> {
+  const { protocol, hostname, port } = new URL(url)
+  if (protocol !== 'https:') return []
+  const ends = await new Promise<string | Error>((resolve) => {
+    const socket = connectTls(
+      { host: hostname, port: Number(port || 443), servername: hostname, timeout: TIMEOUT_MS },
+      () => {
+        resolve(socket.getPeerCertificate().valid_to)
+        socket.end()
+      },
+    )
+    socket.on('error', resolve)
+    socket.on('timeout', () => socket.destroy(new Error('no answer')))
+  })
+  if (ends instanceof Error)
+    return [
+      {
+        check: 'certificate',
+        state: 'failed',
+        said: ends.message,
+        advice: 'trust its CA by NODE_EXTRA_CA_CERTS, or renew it',
+      },
+    ]
+  const days = Math.floor((Date.parse(ends) - Date.now()) / DAY_MS)
+  const said = `good for ${days} days`
+  return [
+    days < DAYS_LEFT_MIN
+      ? { check: 'certificate', state: 'failed', said, advice: 'renew it' }
+      : { check: 'certificate', state: 'ok', said },
+  ]
+}
+
+function examineRoutes({ options: { routeFile }, io }: Asked): Finding {
+  const check = 'route file'
+  if (routeFile === undefined) return { check, state: 'skipped', said: 'name one by --route-file' }
+  const { error, status, stdout, stderr } = spawnSync('portcullis-sidecar', ['check', routeFile], {
+    encoding: 'utf8',
+    env: io.env,
+  })
+  if (error !== undefined)
+    return { check, state: 'skipped', said: 'portcullis-sidecar is not installed here (npm install portcullis-server)' }
+  if (status === 0) return { check, state: 'ok', said: routeFile }
+  return {
+    check,
+    state: 'failed',
+    said: `${stdout}${stderr}`.trim(),
+    advice: `correct it: portcullis-sidecar check ${routeFile}`,
+  }
+}

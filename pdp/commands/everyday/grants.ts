@@ -1,0 +1,133 @@
+/** `role grant`, `role revoke`, `role grants`, and `list resources|subjects`. */
+import type { Command } from 'commander'
+import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
+import { CliError, EXIT, type Run } from '../errors.ts'
+import { type Item, show } from './print.ts'
+import { readAll } from './resources.ts'
+
+const COLUMNS = ['id', 'app', 'role', 'subject']
+type Options = ConnectionOptions & { readonly app?: string; readonly type?: string; readonly subjectRelation?: string }
+
+/** In an organization and those below it, or everywhere. */
+const grantsPath = ({ organization }: Options): string =>
+  organization === undefined ? '/v1/role-grants' : `/v1/organizations/${encodeURIComponent(organization)}/role-grants`
+
+export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const group = program.commands.find((command) => command.name() === 'role')
+  if (group === undefined) throw new TypeError('the command role comes first')
+  const open = (options: Options, scope: string) => connect(options, { env: io.env, fetch, scope, bind: false })
+  const app: readonly [string, string] = [
+    '--app <app>',
+    'the app that declares the role; none: an organization-wide role',
+  ]
+
+  addConnectionOptions(group.command('grants').description('Print who holds which role, in -o or everywhere.')).action(
+    (options: Options) =>
+      run(async () => {
+        const items = await readAll(await open(options, 'roles:read'), grantsPath(options))
+        io.stdout.write(show(items, { json: options.json === true, columns: COLUMNS }))
+        return EXIT.ok
+      }),
+  )
+  addConnectionOptions(
+    group
+      .command('grant')
+      .description('Grant a role, in -o and below or everywhere.')
+      .argument('<role>')
+      .argument('<subject>', 'user:<id>, service:<id> or group:<id>')
+      .option(...app),
+  ).action((role: string, subject: string, options: Options) =>
+    run(async () => {
+      const connection = await open(options, 'roles:write')
+      const response = await connection.send({
+        method: 'POST',
+        path: grantsPath(options),
+        body: { app: options.app, role, subject },
+      })
+      const grant = (await response.json()) as Item
+      io.stdout.write(
+        options.json === true ? `${JSON.stringify(grant)}\n` : show([grant], { json: false, columns: COLUMNS }),
+      )
+      return EXIT.ok
+    }),
+  )
+  addConnectionOptions(
+    group
+      .command('revoke')
+      .description('Take a granted role back.')
+      .argument('<role>')
+      .argument('<subject>')
+      .option(...app),
+  ).action((role: string, subject: string, options: Options) =>
+    run(async () => {
+      const connection = await open(options, 'roles:write')
+      const path = grantsPath(options)
+      const granted = await readAll(connection, `${path}?${new URLSearchParams({ subject })}`)
+      const found = granted.find((grant) => grant.role === role && grant.app === (options.app ?? null))
+      if (found === undefined) throw new CliError(`${subject} is not granted ${role} here`)
+      await connection.send({ method: 'DELETE', path: `${path}/${encodeURIComponent(String(found.id))}` })
+      io.stdout.write(options.json === true ? '{}\n' : `revoked: ${role} of ${subject}\n`)
+      return EXIT.ok
+    }),
+  )
+}
+
+export function addListCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const group = program.command('list').description('What a subject may reach, and who may reach a resource.')
+  addConnectionOptions(
+    group
+      .command('resources')
+      .description('Resources of a type on which a subject has a relation.')
+      .argument('<subject>', 'such as user:alice')
+      .argument('<relation>')
+      .argument('<type>'),
+  ).action((subject: string, relation: string, type: string, options: Options) =>
+    run(() => {
+      const [kind, id] = [subject.slice(0, subject.indexOf(':')), subject.slice(subject.indexOf(':') + 1)]
+      return listAll('resources', { subject: { type: kind, id }, relation, type }, { options, io })
+    }),
+  )
+  addConnectionOptions(
+    group
+      .command('subjects')
+      .description('Subjects that have a relation on a resource.')
+      .argument('<relation>')
+      .argument('<resource>')
+      .option('--type <type>', 'type of the subjects (user)')
+      .option('--subject-relation <relation>', 'list usersets type:id#relation instead'),
+  ).action((relation: string, resource: string, options: Options) =>
+    run(() => {
+      const { type = 'user', subjectRelation: subject_relation } = options
+      return listAll('subjects', { resource, relation, type, subject_relation }, { options, io })
+    }),
+  )
+}
+
+/** One name on each line, page after page. */
+async function listAll(
+  what: 'resources' | 'subjects',
+  question: object,
+  { options, io }: { options: Options; io: NodeJS.Process },
+): Promise<number> {
+  const { organization, json } = options
+  if (organization === undefined) throw new CliError('name the organization with --organization')
+  const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: false })
+  const path = `/v1/organizations/${encodeURIComponent(organization)}/list-${what}`
+  const all: string[] = []
+  let complete = true
+  for (let token: string | null = ''; token !== null; ) {
+    const query = new URLSearchParams({ page_size: '1000', ...(token === '' ? {} : { page_token: token }) })
+    const response = await connection.send({ method: 'POST', path: `${path}?${query}`, body: question })
+    const page = (await response.json()) as {
+      items: readonly string[]
+      next_page_token: string | null
+      complete: boolean
+    }
+    all.push(...page.items)
+    complete &&= page.complete
+    token = page.next_page_token
+  }
+  io.stdout.write(json === true ? `${JSON.stringify(all)}\n` : all.map((name) => `${name}\n`).join(''))
+  if (!complete) throw new CliError('the list is not complete: something in it exceeds the evaluation limit')
+  return EXIT.ok
+}

@@ -1,0 +1,177 @@
+/** `login`, `logout`, `whoami` and `token`: a person's sign-in by the device flow (RFC 8628), and tokens for other programs. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Command } from 'commander'
+import { accessToken, addConnectionOptions, type ConnectionOptions, urlOf } from '../connection.ts'
+import { CliError, EXIT, type Run } from '../errors.ts'
+import { show } from './print.ts'
+import { forgetLogin, loginFile, readLogin, type SavedLogin, saveLogin } from './saved-login.ts'
+
+const CLIENT = 'portcullis-cli'
+const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
+const REQUEST_TIMEOUT_MS = 30_000
+/** A token that ends sooner is renewed first. */
+const SPARE_MS = 30_000
+
+type Options = ConnectionOptions & { readonly scope?: string; readonly resource?: string }
+type Answer = { readonly [name: string]: unknown }
+type Asked = { readonly options: Options; readonly io: NodeJS.Process }
+
+export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  program
+    .command('login')
+    .description('Sign in as a person, in a browser on any device.')
+    .option('--url <url>', 'URL of the PDP')
+    .option('--client-id <id>', `a public client with the device flow (${CLIENT})`)
+    .option('--scope <scopes>', 'scopes to ask for (openid profile email offline_access)')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `\nThe client is made once: portcullis client put ${CLIENT} --public --device --scope "openid profile email offline_access"`,
+    )
+    .action((options: Options) => run(() => login({ options, io })))
+  program
+    .command('logout')
+    .description('End the sign-in and forget its tokens.')
+    .action(() => run(() => logout({ options: {}, io })))
+  program
+    .command('whoami')
+    .description('Print who is signed in.')
+    .option('--json', 'print JSON')
+    .action((options: Options) => run(() => whoami({ options, io })))
+  addConnectionOptions(program.command('token').description('Print an access token: of the sign-in, or of a client.'))
+    .option('--scope <scopes>', 'scopes of a client’s token')
+    .option('--resource <uri>', 'the resource that a client’s token is for')
+    .addHelpText(
+      'after',
+      '\nExample:\n  curl -H "Authorization: Bearer $(portcullis token --client-id admin --scope directory:read)" http://127.0.0.1:8080/v1/users',
+    )
+    .action((options: Options) => run(() => token({ options, io })))
+}
+
+const fileOf = (io: NodeJS.Process): string => loginFile(io.env, io.platform)
+
+async function post(
+  url: string,
+  path: string,
+  form: { readonly [name: string]: string },
+): Promise<{ ok: boolean; body: Answer }> {
+  try {
+    const response = await fetch(`${url}${path}`, {
+      method: 'POST',
+      redirect: 'error',
+      body: new URLSearchParams(form),
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+    })
+    const body: unknown = await response.json().catch(() => null)
+    return { ok: response.ok, body: typeof body === 'object' && body !== null ? { ...body } : {} }
+  } catch (cause) {
+    throw new CliError(`${url} cannot be reached`, { cause })
+  }
+}
+
+const said = ({ error, error_description }: Answer): string =>
+  [error, error_description].filter((text) => typeof text === 'string').join(': ') || 'no answer'
+
+async function login({ options, io }: Asked): Promise<number> {
+  const url = urlOf(options, io.env)
+  const { clientId = CLIENT, scope = 'openid profile email offline_access' } = options
+  const { ok, body } = await post(url, '/oauth/device_authorization', { client_id: clientId, scope })
+  if (!ok || typeof body.device_code !== 'string')
+    throw new CliError(
+      `the sign-in did not begin: ${said(body)}\nmake the client with: portcullis client put ${clientId} --public --device --scope "${scope}"`,
+    )
+  io.stderr.write(
+    `Open ${body.verification_uri_complete ?? body.verification_uri} and confirm the code ${body.user_code}\n`,
+  )
+  const saved = await poll({ url, clientId, deviceCode: body.device_code, begun: body })
+  saveLogin(fileOf(io), saved)
+  io.stdout.write(options.json === true ? `${JSON.stringify({ url, client_id: clientId })}\n` : `Signed in at ${url}\n`)
+  return EXIT.ok
+}
+
+/** RFC 8628 section 3.5. */
+async function poll({
+  url,
+  clientId,
+  deviceCode,
+  begun,
+}: {
+  url: string
+  clientId: string
+  deviceCode: string
+  begun: Answer
+}): Promise<SavedLogin> {
+  const endMs = performance.now() + Number(begun.expires_in ?? 600) * 1_000
+  let waitMs = Number(begun.interval ?? 5) * 1_000
+  while (performance.now() < endMs) {
+    await delay(waitMs)
+    const { ok, body } = await post(url, '/oauth/token', {
+      grant_type: DEVICE,
+      device_code: deviceCode,
+      client_id: clientId,
+    })
+    if (ok) return savedOf(body, { url, clientId, refreshToken: null })
+    if (body.error === 'slow_down') waitMs += 5_000
+    else if (body.error !== 'authorization_pending') throw new CliError(`the sign-in failed: ${said(body)}`)
+  }
+  throw new CliError('the sign-in was not confirmed in time')
+}
+
+function savedOf(body: Answer, before: Pick<SavedLogin, 'url' | 'clientId' | 'refreshToken'>): SavedLogin {
+  if (typeof body.access_token !== 'string') throw new CliError('the PDP answered without a token')
+  return {
+    ...before,
+    accessToken: body.access_token,
+    expiresAtMs: Date.now() + Number(body.expires_in ?? 0) * 1_000,
+    refreshToken: typeof body.refresh_token === 'string' ? body.refresh_token : before.refreshToken,
+  }
+}
+
+/** Renewed where it has expired. Throws CliError when nobody is signed in. */
+async function current(io: NodeJS.Process): Promise<SavedLogin> {
+  const saved = readLogin(fileOf(io))
+  if (saved === null) throw new CliError('nobody is signed in: portcullis login')
+  if (Date.now() < saved.expiresAtMs - SPARE_MS) return saved
+  if (saved.refreshToken === null) throw new CliError('the sign-in has expired: portcullis login')
+  const form = { grant_type: 'refresh_token', refresh_token: saved.refreshToken, client_id: saved.clientId }
+  const { ok, body } = await post(saved.url, '/oauth/token', form)
+  if (!ok) throw new CliError(`the sign-in has ended (${said(body)}): portcullis login`)
+  const renewed = savedOf(body, saved)
+  saveLogin(fileOf(io), renewed)
+  return renewed
+}
+
+async function logout({ io }: Asked): Promise<number> {
+  const saved = readLogin(fileOf(io))
+  forgetLogin(fileOf(io))
+  const token = saved?.refreshToken ?? saved?.accessToken
+  if (saved !== null && token !== undefined)
+    await post(saved.url, '/oauth/revoke', { token, client_id: saved.clientId })
+  io.stdout.write('Signed out\n')
+  return EXIT.ok
+}
+
+async function whoami({ options, io }: Asked): Promise<number> {
+  const { url, accessToken: bearer } = await current(io)
+  const response = await fetch(`${url}/oauth/userinfo`, {
+    redirect: 'error',
+    headers: { authorization: `Bearer ${bearer}` },
+  })
+  if (!response.ok) throw new CliError(`the PDP answered with status ${response.status}: portcullis login`)
+  const person = (await response.json()) as Answer
+  io.stdout.write(
+    options.json === true
+      ? `${JSON.stringify(person)}\n`
+      : show([person], { json: false, columns: ['sub', 'name', 'email', 'org'] }),
+  )
+  return EXIT.ok
+}
+
+async function token({ options, io }: Asked): Promise<number> {
+  const named = options.clientId ?? io.env.PORTCULLIS_CLIENT_ID
+  const { scope = '', resource } = options
+  const deps = { env: io.env, fetch, scope, bind: true, ...(resource === undefined ? {} : { resource }) }
+  const found = named === undefined ? (await current(io)).accessToken : await accessToken(options, deps)
+  io.stdout.write(options.json === true ? `${JSON.stringify({ access_token: found })}\n` : `${found}\n`)
+  return EXIT.ok
+}

@@ -1,0 +1,187 @@
+/** The writes of an embedded PDP: what the management API does, without clients, scopes and people's accounts. */
+import { randomUUID } from 'node:crypto'
+import type { Change, WriteContext } from '../domain/change.ts'
+import type { Pdp } from '../domain/decision.ts'
+import { PdpError } from '../domain/errors.ts'
+import { storageIssue } from '../domain/json.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId } from '../domain/log.ts'
+import { isId, quote } from '../domain/names.ts'
+import type { Organization } from '../domain/organization.ts'
+import type { RoleGrant } from '../domain/role.ts'
+import type { EntitlementSource, Store } from '../store/contract.ts'
+import { withModels } from '../worker/worker.ts'
+import { prepareManifest, requireAcceptable } from '../writes/manifests.ts'
+import { nothingWritten, parseRelationships, relocate } from '../writes/relationships.ts'
+import { createRestrictions } from '../writes/restrictions.ts'
+import { definitionsOf, readDeclared } from '../writes/role-definitions.ts'
+import { grantOf, requireFitting, requireRole, requireSubjectForm } from '../writes/role-grants.ts'
+import type { EmbeddedPdp, WriteBy, WriteOptions } from './embedded.ts'
+import { parseChanges, parseManifestInput } from './embedded-input.ts'
+
+type Deps = {
+  readonly store: Store
+  readonly entitlements: Pick<EntitlementSource, 'name'>
+  readonly pdp: Pick<Pdp, 'held'>
+}
+type Writes = Omit<EmbeddedPdp, keyof Pdp>
+const ACTOR = 'embedded'
+
+export function embeddedWrites(deps: Deps): Writes {
+  const { store } = deps
+  const restriction = createRestrictions()
+  return {
+    async write(organization, changes, options = {}) {
+      requireId('/organization', organization)
+      const input = parseChanges(changes, options)
+      const parsed = parseRelationships(input, await restriction(store))
+      const { position, changed } = await writeTuples(store, { organization, parsed, options }).catch((error) => {
+        throw relocate(error, parsed.places)
+      })
+      return { revision: position.revision, changed }
+    },
+    async putManifest(app, input, by) {
+      const prepared = await prepareManifest(store, parseManifestInput(app, input))
+      const { manifest } = prepared
+      return locked(store, { logs: [ENVIRONMENT], lengthy: true }, async (at) => {
+        await requireAcceptable(at, prepared)
+        await at.write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context: contextOf(by) })
+        const stored = await at.manifest(app)
+        if (stored === null) throw new PdpError('store_unavailable', 'the manifest was written and cannot be read')
+        return stored
+      })
+    },
+    ...organizationWrites(store),
+    ...memberWrites(store),
+    ...entitlementWrites(deps),
+    ...roleWrites(deps),
+  }
+}
+
+type Parsed = ReturnType<typeof parseRelationships>
+
+/** In the application's transaction where it gave one. */
+async function writeTuples(
+  store: Store,
+  { organization, parsed, options }: { organization: string; parsed: Parsed; options: WriteOptions },
+) {
+  const { changes, preconditions } = parsed
+  const written = { context: contextOf(options), preconditions }
+  const { client } = options
+  if (client === undefined) return store.write(organization, changes, written)
+  if (store.writeWithin === undefined)
+    throw new PdpError('request_invalid', 'this store has no transactions: a client needs postgresStore')
+  return store.writeWithin(client, organization, changes, written)
+}
+
+function organizationWrites(store: Store): Pick<Writes, 'putOrganization' | 'deleteOrganization'> {
+  return {
+    putOrganization: (id, { name, parent = null }, by) =>
+      locked(store, { logs: [DIRECTORY, ENVIRONMENT] }, async (at) => {
+        requireId('/id', id)
+        const organization = { id, name, parent }
+        const existing = await organizationOf(at, id)
+        // What clients of the former place hold would have to end, which only the management API knows how to do.
+        if (existing !== null && existing.parent !== parent)
+          throw new PdpError('conflict', `organization ${id} has another parent: move it by the management API`)
+        await at.write(ENVIRONMENT, [{ kind: 'organization', id, organization }], { context: contextOf(by) })
+        return organization
+      }),
+    deleteOrganization: (id, by) =>
+      locked(store, { logs: [DIRECTORY, ENVIRONMENT], lengthy: true }, (at) =>
+        changedBy(at, { log: ENVIRONMENT, change: { kind: 'organization', id, organization: null }, by }),
+      ),
+  }
+}
+
+async function organizationOf(store: Store, id: string): Promise<Organization | null> {
+  const { rows } = await store.rows([ENVIRONMENT], [{ log: ENVIRONMENT, kind: 'organization', id }])
+  const row = rows.find(({ key }) => key.kind === 'organization' && key.id === id)
+  return row !== undefined && 'organization' in row ? row.organization : null
+}
+
+function memberWrites(store: Store): Pick<Writes, 'putMember' | 'deleteMember'> {
+  return {
+    async putMember(organization, user, { role, status = 'active' }, by) {
+      const change: Change = { kind: 'membership', user, membership: { role, status } }
+      await changedBy(store, { log: organization, change, by })
+    },
+    deleteMember: (organization, user, by) =>
+      changedBy(store, { log: organization, change: { kind: 'membership', user, membership: null }, by }),
+  }
+}
+
+function entitlementWrites({ store, entitlements }: Deps): Pick<Writes, 'putEntitlement' | 'deleteEntitlement'> {
+  const requireOwn = (): void => {
+    if (entitlements.name !== 'store') throw new PdpError('conflict', 'an external source owns the entitlements')
+  }
+  return {
+    async putEntitlement(organization, key, given, { enforcement = 'DecisionApi', ...by } = {}) {
+      requireOwn()
+      const value = typeof given === 'boolean' ? { enabled: given } : given
+      if (typeof value !== 'object' || value === null || Array.isArray(value))
+        throw nothingWritten('request_invalid', [{ place: '/value', message: 'is neither an object nor a boolean' }])
+      const issue = storageIssue(value)
+      if (issue !== null) throw nothingWritten('request_invalid', [{ place: '/value', message: issue }])
+      const change: Change = { kind: 'entitlement', key, entitlement: { value, enforcement } }
+      await changedBy(store, { log: organization, change, by })
+    },
+    async deleteEntitlement(organization, key, by) {
+      requireOwn()
+      return changedBy(store, { log: organization, change: { kind: 'entitlement', key, entitlement: null }, by })
+    },
+  }
+}
+
+function roleWrites({ store, pdp }: Deps): Pick<Writes, 'grantRole' | 'revokeRole'> {
+  return {
+    // A role must not change its meaning while it is granted.
+    grantRole: (organization, { app = null, role, subject }, by) =>
+      locked(store, { logs: [ENVIRONMENT, organization] }, async (at) => {
+        requireSubjectForm(organization, subject)
+        const definitions = definitionsOf(await readDeclared(at))
+        requireRole(definitions, { app, role })
+        await requireFitting({ store: at, pdp }, { log: organization, subject, role: { app, role }, definitions })
+        const grant = grantOf({ app, role, subject })
+        await changedBy(at, { log: organization, change: { kind: 'role_grant', op: 'write', grant }, by })
+        return (await storedGrant(at, organization, grant)) ?? grant
+      }),
+    revokeRole: (organization, { app = null, role, subject }, by) =>
+      locked(store, { logs: [organization] }, async (at) => {
+        const grant = await storedGrant(at, organization, { app, role, subject })
+        if (grant === undefined) return false
+        return changedBy(at, { log: organization, change: { kind: 'role_grant', op: 'delete', grant }, by })
+      }),
+  }
+}
+
+async function storedGrant(
+  store: Store,
+  log: LogId,
+  { app, role, subject }: Omit<RoleGrant, 'id'>,
+): Promise<RoleGrant | undefined> {
+  const [found] = await store.roleGrants({ log, apps: [app], role, subject }, { after: null, countMax: 1 })
+  return found === undefined ? undefined : { id: found.id, app, role, subject }
+}
+
+/** A model that was declared meanwhile is not waited for within the transaction, which is rolled back and run again. */
+function locked<T>(
+  store: Store,
+  locks: { readonly logs: readonly LogId[]; readonly lengthy?: boolean },
+  work: (at: Store) => Promise<T>,
+): Promise<T> {
+  return withModels(() => (store.atomically === undefined ? work(store) : store.atomically(locks, work)))
+}
+
+type OneChange = { readonly log: LogId; readonly change: Change; readonly by: WriteBy | undefined }
+
+async function changedBy(store: Store, { log, change, by }: OneChange): Promise<boolean> {
+  if (log !== ENVIRONMENT) requireId('/organization', log)
+  return (await store.write(log, [change], { context: contextOf(by) })).changed
+}
+
+const contextOf = ({ actor = ACTOR, requestId = randomUUID() }: WriteBy = {}): WriteContext => ({ actor, requestId })
+
+function requireId(place: string, id: string): void {
+  if (typeof id === 'string' && isId(id)) return
+  throw nothingWritten('request_invalid', [{ place, message: `${quote(String(id))} is not an id` }])
+}

@@ -1,0 +1,25 @@
+/** What a decision point is made of. */
+import type { EntitlementSource, Store } from '../store/contract.ts'
+import type { SharedCache } from '../store/entitlements/shared-cache.ts'
+
+/**
+ * Where the content is kept, and bounds.
+ *
+ * @example
+ * ```ts
+ * const options: PdpOptions = { store: memoryStore(), app: 'billing' }
+ * ```
+ */
+export type PdpOptions = {
+  readonly store: Store
+  /** Who owns the values of entitlements. Default: the store. */
+  readonly entitlements?: EntitlementSource
+  /** Where replicas share entitlement values. Default: nowhere. Closed with the PDP. */
+  readonly sharedCache?: SharedCache
+  /** Bytes of rows that are kept in memory at most. Default 256 MiB. */
+  readonly cacheBytesMax?: number
+  /** Tuples that are visited for one check at most. Default 100,000. */
+  readonly tuplesPerCheckMax?: number
+  /** The embedding application's key, if its roles shall answer permission keys. */
+  readonly app?: string
+}

@@ -1,0 +1,63 @@
+/** A relation model as types, so that a wrong relation does not compile. `portcullis types` writes one from a model. */
+
+/**
+ * Types, their relations, and for each relation the subjects that its tuples may name (`never`: it is only computed).
+ *
+ * @example
+ * ```ts
+ * type Model = {
+ *   user: Record<never, never>
+ *   invoice: { owner: `user:${string}`; can_view: never }
+ * }
+ * const typed: EmbeddedPdp<Model> = createPdp<Model>({ store: memoryStore() })
+ * ```
+ */
+export type RelationModel = { readonly [type: string]: { readonly [relation: string]: string } }
+
+/** True for the default, which means any model. */
+type IsAny<M extends RelationModel> = string extends keyof M ? true : false
+/** Their relations are permission keys of roles, which no model declares. */
+type Keyed = `app:${string}` | `organization:${string}`
+
+/** A relation and a resource that go together. */
+export type CheckArguments<M extends RelationModel> =
+  IsAny<M> extends true
+    ? [relation: string, resource: string]
+    :
+        | { [T in keyof M & string]: [relation: keyof M[T] & string, resource: `${T}:${string}`] }[keyof M & string]
+        | [relation: string, resource: Keyed]
+
+/** The same in parts. */
+export type CheckOf<M extends RelationModel> =
+  IsAny<M> extends true
+    ? { readonly relation: string; readonly resource: string }
+    :
+        | {
+            [T in keyof M & string]: { readonly relation: keyof M[T] & string; readonly resource: `${T}:${string}` }
+          }[keyof M & string]
+        | { readonly relation: string; readonly resource: Keyed }
+
+type Parts<O extends string, R extends string, S extends string> = {
+  readonly object: O
+  readonly relation: R
+  readonly subject: S
+  /** The instant from which the tuple no longer counts (RFC 3339). */
+  readonly expires_at?: string | null
+}
+/** Groups are tuples of a type that every model has. */
+type Grouping = `group:${string}#member@${string}`
+
+/** A tuple as text or in parts. */
+export type TupleOf<M extends RelationModel> =
+  IsAny<M> extends true
+    ? string | Parts<string, string, string>
+    :
+        | {
+            [T in keyof M & string]: {
+              [R in keyof M[T] & string]: M[T][R] extends never
+                ? never
+                : `${T}:${string}#${R}@${M[T][R]}` | Parts<`${T}:${string}`, R, M[T][R]>
+            }[keyof M[T] & string]
+          }[keyof M & string]
+        | Grouping
+        | Parts<`group:${string}`, 'member', string>

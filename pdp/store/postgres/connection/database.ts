@@ -1,0 +1,26 @@
+/** What the store uses of a database, in types that name no driver. */
+import type { Sql } from '../../directory.ts'
+
+/** One connection's view: rows as objects (`query`) or as arrays through a named, prepared statement (`prepared`). */
+export type Connection = Pick<Sql, 'query'> & {
+  prepared(name: string, text: string, values: readonly unknown[]): Promise<readonly (readonly unknown[])[]>
+}
+export type Database = Sql & {
+  prepared: Connection['prepared']
+  /** One transaction on one connection. Its time counts from `sinceMs` (performance.now()), by default from now. */
+  within<T>(begin: string, work: (connection: Connection) => Promise<T>, sinceMs?: number): Promise<T>
+  /** One transaction that looks at or deletes whole tables: the bounds of `lengthyMs` hold for it. */
+  lengthy: Database['within']
+}
+
+/** Milliseconds, on top of which the server has bounds of its own (postgres.ts). */
+export type TimeLimits = {
+  /** For a statement that decisions wait for. */
+  readonly decisionMs: number
+  /** For any other statement. */
+  readonly statementMs: number
+  /** For a transaction, with the wait for its connection. */
+  readonly transactionMs: number
+  /** For a transaction that looks at or deletes whole tables. */
+  readonly lengthyMs: number
+}

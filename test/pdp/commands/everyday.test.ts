@@ -1,0 +1,195 @@
+/** The command `portcullis` on a running PDP, as a person and as a script run it. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runClientCli } from '../../../pdp/client-cli.ts'
+import { loginFile, readLogin, saveLogin } from '../../../pdp/commands/everyday/saved-login.ts'
+import { freePort } from '../../support/free-port.ts'
+
+const MAIN = new URL('../../../pdp/main.ts', import.meta.url).pathname
+let folder: string
+let server: ChildProcess
+let url: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'everyday-'))
+  const loopback = '127.0.0.1:0'
+  const env = {
+    PATH: process.env.PATH,
+    PORTCULLIS_DATA_DIR: folder,
+    // The issuer, which others read the keys from, has the port in its name.
+    PORTCULLIS_HTTP_LISTEN: `127.0.0.1:${await freePort()}`,
+    PORTCULLIS_GRPC_LISTEN: loopback,
+    PORTCULLIS_METRICS_LISTEN: loopback,
+    // What is meant for the sidecar does not keep a PDP from starting.
+    PORTCULLIS_ROUTE_FILE: 'routes.yaml',
+  }
+  server = spawn(process.execPath, [MAIN, 'serve'], { env, stdio: 'pipe' })
+  url = await new Promise((resolve, reject) => {
+    let said = ''
+    server.stdout?.on('data', (chunk) => {
+      said += chunk
+      const line = said.split('\n').find((candidate) => candidate.includes('"event":"listening"'))
+      if (line !== undefined) resolve(JSON.parse(line).http)
+    })
+    server.once('close', () => reject(new Error(`it ended: ${said}`)))
+  })
+})
+afterAll(async () => {
+  server.kill('SIGTERM')
+  await new Promise((done) => server.once('close', done))
+  await rm(folder, { recursive: true })
+})
+
+async function run(line: string, options: { env?: NodeJS.ProcessEnv; onError?: (text: string) => void } = {}) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  stderr.on('data', (chunk) => options.onError?.(String(chunk)))
+  const io = {
+    argv: ['node', 'portcullis', ...line.split(' ')],
+    env: { HOME: folder, PORTCULLIS_DATA_DIR: folder, PORTCULLIS_URL: url, ...options.env },
+    platform: process.platform,
+    cwd: () => folder,
+    stdin: Readable.from([]),
+    stdout,
+    stderr,
+    exitCode: 0,
+    exit(status: number): never {
+      throw new Error(`exit ${status}`)
+    },
+  }
+  const [out, err] = [text(stdout), text(stderr)]
+  await runClientCli(io as unknown as NodeJS.Process).finally(() => {
+    stdout.end()
+    stderr.end()
+  })
+  return { status: io.exitCode, out: await out, err: await err }
+}
+const good = async (line: string): Promise<string> => {
+  const { status, out, err } = await run(line)
+  expect([line, status, err]).toEqual([line, 0, ''])
+  return out
+}
+
+describe('portcullis', () => {
+  it('sets up an organization, its people and what they may do', async () => {
+    expect(await good('org put acme --name Acme')).toBe('ID    NAME  PARENT\nacme  Acme  -\n')
+    await good('org put lab --parent acme')
+    expect(JSON.parse(await good('org list --json'))).toEqual([
+      { id: 'acme', name: 'Acme', parent: null },
+      { id: 'lab', name: 'lab', parent: 'acme' },
+    ])
+    await good('user put alice --email alice@example.com --email-verified')
+    expect(await good('user get alice')).toMatch(
+      /^ID +EMAIL +EMAIL_VERIFIED +NAME\nalice +alice@example\.com +true +-\n$/,
+    )
+    await good('member put alice -o acme --role admin')
+    expect(await good('member list -o acme')).toMatch(/^USER +ROLE +STATUS\nalice +admin +active\n$/)
+    await good('role put clerk --permissions invoices:approve,invoices:read')
+    await good('role grant clerk user:alice -o acme')
+    expect(await good('check user:alice invoices:approve organization:lab -o lab')).toMatch(/allowed/)
+    expect(await good('role grants -o acme')).toMatch(/clerk +user:alice\n$/)
+    await good('role revoke clerk user:alice -o acme')
+    expect((await run('check user:alice invoices:approve organization:lab -o lab')).status).toBe(1)
+    await good('entitlement put feature.export -o acme')
+    expect(await good('entitlement list -o acme')).toMatch(/feature\.export +\{"enabled":true\} +DecisionApi/)
+    await good('entitlement delete feature.export -o acme')
+    expect(await good('entitlement list -o acme')).toBe('KEY  VALUE  ENFORCEMENT  VERSION\n')
+  })
+
+  it('writes tuples and lists what they give', async () => {
+    await good('tuple write invoice:1#viewer@user:alice invoice:2#viewer@user:alice -o acme')
+    expect(await good('list resources user:alice viewer invoice -o acme')).toBe('invoice:1\ninvoice:2\n')
+    expect(await good('list subjects viewer invoice:2 -o acme')).toBe('user:alice\n')
+    expect(await good('explain user:alice viewer invoice:1 -o acme')).toMatch(/invoice:1#viewer@user:alice/)
+  })
+
+  it('shows the secret of a new client once, which gets a token by it', async () => {
+    const made = await good('client put robot --scope directory:write')
+    const [, secret = ''] = /secret, shown this once: (\S+)/.exec(made) ?? []
+    await writeFile(join(folder, 'robot-secret'), secret)
+    expect(await good('client get robot')).not.toContain(secret)
+    const file = join(folder, 'robot-secret')
+    expect(await good(`token --client-id robot --client-secret-file ${file}`)).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+    // Registered for writing alone, it reads by that.
+    expect(await good(`org get acme --client-id robot --client-secret-file ${file}`)).toContain('Acme')
+    expect((await run(`client list --client-id robot --client-secret-file ${file}`)).err).toMatch(/invalid_scope/)
+  })
+
+  it.each([
+    ['member list', /name the organization/],
+    ['org get nobody', /there is no organization nobody|does not exist/],
+    ['entitlement put feature.x {bad -o acme', /must be true, false or a JSON object/],
+    ['role revoke clerk user:nobody -o acme', /is not granted clerk/],
+    ['user put bob --password-file nowhere', /nowhere cannot be read/],
+    ['token', /portcullis login/],
+    ['whoami', /portcullis login/],
+  ])('ends with 2 and says why: %s', async (line, why) => {
+    const { status, err } = await run(line).catch((error: Error) => ({ status: 2, err: error.message }))
+    expect([status, err]).toEqual([2, expect.stringMatching(why)])
+  })
+
+  it('begins a sign-in with an address and a code, and keeps nothing of one that ends', async () => {
+    await good('client put portcullis-cli --public --device --scope openid')
+    const said = await run('login --scope nothing:known')
+    expect([said.status, said.err]).toEqual([2, expect.stringMatching(/the sign-in did not begin/)])
+    await expect(stat(loginFile({ HOME: folder }, process.platform))).rejects.toThrow(/ENOENT/)
+  })
+
+  it('finds nothing wrong with a PDP that is well, and what is with one that is not', async () => {
+    const { status, out } = await run('doctor')
+    expect([status, out]).toEqual([
+      0,
+      expect.stringMatching(
+        /ok +PDP[\s\S]*ok +clock[\s\S]*ok +issuer[\s\S]*ok +credentials[\s\S]*ok +database[\s\S]*skipped route file/,
+      ),
+    ])
+    const gone = await run('doctor', { env: { PORTCULLIS_URL: `http://127.0.0.1:${await freePort()}` } })
+    expect([gone.status, gone.out]).toEqual([
+      2,
+      expect.stringMatching(/FAILED +PDP: .* cannot be reached \(ECONNREFUSED\)\n +→ start it/),
+    ])
+    const found = JSON.parse(
+      (await run('doctor --json --client-id nobody', { env: { PORTCULLIS_CLIENT_SECRET: 'wrong-secret-12345' } })).out,
+    )
+    expect(found).toContainEqual(expect.objectContaining({ check: 'credentials', state: 'failed' }))
+  })
+})
+
+describe('a saved sign-in', () => {
+  it('is readable by its owner alone, in the folder of the operating system', async () => {
+    expect(loginFile({ HOME: '/h' }, 'linux')).toBe('/h/.config/portcullis/login.json')
+    expect(loginFile({ HOME: '/h' }, 'darwin')).toBe('/h/Library/Application Support/portcullis/login.json')
+    expect(loginFile({ HOME: '/h', XDG_CONFIG_HOME: '/x' }, 'linux')).toBe('/x/portcullis/login.json')
+    const file = loginFile({ HOME: folder }, 'linux')
+    const login = { url, clientId: 'c', accessToken: 't', expiresAtMs: 1, refreshToken: null }
+    saveLogin(file, login)
+    expect((await stat(file)).mode & 0o777).toBe(0o600)
+    expect(readLogin(file)).toEqual(login)
+    await writeFile(file, '{"url": 7')
+    expect(readLogin(file)).toBe(null)
+    await rm(file)
+  })
+})
+
+describe('completion', () => {
+  it('completes commands, their commands and their options in bash', async () => {
+    const script = join(folder, 'completion.bash')
+    await writeFile(script, await good('completion bash'))
+    const complete = (...words: readonly string[]): string => {
+      const asked = `source ${script}; COMP_WORDS=(portcullis ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _portcullis; echo "\${COMPREPLY[@]}"`
+      return execFileSync('bash', ['-c', asked], { encoding: 'utf8' }).trim()
+    }
+    expect(complete('ent')).toBe('entitlement')
+    expect(complete('tuple', 'im')).toBe('import')
+    expect(complete('org', 'put', 'acme', '--par')).toBe('--parent')
+  })
+
+  it('names every command for fish and zsh, and knows no other shell', async () => {
+    expect(await good('completion fish')).toMatch(/-a doctor -d 'Try what/)
+    expect(await good('completion zsh')).toMatch(/^#compdef portcullis/)
+    await expect(run('completion tcsh')).rejects.toThrow('exit 2')
+  })
+})
