@@ -60,7 +60,7 @@ function overload(text: string, method: boolean | null): readonly [string, Overl
 
 export const OVERLOADS: ReadonlyMap<string, readonly Overload[]> = new Map(
   [
-    ...Map.groupBy(
+    ...grouped(
       [
         ...OPERATORS.map((text) => overload(text, false)),
         ...FUNCTIONS.map((text) => overload(text, null)),

@@ -2,10 +2,11 @@
  * Answers from memory that reflect every write acknowledged before the question: each question reads the
  * positions of its logs in one statement, brings the caches it needs to exactly there, and is evaluated synchronously over them.
  */
+
+import { grouped } from '../../domain/grouped.ts'
 import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { RowKey, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
-import { grouped } from './grouped.ts'
 import type { LogCache, Moment, Target } from './log-cache.ts'
 import { LogCaches, targetIn } from './log-cache-set.ts'
 import { COMMON_LOGS, type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'

@@ -1,8 +1,9 @@
 /** The caches of all logs: the statements that bring them forward, and those that fill them. */
+
+import { grouped } from '../../domain/grouped.ts'
 import type { LogId } from '../../domain/log.ts'
 import type { RowKey, RowSet, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
-import { grouped } from './grouped.ts'
 import { DELTA_ENTRIES_MAX, LogCache, type Moment, type PendingLoad, type Target } from './log-cache.ts'
 import { COMMON_LOGS } from './question.ts'
 import { RowBudget } from './row-budget.ts'
