@@ -1,4 +1,5 @@
 /** Functions and operators that conditions may use: those of the CEL standard library, and those of addresses. */
+import { grouped } from '../../domain/grouped.ts'
 
 /** `args`: the kinds of the arguments, with what a method is called on first. `method` null: callable both ways. */
 export type Overload = { readonly args: readonly string[]; readonly result: string; readonly method: boolean | null }
