@@ -25,10 +25,10 @@ export function exitWithFailure(command: Command, io: NodeJS.Process): void {
   for (const inner of command.commands) exitWithFailure(inner, io)
 }
 
-/** Runs a command that asks a running PDP; what goes wrong is said without a stack. */
+/** Runs a command that asks a running PDP; an error is one line, without a stack. */
 export function runClient(io: NodeJS.Process): Run {
   return async (work) => {
-    // Whoever reads the output may have seen enough.
+    // The reader of the output may have closed it.
     io.stdout.on('error', () => io.exit(EXIT.failed))
     try {
       io.exitCode = await work()

@@ -11,8 +11,8 @@ export function storageIssue(value: JsonValue, depth = 0): string | null {
   if (value === null || typeof value !== 'object') return null
   if (depth >= JSON_DEPTH_MAX) return `is nested deeper than ${JSON_DEPTH_MAX} levels`
   for (const [name, member] of Object.entries(value)) {
-    const mistake = textIssue(name) ?? storageIssue(member, depth + 1)
-    if (mistake !== null) return mistake
+    const issue = textIssue(name) ?? storageIssue(member, depth + 1)
+    if (issue !== null) return issue
   }
   return null
 }

@@ -192,7 +192,7 @@ const TOKEN_CODES: { readonly [code in TokenErrorCode]: ProblemCode } = {
   keys_unavailable: 'keys_unavailable',
   issuer_unavailable: 'issuer_unavailable',
 }
-/** Of a decision that could not be made; all others are mistakes of the program. */
+/** Of a decision that could not be made; all others are faults of the program. */
 const PDP_CODES: ReadonlySet<PdpErrorCode> = new Set(['store_unavailable', 'overloaded', 'evaluation_limit'])
 
 /** Null: nothing that a client may hear of. */

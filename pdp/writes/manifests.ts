@@ -30,7 +30,7 @@ export async function prepareManifest(
 ): Promise<PreparedManifest> {
   const { manifests } = await readDeclared(store)
   return withModels(() => {
-    // Those of the other apps are looked at as well, in the transaction, which is no place to wait for them.
+    // Those of the other apps are judged as well, in the transaction, which is no place to wait for them.
     for (const { model: other } of manifests) if (other !== null) knownModel(other)
     return { manifest, compiled: parseManifest(manifest, found) }
   })

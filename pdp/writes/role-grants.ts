@@ -8,7 +8,7 @@ import type { HeldRole, Store } from '../store/contract.ts'
 import { nothingWritten } from './relationships.ts'
 import { type Definitions, sizeIssue } from './role-definitions.ts'
 
-/** Grants to one subject that are looked at for the size of its tokens. */
+/** Grants to one subject that count for the size of its tokens. */
 const OWN_GRANTS_MAX = 1_000
 
 type Deps = { readonly store: Pick<Store, 'roleGrants'>; readonly pdp: Pick<Pdp, 'held'> }

@@ -98,8 +98,8 @@ curl -i ${sidecarUrl}/invoices/1/export -H "Authorization: Bearer $(token alice)
 portcullis entitlement put ${GATE} false -o ${ORGANIZATION}
 portcullis entitlement put ${GATE} true -o ${ORGANIZATION}
 
-Next: portcullis --help lists what else there is to try. Your own service behind the sidecar: docs/start.md.
-In your own process, without a server: docs/embed.md. Running it for others: docs/operate.md.
+Next: portcullis --help lists what else there is to try. Your own service behind the sidecar: docs/routes.md.
+With tokens of your own identity provider: docs/own-identity-provider.md. In your own process, without a server: docs/embed.md.
 The route file of this demo is .data/demo/routes.yaml, its log .data/demo/demo.log. Ctrl-C stops everything; the data stays.`
 }
 

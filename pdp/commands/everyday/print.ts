@@ -2,7 +2,7 @@
 
 export type Item = { readonly [name: string]: unknown }
 
-/** One line for each item under the names of the columns; nothing but the names when there is none. */
+/** One line for each item under the names of the columns; without items, the names alone. */
 export function table(items: readonly Item[], columns: readonly string[]): string {
   const rows = [
     columns.map((name) => name.toUpperCase()),

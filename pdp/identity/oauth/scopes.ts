@@ -41,7 +41,7 @@ export function readScope(scope: string): string {
   return SERVICE.has(read) ? read : scope
 }
 
-/** Whoever may write may read what they write; tuples excepted, which many may write and few may list. */
+/** Who may write may read what they write; but not tuples, which many may write and few may list. */
 export const holdsScope = (scopes: ReadonlySet<string>, scope: string): boolean =>
   scopes.has(scope) ||
   (scope.endsWith(':read') && scope !== 'relationships:read' && scopes.has(scope.replace(/:read$/, ':write')))

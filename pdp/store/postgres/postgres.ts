@@ -58,7 +58,7 @@ const WRITES_WAITING_MAX = 256
  */
 export type PostgresOptions = {
   readonly connectionString: string
-  /** The schema of our tables, which is created if there is none. Default: the first of the connection's `search_path`. */
+  /** The schema of our tables, which is created if it does not exist. Default: the first of the connection's `search_path`. */
   readonly schema?: string
   /** Connections for reads at most, and for transactions as many again. Default 10. */
   readonly poolCountMax?: number

@@ -95,7 +95,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     expect(await pdp.deleteOrganization('old')).toBe(false)
   })
 
-  // What a caller without a compiler sends, and what is said of it.
+  // What a caller without a compiler sends, and the answer to it.
   const wrong: readonly (readonly [name: string, changes: object, options: object, place: string])[] = [
     ['a member that is misspelt', { writes: [] }, {}, '/writes'],
     ['no array', { write: 'memo:1#reader@user:a' }, {}, '/write'],
@@ -109,7 +109,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
       '/write/0/expires',
     ],
     [
-      'an instant that is none',
+      'a text that is not an instant',
       { write: [{ object: 'memo:1', relation: 'reader', subject: 'user:a', expires_at: 'soon' }] },
       {},
       '/write/0/expires_at',
@@ -120,7 +120,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     ['one tuple twice', { write: ['memo:1#reader@user:a'], delete: ['memo:1#reader@user:a'] }, {}, '/delete/0'],
     ['a membership as a tuple', { write: ['organization:acme#admin@user:a'] }, {}, '/write/0'],
     [
-      'a condition that is none',
+      'a text that is not a condition',
       { write: ['memo:1#reader@user:a'] },
       { if: [{ tuple: 'memo:1#reader@user:a' }] },
       '/if/0/exists',

@@ -143,7 +143,7 @@ describe.each(Object.keys(FRAMEWORKS))('a guard of %s', (name) => {
       401,
       'token_invalid',
     ],
-    ['a token that is none', async () => 'x.y.z', '/me', 401, 'token_invalid'],
+    ['a text that is not a token', async () => 'x.y.z', '/me', 401, 'token_invalid'],
     ['an id that makes no resource', () => issuer.token(), '/invoices/4%232', 400, 'request_invalid'],
   ]
   it.each(refusals)('refuses %s', async (_, token, path, status, code) => {

@@ -24,7 +24,7 @@ begin
     perform set_config('synchronous_commit', 'on', true);
   end if;
 
-  -- Whoever waited here sees what the writer before committed: each later statement has a younger snapshot.
+  -- A writer that waited here sees what the writer before committed: each later statement has a younger snapshot.
   select r.* into at from revision r where r.organization_id = log and not r.closed for update;
   if not found then
     return query select 'organization_unknown', 'there is no organization ' || log, 0::bigint, '', 0::bigint, '';
