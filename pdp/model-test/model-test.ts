@@ -1,5 +1,5 @@
 /** `portcullis-pdp model test FILE…`: runs the tests of the ecosystem's own store files on our engine. */
-import { existsSync, globSync } from 'node:fs'
+import fs, { existsSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
 import type { Model } from '../decide/model.ts'
 import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
@@ -46,7 +46,8 @@ export async function runModelTests(named: readonly string[], io: ModelTestIo): 
 /** A pattern that the shell left as it is, as the ecosystem's own tool takes it. Without a match it passes for a name. */
 function matching(name: string, { directory }: ModelTestIo): readonly string[] {
   if (!name.includes('*') || existsSync(resolve(directory, name))) return [name]
-  const found = globSync(name, { cwd: directory }).toSorted()
+  // Node 20 has no patterns: there the shell's have to do.
+  const found = fs.globSync?.(name, { cwd: directory }).toSorted() ?? []
   return found.length === 0 ? [name] : found.map((file) => resolve(directory, file))
 }
 
