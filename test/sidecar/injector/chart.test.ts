@@ -25,6 +25,7 @@ const schema: Json = JSON.parse(read('values.schema.json'))
 describe('each setting of', () => {
   const unset: { readonly [name: string]: string } = {
     PORTCULLIS_DATA_DIR: 'holds what is generated and the embedded PostgreSQL: the chart has neither',
+    PORTCULLIS_DATABASE_SCHEMA: 'is for a database that an application shares: the chart asks for one of its own',
   }
   const deployment = read('templates', 'pdp-deployment.yaml')
   test.each(PDP_SETTINGS)('the PDP is made by the chart, or has no place in a cluster: %s', (name) => {
