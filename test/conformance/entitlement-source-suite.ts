@@ -1,5 +1,5 @@
 /** What every EntitlementSource must do. An implementation is done when this passes; an exception needs a reason. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
 import type { Entitlement } from '../../pdp/domain/entitlement.ts'
 import { ENVIRONMENT } from '../../pdp/domain/log.ts'
@@ -28,32 +28,32 @@ export function entitlementSourceSuite(name: string, open: () => Promise<OpenedS
     })
     afterEach(() => opened.close())
 
-    it('reads what it was asked for, and leaves out what the organization does not have', async () => {
+    test('reads what it was asked for, and leaves out what the organization does not have', async () => {
       await opened.set('acme', 'feature.a', level(1))
       await opened.set('acme', 'feature.b', { value: { deep: { list: [1, null, 'ü'] } }, enforcement: 'Claims' })
       const { values } = await read(['feature.b', 'feature.none'])
       expect([...values]).toEqual([['feature.b', { value: { deep: { list: [1, null, 'ü'] } }, enforcement: 'Claims' }]])
     })
 
-    it('reads all', async () => {
+    test('reads all', async () => {
       await opened.set('acme', 'feature.a', level(1))
       await opened.set('acme', 'feature.b', level(2))
       expect([...(await read('all')).values.keys()].sort()).toEqual(['feature.a', 'feature.b'])
       expect((await read('all', 'other')).values.size).toBe(0)
     })
 
-    it('has nothing at version 0 of an organization that does not exist', async () => {
+    test('has nothing at version 0 of an organization that does not exist', async () => {
       expect(await read(['feature.a'], 'nowhere')).toMatchObject({ version: 0, values: new Map() })
       expect(await read('all', 'nowhere')).toMatchObject({ version: 0, values: new Map() })
       expect(await version('nowhere')).toBeUndefined()
     })
 
-    it('says the version without a key', async () => {
+    test('says the version without a key', async () => {
       await opened.set('acme', 'feature.a', level(1))
       expect(await read([])).toMatchObject({ version: await version('acme'), values: new Map() })
     })
 
-    it('keeps organizations apart', async () => {
+    test('keeps organizations apart', async () => {
       await opened.set('acme', 'feature.a', level(1))
       expect((await read(['feature.a'], 'other')).values.size).toBe(0)
       const before = await version('other')
@@ -61,7 +61,7 @@ export function entitlementSourceSuite(name: string, open: () => Promise<OpenedS
       expect(await version('other')).toBe(before)
     })
 
-    it('makes a version and a state of every change, taking a value away included', async () => {
+    test('makes a version and a state of every change, taking a value away included', async () => {
       await opened.set('acme', 'feature.a', level(1))
       const first = await read(['feature.a'])
       const again = await read(['feature.a'])
@@ -72,7 +72,7 @@ export function entitlementSourceSuite(name: string, open: () => Promise<OpenedS
       expect(second.state).not.toBe(first.state)
     })
 
-    it('never gives a value from before the version that it says', async () => {
+    test('never gives a value from before the version that it says', async () => {
       const announced = new Map<number, number>([[(await version('acme')) ?? 0, 0]])
       let writing = true
       const reads: { version: number; count: unknown }[] = []
@@ -94,7 +94,7 @@ export function entitlementSourceSuite(name: string, open: () => Promise<OpenedS
       expect(reads.filter(({ version, count }) => Number(count) < (announced.get(version) ?? 0))).toEqual([])
     })
 
-    it('lets the next decision see a change, at the version of the organization', async () => {
+    test('lets the next decision see a change, at the version of the organization', async () => {
       const pdp = createPdp({ store: opened.store, entitlements: opened.source })
       expect(await pdp.entitlement('acme', 'feature.a')).toBeNull()
       for (let count = 1; count <= 3; count++) {
@@ -107,7 +107,7 @@ export function entitlementSourceSuite(name: string, open: () => Promise<OpenedS
       expect(await pdp.entitlement('acme', 'feature.a')).toBeNull()
     })
 
-    it('gives tokens the gates of Claims mode only', async () => {
+    test('gives tokens the gates of Claims mode only', async () => {
       const pdp = createPdp({ store: opened.store, entitlements: opened.source })
       await opened.set('acme', 'feature.a', level(1))
       await opened.set('acme', 'feature.b', { value: { enabled: true }, enforcement: 'Claims' })

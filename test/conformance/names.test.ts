@@ -1,5 +1,5 @@
 /** Both stores give the names that lists choose from: distinct, in key order, page by page, of the snapshot's moment. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../pdp/domain/log.ts'
 import type { NameSource } from '../../pdp/domain/tuple.ts'
 import type { Store } from '../../pdp/store/contract.ts'
@@ -46,7 +46,7 @@ describe.each(Object.keys(stores))('names in store %s', (name) => {
   })
   afterAll(() => close())
 
-  it.each<[string, string, NameSource, readonly string[]]>([
+  test.each<[string, string, NameSource, readonly string[]]>([
     ['objects of one type, expired ones too', 'acme', { kind: 'objects', type: 'doc' }, ['doc:B', 'doc:a', 'doc:b']],
     ['subjects with wildcards', 'acme', { kind: 'subjects', type: 'user' }, ['user:*', 'user:y', 'user:z']],
     [
@@ -72,12 +72,12 @@ describe.each(Object.keys(stores))('names in store %s', (name) => {
     expect(paged).toEqual(expected)
   })
 
-  it('begin after a name that is not there', async () => {
+  test('begin after a name that is not there', async () => {
     expect(await names('acme', { kind: 'objects', type: 'doc' }, 'doc:C')).toEqual(['doc:a', 'doc:b'])
     expect(await names('acme', { kind: 'members' }, 'user:*')).toEqual(['user:m', 'user:z'])
   })
 
-  it('forget an object with its last tuple', async () => {
+  test('forget an object with its last tuple', async () => {
     await given(store, 'acme', drop('doc:b#viewer@user:z'))
     expect(await names('acme', { kind: 'objects', type: 'doc' })).toContain('doc:b')
     await given(store, 'acme', drop('doc:b#editor@user:z'))

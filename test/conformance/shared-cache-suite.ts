@@ -1,5 +1,5 @@
 /** What every SharedCache must do. An implementation is done when this passes; an exception needs a reason. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { SharedCache, Slot, StatedValue } from '../../pdp/store/entitlements/shared-cache.ts'
 
 export type OpenedCache = {
@@ -22,7 +22,7 @@ export function sharedCacheSuite(name: string, open: () => Promise<OpenedCache>,
     })
     afterEach(() => opened.close())
 
-    it(keeps ? 'gives another replica what was written' : 'keeps nothing', async () => {
+    test(keeps ? 'gives another replica what was written' : 'keeps nothing', async () => {
       const [one, other] = opened.caches
       const written = new Map([
         ['feature.a', VALUE],
@@ -33,7 +33,7 @@ export function sharedCacheSuite(name: string, open: () => Promise<OpenedCache>,
       expect(await other.read(SLOT, [])).toEqual(new Map())
     })
 
-    it.each<[string, Partial<Slot>, string]>([
+    test.each<[string, Partial<Slot>, string]>([
       ['another key', {}, 'feature.b'],
       ['a key that begins alike', {}, 'feature.a.b'],
       ['another organization', { organization: 'other' }, 'feature.a'],
@@ -48,14 +48,14 @@ export function sharedCacheSuite(name: string, open: () => Promise<OpenedCache>,
       expect(await other.read({ ...SLOT, ...slot }, [key])).toEqual(new Map())
     })
 
-    it('forgets in time', async () => {
+    test('forgets in time', async () => {
       const [one, other] = opened.caches
       await one.write(SLOT, new Map([['feature.a', VALUE]]), 30)
       await new Promise((resolve) => setTimeout(resolve, 60))
       expect(await other.read(SLOT, ['feature.a'])).toEqual(new Map())
     })
 
-    it('answers with nothing once it is closed', async () => {
+    test('answers with nothing once it is closed', async () => {
       const [one] = opened.caches
       one.close()
       await one.write(SLOT, new Map([['feature.a', VALUE]]), 60_000)

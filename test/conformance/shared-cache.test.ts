@@ -1,7 +1,7 @@
 /** No shared cache and Redis pass the same suite; Redis cannot make a decision wrong, or late by more than its deadline. */
 import { connect, createServer } from 'node:net'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
 import type { EntitlementSource } from '../../pdp/store/contract.ts'
 import { REDIS_DEADLINE_MS, redisSharedCache } from '../../pdp/store/entitlements/redis-cache.ts'
@@ -65,13 +65,13 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     keeps: true,
   })
 
-  it('bounds how long Redis keeps a value', async () => {
+  test('bounds how long Redis keeps a value', async () => {
     await write(await opened())
     expect(await raw.pttl(NAME)).toBeGreaterThan(0)
     expect(await raw.pttl(NAME)).toBeLessThanOrEqual(60_000)
   })
 
-  it.each<[string, (sealed: string) => string]>([
+  test.each<[string, (sealed: string) => string]>([
     ['nothing', () => ''],
     ['no code at all', (sealed) => sealed.slice(sealed.indexOf('{'))],
     ['an empty code', (sealed) => `v1..${sealed.slice(sealed.indexOf('{'))}`],
@@ -93,7 +93,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     expect(await read(cache)).toEqual(new Map())
   })
 
-  it.each([
+  test.each([
     ['key', SLOT, 'feature.b'],
     ['organization', { ...SLOT, organization: 'other' }, 'feature.a'],
     ['version', { ...SLOT, version: 8 }, 'feature.a'],
@@ -106,7 +106,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     expect(await cache.read(slot, [key])).toEqual(new Map())
   })
 
-  it('takes what was written with another master key, and what is no string, for a miss', async () => {
+  test('takes what was written with another master key, and what is no string, for a miss', async () => {
     const [cache, stranger] = [await opened(), await opened({ masterKey: Buffer.alloc(32, 6) })]
     await write(stranger)
     expect(await read(cache)).toEqual(new Map())
@@ -115,7 +115,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     expect(await read(cache)).toEqual(new Map())
   })
 
-  it('costs its deadline once when Redis hangs, then nothing, and is used again afterwards', async () => {
+  test('costs its deadline once when Redis hangs, then nothing, and is used again afterwards', async () => {
     const cache = await opened({ deadlineMs: REDIS_DEADLINE_MS })
     await raw.client('PAUSE', 4_000, 'ALL')
     const begunAt = performance.now()
@@ -129,7 +129,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     await expect.poll(() => works(cache)).toBe(true)
   })
 
-  it('leaves a Redis alone that is always too slow', async () => {
+  test('leaves a Redis alone that is always too slow', async () => {
     const late = REDIS_DEADLINE_MS * 1.6
     const proxy = createServer((client) => {
       const behind = connect(Number(new URL(server.url).port), '127.0.0.1')
@@ -153,7 +153,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     await new Promise((resolve) => void proxy.close(resolve))
   })
 
-  it('has nothing while Redis is dead, and is used again when it is back', async () => {
+  test('has nothing while Redis is dead, and is used again when it is back', async () => {
     const cache = await opened()
     await server.kill()
     const begunAt = performance.now()
@@ -167,7 +167,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     await expect.poll(() => works(cache)).toBe(true)
   })
 
-  it('gives a silent connection up, also one that never began, and is used again once Redis can be reached', async () => {
+  test('gives a silent connection up, also one that never began, and is used again once Redis can be reached', async () => {
     const proxy = await startSilentProxy({ port: Number(new URL(server.url).port) })
     const cache = await opened({ url: `redis://127.0.0.1:${proxy.port}`, deadlineMs: 1_000 })
     proxy.silence()
@@ -180,7 +180,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     await proxy.close()
   }, 90_000)
 
-  it('spares replicas the source, and changes no decision, whether its values are right, forged or gone', async () => {
+  test('spares replicas the source, and changes no decision, whether its values are right, forged or gone', async () => {
     const store = memoryStore()
     await given(store, 'acme', gate('feature.a', true))
     const source = storeEntitlements(store)
@@ -221,7 +221,7 @@ describe.skipIf(!hasRedis())('with redis-server on this machine (Debian: redis-s
     await server.start()
   })
 
-  it('has nothing where nobody listens or nobody answers as Redis does', async () => {
+  test('has nothing where nobody listens or nobody answers as Redis does', async () => {
     for (const url of ['redis://127.0.0.1:1', server.url.replace('redis://', 'redis://user:hunter2@')]) {
       const cache = await make({ url })
       await write(cache)

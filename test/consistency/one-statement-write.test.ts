@@ -2,7 +2,7 @@
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase, type TestDatabase } from '../support/database.ts'
 import { context, drop, given, put } from '../support/tuples.ts'
@@ -62,7 +62,7 @@ async function deleteBehindAWrite(open: typeof openPostgres, organization: strin
 }
 
 describe('a delete that waits for the write of the same tuple', () => {
-  it('deletes it', async () => {
+  test('deletes it', async () => {
     expect(await deleteBehindAWrite(openPostgres, 'right')).toMatchObject({
       outcomes: [
         { position: { revision: 1 }, changed: true },
@@ -72,7 +72,7 @@ describe('a delete that waits for the write of the same tuple', () => {
     })
   })
 
-  it('misses it when locking and deleting are one statement, whose snapshot is older than the lock', async () => {
+  test('misses it when locking and deleting are one statement, whose snapshot is older than the lock', async () => {
     const root = plantSource('one statement write', ONE_STATEMENT_WRITE)
     const planted: { openPostgres: typeof openPostgres } = await import(
       pathToFileURL(resolve(join(root, 'pdp', 'store', 'postgres', 'postgres.ts'))).href

@@ -1,5 +1,5 @@
 /** Thousands of schedules, none wrong; and every planted mistake is found. A failure is replayed by its seed. `npm test` plays a tenth. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { answerCheck } from '../../pdp/decide/check.ts'
 import { createModelCompiler } from '../../pdp/decide/models.ts'
 import { Freshness } from '../../pdp/store/cache/freshness.ts'
@@ -24,7 +24,7 @@ async function run(engine: Engine, setup: Setup, seeds: { from: number; count: n
 }
 
 describe('the freshness protocol', () => {
-  it.each<[string, number, Setup]>([
+  test.each<[string, number, Setup]>([
     ['with everything in memory', 1_000, {}],
     ['with a log trimmed all the time and few rows kept', 1_500, { trim: 0.03, cacheBytesMax: 20_000 }],
     ['with lost connections and short answers', 2_000, { lost: 0.1, trim: 0.01, entriesMax: 6, cacheBytesMax: 8_000 }],
@@ -39,14 +39,14 @@ describe('the freshness protocol', () => {
     expect(answered).toBeGreaterThan(seeds.count * 5)
   })
 
-  it('answers right in every schedule with sets that are too wide to load', { timeout: TIMEOUT_MS }, async () => {
+  test('answers right in every schedule with sets that are too wide to load', { timeout: TIMEOUT_MS }, async () => {
     const engine = await plant('wide sets', WIDE)
     const seeds = { from: 1, count: effort({ short: 50, long: 500 }) }
     expect((await run(engine, { cacheBytesMax: 12_000, trim: 0.01 }, seeds)).wrong).toBeNull()
     expect((await run(engine, { focus: 'wide', cacheBytesMax: 9_000 }, seeds)).wrong).toBeNull()
   })
 
-  it.each(MISTAKES.map((m) => [m.name, m] as const))(
+  test.each(MISTAKES.map((m) => [m.name, m] as const))(
     'shows it when %s',
     { timeout: TIMEOUT_MS },
     async (_, { name, edits, setup, foundAt }) => {

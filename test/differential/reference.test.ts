@@ -1,11 +1,11 @@
 /** This PDP beside the reference, in the worlds that `npm run differential` also shows to a real OpenFGA server. */
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { effort } from '../support/effort.ts'
 import { compareCheck, compareList, createJudge } from './judge.ts'
 import { openOurs } from './ours.ts'
 import { randomWorld } from './worlds.ts'
 
-it('checks and both lists are right for every subject, however the relations lean on each other', async () => {
+test('checks and both lists are right for every subject, however the relations lean on each other', async () => {
   const wrong: unknown[] = []
   let [allows, denials] = [0, 0]
   for (let seed = 1_000_000; seed < 1_000_000 + effort({ short: 60, long: 600 }); seed++) {

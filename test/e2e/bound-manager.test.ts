@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as oauth from 'openid-client'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLog } from '../../pdp/process/log.ts'
 import { createShutdown } from '../../pdp/process/shutdown.ts'
 import { startPdp } from '../../pdp/runtime/start.ts'
@@ -46,7 +46,7 @@ afterAll(async () => {
   for (const close of closing.reverse()) await close()
 })
 
-it('writes, reads and explains with its proofs, and gets nowhere without them', async () => {
+test('writes, reads and explains with its proofs, and gets nowhere without them', async () => {
   const config = await discover({ issuer, clientId: 'bound', clientSecret: secret })
   const DPoP = oauth.getDPoPHandle(config, await oauth.randomDPoPKeyPair('ES256'))
   const scope = 'relationships:write relationships:read decisions:read'

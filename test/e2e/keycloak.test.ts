@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { call, type OwnIssuerWorld, openOwnIssuerWorld, RESOURCE } from './own-issuer-world.ts'
 
@@ -100,7 +100,7 @@ describe.skipIf(HOME === undefined)('a token of Keycloak', () => {
     await world?.close()
   })
 
-  it('opens what its person, group and role have; its ID token and its refresh token open nothing', async () => {
+  test('opens what its person, group and role have; its ID token and its refresh token open nothing', async () => {
     const body = new URLSearchParams({
       grant_type: 'password',
       client_id: 'web',

@@ -1,7 +1,7 @@
 /** An identity provider that is not ours, by its entry in a route file and at the PDP: a real one of each, and a real sidecar. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { pdpWarnings } from '../../sidecar/commands/check-pdp.ts'
 import { loadConfig } from '../../sidecar/config/config.ts'
 import { until } from '../sidecar/support/harness.ts'
@@ -78,7 +78,7 @@ const keycloak =
 const tokenOf = async (person: string): Promise<string> => (await idp.tokens(person, RESOURCE)).access_token
 
 describe('a token of an identity provider that is not ours', () => {
-  it('opens what is given to its subject, and to nobody of ours with the same name', async () => {
+  test('opens what is given to its subject, and to nobody of ours with the same name', async () => {
     idp.shape = keycloak()
     const token = await tokenOf('ann')
     expect(await call('/orders/1', token)).toEqual({ status: 200, code: null })
@@ -98,7 +98,7 @@ describe('a token of an identity provider that is not ours', () => {
     }
   })
 
-  it('holds the groups and roles that it names, through groups and roles of ours, and no others', async () => {
+  test('holds the groups and roles that it names, through groups and roles of ours, and no others', async () => {
     await world.manage('POST', '/v1/organizations/acme/role-grants', {
       app: 'orders',
       role: 'approver',
@@ -116,7 +116,7 @@ describe('a token of an identity provider that is not ours', () => {
     expect(await statuses(keycloak())).toEqual([403, 403, 403])
   })
 
-  it('is refused when it is an ID token, and when its kind is not allowed', async () => {
+  test('is refused when it is an ID token, and when its kind is not allowed', async () => {
     idp.shape = keycloak()
     const { id_token: idToken = '' } = await idp.tokens('ann', RESOURCE)
     expect(idToken.split('.')).toHaveLength(3)
@@ -128,7 +128,7 @@ describe('a token of an identity provider that is not ours', () => {
     expect(await call('/me', await tokenOf('ann'), strict)).toMatchObject({ status: 401 })
   })
 
-  it('is refused once the PDP does not trust its issuer, and the log says what to look at', async () => {
+  test('is refused once the PDP does not trust its issuer, and the log says what to look at', async () => {
     idp.shape = keycloak()
     const token = await tokenOf('ann')
     await world.manage('DELETE', registration())
@@ -137,7 +137,7 @@ describe('a token of an identity provider that is not ours', () => {
     expect(world.lines.join('')).toContain(`does it trust the issuer ${idp.issuer}`)
   })
 
-  it('is issuer_mismatch where route file and PDP name its subject or organization differently', async () => {
+  test('is issuer_mismatch where route file and PDP name its subject or organization differently', async () => {
     idp.shape = keycloak()
     const token = await tokenOf('ann')
     await world.manage('PUT', '/v1/organizations/beta', { name: 'Beta' })
@@ -153,7 +153,7 @@ describe('a token of an identity provider that is not ours', () => {
     expect(world.lines.join('')).toContain('give the issuer the same subject_prefix')
   })
 
-  it('is keys_unavailable, and not the PDP’s fault, while the PDP cannot have the issuer’s keys', async () => {
+  test('is keys_unavailable, and not the PDP’s fault, while the PDP cannot have the issuer’s keys', async () => {
     idp.shape = keycloak()
     const token = await tokenOf('ann')
     await trust({ jwks_uri: `http://${HOST}:${await freePort()}/jwks` })
@@ -162,7 +162,7 @@ describe('a token of an identity provider that is not ours', () => {
     expect(world.lines.join('')).toContain('"event":"issuer_keys_failed"')
   })
 
-  it('names its subject in shadow mode as everywhere, whatever the PDP answers', async () => {
+  test('names its subject in shadow mode as everywhere, whatever the PDP answers', async () => {
     idp.shape = keycloak()
     const token = await tokenOf('ann')
     expect(await call('/shadow/9', token)).toMatchObject({ status: 200 })
@@ -174,7 +174,7 @@ describe('a token of an identity provider that is not ours', () => {
     for (const line of decisions) expect(JSON.parse(line).subject).toBe('~idp:ann')
   })
 
-  it('shows to `check --pdp` which relations and permissions the PDP does not have', async () => {
+  test('shows to `check --pdp` which relations and permissions the PDP does not have', async () => {
     const model = 'model\n  schema 1.1\ntype invoice\n  relations\n    define viewer: [user]\n'
     await world.manage('PUT', '/v1/apps/billing/manifest', { model })
     const file = await world.routeFile(
@@ -191,7 +191,7 @@ describe('a token of an identity provider that is not ours', () => {
     await expect(pdpWarnings(loadConfig(file), { token: 'made up', readToken })).rejects.toThrow(/not active/)
   })
 
-  it('of our own issuer without an organization is signed in, and denied everything else', async () => {
+  test('of our own issuer without an organization is signed in, and denied everything else', async () => {
     const token = await world.ownToken()
     expect(await call('/me', token)).toEqual({ status: 200, code: null })
     expect(await call('/orders/1', token)).toEqual({ status: 403, code: 'permission_denied' })
@@ -217,7 +217,7 @@ describe('an opaque token of an identity provider that is not ours', () => {
   const opaque = async (person: string) => (await idp.tokens(person, idp.opaqueResource)).access_token
   const questions = () => idp.asked.get('/token/introspection') ?? 0
 
-  it('is judged like any other, and its issuer is asked once by each of sidecar and PDP', async () => {
+  test('is judged like any other, and its issuer is asked once by each of sidecar and PDP', async () => {
     const token = await opaque('ann')
     expect(token).not.toContain('.')
     const before = questions()
@@ -228,7 +228,7 @@ describe('an opaque token of an identity provider that is not ours', () => {
     expect(await call('/me', 'made-up', gate)).toEqual({ status: 401, code: 'token_invalid' })
   })
 
-  it('of another resource is refused, and one that is revoked is within ten seconds', async () => {
+  test('of another resource is refused, and one that is revoked is within ten seconds', async () => {
     const other = await idp.tokens('ann', `${idp.opaqueResource}/other`)
     expect(await call('/me', other.access_token, gate)).toEqual({ status: 401, code: 'token_invalid' })
     const token = await opaque('ann')
@@ -241,7 +241,7 @@ describe('an opaque token of an identity provider that is not ours', () => {
     await until(async () => (await call('/me', used, gate)).status === 401)
   })
 
-  it('is issuer_unavailable while its issuer does not answer the sidecar, or the PDP', async () => {
+  test('is issuer_unavailable while its issuer does not answer the sidecar, or the PDP', async () => {
     const token = await opaque('ann')
     await idp.stop()
     expect(await call('/me', token, gate)).toEqual({ status: 503, code: 'issuer_unavailable' })

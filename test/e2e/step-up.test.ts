@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLog } from '../../pdp/process/log.ts'
 import { createShutdown } from '../../pdp/process/shutdown.ts'
 import { startPdp } from '../../pdp/runtime/start.ts'
@@ -131,7 +131,7 @@ async function callOnce(path: string, token: string) {
   return { status: response.status, challenge: response.headers.get('www-authenticate') ?? '', text }
 }
 
-it('a sign-in by password opens the hall; the vault needs the code, and the safe a fresh sign-in with both', async () => {
+test('a sign-in by password opens the hall; the vault needs the code, and the safe a fresh sign-in with both', async () => {
   const browser = createBrowser(issuer)
   const byPassword = await authorize(browser, {})
   expect(byPassword.steps).toEqual(['login'])
@@ -156,7 +156,7 @@ it('a sign-in by password opens the hall; the vault needs the code, and the safe
   expect((await call('/safe', fresh.token)).status).toBe(200)
 })
 
-it('a changed password ends the sign-in at the gate, at once', async () => {
+test('a changed password ends the sign-in at the gate, at once', async () => {
   const browser = createBrowser(issuer)
   await manage('DELETE', '/v1/users/ann/totp')
   const { token } = await authorize(browser, {})

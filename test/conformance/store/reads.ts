@@ -1,5 +1,5 @@
 /** What a Store must answer of the rows, entries, entitlements and lists of an organization. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Change } from '../../../pdp/domain/change.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import type { Tuple } from '../../../pdp/domain/tuple.ts'
@@ -11,7 +11,7 @@ export function readsSuite(open: OpenStore): void {
   const t = useStore(open)
 
   describe('rows', () => {
-    it('answers an empty set for what does not exist', async () => {
+    test('answers an empty set for what does not exist', async () => {
       expect(await t.read({ log: t.acme, kind: 'set', object: 'doc:1', relation: 'viewer' })).toMatchObject({
         subjects: [],
         complete: true,
@@ -26,13 +26,13 @@ export function readsSuite(open: OpenStore): void {
       })
     })
 
-    it('keeps organizations apart', async () => {
+    test('keeps organizations apart', async () => {
       await t.write(ENVIRONMENT, organization(t.id('other')))
       await t.write(t.id('other'), put('doc:1#viewer@user:a'))
       expect(await t.subjects('doc:1', 'viewer')).toEqual([])
     })
 
-    it('brings the groups above a subject along, ending in empty sets', async () => {
+    test('brings the groups above a subject along, ending in empty sets', async () => {
       await t.write(
         t.acme,
         put('group:a#member@user:u'),
@@ -49,7 +49,7 @@ export function readsSuite(open: OpenStore): void {
       })
     })
 
-    it('ends where groups form a cycle', async () => {
+    test('ends where groups form a cycle', async () => {
       await t.write(
         t.acme,
         put('group:a#member@user:u'),
@@ -60,7 +60,7 @@ export function readsSuite(open: OpenStore): void {
       expect(rows).toHaveLength(3)
     })
 
-    it('brings the grants of the groups above a subject along', async () => {
+    test('brings the grants of the groups above a subject along', async () => {
       const grant = { id: 'g1', app: 'billing', role: 'approver', subject: 'group:b' }
       await t.write(t.acme, put('group:a#member@user:u'), put('group:b#member@group:a#member'), {
         kind: 'role_grant',
@@ -72,7 +72,7 @@ export function readsSuite(open: OpenStore): void {
       expect(grants).toEqual({ 'user:u': [], 'group:a': [], 'group:b': [grant] })
     })
 
-    it('brings the ancestors of an organization along', async () => {
+    test('brings the ancestors of an organization along', async () => {
       await t.write(ENVIRONMENT, organization(t.id('mid'), t.acme), organization(t.id('low'), t.id('mid')))
       const { rows } = await t.store.rows([], [{ log: ENVIRONMENT, kind: 'organization', id: t.id('low') }])
       expect(rows.map((r) => ('organization' in r ? r.organization?.id : '')).sort()).toEqual([
@@ -82,7 +82,7 @@ export function readsSuite(open: OpenStore): void {
       ])
     })
 
-    it(`gives a set of ${SET_ROWS_MAX} rows whole and one more only by its usersets`, async () => {
+    test(`gives a set of ${SET_ROWS_MAX} rows whole and one more only by its usersets`, async () => {
       await t.write(t.acme, ...Array.from({ length: SET_ROWS_MAX }, (_, i) => put(`doc:1#viewer@user:${i}`)))
       const key: RowKey = { log: t.acme, kind: 'set', object: 'doc:1', relation: 'viewer' }
       expect(await t.read(key)).toMatchObject({ complete: true, subjects: { length: SET_ROWS_MAX } })
@@ -95,7 +95,7 @@ export function readsSuite(open: OpenStore): void {
       expect(probe).toMatchObject({ row: { subject: 'user:7', expiresAtMs: null } })
     })
 
-    it('gives rows and standings of one moment', async () => {
+    test('gives rows and standings of one moment', async () => {
       await t.write(t.acme, put('doc:1#viewer@user:a'))
       const { vector } = await t.store.rows(
         [t.acme, ENVIRONMENT, t.id('nowhere')],
@@ -108,7 +108,7 @@ export function readsSuite(open: OpenStore): void {
   })
 
   describe('snapshot', () => {
-    it('does not see what is written while it is open', async () => {
+    test('does not see what is written while it is open', async () => {
       let written: Promise<unknown> = Promise.resolve()
       const seen = await t.store.snapshot(async (at) => {
         const key: RowKey = { log: t.acme, kind: 'set', object: 'doc:1', relation: 'viewer' }
@@ -131,7 +131,7 @@ export function readsSuite(open: OpenStore): void {
   })
 
   describe('entries', () => {
-    it('never cuts a revision in half', async () => {
+    test('never cuts a revision in half', async () => {
       await t.write(t.acme, put('doc:1#viewer@user:a'))
       await t.write(t.acme, put('doc:2#viewer@user:a'), put('doc:3#viewer@user:a'))
       const range = [{ log: t.acme, from: 0, to: 2 }]
@@ -140,7 +140,7 @@ export function readsSuite(open: OpenStore): void {
       expect((await t.store.entries([{ log: t.acme, from: 1, to: 2 }], 2)).map((e) => e.revision)).toEqual([1])
     })
 
-    it('gives the first entry of the lower revision and all that lies above it', async () => {
+    test('gives the first entry of the lower revision and all that lies above it', async () => {
       for (const i of [1, 2, 3, 4]) await t.write(t.acme, put(`doc:${i}#viewer@user:a`))
       expect((await t.store.entries([{ log: t.acme, from: 1, to: 3 }], 10)).map((e) => e.revision)).toEqual([1, 2, 3])
     })
@@ -157,7 +157,7 @@ export function readsSuite(open: OpenStore): void {
       entitlement: { value: { enabled }, enforcement },
     })
 
-    it('raises the entitlement version with every write, and with nothing else', async () => {
+    test('raises the entitlement version with every write, and with nothing else', async () => {
       await t.write(t.acme, put('doc:1#viewer@user:a'))
       await t.write(t.acme, entitlement('feature.x', true))
       await t.write(t.acme, entitlement('feature.x', true))
@@ -170,7 +170,7 @@ export function readsSuite(open: OpenStore): void {
       })
     })
 
-    it('reads by key, and nothing of what is not there', async () => {
+    test('reads by key, and nothing of what is not there', async () => {
       await t.write(t.acme, entitlement('a', true), entitlement('b', true, 'Claims'), entitlement('c', true))
       await t.write(t.acme, { kind: 'entitlement', key: 'c', entitlement: null })
       expect([...(await t.store.entitlements(t.acme, ['a', 'c', 'zz'])).values.keys()]).toEqual(['a'])
@@ -179,7 +179,7 @@ export function readsSuite(open: OpenStore): void {
   })
 
   describe('tuples', () => {
-    it('lists in order, filtered, in pages', async () => {
+    test('lists in order, filtered, in pages', async () => {
       await t.write(
         t.acme,
         put('doc:2#viewer@user:a'),
@@ -208,7 +208,7 @@ export function readsSuite(open: OpenStore): void {
   })
 
   describe('members', () => {
-    it('lists in pages, whatever the status', async () => {
+    test('lists in pages, whatever the status', async () => {
       const member = (user: string, status: 'active' | 'invited'): Change => ({
         kind: 'membership',
         user,

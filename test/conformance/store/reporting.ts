@@ -1,5 +1,5 @@
 /** What a Store must answer across all organizations, on a store that holds nothing else. */
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { grant, organization, put } from '../../support/tuples.ts'
@@ -23,7 +23,7 @@ export function reportingSuite(open: OpenStore): void {
       await t.write('other', grant('g1', 'writer', 'group:x', 'billing'), grant('g3', 'reader', 'user:b', 'shop'))
     })
 
-    it('lists role grants of all logs by log and id', async () => {
+    test('lists role grants of all logs by log and id', async () => {
       expect(await grants({})).toEqual([`${ENVIRONMENT} e1`, 'acme g1', 'acme g2', 'other g1', 'other g3'])
       expect(await grants({}, 2)).toEqual([`${ENVIRONMENT} e1`, 'acme g1'])
       const rest = await t.store.roleGrants({}, { after: { log: 'acme', id: 'g1' }, countMax: 2 })
@@ -33,7 +33,7 @@ export function reportingSuite(open: OpenStore): void {
       ])
     })
 
-    it.each<[string, Parameters<Store['roleGrants']>[0], readonly string[]]>([
+    test.each<[string, Parameters<Store['roleGrants']>[0], readonly string[]]>([
       ['a log', { log: 'acme' }, ['acme g1', 'acme g2']],
       ['an id', { log: 'other', id: 'g1' }, ['other g1']],
       ['an app', { apps: ['billing'] }, [`${ENVIRONMENT} e1`, 'acme g2', 'other g1']],
@@ -47,14 +47,14 @@ export function reportingSuite(open: OpenStore): void {
       expect(await grants(filter)).toEqual(wanted)
     })
 
-    it('says which roles are held together', async () => {
+    test('says which roles are held together', async () => {
       const sets = await t.store.roleSets('billing')
       const names = sets.map((set) => set.map(({ app, role }) => `${app} ${role}`).sort()).sort()
       expect(names).toEqual([['billing reader', 'null auditor'], ['billing writer']])
       expect(await t.store.roleSets('nothing')).toEqual([[{ app: null, role: 'auditor' }]])
     })
 
-    it('says in which shapes tuples of some types are stored, with an example each', async () => {
+    test('says in which shapes tuples of some types are stored, with an example each', async () => {
       await t.write('acme', put('doc:1#viewer@user:a'), put('doc:2#viewer@user:b:*'), put('doc:1#viewer@user:*'))
       await t.write('other', put('doc:1#viewer@group:x:y#member'), put('folder:1#owner@user:a'))
       expect(await t.store.tupleShapes(['doc', 'nothing'])).toEqual([

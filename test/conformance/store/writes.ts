@@ -1,5 +1,5 @@
 /** What Store.write must do: whole or not at all, logged, and refused with the place of each fault. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Change } from '../../../pdp/domain/change.ts'
 import { ENVIRONMENT, TOKENS } from '../../../pdp/domain/log.ts'
 import { parseTuple } from '../../../pdp/domain/names.ts'
@@ -10,7 +10,7 @@ export function writesSuite(open: OpenStore): void {
   const t = useStore(open)
 
   describe('write', () => {
-    it('raises the revision by one and gives each raise its own write id', async () => {
+    test('raises the revision by one and gives each raise its own write id', async () => {
       const first = await t.write(t.acme, put('doc:1#viewer@user:a'))
       const before = (await t.store.vector([t.acme])).logs.get(t.acme)
       const second = await t.write(t.acme, put('doc:1#viewer@user:b'))
@@ -23,7 +23,7 @@ export function writesSuite(open: OpenStore): void {
       expect(before?.writeId).not.toBe(after?.writeId)
     })
 
-    it('raises nothing when it changes nothing', async () => {
+    test('raises nothing when it changes nothing', async () => {
       const { position: before } = await t.write(t.acme, put('doc:1#viewer@user:a'))
       expect(await t.write(t.acme, put('doc:1#viewer@user:a'), drop('doc:9#viewer@user:a'))).toEqual({
         position: before,
@@ -33,7 +33,7 @@ export function writesSuite(open: OpenStore): void {
       expect((await t.store.entries([{ log: t.acme, from: 1, to: 9 }], 10)).map((e) => e.revision)).toEqual([1])
     })
 
-    it('logs only what took effect, in order, with who did it', async () => {
+    test('logs only what took effect, in order, with who did it', async () => {
       await t.write(t.acme, put('doc:1#viewer@user:a'))
       await t.write(t.acme, put('doc:1#viewer@user:a'), put('doc:2#viewer@user:a'), drop('doc:1#viewer@user:z'))
       const [, ...entries] = await t.store.entries([{ log: t.acme, from: 1, to: 2 }], 10)
@@ -42,7 +42,7 @@ export function writesSuite(open: OpenStore): void {
       expect(entries[0]?.writeId).toBe((await t.store.vector([t.acme])).logs.get(t.acme)?.writeId)
     })
 
-    it('sets the expiry of a tuple that exists', async () => {
+    test('sets the expiry of a tuple that exists', async () => {
       await t.write(t.acme, put('doc:1#viewer@user:a'))
       expect(await t.write(t.acme, put('doc:1#viewer@user:a', 5_000))).toMatchObject({
         position: { revision: 2 },
@@ -53,7 +53,7 @@ export function writesSuite(open: OpenStore): void {
       })
     })
 
-    it('applies all changes of a batch or none', async () => {
+    test('applies all changes of a batch or none', async () => {
       const grant = { id: 'g1', app: null, role: 'reader', subject: 'user:a' }
       await t.write(t.acme, { kind: 'role_grant', op: 'write', grant })
       const clash: Change = { kind: 'role_grant', op: 'write', grant: { ...grant, role: t.id('other') } }
@@ -62,7 +62,7 @@ export function writesSuite(open: OpenStore): void {
       expect((await t.store.vector([t.acme])).logs.get(t.acme)?.revision).toBe(1)
     })
 
-    it('keeps revisions contiguous when writers race', async () => {
+    test('keeps revisions contiguous when writers race', async () => {
       const writes = Array.from({ length: 20 }, (_, i) => t.write(t.acme, put(`doc:${i}#viewer@user:a`)))
       const revisions = (await Promise.all(writes)).map((w) => w.position.revision)
       expect(revisions.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1))
@@ -71,17 +71,17 @@ export function writesSuite(open: OpenStore): void {
       )
     })
 
-    it('deletes what a racing writer had committed first', async () => {
+    test('deletes what a racing writer had committed first', async () => {
       await Promise.all(Array.from({ length: 10 }, () => t.write(t.acme, put('doc:1#viewer@user:a'))))
       await Promise.all([t.write(t.acme, drop('doc:1#viewer@user:a')), t.write(t.acme, drop('doc:1#viewer@user:a'))])
       expect(await t.subjects('doc:1', 'viewer')).toEqual([])
     })
 
-    it('refuses an organization that does not exist', async () => {
+    test('refuses an organization that does not exist', async () => {
       await expect(t.write(t.id('nowhere'), put('doc:1#viewer@user:a'))).rejects.toEqual(code('organization_unknown'))
     })
 
-    it.each([
+    test.each([
       ['an object without a type', put('x:1#viewer@user:a'), { object: '1' }],
       ['an empty id', put('x:1#viewer@user:a'), { object: 'doc:' }],
       ['a wildcard as an object', put('x:1#viewer@user:a'), { object: 'doc:*' }],
@@ -102,19 +102,19 @@ export function writesSuite(open: OpenStore): void {
       expect(await t.subjects('doc:1', 'viewer')).toEqual([])
     })
 
-    it('refuses a batch that names one tuple twice', async () => {
+    test('refuses a batch that names one tuple twice', async () => {
       await expect(t.write(t.acme, put('doc:1#viewer@user:a'), drop('doc:1#viewer@user:a'))).rejects.toEqual(
         code('request_invalid'),
       )
     })
 
-    it('refuses a change that belongs to another log', async () => {
+    test('refuses a change that belongs to another log', async () => {
       await expect(t.write(t.acme, organization(t.id('other')))).rejects.toEqual(code('request_invalid'))
       await expect(t.write(ENVIRONMENT, put('doc:1#viewer@user:a'))).rejects.toEqual(code('request_invalid'))
       await expect(t.write(TOKENS, { kind: 'clear' })).rejects.toEqual(code('request_invalid'))
     })
 
-    it('accepts ids with colons, at signs and slashes', async () => {
+    test('accepts ids with colons, at signs and slashes', async () => {
       await t.write(t.acme, put('doc:a:b@c/d#viewer@user:x@y.example'))
       expect(await t.subjects('doc:a:b@c/d', 'viewer')).toEqual(['user:x@y.example'])
     })
@@ -127,18 +127,18 @@ export function writesSuite(open: OpenStore): void {
         preconditions: [{ tuple: parseTuple(text), exists }],
       })
 
-    it('lets the write through when they hold', async () => {
+    test('lets the write through when they hold', async () => {
       await t.write(t.acme, put('doc:1#viewer@user:a'))
       expect(await guarded('doc:1#viewer@user:a', true)).toMatchObject({ position: { revision: 2 }, changed: true })
       expect(await guarded('doc:3#viewer@user:a', false)).toMatchObject({ position: { revision: 2 }, changed: false })
     })
 
-    it('refuses the whole write when one does not hold', async () => {
+    test('refuses the whole write when one does not hold', async () => {
       await expect(guarded('doc:1#viewer@user:a', true)).rejects.toEqual(code('precondition_failed'))
       expect(await t.subjects('doc:2', 'viewer')).toEqual([])
     })
 
-    it('counts an expired tuple as absent', async () => {
+    test('counts an expired tuple as absent', async () => {
       await t.write(t.acme, put('doc:1#viewer@user:a', 1))
       await expect(guarded('doc:1#viewer@user:a', true)).rejects.toEqual(code('precondition_failed'))
     })

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runPdp } from '../run-cli.ts'
 
 const MAIN = new URL('../../../pdp/main.ts', import.meta.url).pathname
@@ -82,7 +82,7 @@ async function runProcess(args: readonly string[]) {
 const relationships = (...args: string[]) => run(['relationships', ...args, '-o', 'acme'])
 
 describe('relationships', () => {
-  it('write and delete, all or none', async () => {
+  test('write and delete, all or none', async () => {
     expect(await relationships('write', 'invoice:1#viewer@user:alice', 'group:g#member@user:alice')).toEqual({
       status: 0,
       out: 'stored: 2\n',
@@ -97,7 +97,7 @@ describe('relationships', () => {
     expect((await relationships('export')).out).toBe('invoice:1#viewer@user:alice\n')
   })
 
-  it('import a file, stop at a mistake, go on after it is mended, and export it all', async () => {
+  test('import a file, stop at a mistake, go on after it is mended, and export it all', async () => {
     const lines = Array.from({ length: 1_200 }, (_, i) => `doc:${i}#viewer@user:alice`)
     const file = join(folder, 'tuples.txt')
     await writeFile(file, [...lines, 'wrong', 'doc:x#viewer@user:alice 2040-01-01T00:00:00Z'].join('\n'))
@@ -117,7 +117,7 @@ describe('relationships', () => {
     expect(JSON.parse(json.out)).toMatchObject({ object: 'doc:x', expires_at: '2040-01-01T00:00:00.000Z' })
   })
 
-  it.each<[string, readonly string[], RegExp]>([
+  test.each<[string, readonly string[], RegExp]>([
     ['no organization', ['export'], /name the organization with --organization/],
     ['an organization that is not there', ['export', '-o', 'nowhere'], /no organization nowhere/],
     ['a file that is not there', ['import', '/nowhere.txt', '-o', 'acme'], /nowhere.txt cannot be read/],
@@ -131,7 +131,7 @@ describe('relationships', () => {
 })
 
 describe('the command itself', () => {
-  it('ends with the status of the answer', async () => {
+  test('ends with the status of the answer', async () => {
     const question = (relation: string) => ['check', 'user:alice', relation, 'invoice:1', '-o', 'acme']
     expect(await runProcess(question('viewer'))).toEqual({
       status: 0,
@@ -145,7 +145,7 @@ describe('the command itself', () => {
 })
 
 describe('check and explain', () => {
-  it('end with 0 for allowed and 1 for denied', async () => {
+  test('end with 0 for allowed and 1 for denied', async () => {
     expect(await run(['check', 'user:alice', 'viewer', 'invoice:1', '-o', 'acme'])).toEqual({
       status: 0,
       out: 'allowed  user:alice viewer invoice:1 in acme\n',
@@ -158,7 +158,7 @@ describe('check and explain', () => {
     expect((await run(['check', 'user:nobody', 'viewer', 'invoice:1', '-o', 'acme'])).status).toBe(1)
   })
 
-  it('take a bound client of the environment’s choice, and the bearer of a token', async () => {
+  test('take a bound client of the environment’s choice, and the bearer of a token', async () => {
     const env = { PORTCULLIS_CLIENT_ID: 'reader', PORTCULLIS_CLIENT_SECRET: 'reader-secret-1234' }
     expect(await run(['check', 'user:alice', 'viewer', 'invoice:1'], { env })).toMatchObject({ status: 0, err: '' })
     expect(await run(['check', '-', 'viewer', 'invoice:1'], { env })).toMatchObject({
@@ -171,7 +171,7 @@ describe('check and explain', () => {
     })
   })
 
-  it('print what a script can read', async () => {
+  test('print what a script can read', async () => {
     const { status, out } = await run(['explain', 'user:alice', 'viewer', 'invoice:1', '-o', 'acme', '--json'])
     expect([status, JSON.parse(out)]).toMatchObject([
       0,
@@ -179,7 +179,7 @@ describe('check and explain', () => {
     ])
   })
 
-  it.each<[string, readonly string[], NodeJS.ProcessEnv, RegExp]>([
+  test.each<[string, readonly string[], NodeJS.ProcessEnv, RegExp]>([
     ['a subject that is none', ['alice', 'viewer', 'invoice:1', '-o', 'acme'], {}, /must be <type>:<id>/],
     ['a resource that is none', ['user:alice', 'viewer', 'invoice', '-o', 'acme'], {}, /\/permissions\/0\/resource/],
     ['no organization', ['user:alice', 'viewer', 'invoice:1'], {}, /name one with --organization/],
@@ -209,14 +209,14 @@ describe('check and explain', () => {
     })
   })
 
-  it('say how to use them', async () => {
+  test('say how to use them', async () => {
     const { status, out } = await run(['explain', '--help'])
     expect([status, out]).toEqual([0, expect.stringContaining('Exit status: 0 allowed, 1 denied, 2')])
   })
 })
 
 describe('manifest', () => {
-  it('is tried, applied and shown', async () => {
+  test('is tried, applied and shown', async () => {
     const file = join(folder, 'manifest.yaml')
     await writeFile(
       file,
@@ -247,7 +247,7 @@ describe('manifest', () => {
 })
 
 describe('model test', () => {
-  it('runs store files without a server', async () => {
+  test('runs store files without a server', async () => {
     const file = join(folder, 'store.fga.yaml')
     const model =
       'model: |\n  model\n    schema 1.1\n  type user\n  type doc\n    relations\n      define viewer: [user]\n'

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runClientCli } from '../../../pdp/client-cli.ts'
 import { loginFile, readLogin, saveLogin } from '../../../pdp/commands/everyday/saved-login.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -74,7 +74,7 @@ const good = async (line: string): Promise<string> => {
 }
 
 describe('portcullis', () => {
-  it('sets up an organization, its people and what they may do', async () => {
+  test('sets up an organization, its people and what they may do', async () => {
     expect(await good('org put acme --name Acme')).toBe('ID    NAME  PARENT\nacme  Acme  -\n')
     await good('org put lab --parent acme')
     expect(JSON.parse(await good('org list --json'))).toEqual([
@@ -99,14 +99,14 @@ describe('portcullis', () => {
     expect(await good('entitlement list -o acme')).toBe('KEY  VALUE  ENFORCEMENT  VERSION\n')
   })
 
-  it('writes tuples and lists what they give', async () => {
+  test('writes tuples and lists what they give', async () => {
     await good('tuple write invoice:1#viewer@user:alice invoice:2#viewer@user:alice -o acme')
     expect(await good('list resources user:alice viewer invoice -o acme')).toBe('invoice:1\ninvoice:2\n')
     expect(await good('list subjects viewer invoice:2 -o acme')).toBe('user:alice\n')
     expect(await good('explain user:alice viewer invoice:1 -o acme')).toMatch(/invoice:1#viewer@user:alice/)
   })
 
-  it('shows the secret of a new client once, which gets a token by it', async () => {
+  test('shows the secret of a new client once, which gets a token by it', async () => {
     const made = await good('client put robot --scope directory:write')
     const [, secret = ''] = /secret, shown this once: (\S+)/.exec(made) ?? []
     await writeFile(join(folder, 'robot-secret'), secret)
@@ -118,7 +118,7 @@ describe('portcullis', () => {
     expect((await run(`client list --client-id robot --client-secret-file ${file}`)).err).toMatch(/invalid_scope/)
   })
 
-  it.each([
+  test.each([
     ['member list', /name the organization/],
     ['org get nobody', /there is no organization nobody|does not exist/],
     ['entitlement put feature.x {bad -o acme', /must be true, false or a JSON object/],
@@ -131,14 +131,14 @@ describe('portcullis', () => {
     expect([status, err]).toEqual([2, expect.stringMatching(why)])
   })
 
-  it('begins a sign-in with an address and a code, and keeps nothing of one that ends', async () => {
+  test('begins a sign-in with an address and a code, and keeps nothing of one that ends', async () => {
     await good('client put portcullis-cli --public --device --scope openid')
     const said = await run('login --scope nothing:known')
     expect([said.status, said.err]).toEqual([2, expect.stringMatching(/the sign-in did not begin/)])
     await expect(stat(loginFile({ HOME: folder }, process.platform))).rejects.toThrow(/ENOENT/)
   })
 
-  it('finds nothing wrong with a PDP that is well, and what is with one that is not', async () => {
+  test('finds nothing wrong with a PDP that is well, and what is with one that is not', async () => {
     const { status, out } = await run('doctor')
     expect([status, out]).toEqual([
       0,
@@ -159,7 +159,7 @@ describe('portcullis', () => {
 })
 
 describe('a saved sign-in', () => {
-  it('is readable by its owner alone, in the folder of the operating system', async () => {
+  test('is readable by its owner alone, in the folder of the operating system', async () => {
     expect(loginFile({ HOME: '/h' }, 'linux')).toBe('/h/.config/portcullis/login.json')
     expect(loginFile({ HOME: '/h' }, 'darwin')).toBe('/h/Library/Application Support/portcullis/login.json')
     expect(loginFile({ HOME: '/h', XDG_CONFIG_HOME: '/x' }, 'linux')).toBe('/x/portcullis/login.json')
@@ -175,7 +175,7 @@ describe('a saved sign-in', () => {
 })
 
 describe('completion', () => {
-  it('completes commands, their commands and their options in bash', async () => {
+  test('completes commands, their commands and their options in bash', async () => {
     const script = join(folder, 'completion.bash')
     await writeFile(script, await good('completion bash'))
     const complete = (...words: readonly string[]): string => {
@@ -187,7 +187,7 @@ describe('completion', () => {
     expect(complete('org', 'put', 'acme', '--par')).toBe('--parent')
   })
 
-  it('names every command for fish and zsh, and knows no other shell', async () => {
+  test('names every command for fish and zsh, and knows no other shell', async () => {
     expect(await good('completion fish')).toMatch(/-a doctor -d 'Try what/)
     expect(await good('completion zsh')).toMatch(/^#compdef portcullis/)
     await expect(run('completion tcsh')).rejects.toThrow('exit 2')

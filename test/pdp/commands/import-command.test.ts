@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runPdpCli } from '../../../pdp/cli.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { given } from '../../support/tuples.ts'
@@ -85,7 +85,7 @@ tests:
 `
 
 describe('import openfga', () => {
-  it('shows with --dry-run what it maps, and changes nothing', async () => {
+  test('shows with --dry-run what it maps, and changes nothing', async () => {
     const { status, out, err } = await run(
       'openfga',
       await file('a.fga.yaml', STORE),
@@ -101,7 +101,7 @@ describe('import openfga', () => {
     expect(await can('user:ann', 'viewer', 'doc:1')).toBe(false)
   })
 
-  it('brings model and tuples, and leaves the rest of the manifest as it is', async () => {
+  test('brings model and tuples, and leaves the rest of the manifest as it is', async () => {
     const { status, out, err } = await run('openfga', await file('a.fga.yaml', STORE), '--app', 'docs', '-o', 'acme')
     expect([status, err]).toEqual([0, ''])
     expect(out).toMatch(/docs has version 2\nstored: 2 tuples of 2 lines\n$/)
@@ -114,7 +114,7 @@ describe('import openfga', () => {
     expect(await can('user:ann', 'viewer', 'doc:1', 'other')).toBe(false)
   })
 
-  it.each<[string, string, readonly string[], RegExp]>([
+  test.each<[string, string, readonly string[], RegExp]>([
     ['a test that fails', STORE.replace('true', 'false'), ['--app', 'docs', '-o', 'acme'], /tests do not pass:\nFAIL /],
     [
       'a broken model',
@@ -130,7 +130,7 @@ describe('import openfga', () => {
     expect([status, err]).toEqual([2, expect.stringMatching(message)])
   })
 
-  it('ends with 2 where neither or both a file and a server are named', async () => {
+  test('ends with 2 where neither or both a file and a server are named', async () => {
     expect((await run('openfga', '--app', 'docs', '-o', 'acme')).err).toMatch(/name a store file, or a server/)
     const both = ['openfga', 'x.fga.yaml', '--openfga-url', 'http://127.0.0.1:1', '--app', 'docs']
     expect((await run(...both)).status).toBe(2)
@@ -150,7 +150,7 @@ describe('import openfga', () => {
 })
 
 describe('import spicedb', () => {
-  it('brings a schema and relationships', async () => {
+  test('brings a schema and relationships', async () => {
     const schema = await file(
       's.zed',
       'definition user {}\ndefinition note { relation reader: user\n permission read = reader }',
@@ -163,7 +163,7 @@ describe('import spicedb', () => {
     expect(await can('user:zoe', 'read', 'note:1')).toBe(true)
   })
 
-  it('brings nothing while anything is refused', async () => {
+  test('brings nothing while anything is refused', async () => {
     const schema = await file('t.zed', 'definition user {}\ndefinition memo { relation reader: user with late }')
     const { status, out, err } = await run('spicedb', schema, await file('r.txt', ''), '--app', 'memos', '-o', 'acme')
     expect([status, err]).toEqual([2, 'nothing was imported\n'])
@@ -176,7 +176,7 @@ describe('import spicedb', () => {
 })
 
 describe('manifest apply', () => {
-  it('takes the model of a file beside the manifest, also of several modules', async () => {
+  test('takes the model of a file beside the manifest, also of several modules', async () => {
     await file('fga.mod', "schema: '1.2'\ncontents: [core.fga, books.fga]\n")
     await file('core.fga', 'module core\ntype user\n')
     await file('books.fga', 'module books\ntype book\n  relations\n    define reader: [user]\n')
@@ -187,7 +187,7 @@ describe('manifest apply', () => {
     expect(stored?.model).toContain('define reader: [user]')
   })
 
-  it.each([
+  test.each([
     ['gone.fga', /names a model that cannot be read/],
     ['bad.mod', /the module gone\.fga cannot be read/],
     ['bad.json', /bad\.json|not a model/],
@@ -213,7 +213,7 @@ tuples:
   - {user: 'user:bob', relation: viewer, object: 'doc:1'}
   - {user: 'user:bob', relation: blocked, object: 'doc:1'}
 `
-  it('answers from a store file without a server, with the reason when asked', async () => {
+  test('answers from a store file without a server, with the reason when asked', async () => {
     const store = await file('c.fga.yaml', MODEL)
     const ask = (command: string, ...asked: readonly string[]) => runCommand(command, ...asked, '--model', store)
     expect(await ask('check', 'user:ann', 'viewer', 'doc:1')).toMatchObject({ status: 0, err: '' })
@@ -223,7 +223,7 @@ tuples:
     expect((await ask('explain', 'user:ann', 'viewr', 'doc:1')).out).toContain('did you mean "viewer"')
   })
 
-  it.each<[string, readonly string[], RegExp]>([
+  test.each<[string, readonly string[], RegExp]>([
     ['a bearer without a token', ['-', 'viewer', 'doc:1', '--model', 'c.fga.yaml'], /name a subject/],
     [
       'a file that is not there',

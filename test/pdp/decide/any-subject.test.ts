@@ -1,5 +1,5 @@
 /** Questions about whatever a tuple may name: objects, usersets and everybody of a type, in names of every script. */
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { AskedSubject, Pdp } from '../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
@@ -69,7 +69,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
   const set = (type: string, id: string, relation: string): AskedSubject => ({ type, id, relation })
   const everyUser = { type: 'user', id: '*' }
 
-  it.each<[string, AskedSubject, string, string]>([
+  test.each<[string, AskedSubject, string, string]>([
     ['an object', { type: 'robot', id: 'r2' }, 'can_view', 'doc:1'],
     ['a userset that a tuple names', set('team', 'a', 'member'), 'can_view', 'doc:1'],
     ['a userset inside it', set('team', 'b', 'member'), 'can_view', 'doc:1'],
@@ -83,7 +83,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
     expect(await can(...asked)).toBe(true)
   })
 
-  it.each<[string, AskedSubject, string, string]>([
+  test.each<[string, AskedSubject, string, string]>([
     ['an object of another id', { type: 'robot', id: 'r3' }, 'can_view', 'doc:1'],
     ['an object that is in the set only with a relation', { type: 'team', id: 'a' }, 'can_view', 'doc:1'],
     ['a larger userset', set('team', 'a', 'member'), 'member', 'team:b'],
@@ -99,7 +99,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
     expect(await can(...asked)).toBe(false)
   })
 
-  it('a group holds the roles of its groups and its own, and a wildcard in a group holds none', async () => {
+  test('a group holds the roles of its groups and its own, and a wildcard in a group holds none', async () => {
     const holds = (subject: AskedSubject) => can(subject, 'docs:read', 'app:docs')
     expect(await holds(set('group', 'g', 'member'))).toBe(true)
     expect(await holds(set('group', 'h', 'member'))).toBe(true)
@@ -108,7 +108,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
     expect(await holds(everyUser)).toBe(false)
   })
 
-  it('names are taken as they are written, in every script', async () => {
+  test('names are taken as they are written, in every script', async () => {
     const inPlain = (subject: AskedSubject, relation: string, resource: string) =>
       pdp.can('plain', subject, relation, resource)
     expect(await inPlain({ type: '人', id: '山田' }, 'Über', 'Straße:Ä')).toBe(true)
@@ -125,7 +125,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
     expect(items).toEqual([`note:${'é'.repeat(256)}`, 'note:\ue000', 'note:😀'])
   })
 
-  it.each<[object, string]>([
+  test.each<[object, string]>([
     [{ subject: { type: 'a:b', id: 'x' } }, '/subject/type'],
     [{ subject: { type: 'user', id: '' } }, '/subject/id'],
     [{ subject: { type: 'user', id: 'a b' } }, '/subject/id'],
@@ -162,7 +162,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
     }
     return items
   }
-  it.each([1, 2, 100])('a list of usersets has those that rules derive, each once, in pages of %i', async (size) => {
+  test.each([1, 2, 100])('a list of usersets has those that rules derive, each once, in pages of %i', async (size) => {
     expect(await usersets('team', 'member', 'doc:1', size)).toEqual(['team:a#member', 'team:b#member'])
     expect(await usersets('team', 'lead', 'doc:1', size)).toEqual([
       'team:a#lead',
@@ -175,7 +175,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
     expect(await usersets('robot', 'friend', 'doc:1', size)).toEqual([])
   })
 
-  it('a list of resources is about any subject', async () => {
+  test('a list of resources is about any subject', async () => {
     const list = async (subject: AskedSubject, type = 'doc') =>
       (await pdp.listResources({ organization: 'acme', subject, relation: 'can_view', type })).items
     expect(await list({ type: 'robot', id: 'r2' })).toEqual(['doc:1'])

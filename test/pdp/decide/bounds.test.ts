@@ -1,5 +1,5 @@
 /** The bounds of evaluation, at the bound and one past it. Past it there is an error, never an answer. */
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { TUPLES_PER_CHECK_MAX } from '../../../pdp/decide/relations.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Change } from '../../../pdp/domain/change.ts'
@@ -45,7 +45,7 @@ describe.each([
     return (await pdp.decide({ organization: 'acme', subject: user('ann'), permissions })).permissions
   }
 
-  it('as many tuples are visited for one check as were said, and not one more', async () => {
+  test('as many tuples are visited for one check as were said, and not one more', async () => {
     await given(store, 'acme', ...wide('doc:at', 1), ...wide('doc:past', 2))
     expect(await can('doc:at')).toBe(false)
     await expect(can('doc:past')).rejects.toMatchObject(limit)
@@ -55,12 +55,12 @@ describe.each([
     ])
   })
 
-  it('an allow that is found before the bound stands', async () => {
+  test('an allow that is found before the bound stands', async () => {
     await given(store, 'acme', ...wide('doc:past', 2), put('doc:past#viewer@user:ann'))
     expect(await can('doc:past')).toBe(true)
   })
 
-  it('100,000 tuples are visited for one request, and 100,001 are not', async () => {
+  test('100,000 tuples are visited for one request, and 100,001 are not', async () => {
     await given(store, 'acme', ...wide('doc:at', 1), put('doc:own#viewer@user:ann'))
     const full = Array<string>(9).fill('doc:at')
     const at = await ask(...full, 'doc:at')
@@ -70,24 +70,24 @@ describe.each([
     expect(past.slice(10)).toMatchObject(Array(2).fill({ allowed: false, error: 'evaluation_limit' }))
   })
 
-  it('checks that reach their own bound count towards that of the request', async () => {
+  test('checks that reach their own bound count towards that of the request', async () => {
     await given(store, 'acme', ...wide('doc:past', 2), put('doc:own#viewer@user:ann'))
     const answers = await ask(...Array<string>(9).fill('doc:past'), 'doc:own', 'doc:past', 'doc:own')
     expect(answers[9]).toMatchObject({ allowed: true })
     expect(answers[11]).toMatchObject({ allowed: false, error: 'evaluation_limit' })
   })
 
-  it('100,000 tuples are visited for one check where nothing else was said', async () => {
+  test('100,000 tuples are visited for one check where nothing else was said', async () => {
     await given(store, 'acme', ...wide('doc:past', 2))
     expect(await createPdp({ store }).can('acme', user('ann'), 'viewer', 'doc:past')).toBe(false)
     expect(TUPLES_PER_CHECK_MAX).toBe(100_000)
   })
 
-  it.each([0, -1, 1.5, Number.NaN])('%d tuples for one check are no bound', (tuplesPerCheckMax) => {
+  test.each([0, -1, 1.5, Number.NaN])('%d tuples for one check are no bound', (tuplesPerCheckMax) => {
     expect(() => createPdp({ store, tuplesPerCheckMax })).toThrow(TypeError)
   })
 
-  it('1,000 parents are followed; more of them from memory only', async () => {
+  test('1,000 parents are followed; more of them from memory only', async () => {
     const parents = (of: string, count: number) => times(count, (i) => put(`${of}#parent@folder:p${i}`))
     await given(store, 'acme', ...parents('folder:at', 1_000), ...parents('folder:past', 1_001))
     await given(store, 'acme', put('folder:p999#viewer@user:ann'))

@@ -1,5 +1,5 @@
 /** What happens to be cached does not change an answer. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Change } from '../../../pdp/domain/change.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
@@ -8,7 +8,7 @@ import { remoteMemoryStore } from '../../support/cached.ts'
 import { gate, given, grant, put, renamed } from '../../support/tuples.ts'
 
 describe('an answer', () => {
-  it('is the allow that is there, though a bound was reached before its rows were loaded', async () => {
+  test('is the allow that is there, though a bound was reached before its rows were loaded', async () => {
     const store = remoteMemoryStore()
     const chain = Array.from({ length: 30 }, (_, i) => put(`team:deep${i}#lead@team:deep${i + 1}#lead`))
     await given(
@@ -29,7 +29,7 @@ describe('an answer', () => {
     expect(await ask(warmed)).toBe(true)
   })
 
-  it('is the one under the model, though a bound was reached before the model was loaded again', async () => {
+  test('is the one under the model, though a bound was reached before the model was loaded again', async () => {
     const store = remoteMemoryStore()
     const pdp = createPdp({ store, tuplesPerCheckMax: 40 })
     await given(store, 'acme', ...Array.from({ length: 30 }, (_, i) => put(`doc:${i}#viewer@doc:${i + 1}#viewer`)))
@@ -45,7 +45,7 @@ describe('an answer', () => {
 
   // A cache that forgot one of these in a key would give the first answer again.
   const asked = { organization: 'acme', type: 'user', id: 'ann', relation: 'viewer', resource: 'doc:1' } as const
-  it.each<[string, Partial<Record<keyof typeof asked, string>>]>([
+  test.each<[string, Partial<Record<keyof typeof asked, string>>]>([
     ['organization', { organization: 'other' }],
     ['kind of subject', { type: 'service' }],
     ['subject', { id: 'bob' }],
@@ -65,7 +65,7 @@ describe('an answer', () => {
     }
   })
 
-  it('is not given to a question about another app, another gate, or another organization of the same gate', async () => {
+  test('is not given to a question about another app, another gate, or another organization of the same gate', async () => {
     const store = remoteMemoryStore()
     const manifest = (app: string, permissions: readonly string[]): Change => ({
       kind: 'manifest',

@@ -1,5 +1,5 @@
 /** Tuples with a condition in the engine: what counts, what cannot be told, and what is told about it. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
@@ -122,7 +122,7 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     return { answer: result?.error ?? result?.allowed, missing: result?.missingContext, validUntilMs }
   }
 
-  it.each([
+  test.each([
     ['viewer', 'named'],
     ['viewer', 'anybody'],
     ['viewer', 'team'],
@@ -146,7 +146,7 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     })
   })
 
-  it('lets what a tuple stores win over what the question brings', async () => {
+  test('lets what a tuple stores win over what the question brings', async () => {
     expect(await decide('viewer', 'stored', { level: 9 })).toMatchObject({ answer: true })
     expect(await decide('viewer', 'storedhigh', { level: 1 })).toMatchObject({ answer: false })
     expect(await decide('viewer', 'high', { level: 3, floor: 9 })).toMatchObject({ answer: true })
@@ -157,7 +157,7 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     })
   })
 
-  it.each([
+  test.each([
     ['named', 'strange'],
     ['anybody', 'strange'],
     ['stolen', 'strange'],
@@ -167,13 +167,13 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     expect(await decide(relation, id, { level: 1 })).toMatchObject({ answer: false })
   })
 
-  it('denies a tuple with a condition on a type without a model', async () => {
+  test('denies a tuple with a condition on a type without a model', async () => {
     const check = { relation: 'viewer', resource: 'memo:1' }
     const asked = { organization: 'acme', subject: user('ann'), permissions: [check], context: { level: 1 } }
     expect((await pdp.decide(asked)).permissions).toMatchObject([{ allowed: false }])
   })
 
-  it.each([
+  test.each([
     ['viewer', 'either', true],
     ['both', 'bothopen', 'condition_failed'],
     ['both', 'bothshut', false],
@@ -185,7 +185,7 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     expect(await decide(relation, id)).toMatchObject({ answer })
   })
 
-  it('answers the other questions of a request when one cannot be told', async () => {
+  test('answers the other questions of a request when one cannot be told', async () => {
     const permissions = ['named', 'stored', 'storedhigh'].map((id) => ({ relation: 'viewer', resource: `doc:${id}` }))
     const decision = await pdp.decide({ organization: 'acme', subject: user('ann'), permissions })
     expect(decision.permissions).toEqual([
@@ -201,13 +201,13 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     ])
   })
 
-  it('knows until when a condition on the clock holds, and no longer', async () => {
+  test('knows until when a condition on the clock holds, and no longer', async () => {
     const end = Date.parse('2099-01-01T00:00:00Z')
     expect(await decide('until', 'later')).toEqual({ answer: true, missing: undefined, validUntilMs: end })
     expect(await decide('until', 'past')).toMatchObject({ answer: false, validUntilMs: null })
   })
 
-  it('refuses a context that is no object, or larger than 32 KiB', async () => {
+  test('refuses a context that is no object, or larger than 32 KiB', async () => {
     const wrong = [null, [], 'x', { x: 'x'.repeat(33_000) }]
     for (const context of wrong as never[])
       await expect(decide('viewer', 'named', context)).rejects.toMatchObject({ code: 'request_invalid' })
@@ -215,7 +215,7 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     await expect(asked).rejects.toMatchObject({ code: 'request_invalid' })
   })
 
-  it('lists what a check allows, and names what it cannot tell with what is missing', async () => {
+  test('lists what a check allows, and names what it cannot tell with what is missing', async () => {
     const list = (context?: { level: number }) =>
       pdp.listResources({
         organization: 'acme',
@@ -245,7 +245,7 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     expect(subjects.items).toEqual(['user:*', 'user:ann'])
   })
 
-  it('gives nobody a role through a group that holds him under a condition only', async () => {
+  test('gives nobody a role through a group that holds him under a condition only', async () => {
     await given(
       store,
       'acme',
@@ -260,7 +260,7 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     expect((await pdp.held(asked)).permissions).toEqual([])
   })
 
-  it('sees at once that a tuple gets a condition, loses it, gets another context and goes', async () => {
+  test('sees at once that a tuple gets a condition, loses it, gets another context and goes', async () => {
     const resource = 'doc:moving'
     const ask = () => pdp.can('acme', user('ann'), 'blocked', resource, { context: { level: 9 } })
     const steps = [
@@ -277,7 +277,7 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     }
   })
 
-  it('finds a tuple with a condition in a set that is too wide to hold', async () => {
+  test('finds a tuple with a condition in a set that is too wide to hold', async () => {
     const others = Array.from({ length: 1_005 }, (_, i) => putIf(`doc:wide#named@user:u${i}`, 'low'))
     await given(store, 'acme', ...others)
     await given(store, 'acme', putIf('doc:wide#named@user:ann', 'low'))

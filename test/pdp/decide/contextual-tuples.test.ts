@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import fc from 'fast-check'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
@@ -88,7 +88,7 @@ async function answers(pdp: Pdp, contextualTuples: readonly Tuple[]): Promise<st
 
 const stores: Record<string, () => Store> = { 'near memory': memoryStore, 'far memory': remoteMemoryStore }
 describe.each(Object.entries(stores))('in %s', (_, open) => {
-  it('they count exactly as if they were stored, and leave nothing behind', async () => {
+  test('they count exactly as if they were stored, and leave nothing behind', async () => {
     await fc.assert(
       fc.asyncProperty(fc.subarray(OPTIONAL), fc.subarray(OPTIONAL), async (stored, coming) => {
         const pdp = createPdp({ store: await opened(open, stored) })
@@ -115,7 +115,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
       return pdp.decide({ organization: 'acme', subject, permissions: [{ relation, resource }], contextualTuples })
     }
 
-    it('gains no role and no permission by them', async () => {
+    test('gains no role and no permission by them', async () => {
       const inGroup = ['group:g#member@user:a']
       const allowed = async (...of: Parameters<typeof decide>) => (await decide(...of)).permissions[0]?.allowed
       expect(await allowed(inGroup, user('a'), 'viewer', 'folder:f')).toBe(true)
@@ -123,12 +123,12 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
       expect(await allowed(inGroup, user('a'), 'docs:read', 'organization:acme')).toBe(false)
     })
 
-    it('gains nothing by them while the membership is suspended', async () => {
+    test('gains nothing by them while the membership is suspended', async () => {
       const { permissions } = await decide(['doc:1#viewer@user:sue'], user('sue'))
       expect(permissions).toMatchObject([{ allowed: false, reasonCode: 'membership_suspended' }])
     })
 
-    it.each<[string, readonly string[], number]>([
+    test.each<[string, readonly string[], number]>([
       ['names a membership', ['organization:acme#admin@user:a'], 0],
       ['names a membership elsewhere', ['doc:1#editor@user:a', 'organization:other#member@user:a'], 1],
       ['names a right on an app', ['app:docs#docs-read@user:a'], 0],
@@ -145,7 +145,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
       })
     })
 
-    it('is refused with more than a hundred', async () => {
+    test('is refused with more than a hundred', async () => {
       const texts = Array.from({ length: 101 }, (_, i) => `doc:1#editor@user:u${i}`)
       await expect(decide(texts)).rejects.toMatchObject({ issues: [{ place: '/contextualTuples' }] })
       expect((await decide(texts.slice(1))).permissions).toHaveLength(1)
@@ -156,7 +156,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
 describe('a planted fault', () => {
   const edits = (...pairs: readonly (readonly [string, string])[]): readonly Edit[] =>
     pairs.map(([find, replace]) => ({ file: 'decide/contextual-tuples.ts', find, replace }))
-  it.each<[string, readonly string[], readonly Edit[]]>([
+  test.each<[string, readonly string[], readonly Edit[]]>([
     [
       'tuples of one question count in those after it',
       ['doc:2#viewer@user:b'],

@@ -1,5 +1,5 @@
 /** What is allowed and why, on every store: relationships, memberships, roles and entitlements. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
@@ -45,12 +45,12 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
   afterEach(() => close())
 
   describe('relationships', () => {
-    it('denies when nothing is granted', async () => {
+    test('denies when nothing is granted', async () => {
       expect(await can('viewer', 'doc:1')).toBe(false)
       expect(await why('viewer', 'doc:1')).toBe('none')
     })
 
-    it('allows by a tuple and by nothing near it', async () => {
+    test('allows by a tuple and by nothing near it', async () => {
       await given(store, 'acme', put('doc:1#viewer@user:ann'))
       expect(await can('viewer', 'doc:1')).toBe(true)
       expect(await why('viewer', 'doc:1')).toBe('tuple')
@@ -61,7 +61,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect(await pdp.can('other', user('ann'), 'viewer', 'doc:1')).toBe(false)
     })
 
-    it('allows through nested groups, and no longer once any link is removed', async () => {
+    test('allows through nested groups, and no longer once any link is removed', async () => {
       await given(
         store,
         'acme',
@@ -84,7 +84,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       }
     })
 
-    it('allows through usersets of any type', async () => {
+    test('allows through usersets of any type', async () => {
       await given(
         store,
         'acme',
@@ -95,7 +95,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect(await can('viewer', 'doc:1')).toBe(true)
     })
 
-    it('ends in cycles, allowing what is granted inside one', async () => {
+    test('ends in cycles, allowing what is granted inside one', async () => {
       await given(
         store,
         'acme',
@@ -111,12 +111,12 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect(await can('r', 't:a', user('bob'))).toBe(false)
     })
 
-    it('does not let a wildcard tuple count where no model allows it', async () => {
+    test('does not let a wildcard tuple count where no model allows it', async () => {
       await given(store, 'acme', put('doc:1#viewer@user:*'))
       expect(await can('viewer', 'doc:1')).toBe(false)
     })
 
-    it('honours the expiry at its instant, direct and through groups', async () => {
+    test('honours the expiry at its instant, direct and through groups', async () => {
       await given(store, 'acme', put('doc:1#viewer@user:ann', 1), put('doc:2#viewer@user:ann', FAR))
       await given(store, 'acme', put('group:g#member@user:ann', 1), put('doc:3#viewer@group:g#member'))
       expect(await Promise.all(['doc:1', 'doc:2', 'doc:3'].map((doc) => can('viewer', doc)))).toEqual([
@@ -126,7 +126,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       ])
     })
 
-    it('says until when an answer holds', async () => {
+    test('says until when an answer holds', async () => {
       await given(store, 'acme', put('doc:2#viewer@user:ann', FAR), put('doc:4#viewer@user:ann'))
       const ask = async (...docs: string[]) =>
         (
@@ -140,7 +140,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect(await ask('doc:4', 'doc:2')).toBe(FAR)
     })
 
-    it('answers in a set that is too wide to load', async () => {
+    test('answers in a set that is too wide to load', async () => {
       await given(store, 'acme', ...Array.from({ length: 1_001 }, (_, i) => put(`doc:1#viewer@user:${i}`)))
       await given(store, 'acme', put('doc:1#viewer@group:g#member'), put('group:g#member@user:ann'))
       expect(await can('viewer', 'doc:1', user('1000'))).toBe(true)
@@ -150,7 +150,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
   })
 
   describe('memberships', () => {
-    it('shows the tier on the own organization only, and no tier implies another', async () => {
+    test('shows the tier on the own organization only, and no tier implies another', async () => {
       await given(store, 'acme', member('ann', 'admin'))
       await given(store, 'other', member('ann', 'owner'))
       expect(await can('admin', 'organization:acme')).toBe(true)
@@ -161,13 +161,13 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect(await can('owner', 'organization:other')).toBe(false)
     })
 
-    it('serves as a userset of a tuple', async () => {
+    test('serves as a userset of a tuple', async () => {
       await given(store, 'acme', put('doc:1#viewer@organization:acme#active_member'), member('ann', 'viewer'))
       expect(await can('viewer', 'doc:1')).toBe(true)
       expect(await can('viewer', 'doc:1', user('bob'))).toBe(false)
     })
 
-    it.each(['invited', 'suspended'] as const)(
+    test.each(['invited', 'suspended'] as const)(
       'lets nothing in the organization count while it is %s',
       async (status) => {
         await given(
@@ -193,7 +193,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       },
     )
 
-    it('leaves guests their explicit grants and services theirs', async () => {
+    test('leaves guests their explicit grants and services theirs', async () => {
       await given(store, 'acme', put('doc:1#viewer@user:ann'), put('doc:1#viewer@service:bot'))
       expect(await can('viewer', 'doc:1')).toBe(true)
       expect(await can('viewer', 'doc:1', service('bot'))).toBe(true)
@@ -218,7 +218,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       })
     })
 
-    it('answers permission keys on the app and, for the app of the token, on the organization', async () => {
+    test('answers permission keys on the app and, for the app of the token, on the organization', async () => {
       await given(store, 'acme', grant('g1', 'approver', 'user:ann', 'billing'))
       expect(await can('invoices:approve', 'app:billing')).toBe(true)
       expect(await why('invoices:approve', 'app:billing')).toBe('role')
@@ -229,12 +229,12 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect(await why('invoices:approve', 'app:other')).toBe('unknown_relation')
     })
 
-    it('gives nothing on an app by a tuple, which no role gives', async () => {
+    test('gives nothing on an app by a tuple, which no role gives', async () => {
       await given(store, 'acme', put('app:billing#viewer@user:ann'))
       expect(await can('viewer', 'app:billing')).toBe(false)
     })
 
-    it('rolls down to descendants and not up', async () => {
+    test('rolls down to descendants and not up', async () => {
       await given(store, 'acme', grant('g1', 'reader', 'user:ann'))
       await given(store, 'child', grant('g2', 'reader', 'user:bob'))
       const ask = (org: string, who: string) =>
@@ -250,7 +250,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect((await ask('acme', 'bob')).permissions[0]).toMatchObject({ allowed: false })
     })
 
-    it('resolves groups in the organization that holds the grant', async () => {
+    test('resolves groups in the organization that holds the grant', async () => {
       await given(
         store,
         'acme',
@@ -263,12 +263,12 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect(await pdp.can('child', user('eve'), 'things:read', 'organization:child')).toBe(false)
     })
 
-    it('does not count a grant of an ancestor in which the membership is suspended', async () => {
+    test('does not count a grant of an ancestor in which the membership is suspended', async () => {
       await given(store, 'acme', grant('g1', 'reader', 'user:ann'), member('ann', 'admin', 'suspended'))
       expect(await pdp.can('child', user('ann'), 'things:read', 'organization:child')).toBe(false)
     })
 
-    it('grants environment-wide', async () => {
+    test('grants environment-wide', async () => {
       await given(store, ENVIRONMENT, grant('g1', 'reader', 'service:bot'))
       const { permissions } = await pdp.decide({
         organization: 'child',
@@ -281,7 +281,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       })
     })
 
-    it('gives nothing in an organization that does not exist, not even by a grant of the environment', async () => {
+    test('gives nothing in an organization that does not exist, not even by a grant of the environment', async () => {
       await given(store, ENVIRONMENT, grant('g1', 'reader', 'service:bot'))
       const asked = { organization: 'nowhere', subject: service('bot'), app: 'billing' }
       const permissions = [
@@ -293,7 +293,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect((await pdp.decide({ ...asked, permissions })).permissions).toMatchObject([denied, denied])
     })
 
-    it('gives the same roles and permissions to the claims as to the checks', async () => {
+    test('gives the same roles and permissions to the claims as to the checks', async () => {
       await given(
         store,
         'acme',
@@ -317,7 +317,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
   })
 
   describe('entitlements', () => {
-    it('is null when there is none, and live when there is', async () => {
+    test('is null when there is none, and live when there is', async () => {
       expect(await pdp.entitlement('acme', 'feature.x')).toBeNull()
       await given(store, 'acme', gate('feature.x', true))
       const on = await pdp.entitlement('acme', 'feature.x')
@@ -328,7 +328,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect(await pdp.entitlement('nowhere', 'feature.x')).toBeNull()
     })
 
-    it.each([
+    test.each([
       ['the string "true"', 'true'],
       ['1', 1],
       ['an object', {}],
@@ -343,7 +343,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
   })
 
   describe('requests', () => {
-    it('answers a batch in order at one moment, with its revision', async () => {
+    test('answers a batch in order at one moment, with its revision', async () => {
       await given(store, 'acme', put('doc:1#viewer@user:ann'), gate('feature.x', true))
       const ask = () =>
         pdp.decide({
@@ -360,7 +360,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect((await ask()).revision).not.toBe(decision.revision)
     })
 
-    it('keeps an item that cannot be decided from spoiling the others', async () => {
+    test('keeps an item that cannot be decided from spoiling the others', async () => {
       await given(store, ENVIRONMENT, { kind: 'manifest', manifest: PARADOX })
       await given(store, 'acme', put('liar:0#next@liar:0'), put('liar:0#named@user:ann'), put('doc:1#viewer@user:ann'))
       const { permissions } = await pdp.decide({
@@ -375,7 +375,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect(permissions[1]).not.toHaveProperty('error')
     })
 
-    it.each([
+    test.each([
       [
         'a resource without a type',
         { permissions: [{ relation: 'viewer', resource: 'doc' }] },
@@ -404,7 +404,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       })
     })
 
-    it('accepts 256 checks and 256 entitlements', async () => {
+    test('accepts 256 checks and 256 entitlements', async () => {
       const { permissions, entitlements } = await pdp.decide({
         organization: 'acme',
         subject: user('ann'),
@@ -414,20 +414,20 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect([permissions.length, entitlements.size]).toEqual([256, 256])
     })
 
-    it('fails when the store fails, and never allows', async () => {
+    test('fails when the store fails, and never allows', async () => {
       const broken: Store = { ...store, vector: () => Promise.reject(new Error('gone')) }
       if ('currentView' in broken) delete broken.currentView // what is in this process cannot be out of reach
       await expect(createPdp({ store: broken }).can('acme', user('ann'), 'viewer', 'doc:1')).rejects.toThrow('gone')
     })
   })
 
-  it('knows the lineage of an organization', async () => {
+  test('knows the lineage of an organization', async () => {
     await store.write(ENVIRONMENT, [organization('mid', 'acme'), organization('low', 'mid')], { context })
     expect(await pdp.ancestors('low')).toEqual(['low', 'mid', 'acme'])
     expect(await pdp.ancestors('nowhere')).toBeNull()
   })
 
-  it('gives claims-mode entitlements with the version', async () => {
+  test('gives claims-mode entitlements with the version', async () => {
     await given(store, 'acme', gate('a', true), {
       kind: 'entitlement',
       key: 'b',

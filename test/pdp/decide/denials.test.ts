@@ -1,5 +1,5 @@
 /** Why something is denied, in words: what was subtracted, names that nothing declares, a membership that does not count. */
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { AskedSubject, Pdp } from '../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
@@ -52,7 +52,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
     return (result?.reason?.details ?? []).join('\n')
   }
 
-  it.each<[string, AskedSubject, string, string, RegExp]>([
+  test.each<[string, AskedSubject, string, string, RegExp]>([
     [
       'a tuple that excludes, through a userset',
       user('ann'),
@@ -90,16 +90,16 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
     expect(await why(subject, relation, resource)).toMatch(message)
   })
 
-  it('the denial names an organization that does not exist', async () => {
+  test('the denial names an organization that does not exist', async () => {
     expect(await why(user('ann'), 'viewer', 'doc:1', 'nowhere')).toMatch(/there is no organization "nowhere"/)
   })
 
-  it('says nothing more where a tuple is all that is missing', async () => {
+  test('says nothing more where a tuple is all that is missing', async () => {
     expect(await why(user('zoe'), 'editor', 'doc:1')).toBe('')
     expect(await why(user('zoe'), 'viewer', 'doc:1')).toBe('')
   })
 
-  it('has no such words in an allow, or where no reason is asked for', async () => {
+  test('has no such words in an allow, or where no reason is asked for', async () => {
     const permissions = [{ relation: 'editor', resource: 'doc:1' }]
     const allowed = await pdp.decide({ organization: 'acme', subject: user('ann'), permissions, explain: true })
     expect(allowed.permissions[0]?.reason?.details ?? []).toEqual([])

@@ -1,5 +1,5 @@
 /** Why: the chain of grants that allowed it, or the tuples any one of which would have. */
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp, Reason } from '../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
@@ -49,7 +49,7 @@ describe('explain', () => {
     await given(store, ENVIRONMENT, { kind: 'manifest', manifest })
   })
 
-  it('is absent unless asked for', async () => {
+  test('is absent unless asked for', async () => {
     const { permissions } = await pdp.decide({
       organization: 'acme',
       subject: user('ann'),
@@ -58,12 +58,12 @@ describe('explain', () => {
     expect(permissions[0]).not.toHaveProperty('reason')
   })
 
-  it('names the tuple', async () => {
+  test('names the tuple', async () => {
     await given(store, 'acme', put('thing:1#r@user:ann'))
     expect(await why('r', 'thing:1')).toEqual({ code: 'tuple', path: [{ tuple: 'thing:1#r@user:ann' }], missing: [] })
   })
 
-  it('names every group on the way, from the resource down to the subject', async () => {
+  test('names every group on the way, from the resource down to the subject', async () => {
     await given(
       store,
       'acme',
@@ -82,7 +82,7 @@ describe('explain', () => {
     })
   })
 
-  it('names the rules of the model and the tuples that they lean on', async () => {
+  test('names the rules of the model and the tuples that they lean on', async () => {
     await given(
       store,
       'acme',
@@ -103,7 +103,7 @@ describe('explain', () => {
     })
   })
 
-  it('names the membership', async () => {
+  test('names the membership', async () => {
     await given(store, 'acme', member('ann', 'admin'))
     expect(await why('admin', 'organization:acme')).toEqual({
       code: 'membership',
@@ -112,7 +112,7 @@ describe('explain', () => {
     })
   })
 
-  it('names the role grant and the group that holds it', async () => {
+  test('names the role grant and the group that holds it', async () => {
     await given(store, ENVIRONMENT, organization('top'), organization('acme', 'top'))
     await given(store, 'top', grant('g1', 'signer', 'group:staff', 'docs'), put('group:staff#member@user:ann'))
     expect(await why('docs:sign', 'app:docs')).toEqual({
@@ -122,7 +122,7 @@ describe('explain', () => {
     })
   })
 
-  it.each([
+  test.each([
     ['viewer', ['doc:1#viewer@user:ann', 'doc:1#editor@user:ann']],
     ['reader', ['doc:1#viewer@user:ann', 'doc:1#editor@user:ann']],
     ['signer', []],
@@ -137,12 +137,12 @@ describe('explain', () => {
     }
   })
 
-  it('names the one part of an intersection that is missing', async () => {
+  test('names the one part of an intersection that is missing', async () => {
     await given(store, 'acme', put('doc:1#viewer@user:ann'))
     expect((await why('signer', 'doc:1'))?.missing).toEqual(['doc:1#signed@user:ann'])
   })
 
-  it('names nothing where a tuple would not help', async () => {
+  test('names nothing where a tuple would not help', async () => {
     await given(store, 'acme', put('doc:1#viewer@user:ann'), put('doc:1#banned@user:ann'))
     expect(await why('reader', 'doc:1')).toMatchObject({ code: 'none', path: [], missing: [] })
     expect(await why('writer', 'doc:1')).toMatchObject({ code: 'unknown_relation', path: [], missing: [] })
@@ -150,7 +150,7 @@ describe('explain', () => {
     expect(await why('viewer', 'doc:1')).toMatchObject({ code: 'membership_suspended', path: [], missing: [] })
   })
 
-  it('says the same from a cold and from a warm cache', async () => {
+  test('says the same from a cold and from a warm cache', async () => {
     await given(store, 'acme', put('doc:1#editor@group:a#member'), put('group:a#member@user:ann'))
     const warm = await why('viewer', 'doc:1').then(() => why('viewer', 'doc:1'))
     const cold = await createPdp({ store }).decide({

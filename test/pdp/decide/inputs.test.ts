@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Change } from '../../../pdp/domain/change.ts'
 import type { AskedSubject, DecideRequest, Decision, Pdp, PermissionCheck } from '../../../pdp/domain/decision.ts'
@@ -164,11 +164,11 @@ describe.each(Object.keys(stores))('on %s', (name) => {
   afterAll(() => close())
 
   const fields = FIELDS.filter((field) => name === 'postgres' || !OF_TOKENS.includes(field))
-  it.each(fields)('%s changes the answer', (field) => {
+  test.each(fields)('%s changes the answer', (field) => {
     expect(right.get(OTHERS[field])).not.toBe(right.get(BASE))
   })
 
-  it('whatever was asked before or at the same time changes nothing', async () => {
+  test('whatever was asked before or at the same time changes nothing', async () => {
     const orders = fc.shuffledSubarray([...REQUESTS, ...REQUESTS], { minLength: 2 })
     await fc.assert(
       fc.asyncProperty(orders, async (order) => {
@@ -178,12 +178,12 @@ describe.each(Object.keys(stores))('on %s', (name) => {
     )
   })
 
-  it.each(fields)('an answer remembered under everything but %s is found out', async (field) => {
+  test.each(fields)('an answer remembered under everything but %s is found out', async (field) => {
     const pdp = remembering(createPdp({ store }), field)
     expect(await mistaken(pdp, right, [BASE, OTHERS[field]])).not.toEqual([])
   })
 
-  it('an answer remembered under everything is not', async () => {
+  test('an answer remembered under everything is not', async () => {
     expect(await mistaken(remembering(createPdp({ store }), null), right, REQUESTS)).toEqual([])
   })
 })
@@ -191,7 +191,7 @@ describe.each(Object.keys(stores))('on %s', (name) => {
 describe('a copy of the source', () => {
   const plantedIn = (file: string, ...edits: readonly (readonly [string, string])[]): readonly Edit[] =>
     edits.map(([find, replace]) => ({ file, find, replace }))
-  it.each<[string, 'near' | 'far', readonly Edit[]]>([
+  test.each<[string, 'near' | 'far', readonly Edit[]]>([
     [
       'a row set under its object alone',
       'far',

@@ -1,5 +1,5 @@
 /** Resources of a subject and subjects of a resource, page by page, on every store. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { ListPage, ListResourcesRequest, ListSubjectsRequest, Pdp } from '../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
@@ -56,7 +56,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
   afterEach(() => close())
 
   describe('of resources', () => {
-    it('hold what is related by a tuple, a group, a rule or a wildcard, and nothing else', async () => {
+    test('hold what is related by a tuple, a group, a rule or a wildcard, and nothing else', async () => {
       await given(
         store,
         'acme',
@@ -84,7 +84,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       expect((await resources({ type: 'docs' })).items).toEqual(['docs:x'])
     })
 
-    it('know apps and the organization itself, where roles and memberships count', async () => {
+    test('know apps and the organization itself, where roles and memberships count', async () => {
       await given(store, 'acme', grant('g1', 'reader', 'user:ann', 'docs'), member('ann', 'admin'))
       expect((await resources({ type: 'app', relation: 'docs:read' })).items).toEqual(['app:docs'])
       expect((await resources({ type: 'organization', relation: 'admin' })).items).toEqual(['organization:acme'])
@@ -94,7 +94,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       ])
     })
 
-    it('are empty in an unknown organization, for an unknown relation, and while suspended', async () => {
+    test('are empty in an unknown organization, for an unknown relation, and while suspended', async () => {
       await given(store, 'acme', put('doc:1#viewer@user:ann'), member('ann', 'member', 'suspended'))
       for (const request of [{ organization: 'nowhere' }, { relation: 'nothing' }, {}]) {
         expect(await resources(request)).toMatchObject({ items: [], nextPageToken: null, complete: true })
@@ -103,7 +103,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
   })
 
   describe('of subjects', () => {
-    it('hold everyone by name, and the wildcard for those without one', async () => {
+    test('hold everyone by name, and the wildcard for those without one', async () => {
       await given(
         store,
         'acme',
@@ -127,7 +127,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       ])
     })
 
-    it('does not take a wildcard for a grant where the model allows none', async () => {
+    test('does not take a wildcard for a grant where the model allows none', async () => {
       await given(store, 'acme', put('doc:1#banned@user:*'), put('group:g#member@user:*'), put('x:1#y@user:*'))
       await given(store, 'acme', put('doc:1#viewer@group:g#member'))
       expect((await subjects({ relation: 'banned' })).items).toEqual([])
@@ -135,7 +135,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       expect((await subjects({ resource: 'x:1', relation: 'y' })).items).toEqual([])
     })
 
-    it('know members without a tuple, and everyone who holds a role here, above or everywhere', async () => {
+    test('know members without a tuple, and everyone who holds a role here, above or everywhere', async () => {
       await given(store, ENVIRONMENT, organization('child', 'acme'), grant('e', 'reader', 'service:bot', 'docs'))
       await given(store, 'acme', grant('g', 'reader', 'group:staff', 'docs'), put('group:staff#member@user:ann'))
       await given(store, 'child', grant('c', 'reader', 'user:cid', 'docs'), member('mia', 'owner'))
@@ -164,7 +164,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       await given(store, 'acme', ...all.map((doc) => put(`${doc}0#viewer@user:bob`)))
     })
 
-    it('of any size each item stands in exactly one, in order', async () => {
+    test('of any size each item stands in exactly one, in order', async () => {
       for (const pageSize of [1, 7, 29, 30, 31]) {
         const pages = await walk(pageSize)
         expect(pages.flatMap((page) => page.items)).toEqual(all)
@@ -173,7 +173,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       }
     })
 
-    it('says when the pages are not of one revision', async () => {
+    test('says when the pages are not of one revision', async () => {
       const first = await resources({ pageSize: 10 })
       await given(store, 'acme', drop('doc:000#viewer@user:ann'), put('doc:010a#viewer@user:ann'))
       const second = await resources({ pageSize: 10, pageToken: first.nextPageToken })
@@ -183,7 +183,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       expect([third.revision === second.revision, third.revisionUnchanged]).toEqual([true, false])
     })
 
-    it('looks at no more than its share of candidates for one page, and goes on from there', async () => {
+    test('looks at no more than its share of candidates for one page, and goes on from there', async () => {
       const many = Array.from({ length: 2_100 }, (_, i) => put(`doc:${String(i).padStart(4, '0')}#viewer@user:zed`))
       await given(store, 'acme', ...many, put('doc:z#viewer@user:cat'))
       const first = await resources({ subject: user('cat'), pageSize: 5 })
@@ -192,7 +192,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       expect([second.items, second.nextPageToken]).toEqual([['doc:z'], null])
     })
 
-    it('says that something could not be decided, and leaves it out', async () => {
+    test('says that something could not be decided, and leaves it out', async () => {
       await given(store, ENVIRONMENT, { kind: 'manifest', manifest: PARADOX })
       await given(store, 'acme', ...['0', '1'].map((id) => put(`liar:${id}#named@user:ann`)), put('liar:0#next@liar:0'))
       const page = await resources({ type: 'liar', relation: 'honest' })
@@ -207,7 +207,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
   // Requests are refused before a store is asked.
   if (name !== 'memory') return
   describe('asked wrongly', () => {
-    it.each([
+    test.each([
       ['a page of none', { pageSize: 0 }, '/pageSize'],
       ['a page of 1,001', { pageSize: 1_001 }, '/pageSize'],
       ['half an item', { pageSize: 1.5 }, '/pageSize'],
@@ -224,7 +224,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       await expect(resources(wrong)).rejects.toMatchObject({ code: 'request_invalid', issues: [{ place }] })
     })
 
-    it.each([
+    test.each([
       ['a resource without a type', { resource: 'doc' }, '/resource'],
       ['a wildcard as the resource', { resource: 'doc:*' }, '/resource'],
       ['a subject relation with a hash', { subjectRelation: 'a#b' }, '/subjectRelation'],
@@ -232,7 +232,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
       await expect(subjects(wrong)).rejects.toMatchObject({ code: 'request_invalid', issues: [{ place }] })
     })
 
-    it.each([
+    test.each([
       ['another relation', { relation: 'reader' }],
       ['another type', { type: 'folder' }],
       ['another subject', { subject: user('bob') }],

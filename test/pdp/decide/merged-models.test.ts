@@ -1,5 +1,5 @@
 /** The models of several apps are one: naming a type of subjects takes nothing from the app that defines it. */
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
@@ -23,7 +23,7 @@ const ZOO = model(
   '    define keeper: [user, group, organization]',
 )
 
-it.each([
+test.each([
   ['before', 'a-zoo'],
   ['after', 'zoo'],
 ])('an app that comes %s it in the list of apps', async (_, app) => {

@@ -1,5 +1,5 @@
 /** A page token is good for the question that it came from, and for no other. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { formatCursor, parseListRequest } from '../../../pdp/decide/list-request.ts'
 import type { ListQuestion } from '../../../pdp/decide/lists.ts'
 import type { ListResourcesRequest, ListSubjectsRequest } from '../../../pdp/domain/decision.ts'
@@ -52,13 +52,13 @@ describe('a page token', () => {
     }
   }
 
-  it.each(Object.entries(otherResources))('of resources is no token for another %s', (_, other) => {
+  test.each(Object.entries(otherResources))('of resources is no token for another %s', (_, other) => {
     const question: ListQuestion = { kind: 'resources', ...resources }
     expect(accepted(question, { ...question, pageSize: 6 })).toBe(true)
     expect(accepted(question, { ...question, ...other })).toBe(false)
   })
 
-  it.each(Object.entries(otherSubjects))('of subjects is no token for another %s', (_, other) => {
+  test.each(Object.entries(otherSubjects))('of subjects is no token for another %s', (_, other) => {
     const question: ListQuestion = { kind: 'subjects', ...subjects }
     expect(accepted(question, { ...question, pageSize: 6 })).toBe(true)
     expect(accepted(question, { ...question, ...other })).toBe(false)

@@ -1,6 +1,6 @@
 /** The engine against a reference that derives everything by brute force, in random worlds. */
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp, Subject, TokenMemberships } from '../../../pdp/domain/decision.ts'
 import type { Tuple } from '../../../pdp/domain/tuple.ts'
@@ -68,7 +68,7 @@ async function opened(store: Store, world: RandomWorld, first: readonly Tuple[])
 }
 
 describe('in random worlds', () => {
-  it('the engine allows what follows from the least fixpoint, and nothing else', async () => {
+  test('the engine allows what follows from the least fixpoint, and nothing else', async () => {
     let allows = 0
     await fc.assert(
       fc.asyncProperty(worlds, async (world) => {
@@ -82,7 +82,7 @@ describe('in random worlds', () => {
     expect(allows).toBeGreaterThan(500) // the worlds are worth asking about
   })
 
-  it('groups of one question hold its subject as stored ones would, and nothing of them is left', async () => {
+  test('groups of one question hold its subject as stored ones would, and nothing of them is left', async () => {
     let changed = 0
     const some = fc.uniqueArray(fc.constantFrom('0', '1', '2'), { minLength: 1 })
     await fc.assert(
@@ -109,7 +109,7 @@ describe('in random worlds', () => {
     expect(changed).toBeGreaterThan(10)
   })
 
-  it('the engine is right about what is held in circles, wherever it enters them', async () => {
+  test('the engine is right about what is held in circles, wherever it enters them', async () => {
     let allows = 0
     await fc.assert(
       fc.asyncProperty(CIRCLES.tuples, fc.boolean(), async (held, cached) => {
@@ -135,7 +135,7 @@ describe('in random worlds', () => {
     expect(allows).toBeGreaterThan(500)
   })
 
-  it('the cache answers the same through deletions and additions, in any order', async () => {
+  test('the cache answers the same through deletions and additions, in any order', async () => {
     const steps = fc.array(fc.array(fc.record({ tuple: tuples, add: fc.boolean() }), { minLength: 1, maxLength: 3 }), {
       maxLength: 4,
     })
@@ -172,7 +172,7 @@ describe('in random worlds', () => {
     )
   })
 
-  it('one question is answered like the same one among many, cold and warm', async () => {
+  test('one question is answered like the same one among many, cold and warm', async () => {
     await fc.assert(
       fc.asyncProperty(
         worlds,
@@ -197,7 +197,7 @@ describe('in random worlds', () => {
     )
   })
 
-  it('lists hold exactly what the checks allow', async () => {
+  test('lists hold exactly what the checks allow', async () => {
     await fc.assert(
       fc.asyncProperty(worlds, fc.integer({ min: 1, max: 2 }), async (world, pageSize) => {
         const pdp = await opened(remoteMemoryStore({ clock }), world, childOf(world).tuples)

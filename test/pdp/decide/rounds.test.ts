@@ -1,5 +1,5 @@
 /** A circle with several "but not" inside: each thing that turns out to be false may decide the next one. */
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
@@ -24,7 +24,7 @@ type node
     define fourth: all but not third
 `
 
-it('is solved round by round, as long as something is decided', async () => {
+test('is solved round by round, as long as something is decided', async () => {
   const store = memoryStore()
   const manifest = { app: 'rounds', audiences: [], permissions: {}, roles: {}, model: MODEL }
   await given(store, ENVIRONMENT, { kind: 'manifest', manifest })

@@ -1,6 +1,6 @@
 /** Relations that lean on each other in circles: every question has its one answer, whatever order things are found in. */
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { compileModel } from '../../../pdp/decide/model-language.ts'
 import { RelationCheck } from '../../../pdp/decide/relations.ts'
 import { FALSE, TRUE } from '../../../pdp/decide/view.ts'
@@ -117,7 +117,7 @@ describe.each([
   ['memory', () => memoryStore()],
   ['the cache', () => remoteMemoryStore()],
 ])('with %s', (_, store) => {
-  it('teams that all name each other answer for those who are in one, and for those who are not', async () => {
+  test('teams that all name each other answer for those who are in one, and for those who are not', async () => {
     const names = Array.from({ length: 8 }, (_, i) => `team:${i}`)
     const all = names.flatMap((a) => names.filter((b) => b !== a).map((b) => `${a}#member@${b}#member`))
     const checks = names.map((name) => `${name}#member`)
@@ -126,7 +126,7 @@ describe.each([
     expect(answers(await ask(await opened(TEAMS, held, store()), checks))).toEqual(checks.map(() => true))
   })
 
-  it.each([60, 200])(
+  test.each([60, 200])(
     'random graphs of %i teams with two members each are answered, every one of them',
     async (count) => {
       const random = randomOf(count)
@@ -147,7 +147,7 @@ describe.each([
     },
   )
 
-  it('nothing but the number of tuples bounds how deep usersets, parents and groups may go', async () => {
+  test('nothing but the number of tuples bounds how deep usersets, parents and groups may go', async () => {
     const deep = (link: (i: number) => string) => Array.from({ length: 60 }, (_, i) => link(i))
     const texts = [
       ...deep((i) => `team:${i}#member@team:${i + 1}#member`),
@@ -167,7 +167,7 @@ describe.each([
     ])
   })
 
-  it('a circle below what is subtracted is complete before it is subtracted', async () => {
+  test('a circle below what is subtracted is complete before it is subtracted', async () => {
     const model = `${TEAMS}type doc\n  relations\n    define banned: [team#member]\n    define viewer: [user] but not banned\n`
     const circle = ['team:a#member@team:b#member', 'team:b#member@team:c#member', 'team:c#member@team:a#member']
     const texts = [...circle, 'doc:1#viewer@user:ann', 'doc:1#banned@team:a#member']
@@ -187,12 +187,12 @@ describe('a relation that is subtracted from itself', () => {
   ]
   const checks = ['a', 'b', 'c', 'd'].map((position) => `position:${position}#won`)
 
-  it('is answered where the tuples lead nowhere in a circle', async () => {
+  test('is answered where the tuples lead nowhere in a circle', async () => {
     const found = answers(await ask(await opened(GAME, moves('ab', 'bc', 'cd')), checks))
     expect(found).toEqual([false, true, false, true])
   })
 
-  it('has no answer where it would depend on its own absence, and has one everywhere else', async () => {
+  test('has no answer where it would depend on its own absence, and has one everywhere else', async () => {
     const pdp = await opened(GAME, moves('aa', 'ba', 'cd', 'bd'))
     expect(answers(await ask(pdp, checks))).toEqual(reference(GAME_RULES, moves('aa', 'ba', 'cd', 'bd'), checks))
     expect(answers(await ask(pdp, checks))).toEqual([null, false, false, true])
@@ -202,7 +202,7 @@ describe('a relation that is subtracted from itself', () => {
     })
   })
 
-  it('is answered in a circle too, where something else decides it', async () => {
+  test('is answered in a circle too, where something else decides it', async () => {
     const texts = [...moves('aa', 'bb'), 'position:a#held@user:ann', 'position:b#beaten@user:ann']
     expect(answers(await ask(await opened(GAME, texts), checks.slice(0, 2)))).toEqual([true, false])
   })
@@ -233,7 +233,7 @@ describe('in random graphs', () => {
     ['viewer', 'reader', 'banned', 'signer'].map((relation) => `doc:${i}#${relation}`),
   )
 
-  it('every answer is the reference’s, through "but not" and back, in whatever order the tuples were written', async () => {
+  test('every answer is the reference’s, through "but not" and back, in whatever order the tuples were written', async () => {
     const seen = { allowed: 0, denied: 0, neither: 0 }
     await fc.assert(
       fc.asyncProperty(links, fc.boolean(), fc.nat(), async (all, cached, seed) => {
@@ -255,7 +255,7 @@ describe('in random graphs', () => {
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(50)
   })
 
-  it('the path of an allow is a chain of tuples that are there, from the resource to the subject, and no rule comes twice', async () => {
+  test('the path of an allow is a chain of tuples that are there, from the resource to the subject, and no rule comes twice', async () => {
     await fc.assert(
       fc.asyncProperty(links, async (all) => {
         const texts = textsOf(all)
@@ -305,7 +305,7 @@ describe('a bound that is reached in one operand', () => {
     'doc:6#far@user:ann',
   ]
 
-  it.each([
+  test.each([
     ['or_first', TRUE],
     ['or_last', TRUE],
     ['or_far', TRUE],

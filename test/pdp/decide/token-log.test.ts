@@ -1,5 +1,5 @@
 /** The token log: whatever kills a token before its time is seen by the very next decision, at the same moment as the rest. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
 import { TOKENS } from '../../../pdp/domain/log.ts'
@@ -42,7 +42,7 @@ describe('the token log', () => {
   })
   afterEach(() => close())
 
-  it.each(CAUSES)('lets a token die by its %s on the very next decision', async (by) => {
+  test.each(CAUSES)('lets a token die by its %s on the very next decision', async (by) => {
     const keys = CAUSES.map((cause) => revocationKey(cause, 'x'))
     expect(await ask(...keys)).toMatchObject({ tokenRevoked: false, permissions: [{ allowed: true }] })
     await kill(by, 'x')
@@ -50,12 +50,12 @@ describe('the token log', () => {
     expect((await ask(...CAUSES.map((cause) => revocationKey(cause, 'y')))).tokenRevoked).toBe(false)
   })
 
-  it('knows what died before it was first asked', async () => {
+  test('knows what died before it was first asked', async () => {
     await kill('grant', 'x')
     expect((await ask(revocationKey('grant', 'x'))).tokenRevoked).toBe(true)
   })
 
-  it('leaves a client the tokens that it gets after its others were ended', async () => {
+  test('leaves a client the tokens that it gets after its others were ended', async () => {
     const decide = (issuedAtMs: number) =>
       pdp.decide({
         organization: 'acme',
@@ -70,7 +70,7 @@ describe('the token log', () => {
     expect((await decide(Date.now() + 60_000)).tokenRevoked).toBe(true)
   })
 
-  it.each([
+  test.each([
     ['loses a scope', { metadata: { scope: 'decisions:ask' } }, true],
     ['moves to another organization', { organization: null }, true],
     ['moves to another app', { app: 'other' }, true],
@@ -84,14 +84,14 @@ describe('the token log', () => {
     expect((await ask(...keys)).tokenRevoked).toBe(ends)
   })
 
-  it('is not read for questions without a token', async () => {
+  test('is not read for questions without a token', async () => {
     await kill('grant', 'x')
     expect((await ask()).tokenRevoked).toBe(false)
   })
 })
 
 describe('a list of deaths', () => {
-  it('counts the last of several deaths by one key, in whatever order they come', () => {
+  test('counts the last of several deaths by one key, in whatever order they come', () => {
     const list = new RevokedTokens([
       { key: 'client x', atMs: 9 },
       { key: 'client x', atMs: 5 },
@@ -101,7 +101,7 @@ describe('a list of deaths', () => {
     expect(list.at('client x')).toBe(9)
   })
 
-  it('forgets what no token can be alive by, and nothing younger', () => {
+  test('forgets what no token can be alive by, and nothing younger', () => {
     const list = new RevokedTokens([])
     list.add({ key: 'jti old', atMs: 0 })
     list.add({ key: 'jti kept', atMs: 1 })

@@ -1,5 +1,5 @@
 /** A stored tuple counts only if the model that is in force allows it, whatever was in force when it was written. */
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
@@ -42,7 +42,7 @@ describe.each([
     await given(store, 'acme')
   })
 
-  it.each([
+  test.each([
     ['a user', 'doc:1#viewer@user:ann', 'user', 'service'],
     ['a wildcard', 'doc:1#viewer@user:*', 'user:*', 'user, service'],
     ['a userset', 'doc:1#viewer@team:x#lead', 'team#lead', 'user, team'],
@@ -60,13 +60,13 @@ describe.each([
   describe('take no id that ends like a wildcard for one', () => {
     beforeEach(() => model({ viewer: 'user, user:*', parent: 'folder' }))
 
-    it.each(['x:*', '*:*', ':*'])('of the subject user:%s', async (id) => {
+    test.each(['x:*', '*:*', ':*'])('of the subject user:%s', async (id) => {
       await given(store, 'acme', put(`doc:1#viewer@user:${id}`))
       expect(await can('viewer')).toBe(false)
       expect(await pdp.can('acme', user(id), 'viewer', 'doc:1')).toBe(true)
     })
 
-    it('of the object or of its parent', async () => {
+    test('of the object or of its parent', async () => {
       await given(store, 'acme', put('doc:1#viewer@user:bob'), put('doc:2#viewer@user:bob'))
       await given(store, 'acme', put('doc:x:*#viewer@user:ann'), put('doc:1:*#viewer@user:ann'))
       expect(await Promise.all(['doc:1', 'doc:2', 'doc:x:*'].map((doc) => can('viewer', doc)))).toEqual([
@@ -79,7 +79,7 @@ describe.each([
     })
   })
 
-  it('let a parent count as long as the model names its type', async () => {
+  test('let a parent count as long as the model names its type', async () => {
     await given(store, 'acme', put('doc:1#parent@folder:f'), put('folder:f#viewer@user:ann'))
     await model({ viewer: 'user', parent: 'doc, folder' })
     expect(await can('reader')).toBe(true)
@@ -87,7 +87,7 @@ describe.each([
     expect(await can('reader')).toBe(false)
   })
 
-  it('let nothing count of a relation that the model dropped', async () => {
+  test('let nothing count of a relation that the model dropped', async () => {
     await given(store, 'acme', put('doc:1#editor@user:ann'), put('doc:2#viewer@doc:1#editor'))
     expect(await can('editor')).toBe(true)
     await model({ viewer: 'user', parent: 'doc' })

@@ -1,5 +1,5 @@
 /** Writes of an application that embeds the PDP: what the management API would accept, and nothing else. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { EmbeddedPdp } from '../../../pdp/decision-point/embedded.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
@@ -50,7 +50,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     await drop()
   })
 
-  it('answers by what it wrote', async () => {
+  test('answers by what it wrote', async () => {
     await pdp.write('acme', { write: ['memo:1#reader@group:g#member', 'group:g#member@user:ann'] })
     expect(await pdp.can('acme', user('ann'), 'seen', 'memo:1')).toBe(true)
     expect(await pdp.write('acme', { delete: ['group:g#member@user:ann'] })).toMatchObject({ changed: true })
@@ -58,7 +58,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     expect(await pdp.write('acme', { delete: ['group:g#member@user:ann'] })).toMatchObject({ changed: false })
   })
 
-  it('keeps a tuple until it expires', async () => {
+  test('keeps a tuple until it expires', async () => {
     const tuple = { object: 'memo:2', relation: 'reader', subject: 'user:ann' }
     await pdp.write('acme', { write: [{ ...tuple, expires_at: '2020-01-31T12:00:00Z' }] })
     expect(await pdp.can('acme', user('ann'), 'reader', 'memo:2')).toBe(false)
@@ -66,7 +66,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     expect(await pdp.can('acme', user('ann'), 'reader', 'memo:2')).toBe(true)
   })
 
-  it('grants roles that roll down, and takes them back', async () => {
+  test('grants roles that roll down, and takes them back', async () => {
     const grant = { app: 'memos', role: 'clerk', subject: 'user:bob' }
     expect(await pdp.grantRole('acme', grant)).toMatchObject(grant)
     expect(await pdp.can('lab', user('bob'), 'memos:approve', 'app:memos')).toBe(true)
@@ -75,7 +75,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     expect(await pdp.can('lab', user('bob'), 'memos:approve', 'app:memos')).toBe(false)
   })
 
-  it('writes members and entitlements', async () => {
+  test('writes members and entitlements', async () => {
     await pdp.putMember('acme', 'cat', { role: 'admin' })
     expect(await pdp.can('acme', user('cat'), 'admin', 'organization:acme')).toBe(true)
     expect(await pdp.deleteMember('acme', 'cat')).toBe(true)
@@ -86,7 +86,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     expect(await pdp.entitlement('acme', 'feature.export')).toBe(null)
   })
 
-  it('renames an organization, moves none, and deletes one that nothing depends on', async () => {
+  test('renames an organization, moves none, and deletes one that nothing depends on', async () => {
     await pdp.putOrganization('old', { name: 'Old', parent: 'acme' })
     expect(await pdp.putOrganization('old', { name: 'New', parent: 'acme' })).toMatchObject({ name: 'New' })
     await expect(pdp.putOrganization('old', { name: 'New' })).rejects.toMatchObject({ code: 'conflict' })
@@ -127,7 +127,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     ],
     ['too many tuples', { write: Array.from({ length: 1_001 }, (_, i) => `memo:${i}#reader@user:a`) }, {}, ''],
   ]
-  it.each(wrong)('refuses %s', async (_, changes, options, place) => {
+  test.each(wrong)('refuses %s', async (_, changes, options, place) => {
     const found = await pdp.write('acme', changes, options).catch((error: unknown) => error)
     expect(found).toMatchObject({
       code: 'request_invalid',
@@ -135,7 +135,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     })
   })
 
-  it('refuses names that are none, and organizations that do not exist', async () => {
+  test('refuses names that are none, and organizations that do not exist', async () => {
     const write = (organization: string) => pdp.write(organization, { write: ['memo:1#reader@user:a'] })
     await expect(write('a#b')).rejects.toMatchObject({ code: 'request_invalid' })
     await expect(write('#environment')).rejects.toMatchObject({ code: 'request_invalid' })
@@ -146,7 +146,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     await expect(pdp.putOrganization('#x', { name: 'X' })).rejects.toMatchObject({ code: 'request_invalid' })
   })
 
-  it('refuses a role that nobody declares, and a manifest that would orphan tuples or is malformed', async () => {
+  test('refuses a role that nobody declares, and a manifest that would orphan tuples or is malformed', async () => {
     const grant = { app: 'memos', role: 'boss', subject: 'user:a' }
     await expect(pdp.grantRole('acme', grant)).rejects.toMatchObject({ issues: [{ place: '/role' }] })
     await pdp.write('acme', { write: ['memo:9#reader@group:g#member'] })
@@ -163,7 +163,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
   })
 })
 
-it('refuses entitlements that an external source owns', async () => {
+test('refuses entitlements that an external source owns', async () => {
   const store = memoryStore()
   const entitlements = httpEntitlements({ url: 'https://billing.invalid', secret: 's', store, fetch })
   const pdp = createPdp({ store, entitlements })

@@ -1,6 +1,6 @@
 /** The grammar of names: the scanner accepts exactly what the expressions below match (ARCHITECTURE.md section 5). */
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   compareNames,
   isEntitlementKey,
@@ -62,7 +62,7 @@ const LONG = [63, 64, 65, 127, 128, 129, 253, 254, 255, 256, 257, 511, 512, 513]
 ])
 
 describe.each(Object.entries(GRAMMAR))('%s', (_, [accepts, follows]) => {
-  it('is whatever the expression matches, and nothing else', () => {
+  test('is whatever the expression matches, and nothing else', () => {
     let accepted = 0
     fc.assert(
       fc.property(anything, (text) => {
@@ -74,7 +74,7 @@ describe.each(Object.entries(GRAMMAR))('%s', (_, [accepts, follows]) => {
     expect(accepted).toBeGreaterThan(100)
   })
 
-  it.each([
+  test.each([
     '',
     '*',
     ':',
@@ -100,13 +100,13 @@ describe.each(Object.entries(GRAMMAR))('%s', (_, [accepts, follows]) => {
 })
 
 describe('a subject', () => {
-  it.each(['user:a', 'user:*', 'group:g#member', 'a:b:c', 'a:b@c', 'Role:Ä#Can_View', '人:山田', 'user:😀'])(
+  test.each(['user:a', 'user:*', 'group:g#member', 'a:b:c', 'a:b@c', 'Role:Ä#Can_View', '人:山田', 'user:😀'])(
     'may be %s',
     (text) => {
       expect(isSubject(text)).toBe(true)
     },
   )
-  it.each([
+  test.each([
     '',
     '*',
     'user',
@@ -129,7 +129,7 @@ describe('the order of names', () => {
   const name = fc.string({
     unit: fc.constantFrom('a', 'b', '~', 'é', '\ud7ff', '\ue000', '\uffee', '😀', '\u{10fffd}'),
   })
-  it('is that of their bytes', () => {
+  test('is that of their bytes', () => {
     fc.assert(
       fc.property(name, name, (a, b) => {
         expect(Math.sign(compareNames(a, b))).toBe(Buffer.compare(Buffer.from(a), Buffer.from(b)))
@@ -137,11 +137,14 @@ describe('the order of names', () => {
     )
   })
 
-  it.each(['user:a', 'user:!', 'user:\ue000', 'user:😀', 'user:é'])('has no other name directly before %s', (text) => {
-    expect(compareNames(nameBefore(text), text)).toBeLessThan(0)
-    const [start = ''] = /^.*(?=.$)/su.exec(text) ?? []
-    const between = `${start}${nameBefore(text).slice(start.length, -2)}`
-    for (const other of [between, `${between}zz`, `${between}\u{10fffd}`])
-      expect(compareNames(other, nameBefore(text))).toBeLessThan(0)
-  })
+  test.each(['user:a', 'user:!', 'user:\ue000', 'user:😀', 'user:é'])(
+    'has no other name directly before %s',
+    (text) => {
+      expect(compareNames(nameBefore(text), text)).toBeLessThan(0)
+      const [start = ''] = /^.*(?=.$)/su.exec(text) ?? []
+      const between = `${start}${nameBefore(text).slice(start.length, -2)}`
+      for (const other of [between, `${between}zz`, `${between}\u{10fffd}`])
+        expect(compareNames(other, nameBefore(text))).toBeLessThan(0)
+    },
+  )
 })

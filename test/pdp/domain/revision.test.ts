@@ -1,5 +1,5 @@
 /** The text of a moment: equal for equal content, another after any move, whether it was made or remembered. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { LogId, LogPosition } from '../../../pdp/domain/log.ts'
 import { createRevisionTexts, revisionText } from '../../../pdp/domain/revision.ts'
 
@@ -16,7 +16,7 @@ const at = (logs: Record<LogId, LogPosition>, names: readonly LogId[] = Object.k
 const a = standing(1, '11')
 
 describe('the text of a moment', () => {
-  it('is said again while nothing has moved, whatever else the vector holds', () => {
+  test('is said again while nothing has moved, whatever else the vector holds', () => {
     const text = createRevisionTexts()
     const first = text(at({ a, b: a }))
     expect(
@@ -25,7 +25,7 @@ describe('the text of a moment', () => {
     expect(first).toBe(revisionText(at({ a, b: a })))
   })
 
-  it.each([
+  test.each([
     ['a later revision', at({ a: standing(2, '12'), b: a })],
     ['another history', at({ a: standing(1, '12'), b: a })],
     ['a log behind the first', at({ a, b: standing(2, '11') })],
@@ -42,7 +42,7 @@ describe('the text of a moment', () => {
     expect(text(at({ a, b: a }))).toBe(first)
   })
 
-  it('is right for more organizations than are remembered', () => {
+  test('is right for more organizations than are remembered', () => {
     const text = createRevisionTexts()
     for (let i = 0; i <= 10_000; i++) {
       const moment = at({ [`o${i}`]: standing(i, `${i}`) })

@@ -1,5 +1,5 @@
 import { createLocalJWKSet, jwtVerify } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import { createIdentity } from '../../../pdp/identity/identity.ts'
 import { hashGeneratedSecret } from '../../../pdp/identity/keys/password-hash.ts'
@@ -45,13 +45,13 @@ const again = (masterKey = MASTER_KEY) => {
 }
 
 describe('signing keys', () => {
-  it('are the same for every process on the same database', async () => {
+  test('are the same for every process on the same database', async () => {
     const others = await Promise.all([again(), again()])
     for (const other of others) expect(other.publicKeys()).toEqual(world.identity.publicKeys())
     await Promise.all(others.map((other) => other.close()))
   })
 
-  it('sign the statements of the issuer', async () => {
+  test('sign the statements of the issuer', async () => {
     const statement = await world.identity.signStatement({ iss: world.issuer, member: ['x'] })
     const keys = createLocalJWKSet({ keys: [...world.identity.publicKeys()] })
     const { payload, protectedHeader } = await jwtVerify(statement, keys, { issuer: world.issuer, typ: 'JWT' })
@@ -61,21 +61,21 @@ describe('signing keys', () => {
     await expect(jwtVerify(forged, keys)).rejects.toThrow(/signature verification failed/)
   })
 
-  it('do not open with another master key', async () => {
+  test('do not open with another master key', async () => {
     await expect(again(Buffer.alloc(32, 8))).rejects.toThrow(/PORTCULLIS_MASTER_KEY is not the key/)
   })
 
-  it('cannot be sealed with a short master key', async () => {
+  test('cannot be sealed with a short master key', async () => {
     await expect(again(Buffer.alloc(31))).rejects.toThrow(TypeError)
   })
 
-  it('lie sealed in the database', async () => {
+  test('lie sealed in the database', async () => {
     const rows = await world.sql.query<{ text: string }>('select k::text as text from signing_key k')
     expect(rows).toHaveLength(2)
     for (const { text } of rows) expect(text).not.toMatch(/"(d|p|q|dp|dq|qi)"/)
   })
 
-  it('are made once when several processes start first', async () => {
+  test('are made once when several processes start first', async () => {
     const fresh = await openWorld()
     await fresh.sql.query('delete from signing_key')
     const { issuer, sql, store, directory } = fresh
@@ -100,14 +100,14 @@ describe('client admin', () => {
   const admin = (clientSecret: string) =>
     clientToken({ issuer: world.issuer, clientId: 'admin', clientSecret, scope: SERVICE_SCOPES.join(' ') })
 
-  it('is made at the first start with every service scope, bound to no organization', async () => {
+  test('is made at the first start with every service scope, bound to no organization', async () => {
     await world.identity.ensureAdmin('first-secret')
     const { payload } = decode((await admin('first-secret')).access_token)
     expect(payload.scope).toBe(SERVICE_SCOPES.join(' '))
     expect(payload).not.toHaveProperty('org')
   })
 
-  it('is left alone when nothing changed, and takes a new secret', async () => {
+  test('is left alone when nothing changed, and takes a new secret', async () => {
     const before = await world.directory.client('admin')
     await world.identity.ensureAdmin('first-secret')
     expect(await world.directory.client('admin')).toEqual(before)
@@ -116,7 +116,7 @@ describe('client admin', () => {
     await expect(admin('second-secret')).resolves.toBeTruthy()
   })
 
-  it('stays deleted', async () => {
+  test('stays deleted', async () => {
     await world.directory.deleteClient('admin', CONTEXT)
     await world.identity.ensureAdmin('second-secret')
     expect(await world.directory.client('admin')).toBeNull()
@@ -128,7 +128,7 @@ describe('a registration', () => {
   const validate = (metadata: object, secretHash: string | null = hashGeneratedSecret(SECRET)) =>
     world.identity.validateClient({ id: 'c', app: null, organization: null, metadata: { ...metadata }, secretHash })
 
-  it.each([
+  test.each([
     [{ grant_types: ['client_credentials'] }],
     [{ redirect_uris: ['https://app.example/cb'], scope: 'openid orders:read offline_access' }],
     [
@@ -142,7 +142,7 @@ describe('a registration', () => {
     await expect(validate(metadata)).resolves.toBeUndefined()
   })
 
-  it.each([
+  test.each([
     [{}, 'redirect_uris'],
     [{ redirect_uris: ['not a uri'] }, 'redirect_uris'],
     [{ redirect_uris: ['https://app.example/#x'] }, 'redirect_uris'],
@@ -161,14 +161,14 @@ describe('a registration', () => {
     })
   })
 
-  it('of a confidential client needs a secret', async () => {
+  test('of a confidential client needs a secret', async () => {
     await expect(validate({ grant_types: ['client_credentials'] }, null)).rejects.toMatchObject({
       code: 'request_invalid',
     })
   })
 })
 
-it('puts no entitlement into a token when the switch is off', async () => {
+test('puts no entitlement into a token when the switch is off', async () => {
   const { body } = await postToken(world, { grant_type: 'client_credentials' }, { id: 'robot' })
   const { payload } = decode(String(body.access_token))
   expect(payload).toMatchObject({ org: 'acme' })
@@ -176,7 +176,7 @@ it('puts no entitlement into a token when the switch is off', async () => {
   expect(payload).not.toHaveProperty('ent_ver')
 })
 
-it('leaves entitlements out as a whole, and says so in the log, when they would make the token too large', async () => {
+test('leaves entitlements out as a whole, and says so in the log, when they would make the token too large', async () => {
   const big = await openWorld()
   const value = { text: 'x'.repeat(6_000) }
   await big.store.write('acme', [{ kind: 'entitlement', key: 'big', entitlement: { value, enforcement: 'Claims' } }], {

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { clientToken, signIn } from '../../support/sign-in.ts'
 import { decode, openWorld, PASSWORD, parseObject, REDIRECT, SECRET, type World } from './harness.ts'
 
@@ -30,7 +30,7 @@ function raw(lines: readonly string[]): Promise<string> {
 }
 
 describe('discovery', () => {
-  it.each(FORMS)('at %s names this issuer and its endpoints', async (path) => {
+  test.each(FORMS)('at %s names this issuer and its endpoints', async (path) => {
     expect(await metadata(path)).toMatchObject({
       issuer: world.issuer,
       authorization_endpoint: `${world.issuer}/oauth/authorize`,
@@ -43,7 +43,7 @@ describe('discovery', () => {
     })
   })
 
-  it('offers the grants that exist and no others', async () => {
+  test('offers the grants that exist and no others', async () => {
     const document = await metadata()
     expect(document.grant_types_supported).toEqual([
       'authorization_code',
@@ -75,11 +75,11 @@ describe('discovery', () => {
     for (const name of absent) expect(document).not.toHaveProperty(`${name}_endpoint`)
   })
 
-  it.each(FORMS)('at %s may be held for five minutes', async (path) => {
+  test.each(FORMS)('at %s may be held for five minutes', async (path) => {
     expect((await fetch(world.issuer + path)).headers.get('cache-control')).toBe('public, max-age=300')
   })
 
-  it.each([
+  test.each([
     ['Host: evil.example'],
     ['Host: evil.example\r\nX-Forwarded-Host: evil.example\r\nX-Forwarded-Proto: https'],
     ['Host: evil.example\r\nForwarded: host=evil.example;proto=https'],
@@ -91,7 +91,7 @@ describe('discovery', () => {
     expect(text).not.toContain('evil.example')
   })
 
-  it('does not let Host decide where a sign-in goes', async () => {
+  test('does not let Host decide where a sign-in goes', async () => {
     const query = new URLSearchParams({
       client_id: 'web',
       response_type: 'code',
@@ -107,7 +107,7 @@ describe('discovery', () => {
 })
 
 describe('the key set', () => {
-  it('has an active and a next key, both public RSA keys for RS256 signatures', async () => {
+  test('has an active and a next key, both public RSA keys for RS256 signatures', async () => {
     const response = await fetch(`${world.issuer}/oauth/jwks`)
     expect(response.headers.get('cache-control')).toBe('public, max-age=300')
     const text = await response.text()
@@ -118,14 +118,14 @@ describe('the key set', () => {
     expect(keys).toEqual(world.identity.publicKeys())
   })
 
-  it('begins with the key that signs', async () => {
+  test('begins with the key that signs', async () => {
     const { access_token: token } = await clientToken({ issuer: world.issuer, clientId: 'robot', clientSecret: SECRET })
     expect(decode(token).header.kid).toBe(world.identity.publicKeys()[0]?.kid)
   })
 })
 
 describe('addresses in answers', () => {
-  it.each([
+  test.each([
     ['/oauth/device_authorization', 'scope=openid', /"verification_uri":"([^"]+)"/],
     ['/oauth/par', 'client_id=flows&scope=', /"(invalid_request)"/],
   ])('of %s never come from the request', async (path, body, wanted) => {
@@ -149,7 +149,7 @@ describe('addresses in answers', () => {
     expect(text).not.toContain('evil.example')
   })
 
-  it('of UserInfo and its challenges never come from the request', async () => {
+  test('of UserInfo and its challenges never come from the request', async () => {
     const text = await raw(['GET /oauth/userinfo HTTP/1.1', 'Host: evil.example'])
     expect(text).toContain(`resource_metadata="${world.issuer}/`)
     expect(text).not.toContain('evil.example')
@@ -157,7 +157,7 @@ describe('addresses in answers', () => {
 })
 
 describe('routes', () => {
-  it.each([
+  test.each([
     '/oauth/decisions',
     '/oauth/nothing',
     '/oauth/token/',
@@ -178,7 +178,7 @@ describe('routes', () => {
     expect(text).toMatch(/^HTTP\/1.1 404.*not ours/s)
   })
 
-  it.each([
+  test.each([
     ['GET', '/oauth/token', 'POST, OPTIONS'],
     ['HEAD', '/oauth/authorize', 'GET'],
     ['POST', '/oauth/authorize', 'GET'],
@@ -190,7 +190,7 @@ describe('routes', () => {
     expect(response.headers.get('content-type')).toBe('application/problem+json')
   })
 
-  it('let a page of a public client call the token endpoint, and no other page', async () => {
+  test('let a page of a public client call the token endpoint, and no other page', async () => {
     const call = (client_id: string, origin: string) =>
       fetch(`${world.issuer}/oauth/token`, {
         method: 'POST',
@@ -204,7 +204,7 @@ describe('routes', () => {
     expect((await call('spa', 'null')).headers.get('access-control-allow-origin')).toBeNull()
   })
 
-  it('refuse a body that is too large', async () => {
+  test('refuse a body that is too large', async () => {
     const response = await fetch(`${world.issuer}/oauth/token`, {
       method: 'POST',
       body: new URLSearchParams({ grant_type: 'client_credentials', scope: 'x'.repeat(60_000) }),
@@ -220,7 +220,7 @@ describe('an issuer with a path', () => {
   })
   afterAll(() => mounted.close())
 
-  it('serves clients that only know the issuer', async () => {
+  test('serves clients that only know the issuer', async () => {
     const token = (await clientToken({ issuer: mounted.issuer, clientId: 'robot', clientSecret: SECRET })).access_token
     expect(await mounted.identity.introspect(token)).toMatchObject({ active: true, audiences: [mounted.issuer] })
     const request = { issuer: mounted.issuer, clientId: 'web', clientSecret: SECRET, redirectUri: REDIRECT }
@@ -228,14 +228,14 @@ describe('an issuer with a path', () => {
     expect(await mounted.identity.introspect(tokens.access_token)).toMatchObject({ organization: 'acme' })
   })
 
-  it('has its resource metadata between host and path, and UserInfo below the path', async () => {
+  test('has its resource metadata between host and path, and UserInfo below the path', async () => {
     const url = new URL('/.well-known/oauth-protected-resource/idp/one', mounted.issuer)
     expect(parseObject(await (await fetch(url)).text())).toMatchObject({ resource: mounted.issuer })
     const userinfo = await fetch(`${mounted.issuer}/oauth/userinfo`)
     expect(userinfo.headers.get('www-authenticate')).toContain(`resource_metadata="${url.href}"`)
   })
 
-  it.each([
+  test.each([
     '/idp/one/.well-known/openid-configuration',
     '/idp/one/.well-known/oauth-authorization-server',
     '/.well-known/oauth-authorization-server/idp/one',
@@ -261,7 +261,7 @@ describe('while the store is away', () => {
       ...(form === undefined ? {} : { method: 'POST', body: new URLSearchParams(form) }),
     })
 
-  it.each([
+  test.each([
     ['/oauth/introspect', { ...client, token: 'opaque' }],
     ['/oauth/revoke', { ...client, token: 'opaque' }],
     ['/oauth/token', { ...client, grant_type: 'client_credentials' }],
@@ -275,7 +275,7 @@ describe('while the store is away', () => {
     expect(body).toMatchObject({ error: 'temporarily_unavailable' })
   })
 
-  it.each([['/oauth/authorize?client_id=web&response_type=code&scope=openid'], ['/oauth/device'], ['/oauth/logout']])(
+  test.each([['/oauth/authorize?client_id=web&response_type=code&scope=openid'], ['/oauth/device'], ['/oauth/logout']])(
     '%s shows a page that says so',
     async (path) => {
       const page = await answer(path)

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { CLAIMS_BYTES_MAX } from '../../../pdp/domain/role.ts'
 import { refusedScope, SERVICE_SCOPES, scopesAt } from '../../../pdp/identity/oauth/scopes.ts'
 import { providerMetadata } from '../../../pdp/identity/provider/client-metadata.ts'
@@ -14,7 +14,7 @@ const FACTS: ClaimSources = {
 }
 
 describe('claims', () => {
-  it('stand in the access token as far as they are true', () => {
+  test('stand in the access token as far as they are true', () => {
     expect(accessTokenClaims(FACTS).claims).toEqual({
       org: 'acme',
       org_name: 'Acme',
@@ -26,7 +26,7 @@ describe('claims', () => {
     })
   })
 
-  it.each([
+  test.each([
     ['org_role', { tier: null }],
     ['roles', { held: { roles: [], permissions: ['p'] } }],
     ['permissions', { held: { roles: ['r'], permissions: [] } }],
@@ -37,13 +37,13 @@ describe('claims', () => {
     expect(accessTokenClaims({ ...FACTS, ...change }).claims).not.toHaveProperty(claim)
   })
 
-  it('are none at all when nothing is bound', () => {
+  test('are none at all when nothing is bound', () => {
     expect(accessTokenClaims(UNBOUND)).toEqual({ claims: {}, leftOut: [] })
     expect(accessTokenClaims({ ...UNBOUND, entitlements: FACTS.entitlements }).claims).toEqual({})
     expect(idTokenClaims(UNBOUND, new Set(['groups']))).toEqual({})
   })
 
-  it('embed entitlements up to the bound, and none one byte past it', () => {
+  test('embed entitlements up to the bound, and none one byte past it', () => {
     const withText = (length: number): ClaimSources => ({
       ...FACTS,
       entitlements: { version: 7, values: { sso: { text: 'x'.repeat(length) } } },
@@ -58,7 +58,7 @@ describe('claims', () => {
     expect(past.claims).not.toHaveProperty('ent_ver')
   })
 
-  it('of the ID token have groups for the groups scope only, and never roles or permissions', () => {
+  test('of the ID token have groups for the groups scope only, and never roles or permissions', () => {
     expect(idTokenClaims(FACTS, new Set(['openid', 'groups']))).toEqual({
       org: 'acme',
       org_name: 'Acme',
@@ -70,7 +70,7 @@ describe('claims', () => {
 })
 
 describe('scopes', () => {
-  it.each([
+  test.each([
     ['person', ['openid'], ['openid'], null],
     ['person', ['openid', 'offline_access'], ['openid'], null],
     ['person', ['orders:read'], ['orders:read'], null],
@@ -83,7 +83,7 @@ describe('scopes', () => {
     expect(refusedScope({ kind, asked, registered })).toBe(refused)
   })
 
-  it('of services stay with the issuer', () => {
+  test('of services stay with the issuer', () => {
     const registered = ['openid', 'orders:read', 'offline_access', ...SERVICE_SCOPES]
     expect(scopesAt({ isIssuer: false }, registered)).toEqual(['openid', 'orders:read'])
     expect(scopesAt({ isIssuer: true }, registered)).toEqual(['openid', 'orders:read', ...SERVICE_SCOPES])
@@ -92,7 +92,7 @@ describe('scopes', () => {
 
 describe('the organization of a sign-in', () => {
   const [acme, beta] = ['acme', 'beta'].map((id) => ({ id, name: id, parent: null })) as [never, never]
-  it.each([
+  test.each([
     ['the only one', null, [acme], null, { kind: 'bound', organization: acme }],
     ['none, when there is none', null, [], null, { kind: 'unbound' }],
     ['a choice of several', null, [acme, beta], null, { kind: 'choose', from: [acme, beta] }],
@@ -110,7 +110,7 @@ describe('tries', () => {
     return { time, attempts: createAttempts({ clock: () => time.ms, triesMax: 2, windowMs: 100, keysMax }) }
   }
 
-  it('are refused one past the bound, until the window is over', () => {
+  test('are refused one past the bound, until the window is over', () => {
     const { time, attempts } = open()
     expect([attempts.take('a'), attempts.take('a'), attempts.take('a')]).toEqual([true, true, false])
     time.ms = 99
@@ -119,7 +119,7 @@ describe('tries', () => {
     expect(attempts.take('a')).toBe(true)
   })
 
-  it('are counted per key, and given back', () => {
+  test('are counted per key, and given back', () => {
     const { attempts } = open()
     attempts.take('a')
     attempts.take('a')
@@ -129,7 +129,7 @@ describe('tries', () => {
     expect(() => attempts.giveBack('unknown')).not.toThrow()
   })
 
-  it('are remembered for a bounded number of keys', () => {
+  test('are remembered for a bounded number of keys', () => {
     const { attempts } = open(2)
     for (const key of ['a', 'a', 'b', 'b']) attempts.take(key)
     expect([attempts.take('a'), attempts.take('b')]).toEqual([false, false])
@@ -138,7 +138,7 @@ describe('tries', () => {
     expect(attempts.take('a')).toBe(true)
   })
 
-  it('that nobody judged push no others out of memory', () => {
+  test('that nobody judged push no others out of memory', () => {
     const { attempts } = open(2)
     for (const key of ['a', 'a']) attempts.take(key)
     for (const key of ['b', 'c', 'd']) {
@@ -152,7 +152,7 @@ describe('tries', () => {
 const NOBODY = { has: () => false }
 
 describe('semaphores', () => {
-  it('take turns: a line that is full keeps none of the others from its place', async () => {
+  test('take turns: a line that is full keeps none of the others from its place', async () => {
     const semaphores = createSemaphores({ runningMax: 1, waitingMax: 50, known: NOBODY })
     const order: string[] = []
     const work = (kind: keyof typeof semaphores) => semaphores[kind](async () => void order.push(kind), 'a')
@@ -169,7 +169,7 @@ describe('semaphores', () => {
     expect(order.lastIndexOf('people')).toBeLessThan(7)
   })
 
-  it.each(['decoys', 'clients', 'people'] as const)(
+  test.each(['decoys', 'clients', 'people'] as const)(
     'let each address have its turn in the line of %s, whoever fills it',
     async (kind) => {
       const semaphore = createSemaphores({ runningMax: 1, waitingMax: 6, known: NOBODY })[kind]
@@ -198,7 +198,7 @@ describe('semaphores', () => {
 })
 
 describe('a semaphore', () => {
-  it('runs a bounded number at once, lets a bounded number wait, and refuses the rest', async () => {
+  test('runs a bounded number at once, lets a bounded number wait, and refuses the rest', async () => {
     const semaphore = createSemaphores({ runningMax: 2, waitingMax: 1, known: NOBODY }).people
     let running = 0
     let most = 0
@@ -220,7 +220,7 @@ describe('a semaphore', () => {
     await expect(semaphore(async () => 'free again', 'a')).resolves.toBe('free again')
   })
 
-  it('frees its place when the work fails', async () => {
+  test('frees its place when the work fails', async () => {
     const semaphore = createSemaphores({ runningMax: 1, waitingMax: 0, known: NOBODY }).people
     await expect(semaphore(() => Promise.reject(new Error('no')), 'a')).rejects.toThrow('no')
     await expect(semaphore(async () => 1, 'a')).resolves.toBe(1)
@@ -229,7 +229,7 @@ describe('a semaphore', () => {
 
 describe("a client's metadata for oidc-provider", () => {
   const client = { id: 'c', app: null, organization: null, secretHash: 'hash' }
-  it('leaves out what would make oidc-provider fetch something, and what the client may not be', () => {
+  test('leaves out what would make oidc-provider fetch something, and what the client may not be', () => {
     const metadata = providerMetadata({
       ...client,
       metadata: {

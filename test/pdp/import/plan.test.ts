@@ -1,6 +1,6 @@
 /** Stores of other systems as plans: what they become here, what is renamed, and what is refused by name. */
 import { existsSync, globSync } from 'node:fs'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { compileModel } from '../../../pdp/decide/model-language.ts'
 import { formatTuple } from '../../../pdp/domain/names.ts'
 import { planOpenFga } from '../../../pdp/import/openfga.ts'
@@ -31,7 +31,7 @@ type app
     define can_run: member from organization
     define organization: [organization]
 `
-  it('gets other names for types that mean something else here, wherever they stand', () => {
+  test('gets other names for types that mean something else here, wherever they stand', () => {
     const plan = planOpenFga(MODEL, [
       { object: 'organization:a', relation: 'member', user: 'user:ann' },
       { object: 'app:x', relation: 'owner', user: 'organization:a#member' },
@@ -52,14 +52,14 @@ type app
     expect(plan.notes.join('\n')).toMatch(/1 users are named, such as user:ann/)
   })
 
-  it('stays as it is where nothing has to change', () => {
+  test('stays as it is where nothing has to change', () => {
     const text = 'model\n  schema 1.1\ntype user\ntype doc\n  relations\n    define viewer: [user]\n'
     const plan = planOpenFga(text, [{ object: 'doc:1', relation: 'viewer', user: 'user:a' }])
     expect([plan.model, plan.refusals, tuplesOf(plan)]).toEqual([text, [], ['doc:1#viewer@user:a']])
     expect(describePlan(plan)).toContain('tuples: 1 (doc 1)')
   })
 
-  it.each([
+  test.each([
     [{ object: 'doc:1', relation: 'editor', user: 'user:a' }, /type "doc" has no relation "editor"/],
     [{ object: 'doc:1', relation: 'viewer', user: 'doc:2' }, /does not allow doc/],
     [{ object: 'doc:1 2', relation: 'viewer', user: 'user:a' }, /object "doc:1 2" is not/],
@@ -69,7 +69,7 @@ type app
     expect(planOpenFga(text, [tuple]).refusals).toEqual([expect.stringMatching(message)])
   })
 
-  it.skipIf(!existsSync(SAMPLES))('of every sample is imported whole, or refused by name', async () => {
+  test.skipIf(!existsSync(SAMPLES))('of every sample is imported whole, or refused by name', async () => {
     let imported = 0
     for (const file of globSync(`${SAMPLES}**/*.fga.yaml`)) {
       const store = await readStoreFile(file, { read: unconfined, issues: new ValidationIssues() })
@@ -84,7 +84,7 @@ type app
     expect(imported).toBeGreaterThan(15)
   })
 
-  it('is read from a server page by page', async () => {
+  test('is read from a server page by page', async () => {
     const tuple = (i: number) => ({ key: { user: `user:${i}`, relation: 'viewer', object: 'doc:1', condition: null } })
     const asked: string[] = []
     const answer = (url: string, body: string): unknown => {
@@ -102,7 +102,7 @@ type app
     expect(asked[0]).toContain('http://fga/stores/s%2F1/authorization-models')
   })
 
-  it.each<[string, typeof fetch, RegExp]>([
+  test.each<[string, typeof fetch, RegExp]>([
     ['cannot be reached', () => Promise.reject(new TypeError('fetch failed')), /cannot be reached/],
     ['refuses', async () => Response.json({ message: 'no store' }, { status: 404 }), /status 404: no store/],
     ['has no model', async () => Response.json({ authorization_models: [] }), /has no model/],
@@ -142,7 +142,7 @@ definition document {
   permission view = (reader + edit + org.any(admin)) - banned
   permission both = reader & (edit - banned - reader)
 }`
-  it('becomes a model with the same meaning', () => {
+  test('becomes a model with the same meaning', () => {
     const plan = planSpiceDb(
       SCHEMA,
       `// a comment
@@ -167,7 +167,7 @@ document:1#banned@user:bad#...`,
     expect([...compileModel(plan.model).keys()]).toEqual(['user', 'tenant_group', 'org', 'document'])
   })
 
-  it.each<[string, string, RegExp]>([
+  test.each<[string, string, RegExp]>([
     ['a caveat', 'caveat late(x int) { x > 1 }\ndefinition user {}', /1:1: caveat "late"/],
     ['a relation with a caveat', 'definition a { relation r: user with late }', /1:\d+: "with late"/],
     ['use', 'use expiration\ndefinition a {}', /1:1: "use"/],
@@ -203,7 +203,7 @@ document:1#banned@user:bad#...`,
     expect(refusals.join('\n')).toMatch(message)
   })
 
-  it.each([
+  test.each([
     ['a caveat', 'a:1#r@user:b[late:{"x":1}]', /line 1: \[late/],
     ['no subject', 'a:1#r', /line 1: /],
     ['a relation that is not there', 'a:1#q@user:b', /no relation "q"/],

@@ -5,7 +5,7 @@ import { getRequestListener } from '@hono/node-server'
 import express from 'express'
 import Fastify from 'fastify'
 import { Hono } from 'hono'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { EmbeddedPdp } from '../../../pdp/decision-point/embedded.ts'
 import { PdpError } from '../../../pdp/domain/errors.ts'
@@ -103,7 +103,7 @@ describe.each(Object.keys(FRAMEWORKS))('a guard of %s', (name) => {
   const ask = (path: string, headers: { [name: string]: string }) => fetch(`${bases.get(name)}${path}`, { headers })
   const bearer = (token: string, path = '/invoices/42') => ask(path, { authorization: `Bearer ${token}` })
 
-  it('lets in who may, and says who it was', async () => {
+  test('lets in who may, and says who it was', async () => {
     expect(await (await bearer(await issuer.token())).text()).toBe('alice')
     expect(await (await bearer(await issuer.token({ sub: 'robot', client_id: 'robot' }))).text()).toBe('robot')
     expect(await (await bearer(await issuer.token({ org: undefined }), '/me')).text()).toBe('alice')
@@ -146,21 +146,21 @@ describe.each(Object.keys(FRAMEWORKS))('a guard of %s', (name) => {
     ['a text that is not a token', async () => 'x.y.z', '/me', 401, 'token_invalid'],
     ['an id that makes no resource', () => issuer.token(), '/invoices/4%232', 400, 'request_invalid'],
   ]
-  it.each(refusals)('refuses %s', async (_, token, path, status, code) => {
+  test.each(refusals)('refuses %s', async (_, token, path, status, code) => {
     const answer = await bearer(await token(), path)
     expect([answer.status, await answer.json()]).toMatchObject([status, { code, status }])
     expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/)
     expect(answer.headers.has('www-authenticate')).toBe(status === 401)
   })
 
-  it('refuses who sends no token, or two', async () => {
+  test('refuses who sends no token, or two', async () => {
     const none = await ask('/me', {})
     expect([none.status, none.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
     const token = await issuer.token()
     expect((await ask('/me', { authorization: `Bearer ${token}, Bearer ${token}` })).status).toBe(401)
   })
 
-  it('takes a proof of the bound key once, for this method and path', async () => {
+  test('takes a proof of the bound key once, for this method and path', async () => {
     const keys = ecKeys()
     const token = await issuer.token({ cnf: { jkt: await thumbprint(keys.publicKey) } })
     const given = { keys, method: 'GET', url: `${RESOURCE}/invoices/42`, token, clock }
@@ -178,7 +178,7 @@ describe.each(Object.keys(FRAMEWORKS))('a guard of %s', (name) => {
     expect(codes).toEqual(['proof_replayed', 'proof_invalid', 'proof_invalid', expect.stringMatching(/^proof_/)])
   })
 
-  it('refuses a token that was revoked by its id, its client or its user', async () => {
+  test('refuses a token that was revoked by its id, its client or its user', async () => {
     for (const key of ['jti t1', 'client c9', 'user alice']) {
       decide = async (request) => ({
         ...(await pdp.decide(request)),
@@ -188,7 +188,7 @@ describe.each(Object.keys(FRAMEWORKS))('a guard of %s', (name) => {
     }
   })
 
-  it('answers 503, and lets nobody in, while it cannot decide', async () => {
+  test('answers 503, and lets nobody in, while it cannot decide', async () => {
     decide = async (request) => pdp.decide({ ...request, permissions: [] })
     expect((await bearer(await issuer.token())).status).toBe(403)
     decide = () => Promise.reject(new PdpError('store_unavailable', 'down'))
@@ -197,11 +197,11 @@ describe.each(Object.keys(FRAMEWORKS))('a guard of %s', (name) => {
   })
 })
 
-it('refuses to be made for an issuer without TLS', () => {
+test('refuses to be made for an issuer without TLS', () => {
   expect(() => httpGuard({ pdp, issuer: 'http://id.example.com', resource: RESOURCE })).toThrow(/https/)
 })
 
-it('answers 503 while the keys of the issuer cannot be had', async () => {
+test('answers 503 while the keys of the issuer cannot be had', async () => {
   keySet = null
   const allow = httpGuard({ pdp, issuer: issuer.issuer, resource: RESOURCE })
   const base = await listen(async (req, res) => void (await allow(req, res)))

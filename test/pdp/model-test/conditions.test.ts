@@ -1,5 +1,5 @@
 /** Store files with conditions: what `portcullis-pdp model test` runs, and what it refuses and where. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { runStores } from './stores.ts'
 
 const MODEL = `model: |
@@ -23,7 +23,7 @@ describe('model test', () => {
     x > 1
   }
 `
-  it('evaluates conditions with the context of each assertion, and says what one lacks', async () => {
+  test('evaluates conditions with the context of each assertion, and says what one lacks', async () => {
     const tuples = 'tuples:\n  - {user: user:anne, relation: owner, object: doc:1, condition: {name: on_duty}}\n'
     const tests = `tests:
   - check:
@@ -40,7 +40,7 @@ describe('model test', () => {
     expect(lines[0]).toContain('condition "on_duty" needs "x" in the context of the question')
   })
 
-  it.each([
+  test.each([
     [
       'a condition that cannot be true or false',
       `${condition.replace('x > 1', 'x + 1')}${CHECK}`,

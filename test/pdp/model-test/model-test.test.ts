@@ -4,7 +4,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { runModelTests } from '../../../pdp/model-test/model-test.ts'
 import { runStores } from './stores.ts'
 
@@ -30,7 +30,7 @@ const MAIN = new URL('../../../pdp/main.ts', import.meta.url).pathname
 const SAMPLES = new URL('../../../../shared/models/openfga-sample-stores/', import.meta.url).pathname
 
 describe('model test', () => {
-  it('says one line for each assertion that fails, where it stands, and exits 1', async () => {
+  test('says one line for each assertion that fails, where it stands, and exits 1', async () => {
     const { status, lines } = await runStores({
       'a.fga.yaml': `${MODEL}${TUPLE}${CHECK}  - name: two
     check:
@@ -61,7 +61,7 @@ describe('model test', () => {
     expect(status).toBe(1)
   })
 
-  it('is a command', async () => {
+  test('is a command', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'model-test-'))
     const run = async (...files: readonly string[]) => {
       const child = spawn(process.execPath, [MAIN, 'model', 'test', ...files], { cwd: directory, env: {} })
@@ -92,7 +92,7 @@ describe('model test', () => {
     }
   })
 
-  it('keeps the tuples of a test to that test', async () => {
+  test('keeps the tuples of a test to that test', async () => {
     const { lines } = await runStores({
       'a.fga.yaml': `${MODEL}tests:
   - check: [{user: user:anne, object: doc:1, assertions: {viewer: no}}]
@@ -104,7 +104,7 @@ describe('model test', () => {
     expect(lines).toEqual(['3 passed, 0 failed'])
   })
 
-  it('asks about each of several users with each of several objects', async () => {
+  test('asks about each of several users with each of several objects', async () => {
     const { lines } = await runStores({
       'a.fga.yaml': `${MODEL}${TUPLE}tests:
   - check:
@@ -117,7 +117,7 @@ describe('model test', () => {
     ])
   })
 
-  it.each([
+  test.each([
     ['yaml', '- user: user:anne\n  relation: viewer\n  object: doc:1\n'],
     ['json', '[{"user": "user:anne", "relation": "viewer", "object": "doc:1"}]'],
     ['jsonl', '{"user": "user:anne", "relation": "viewer", "object": "doc:1"}\n\n'],
@@ -130,7 +130,7 @@ describe('model test', () => {
     expect(lines).toEqual(['2 passed, 0 failed'])
   })
 
-  it('reads several tuple files, and those of a test', async () => {
+  test('reads several tuple files, and those of a test', async () => {
     const tuple = (id: string) => `- {user: user:anne, relation: viewer, object: 'doc:${id}'}\n`
     const { lines } = await runStores({
       'a.fga.yaml': `${MODEL}tuple_files: [one.yaml, sub/two.yaml]
@@ -145,7 +145,7 @@ tests:
     expect(lines).toEqual(['2 passed, 0 failed'])
   })
 
-  it.each([
+  test.each([
     ['model.fga', FGA],
     [
       'model.json',
@@ -166,7 +166,7 @@ tests:
     expect(lines).toEqual(['1 passed, 0 failed'])
   })
 
-  it('reads a model of several modules', async () => {
+  test('reads a model of several modules', async () => {
     const { lines } = await runStores({
       'a.fga.yaml': `model_file: fga.mod\n${TUPLE}${CHECK}`,
       'fga.mod': "schema: '1.2'\ncontents: [core.fga, sub/docs.fga]\n",
@@ -176,12 +176,12 @@ tests:
     expect(lines).toEqual(['1 passed, 0 failed'])
   })
 
-  it('runs the other files when one cannot be used', async () => {
+  test('runs the other files when one cannot be used', async () => {
     const { status, lines } = await runStores({ 'a.fga.yaml': 'model: 7\n', 'b.fga.yaml': `${MODEL}${TUPLE}${CHECK}` })
     expect([status, lines.at(-1)]).toEqual([2, '1 passed, 0 failed, 1 of 2 files could not be used'])
   })
 
-  it('fails an assertion that has no answer, and never holds it true', async () => {
+  test('fails an assertion that has no answer, and never holds it true', async () => {
     const { status, lines } = await runStores({
       'a.fga.yaml': `model: |
   model
@@ -203,7 +203,7 @@ tests:
     expect([status, lines]).toEqual([1, [expect.stringContaining('depends on its own absence'), '0 passed, 1 failed']])
   })
 
-  it.each([
+  test.each([
     [
       'a condition of a tuple that the model does not allow',
       `${MODEL}tuples:\n  - {user: user:anne, relation: viewer, object: doc:1, condition: {name: on_duty}}\n`,
@@ -297,7 +297,7 @@ tests:
     expect([status, lines.at(-1)]).toEqual([2, '0 passed, 0 failed, 1 of 1 files could not be used'])
   })
 
-  it.each([
+  test.each([
     [
       'a missing column',
       'user_type,user_id,relation,object_type\nuser,anne,viewer,doc\n',
@@ -319,7 +319,7 @@ tests:
     expect([status, lines[0]]).toEqual([2, expect.stringContaining(message)])
   })
 
-  it('names the line of a JSON lines file that is wrong', async () => {
+  test('names the line of a JSON lines file that is wrong', async () => {
     const good = '{"user": "user:anne", "relation": "viewer", "object": "doc:1"}\n'
     const lines = async (text: string) =>
       (await runStores({ 'a.fga.yaml': `${MODEL}tuple_file: t.jsonl\n`, 't.jsonl': good + text })).lines[0]
@@ -328,7 +328,7 @@ tests:
     expect(await lines('\n{"user": "user:a", "relation": "x", "object": "doc:1"}')).toMatch(/^t\.jsonl:3: .*"x"/)
   })
 
-  it('names the module that is wrong', async () => {
+  test('names the module that is wrong', async () => {
     const { lines } = await runStores({
       'a.fga.yaml': 'model_file: fga.mod\n',
       'fga.mod': "schema: '1.2'\ncontents: [core.fga]\n",
@@ -337,7 +337,7 @@ tests:
     expect(lines[0]).toBe('core.fga:5:21: there is no type "nobody"')
   })
 
-  it.each([
+  test.each([
     [
       'a relation that the type does not have',
       'user: user:anne, object: doc:1, assertions: {see: false}',
@@ -364,7 +364,7 @@ tests:
     expect([status, lines[0]]).toEqual([1, expect.stringContaining(message)])
   })
 
-  it.skipIf(!existsSync(SAMPLES))(
+  test.skipIf(!existsSync(SAMPLES))(
     'passes every sample store but the one whose tuples bring their conditions along',
     async () => {
       const files = globSync(`${SAMPLES}**/*.fga.yaml`)

@@ -1,5 +1,5 @@
 /** What the ecosystem's documentation says a model means, case by case, as store files. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { runStores, storeText } from './stores.ts'
 
 type Case = { model: string; tuples: readonly string[]; expect: readonly string[] }
@@ -295,7 +295,7 @@ const cases: Readonly<Record<string, Case>> = {
 }
 
 describe('a store file', () => {
-  it.each(Object.entries(cases))('means what the ecosystem says: %s', async (_, store) => {
+  test.each(Object.entries(cases))('means what the ecosystem says: %s', async (_, store) => {
     const { status, lines } = await runStores({ 'a.fga.yaml': storeText(store) })
     const asked = lines
       .filter((line) => !line.startsWith('REFUSED '))

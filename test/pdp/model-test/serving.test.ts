@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runModelTests } from '../../../pdp/model-test/model-test.ts'
 import { runStores, storeText } from './stores.ts'
 
@@ -11,7 +11,7 @@ describe('what serving would refuse', () => {
     storeText({ model: `type user\n${model}`, tuples, expect: ['not user:anne viewer doc:1'] })
   const DOC = 'type doc\n  relations\n    define viewer: [user]'
 
-  it.each<[string, string, readonly string[], RegExp]>([
+  test.each<[string, string, readonly string[], RegExp]>([
     [
       'a tier that tuples give',
       `${DOC}\ntype organization\n  relations\n    define admin: [user, user:*]`,
@@ -48,7 +48,7 @@ describe('what serving would refuse', () => {
     expect(lines.join('\n')).toMatch(message)
   })
 
-  it.each([
+  test.each([
     `${DOC}\ntype organization\n  relations\n    define owner: [user]\n    define admin: [user] or owner\n    define can_pay: admin`,
     `${DOC}\ntype app`,
     'type doc\n  relations\n    define viewer: [user]\n    define parent: [organization]\ntype organization\n  relations\n    define member: [user]',
@@ -83,7 +83,7 @@ describe('files outside of the folder of the store file', () => {
   }
   const TESTS = 'tests: [{check: [{user: user:anne, object: doc:1, assertions: {viewer: false}}]}]\n'
 
-  it.each(['model_file: ../m.fga', 'model_file: link.fga', 'model_file: in/../../m.fga'])(
+  test.each(['model_file: ../m.fga', 'model_file: link.fga', 'model_file: in/../../m.fga'])(
     'are not read by %s',
     async (line) => {
       const [status, out] = await run(`${line}\n${TESTS}`)
@@ -91,7 +91,7 @@ describe('files outside of the folder of the store file', () => {
     },
   )
 
-  it('are read when that is allowed', async () => {
+  test('are read when that is allowed', async () => {
     const [status, out] = await run(
       `model_file: ../m.fga\ntuple_file: ../t.yaml\n${TESTS.replace('false', 'true')}`,
       true,

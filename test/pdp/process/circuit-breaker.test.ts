@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { type Circuit, createCircuit } from '../../../pdp/process/circuit-breaker.ts'
 
 let nowMs: number
@@ -15,13 +15,13 @@ const attempt = (answered: boolean): boolean => {
 }
 
 describe('a circuit', () => {
-  it('lets everything through until three attempts in a row have failed', () => {
+  test('lets everything through until three attempts in a row have failed', () => {
     for (const answered of [false, false, true, false, false, true]) expect(attempt(answered)).toBe(true)
     for (let i = 0; i < 3; i++) expect(attempt(false)).toBe(true)
     expect(attempt(true)).toBe(false)
   })
 
-  it('rests twice as long each time, up to the longest, and ends with an answer', () => {
+  test('rests twice as long each time, up to the longest, and ends with an answer', () => {
     for (let i = 0; i < 3; i++) attempt(false)
     for (const restMs of [100, 200, 350, 350]) {
       nowMs += restMs - 1
@@ -33,7 +33,7 @@ describe('a circuit', () => {
     expect([attempt(true), attempt(false), attempt(false), attempt(true)]).toEqual([true, true, true, true])
   })
 
-  it('lets one attempt through after a rest, and the others wait for what it finds', () => {
+  test('lets one attempt through after a rest, and the others wait for what it finds', () => {
     for (let i = 0; i < 3; i++) attempt(false)
     nowMs += 100
     const settle = circuit.begin()
@@ -42,14 +42,14 @@ describe('a circuit', () => {
     expect(attempt(true)).toBe(true)
   })
 
-  it('is not kept at rest longer by attempts that began before', () => {
+  test('is not kept at rest longer by attempts that began before', () => {
     const early = Array.from({ length: 50 }, () => circuit.begin())
     for (const settle of early) settle?.(false)
     nowMs += 100
     expect(attempt(true)).toBe(true)
   })
 
-  it('ends its rest when an attempt that began before is answered late', () => {
+  test('ends its rest when an attempt that began before is answered late', () => {
     const early = Array.from({ length: 4 }, () => circuit.begin())
     for (const settle of early.slice(1)) settle?.(false)
     expect(attempt(true)).toBe(false)

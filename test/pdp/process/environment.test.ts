@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { CLIENT_SETTINGS } from '../../../pdp/commands/client-settings.ts'
 import { ALL_SETTINGS, type EnvironmentReader, oneOf, readEnvironment } from '../../../pdp/process/environment.ts'
 import { ConfigError } from '../../../pdp/process/exit.ts'
@@ -27,12 +27,12 @@ const file = (name: string, content: string): string => {
 }
 
 describe('readEnvironment', () => {
-  it('returns what is set and null for what is not', () => {
+  test('returns what is set and null for what is not', () => {
     const read = (reader: EnvironmentReader) => [reader.text('PORTCULLIS_A'), reader.text('PORTCULLIS_B')]
     expect(readEnvironment({ PORTCULLIS_A: 'x', HOME: '/' }, read)).toEqual(['x', null])
   })
 
-  it('reports every mistake together', () => {
+  test('reports every mistake together', () => {
     const found = problems({ PORTCULLIS_A: '', PORTCULLIS_B: 'no', PORTCULLIS_TYPO: '1' }, (reader) => {
       reader.text('PORTCULLIS_A')
       reader.parsed('PORTCULLIS_B', oneOf(['yes']))
@@ -46,12 +46,12 @@ describe('readEnvironment', () => {
     ])
   })
 
-  it('reads a secret from the file that _FILE names, without its last line break', () => {
+  test('reads a secret from the file that _FILE names, without its last line break', () => {
     const environment = { PORTCULLIS_KEY_FILE: file('key', ' s3cret \n') }
     expect(readEnvironment(environment, (reader) => reader.secret('PORTCULLIS_KEY'))).toBe(' s3cret ')
   })
 
-  it.each([
+  test.each([
     ['both are set', { PORTCULLIS_KEY: 'a', PORTCULLIS_KEY_FILE: file('both', 'b') }, /both set/],
     ['the file is absent', { PORTCULLIS_KEY_FILE: join(directory, 'absent') }, /cannot be read: ENOENT/],
     ['the file is empty', { PORTCULLIS_KEY_FILE: file('empty', '\n') }, /empty file/],
@@ -62,7 +62,7 @@ describe('readEnvironment', () => {
     expect(found[0]).toMatch(message)
   })
 
-  it('ignores the names that Kubernetes injects for a Service', () => {
+  test('ignores the names that Kubernetes injects for a Service', () => {
     const names = [
       'PORTCULLIS_SERVICE_HOST',
       'PORTCULLIS_SERVICE_PORT',
@@ -78,7 +78,7 @@ describe('readEnvironment', () => {
     expect(problems(Object.fromEntries(names.map((name) => [name, 'x'])), () => null)).toEqual([])
   })
 
-  it.each([
+  test.each([
     'PORTCULLIS_PORTS',
     'PORTCULLIS_',
     'PORTCULLIS_HTTP_LISTN',
@@ -92,13 +92,13 @@ describe('readEnvironment', () => {
 })
 
 describe('the settings of all programs', () => {
-  it('are those that their help names, and no others', () => {
+  test('are those that their help names, and no others', () => {
     const named = [...SETTINGS, ...SIDECAR_SETTINGS, ...CLIENT_SETTINGS].map(([name]) => name)
     const ours = named.filter((name) => name.startsWith('PORTCULLIS_'))
     expect([...ALL_SETTINGS].sort()).toEqual([...new Set(ours)].sort())
   })
 
-  it('are known to each of them, with the files of secrets', () => {
+  test('are known to each of them, with the files of secrets', () => {
     const environment = { PORTCULLIS_ROUTE_FILE: 'x', PORTCULLIS_CLIENT_SECRET_FILE: 'x' }
     expect(() => readEnvironment(environment, () => null)).not.toThrow()
   })

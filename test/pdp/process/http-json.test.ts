@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { BadAnswer, type PostFetch, postJson, readAtMost } from '../../../pdp/process/http-json.ts'
 
 describe('readAtMost', () => {
@@ -6,7 +6,7 @@ describe('readAtMost', () => {
     for (const size of sizes) yield new Uint8Array(size).fill(size)
   }
 
-  it.each([
+  test.each([
     ['nothing', [], 0],
     ['as many bytes as it may', [4, 6], 10],
     ['empty pieces', [0, 10, 0], 10],
@@ -14,14 +14,14 @@ describe('readAtMost', () => {
     expect(await readAtMost(pieces(...sizes), 10)).toHaveLength(length)
   })
 
-  it.each([
+  test.each([
     ['in one piece', [11]],
     ['in several', [5, 5, 1]],
   ])('is null for one byte more, %s', async (_, sizes) => {
     expect(await readAtMost(pieces(...sizes), 10)).toBeNull()
   })
 
-  it('reads no further than it must', async () => {
+  test('reads no further than it must', async () => {
     let readCount = 0
     async function* endless(): AsyncGenerator<Uint8Array> {
       for (;;) {
@@ -40,7 +40,7 @@ describe('postJson', () => {
   const answer = (body: string | Uint8Array<ArrayBuffer>, status = 200) =>
     call(async () => new Response(body, { status }))
 
-  it('gives what a 200 holds, and asks without following redirects', async () => {
+  test('gives what a 200 holds, and asks without following redirects', async () => {
     const asked: unknown[] = []
     const value = await call(async (url, { method, redirect, headers, body }) => {
       asked.push({ url, method, redirect, headers, body })
@@ -51,7 +51,7 @@ describe('postJson', () => {
     expect(asked).toEqual([{ url: 'https://x.example/a', method: 'POST', redirect: 'manual', headers, body: '{}' }])
   })
 
-  it.each([
+  test.each([
     ['a redirect', '', 302],
     ['another success', '{}', 201],
     ['a refusal', '{}', 404],
@@ -63,13 +63,13 @@ describe('postJson', () => {
     await expect(answer(body, status)).rejects.toBeInstanceOf(BadAnswer)
   })
 
-  it.each([500, 503, 429])('status %i is no answer at all', async (status) => {
+  test.each([500, 503, 429])('status %i is no answer at all', async (status) => {
     const refused = await answer('{}', status).catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(Error)
     expect(refused).not.toBeInstanceOf(BadAnswer)
   })
 
-  it('does not read the body of a status that it does not use', async () => {
+  test('does not read the body of a status that it does not use', async () => {
     let cancelled = false
     const body = new ReadableStream<Uint8Array>({
       cancel() {
@@ -80,7 +80,7 @@ describe('postJson', () => {
     expect(cancelled).toBe(true)
   })
 
-  it('waits no longer than its deadline, even for a fetch that does not heed the signal', async () => {
+  test('waits no longer than its deadline, even for a fetch that does not heed the signal', async () => {
     await expect(call(() => new Promise(() => undefined), 20)).rejects.toThrow('no answer in time')
   })
 })

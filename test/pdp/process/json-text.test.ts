@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { endOfString, stringAt } from '../../../pdp/process/json-text.ts'
 
 describe('a string in JSON text', () => {
-  it.each([
+  test.each([
     '',
     'a',
     '"',
@@ -29,7 +29,7 @@ describe('a string in JSON text', () => {
     }
   })
 
-  it('may hide its characters in escapes', () => {
+  test('may hide its characters in escapes', () => {
     const text = '"\\u005f\\u005fproto__"'
     expect(stringAt(text, 0, endOfString(text, 0))).toBe('__proto__')
   })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type ListenOptions, type Server } from 'node:net'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { StartError } from '../../../pdp/process/exit.ts'
 import {
   bindableAddress,
@@ -14,7 +14,7 @@ import {
 import { freePort } from '../../support/free-port.ts'
 
 describe('parseListenAddress', () => {
-  it.each([
+  test.each([
     ['127.0.0.1:8080', { host: '127.0.0.1', port: 8080 }],
     ['[::1]:0', { host: '::1', port: 0 }],
     [':65535', { host: '::', port: 65535 }],
@@ -23,7 +23,7 @@ describe('parseListenAddress', () => {
     expect(parseListenAddress(text)).toEqual(address)
   })
 
-  it.each([
+  test.each([
     '',
     '8080',
     'host',
@@ -42,23 +42,23 @@ describe('parseListenAddress', () => {
   })
 })
 
-it.each(['127.0.0.1', '127.255.255.254', '::1', 'localhost'])('takes %s for loopback', (host) => {
+test.each(['127.0.0.1', '127.255.255.254', '::1', 'localhost'])('takes %s for loopback', (host) => {
   expect(isLoopback(host)).toBe(true)
 })
 
-it.each(['0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example.com', '127.1', 'localhost.example.com', ''])(
+test.each(['0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example.com', '127.1', 'localhost.example.com', ''])(
   'does not take %j for loopback',
   (host) => {
     expect(isLoopback(host)).toBe(false)
   },
 )
 
-it('puts IPv6 in brackets', () => {
+test('puts IPv6 in brackets', () => {
   expect(formatAddress({ host: '::1', port: 80 })).toBe('[::1]:80')
 })
 
 describe('listenError', () => {
-  it('says in one line that a port is taken', async () => {
+  test('says in one line that a port is taken', async () => {
     const first = createServer()
     await new Promise<void>((done) => first.listen(0, '127.0.0.1', done))
     const address = first.address()
@@ -73,7 +73,7 @@ describe('listenError', () => {
     await new Promise((done) => first.close(done))
   })
 
-  it('leaves other errors as they are', () => {
+  test('leaves other errors as they are', () => {
     const err = new Error('other')
     expect(listenError(err, 'x', { host: 'h', port: 1 })).toBe(err)
   })
@@ -92,12 +92,12 @@ describe('on every address', () => {
   const listen = (options: ListenOptions): Promise<unknown> => once(server().listen(options), 'listening')
   const everywhere = (port: number) => listenOn(server(), 'The sidecar', { host: '::', port })
 
-  it.each(['127.0.0.1', '::1'])('a server is reached at %s', async (host) => {
+  test.each(['127.0.0.1', '::1'])('a server is reached at %s', async (host) => {
     const { port } = await everywhere(0)
     await once(connect(port, host), 'connect')
   })
 
-  it.each([
+  test.each([
     ['IPv6 only', { host: '::', ipv6Only: true }],
     ['IPv4 only', { host: '0.0.0.0' }],
     ['one IPv6 address', { host: '::1' }],
@@ -108,7 +108,7 @@ describe('on every address', () => {
     await expect(everywhere(port)).rejects.toThrow(`The sidecar cannot listen on [::]:${port}: another process uses`)
   })
 
-  it.each([
+  test.each([
     ['IPv6 only', { host: '::', ipv6Only: true }],
     ['IPv4 only', { host: '0.0.0.0' }],
     ['one IPv6 address', { host: '::1' }],
@@ -118,7 +118,7 @@ describe('on every address', () => {
     await expect(listen({ ...options, port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
   })
 
-  it.each([
+  test.each([
     ['EAFNOSUPPORT', '0.0.0.0'],
     ['EADDRNOTAVAIL', '0.0.0.0'],
     [null, '::'],
@@ -128,13 +128,13 @@ describe('on every address', () => {
     expect(await bindableAddress({ host: '::', port: 1 }, async () => code)).toEqual({ host, port: 1 })
   })
 
-  it.each(['::1', '0.0.0.0', '127.0.0.1', 'pdp.example'])('does not mean %s, which stays as it is', async (host) => {
+  test.each(['::1', '0.0.0.0', '127.0.0.1', 'pdp.example'])('does not mean %s, which stays as it is', async (host) => {
     const address = { host, port: 1 }
     expect(await bindableAddress(address, async () => 'EAFNOSUPPORT')).toEqual(address)
   })
 })
 
-it.each([
+test.each([
   ['::ffff:10.0.0.1', '10.0.0.1'],
   ['::FFFF:10.0.0.1', '10.0.0.1'],
   ['10.0.0.1', '10.0.0.1'],

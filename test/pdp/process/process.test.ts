@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { create } from '@bufbuild/protobuf'
 import { Registry } from 'prom-client'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ConfigError, runCommand, StartError } from '../../../pdp/process/exit.ts'
 import { generatedSecret } from '../../../pdp/process/generated-secret.ts'
 import { serviceDefinition } from '../../../pdp/process/grpc.ts'
@@ -15,7 +15,7 @@ import { problem } from '../../../pdp/process/problems.ts'
 import { DecideRequestSchema, DecisionService } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 
 describe('problem', () => {
-  it('has type, title and code, and the members given', () => {
+  test('has type, title and code, and the members given', () => {
     expect(problem('entitlement_required', { detail: 'no', entitlement: 'feature.x' })).toEqual({
       type: 'urn:portcullis:problem:entitlement_required',
       title: 'The organization lacks a required entitlement',
@@ -29,7 +29,7 @@ describe('problem', () => {
 describe('serviceDefinition', () => {
   const definition = serviceDefinition(DecisionService)
 
-  it('names paths and kinds of streaming as the protocol does', () => {
+  test('names paths and kinds of streaming as the protocol does', () => {
     expect(definition.decide).toMatchObject({
       path: '/portcullis.v1.DecisionService/Decide',
       requestStream: false,
@@ -42,7 +42,7 @@ describe('serviceDefinition', () => {
     })
   })
 
-  it('reads back what it writes', () => {
+  test('reads back what it writes', () => {
     const message = create(DecideRequestSchema, {
       token: 't',
       permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
@@ -50,7 +50,7 @@ describe('serviceDefinition', () => {
     expect(definition.decide.requestDeserialize(definition.decide.requestSerialize(message))).toEqual(message)
   })
 
-  it('refuses bytes that are not the message', () => {
+  test('refuses bytes that are not the message', () => {
     expect(() => definition.decide.requestDeserialize(Buffer.from([0x0a, 0xff]))).toThrow()
   })
 })
@@ -62,7 +62,7 @@ describe('createLog', () => {
     return { lines, log: createLog({ service: 'test', level: 'info', destination }) }
   }
 
-  it('writes one JSON object a line and hides what is secret', () => {
+  test('writes one JSON object a line and hides what is secret', () => {
     const { lines, log } = open()
     log.info({ event: 'x', authorization: 'Bearer abc', headers: { cookie: 'abc' } })
     log.debug({ event: 'unseen' })
@@ -71,7 +71,7 @@ describe('createLog', () => {
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'info', service: 'test', event: 'x' })
   })
 
-  it('hides what is secret in an error too, which stays an error and is not changed', () => {
+  test('hides what is secret in an error too, which stays an error and is not changed', () => {
     const { lines, log } = open()
     const err = Object.freeze(Object.assign(new Error('no'), { password: 'abc', code: 'X' }))
     log.error({ event: 'x', err, token: undefined, list: [{ id: 1 }] })
@@ -87,7 +87,7 @@ describe('collectLines', () => {
   const line = `${'x'.repeat(99)}\n`
   afterEach(() => vi.useRealTimers())
 
-  it('writes the lines of a moment at once, in order, within 20 ms', () => {
+  test('writes the lines of a moment at once, in order, within 20 ms', () => {
     vi.useFakeTimers()
     const writes: string[] = []
     const lines = collectLines((text) => void writes.push(text))
@@ -101,7 +101,7 @@ describe('collectLines', () => {
     expect(writes).toEqual(['a\nb\nc\n', 'd\n'])
   })
 
-  it('does not wait when there is much to write, nor when told to write', () => {
+  test('does not wait when there is much to write, nor when told to write', () => {
     vi.useFakeTimers()
     const writes: string[] = []
     const lines = collectLines((text) => void writes.push(text))
@@ -132,18 +132,18 @@ describe('runCommand', () => {
     return out
   }
 
-  it('says every mistake of the configuration and exits 64', async () => {
+  test('says every mistake of the configuration and exits 64', async () => {
     expect(await run(new ConfigError(['A is wrong', 'B is wrong']))).toEqual({
       text: 'A is wrong\nB is wrong\n',
       status: 64,
     })
   })
 
-  it('says one line for what the operator can mend and exits 1', async () => {
+  test('says one line for what the operator can mend and exits 1', async () => {
     expect(await run(new StartError('the port is taken'))).toEqual({ text: 'the port is taken\n', status: 1 })
   })
 
-  it('shows the stack of anything else', async () => {
+  test('shows the stack of anything else', async () => {
     const { text, status } = await run(new TypeError('a bug'))
     expect(text).toMatch(/TypeError: a bug\n {4}at /)
     expect(status).toBe(1)
@@ -151,7 +151,7 @@ describe('runCommand', () => {
 })
 
 describe('generatedSecret', () => {
-  it('is made once, for its owner alone, also by several starts at once', async () => {
+  test('is made once, for its owner alone, also by several starts at once', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'secret-'))
     const path = join(directory, 'deep', 'secret')
     const secrets = await Promise.all([generatedSecret(path), generatedSecret(path), generatedSecret(path)])
@@ -165,13 +165,13 @@ describe('generatedSecret', () => {
     await rm(directory, { recursive: true })
   })
 
-  it('says in one line when the place cannot be used', async () => {
+  test('says in one line when the place cannot be used', async () => {
     await expect(generatedSecret('/dev/null/secret')).rejects.toThrow(StartError)
   })
 })
 
 describe('startOperations', () => {
-  it('answers metrics and probes, and nothing else', async () => {
+  test('answers metrics and probes, and nothing else', async () => {
     const operations = await startOperations({
       listen: { host: '127.0.0.1', port: 0 },
       registry: new Registry(),

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createShutdown } from '../../../pdp/process/shutdown.ts'
 
 const log = pino({ level: 'silent' })
 
 describe('createShutdown', () => {
-  it('closes in reverse order, one after the other', async () => {
+  test('closes in reverse order, one after the other', async () => {
     const shutdown = createShutdown({ log, timeoutMs: 10_000 })
     const closed: string[] = []
     shutdown.add('first', () => void closed.push('first'))
@@ -18,7 +18,7 @@ describe('createShutdown', () => {
     expect(closed).toEqual(['second', 'first'])
   })
 
-  it('closes once, however often it is asked', async () => {
+  test('closes once, however often it is asked', async () => {
     const shutdown = createShutdown({ log, timeoutMs: 10_000 })
     let count = 0
     shutdown.add('only', () => {
@@ -29,7 +29,7 @@ describe('createShutdown', () => {
     expect(count).toBe(1)
   })
 
-  it('closes the rest when one fails, and says that it was not clean', async () => {
+  test('closes the rest when one fails, and says that it was not clean', async () => {
     const shutdown = createShutdown({ log, timeoutMs: 10_000 })
     let closed = false
     shutdown.add('last', () => {
@@ -40,13 +40,13 @@ describe('createShutdown', () => {
     expect(closed).toBe(true)
   })
 
-  it('does not wait beyond its bound', async () => {
+  test('does not wait beyond its bound', async () => {
     const shutdown = createShutdown({ log, timeoutMs: 20 })
     shutdown.add('stuck', () => new Promise(() => undefined))
     expect(await shutdown.run('test')).toBe(false)
   })
 
-  it('ends the process with 0 on a signal, and at once with 1 on a second', async () => {
+  test('ends the process with 0 on a signal, and at once with 1 on a second', async () => {
     const shutdown = createShutdown({ log, timeoutMs: 10_000 })
     const { promise, resolve } = Promise.withResolvers<void>()
     shutdown.add('slow', () => promise)

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../pdp/process/exit.ts'
 import { parseMasterKey, readConfig, SETTINGS } from '../../../pdp/runtime/config.ts'
 
@@ -14,7 +14,7 @@ function problems(environment: NodeJS.ProcessEnv): readonly string[] {
 }
 
 describe('readConfig', () => {
-  it('needs nothing on loopback', () => {
+  test('needs nothing on loopback', () => {
     expect(readConfig({ HOME: '/root' })).toEqual({
       issuer: 'http://127.0.0.1:8080',
       adminSecret: null,
@@ -36,7 +36,7 @@ describe('readConfig', () => {
     })
   })
 
-  it('takes everything that is set', () => {
+  test('takes everything that is set', () => {
     const config = readConfig({
       PORTCULLIS_ISSUER: 'https://id.example.com',
       PORTCULLIS_ADMIN_SECRET: 'x'.repeat(16),
@@ -65,7 +65,7 @@ describe('readConfig', () => {
     expect(config.masterKey).toEqual(Buffer.alloc(32, 7))
   })
 
-  it('demands issuer, secret and key once others can reach it', () => {
+  test('demands issuer, secret and key once others can reach it', () => {
     expect(problems({ PORTCULLIS_HTTP_LISTEN: '0.0.0.0:8080' })).toEqual(
       ['PORTCULLIS_ISSUER', 'PORTCULLIS_ADMIN_SECRET', 'PORTCULLIS_MASTER_KEY'].map(
         (name) => `${name} is required when PORTCULLIS_HTTP_LISTEN is not a loopback address`,
@@ -73,7 +73,7 @@ describe('readConfig', () => {
     )
   })
 
-  it('reports all mistakes together', () => {
+  test('reports all mistakes together', () => {
     const found = problems({
       PORTCULLIS_HTTP_LISTEN: 'x',
       PORTCULLIS_EMBED_ENTITLEMENTS: 'on',
@@ -83,7 +83,7 @@ describe('readConfig', () => {
     expect(found).toHaveLength(4)
   })
 
-  it.each([
+  test.each([
     [
       'PORTCULLIS_ISSUER',
       [
@@ -138,7 +138,7 @@ describe('readConfig', () => {
     }
   })
 
-  it.each<[string, NodeJS.ProcessEnv, RegExp]>([
+  test.each<[string, NodeJS.ProcessEnv, RegExp]>([
     ['a certificate without a key', { PORTCULLIS_GRPC_TLS_CERT_FILE: 'a' }, /need each other/],
     ['a key without a certificate', { PORTCULLIS_GRPC_TLS_KEY_FILE: 'a' }, /need each other/],
     ['a client CA without TLS', { PORTCULLIS_GRPC_CLIENT_CA_FILE: 'a' }, /CLIENT_CA_FILE needs/],
@@ -164,7 +164,7 @@ describe('readConfig', () => {
     expect(problems(environment)).toEqual([expect.stringMatching(message)])
   })
 
-  it.each([
+  test.each([
     '*',
     '*/*',
     'shop',
@@ -184,7 +184,7 @@ describe('readConfig', () => {
     expect(found).toEqual([expect.stringMatching(/^PORTCULLIS_SERVICE_ACCOUNTS must list namespace\/name/)])
   })
 
-  it('takes gRPC with TLS on every address', () => {
+  test('takes gRPC with TLS on every address', () => {
     const { grpc, grpcTls, serviceAccounts } = readConfig({
       PORTCULLIS_GRPC_LISTEN: ':9090',
       PORTCULLIS_GRPC_TLS_CERT_FILE: '/tls/tls.crt',
@@ -204,7 +204,7 @@ describe('readConfig', () => {
     })
   })
 
-  it('takes an entitlement source and a Redis', () => {
+  test('takes an entitlement source and a Redis', () => {
     const { entitlementSource, redisUrl } = readConfig({
       PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://billing.example.com/gates?v=1',
       PORTCULLIS_ENTITLEMENT_SOURCE_SECRET: 'x'.repeat(16),
@@ -214,7 +214,7 @@ describe('readConfig', () => {
     expect(redisUrl).toBe('rediss://user:word@cache:6379/1')
   })
 
-  it('never repeats what may be a secret', () => {
+  test('never repeats what may be a secret', () => {
     const secret = 'hunter2 hunter2!'
     const found = problems({
       PORTCULLIS_ADMIN_SECRET: secret,
@@ -226,7 +226,7 @@ describe('readConfig', () => {
     expect(found.join()).not.toContain('hunter2')
   })
 
-  it('is described in full by the help', () => {
+  test('is described in full by the help', () => {
     const names = SETTINGS.map(([name]) => name)
     expect(problems(Object.fromEntries(names.map((name) => [name, '']))).toSorted()).toEqual(
       names.map((name) => `${name} is set but empty`).toSorted(),
@@ -235,7 +235,7 @@ describe('readConfig', () => {
 })
 
 describe('parseMasterKey', () => {
-  it('takes 32 bytes in base64 and base64url', () => {
+  test('takes 32 bytes in base64 and base64url', () => {
     const bytes = Buffer.alloc(32, 0xfb)
     expect(parseMasterKey(bytes.toString('base64'))).toEqual(bytes)
     expect(parseMasterKey(bytes.toString('base64url'))).toEqual(bytes)

@@ -1,6 +1,6 @@
 /** Every row set whose content a change alters is among the keys that the change is said to affect. */
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Change } from '../../../pdp/domain/change.ts'
 import { ENVIRONMENT, type LogId } from '../../../pdp/domain/log.ts'
 import { affectedKeys } from '../../../pdp/store/affected-keys.ts'
@@ -117,7 +117,7 @@ function writes(world: RandomWorld): fc.Arbitrary<Write> {
 }
 
 describe('the keys that a change affects', () => {
-  it('hold every one whose content differs after it, those that become empty among them', async () => {
+  test('hold every one whose content differs after it, those that become empty among them', async () => {
     let altered = 0
     await fc.assert(
       fc.asyncProperty(
@@ -154,7 +154,7 @@ describe('the keys that a change affects', () => {
     expect(altered).toBeGreaterThan(50)
   })
 
-  it('are named by texts that differ whenever a part of them differs', () => {
+  test('are named by texts that differ whenever a part of them differs', () => {
     const word = fc.constantFrom('a', 'b', 'a:b', 'a#b')
     const key: fc.Arbitrary<RowKey> = fc.oneof(
       fc.record({ kind: fc.constant('set' as const), log: word, object: word, relation: word }),

@@ -1,5 +1,5 @@
 import { generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type AlgorithmName, verifySignature } from '../../../pdp/token/algorithms.ts'
 
 const CURVES = [
@@ -14,7 +14,7 @@ describe.each(CURVES)('verifySignature with %s', (name, namedCurve, digest, byte
   const make = (key: KeyObject = privateKey): Buffer => sign(digest, input, { key, dsaEncoding: 'ieee-p1363' })
   const verifies = (signature: Buffer): Promise<boolean> => verifySignature(name, publicKey, { input, signature })
 
-  it('takes what was signed, whatever zeros and high bits its two numbers begin with', {
+  test('takes what was signed, whatever zeros and high bits its two numbers begin with', {
     timeout: 60_000,
   }, async () => {
     const beginnings = new Set<string>()
@@ -29,7 +29,7 @@ describe.each(CURVES)('verifySignature with %s', (name, namedCurve, digest, byte
     expect(beginnings.size).toBeGreaterThanOrEqual(wanted)
   })
 
-  it.each([
+  test.each([
     ['only zeros', () => Buffer.alloc(bytes)],
     ['only ones', () => Buffer.alloc(bytes, 0xff)],
     ['r of zero', () => Buffer.concat([Buffer.alloc(bytes / 2), make().subarray(bytes / 2)])],
@@ -47,7 +47,7 @@ describe.each(CURVES)('verifySignature with %s', (name, namedCurve, digest, byte
     expect(await verifies(signature())).toBe(false)
   })
 
-  it('refuses a key of another kind', async () => {
+  test('refuses a key of another kind', async () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey
     for (const other of ['ES256', 'ES384', 'ES512', 'EdDSA', 'RS256'] as const) {
       const key = other === name ? rsa : publicKey
@@ -55,7 +55,7 @@ describe.each(CURVES)('verifySignature with %s', (name, namedCurve, digest, byte
     }
   })
 
-  it('agrees with Node about signatures with one bit changed', async () => {
+  test('agrees with Node about signatures with one bit changed', async () => {
     for (let bit = 0; bit < bytes * 8; bit += 37) {
       const signature = make()
       signature[bit >> 3] = (signature[bit >> 3] ?? 0) ^ (1 << (bit & 7))

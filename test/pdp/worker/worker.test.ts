@@ -1,5 +1,5 @@
 /** What models and documents may cost: bounds that are seen at a glance, and a thread of its own for the rest. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { knownModel, ModelPending } from '../../../pdp/decide/known-models.ts'
 import { boundIssues, isLight, MODEL_BOUNDS } from '../../../pdp/decide/language/model-bounds.ts'
 import { compileModel } from '../../../pdp/decide/model-language.ts'
@@ -22,7 +22,7 @@ const chain = (count: number) => TYPE + times(count, (i) => `    define r${i + 1
 const { types, relations, nesting, emptyLines } = MODEL_BOUNDS
 
 describe('a model', () => {
-  it.each([
+  test.each([
     ['types', HEAD + times(types - 1, (i) => `type t${i}\n`), HEAD + times(types, (i) => `type t${i}\n`)],
     ['relations', chain(relations - 1), chain(relations)],
     ['operands', operands(MODEL_BOUNDS.operands + 1), operands(MODEL_BOUNDS.operands + 2)],
@@ -48,7 +48,7 @@ describe('a model', () => {
   })
 
   // Each of them held a process up for seconds or minutes, or overflowed its stack.
-  it.each([
+  test.each([
     ['a union of 20,000', operands(20_000)],
     ['3,000 nested parentheses', parentheses(3_000)],
     ['20,000 empty lines', HEAD + '\n'.repeat(20_000)],
@@ -61,7 +61,7 @@ describe('a model', () => {
     await expect(write).rejects.toMatchObject({ code: 'request_invalid' })
   })
 
-  it.each([
+  test.each([
     ['400 relations, each but not the one before', chain(400)],
     ['many types', HEAD + times(200, (i) => `type t${i}\n`)],
     ['16 nested parentheses', parentheses(16)],
@@ -71,7 +71,7 @@ describe('a model', () => {
     expect(() => knownModel(text)).toThrow(ModelPending)
   })
 
-  it('that is compiled aside is the same as one that is compiled here, and its mistakes are', async () => {
+  test('that is compiled aside is the same as one that is compiled here, and its mistakes are', async () => {
     const text = HEAD + times(60, (i) => `type t${i}\n  relations\n    define viewer: [user, user:*, t${i}#viewer]\n`)
     expect(isLight(text)).toBe(false)
     expect(await withModels(() => knownModel(text))).toEqual(compileModel(text))
@@ -85,7 +85,7 @@ describe('a model', () => {
     expect(() => knownModel(wrong)).toThrow(said)
   })
 
-  it('that was stored before there were bounds still decides', async () => {
+  test('that was stored before there were bounds still decides', async () => {
     const text =
       TYPE + times(MODEL_BOUNDS.emptyLines + 5, () => '  # a remark\n') + times(50, (i) => `    define s${i}: r0\n`)
     expect(boundIssues(text)).not.toEqual([])
@@ -110,7 +110,7 @@ describe('a model', () => {
 const manifestOf = (model: string) => ({ app: 'a', version: 1, audiences: [], permissions: {}, roles: {}, model })
 
 describe('the thread', () => {
-  it('gives a text up at its deadline, as the fault of who sent it, and takes the next', async () => {
+  test('gives a text up at its deadline, as the fault of who sent it, and takes the next', async () => {
     const aside = createAside({ deadlineMs: 1_500 })
     const [late, next] = [aside.run({ kind: 'model', text: chain(1_500) }), aside.run({ kind: 'yaml', text: 'a: 1' })]
     await expect(late).rejects.toMatchObject({ code: 'request_invalid' })
@@ -120,7 +120,7 @@ describe('the thread', () => {
       .toEqual({ a: 1 })
   }, 60_000)
 
-  it('takes a bounded number of texts', async () => {
+  test('takes a bounded number of texts', async () => {
     const aside = createAside()
     const all = await Promise.allSettled(Array.from({ length: 70 }, () => aside.run({ kind: 'yaml', text: 'a: 1' })))
     const refused = all.filter(({ status }) => status === 'rejected')
@@ -128,7 +128,7 @@ describe('the thread', () => {
     expect(refused).toContainEqual({ status: 'rejected', reason: expect.objectContaining({ code: 'overloaded' }) })
   })
 
-  it('reads YAML as this thread does', async () => {
+  test('reads YAML as this thread does', async () => {
     const text = Array.from({ length: 3_000 }, (_, i) => `key${i}: [${i}, text]`).join('\n')
     expect(await parseAside(text)).toEqual(parseYaml(text))
     await expect(parseAside(`${text}\nkey7: 1`)).rejects.toMatchObject({

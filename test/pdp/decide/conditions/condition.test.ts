@@ -1,5 +1,5 @@
 /** Conditions by themselves: what is refused when a model is written, and what an expression gives for which values. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { Condition, type Evaluation } from '../../../../pdp/decide/conditions/condition.ts'
 import type { ParameterReference } from '../../../../pdp/decide/conditions/parameters.ts'
 import type { JsonObject, JsonValue } from '../../../../pdp/domain/json.ts'
@@ -29,7 +29,7 @@ function told(condition: Condition, asked: JsonObject, stored?: JsonObject): boo
 }
 
 describe('an expression', () => {
-  it.each<[string, { readonly [name: string]: string }, string]>([
+  test.each<[string, { readonly [name: string]: string }, string]>([
     ['x', { x: 'int' }, 'gives int'],
     ['x', { x: 'any' }, 'gives dyn'],
     ['y == 1', { x: 'int' }, 'names y, which is not a parameter'],
@@ -61,7 +61,7 @@ describe('an expression', () => {
     expect(() => compile(expression, types)).toThrow(message)
   })
 
-  it.each<[string, { readonly [name: string]: string }, JsonObject, boolean]>([
+  test.each<[string, { readonly [name: string]: string }, JsonObject, boolean]>([
     ['x < 100', { x: 'int' }, { x: 10 }, true],
     ['x < 100', { x: 'int' }, { x: '1e2' }, false],
     ['x == 9223372036854775807', { x: 'int' }, { x: '9223372036854775807' }, true],
@@ -89,7 +89,7 @@ describe('an expression', () => {
     expect(told(compile(expression, types), context)).toBe(holds)
   })
 
-  it.each<[string, string, JsonValue, string]>([
+  test.each<[string, string, JsonValue, string]>([
     ['x == true', 'bool', 'true', 'is not true or false'],
     ['x == "1"', 'string', 1, 'is not a string'],
     ['x == 1', 'int', 1.5, 'is not a whole number'],
@@ -124,7 +124,7 @@ describe('an expression', () => {
     expect(told(compile(expression, { x: type }), { x: value })).toContain(message)
   })
 
-  it.each<[string, JsonObject, string]>([
+  test.each<[string, JsonObject, string]>([
     ['x / 0 == 1', { x: 1 }, 'cannot be evaluated'],
     ['x + 9223372036854775807 > 0', { x: 1 }, 'cannot be evaluated'],
     ['m["b"] == 1', { m: { a: 1 } }, 'cannot be evaluated'],
@@ -137,14 +137,14 @@ describe('an expression', () => {
     expect(told(compile(expression, types), context)).toContain(message)
   })
 
-  it('lacks what neither the tuple nor the question has, even what it would not need', () => {
+  test('lacks what neither the tuple nor the question has, even what it would not need', () => {
     const condition = compile('a || b || c', { a: 'bool', b: 'bool', c: 'bool' })
     expect(evaluation(condition, { a: true })).toMatchObject({ ok: false, missing: ['b', 'c'] })
     expect(evaluation(condition, {}, { a: true, c: true })).toMatchObject({ ok: false, missing: ['b'] })
     expect(told(condition, {})).toBe('condition "c" needs "a", "b", "c" in the context of the question')
   })
 
-  it('takes what the tuple stores before what the question brings, whatever that is', () => {
+  test('takes what the tuple stores before what the question brings, whatever that is', () => {
     const condition = compile('x == 1 && y == 2', { x: 'int', y: 'int' })
     expect(told(condition, { x: 1, y: 2 }, { x: 3 })).toBe(false)
     expect(told(condition, { x: 'no number', y: 2 }, { x: 1 })).toBe(true)
@@ -152,7 +152,7 @@ describe('an expression', () => {
     expect(told(condition, { x: 1, y: 2, z: 'ignored', __proto__: null }, {})).toBe(true)
   })
 
-  it('is not evaluated where it would take long for the values that there are', () => {
+  test('is not evaluated where it would take long for the values that there are', () => {
     const condition = compile('a.exists(x, b.exists(y, x == y))', { a: 'list<int>', b: 'list<int>' })
     const numbers = (count: number, from: number) => Array.from({ length: count }, (_, i) => from + i)
     expect(told(condition, { a: numbers(20, 0), b: numbers(20, 19) })).toBe(true)
@@ -161,7 +161,7 @@ describe('an expression', () => {
     expect(told(pattern, { s: 'a'.repeat(4_000), p: '(a*)*'.repeat(800) })).toContain('takes too long')
   })
 
-  it('is not evaluated once a question has evaluated too much', () => {
+  test('is not evaluated once a question has evaluated too much', () => {
     const condition = compile('x == 1', { x: 'int' })
     const asked = condition.argumentsOf({ x: 1 })
     const spent = condition.evaluate(condition.argumentsOf({}), asked, { nowMs: () => 0, spend: () => false })
@@ -171,7 +171,7 @@ describe('an expression', () => {
 
 describe('an address', () => {
   const within = compile('ip.in_cidr(network)', { ip: 'ipaddress', network: 'string' })
-  it.each<[string, string, boolean | string]>([
+  test.each<[string, string, boolean | string]>([
     ['192.168.1.9', '192.168.0.0/16', true],
     ['192.169.1.9', '192.168.0.0/16', false],
     ['192.168.1.9', '0.0.0.0/0', true],
@@ -195,7 +195,7 @@ describe('an address', () => {
     else expect(found).toContain(expected)
   })
 
-  it('equals itself in another spelling, and is made from a text', () => {
+  test('equals itself in another spelling, and is made from a text', () => {
     const same = compile('a == b || a == ipaddress("10.0.0.1")', { a: 'ipaddress', b: 'ipaddress' })
     expect(told(same, { a: '::1', b: '0:0:0:0:0:0:0:1' })).toBe(true)
     expect(told(same, { a: '::ffff:10.0.0.1', b: '::1' })).toBe(true)
@@ -210,7 +210,7 @@ describe('the clock', () => {
     return result.ok ? [result.holds, result.untilMs] : result.message
   }
 
-  it.each<[string, JsonObject, boolean, number | null]>([
+  test.each<[string, JsonObject, boolean, number | null]>([
     ['now < t', { t: at(NOW_MS + 5_000) }, true, NOW_MS + 5_000],
     ['now <= t', { t: at(NOW_MS + 5_000) }, true, NOW_MS + 5_000],
     ['now >= t', { t: at(NOW_MS + 5_000) }, false, NOW_MS + 5_000],
@@ -225,12 +225,12 @@ describe('the clock', () => {
     expect(until(expression, context, { t: 'timestamp' })).toEqual([holds, untilMs])
   })
 
-  it('is what the question says, and then known for ever', () => {
+  test('is what the question says, and then known for ever', () => {
     const context = { now: at(NOW_MS + 9_000), t: at(NOW_MS + 5_000) }
     expect(until('now < t', context, { t: 'timestamp' })).toEqual([false, null])
   })
 
-  it('is a parameter like any other where it is not a timestamp', () => {
+  test('is a parameter like any other where it is not a timestamp', () => {
     expect(evaluation(compile('now == "x"', { now: 'string' }), {})).toMatchObject({ ok: false, missing: ['now'] })
   })
 })

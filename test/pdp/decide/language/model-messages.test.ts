@@ -1,5 +1,5 @@
 /** What is said of a model that is not valid: the place, what is wrong there and what to do; never a library's own words. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { compileModel } from '../../../../pdp/decide/model-language.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
 import { didYouMean, nearestName } from '../../../../pdp/domain/nearest.ts'
@@ -9,7 +9,7 @@ const LIBRARY =
 const DOC = 'model\n  schema 1.1\ntype doc\n  relations\n'
 
 describe('a model', () => {
-  it.each<[string, string, RegExp]>([
+  test.each<[string, string, RegExp]>([
     ['that is empty', '', /^1:1 a model begins with/],
     ['that is something else', 'hello', /^1:1 a model begins with/],
     ['without types', 'model\n  schema 1.1\n', /^1:1 .*no type; add one/],
@@ -63,7 +63,7 @@ describe('a model', () => {
 
 describe('the nearest name', () => {
   const NAMES = ['viewer', 'editor', 'can_view', 'user', 'a']
-  it.each([
+  test.each([
     ['viewr', 'viewer'],
     ['Viewer', 'viewer'],
     ['editro', 'editor'],
@@ -73,7 +73,7 @@ describe('the nearest name', () => {
     expect(nearestName(name, NAMES)).toBe(nearest)
     expect(didYouMean(name, NAMES)).toBe(`; did you mean "${nearest}"?`)
   })
-  it.each(['', 'owner', 'x'.repeat(10_000), 'reader', 'viewer'])('of %s is none', (name) => {
+  test.each(['', 'owner', 'x'.repeat(10_000), 'reader', 'viewer'])('of %s is none', (name) => {
     expect(
       nearestName(
         name,

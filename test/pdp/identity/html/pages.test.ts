@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { html } from '../../../../pdp/identity/html/html.ts'
 import { consentPage, errorPage, type Page, page } from '../../../../pdp/identity/html/page.ts'
 import {
@@ -50,7 +50,7 @@ const ESCAPED: { readonly [value: string]: string } = {
 }
 
 describe.each(Object.entries(PAGES))('the page for %s', (_name, make) => {
-  it.each(Object.entries(ESCAPED))('shows %j as text, wherever it stands', (value, escaped) => {
+  test.each(Object.entries(ESCAPED))('shows %j as text, wherever it stands', (value, escaped) => {
     const hostile = make(value)
     const harmless = make('harmless')
     expect(hostile.html).not.toContain(value)
@@ -60,7 +60,7 @@ describe.each(Object.entries(PAGES))('the page for %s', (_name, make) => {
 })
 
 describe('the html template', () => {
-  it('leaves HTML of its own as it is, and a list of it', () => {
+  test('leaves HTML of its own as it is, and a list of it', () => {
     expect(html`<ul>${['<', '"'].map((text) => html`<li>${text}</li>`)}</ul>`.toString()).toBe(
       '<ul><li>&lt;</li><li>&quot;</li></ul>',
     )

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   generateSecret,
   hashGeneratedSecret,
@@ -10,7 +10,7 @@ import {
 import { deriveKey, open, seal } from '../../../../pdp/process/encryption.ts'
 
 describe('a hashed password', () => {
-  it('is a PHC string of scrypt with its own salt, and verifies', async () => {
+  test('is a PHC string of scrypt with its own salt, and verifies', async () => {
     const [first, second] = await Promise.all([hashSecret('pässword'), hashSecret('pässword')])
     expect(first).toMatch(/^\$scrypt\$ln=15,r=8,p=3\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
     expect(first).not.toBe(second)
@@ -18,24 +18,24 @@ describe('a hashed password', () => {
     expect(isSlowHash(first)).toBe(true)
   })
 
-  it('verifies however the keyboard composed its letters', async () => {
+  test('verifies however the keyboard composed its letters', async () => {
     expect(await verifySecret('pa\u0308ssword', await hashSecret('p\u00e4ssword'))).toBe(true)
   })
 
-  it('agrees with the printed vector of RFC 7914 section 12', async () => {
+  test('agrees with the printed vector of RFC 7914 section 12', async () => {
     // scrypt("pleaseletmein", "SodiumChloride", N=16384, r=8, p=1), its first 32 bytes.
     const hash = Buffer.from('7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2', 'hex')
     const [salt, text] = [Buffer.from('SodiumChloride'), hash].map((b) => b.toString('base64').replace(/=+$/, ''))
     expect(await verifySecret('pleaseletmein', `$scrypt$ln=14,r=8,p=1$${salt}$${text}`)).toBe(true)
   })
 
-  it.each(['Password', 'password ', 'passwor', ''])('does not verify %j for password', async (wrong) => {
+  test.each(['Password', 'password ', 'passwor', ''])('does not verify %j for password', async (wrong) => {
     expect(await verifySecret(wrong, await hashSecret('password'))).toBe(false)
   })
 })
 
 describe('a hashed generated secret', () => {
-  it('has 256 random bits, its own salt, and verifies', async () => {
+  test('has 256 random bits, its own salt, and verifies', async () => {
     const secret = generateSecret()
     expect(secret).toMatch(/^[\w-]{43}$/)
     expect(generateSecret()).not.toBe(secret)
@@ -48,7 +48,7 @@ describe('a hashed generated secret', () => {
 })
 
 describe('a stored hash', () => {
-  it.each([
+  test.each([
     '',
     'secret',
     '$sha256$',
@@ -62,7 +62,7 @@ describe('a stored hash', () => {
     expect(await verifySecret('secret', stored)).toBe(false)
   })
 
-  it('is not made of nothing, nor of too much', async () => {
+  test('is not made of nothing, nor of too much', async () => {
     await expect(hashSecret('')).rejects.toThrow(TypeError)
     await expect(hashSecret('x'.repeat(SECRET_CHARACTERS_MAX + 1))).rejects.toThrow(TypeError)
     expect(() => hashGeneratedSecret('')).toThrow(TypeError)
@@ -75,7 +75,7 @@ describe('a stored hash', () => {
 describe('a sealed value', () => {
   const key = deriveKey(Buffer.alloc(32, 1), 'test')
 
-  it('opens with its key and name only', () => {
+  test('opens with its key and name only', () => {
     const sealed = seal(key, 'name', 'value')
     expect(open(key, 'name', sealed)).toBe('value')
     expect(() => open(key, 'other', sealed)).toThrow()
@@ -83,7 +83,7 @@ describe('a sealed value', () => {
     expect(() => open(deriveKey(Buffer.alloc(32, 2), 'test'), 'name', sealed)).toThrow()
   })
 
-  it('differs every time and shows a change of any byte', () => {
+  test('differs every time and shows a change of any byte', () => {
     const sealed = seal(key, 'name', 'value')
     expect(seal(key, 'name', 'value')).not.toBe(sealed)
     const bytes = Buffer.from(sealed.slice(3), 'base64url')
@@ -94,7 +94,7 @@ describe('a sealed value', () => {
     }
   })
 
-  it.each(['', 'v1.', 'v2.AAAA', 'v1.AAAA', 'plain'])('does not open from %j', (text) => {
+  test.each(['', 'v1.', 'v2.AAAA', 'v1.AAAA', 'plain'])('does not open from %j', (text) => {
     expect(() => open(key, 'name', text)).toThrow()
   })
 })

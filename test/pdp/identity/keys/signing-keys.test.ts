@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import { createIdentity, type Identity } from '../../../../pdp/identity/identity.ts'
 import { PUBLISHED_SECONDS_MIN, rotateKeys } from '../../../../pdp/identity/keys/key-rotation.ts'
@@ -43,11 +43,11 @@ const publishedForLong = () =>
 const rotate = () => rotateKeys({ sql: world.sql, masterKey: MASTER_KEY })
 
 describe('the signing key', () => {
-  it('does not change to one that nobody has had time to fetch', async () => {
+  test('does not change to one that nobody has had time to fetch', async () => {
     await expect(rotate()).rejects.toMatchObject({ code: 'conflict' })
   })
 
-  it('changes to the one that was published before, and the former one goes on verifying on every node', async () => {
+  test('changes to the one that was published before, and the former one goes on verifying on every node', async () => {
     const flows = createFlows(world)
     const person = await flows.code({ person: 'eve' })
     const before = await mint()
@@ -72,13 +72,13 @@ describe('the signing key', () => {
     for (const key of keys) expect(key).not.toHaveProperty('d')
   })
 
-  it('is no longer published once every token that it signed is dead', async () => {
+  test('is no longer published once every token that it signed is dead', async () => {
     await world.sql.query("update signing_key set retire_after = now() - interval '1 s' where state = 'retired'")
     await world.identity.reloadKeys()
     expect(await published()).toHaveLength(2)
   })
 
-  it('changes once when several ask at the same time', async () => {
+  test('changes once when several ask at the same time', async () => {
     await publishedForLong()
     const answers = await Promise.allSettled(Array.from({ length: 5 }, rotate))
     expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
@@ -91,7 +91,7 @@ describe('the signing key', () => {
 })
 
 describe('another node', () => {
-  it('refuses a token on the very next call after this one revoked it, its session or its grant', async () => {
+  test('refuses a token on the very next call after this one revoked it, its session or its grant', async () => {
     const flows = createFlows(world)
     const { tokens } = await flows.code({ person: 'eve', scope: 'openid', browser: createBrowser(world.issuer) })
     const child = await flows.exchangeOf(tokens.access_token, { person: 'eve', client: 'gateway' }, { scope: 'openid' })

@@ -1,5 +1,5 @@
 /** oidc-provider's records when many write the same one. */
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAdapters } from '../../../../pdp/identity/provider/adapter.ts'
 import { createRotation } from '../../../../pdp/identity/provider/refresh-rotation.ts'
 import { createRevocations, type Revocations } from '../../../../pdp/identity/tokens/revocation.ts'
@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => close())
 
-it.each([
+test.each([
   ['Session', { uid: 'u' }],
   ['DeviceCode', { userCode: 'BCDF' }],
 ])('a %s is kept by 20 at once', async (kind, other) => {
@@ -43,7 +43,7 @@ it.each([
   expect(await adapter.find('one')).toEqual({ ...other, jti: 'one', accountId: expect.stringMatching(/^19\./) })
 })
 
-it.each([
+test.each([
   ['signing out', (id: string) => adapterOf('Session').destroy(id)],
   ['revocation', (id: string) => revocations.revokeSession(`uid of ${id}`, { actor: 'test', requestId: 'r' })],
 ])('a Session ended by %s is not stored again by a request that began before', async (how, end) => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { signIn } from '../../../support/sign-in.ts'
 import { createFlow, VERIFIER } from '../flow.ts'
 import { CONTEXT, decode, NATIVE_REDIRECT, openWorld, REDIRECT, type World } from '../harness.ts'
@@ -12,24 +12,24 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 describe('the organization', () => {
-  it('is bound silently when there is exactly one active membership', async () => {
+  test('is bound silently when there is exactly one active membership', async () => {
     const { tokens, steps } = await signIn(flow.as('eve'))
     expect(steps).toEqual(['login'])
     expect(decode(tokens.access_token).payload).toMatchObject({ org: 'acme', org_role: 'developer' })
   })
 
-  it('counts only active memberships', async () => {
+  test('counts only active memberships', async () => {
     expect(await flow.accessClaims(flow.as('bob'))).toMatchObject({ org: 'beta', org_role: 'developer' })
     expect(await flow.accessClaims(flow.as('dan'))).not.toHaveProperty('org')
   })
 
-  it('is asked for when there are several', async () => {
+  test('is asked for when there are several', async () => {
     const { tokens, steps } = await signIn(flow.as('ann', { chosenOrganization: 'beta' }))
     expect(steps).toEqual(['login', 'consent'])
     expect(decode(tokens.access_token).payload).toMatchObject({ org: 'beta', org_role: 'viewer' })
   })
 
-  it.each([
+  test.each([
     ['one that the person was not offered', 'ann', { chosenOrganization: 'acme-eu' }],
     ['none', 'ann', {}],
     ['one without a membership', 'eve', { organization: 'beta' }],
@@ -41,11 +41,11 @@ describe('the organization', () => {
     await expect(signIn(flow.as(person, more))).rejects.toMatchObject({ error: 'access_denied' })
   })
 
-  it('cannot be malformed', async () => {
+  test('cannot be malformed', async () => {
     expect(await flow.errorOf({ organization: '#tokens' })).toBe('invalid_request')
   })
 
-  it('changes with the request in one browser session, and both tokens live', async () => {
+  test('changes with the request in one browser session, and both tokens live', async () => {
     const first = await signIn(flow.as('ann', { organization: 'acme' }))
     const second = await signIn(flow.as('ann', { organization: 'beta', browser: first.browser }))
     expect(second.steps).toEqual([])
@@ -55,14 +55,14 @@ describe('the organization', () => {
     }
   })
 
-  it('of the last sign-in is kept when the next request names none', async () => {
+  test('of the last sign-in is kept when the next request names none', async () => {
     const { browser } = await signIn(flow.as('ann', { chosenOrganization: 'beta' }))
     const { tokens, steps } = await signIn(flow.as('ann', { browser }))
     expect(steps).toEqual([])
     expect(decode(tokens.access_token).payload).toMatchObject({ org: 'beta' })
   })
 
-  it('of the last sign-in is dropped once the membership there has ended', async () => {
+  test('of the last sign-in is dropped once the membership there has ended', async () => {
     await world.directory.putUser(
       {
         id: 'tmp',
@@ -87,7 +87,7 @@ describe('the organization', () => {
 })
 
 describe('consent', () => {
-  it("is asked by a tenant's client, which only its own tenant's people can use", async () => {
+  test("is asked by a tenant's client, which only its own tenant's people can use", async () => {
     const { tokens, steps } = await signIn(flow.as('ann', { clientId: 'tenant-web' }))
     expect(steps).toEqual(['login', 'consent'])
     expect(decode(tokens.access_token).payload).toMatchObject({ org: 'acme' })
@@ -97,21 +97,21 @@ describe('consent', () => {
     await expect(asked).rejects.toMatchObject({ error: 'access_denied' })
   })
 
-  it('is asked by a native client every time', async () => {
+  test('is asked by a native client every time', async () => {
     const { clientSecret: _, ...request } = flow.as('eve', { clientId: 'native', redirectUri: NATIVE_REDIRECT })
     const { browser, steps } = await signIn(request)
     expect(steps).toEqual(['login', 'consent'])
     expect((await signIn({ ...request, browser })).steps).toEqual(['consent'])
   })
 
-  it('is asked when the client wants it, and can be refused', async () => {
+  test('is asked when the client wants it, and can be refused', async () => {
     const { browser } = await signIn(flow.as('eve'))
     expect((await signIn(flow.as('eve', { browser, parameters: { prompt: 'consent' } }))).steps).toEqual(['consent'])
     const end = await browser.follow(flow.authorizeUrl({ prompt: 'consent' }), () => ({ action: 'cancel' }))
     expect(end.searchParams.get('error')).toBe('access_denied')
   })
 
-  it('is not asked again for more scopes of a client of the environment', async () => {
+  test('is not asked again for more scopes of a client of the environment', async () => {
     const { browser } = await signIn(flow.as('eve'))
     const { tokens, steps } = await signIn(flow.as('eve', { browser, scope: 'openid email groups' }))
     expect(steps).toEqual([])
@@ -120,12 +120,12 @@ describe('consent', () => {
 })
 
 describe('the authorization request', () => {
-  it('answers with the issuer (RFC 9207) and the state', async () => {
+  test('answers with the issuer (RFC 9207) and the state', async () => {
     const end = await flow.authorize({})
     expect([end.searchParams.get('iss'), end.searchParams.get('state')]).toEqual([world.issuer, 'st'])
   })
 
-  it.each([
+  test.each([
     ['no code_challenge', { code_challenge: undefined, code_challenge_method: undefined }, 'invalid_request'],
     ['plain PKCE', { code_challenge: VERIFIER, code_challenge_method: 'plain' }, 'invalid_request'],
     ['PKCE without a method', { code_challenge_method: undefined }, 'invalid_request'],
@@ -144,7 +144,7 @@ describe('the authorization request', () => {
     expect(await flow.errorOf(parameters)).toBe(error)
   })
 
-  it('under prompt=none never shows a page', async () => {
+  test('under prompt=none never shows a page', async () => {
     expect(await flow.errorOf({ prompt: 'none' })).toBe('login_required')
     const { browser } = await signIn(flow.as('ann', { organization: 'acme' }))
     const silent = await browser.follow(flow.authorizeUrl({ prompt: 'none' }), () => ({}))
@@ -153,7 +153,7 @@ describe('the authorization request', () => {
     expect(refused.searchParams.get('error')).toBe('consent_required')
   })
 
-  it('with prompt=login asks for the password again, and says when that was', async () => {
+  test('with prompt=login asks for the password again, and says when that was', async () => {
     const { browser } = await signIn(flow.as('eve'))
     const before = Math.floor(Date.now() / 1_000)
     const { tokens, steps } = await signIn(flow.as('eve', { browser, parameters: { prompt: 'login' } }))
@@ -161,7 +161,7 @@ describe('the authorization request', () => {
     expect(Number(tokens.claims()?.auth_time)).toBeGreaterThanOrEqual(before)
   })
 
-  it.each([
+  test.each([
     ['an unregistered redirect_uri', { redirect_uri: 'https://evil.example/cb' }],
     ['a redirect_uri with something added', { redirect_uri: `${REDIRECT}/more` }],
     ['a redirect_uri with a query', { redirect_uri: `${REDIRECT}?x=1` }],

@@ -1,6 +1,6 @@
 /** Each authorization stands alone, and gets what it asked for or is told why not. */
 import * as oauth from 'openid-client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Browser, createBrowser } from '../../../support/browser.ts'
 import { answerPage, discover, signIn } from '../../../support/sign-in.ts'
 import { openWorld, PASSWORD, parseObject, postToken, REDIRECT, SECRET, type World } from '../harness.ts'
@@ -25,7 +25,7 @@ const at = async (path: 'introspect' | 'revoke', token: string) => {
 const isActive = async (token: string) => parseObject((await at('introspect', token)).text).active
 
 describe('two authorizations of one browser for one client', () => {
-  it('end one by one: a token of the first is revoked with its refresh token, and the second goes on', async () => {
+  test('end one by one: a token of the first is revoked with its refresh token, and the second goes on', async () => {
     const browser = createBrowser(new URL(world.issuer).origin)
     const first = await authorize(browser, 'openid offline_access')
     const second = await authorize(browser, 'openid offline_access')
@@ -37,7 +37,7 @@ describe('two authorizations of one browser for one client', () => {
     expect((await refresh(second.refresh_token)).status).toBe(200)
   })
 
-  it('end together with their session', async () => {
+  test('end together with their session', async () => {
     const browser = createBrowser(new URL(world.issuer).origin)
     const tokens = [await authorize(browser, 'openid'), await authorize(browser, 'openid', { prompt: 'none' })]
     const session = (await world.identity.record(tokens[0]?.access_token ?? ''))?.sessionUid ?? ''
@@ -47,14 +47,14 @@ describe('two authorizations of one browser for one client', () => {
 })
 
 describe('offline_access', () => {
-  it('is granted without prompt=consent to a client that its operators registered', async () => {
+  test('is granted without prompt=consent to a client that its operators registered', async () => {
     const browser = createBrowser(new URL(world.issuer).origin)
     expect(await authorize(browser, 'openid offline_access')).toHaveProperty('refresh_token')
     expect(await authorize(browser, 'openid offline_access', { prompt: 'none' })).toHaveProperty('refresh_token')
     expect(await authorize(browser, 'openid')).not.toHaveProperty('refresh_token')
   })
 
-  it('is granted in a pushed request as well', async () => {
+  test('is granted in a pushed request as well', async () => {
     const config = await discover({ issuer: world.issuer, clientId: 'flows', clientSecret: SECRET })
     const verifier = oauth.randomPKCECodeVerifier()
     const url = await oauth.buildAuthorizationUrlWithPAR(config, {
@@ -71,7 +71,7 @@ describe('offline_access', () => {
     )
   })
 
-  it('is refused, and not dropped, for a client that cannot use a refresh token', async () => {
+  test('is refused, and not dropped, for a client that cannot use a refresh token', async () => {
     await world.putClient({
       id: 'no-refresh',
       metadata: {
@@ -88,7 +88,7 @@ describe('offline_access', () => {
   })
 })
 
-it('names in claims_supported every claim that tokens and UserInfo have', async () => {
+test('names in claims_supported every claim that tokens and UserInfo have', async () => {
   const discovery = parseObject(await (await fetch(`${world.issuer}/.well-known/openid-configuration`)).text())
   const named = ['iss', 'sub', 'aud', 'exp', 'iat', 'nonce', 'auth_time', 'amr', 'acr', 'at_hash', 'sid']
   const ours = ['org', 'org_name', 'org_role', 'roles', 'permissions', 'groups', 'organizations']

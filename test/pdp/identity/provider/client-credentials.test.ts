@@ -1,5 +1,5 @@
 import { createRemoteJWKSet, jwtVerify } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { clientToken } from '../../../support/sign-in.ts'
 import { API, CONTEXT, decode, openWorld, postToken, SECRET, type World } from '../harness.ts'
@@ -19,7 +19,7 @@ const claimsOf = async (id: string, form: { readonly [name: string]: string } = 
 }
 
 describe('client_credentials', () => {
-  it('gives openid-client an RS256 at+jwt that verifies against the published keys', async () => {
+  test('gives openid-client an RS256 at+jwt that verifies against the published keys', async () => {
     const tokens = await clientToken({
       issuer: world.issuer,
       clientId: 'robot',
@@ -39,7 +39,7 @@ describe('client_credentials', () => {
     expect((payload.exp ?? 0) - (payload.iat ?? 0)).toBe(900)
   })
 
-  it('carries exactly the claims of the claims table for a service', async () => {
+  test('carries exactly the claims of the claims table for a service', async () => {
     const payload = await claimsOf('robot', { scope: 'decisions:read' })
     expect(payload).toEqual({
       iss: world.issuer,
@@ -59,26 +59,26 @@ describe('client_credentials', () => {
     })
   })
 
-  it('has no scope claim when none was asked for', async () => {
+  test('has no scope claim when none was asked for', async () => {
     const { body } = await mint('robot')
     expect(body).not.toHaveProperty('scope')
     expect(decode(String(body.access_token)).payload).not.toHaveProperty('scope')
   })
 
-  it('is never cached and has no refresh token', async () => {
+  test('is never cached and has no refresh token', async () => {
     const { headers, body } = await mint('robot')
     expect(headers.get('cache-control')).toBe('no-store')
     expect(body).not.toHaveProperty('refresh_token')
   })
 
-  it('says nothing about an organization for a client of the environment', async () => {
+  test('says nothing about an organization for a client of the environment', async () => {
     const payload = await claimsOf('free-robot')
     for (const claim of ['org', 'org_name', 'org_role', 'roles', 'permissions', 'ent', 'ent_ver']) {
       expect(payload).not.toHaveProperty(claim)
     }
   })
 
-  it.each([
+  test.each([
     ['robot', 'acme', 'acme'],
     ['robot', 'acme-eu', 'acme-eu'],
     ['free-robot', 'beta', 'beta'],
@@ -86,11 +86,11 @@ describe('client_credentials', () => {
     expect(await claimsOf(client, { organization })).toMatchObject({ org })
   })
 
-  it('rolls roles down to an organization below the one that holds the grant', async () => {
+  test('rolls roles down to an organization below the one that holds the grant', async () => {
     expect(await claimsOf('robot', { organization: 'acme-eu' })).toMatchObject({ roles: ['auditor'] })
   })
 
-  it.each([
+  test.each([
     ['robot', 'beta'],
     ['robot', 'nowhere'],
     ['robot', '#environment'],
@@ -106,12 +106,12 @@ describe('client_credentials', () => {
     else expect([status, body.error]).toEqual([400, 'invalid_request'])
   })
 
-  it('takes an audience that an app manifest declares, and the roles of that app', async () => {
+  test('takes an audience that an app manifest declares, and the roles of that app', async () => {
     const payload = await claimsOf('robot', { resource: API, scope: 'orders:read' })
     expect(payload).toMatchObject({ aud: API, scope: 'orders:read' })
   })
 
-  it('knows a resource from the moment that a manifest declares it until none does', async () => {
+  test('knows a resource from the moment that a manifest declares it until none does', async () => {
     const resource = 'https://new.example/'
     const declare = (audiences: readonly string[]) =>
       world.store.write(
@@ -128,12 +128,12 @@ describe('client_credentials', () => {
     expect(await world.identity.introspect(String(body.access_token))).toMatchObject({ app: 'invoices' })
   })
 
-  it('keeps service scopes out of tokens for other resources', async () => {
+  test('keeps service scopes out of tokens for other resources', async () => {
     const payload = await claimsOf('robot', { resource: API, scope: 'decisions:read orders:read' })
     expect(payload.scope).toBe('orders:read')
   })
 
-  it.each([
+  test.each([
     ['https://unknown.example/'],
     ['not a uri'],
     ['/relative'],
@@ -145,7 +145,7 @@ describe('client_credentials', () => {
     expect(await mint('robot', { resource })).toMatchObject({ status: 400, body: { error: 'invalid_target' } })
   })
 
-  it('refuses two resources for one token', async () => {
+  test('refuses two resources for one token', async () => {
     const form = new URLSearchParams([
       ['grant_type', 'client_credentials'],
       ['resource', API],
@@ -157,7 +157,7 @@ describe('client_credentials', () => {
     })
   })
 
-  it.each([
+  test.each([
     ['robot', 'clients:write'],
     ['robot', 'decisions:read clients:write'],
     ['robot', 'openid'],
@@ -168,16 +168,16 @@ describe('client_credentials', () => {
     expect(await mint(client, { scope })).toMatchObject({ status: 400, body: { error: 'invalid_scope' } })
   })
 
-  it('is not for a client that is registered for another grant', async () => {
+  test('is not for a client that is registered for another grant', async () => {
     expect(await mint('web')).toMatchObject({ status: 400, body: { error: 'unauthorized_client' } })
   })
 
-  it('is not for a client without a secret', async () => {
+  test('is not for a client without a secret', async () => {
     const answer = await postToken(world, { grant_type: 'client_credentials', client_id: 'public-robot' })
     expect(answer).toMatchObject({ status: 400, body: { error: 'unauthorized_client' } })
   })
 
-  it.each(['password', 'implicit', 'urn:ietf:params:oauth:grant-type:jwt-bearer', ''])(
+  test.each(['password', 'implicit', 'urn:ietf:params:oauth:grant-type:jwt-bearer', ''])(
     'does not know the grant type %j',
     async (grant_type) => {
       const { status, body } = await postToken(world, { grant_type }, { id: 'robot' })
@@ -187,7 +187,7 @@ describe('client_credentials', () => {
 })
 
 describe('client authentication', () => {
-  it.each([
+  test.each([
     ['a wrong secret', 'robot', 'wrong'],
     ['an unknown client', 'nobody', SECRET],
     ['an id that is not one', '#tokens', SECRET],
@@ -198,7 +198,7 @@ describe('client authentication', () => {
     expect(answer.body.error_description).toBe('client authentication failed')
   })
 
-  it('does not take the stored hash for the secret', async () => {
+  test('does not take the stored hash for the secret', async () => {
     const stored = (await world.directory.client('robot'))?.secretHash ?? ''
     const answer = await postToken(
       world,
@@ -208,7 +208,7 @@ describe('client authentication', () => {
     expect(answer).toMatchObject({ status: 401, body: { error: 'invalid_client' } })
   })
 
-  it('takes the secret from the body as well, but not from both places', async () => {
+  test('takes the secret from the body as well, but not from both places', async () => {
     const form = { grant_type: 'client_credentials', client_id: 'robot', client_secret: SECRET }
     expect(await postToken(world, form)).toMatchObject({ status: 200 })
     expect(await postToken(world, form, { id: 'robot' })).toMatchObject({
@@ -217,12 +217,12 @@ describe('client authentication', () => {
     })
   })
 
-  it('demands some authentication', async () => {
+  test('demands some authentication', async () => {
     const answer = await postToken(world, { grant_type: 'client_credentials' })
     expect(answer.body).toMatchObject({ error: 'invalid_client' })
   })
 
-  it('refuses a body that is not a form', async () => {
+  test('refuses a body that is not a form', async () => {
     const response = await fetch(`${world.issuer}/oauth/token`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -231,7 +231,7 @@ describe('client authentication', () => {
     expect([response.status, await response.json()]).toMatchObject([400, { error: 'invalid_request' }])
   })
 
-  it('refuses a repeated parameter', async () => {
+  test('refuses a repeated parameter', async () => {
     const form = new URLSearchParams([
       ['grant_type', 'client_credentials'],
       ['organization', 'acme'],
@@ -243,7 +243,7 @@ describe('client authentication', () => {
     })
   })
 
-  it('answers JSON even to a caller that prefers HTML, without a word about the inside', async () => {
+  test('answers JSON even to a caller that prefers HTML, without a word about the inside', async () => {
     const answer = await postToken(
       world,
       { grant_type: 'client_credentials' },
@@ -253,7 +253,7 @@ describe('client authentication', () => {
     expect(JSON.stringify(answer.body)).not.toMatch(/at |\.ts|\.js|node_modules/)
   })
 
-  it('sees a changed registration on the very next request', async () => {
+  test('sees a changed registration on the very next request', async () => {
     const metadata = { grant_types: ['client_credentials'], scope: 'decisions:read' }
     await world.putClient({
       id: 'changing',

@@ -1,5 +1,5 @@
 import type { Provider } from 'oidc-provider'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { generateSecret, hashGeneratedSecret } from '../../../../pdp/identity/keys/password-hash.ts'
 import type { Context } from '../../../../pdp/identity/oauth/request.ts'
 import { installClientDecoy } from '../../../../pdp/identity/provider/client-decoy.ts'
@@ -17,7 +17,7 @@ describe('over HTTP', () => {
   })
   afterAll(() => world.close())
 
-  it.each(['robot', 'chosen', 'unknown-1', 'unknown-2', 'constructor'])(
+  test.each(['robot', 'chosen', 'unknown-1', 'unknown-2', 'constructor'])(
     'a wrong secret of %s is answered alike',
     async (id) => {
       const form = { grant_type: 'client_credentials' }
@@ -62,7 +62,7 @@ describe('the work for a secret that no client has', () => {
     oidc: { params: {} },
   })
 
-  it('is slow for some ids and quick for others, and the same each time and in each form', async () => {
+  test('is slow for some ids and quick for others, and the same each time and in each form', async () => {
     const ids = Array.from({ length: 12 }, (_, i) => `unknown-${i}`)
     const kinds: boolean[] = []
     for (const id of ids) kinds.push(await isSlow(posted(id)))
@@ -72,7 +72,7 @@ describe('the work for a secret that no client has', () => {
     expect(again).toEqual(kinds)
   })
 
-  it('is done only where none was compared before', async () => {
+  test('is done only where none was compared before', async () => {
     const ids = Array.from({ length: 12 }, (_, i) => `unknown-${i}`)
     const slow: string[] = []
     for (const id of ids) if (await isSlow(posted(id))) slow.push(id)

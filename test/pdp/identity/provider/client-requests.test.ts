@@ -1,6 +1,6 @@
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import * as oauth from 'openid-client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createFlow } from '../flow.ts'
 import { decode, openWorld, parseObject, postToken, REDIRECT, SECRET, type World } from '../harness.ts'
 
@@ -31,7 +31,7 @@ describe('pushed authorization requests (RFC 9126)', () => {
     code_challenge_method: 'S256',
   }
 
-  it('are for one use by the client that pushed them', async () => {
+  test('are for one use by the client that pushed them', async () => {
     const { status, body } = await post('/oauth/par', request)
     expect([status, body.expires_in]).toEqual([201, 60])
     const url = (client: string) =>
@@ -46,7 +46,7 @@ describe('pushed authorization requests (RFC 9126)', () => {
     expect(rows).toEqual([])
   })
 
-  it('are refused like the requests that they stand for', async () => {
+  test('are refused like the requests that they stand for', async () => {
     expect((await post('/oauth/par', { ...request, client_id: '' }, null)).status).toBe(401)
     expect((await post('/oauth/par', { ...request, scope: 'decisions:read' })).body.error).toBe('invalid_scope')
     expect((await post('/oauth/par', { ...request, code_challenge: '' })).status).toBe(400)
@@ -55,7 +55,7 @@ describe('pushed authorization requests (RFC 9126)', () => {
 })
 
 describe('a code that was asked for with dpop_jkt (RFC 9449 section 10)', () => {
-  it('is redeemed with that key only', async () => {
+  test('is redeemed with that key only', async () => {
     const flow = createFlow(world)
     const jkt = '0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I'
     const code = (await flow.authorize({ dpop_jkt: jkt })).searchParams.get('code') ?? ''
@@ -84,7 +84,7 @@ describe('a client that authenticates by its key (private_key_jwt)', () => {
     await world.putClient({ id: 'keyed', metadata })
   })
 
-  it('gets tokens, as openid-client asks for them', async () => {
+  test('gets tokens, as openid-client asks for them', async () => {
     const config = await oauth.discovery(
       new URL(world.issuer),
       'keyed',
@@ -96,14 +96,14 @@ describe('a client that authenticates by its key (private_key_jwt)', () => {
     expect(decode(access_token).payload.sub).toBe('keyed')
   })
 
-  it('uses each assertion once, even 20 times at once', async () => {
+  test('uses each assertion once, even 20 times at once', async () => {
     const assertion = await sign()
     const answers = await Promise.all(Array.from({ length: 20 }, () => mint(assertion)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect((await mint(assertion)).status).toBe(401)
   })
 
-  it.each([
+  test.each([
     ['another audience', { aud: 'https://other.example' }],
     ['another issuer', { iss: 'flows' }],
     ['no jti', { jti: undefined }],
@@ -112,7 +112,7 @@ describe('a client that authenticates by its key (private_key_jwt)', () => {
     expect(await mint(await sign(claims))).toMatchObject({ status: 401, body: { error: 'invalid_client' } })
   })
 
-  it('is refused with a secret, without a signature, or by another key', async () => {
+  test('is refused with a secret, without a signature, or by another key', async () => {
     expect((await token({ grant_type: 'client_credentials' }, 'keyed')).status).toBe(401)
     const none = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${(await sign()).split('.')[1]}.`
     expect((await mint(none)).status).toBe(401)

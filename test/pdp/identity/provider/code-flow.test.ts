@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { signIn } from '../../../support/sign-in.ts'
 import { ALL_SCOPES, createFlow } from '../flow.ts'
 import { API, CONTEXT, decode, openWorld, type World } from '../harness.ts'
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 describe('tokens of the code flow', () => {
-  it('carry exactly the claims of the claims table for a member', async () => {
+  test('carry exactly the claims of the claims table for a member', async () => {
     const { tokens } = await signIn(
       flow.as('ann', { clientId: 'invoices-web', organization: 'acme', scope: ALL_SCOPES }),
     )
@@ -60,7 +60,7 @@ describe('tokens of the code flow', () => {
     })
   })
 
-  it("have the roles of the audience's app, whatever the client's own app is", async () => {
+  test("have the roles of the audience's app, whatever the client's own app is", async () => {
     expect(await flow.accessClaims(flow.as('ann', { organization: 'acme' }))).toMatchObject({ roles: ['auditor'] })
     const claims = await flow.accessClaims(
       flow.as('ann', { organization: 'acme', resource: API, scope: 'openid orders:read' }),
@@ -68,13 +68,13 @@ describe('tokens of the code flow', () => {
     expect(claims).toMatchObject({ aud: API, scope: 'openid orders:read', roles: ['approver', 'auditor'] })
   })
 
-  it('have no ID token without openid, and no groups without their scope', async () => {
+  test('have no ID token without openid, and no groups without their scope', async () => {
     expect((await signIn(flow.as('eve', { scope: 'email' }))).tokens.id_token).toBeUndefined()
     const { tokens } = await signIn(flow.as('ann', { organization: 'acme' }))
     expect(decode(tokens.id_token ?? '').payload).not.toHaveProperty('groups')
   })
 
-  it('say nothing about an organization for a person who belongs to none', async () => {
+  test('say nothing about an organization for a person who belongs to none', async () => {
     const { tokens, steps } = await signIn(flow.as('cy', { scope: ALL_SCOPES }))
     expect(steps).toEqual(['login'])
     for (const payload of [decode(tokens.access_token).payload, decode(tokens.id_token ?? '').payload]) {
@@ -84,13 +84,13 @@ describe('tokens of the code flow', () => {
     }
   })
 
-  it.each(['email', 'email_verified', 'name', 'organizations', 'sid'])('never have %s', async (claim) => {
+  test.each(['email', 'email_verified', 'name', 'organizations', 'sid'])('never have %s', async (claim) => {
     const { tokens } = await signIn(flow.as('eve', { scope: ALL_SCOPES }))
     expect(decode(tokens.access_token).payload).not.toHaveProperty(claim)
     expect(decode(tokens.id_token ?? '').payload).not.toHaveProperty(claim)
   })
 
-  it('lose org_role but keep org when the membership is suspended before the code is redeemed', async () => {
+  test('lose org_role but keep org when the membership is suspended before the code is redeemed', async () => {
     const suspend = (status: 'active' | 'suspended') =>
       world.store.write('acme', [{ kind: 'membership', user: 'eve', membership: { role: 'developer', status } }], {
         context: CONTEXT,
@@ -105,14 +105,14 @@ describe('tokens of the code flow', () => {
     expect(decode(String(body.id_token)).payload).not.toHaveProperty('org_role')
   })
 
-  it('work for a public client, which has PKCE alone', async () => {
+  test('work for a public client, which has PKCE alone', async () => {
     const { clientSecret: _, ...request } = flow.as('eve', { clientId: 'spa' })
     expect(await flow.accessClaims(request)).toMatchObject({ client_id: 'spa', org_role: 'developer' })
   })
 })
 
 describe('the code', () => {
-  it('is redeemed once; a second time ends the grant and the token it gave', async () => {
+  test('is redeemed once; a second time ends the grant and the token it gave', async () => {
     const code = await flow.newCode()
     const first = await flow.redeem(code)
     const token = String(first.body.access_token)
@@ -121,14 +121,14 @@ describe('the code', () => {
     expect(await world.identity.introspect(token)).toEqual({ active: false })
   })
 
-  it('is redeemed once even when 20 try at the same time', async () => {
+  test('is redeemed once even when 20 try at the same time', async () => {
     const code = await flow.newCode()
     const answers = await Promise.all(Array.from({ length: 20 }, () => flow.redeem(code)))
     expect(answers.filter((a) => a.status === 200)).toHaveLength(1)
     expect(answers.filter((a) => a.body.error === 'invalid_grant')).toHaveLength(19)
   })
 
-  it.each([
+  test.each([
     ['a wrong verifier', { code_verifier: 'w'.repeat(43) }, 'web', 'invalid_grant'],
     ['a verifier that is too short', { code_verifier: 'v'.repeat(42) }, 'web', 'invalid_request'],
     ['no verifier', { code_verifier: '' }, 'web', 'invalid_grant'],
@@ -143,14 +143,14 @@ describe('the code', () => {
     expect(await flow.redeem(code, form, client)).toMatchObject({ status: 400, body: { error } })
   })
 
-  it('is stored as a digest only', async () => {
+  test('is stored as a digest only', async () => {
     const code = await flow.newCode()
     const rows = await world.sql.query<{ text: string }>('select r::text as text from oidc_record r')
     expect(rows.some(({ text }) => text.includes('AuthorizationCode'))).toBe(true)
     expect(rows.filter(({ text }) => text.includes(code))).toEqual([])
   })
 
-  it('is worth nothing once the person is gone', async () => {
+  test('is worth nothing once the person is gone', async () => {
     const passwordHash = (await world.directory.userByEmail('eve@x.example'))?.passwordHash ?? null
     await world.directory.putUser(
       { id: 'gone', email: 'gone@x.example', emailVerified: false, name: null, passwordHash },

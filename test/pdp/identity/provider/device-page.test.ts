@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Browser, createBrowser, hiddenFields } from '../../../support/browser.ts'
 import { createFlow } from '../flow.ts'
 import { createFlows } from '../flows.ts'
@@ -31,7 +31,7 @@ function expectOurs({ headers, html }: Awaited<ReturnType<typeof open>>): void {
 }
 
 describe('the address with the code in it', () => {
-  it('shows the code and who asks, and goes on only when the person says so', async () => {
+  test('shows the code and who asks, and goes on only when the person says so', async () => {
     const { code, complete } = await start()
     const page = await open(complete)
     expectOurs(page)
@@ -42,26 +42,26 @@ describe('the address with the code in it', () => {
     expect((await browser.send('/oauth/device', { form })).headers.get('location')).toMatch(/\/oauth\/interaction\//)
   })
 
-  it('can be typed in any case and grouping', async () => {
+  test('can be typed in any case and grouping', async () => {
     const { code } = await start()
     const page = await open(`/oauth/device?user_code=${code.toLowerCase().replace('-', '%20')}`)
     expect(page.html).toContain(`<p class="code">${code}</p>`)
   })
 
-  it('is refused by the person as on the other page', async () => {
+  test('is refused by the person as on the other page', async () => {
     const { complete } = await start()
     const form = { ...hiddenFields((await open(complete)).html), abort: 'yes' }
     expect(await (await browser.send('/oauth/device', { form })).text()).toContain('was stopped')
     expect((await open(complete)).html).toContain('This code was used already')
   })
 
-  it('says that a code has expired', async () => {
+  test('says that a code has expired', async () => {
     const { complete } = await start()
     await world.sql.query(`update oidc_record set payload = payload || '{"exp": 1000000000}' where kind = 'DeviceCode'`)
     expect((await open(complete)).html).toContain('This code has expired')
   })
 
-  it.each([
+  test.each([
     ['an unknown code', 'BBBB-BBBB'],
     ['no code', ''],
     ['something else', '"><script>alert(1)</script>'],
@@ -72,7 +72,7 @@ describe('the address with the code in it', () => {
     expect(page.html).toContain('<label for="code">')
   })
 
-  it('gives guessers no more than the form does', async () => {
+  test('gives guessers no more than the form does', async () => {
     const { complete } = await start()
     for (let i = 0; i < 100; i += 1) await browser.send('/oauth/device?user_code=BBBB-BBBB')
     expect((await open(complete)).status).toBe(429)
@@ -80,7 +80,7 @@ describe('the address with the code in it', () => {
     expect((await open(complete)).status).toBe(200)
   })
 
-  it('lets no guesser keep those away who are signed in, and no one of these another', async () => {
+  test('lets no guesser keep those away who are signed in, and no one of these another', async () => {
     world.time.offsetMs += 60_001
     const guess = async (by: Browser) => {
       for (let i = 0; i < 100; i += 1) await by.send('/oauth/device?user_code=BBBB-BBBB')
@@ -97,14 +97,14 @@ describe('the address with the code in it', () => {
 })
 
 describe('forms that oidc-provider would send by a script', () => {
-  it('are pages of ours: signing out when nobody is signed in', async () => {
+  test('are pages of ours: signing out when nobody is signed in', async () => {
     const page = await open('/oauth/logout')
     expectOurs(page)
     const form = { ...hiddenFields(page.html), logout: 'yes' }
     expect((await browser.send('/oauth/logout/confirm', { form })).headers.get('location')).toContain('/oauth/logout/')
   })
 
-  it('are pages of ours: when somebody else signs in', async () => {
+  test('are pages of ours: when somebody else signs in', async () => {
     await flows.code({ person: 'eve', scope: 'openid', browser })
     const path = (await browser.send(createFlow(world).authorizeUrl({ prompt: 'login' }))).headers.get('location')
     const form = { action: 'login', email: 'cy@x.example', password: PASSWORD }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hashGeneratedSecret } from '../../../../pdp/identity/keys/password-hash.ts'
 import { clientToken } from '../../../support/sign-in.ts'
 import { ACCESS_TOKEN, createFlows, EXCHANGE } from '../flows.ts'
@@ -23,7 +23,7 @@ describe('token exchange (RFC 8693)', () => {
     subject = (await flows.code(eve)).tokens.access_token
   })
 
-  it('narrows scope and resource, and says what it issued', async () => {
+  test('narrows scope and resource, and says what it issued', async () => {
     const { status, headers, body } = await exchange({ subject_token: subject, resource: API, scope: 'orders:read' })
     expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
     expect(body).toMatchObject({ issued_token_type: ACCESS_TOKEN, token_type: 'Bearer', scope: 'orders:read' })
@@ -40,7 +40,7 @@ describe('token exchange (RFC 8693)', () => {
     )
   })
 
-  it('names who acts, and who acted before', async () => {
+  test('names who acts, and who acted before', async () => {
     const actor = (await clientToken({ issuer: world.issuer, clientId: 'robot', clientSecret: SECRET })).access_token
     const acting = { actor_token: actor, actor_token_type: ACCESS_TOKEN }
     const first = (await exchange({ subject_token: subject, ...acting })).body.access_token
@@ -53,13 +53,13 @@ describe('token exchange (RFC 8693)', () => {
     })
   })
 
-  it('can change to another organization of the person', async () => {
+  test('can change to another organization of the person', async () => {
     const ann = (await flows.code({ person: 'ann', organization: 'acme' })).tokens.access_token
     const { body } = await exchange({ subject_token: ann, organization: 'beta' })
     expect(decode(String(body.access_token)).payload).toMatchObject({ org: 'beta', org_role: 'viewer' })
   })
 
-  it('ends after a few generations', async () => {
+  test('ends after a few generations', async () => {
     let current = subject
     for (let generation = 0; generation < 8; generation += 1) {
       const { status, body } = await exchange({ subject_token: current })
@@ -72,7 +72,7 @@ describe('token exchange (RFC 8693)', () => {
     })
   })
 
-  it.each([
+  test.each([
     ['no subject_token', { subject_token: '' }, 'invalid_request'],
     ['a broken subject_token', { subject_token: 'a.b.c' }, 'invalid_request'],
     ['an unknown subject_token_type', { subject_token_type: 'urn:x' }, 'invalid_request'],
@@ -93,7 +93,7 @@ describe('token exchange (RFC 8693)', () => {
     expect(answer).toMatchObject({ status: 400, body: { error } })
   })
 
-  it('is refused for a service token, a bound token without its key, and a client that lacks it', async () => {
+  test('is refused for a service token, a bound token without its key, and a client that lacks it', async () => {
     const robot = (await clientToken({ issuer: world.issuer, clientId: 'robot', clientSecret: SECRET })).access_token
     expect((await exchange({ subject_token: robot })).body.error).toBe('invalid_request')
     const bound = (await flows.code({ ...eve, dpop: true })).tokens.access_token
@@ -124,7 +124,7 @@ describe('what a client may exchange', () => {
     await register('tenant-api', {}, { organization: 'acme', app: 'invoices' })
   })
 
-  it.each([
+  test.each([
     ['of a client that it does not name', 'names-nobody', 'flows', undefined],
     ['of a client that it does not name, though it names others', 'names-another', 'flows', undefined],
     ['of a client of the environment, as a tenant that names it', 'tenant-names', 'flows', undefined],
@@ -135,7 +135,7 @@ describe('what a client may exchange', () => {
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } })
   })
 
-  it.each([
+  test.each([
     ['its own', 'flows', 'flows', undefined],
     ['that of a client that it names', 'names-flows', 'flows', undefined],
     ['that of another client of its tenant that it names', 'tenant-names', 'tenant-flows', undefined],
@@ -145,7 +145,7 @@ describe('what a client may exchange', () => {
     expect((await exchange(id, await tokenOf(issuedTo, resource), form)).status).toBe(200)
   })
 
-  it('is no token for a resource that it does not name, not even its own token', async () => {
+  test('is no token for a resource that it does not name, not even its own token', async () => {
     for (const [id, issuedTo] of [
       ['tenant-flows', 'tenant-flows'],
       ['names-flows', 'flows'],
@@ -155,7 +155,7 @@ describe('what a client may exchange', () => {
     }
   })
 
-  it('is no bound token without a proof of its key, as subject or as actor, whoever it was issued to', async () => {
+  test('is no bound token without a proof of its key, as subject or as actor, whoever it was issued to', async () => {
     const key = await newClientKey()
     const jkt = async (proofKey = key) => ({ dpop: await proveKey(world, proofKey) })
     const form = { grant_type: EXCHANGE, subject_token_type: ACCESS_TOKEN }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowser, hiddenFields } from '../../../support/browser.ts'
 import { CIBA, createFlows, DEVICE_CODE } from '../flows.ts'
 import { CONTEXT, openWorld, PASSWORD, parseObject, postToken, SECRET, type World } from '../harness.ts'
@@ -27,7 +27,7 @@ async function post(path: string, form: Record<string, string>, id: string | nul
 describe('the device grant (RFC 8628)', () => {
   const poll = (code: string, id = 'flows') => token({ grant_type: DEVICE_CODE, device_code: code }, id)
 
-  it('says where to go, with which code, and how often to ask', async () => {
+  test('says where to go, with which code, and how often to ask', async () => {
     const { body } = await post('/oauth/device_authorization', { scope: 'openid' })
     expect(body).toEqual({
       device_code: expect.any(String),
@@ -39,7 +39,7 @@ describe('the device grant (RFC 8628)', () => {
     })
   })
 
-  it('waits for the person, and tells a client that asks too often to slow down, longer each time', async () => {
+  test('waits for the person, and tells a client that asks too often to slow down, longer each time', async () => {
     const { started } = await flows.startDevice(eve)
     expect((await poll(started.device_code)).body.error).toBe('authorization_pending')
     expect((await poll(started.device_code)).body.error).toBe('slow_down')
@@ -50,7 +50,7 @@ describe('the device grant (RFC 8628)', () => {
     world.time.offsetMs = 0
   })
 
-  it('gives tokens once', async () => {
+  test('gives tokens once', async () => {
     const { started, browser } = await flows.startDevice(eve)
     await flows.answerDevice(browser, started.verification_uri, eve, started.user_code)
     const answers = await Promise.all(Array.from({ length: 20 }, () => poll(started.device_code)))
@@ -58,7 +58,7 @@ describe('the device grant (RFC 8628)', () => {
     expect((await poll(started.device_code)).body.error).toBe('invalid_grant')
   })
 
-  it('is stopped by a person who refuses, and by nobody else', async () => {
+  test('is stopped by a person who refuses, and by nobody else', async () => {
     const { started, browser } = await flows.startDevice(eve)
     expect((await poll(started.device_code, 'tenant-flows')).body.error).toBe('invalid_grant')
     const page = await (await browser.send('/oauth/device')).text()
@@ -68,7 +68,7 @@ describe('the device grant (RFC 8628)', () => {
     expect((await poll(started.device_code)).body.error).toBe('access_denied')
   })
 
-  it('expires, is for clients that have it, and knows no other code', async () => {
+  test('expires, is for clients that have it, and knows no other code', async () => {
     const { started } = await flows.startDevice(eve)
     await world.sql.query(
       `update oidc_record set payload = jsonb_set(payload, '{exp}', '1') where kind = 'DeviceCode' and id = $1`,
@@ -82,7 +82,7 @@ describe('the device grant (RFC 8628)', () => {
     expect((await post('/oauth/device_authorization', { scope: 'openid', organization: '*' })).status).toBe(400)
   })
 
-  it('shows the page again for a wrong code, and stops guessers', async () => {
+  test('shows the page again for a wrong code, and stops guessers', async () => {
     const browser = createBrowser(world.issuer)
     const attempt = async () => {
       const page = await (await browser.send('/oauth/device')).text()
@@ -102,7 +102,7 @@ describe('the device grant (RFC 8628)', () => {
 })
 
 describe('what the database holds', () => {
-  it('redeems nothing: neither codes nor requests nor sessions are found in it, before and after the person answers', async () => {
+  test('redeems nothing: neither codes nor requests nor sessions are found in it, before and after the person answers', async () => {
     const device = await flows.startDevice(eve)
     const { started } = device
     const ciba = await flows.startCiba(eve)
@@ -132,7 +132,7 @@ describe('what the database holds', () => {
 describe('CIBA (poll)', () => {
   const poll = (id: string, client = 'flows') => token({ grant_type: CIBA, auth_req_id: id }, client)
 
-  it('waits until the person approves on the page, once', async () => {
+  test('waits until the person approves on the page, once', async () => {
     const browser = createBrowser(world.issuer)
     const { started } = await flows.startCiba(eve)
     expect(started).toMatchObject({ expires_in: 300, interval: 5 })
@@ -143,13 +143,13 @@ describe('CIBA (poll)', () => {
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
   })
 
-  it('is refused by the person', async () => {
+  test('is refused by the person', async () => {
     const { started } = await flows.startCiba(eve)
     expect(await flows.answerCiba(createBrowser(world.issuer), eve, 'deny')).toContain('You refused')
     expect((await poll(started.auth_req_id)).body.error).toBe('access_denied')
   })
 
-  it('shows a person only what is for them, and takes only forms of their own page', async () => {
+  test('shows a person only what is for them, and takes only forms of their own page', async () => {
     const { started } = await flows.startCiba(eve)
     const ann = createBrowser(world.issuer)
     expect(await flows.answerCiba(ann, { person: 'ann' })).toContain('The form has expired')
@@ -160,12 +160,12 @@ describe('CIBA (poll)', () => {
     expect((await poll(started.auth_req_id)).body.error).toMatch(/pending|slow_down/)
   })
 
-  it('does not bind an organization that the person does not belong to', async () => {
+  test('does not bind an organization that the person does not belong to', async () => {
     await flows.startCiba({ person: 'cy', organization: 'acme' })
     expect(await flows.answerCiba(createBrowser(world.issuer), { person: 'cy' })).toContain('Choose one')
   })
 
-  it('asks for the password again when the sign-in is older than the client wants', async () => {
+  test('asks for the password again when the sign-in is older than the client wants', async () => {
     const browser = createBrowser(world.issuer)
     const credentials = { email: 'gil@x.example', password: 'correct horse battery staple' }
     const passwordHash = (await world.directory.userByEmail('eve@x.example'))?.passwordHash ?? null
@@ -184,7 +184,7 @@ describe('CIBA (poll)', () => {
     expect((await poll(started.auth_req_id)).status).toBe(200)
   })
 
-  it.each([
+  test.each([
     ['nobody of that name', { login_hint: 'nobody@x.example' }, 'unknown_user_id'],
     ['no hint', {}, 'invalid_request'],
     ['a login_hint_token', { login_hint_token: 'x' }, 'invalid_request'],
@@ -199,7 +199,7 @@ describe('CIBA (poll)', () => {
     expect((await post('/oauth/bc-authorize', { scope: 'openid', ...form })).body.error).toBe(error)
   })
 
-  it('of a tenant reaches its own people alone, and tells of others no more than of nobody', async () => {
+  test('of a tenant reaches its own people alone, and tells of others no more than of nobody', async () => {
     const ask = (person: string, form: Record<string, string> = {}) =>
       post('/oauth/bc-authorize', { scope: 'openid', login_hint: `${person}@x.example`, ...form }, 'tenant-flows')
     expect((await ask('eve')).status).toBe(200)
@@ -212,7 +212,7 @@ describe('CIBA (poll)', () => {
     expect(waiting).toEqual([])
   })
 
-  it('of a tenant is shown no more to a person who has left it', async () => {
+  test('of a tenant is shown no more to a person who has left it', async () => {
     const person = { person: 'eve', client: 'tenant-flows' }
     await flows.startCiba(person, { binding_message: 'words-of-the-tenant' })
     const browser = createBrowser(world.issuer)
@@ -229,7 +229,7 @@ describe('CIBA (poll)', () => {
     expect(await page()).toContain('words-of-the-tenant')
   })
 
-  it('is for confidential clients that have it', async () => {
+  test('is for confidential clients that have it', async () => {
     const form = { scope: 'openid', login_hint: 'eve@x.example' }
     expect((await post('/oauth/bc-authorize', form, 'web')).status).toBe(400)
     expect((await post('/oauth/bc-authorize', { ...form, client_id: 'public-flows' }, null)).status).toBe(400)

@@ -1,5 +1,5 @@
 import * as oauth from 'openid-client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import { createFlows, type Obtained } from '../flows.ts'
 import { API, CONTEXT, decode, GRANTS, openWorld, postToken, REDIRECT, type World } from '../harness.ts'
@@ -22,7 +22,7 @@ const setTier = (role: 'developer' | 'viewer', status: 'active' | 'suspended' = 
   world.store.write('acme', [{ kind: 'membership', user: 'eve', membership: { role, status } }], { context: CONTEXT })
 
 describe('a refresh', () => {
-  it('reads tier, roles, permissions and Claims-mode entitlements anew', async () => {
+  test('reads tier, roles, permissions and Claims-mode entitlements anew', async () => {
     const first = await flows.code(eve)
     expect(decode(first.tokens.access_token).payload).toMatchObject({ org_role: 'developer', ent_ver: 1 })
     await setTier('viewer')
@@ -46,14 +46,14 @@ describe('a refresh', () => {
     await setTier('developer')
   })
 
-  it('gives a new refresh token each time, and the one before no longer works', async () => {
+  test('gives a new refresh token each time, and the one before no longer works', async () => {
     const first = await flows.code(eve)
     const second = await flows.refreshed(first)
     expect(refreshTokenOf(second)).not.toBe(refreshTokenOf(first))
     expect(await post(refreshTokenOf(first))).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
   })
 
-  it('with a token that was used before ends the whole family', async () => {
+  test('with a token that was used before ends the whole family', async () => {
     const first = await flows.code(eve)
     const second = await flows.refreshed(first)
     expect(await isActive(second.tokens.access_token)).toBe(true)
@@ -66,14 +66,14 @@ describe('a refresh', () => {
     expect(logged[0]?.change).toMatchObject({ kind: 'token', by: 'grant' })
   })
 
-  it('succeeds once when 20 use the token at the same time', async () => {
+  test('succeeds once when 20 use the token at the same time', async () => {
     const first = await flows.code(eve)
     const answers = await Promise.all(Array.from({ length: 20 }, () => post(refreshTokenOf(first))))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(answers.filter(({ body }) => body.error === 'invalid_grant')).toHaveLength(19)
   })
 
-  it('can ask for less, but not for more', async () => {
+  test('can ask for less, but not for more', async () => {
     const first = await flows.code({ ...eve, scope: 'openid email offline_access' })
     const less = await post(refreshTokenOf(first), { scope: 'email' })
     expect(decode(String(less.body.access_token)).payload.scope).toBe('email')
@@ -99,7 +99,7 @@ describe('a refresh by who is no longer a member', () => {
     return decision.permissions[0]?.allowed
   }
 
-  it('keeps the organization of the grant as a guest of it: without a tier, without what members may', async () => {
+  test('keeps the organization of the grant as a guest of it: without a tier, without what members may', async () => {
     const first = await flows.code(eve)
     expect(await decide(first.tokens.access_token, 'active_member')).toBe(true)
     await world.store.write('acme', [{ kind: 'membership', user: 'eve', membership: null }], { context: CONTEXT })
@@ -117,7 +117,7 @@ describe('a refresh by who is no longer a member', () => {
     }
   })
 
-  it('is refused when the organization is gone, or no longer one that the client acts in', async () => {
+  test('is refused when the organization is gone, or no longer one that the client acts in', async () => {
     const [first, again] = [await flows.code(eve), await flows.code(eve)]
     const client = await world.directory.client('flows')
     if (client === null) throw new Error('no client')
@@ -132,7 +132,7 @@ describe('a refresh by who is no longer a member', () => {
 })
 
 describe('a refresh that fails does not cost the client its token', () => {
-  it.each([
+  test.each([
     ['another resource', { resource: API }, 'invalid_target'],
     ['an unknown resource', { resource: 'https://unknown.example/' }, 'invalid_target'],
     ['a malformed resource', { resource: 'not a uri' }, 'invalid_target'],
@@ -143,7 +143,7 @@ describe('a refresh that fails does not cost the client its token', () => {
     expect(await post(refreshTokenOf(first))).toMatchObject({ status: 200 })
   })
 
-  it('by a database that fails while the token is recorded', async () => {
+  test('by a database that fails while the token is recorded', async () => {
     const first = await flows.code(eve)
     await world.sql.query("alter table oidc_record add constraint full_disk check (kind <> 'AccessToken') not valid")
     expect((await post(refreshTokenOf(first))).status).toBe(500)
@@ -151,7 +151,7 @@ describe('a refresh that fails does not cost the client its token', () => {
     expect(await post(refreshTokenOf(first))).toMatchObject({ status: 200 })
   })
 
-  it('by a token hook that fails: the token comes without its claims', async () => {
+  test('by a token hook that fails: the token comes without its claims', async () => {
     await world.identity.hook.configure({ url: 'https://hook.example/', secret: 'a-secret-of-the-hook' }, CONTEXT)
     const first = await flows.code(eve)
     hook.answer = async () => {
@@ -163,7 +163,7 @@ describe('a refresh that fails does not cost the client its token', () => {
 })
 
 describe('a refresh token', () => {
-  it('is given only for offline_access that the client is registered for', async () => {
+  test('is given only for offline_access that the client is registered for', async () => {
     const { tokens } = await flows.code({ ...eve, scope: 'openid' })
     expect(tokens).not.toHaveProperty('refresh_token')
     await world.putClient({
@@ -176,7 +176,7 @@ describe('a refresh token', () => {
     })
   })
 
-  it('is stored as a digest only', async () => {
+  test('is stored as a digest only', async () => {
     const first = await flows.code(eve)
     const rows = await world.sql.query('select 1 from oidc_record r where strpos(r::text, $1) > 0', [
       refreshTokenOf(first),
@@ -184,13 +184,13 @@ describe('a refresh token', () => {
     expect(rows).toEqual([])
   })
 
-  it('is for its own client alone', async () => {
+  test('is for its own client alone', async () => {
     const first = await flows.code(eve)
     expect(await post(refreshTokenOf(first), {}, 'tenant-flows')).toMatchObject({ body: { error: 'invalid_grant' } })
     expect((await post(refreshTokenOf(first))).status).toBe(200)
   })
 
-  it('outlives the sign-in, and its grant outlives every refresh token that is used in time', async () => {
+  test('outlives the sign-in, and its grant outlives every refresh token that is used in time', async () => {
     await flows.code(eve)
     const [row] = await world.sql.query<{ token: number; grant: number }>(
       `select extract(epoch from max(expires_at) filter (where kind = 'RefreshToken') - now())::int as token,
@@ -200,7 +200,7 @@ describe('a refresh token', () => {
     expect(row?.grant).toBeGreaterThan(364 * 86_400)
   })
 
-  it('is worth nothing once the client belongs to another tenant', async () => {
+  test('is worth nothing once the client belongs to another tenant', async () => {
     const first = await flows.code({ ...eve, client: 'tenant-flows' })
     const client = await world.directory.client('tenant-flows')
     if (client === null) throw new Error('no client')
@@ -210,7 +210,7 @@ describe('a refresh token', () => {
     expect((await post(refreshTokenOf(first), {}, 'tenant-flows')).status).toBe(200)
   })
 
-  it('is worth nothing once the person is gone', async () => {
+  test('is worth nothing once the person is gone', async () => {
     const passwordHash = (await world.directory.userByEmail('eve@x.example'))?.passwordHash ?? null
     const user = { id: 'left', email: 'left@x.example', emailVerified: true, name: null, passwordHash }
     await world.directory.putUser(user, CONTEXT)
@@ -221,14 +221,14 @@ describe('a refresh token', () => {
 })
 
 describe('a refresh of a grant that began with DPoP', () => {
-  it('needs a proof, so that a confidential client cannot fall back to bearer tokens', async () => {
+  test('needs a proof, so that a confidential client cannot fall back to bearer tokens', async () => {
     const first = await flows.code({ ...eve, dpop: true })
     expect(await post(refreshTokenOf(first))).toMatchObject({ status: 400, body: { error: 'invalid_dpop_proof' } })
     const second = await flows.refreshed(first)
     expect(decode(second.tokens.access_token).payload.cnf).toEqual(decode(first.tokens.access_token).payload.cnf)
   })
 
-  it('may come with another key of a confidential client, but not of a public one', async () => {
+  test('may come with another key of a confidential client, but not of a public one', async () => {
     for (const client of ['flows', 'public-flows']) {
       const first = await flows.code({ ...eve, client, dpop: true })
       const keys = await oauth.randomDPoPKeyPair('ES256')

@@ -1,7 +1,7 @@
 /** RFC 9068 and RFC 8725: what is in every access token that we mint, and which texts are never taken for one. */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { CompactEncrypt, type JWTPayload, SignJWT } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deriveKey, open } from '../../../../pdp/process/encryption.ts'
 import { importKey } from '../../../../pdp/token/keys.ts'
 import { createFlows, USER_GRANTS } from '../flows.ts'
@@ -26,7 +26,7 @@ const atUserinfo = (text: string) =>
   fetch(`${world.issuer}/oauth/userinfo`, { headers: { authorization: `Bearer ${text}` } })
 
 describe('every access token', () => {
-  it.each(USER_GRANTS)('of %s says at+jwt and RS256, and is for the resource that was asked for', async (grant) => {
+  test.each(USER_GRANTS)('of %s says at+jwt and RS256, and is for the resource that was asked for', async (grant) => {
     for (const resource of [undefined, API]) {
       const request = {
         ...eve,
@@ -42,7 +42,7 @@ describe('every access token', () => {
     }
   })
 
-  it('has an id of its own, of at least 128 bits', async () => {
+  test('has an id of its own, of at least 128 bits', async () => {
     const mint = async () => {
       const { body } = await postToken(world, { grant_type: 'client_credentials' }, { id: 'robot' })
       return String(decode(String(body.access_token)).payload.jti)
@@ -52,7 +52,7 @@ describe('every access token', () => {
     for (const id of ids) expect(id).toMatch(/^[\w-]{22,}$/)
   })
 
-  it('is signed by a key of 2,048 bits at least, made here', () => {
+  test('is signed by a key of 2,048 bits at least, made here', () => {
     for (const jwk of world.identity.publicKeys()) {
       const { modulusLength } = createPublicKey({ key: { ...jwk }, format: 'jwk' }).asymmetricKeyDetails ?? {}
       expect(modulusLength).toBeGreaterThanOrEqual(2_048)
@@ -65,7 +65,7 @@ describe('a key', () => {
     ...generateKeyPairSync('rsa', { modulusLength: bits }).publicKey.export({ format: 'jwk' }),
     kid: 'k',
   })
-  it.each([
+  test.each([
     [1_024, false],
     [2_040, false],
     [2_048, true],
@@ -73,7 +73,7 @@ describe('a key', () => {
     expect(importKey(jwkOf(bits)) !== null).toBe(good)
   })
 
-  it.each([
+  test.each([
     { kty: 'oct', k: 'AAAA' },
     { kty: 'RSA' },
     { kty: 'EC', crv: 'secp256k1', x: 'AA', y: 'AA' },
@@ -110,7 +110,7 @@ describe('is never taken for an access token, though our key signed it:', () => 
     'a compressed one': [() => ({}), { zip: 'DEF' }],
     'one with an unknown critical member': [() => ({}), { crit: ['exp'], exp: 1 }],
   }
-  it.each(Object.entries(cases))('%s', async (_, [claims, header]) => {
+  test.each(Object.entries(cases))('%s', async (_, [claims, header]) => {
     const forged = await signAsUs(world, { ...payload, ...claims() }, header).catch(() => rawSigned(claims(), header))
     expect(await isActive(forged)).toBe(false)
     const answer = await atUserinfo(forged)
@@ -120,7 +120,7 @@ describe('is never taken for an access token, though our key signed it:', () => 
     ])
   })
 
-  it('the good one, encrypted', async () => {
+  test('the good one, encrypted', async () => {
     const [jwk] = world.identity.publicKeys()
     const key = createPublicKey({ key: { ...jwk }, format: 'jwk' })
     const encrypted = await new CompactEncrypt(Buffer.from(token))
@@ -132,7 +132,7 @@ describe('is never taken for an access token, though our key signed it:', () => 
     expect(metadata).not.toMatch(/encryption|RSA1_5|RSA-OAEP/)
   })
 
-  it('one with our public key as the secret of an HMAC', async () => {
+  test('one with our public key as the secret of an HMAC', async () => {
     const [jwk] = world.identity.publicKeys()
     const pem = createPublicKey({ key: { ...jwk }, format: 'jwk' }).export({ format: 'pem', type: 'spki' })
     for (const secret of [
@@ -149,7 +149,7 @@ describe('is never taken for an access token, though our key signed it:', () => 
 })
 
 describe('a JWT that names a member twice', () => {
-  it('counts with the last one, for every reader alike (RFC 7515 section 4)', async () => {
+  test('counts with the last one, for every reader alike (RFC 7515 section 4)', async () => {
     expect(await isActive(await rawSigned({}, {}, ['"typ":"JWT",', '']))).toBe(true)
     expect(await isActive(await rawSigned({}, {}, ['', ',"typ":"JWT"']))).toBe(false)
     const sub = await rawSigned({}, {}, ['', ''], ['', ',"sub":"ann"'])

@@ -1,7 +1,7 @@
 /** Nothing that a request says about where it was sent, or by whom, shows in an answer or changes who is told what. */
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import { createIdentity } from '../../../../pdp/identity/identity.ts'
 import { hashSecret } from '../../../../pdp/identity/keys/password-hash.ts'
@@ -75,7 +75,7 @@ describe('what a request says about its own address', () => {
     introspection: () => form('/oauth/introspect', { token: subject }),
     'a wrong method': () => ['DELETE /oauth/token HTTP/1.1', '', ''],
   }
-  it.each(Object.entries(REQUESTS))('shows nowhere in the answer to %s', async (_, lines) => {
+  test.each(Object.entries(REQUESTS))('shows nowhere in the answer to %s', async (_, lines) => {
     const answers = await Promise.all(LIES.map((lie) => raw(lines(), lie)))
     for (const answer of answers) {
       expect(answer).not.toContain('evil.example')
@@ -135,7 +135,7 @@ describe('an issuer with TLS, behind a proxy that ends it', () => {
   })
   afterAll(() => close())
 
-  it.each([{}, { 'x-forwarded-proto': 'http' }, { 'x-forwarded-proto': 'http', 'x-forwarded-host': 'evil.example' }])(
+  test.each([{}, { 'x-forwarded-proto': 'http' }, { 'x-forwarded-proto': 'http', 'x-forwarded-host': 'evil.example' }])(
     'names itself with https and guards its cookies whatever the proxy says (%j)',
     async (headers) => {
       const metadata = await (await fetch(`${url}/.well-known/openid-configuration`, { headers })).text()
@@ -176,7 +176,7 @@ describe('whether a person exists', () => {
   const NOBODY = ['nobody1@x.example', 'nobody2@x.example']
   const WITHOUT_PASSWORD = ['gus@x.example']
 
-  it('cannot be told from the answer to a wrong password, nor from its time', async () => {
+  test('cannot be told from the answer to a wrong password, nor from its time', async () => {
     const passwordHash = await hashSecret(PASSWORD)
     for (const id of ['ann', 'bob']) {
       const person = await world.directory.user(id)
@@ -197,7 +197,7 @@ describe('whether a person exists', () => {
     expect(ratio()).toBeLessThan(6)
   })
 
-  it('is told to a CIBA client only, whose protocol says so, and never to one that does not authenticate', async () => {
+  test('is told to a CIBA client only, whose protocol says so, and never to one that does not authenticate', async () => {
     const ask = (login_hint: string, authorization: string) =>
       fetch(`${world.issuer}/oauth/bc-authorize`, {
         method: 'POST',

@@ -1,6 +1,6 @@
 /** Every endpoint under /oauth that takes a form, with bad ones: an error of its RFC, and not a word about the inside. */
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { effort } from '../../../support/effort.ts'
 import { VERIFIER } from '../flow.ts'
 import { ACCESS_TOKEN, CIBA, createFlows, DEVICE_CODE, EXCHANGE } from '../flows.ts'
@@ -59,7 +59,7 @@ const { post } = createSender(() => world)
 describe.each(Object.entries(FORMS))('%s', (name, { path, base }) => {
   const encoded = (form: Form) => new URLSearchParams(form).toString()
 
-  it('refuses any parameter of any form with an error of its RFC', async () => {
+  test('refuses any parameter of any form with an error of its RFC', async () => {
     const before = failures(world).length
     const all = PARAMETERS.flatMap((name) => Object.entries(VALUES).map(([what, value]) => ({ name, what, value })))
     // The short form gives each endpoint other cases, so that each case meets two or three endpoints.
@@ -73,7 +73,7 @@ describe.each(Object.entries(FORMS))('%s', (name, { path, base }) => {
     expect(failures(world).slice(before)).toEqual([])
   }, 60_000)
 
-  it('refuses any of its parameters twice, or as a list or an object', async () => {
+  test('refuses any of its parameters twice, or as a list or an object', async () => {
     // RFC 6749 section 3.1: those that an endpoint does not know are ignored.
     for (const name of [...Object.keys(base()), 'client_id']) {
       const twice = await post(path, `${encoded(base())}&${name}=a&${name}=b`)
@@ -86,7 +86,7 @@ describe.each(Object.entries(FORMS))('%s', (name, { path, base }) => {
     }
   })
 
-  it('refuses what is not a form', async () => {
+  test('refuses what is not a form', async () => {
     const form = encoded(base())
     const json = JSON.stringify(base())
     const bodies: readonly (readonly [string, string | Uint8Array<ArrayBuffer>, Form])[] = [
@@ -109,7 +109,7 @@ describe.each(Object.entries(FORMS))('%s', (name, { path, base }) => {
     }
   })
 
-  it('refuses more than it reads, and too many parameters', async () => {
+  test('refuses more than it reads, and too many parameters', async () => {
     const before = failures(world).length
     for (const body of [
       `${encoded(base())}&padding=${'x'.repeat(60_000)}`,
@@ -123,7 +123,7 @@ describe.each(Object.entries(FORMS))('%s', (name, { path, base }) => {
     expect(failures(world).slice(before)).toEqual([])
   })
 
-  it.each([
+  test.each([
     ['no secret', 'Basic'],
     ['no base64', 'Basic !!!'],
     ['no colon', `Basic ${Buffer.from('flows').toString('base64')}`],
@@ -142,12 +142,16 @@ describe.each(Object.entries(FORMS))('%s', (name, { path, base }) => {
     expect(['invalid_client', 'invalid_request']).toContain(parseObject(answer.text).error)
   })
 
-  it.each(['x', '', 'a.b.c', jwt(deep(500)), jwt('{"htm":{},"htu":[],"jti":1,"iat":"x"}'), `${'a'.repeat(4_000)}.b.c`])(
-    'refuses the proof %.20j, or has no use for one',
-    async (dpop) => {
-      const before = failures(world).length
-      expectDecent(await post(path, encoded(base()), { dpop }), dpop.slice(0, 30))
-      expect(failures(world).slice(before)).toEqual([])
-    },
-  )
+  test.each([
+    'x',
+    '',
+    'a.b.c',
+    jwt(deep(500)),
+    jwt('{"htm":{},"htu":[],"jti":1,"iat":"x"}'),
+    `${'a'.repeat(4_000)}.b.c`,
+  ])('refuses the proof %.20j, or has no use for one', async (dpop) => {
+    const before = failures(world).length
+    expectDecent(await post(path, encoded(base()), { dpop }), dpop.slice(0, 30))
+    expect(failures(world).slice(before)).toEqual([])
+  })
 })

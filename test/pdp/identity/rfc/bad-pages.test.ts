@@ -1,6 +1,6 @@
 /** The pages, UserInfo and every method, with input that no good client sends: errors, and nothing of it as markup. */
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openWorld, REDIRECT, type World } from '../harness.ts'
 import {
   CODES,
@@ -28,7 +28,7 @@ describe('the pages', () => {
   const pages = ['/oauth/authorize', '/oauth/device', '/oauth/logout', '/oauth/approve', '/oauth/logout/success']
 
   // First: those below start more than one address may in a minute.
-  it('send an answer by form_post to the client, with a form that works without a script', async () => {
+  test('send an answer by form_post to the client, with a form that works without a script', async () => {
     const query = new URLSearchParams({ ...codeRequest(), prompt: 'none', response_mode: 'form_post' })
     const { status, headers, text } = await send(`/oauth/authorize?${query}`, { headers: { accept: 'text/html' } })
     expect([status, headers.get('location')]).toEqual([400, null])
@@ -39,7 +39,7 @@ describe('the pages', () => {
     expect(text).toMatch(/<noscript>[\s\S]*<button/)
   })
 
-  it.each(pages)(
+  test.each(pages)(
     'of %s show an error for any parameter, and nothing of it as markup',
     async (path) => {
       const before = failures(world).length
@@ -65,7 +65,7 @@ describe('the pages', () => {
     60_000,
   )
 
-  it.each([
+  test.each([
     '/oauth/interaction/x',
     `/oauth/interaction/${'x'.repeat(128)}`,
     '/oauth/device',
@@ -90,7 +90,7 @@ describe('the pages', () => {
     expect(failures(world).slice(before)).toEqual([])
   })
 
-  it('bring fields that keep them out of frames and from running anything, also those that oidc-provider makes', async () => {
+  test('bring fields that keep them out of frames and from running anything, also those that oidc-provider makes', async () => {
     const formPost = `/oauth/authorize?${new URLSearchParams({ ...codeRequest(), prompt: 'none', response_mode: 'form_post' })}`
     for (const path of [...pages, formPost, '/oauth/device?user_code=AAAA-AAAA', '/oauth/authorize?client_id=flows']) {
       const { headers, text } = await send(path, { headers: { accept: 'text/html' } })
@@ -103,13 +103,16 @@ describe('the pages', () => {
     }
   })
 
-  it.each(['', '%', 'portcullis_session', `portcullis_session=${'x'.repeat(4_000)}`, 'portcullis_session=%00; =; ;;'])(
-    'live with the cookies %.30j',
-    async (cookie) => {
-      for (const path of pages) expectDecent(await send(path, { headers: { cookie, accept: 'text/html' } }), cookie)
-      expect(failures(world)).toEqual([])
-    },
-  )
+  test.each([
+    '',
+    '%',
+    'portcullis_session',
+    `portcullis_session=${'x'.repeat(4_000)}`,
+    'portcullis_session=%00; =; ;;',
+  ])('live with the cookies %.30j', async (cookie) => {
+    for (const path of pages) expectDecent(await send(path, { headers: { cookie, accept: 'text/html' } }), cookie)
+    expect(failures(world)).toEqual([])
+  })
 })
 
 describe('methods', () => {
@@ -133,17 +136,20 @@ describe('methods', () => {
     '/.well-known/oauth-authorization-server': ['GET', 'HEAD', 'OPTIONS'],
     '/.well-known/oauth-protected-resource': ['GET', 'HEAD'],
   }
-  it.each(Object.entries(routes))('that %s does not have are refused with those that it has', async (path, methods) => {
-    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND']) {
-      if (methods.includes(method)) continue
-      const answer = await send(path, { method, headers: { 'x-http-method-override': methods[0] ?? '' } })
-      expect([method, answer.status, answer.headers.get('allow')]).toEqual([method, 405, methods.join(', ')])
-    }
-  })
+  test.each(Object.entries(routes))(
+    'that %s does not have are refused with those that it has',
+    async (path, methods) => {
+      for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND']) {
+        if (methods.includes(method)) continue
+        const answer = await send(path, { method, headers: { 'x-http-method-override': methods[0] ?? '' } })
+        expect([method, answer.status, answer.headers.get('allow')]).toEqual([method, 405, methods.join(', ')])
+      }
+    },
+  )
 })
 
 describe('UserInfo', () => {
-  it.each([
+  test.each([
     ['a NUL', 'Bearer a\\u0000'],
     ['an endless token', `Bearer ${'x'.repeat(15_000)}`],
     ['deep JSON in a JWT', `Bearer ${jwt(deep(2_000))}`],
@@ -156,7 +162,7 @@ describe('UserInfo', () => {
     expect(answer.headers.get('www-authenticate')).toMatch(/^(Bearer|DPoP) /)
   })
 
-  it.each(['access_token=%ff', 'access_token=a%00b', 'access_token', 'access_token[]=x', '__proto__=x', '%zz'])(
+  test.each(['access_token=%ff', 'access_token=a%00b', 'access_token', 'access_token[]=x', '__proto__=x', '%zz'])(
     'refuses the form %s',
     async (body) => {
       const headers = { 'content-type': 'application/x-www-form-urlencoded' }

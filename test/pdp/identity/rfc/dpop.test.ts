@@ -1,7 +1,7 @@
 /** RFC 9449 at the token endpoint and at UserInfo: nonces, replay and binding, beyond the form of a proof. */
 import { connect } from 'node:net'
 import * as oauth from 'openid-client'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { deriveKey } from '../../../../pdp/process/encryption.ts'
 import { createNonces } from '../../../../pdp/token/nonces.ts'
 import { createFlow, VERIFIER } from '../flow.ts'
@@ -49,7 +49,7 @@ async function later<T>(byMs: number, work: () => Promise<T>): Promise<T> {
 }
 
 describe('a nonce of the token endpoint (section 8)', () => {
-  it('comes with every answer to a proof, good or bad, one at a time, of characters that a header may hold', async () => {
+  test('comes with every answer to a proof, good or bad, one at a time, of characters that a header may hold', async () => {
     const good = await mint(await prove())
     const bad = await mint(await prove(STALE))
     expect([good.status, bad.status, bad.body.error]).toEqual([200, 400, 'use_dpop_nonce'])
@@ -57,11 +57,11 @@ describe('a nonce of the token endpoint (section 8)', () => {
     expect((await mint(await prove({ nonce: nonceOf(good) }))).status).toBe(200)
   })
 
-  it('is not sent to who did not prove anything', async () => {
+  test('is not sent to who did not prove anything', async () => {
     expect((await mint(null)).headers.get('dpop-nonce')).toBeNull()
   })
 
-  it('is replaced when it is old, by one that works', async () => {
+  test('is replaced when it is old, by one that works', async () => {
     const old = nonceOf(await mint(await prove()))
     await later(600_000, async () => {
       const iat = Math.floor(Date.now() / 1_000)
@@ -72,7 +72,7 @@ describe('a nonce of the token endpoint (section 8)', () => {
     })
   })
 
-  it.each([
+  test.each([
     ['another character', (nonce: string) => (nonce.startsWith('A') ? 'B' : 'A') + nonce.slice(1)],
     ['a character less', (nonce: string) => nonce.slice(1)],
     ['a character more', (nonce: string) => `${nonce}A`],
@@ -83,7 +83,7 @@ describe('a nonce of the token endpoint (section 8)', () => {
     expect([refused.status, refused.body.error]).toEqual([400, 'use_dpop_nonce'])
   })
 
-  it('stands for the time of the proof, whose iat then says nothing, but the proof is good once all the same', async () => {
+  test('stands for the time of the proof, whose iat then says nothing, but the proof is good once all the same', async () => {
     const proof = await prove({ nonce: nonceOf(await mint(await prove())), iat: 1 })
     expect((await mint(proof)).status).toBe(200)
     expect((await mint(proof)).body.error).toBe('invalid_dpop_proof')
@@ -94,7 +94,7 @@ describe('a nonce of the token endpoint (section 8)', () => {
     expect(row?.seconds).toBeGreaterThan(600)
   })
 
-  it('may be read by pages of other origins', async () => {
+  test('may be read by pages of other origins', async () => {
     const form = { grant_type: 'authorization_code', client_id: 'spa', code: 'x', redirect_uri: REDIRECT }
     const headers = { origin: 'https://app.example', dpop: await prove(STALE) }
     const answer = await postToken(world, { ...form, code_verifier: VERIFIER }, { headers })
@@ -103,7 +103,7 @@ describe('a nonce of the token endpoint (section 8)', () => {
     expect(answer.headers.get('access-control-expose-headers')).toMatch(/dpop-nonce/i)
   })
 
-  it('is another than that of a resource server, even with the same secret', async () => {
+  test('is another than that of a resource server, even with the same secret', async () => {
     const secret = deriveKey(MASTER_KEY, 'dpop-nonce')
     const resource = createNonces({ secret, clock: Date.now })
     expect(resource.classify(nonceOf(await mint(await prove())))).toBe('bad')
@@ -112,7 +112,7 @@ describe('a nonce of the token endpoint (section 8)', () => {
 })
 
 describe('a proof that was used (section 11.1)', () => {
-  it('is refused by its jti, also when it was signed anew', async () => {
+  test('is refused by its jti, also when it was signed anew', async () => {
     const jti = crypto.randomUUID()
     expect((await mint(await prove({ jti }))).status).toBe(200)
     expect((await mint(await prove({ jti, iat: Math.floor(Date.now() / 1_000) - 1 }))).body.error).toBe(
@@ -120,7 +120,7 @@ describe('a proof that was used (section 11.1)', () => {
     )
   })
 
-  it('does not stand in the way of another client, nor of another key at UserInfo', async () => {
+  test('does not stand in the way of another client, nor of another key at UserInfo', async () => {
     const jti = crypto.randomUUID()
     expect((await mint(await prove({ jti }), 'robot')).status).toBe(200)
     expect((await mint(await prove({ jti }), 'free-robot')).status).toBe(200)
@@ -133,7 +133,7 @@ describe('a proof that was used (section 11.1)', () => {
     }
   })
 
-  it('stands in the way of the same client with another key: oidc-provider remembers by client', async () => {
+  test('stands in the way of the same client with another key: oidc-provider remembers by client', async () => {
     const jti = crypto.randomUUID()
     expect((await mint(await prove({ jti }))).status).toBe(200)
     expect((await mint(await prove({ jti }, await newClientKey()))).body.error).toBe('invalid_dpop_proof')
@@ -165,7 +165,7 @@ function raw(lines: readonly string[], body = ''): Promise<string> {
 }
 
 describe('two DPoP fields', () => {
-  it('are refused at the token endpoint', async () => {
+  test('are refused at the token endpoint', async () => {
     const basic = Buffer.from(`robot:${SECRET}`).toString('base64')
     const answer = await raw(
       [
@@ -180,7 +180,7 @@ describe('two DPoP fields', () => {
     expect(answer).toMatch(/^HTTP\/1.1 400 .*"error":"invalid_dpop_proof"/s)
   })
 
-  it('are refused at UserInfo, also when one of them is good', async () => {
+  test('are refused at UserInfo, also when one of them is good', async () => {
     const token = await boundTo(key, (await flows.code(eve)).tokens.access_token)
     const claims = { htm: 'GET', htu: `${world.issuer}/oauth/userinfo`, ath: digestOf(token) }
     const fields = [`DPoP: ${await prove(claims)}`, `DPoP: ${await prove(claims)}`]
@@ -210,7 +210,7 @@ describe('a pushed authorization request with a proof (section 10.1)', () => {
     return { status: response.status, body: parseObject(await response.text()) }
   }
 
-  it('gives a code that is redeemed with that key only', async () => {
+  test('gives a code that is redeemed with that key only', async () => {
     const flow = createFlow(world)
     const codeOf = async () => {
       const { body } = await push({})
@@ -230,7 +230,7 @@ describe('a pushed authorization request with a proof (section 10.1)', () => {
     expect((await redeem(await codeOf(), await prove())).body.token_type).toBe('DPoP')
   })
 
-  it.each([
+  test.each([
     ['a proof for the token endpoint', () => ({ htu: `${world.issuer}/oauth/token` }), {}, 'invalid_dpop_proof'],
     ['a proof for another method', () => ({ htm: 'GET' }), {}, 'invalid_dpop_proof'],
     ['another dpop_jkt than its key', () => ({}), { dpop_jkt: OTHER_KEY }, 'invalid_request'],
@@ -239,7 +239,7 @@ describe('a pushed authorization request with a proof (section 10.1)', () => {
     expect([status, body.error]).toEqual([400, error])
   })
 
-  it('is used up with its proof', async () => {
+  test('is used up with its proof', async () => {
     const jti = crypto.randomUUID()
     const first = await push({ jti })
     expect([first.status, first.body]).toMatchObject([201, { expires_in: 60 }])
@@ -260,7 +260,7 @@ describe('a client that is registered for bound tokens only', () => {
   })
 
   const grants: readonly UserGrant[] = ['code', 'refresh', 'device', 'ciba', 'exchange']
-  it.each(grants)('gets no token by %s without a proof, and a bound one with it', async (grant) => {
+  test.each(grants)('gets no token by %s without a proof, and a bound one with it', async (grant) => {
     const request = { ...eve, client: grant === 'exchange' ? 'flows' : 'bound-flows' }
     if (grant === 'exchange') {
       const subject = (await flows.code(eve)).tokens.access_token
@@ -279,7 +279,7 @@ describe('a client that is registered for bound tokens only', () => {
     expect(decode(tokens.access_token).payload.cnf).toEqual({ jkt: await options.DPoP?.calculateThumbprint() })
   })
 
-  it('and a client that is free to choose may not change its mind between proof and none', async () => {
+  test('and a client that is free to choose may not change its mind between proof and none', async () => {
     const first = await flows.code({ ...eve, dpop: true })
     const unproven = { ...first, options: {} }
     await expect(flows.refreshed(unproven)).rejects.toMatchObject({ error: 'invalid_dpop_proof' })
@@ -287,7 +287,7 @@ describe('a client that is registered for bound tokens only', () => {
   })
 })
 
-it('openid-client is sent a nonce, takes it and succeeds, without its user noticing', async () => {
+test('openid-client is sent a nonce, takes it and succeeds, without its user noticing', async () => {
   const { config, options, tokens } = await flows.code({ ...eve, dpop: true })
   const info = await oauth.fetchUserInfo(config, tokens.access_token, 'eve', options)
   expect(info.sub).toBe('eve')

@@ -1,6 +1,6 @@
 /** RFC 8725 section 3.12: each kind of credential is taken where it is wanted, and nowhere else. */
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowser } from '../../../support/browser.ts'
 import { createFlow } from '../flow.ts'
 import { ACCESS_TOKEN, CIBA, createFlows, DEVICE_CODE, EXCHANGE } from '../flows.ts'
@@ -154,7 +154,7 @@ async function shown(kind: Kind, place: Place): Promise<string> {
 }
 
 describe('where one kind is wanted, another is refused', () => {
-  it.each(places)('%s', async (place) => {
+  test.each(places)('%s', async (place) => {
     const taken: Kind[] = []
     for (const kind of kinds) if (await PLACES[place](await shown(kind, place))) taken.push(kind)
     lines.push(`${place.padEnd(30)} ${kinds.map((kind) => (taken.includes(kind) ? kind : '-')).join(' | ')}`)
@@ -188,7 +188,7 @@ const TYPE_CASES: readonly TypeCase[] = [
   ],
 ]
 describe.each(TYPE_CASES)('%s', (place, accepted, make) => {
-  it.each(TYPES)('takes typ %s only if it is its own', async (typ) => {
+  test.each(TYPES)('takes typ %s only if it is its own', async (typ) => {
     expect(await PLACES[place](await make(typ))).toBe(accepted.includes(typ))
   })
 })

@@ -1,6 +1,6 @@
 /** What is good once is good once, when 20 use it at the same time, half of them on another node. */
 import { createServer, type Server } from 'node:http'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import { createIdentity, type Identity } from '../../../../pdp/identity/identity.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
@@ -81,13 +81,13 @@ function expectOne(answers: readonly Outcome[], status: number, error: string) {
 const eve = { person: 'eve', organization: 'acme' }
 
 describe('of 20 at once on two nodes, one gets a token by', () => {
-  it('one authorization code', async () => {
+  test('one authorization code', async () => {
     const code = await createFlow(world).newCode()
     const form = { grant_type: 'authorization_code', code, redirect_uri: REDIRECT, code_verifier: VERIFIER }
     expectOne(await token(form, { id: 'web' }), 400, 'invalid_grant')
   })
 
-  it('one refresh token', async () => {
+  test('one refresh token', async () => {
     const { tokens } = await flows.code(eve)
     expectOne(
       await token({ grant_type: 'refresh_token', refresh_token: tokens.refresh_token ?? '' }),
@@ -96,25 +96,25 @@ describe('of 20 at once on two nodes, one gets a token by', () => {
     )
   })
 
-  it('one device code', async () => {
+  test('one device code', async () => {
     const { started, browser } = await flows.startDevice(eve)
     await flows.answerDevice(browser, started.verification_uri, eve, started.user_code)
     expectOne(await token({ grant_type: DEVICE_CODE, device_code: started.device_code }), 400, 'invalid_grant')
   })
 
-  it('one auth_req_id', async () => {
+  test('one auth_req_id', async () => {
     const { started } = await flows.startCiba(eve)
     await flows.answerCiba(createBrowser(world.issuer), eve)
     expectOne(await token({ grant_type: CIBA, auth_req_id: started.auth_req_id }), 400, 'invalid_grant')
   })
 
-  it('one DPoP proof', async () => {
+  test('one DPoP proof', async () => {
     const dpop = await proveKey(world, await newClientKey())
     const options = { id: 'robot', headers: { dpop } }
     expectOne(await token({ grant_type: 'client_credentials' }, options), 400, 'invalid_dpop_proof')
   })
 
-  it('one DPoP proof that is dated ahead, or has a nonce', async () => {
+  test('one DPoP proof that is dated ahead, or has a nonce', async () => {
     const key = await newClientKey()
     const first = await postToken(
       world,
@@ -127,7 +127,7 @@ describe('of 20 at once on two nodes, one gets a token by', () => {
     }
   })
 
-  it('one client assertion', async () => {
+  test('one client assertion', async () => {
     const key = await newClientKey()
     const { kty = '', crv = '', x = '', y = '' } = key.jwk
     const jwks = { keys: [{ kty, crv, x, y, alg: 'ES256', use: 'sig' }] }
@@ -143,7 +143,7 @@ describe('of 20 at once on two nodes, one gets a token by', () => {
   })
 })
 
-it('of 20 at once on two nodes, one gets a code by one pushed request', async () => {
+test('of 20 at once on two nodes, one gets a code by one pushed request', async () => {
   const browser = createBrowser(world.issuer)
   await flows.code({ ...eve, client: 'web', scope: 'openid', browser })
   const authorization = `Basic ${Buffer.from(`web:${SECRET}`).toString('base64')}`
@@ -190,11 +190,11 @@ describe('a proof at UserInfo', () => {
     return answers.filter(({ status }) => status === 200).length
   }
 
-  it('is good once on a node of its own', async () => {
+  test('is good once on a node of its own', async () => {
     expect(await countAccepted(nodes.slice(0, 1))).toBe(1)
   })
 
-  it.skipIf(!hasRedis())('is good once on all nodes that share a Redis, and never while that is gone', async () => {
+  test.skipIf(!hasRedis())('is good once on all nodes that share a Redis, and never while that is gone', async () => {
     const redis = await startRedis()
     const memory = () =>
       redisReplayMemory({ url: redis.url, clock: Date.now, timeoutMs: 2_000, onError: () => undefined })

@@ -1,6 +1,6 @@
 /** RFC 6750, 7662, 8693, 9470 and 9728: items of their checklists that no other file is about. */
 import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { remoteKeys } from '../../../../pdp/token/remote-keys.ts'
 import { createBrowser } from '../../../support/browser.ts'
 import { clientToken } from '../../../support/sign-in.ts'
@@ -39,7 +39,7 @@ describe('a token that is no longer good (RFC 6750 section 3.1)', () => {
     expect(await introspect(token)).toEqual({ active: false })
   }
 
-  it('is invalid_token when it has expired', async () => {
+  test('is invalid_token when it has expired', async () => {
     const { access_token: token } = (await flows.code(eve)).tokens
     world.time.offsetMs = 901_000
     await expectInvalid(token)
@@ -47,7 +47,7 @@ describe('a token that is no longer good (RFC 6750 section 3.1)', () => {
     expect((await userinfo(bearer(token))).status).toBe(200)
   })
 
-  it('is invalid_token when it was revoked, its session ended, or its parent was revoked', async () => {
+  test('is invalid_token when it was revoked, its session ended, or its parent was revoked', async () => {
     const revoked = (await flows.code(eve)).tokens.access_token
     expect((await revoke(revoked)).status).toBe(200)
     await expectInvalid(revoked)
@@ -67,7 +67,7 @@ describe('a token that is no longer good (RFC 6750 section 3.1)', () => {
 })
 
 describe('a token in a body (RFC 6750 section 2.2)', () => {
-  it.each([
+  test.each([
     ['JSON', 'application/json', (token: string) => JSON.stringify({ access_token: token })],
     ['plain text', 'text/plain', (token: string) => `access_token=${token}`],
     [
@@ -82,7 +82,7 @@ describe('a token in a body (RFC 6750 section 2.2)', () => {
     expect(answer.headers.get('www-authenticate')).not.toContain('error=')
   })
 
-  it('is not looked for in the body of a GET', async () => {
+  test('is not looked for in the body of a GET', async () => {
     const body = `access_token=${(await flows.code(eve)).tokens.access_token}`
     const { hostname, port } = new URL(world.issuer)
     const text = await new Promise<string>((done, fail) => {
@@ -100,7 +100,7 @@ describe('a token in a body (RFC 6750 section 2.2)', () => {
 })
 
 describe('a challenge', () => {
-  it.each([
+  test.each([
     ['nothing', {}],
     ['a bad token', bearer('a.b.c')],
     ['a bad bound token', { headers: { authorization: 'DPoP a.b.c' } }],
@@ -121,7 +121,7 @@ describe('a challenge', () => {
 describe('metadata (RFC 8414, 9728)', () => {
   const read = async (path: string) => parseObject(await (await fetch(world.issuer + path)).text())
 
-  it.each(['/.well-known/oauth-protected-resource', '/.well-known/openid-configuration'])(
+  test.each(['/.well-known/oauth-protected-resource', '/.well-known/openid-configuration'])(
     'at %s leaves out what would be empty',
     async (path) => {
       for (const [name, value] of Object.entries(await read(path))) {
@@ -133,7 +133,7 @@ describe('metadata (RFC 8414, 9728)', () => {
     },
   )
 
-  it('of the resource names an authorization server that says the same of itself', async () => {
+  test('of the resource names an authorization server that says the same of itself', async () => {
     const resource = await read('/.well-known/oauth-protected-resource')
     expect(resource.resource).toBe(world.issuer)
     expect(resource.authorization_servers).toEqual([world.issuer])
@@ -144,7 +144,7 @@ describe('metadata (RFC 8414, 9728)', () => {
     expect(resource).not.toHaveProperty('signed_metadata')
   })
 
-  it('of another issuer may have members that we do not know', async () => {
+  test('of another issuer may have members that we do not know', async () => {
     const jwks = { keys: world.identity.publicKeys(), unknown: { nested: [1] } }
     const metadata = { issuer: 'https://as.test', jwks_uri: 'https://as.test/jwks', signed_metadata: 'x', unknown: 7 }
     const keys = remoteKeys({
@@ -158,7 +158,7 @@ describe('metadata (RFC 8414, 9728)', () => {
 })
 
 describe('introspection (RFC 7662)', () => {
-  it('calls a code, a device code, a CIBA request, a session and an interaction inactive', async () => {
+  test('calls a code, a device code, a CIBA request, a session and an interaction inactive', async () => {
     const browser = createBrowser(world.issuer)
     const flow = createFlow(world)
     const code = await flow.newCode()
@@ -178,7 +178,7 @@ describe('token exchange (RFC 8693)', () => {
     postToken(world, { grant_type: EXCHANGE, subject_token_type: ACCESS_TOKEN, ...form }, { id: 'gateway' })
   const refused = { status: 400, body: { error: 'invalid_request' } }
 
-  it('is refused for a subject or an actor that has expired or was revoked', async () => {
+  test('is refused for a subject or an actor that has expired or was revoked', async () => {
     const subject = (await flows.code(eve)).tokens.access_token
     const revoked = (await flows.code(eve)).tokens.access_token
     await revoke(revoked)
@@ -191,7 +191,7 @@ describe('token exchange (RFC 8693)', () => {
     expect((await exchange({ subject_token: subject })).status).toBe(200)
   })
 
-  it('reads the tier of now, and gives a token that ends with the one that it came from', async () => {
+  test('reads the tier of now, and gives a token that ends with the one that it came from', async () => {
     const set = (role: 'developer' | 'viewer', status: 'active' | 'suspended' = 'active') =>
       world.store.write('acme', [{ kind: 'membership', user: 'eve', membership: { role, status } }], {
         context: CONTEXT,
@@ -206,7 +206,7 @@ describe('token exchange (RFC 8693)', () => {
     await set('developer')
   })
 
-  it('knows nobody who may act but whoever shows a token: no hook can say so', async () => {
+  test('knows nobody who may act but whoever shows a token: no hook can say so', async () => {
     await world.identity.hook.configure({ url: 'https://hook.example/', secret: 'a-secret-of-the-hook' }, CONTEXT)
     hookClaims = { may_act: { sub: 'robot' }, act: { sub: 'robot' }, added: true }
     const { access_token: subject } = (await flows.code(eve)).tokens
@@ -215,7 +215,7 @@ describe('token exchange (RFC 8693)', () => {
     for (const claim of ['may_act', 'act']) expect(decode(subject).payload).not.toHaveProperty(claim)
   })
 
-  it('names as actor whom the actor token is about, whoever asks', async () => {
+  test('names as actor whom the actor token is about, whoever asks', async () => {
     const subject = (await flows.code(eve)).tokens.access_token
     const ann = (await flows.code({ person: 'ann', organization: 'acme' })).tokens.access_token
     const robot = (await clientToken({ issuer: world.issuer, clientId: 'robot', clientSecret: SECRET })).access_token
@@ -230,7 +230,7 @@ describe('token exchange (RFC 8693)', () => {
 })
 
 describe('step-up (RFC 9470)', () => {
-  it('to what nobody can give ends with an error, and not with the same question again', async () => {
+  test('to what nobody can give ends with an error, and not with the same question again', async () => {
     const browser = createBrowser(world.issuer)
     const flow = createFlow(world)
     const steps: string[] = []
@@ -242,7 +242,7 @@ describe('step-up (RFC 9470)', () => {
     expect(steps.length).toBeLessThanOrEqual(1)
   })
 
-  it('shows in introspection, not in the token, and a later sign-in shows with a later time', async () => {
+  test('shows in introspection, not in the token, and a later sign-in shows with a later time', async () => {
     const browser = createBrowser(world.issuer)
     const first = (await flows.code({ ...eve, scope: 'openid', browser })).tokens
     const before = await introspect(first.access_token)

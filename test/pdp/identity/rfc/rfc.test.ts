@@ -1,6 +1,6 @@
 /** The token endpoint's nonces for every grant, and a second client that we did not write. */
 import * as client from 'oauth4webapi'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ACCESS_TOKEN, CIBA, createFlows, DEVICE_CODE, EXCHANGE } from '../flows.ts'
 import { openWorld, postToken, SECRET, type World } from '../harness.ts'
 import { newClientKey, proveKey } from './forge.ts'
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 describe('a token request with a stale proof', () => {
-  it.each(['client_credentials', 'refresh_token', DEVICE_CODE, CIBA, EXCHANGE])(
+  test.each(['client_credentials', 'refresh_token', DEVICE_CODE, CIBA, EXCHANGE])(
     'is sent a nonce for grant %s, exactly one, that other clients may read',
     async (grant) => {
       const proof = await proveKey(world, await newClientKey(), { iat: 1 })
@@ -35,7 +35,7 @@ describe('a token request with a stale proof', () => {
 })
 
 describe('oauth4webapi', () => {
-  it('accepts our metadata, our tokens and our introspection', async () => {
+  test('accepts our metadata, our tokens and our introspection', async () => {
     const issuer = new URL(world.issuer)
     const insecure = { [client.allowInsecureRequests]: true } as const
     const server = await client.processDiscoveryResponse(issuer, await client.discoveryRequest(issuer, insecure))

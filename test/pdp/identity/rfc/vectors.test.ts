@@ -1,7 +1,7 @@
 /** What the RFCs print, put through our own code: thumbprints, proofs, signatures, claims, challenges, addresses. */
 import { createHash, createPublicKey } from 'node:crypto'
 import { calculateJwkThumbprint } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { resourceMetadataUrl } from '../../../../pdp/identity/oauth/paths.ts'
 import { isAlgorithm, verifySignature } from '../../../../pdp/token/algorithms.ts'
 import { challenge } from '../../../../pdp/token/challenge.ts'
@@ -38,7 +38,7 @@ const RFC7638_KEY = {
 const RFC8037_KEY = { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' }
 
 describe('thumbprints', () => {
-  it.each([
+  test.each([
     ['RFC 7638 section 3.1', RFC7638_KEY, 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs'],
     ['RFC 8037 appendix A.3', RFC8037_KEY, 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'],
     ['RFC 9449 section 6.1', RFC9449_KEY, '0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I'],
@@ -57,7 +57,7 @@ describe('the proofs of RFC 9449', () => {
   }
   const resource = { method: 'GET', url: 'https://resource.example.org/protectedresource' }
 
-  it('section 7.1: is good for its token, once', async () => {
+  test('section 7.1: is good for its token, once', async () => {
     expect(sha256('Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU')).toBe(digest)
     const verifyProof = at(1_562_262_618)
     await verifyProof({ ...resource, proofs: [RESOURCE_PROOF] }, { digest, jkt })
@@ -65,7 +65,7 @@ describe('the proofs of RFC 9449', () => {
     await expect(again).rejects.toMatchObject({ code: 'proof_replayed' })
   })
 
-  it.each([
+  test.each([
     ['a minute later', 1_562_262_618 + 60, {}, 'proof_invalid'],
     ['by another method', 1_562_262_618, { method: 'POST' }, 'proof_invalid'],
     ['elsewhere', 1_562_262_618, { url: 'https://server.example.com/token' }, 'proof_invalid'],
@@ -75,7 +75,7 @@ describe('the proofs of RFC 9449', () => {
     await expect(at(seconds)(request, { digest, jkt })).rejects.toMatchObject({ code })
   })
 
-  it('section 5: is signed by its key, and is no proof for a resource, since it has no ath', async () => {
+  test('section 5: is signed by its key, and is no proof for a resource, since it has no ath', async () => {
     const jws = parseJws(TOKEN_REQUEST_PROOF, 8_192)
     expect(jws?.payload).toMatchObject({ jti: '-BwC3ESc6acc2lTc', htm: 'POST', iat: 1_562_262_616 })
     const key = createPublicKey({ key: RFC9449_KEY, format: 'jwk' })
@@ -117,7 +117,7 @@ describe('signatures', () => {
     ],
   ] as const
 
-  it.each(cases)('of %s verifies as %s, and not with a bit changed', async (_, algorithm, jwk, jws) => {
+  test.each(cases)('of %s verifies as %s, and not with a bit changed', async (_, algorithm, jwk, jws) => {
     const key = createPublicKey({ key: jwk, format: 'jwk' })
     const input = Buffer.from(jws.slice(0, jws.lastIndexOf('.')))
     const signature = Buffer.from(jws.slice(jws.lastIndexOf('.') + 1), 'base64url')
@@ -129,7 +129,7 @@ describe('signatures', () => {
     }
   })
 
-  it.each([
+  test.each([
     ['A.1, HS256', `eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.${claims}.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk`],
     ['A.5, unsecured', `eyJhbGciOiJub25lIn0.${claims}.`],
   ])('of RFC 7515 %s is of no algorithm that we know', (_, jws) => {
@@ -163,11 +163,11 @@ describe('the access token of RFC 9068 section 2.2', () => {
     return verifier.verify(token)
   }
 
-  it('is good as it is printed, type included', async () => {
+  test('is good as it is printed, type included', async () => {
     expect(await verify()).toMatchObject({ subject: '5ba552d67', clientId: 's6BhdRkqt3', jti: claims.jti })
   })
 
-  it.each([
+  test.each([
     ['another type', { header: { typ: 'JWT' } }],
     ['another issuer', { claims: { iss: 'https://authorization-server.example.com' } }],
     ['another resource', { audience: 'https://rs.example.com' }],
@@ -184,7 +184,7 @@ describe('at the running service', () => {
   })
   afterAll(() => world.close())
 
-  it('RFC 7636 appendix B: the code for its challenge is redeemed with its verifier', async () => {
+  test('RFC 7636 appendix B: the code for its challenge is redeemed with its verifier', async () => {
     const flow = createFlow(world)
     const printed = { code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM' }
     const code = async () => (await flow.authorize(printed)).searchParams.get('code') ?? ''
@@ -195,7 +195,7 @@ describe('at the running service', () => {
     )
   })
 
-  it('OpenID Connect Core A.3: at_hash is made as it was there', async () => {
+  test('OpenID Connect Core A.3: at_hash is made as it was there', async () => {
     const half = (token: string) => createHash('sha256').update(token).digest().subarray(0, 16).toString('base64url')
     expect(half('jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y')).toBe('77QmUPtjPfzWtF2AnpK9RQ')
     const flow = createFlow(world)
@@ -205,7 +205,7 @@ describe('at the running service', () => {
 })
 
 describe('what we write as the RFCs do', () => {
-  it('RFC 9470 section 3: the challenges', () => {
+  test('RFC 9470 section 3: the challenges', () => {
     const described = {
       error: 'insufficient_user_authentication',
       error_description: 'A different authentication level is required',
@@ -222,7 +222,7 @@ describe('what we write as the RFCs do', () => {
     )
   })
 
-  it('RFC 9728 section 3.1: the address of the metadata', () => {
+  test('RFC 9728 section 3.1: the address of the metadata', () => {
     expect(resourceMetadataUrl('https://resource.example.com')).toBe(
       'https://resource.example.com/.well-known/oauth-protected-resource',
     )

@@ -1,5 +1,5 @@
 /** One address floods, or many do, and others can still sign in and get tokens. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowser } from '../../../support/browser.ts'
 import { cheapHash, slowHash } from '../../../support/cheap-hash.ts'
 import { openWorld, PASSWORD, postToken, REDIRECT, SECRET, type World } from '../harness.ts'
@@ -49,7 +49,7 @@ const KINDS: readonly (readonly [string, () => Promise<Try>])[] = [
 ]
 
 describe('while one address floods with', { timeout: PATIENT }, () => {
-  it.each(KINDS)('%s, another gets its tokens and signs in', async (_, prepare) => {
+  test.each(KINDS)('%s, another gets its tokens and signs in', async (_, prepare) => {
     const attempt = await prepare()
     const other = await begin(from('203.0.113.7'))
     const statuses: number[] = []
@@ -68,7 +68,7 @@ describe('while one address floods with', { timeout: PATIENT }, () => {
     for (const status of statuses) expect([400, 401, 503]).toContain(status)
   })
 
-  it('a client that is told to wait is told for how long', async () => {
+  test('a client that is told to wait is told for how long', async () => {
     const answers = await Promise.all(
       Array.from({ length: 200 }, () =>
         postToken(world, { grant_type: 'client_credentials' }, { id: 'chosen', secret: 'wrong', headers: FLOOD }),
@@ -84,7 +84,7 @@ describe('while one address floods with', { timeout: PATIENT }, () => {
 })
 
 describe('when strangers at many addresses have used up the tries for a person', { timeout: PATIENT }, () => {
-  it('the person signs in from a known device and from a known address, and nobody from elsewhere', async () => {
+  test('the person signs in from a known device and from a known address, and nobody from elsewhere', async () => {
     const [home, abroad] = [from('198.51.100.1'), from('198.51.100.2')]
     const device = createBrowser(world.issuer)
     expect(await (await begin(home, device))('cy@x.example', PASSWORD)).toBe(303)
@@ -96,7 +96,7 @@ describe('when strangers at many addresses have used up the tries for a person',
     expect(await again('cy@x.example', PASSWORD)).not.toBe(429)
   })
 
-  it('what is known of one address says nothing of another person there', async () => {
+  test('what is known of one address says nothing of another person there', async () => {
     const home = from('198.51.100.3')
     expect(await signIn(home, 'eve@x.example')).toBe(303)
     for (let i = 0; i < 30; i += 1) expect(await signIn(from(`192.0.2.${i}`), 'dan@x.example', 'wrong')).toBe(400)
@@ -111,7 +111,7 @@ describe('requests that nobody has signed in for', { timeout: PATIENT }, () => {
   const post = (path: string, form: Fields, headers: Fields) =>
     fetch(world.issuer + path, { method: 'POST', headers, body: new URLSearchParams(form) })
 
-  it('are bounded for one address, over all ways to make them, and others go on', async () => {
+  test('are bounded for one address, over all ways to make them, and others go on', async () => {
     const flood = from('203.0.113.66')
     const before = await countRecords()
     const ways = [
@@ -142,7 +142,7 @@ describe('requests that nobody has signed in for', { timeout: PATIENT }, () => {
     ).toBe(200)
   })
 
-  it('do not count for a client that authenticates, nor when they are refused', async () => {
+  test('do not count for a client that authenticates, nor when they are refused', async () => {
     const headers = from('203.0.113.70')
     const basic = `Basic ${Buffer.from(`web:${SECRET}`).toString('base64')}`
     for (let round = 0; round < 40; round += 1) {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { codeOf } from '../../../support/authenticator.ts'
 import { type Answer, type Browser, createBrowser, hiddenFields, type PageForm } from '../../../support/browser.ts'
 import { createFlow } from '../flow.ts'
@@ -73,7 +73,7 @@ const giveCode = (at: { path: string; html: string }, code: string) =>
   browser.send(at.path, { form: { ...hiddenFields(at.html), action: 'code', code } })
 
 describe('who has an authenticator', () => {
-  it('is always asked for its code after the password, and the sign-in says so', async () => {
+  test('is always asked for its code after the password, and the sign-in says so', async () => {
     const { id, secret } = await enrolled()
     const { id: claims, access } = await idToken(await authorize({}, answers(id, secret)))
     expect(steps).toEqual(['login', 'totp'])
@@ -81,7 +81,7 @@ describe('who has an authenticator', () => {
     expect(await world.identity.introspect(access)).toMatchObject({ acr: 'mfa', authTime: claims.auth_time })
   })
 
-  it('is asked on a page that works without scripts and may not be framed, cached or made to load anything', async () => {
+  test('is asked on a page that works without scripts and may not be framed, cached or made to load anything', async () => {
     const { id } = await enrolled()
     const path = (await browser.send(flow.authorizeUrl({}))).headers.get('location') ?? ''
     const response = await browser.send(path, {
@@ -96,7 +96,7 @@ describe('who has an authenticator', () => {
     expect(response.headers.get('cache-control')).toBe('no-store')
   })
 
-  it('gets no token from any grant with a password alone', async () => {
+  test('gets no token from any grant with a password alone', async () => {
     const { id } = await enrolled()
     const form = { action: 'login', email: `${id}@x.example`, password: PASSWORD }
     expect(await (await browser.send('/oauth/approve', { form })).text()).toContain('Enter your code')
@@ -104,7 +104,7 @@ describe('who has an authenticator', () => {
     await expect(flows.code({ person: id })).rejects.toThrow(/no end after/)
   })
 
-  it.each(['pwd', 'mfa', 'phr mfa', 'pwd mfa'])('can be asked for acr_values=%s', async (acr) => {
+  test.each(['pwd', 'mfa', 'phr mfa', 'pwd mfa'])('can be asked for acr_values=%s', async (acr) => {
     const { id, secret } = await enrolled()
     const end = await authorize({ acr_values: acr }, answers(id, secret))
     expect(steps).toEqual(['login', 'totp'])
@@ -113,14 +113,14 @@ describe('who has an authenticator', () => {
 })
 
 describe('a code', () => {
-  it.each(['000000', '', '12345', '1234567', 'abcdef', '١٢٣٤٥٦'])('that is %j is refused', async (code) => {
+  test.each(['000000', '', '12345', '1234567', 'abcdef', '١٢٣٤٥٦'])('that is %j is refused', async (code) => {
     const { id } = await enrolled()
     const refused = await giveCode(await atCodePage(id), code)
     expect(refused.status).toBe(400)
     expect(await refused.text()).toContain('<p role="alert" id="problem">The code is not right')
   })
 
-  it('may be one step old or early, not two', async () => {
+  test('may be one step old or early, not two', async () => {
     for (const [step, status] of [
       [-2, 400],
       [-1, 303],
@@ -133,14 +133,14 @@ describe('a code', () => {
     }
   })
 
-  it('is good once, and no older one after it', async () => {
+  test('is good once, and no older one after it', async () => {
     const { id, secret } = await enrolled()
     const [current, older] = [codeAt(secret), codeAt(secret, -1)]
     expect((await giveCode(await atCodePage(id), current)).status).toBe(303)
     for (const code of [current, older]) expect((await giveCode(await atCodePage(id), code)).status).toBe(400)
   })
 
-  it('is good for one of 20 that give it at the same time', async () => {
+  test('is good for one of 20 that give it at the same time', async () => {
     const { id, secret } = await enrolled()
     const page = await atCodePage(id)
     const code = codeAt(secret)
@@ -148,7 +148,7 @@ describe('a code', () => {
     expect(answers.filter(({ status }) => status === 303)).toHaveLength(1)
   })
 
-  it('of another person, or of an authenticator that is gone, is refused', async () => {
+  test('of another person, or of an authenticator that is gone, is refused', async () => {
     const [one, two] = [await enrolled(), await enrolled()]
     expect((await giveCode(await atCodePage(one.id), codeAt(two.secret))).status).toBe(400)
     const page = await atCodePage(two.id)
@@ -156,7 +156,7 @@ describe('a code', () => {
     expect((await giveCode(page, codeAt(two.secret))).status).toBe(400)
   })
 
-  it('is counted together with passwords: after ten wrong ones both wait, and the right password gives no new tries', async () => {
+  test('is counted together with passwords: after ten wrong ones both wait, and the right password gives no new tries', async () => {
     const { id, secret } = await enrolled()
     for (let i = 0; i < 10; i += 1) {
       const page = await atCodePage(id) // the right password, again and again
@@ -172,7 +172,7 @@ describe('a code', () => {
 })
 
 describe('the password that waits for its code', () => {
-  it('is bound to its own sign-in, five minutes, and the service that sealed it', async () => {
+  test('is bound to its own sign-in, five minutes, and the service that sealed it', async () => {
     const { id, secret } = await enrolled()
     const stolen = await atCodePage(id)
     const other = await atCodePage(id)
@@ -194,14 +194,14 @@ describe('the password that waits for its code', () => {
     expect((await giveCode(other, codeAt(secret))).status).toBe(303)
   })
 
-  it('is not taken from a form that another site sent', async () => {
+  test('is not taken from a form that another site sent', async () => {
     const { id, secret } = await enrolled()
     const { path, html } = await atCodePage(id)
     const form = { ...hiddenFields(html), action: 'code', code: codeAt(secret) }
     expect((await browser.send(path, { form, headers: { origin: 'https://evil.example' } })).status).toBe(400)
   })
 
-  it('is worth nothing once the password was changed, also when the code comes later', async () => {
+  test('is worth nothing once the password was changed, also when the code comes later', async () => {
     const { id, secret } = await enrolled()
     const page = await atCodePage(id)
     later(-2_000)
@@ -217,7 +217,7 @@ describe('the password that waits for its code', () => {
 })
 
 describe('stepping up', () => {
-  it('a session by password alone asks for the code only, and keeps the time of the password', async () => {
+  test('a session by password alone asks for the code only, and keeps the time of the password', async () => {
     const id = await person()
     later(-60_000)
     const before = await idToken(await authorize({}, answers(id)))
@@ -232,7 +232,7 @@ describe('stepping up', () => {
     expect(after.id).toMatchObject({ acr: 'mfa', amr: ['pwd', 'otp', 'mfa'], auth_time: before.id.auth_time })
   })
 
-  it('with max_age asks for both again', async () => {
+  test('with max_age asks for both again', async () => {
     const { id, secret } = await enrolled()
     await authorize({}, answers(id, secret, -1))
     const requests = [{ max_age: '0' }, { max_age: '0', acr_values: 'mfa' }, { prompt: 'login' }]
@@ -244,7 +244,7 @@ describe('stepping up', () => {
     }
   })
 
-  it('to a code that the person cannot give is told to the client, before and after the password', async () => {
+  test('to a code that the person cannot give is told to the client, before and after the password', async () => {
     const id = await person()
     const fresh = await authorize({ acr_values: 'mfa' }, answers(id))
     expect(steps).toEqual(['login'])
@@ -257,7 +257,7 @@ describe('stepping up', () => {
     }
   })
 
-  it('without a page says that there would have to be one', async () => {
+  test('without a page says that there would have to be one', async () => {
     const id = await person()
     await authorize({}, answers(id))
     await enroll(id)
@@ -265,7 +265,7 @@ describe('stepping up', () => {
     expect(end.searchParams.get('error')).toBe('login_required')
   })
 
-  it('is bounded: 10 wrong codes of a signed-in person, then they wait', async () => {
+  test('is bounded: 10 wrong codes of a signed-in person, then they wait', async () => {
     const id = await person()
     await authorize({}, answers(id))
     await enroll(id)
@@ -279,7 +279,7 @@ describe('stepping up', () => {
 })
 
 describe('a device', () => {
-  it('is connected by the same rules', async () => {
+  test('is connected by the same rules', async () => {
     const { id, secret } = await enrolled()
     const { config, started } = await flows.startDevice({ person: id, scope: 'openid' })
     await expect(
@@ -299,7 +299,7 @@ describe('the page for CIBA requests', () => {
   const page = async (form?: Answer) => (await browser.send('/oauth/approve', form && { form })).text()
   const login = (id: string) => page({ action: 'login', email: `${id}@x.example`, password: PASSWORD })
 
-  it('asks for password and code, and the token says so', async () => {
+  test('asks for password and code, and the token says so', async () => {
     const { id, secret } = await enrolled()
     const { config, started } = await flows.startCiba({ person: id, scope: 'openid' }, { acr_values: 'mfa' })
     const asked = await login(id)
@@ -312,7 +312,7 @@ describe('the page for CIBA requests', () => {
     expect(decode(tokens.id_token ?? '').payload).toMatchObject({ acr: 'mfa' })
   })
 
-  it('adds the code to a sign-in by password when a request asks for it', async () => {
+  test('adds the code to a sign-in by password when a request asks for it', async () => {
     const id = await person()
     await login(id)
     const secret = await enroll(id)
@@ -327,7 +327,7 @@ describe('the page for CIBA requests', () => {
     expect(decode(tokens.id_token ?? '').payload.acr).toBe('mfa')
   })
 
-  it('refuses a request for a code of who has no authenticator', async () => {
+  test('refuses a request for a code of who has no authenticator', async () => {
     const id = await person()
     const { config, started } = await flows.startCiba({ person: id, scope: 'openid' }, { acr_values: 'mfa' })
     expect(await page({ ...hiddenFields(await login(id)), action: 'approve' })).toContain('and you have none')
@@ -339,7 +339,7 @@ describe('the page for CIBA requests', () => {
 })
 
 describe('an authenticator', () => {
-  it('is there once, sealed, and in the log of the directory', async () => {
+  test('is there once, sealed, and in the log of the directory', async () => {
     const { id, secret } = await enrolled()
     await expect(enroll(id)).rejects.toMatchObject({ code: 'conflict' })
     await expect(enroll('nobody')).rejects.toMatchObject({ code: 'not_found' })
@@ -355,7 +355,7 @@ describe('an authenticator', () => {
     expect(entry).toEqual({ change: { kind: 'authenticator', id, op: 'write' }, actor: 'test' })
   })
 
-  it('does not open for another person, whoever wrote the row', async () => {
+  test('does not open for another person, whoever wrote the row', async () => {
     const [one, two] = [await enrolled(), await enrolled()]
     await world.sql.query(
       'update authenticator set secret_sealed = (select secret_sealed from authenticator where user_id = $1) where user_id = $2',
@@ -364,7 +364,7 @@ describe('an authenticator', () => {
     expect((await giveCode(await atCodePage(two.id), codeAt(one.secret))).status).toBe(500)
   })
 
-  it('that is taken away ends the sessions and tokens of its user, and the password is enough again', async () => {
+  test('that is taken away ends the sessions and tokens of its user, and the password is enough again', async () => {
     const { id, secret } = await enrolled()
     const { access } = await idToken(await authorize({}, answers(id, secret)))
     expect(await world.identity.secondFactor.remove(id, CONTEXT)).toBe(true)
@@ -376,12 +376,12 @@ describe('an authenticator', () => {
   })
 })
 
-it('is announced: discovery lists both authentication contexts', async () => {
+test('is announced: discovery lists both authentication contexts', async () => {
   const metadata = parseObject(await (await fetch(`${world.issuer}/.well-known/openid-configuration`)).text())
   expect(metadata.acr_values_supported).toEqual(['mfa', 'pwd'])
 })
 
-it('a client of the sign-in page never learns whether an account has an authenticator without its password', async () => {
+test('a client of the sign-in page never learns whether an account has an authenticator without its password', async () => {
   const { id } = await enrolled()
   const path = (await browser.send(flow.authorizeUrl({}))).headers.get('location') ?? ''
   const form = { action: 'login', email: `${id}@x.example`, password: 'wrong' }

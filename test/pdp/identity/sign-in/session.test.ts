@@ -1,5 +1,5 @@
 import * as oauth from 'openid-client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowser, hiddenFields } from '../../../support/browser.ts'
 import { createFlow } from '../flow.ts'
 import { createFlows } from '../flows.ts'
@@ -21,7 +21,7 @@ const signedIn = async (scope: string) => {
 }
 
 describe('signing out (RP-initiated logout)', () => {
-  it('ends the session and its tokens, but not those of offline access, and reports it once', async () => {
+  test('ends the session and its tokens, but not those of offline access, and reports it once', async () => {
     const online = await signedIn('openid')
     const offline = await flows.code({
       person: 'eve',
@@ -45,7 +45,7 @@ describe('signing out (RP-initiated logout)', () => {
     expect(reported).toEqual([{ type: 'session.revoked', payload: { session: expect.any(String), user: 'eve' } }])
   })
 
-  it('is not done by a form without its secret, or by a person who stays', async () => {
+  test('is not done by a form without its secret, or by a person who stays', async () => {
     const { browser, tokens } = await signedIn('openid')
     const page = await (await browser.send('/oauth/logout')).text()
     expect((await browser.send('/oauth/logout/confirm', { form: { logout: 'yes' } })).status).toBe(400)
@@ -55,7 +55,7 @@ describe('signing out (RP-initiated logout)', () => {
     expect(await isActive(tokens.access_token)).toBe(true)
   })
 
-  it('goes nowhere that is not registered', async () => {
+  test('goes nowhere that is not registered', async () => {
     const parameters = { client_id: 'flows', post_logout_redirect_uri: 'https://evil.example/' }
     const response = await fetch(`${world.issuer}/oauth/logout?${new URLSearchParams(parameters)}`)
     expect(response.status).toBe(400)
@@ -65,7 +65,7 @@ describe('signing out (RP-initiated logout)', () => {
 describe('sessions ended from outside', () => {
   const sessionOf = async (token: string) => (await world.identity.record(token))?.sessionUid ?? ''
 
-  it('take their tokens with them at once, on the next call', async () => {
+  test('take their tokens with them at once, on the next call', async () => {
     const one = await signedIn('openid')
     const two = await signedIn('openid')
     expect(await world.identity.sessions.revokeSession(await sessionOf(one.tokens.access_token), CONTEXT)).toBe(true)
@@ -74,7 +74,7 @@ describe('sessions ended from outside', () => {
     expect(page).toContain('Sign in')
   })
 
-  it('of a person take offline tokens and tokens of other clients too, and nothing of anybody else', async () => {
+  test('of a person take offline tokens and tokens of other clients too, and nothing of anybody else', async () => {
     const offline = await signedIn('openid offline_access')
     const online = await signedIn('openid')
     const ann = await flows.code({ person: 'ann', organization: 'acme' })
@@ -88,7 +88,7 @@ describe('sessions ended from outside', () => {
 })
 
 describe('the browser of a person who is gone', () => {
-  it('is asked to sign in, and anybody else can', async () => {
+  test('is asked to sign in, and anybody else can', async () => {
     const passwordHash = (await world.directory.userByEmail('eve@x.example'))?.passwordHash ?? null
     const gone = { id: 'gone', email: 'gone@x.example', emailVerified: true, name: null, passwordHash }
     await world.directory.putUser(gone, CONTEXT)
@@ -107,7 +107,7 @@ describe('the browser of a person who is gone', () => {
 })
 
 describe('the record of a token', () => {
-  it('says once and for all what the token depends on', async () => {
+  test('says once and for all what the token depends on', async () => {
     const parent = await signedIn('openid')
     const child = await flows.exchangeOf(
       parent.tokens.access_token,
@@ -127,7 +127,7 @@ describe('the record of a token', () => {
     expect(await world.identity.isRevoked(b ?? expect.fail())).toBe(true)
   })
 
-  it('is null for what is malformed, unknown, expired or dead already', async () => {
+  test('is null for what is malformed, unknown, expired or dead already', async () => {
     const { tokens } = await signedIn('openid')
     expect(await world.identity.record('a.b.c')).toBeNull()
     await world.sql.query('delete from oidc_record where id = $1', [decode(tokens.access_token).payload.jti])
@@ -139,14 +139,14 @@ describe('the record of a token', () => {
     world.time.offsetMs = 0
   })
 
-  it('has no session for a token that outlives it', async () => {
+  test('has no session for a token that outlives it', async () => {
     const { tokens } = await signedIn('openid offline_access')
     expect(await world.identity.record(tokens.access_token)).toMatchObject({ sessionUid: null })
   })
 })
 
 describe('step-up', () => {
-  it('with an acr that a password gives asks nobody twice', async () => {
+  test('with an acr that a password gives asks nobody twice', async () => {
     const browser = createBrowser(world.issuer)
     const first = await flows.code({ person: 'eve', scope: 'openid', browser })
     expect(decode(first.tokens.id_token ?? '').payload.acr).toBe('pwd')
@@ -155,15 +155,18 @@ describe('step-up', () => {
     expect(end.searchParams.get('code')).not.toBeNull()
   })
 
-  it.each([{}, { prompt: 'none' }])('to an acr that is not to be had tells the client so (%j)', async (parameters) => {
-    const flow = createFlow(world)
-    const browser = createBrowser(world.issuer)
-    await flows.code({ person: 'eve', scope: 'openid', browser })
-    const end = await browser.follow(flow.authorizeUrl({ acr_values: 'mfa', ...parameters }), () => ({}))
-    expect(end.searchParams.get('error')).toBe('unmet_authentication_requirements')
-  })
+  test.each([{}, { prompt: 'none' }])(
+    'to an acr that is not to be had tells the client so (%j)',
+    async (parameters) => {
+      const flow = createFlow(world)
+      const browser = createBrowser(world.issuer)
+      await flows.code({ person: 'eve', scope: 'openid', browser })
+      const end = await browser.follow(flow.authorizeUrl({ acr_values: 'mfa', ...parameters }), () => ({}))
+      expect(end.searchParams.get('error')).toBe('unmet_authentication_requirements')
+    },
+  )
 
-  it('by max_age asks for the password again, and the new sign-in shows', async () => {
+  test('by max_age asks for the password again, and the new sign-in shows', async () => {
     const browser = createBrowser(world.issuer)
     await flows.code({ person: 'eve', scope: 'openid', browser })
     const flow = createFlow(world)

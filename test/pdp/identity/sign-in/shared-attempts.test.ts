@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createProvenSecrets } from '../../../../pdp/identity/provider/proven-secrets.ts'
 import { createSharedAttempts } from '../../../../pdp/identity/sign-in/shared-attempts.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
@@ -18,13 +18,13 @@ afterAll(async () => {
 })
 const attemptsOf = () => nodes.map(({ sql }) => createSharedAttempts({ sql, clock: () => time.ms, windowMs: 900_000 }))
 
-it('of many tries at once on several nodes exactly as many pass as there are', async () => {
+test('of many tries at once on several nodes exactly as many pass as there are', async () => {
   const attempts = attemptsOf()
   const tries = Array.from({ length: 60 }, (_, i) => attempts[i % attempts.length]?.take('raced', 10))
   expect((await Promise.all(tries)).filter((passed) => passed === true)).toHaveLength(10)
 })
 
-it('tries end with their window, which no later try makes longer', async () => {
+test('tries end with their window, which no later try makes longer', async () => {
   const [attempts] = attemptsOf()
   expect([await attempts?.take('timed', 2), await attempts?.take('timed', 2)]).toEqual([true, true])
   time.ms += 899_999
@@ -34,7 +34,7 @@ it('tries end with their window, which no later try makes longer', async () => {
   expect(await attempts?.take('timed', 2)).toBe(false)
 })
 
-it('tries are given back, and forgotten, and never fewer than none', async () => {
+test('tries are given back, and forgotten, and never fewer than none', async () => {
   const [attempts] = attemptsOf()
   await attempts?.giveBack('given')
   expect(await attempts?.take('given', 1)).toBe(true)
@@ -45,7 +45,7 @@ it('tries are given back, and forgotten, and never fewer than none', async () =>
   expect(await attempts?.take('given', 1)).toBe(true)
 })
 
-it('the table tells nothing of what was typed', async () => {
+test('the table tells nothing of what was typed', async () => {
   const [attempts] = attemptsOf()
   await attempts?.take('strangers for nobody secret@x.example', 1)
   const rows = (await nodes[0]?.sql.query<{ key: string }>('select key from attempt')) ?? []
@@ -53,7 +53,7 @@ it('the table tells nothing of what was typed', async () => {
   for (const { key } of rows) expect(key).toMatch(/^[A-Za-z0-9_-]{43}$/)
 })
 
-it('a proven secret is known for five minutes, until it changes, and no other is', () => {
+test('a proven secret is known for five minutes, until it changes, and no other is', () => {
   let now = 0
   const proven = createProvenSecrets({ clock: () => now })
   expect(proven.has('right', 'hash 1')).toBe(false)

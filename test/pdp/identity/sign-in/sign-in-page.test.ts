@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Browser, createBrowser } from '../../../support/browser.ts'
 import { signIn } from '../../../support/sign-in.ts'
 import { openWorld, PASSWORD, REDIRECT, SECRET, type World } from '../harness.ts'
@@ -31,7 +31,7 @@ const login = (path: string, email: string, password: string) =>
   browser.send(path, { form: { action: 'continue', email, password } })
 
 describe('the sign-in page', () => {
-  it('is plain HTML with labels, without scripts, and escapes what it shows', async () => {
+  test('is plain HTML with labels, without scripts, and escapes what it shows', async () => {
     const response = await browser.send(await start({ login_hint: 'a"b@x.example' }))
     const html = await response.text()
     expect(response.status).toBe(200)
@@ -42,7 +42,7 @@ describe('the sign-in page', () => {
     expect(html).not.toContain('<script')
   })
 
-  it('cannot be framed, cached, or made to load anything', async () => {
+  test('cannot be framed, cached, or made to load anything', async () => {
     const { headers } = await browser.send(await start())
     expect(headers.get('content-security-policy')).toMatch(
       /default-src 'none'.*frame-ancestors 'none'; base-uri 'none'/,
@@ -52,7 +52,7 @@ describe('the sign-in page', () => {
     expect(headers.get('x-content-type-options')).toBe('nosniff')
   })
 
-  it('belongs to the cookie of its own address', async () => {
+  test('belongs to the cookie of its own address', async () => {
     const path = await start()
     const setCookies = (
       await fetch(
@@ -69,7 +69,7 @@ describe('the sign-in page', () => {
     ).toBe(400)
   })
 
-  it('does not take a cookie that was made up or belongs to another address', async () => {
+  test('does not take a cookie that was made up or belongs to another address', async () => {
     const path = await start()
     const [, uid] = /interaction\/(.*)$/.exec(path) ?? []
     const stranger = createBrowser(world.issuer)
@@ -79,7 +79,7 @@ describe('the sign-in page', () => {
     expect((await stranger.send('/oauth/interaction/another', { headers: { cookie: stolen } })).status).toBe(400)
   })
 
-  it('does not take a form that another site sent', async () => {
+  test('does not take a form that another site sent', async () => {
     const path = await start()
     const form = { action: 'continue', email: 'eve@x.example', password: PASSWORD }
     for (const origin of ['https://evil.example', 'null']) {
@@ -88,11 +88,11 @@ describe('the sign-in page', () => {
     expect((await browser.send(path, { form, headers: { origin: world.issuer } })).status).toBe(303)
   })
 
-  it('does not take a form that is too large', async () => {
+  test('does not take a form that is too large', async () => {
     expect((await login(await start(), 'eve@x.example', 'x'.repeat(9_000))).status).toBe(413)
   })
 
-  it('is over after it was used', async () => {
+  test('is over after it was used', async () => {
     const path = await start()
     const { status, headers } = await login(path, 'eve@x.example', PASSWORD)
     expect(status).toBe(303)
@@ -102,7 +102,7 @@ describe('the sign-in page', () => {
 })
 
 describe('a wrong sign-in', () => {
-  it.each([
+  test.each([
     ['a wrong password', 'eve@x.example', 'wrong'],
     ['no password', 'eve@x.example', ''],
     ['an unknown person', 'nobody@x.example', PASSWORD],
@@ -118,7 +118,7 @@ describe('a wrong sign-in', () => {
     expect(html).not.toContain(PASSWORD)
   })
 
-  it('is possible ten times; then the account waits, whatever the password, and others do not', async () => {
+  test('is possible ten times; then the account waits, whatever the password, and others do not', async () => {
     const path = await start()
     for (let i = 0; i < 10; i += 1) expect((await login(path, 'cy@x.example', `wrong ${i}`)).status).toBe(400)
     const refused = await login(path, 'CY@x.example', PASSWORD)
@@ -129,7 +129,7 @@ describe('a wrong sign-in', () => {
     world.time.offsetMs = 0
   })
 
-  it('elsewhere uses up no tries of the browser in which the person signed in before, which has ten too', async () => {
+  test('elsewhere uses up no tries of the browser in which the person signed in before, which has ten too', async () => {
     const own = browser
     expect((await login(await start(), 'bob@x.example', PASSWORD)).status).toBe(303)
     expect([...own.cookies().keys()].join()).toContain('portcullis_device')
@@ -146,7 +146,7 @@ describe('a wrong sign-in', () => {
     expect((await login(again, 'bob@x.example', PASSWORD)).status).toBe(429)
   })
 
-  it('makes the browser no known one for anybody else', async () => {
+  test('makes the browser no known one for anybody else', async () => {
     expect((await login(await start(), 'dan@x.example', PASSWORD)).status).toBe(303)
     const path = await start({ prompt: 'login' })
     for (let i = 0; i < 10; i += 1) await login(path, 'ann@x.example', `wrong ${i}`)
@@ -154,7 +154,7 @@ describe('a wrong sign-in', () => {
     expect((await login(await start(), 'ann@x.example', PASSWORD)).status).toBe(429)
   })
 
-  it('at an address that nobody has ends after as many tries, whatever its spelling', async () => {
+  test('at an address that nobody has ends after as many tries, whatever its spelling', async () => {
     const path = await start()
     const spellings = ['nobody-2@x.example', 'NOBODY-2@x.example', 'Nobody-2@X.example']
     for (let i = 0; i < 10; i += 1) {
@@ -163,7 +163,7 @@ describe('a wrong sign-in', () => {
     for (const spelling of spellings) expect((await login(path, spelling, PASSWORD)).status).toBe(429)
   })
 
-  it.each(['ann@x.example', 'nobody-3@x.example'])(
+  test.each(['ann@x.example', 'nobody-3@x.example'])(
     'of %s from everywhere at once ends for strangers',
     async (email) => {
       world.time.offsetMs = 2_000_000
@@ -175,7 +175,7 @@ describe('a wrong sign-in', () => {
     },
   )
 
-  it('leaves no address and no password in the log', async () => {
+  test('leaves no address and no password in the log', async () => {
     await login(await start(), 'eve@x.example', 'secret-attempt')
     await login(await start(), 'eve@x.example', PASSWORD)
     expect(world.log.join('')).toContain('sign_in_refused')
@@ -186,7 +186,7 @@ describe('a wrong sign-in', () => {
 describe('the browser session', () => {
   const request = { clientId: 'web', clientSecret: SECRET, redirectUri: REDIRECT, password: PASSWORD }
 
-  it('ends, with its tokens, when somebody else signs in', async () => {
+  test('ends, with its tokens, when somebody else signs in', async () => {
     const first = await signIn({ ...request, issuer: world.issuer, email: 'eve@x.example', browser })
     const path = await start({ prompt: 'login' })
     const { headers } = await login(path, 'cy@x.example', PASSWORD)
@@ -201,7 +201,7 @@ describe('the browser session', () => {
     expect(entry?.change).toMatchObject({ kind: 'token', by: 'grant' })
   })
 
-  it('is not ended by a form without its secret', async () => {
+  test('is not ended by a form without its secret', async () => {
     const { tokens } = await signIn({ ...request, issuer: world.issuer, email: 'eve@x.example', browser })
     expect((await browser.send('/oauth/logout/confirm', { form: { logout: 'yes' } })).status).toBe(400)
     expect(await world.identity.introspect(tokens.access_token)).toMatchObject({ active: true })

@@ -1,5 +1,5 @@
 /** Who waits, and who is refused, when strangers flood. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { BusyError, createSemaphores } from '../../../../pdp/identity/sign-in/attempts.ts'
 import { createKnownAddresses } from '../../../../pdp/identity/sign-in/known-addresses.ts'
 import { createStarts } from '../../../../pdp/identity/sign-in/starts.ts'
@@ -20,7 +20,7 @@ describe('a line that strangers fill from many addresses', () => {
     return { work, order, all, release }
   }
 
-  it.each(['decoys', 'clients', 'people'] as const)('has room and turns for known addresses: %s', async (kind) => {
+  test.each(['decoys', 'clients', 'people'] as const)('has room and turns for known addresses: %s', async (kind) => {
     const { work, order, all, release } = fill(kind)
     all.push(work('home'), work('office'), work('home'))
     await work('bot7')
@@ -38,7 +38,7 @@ describe('a line that strangers fill from many addresses', () => {
     ])
   })
 
-  it('refuses a newcomer among them, and leaves each address its turn', async () => {
+  test('refuses a newcomer among them, and leaves each address its turn', async () => {
     const { work, order, all, release } = fill('people')
     await work('bot7')
     expect(order).toEqual(['bot7 refused'])
@@ -61,7 +61,7 @@ describe('what somebody starts before signing in', () => {
     return { time, known, starts, count }
   }
 
-  it('is bounded for each address, each person, and for all unknown addresses together', () => {
+  test('is bounded for each address, each person, and for all unknown addresses together', () => {
     const { time, known, count } = make()
     known.add('home')
     expect(count('flood')).toBe(600)
@@ -77,7 +77,7 @@ describe('what somebody starts before signing in', () => {
     expect(count('newcomer')).toBe(600)
   })
 
-  it('is given back, to the address and to all', () => {
+  test('is given back, to the address and to all', () => {
     const { starts, count } = make()
     const who = { address: 'a', person: null }
     for (let i = 0; i < 7_000; i += 1) {
@@ -87,7 +87,7 @@ describe('what somebody starts before signing in', () => {
     expect(count('a')).toBe(600)
   })
 
-  it('an address is known for a day, and of too many the first is forgotten', () => {
+  test('an address is known for a day, and of too many the first is forgotten', () => {
     const { time, known } = make()
     known.add('a')
     time.ms = 86_399_999

@@ -1,6 +1,6 @@
 /** Whose tries count together when proxies stand in front. */
 import type { IncomingMessage } from 'node:http'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createClientOf } from '../../../../pdp/identity/sign-in/client-of.ts'
 import { createNetworks, parseNetwork } from '../../../../pdp/process/addresses.ts'
 import { createBrowser } from '../../../support/browser.ts'
@@ -36,25 +36,25 @@ describe('behind a proxy that is trusted', () => {
   })
   afterAll(() => world.close())
 
-  it('a stranger who guesses at an account does not use up the tries of another address', async () => {
+  test('a stranger who guesses at an account does not use up the tries of another address', async () => {
     await useUp(world, 'eve@x.example', () => from('203.0.113.6'))
     expect(await visitor(world, from('203.0.113.6')).signIn('eve@x.example', PASSWORD)).toBe(429)
     expect(await visitor(world, from('203.0.113.7')).signIn('eve@x.example', PASSWORD)).toBe(303)
   })
 
-  it('whoever puts addresses in front of their own has no more tries', async () => {
+  test('whoever puts addresses in front of their own has no more tries', async () => {
     await useUp(world, 'cy@x.example', (i) => from(`198.51.100.${i}, 203.0.113.8, 10.0.0.2`))
     expect(await visitor(world, from('203.0.113.8')).signIn('cy@x.example', PASSWORD)).toBe(429)
   })
 
-  it('a chain that cannot be read counts as the proxy, whatever it says', async () => {
+  test('a chain that cannot be read counts as the proxy, whatever it says', async () => {
     await useUp(world, 'dan@x.example', (i) => ({ ...from(`198.51.100.${i}`), forwarded: `for=198.51.100.${i + 20}` }))
     expect(await visitor(world, from('nobody')).signIn('dan@x.example', PASSWORD)).toBe(429)
     expect(await visitor(world, {}).signIn('dan@x.example', PASSWORD)).toBe(429)
     expect(await visitor(world, from('203.0.113.9')).signIn('dan@x.example', PASSWORD)).toBe(303)
   })
 
-  it('a stranger who guesses at device codes does not close the page to another address', async () => {
+  test('a stranger who guesses at device codes does not close the page to another address', async () => {
     const guesser = visitor(world, from('203.0.113.6'))
     for (let i = 0; i < 100; i += 1) await guesser.typeCode()
     expect(await guesser.typeCode()).toBe(429)
@@ -69,7 +69,7 @@ describe('a proxy that nobody named', () => {
   })
   afterAll(() => world.close())
 
-  it('says nothing that counts: forged addresses have no tries of their own', async () => {
+  test('says nothing that counts: forged addresses have no tries of their own', async () => {
     await useUp(world, 'eve@x.example', (i) => ({ ...from(`198.51.100.${i}`), forwarded: `for=198.51.100.${i}` }))
     expect(await visitor(world, from('203.0.113.7')).signIn('eve@x.example', PASSWORD)).toBe(429)
     const guess = (i: number) => visitor(world, from(`198.51.100.${i}`)).typeCode()
@@ -83,7 +83,7 @@ describe('the address that a try counts for', () => {
   const counted = (remoteAddress: string | undefined, ...rawHeaders: readonly string[]) =>
     clientOf({ socket: { remoteAddress }, rawHeaders } as unknown as IncomingMessage)
 
-  it.each([
+  test.each([
     ['192.0.2.1', '192.0.2.1'],
     ['::ffff:192.0.2.1', '192.0.2.1'],
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
@@ -96,7 +96,7 @@ describe('the address that a try counts for', () => {
     expect(counted(remoteAddress)).toBe(expected)
   })
 
-  it.each<[string, string[], string]>([
+  test.each<[string, string[], string]>([
     ['the nearest that is no proxy', ['X-Forwarded-For', '6.6.6.6, 192.0.2.1, 10.1.1.1'], '192.0.2.1'],
     ['over several fields', ['X-Forwarded-For', '6.6.6.6', 'x-forwarded-for', '192.0.2.1'], '192.0.2.1'],
     ['a network of IPv6', ['Forwarded', 'for="[2001:db8:1:2::6]:80"'], '2001:db8:1:2::/64'],

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createBindings } from '../../../../pdp/identity/tokens/bindings.ts'
 import { createRevocations, type Revocations } from '../../../../pdp/identity/tokens/revocation.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
@@ -45,7 +45,7 @@ const logged = async () =>
 const reported = async () =>
   (await opened.sql.query<{ payload: unknown }>('select payload from outbox order by seq')).map((r) => r.payload)
 
-it('the end of a session ends its grants with their tokens, but not offline ones or those of other sessions', async () => {
+test('the end of a session ends its grants with their tokens, but not offline ones or those of other sessions', async () => {
   await openGrant('a', { session: 's1' })
   await openGrant('b', { session: 's1' })
   await openGrant('offline', { session: 's1', offline: true })
@@ -60,7 +60,7 @@ it('the end of a session ends its grants with their tokens, but not offline ones
   expect(await reported()).toEqual([{ session: 's1', user: 'ann' }])
 })
 
-it('the end of a grant ends everything that was exchanged from it, at any depth', async () => {
+test('the end of a grant ends everything that was exchanged from it, at any depth', async () => {
   await openGrant('root')
   await openGrant('child', { parent: 'root' })
   await openGrant('grandchild', { parent: 'child' })
@@ -68,7 +68,7 @@ it('the end of a grant ends everything that was exchanged from it, at any depth'
   expect((await ids()).filter((id) => /root|child/.test(id))).toEqual([])
 })
 
-it('all sessions and grants of a person end together, offline ones too', async () => {
+test('all sessions and grants of a person end together, offline ones too', async () => {
   await openGrant('hers', { user: 'eve', session: 's9', offline: true })
   await opened.sql.query(
     `insert into oidc_record (kind, id, payload, uid) values ('Session', 'x', '{"accountId": "eve"}', 's9')`,
@@ -79,7 +79,7 @@ it('all sessions and grants of a person end together, offline ones too', async (
   expect(await revocations.revokeSession('s9', CONTEXT)).toBe(false)
 })
 
-it('an ending that cannot be logged deletes nothing', async () => {
+test('an ending that cannot be logged deletes nothing', async () => {
   await openGrant('kept')
   const failing = createRevocations({
     sql: opened.sql,
@@ -93,7 +93,7 @@ it('an ending that cannot be logged deletes nothing', async () => {
   expect(await ids()).toContain('kept')
 })
 
-it('collection deletes what has been dead for an hour and keeps the rest', async () => {
+test('collection deletes what has been dead for an hour and keeps the rest', async () => {
   await opened.sql.query(
     `insert into oidc_record (kind, id, payload, expires_at) values
      ('Grant', 'old', '{}', now() - interval '61 min'), ('Grant', 'recent', '{}', now() - interval '59 min')`,
@@ -108,7 +108,7 @@ it('collection deletes what has been dead for an hour and keeps the rest', async
   expect(await createBindings(opened).find('other')).toMatchObject({ sessionUid: 's2' })
 })
 
-it('a collection leaves nothing that has been dead for an hour, however much there is, and nothing else', async () => {
+test('a collection leaves nothing that has been dead for an hour, however much there is, and nothing else', async () => {
   const made = (prefix: string, age: string, count: number) =>
     opened.sql.query(
       `insert into oidc_record (kind, id, payload, expires_at)

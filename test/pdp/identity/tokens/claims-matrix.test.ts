@@ -1,7 +1,7 @@
 /** The claims table (ARCHITECTURE.md section 6), claim by claim and place by place, for every grant, membership, binding and set of scopes. */
 import { createHash } from 'node:crypto'
 import * as oauth from 'openid-client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cheapHash } from '../../../support/cheap-hash.ts'
 import { createFlows, EVERYTHING, type FlowRequest, USER_GRANTS, type UserGrant } from '../flows.ts'
 import { CONTEXT, decode, openWorld, PASSWORD, postToken, type World } from '../harness.ts'
@@ -185,14 +185,14 @@ describe('claims of every grant, cell by cell', () => {
   const all = USER_GRANTS.flatMap((grant) =>
     STATES.flatMap((state) => [false, true].map((isBound) => ({ grant, state, dpop: isBound, scope: EVERYTHING }))),
   )
-  it.each(all)('$grant, $state, DPoP $dpop', (of) => claimsOf(of))
+  test.each(all)('$grant, $state, DPoP $dpop', (of) => claimsOf(of))
 
   const scopes = ['openid', 'openid email', 'openid profile groups', 'openid organizations', 'orders:read']
   // Refresh tokens need offline_access, and CIBA needs openid.
   const narrow = (['code', 'device', 'exchange'] as const).flatMap((grant) => scopes.map((scope) => ({ grant, scope })))
-  it.each(narrow)('$grant with $scope alone', (of) => claimsOf({ ...of, state: 'active', dpop: false }))
+  test.each(narrow)('$grant with $scope alone', (of) => claimsOf({ ...of, state: 'active', dpop: false }))
 
-  it.each([
+  test.each([
     ['robot', 'active', false],
     ['robot', 'active', true],
     ['free-robot', 'unbound', false],
@@ -209,7 +209,7 @@ describe('claims of every grant, cell by cell', () => {
     expect(body).not.toHaveProperty('refresh_token')
   })
 
-  it('say who the person is to UserInfo of now, whatever the token says', async () => {
+  test('say who the person is to UserInfo of now, whatever the token says', async () => {
     const { tokens } = await flows.code({ person: 'mat', organization: 'acme' })
     const ask = async (): Promise<object> => {
       const authorization = `Bearer ${tokens.access_token}`

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createFlows } from '../flows.ts'
 import { decode, openWorld, postToken, type World } from '../harness.ts'
 
@@ -33,7 +33,7 @@ const mint = (dpop: string | null, id = 'robot') =>
   postToken(world, { grant_type: 'client_credentials' }, { id, ...(dpop === null ? {} : { headers: { dpop } }) })
 
 describe('a token request with a DPoP proof', () => {
-  it('gives a token that is bound to the key', async () => {
+  test('gives a token that is bound to the key', async () => {
     const { body } = await mint(await proof())
     expect(body.token_type).toBe('DPoP')
     const jkt = await calculateJwkThumbprint(jwk)
@@ -41,7 +41,7 @@ describe('a token request with a DPoP proof', () => {
     expect(await world.identity.introspect(String(body.access_token))).toMatchObject({ jkt })
   })
 
-  it('is refused when the proof was used before, also by two at the same time', async () => {
+  test('is refused when the proof was used before, also by two at the same time', async () => {
     const once = await proof()
     expect((await mint(once)).status).toBe(200)
     expect(await mint(once)).toMatchObject({ status: 400, body: { error: 'invalid_dpop_proof' } })
@@ -50,7 +50,7 @@ describe('a token request with a DPoP proof', () => {
     expect(answers.filter((a) => a.status === 200)).toHaveLength(1)
   })
 
-  it('is refused when a proof from the future comes back after oidc-provider has forgotten it', async () => {
+  test('is refused when a proof from the future comes back after oidc-provider has forgotten it', async () => {
     const ahead = await proof({ iat: Math.floor(Date.now() / 1_000) + 250 })
     expect((await mint(ahead)).status).toBe(200)
     const { now } = Date
@@ -63,7 +63,7 @@ describe('a token request with a DPoP proof', () => {
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_dpop_proof' } })
   })
 
-  it.each([
+  test.each([
     ['another method', { htm: 'GET' }, {}],
     ['another address', { htu: 'https://evil.example/oauth/token' }, {}],
     ['no jti', { jti: undefined }, {}],
@@ -75,7 +75,7 @@ describe('a token request with a DPoP proof', () => {
     })
   })
 
-  it.each([
+  test.each([
     ['an exponent of 3,064 bits', { kty: 'RSA', n: 'w'.repeat(342), e: Buffer.alloc(383, 0xff).toString('base64url') }],
     ['a modulus of 8,192 bits', { kty: 'RSA', n: 'w'.repeat(1_366), e: 'AQAB' }],
     ['a curve of another algorithm', { kty: 'EC', crv: 'P-521', x: 'AA', y: 'AA' }],
@@ -91,7 +91,7 @@ describe('a token request with a DPoP proof', () => {
     })
   })
 
-  it('that is old is sent a nonce, with which it succeeds', async () => {
+  test('that is old is sent a nonce, with which it succeeds', async () => {
     const old = { iat: Math.floor(Date.now() / 1_000) - 900 }
     const answer = await mint(await proof(old))
     expect(answer).toMatchObject({ status: 400, body: { error: 'use_dpop_nonce' } })
@@ -112,7 +112,7 @@ describe('the form of a proof', () => {
     iat: Math.floor(Date.now() / 1_000),
   })
 
-  it.each([
+  test.each([
     ['no signature', async () => forge({ typ: 'dpop+jwt', alg: 'none', jwk }, body(), '')],
     ['a symmetric algorithm', async () => forge({ typ: 'dpop+jwt', alg: 'HS256', jwk }, body())],
     ['a symmetric key', async () => forge({ typ: 'dpop+jwt', alg: 'ES256', jwk: { kty: 'oct', k: 'AAAA' } }, body())],
@@ -127,14 +127,14 @@ describe('the form of a proof', () => {
     expect(await mint(await make())).toMatchObject({ status: 400, body: { error: 'invalid_dpop_proof' } })
   })
 
-  it.each([
+  test.each([
     ['a query and a fragment', (url: string) => `${url}?a=b#c`],
     ['a scheme in capitals', (url: string) => url.replace('http', 'HTTP')],
   ])('may have %s in its address', async (_, change) => {
     expect((await mint(await proof({ htu: change(`${world.issuer}/oauth/token`) }))).status).toBe(200)
   })
 
-  it('may have an id of any length, which is stored as a digest', async () => {
+  test('may have an id of any length, which is stored as a digest', async () => {
     const jti = 'x'.repeat(3_000)
     expect((await mint(await proof({ jti }))).status).toBe(200)
     expect((await mint(await proof({ jti }))).status).toBe(400)
@@ -142,7 +142,7 @@ describe('the form of a proof', () => {
   })
 })
 
-it('a proof is good for one call of UserInfo, even when 20 try at the same time, and for that token, method and address', async () => {
+test('a proof is good for one call of UserInfo, even when 20 try at the same time, and for that token, method and address', async () => {
   const flows = createFlows(world)
   const { tokens } = await flows.code({ person: 'eve' })
   const pair = await generateKeyPair('ES256')
@@ -183,7 +183,7 @@ it('a proof is good for one call of UserInfo, even when 20 try at the same time,
   expect(await ask(await proof({ htm: 'GET', htu: `${world.issuer}/oauth/userinfo`, ath }))).toBe(401)
 })
 
-it('a client that must use DPoP gets nothing without it', async () => {
+test('a client that must use DPoP gets nothing without it', async () => {
   expect(await mint(null, 'dpop-robot')).toMatchObject({ status: 400, body: { error: 'invalid_dpop_proof' } })
   expect((await mint(await proof(), 'dpop-robot')).body.token_type).toBe('DPoP')
 })

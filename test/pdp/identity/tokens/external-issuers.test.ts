@@ -1,5 +1,5 @@
 import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { TrustedIssuerDocument } from '../../../../pdp/identity/tokens/external-issuers.ts'
 import { CONTEXT, openWorld, postToken, type World } from '../harness.ts'
 
@@ -48,7 +48,7 @@ const token = (claims: object = {}, header: object = {}) =>
 const introspect = async (jwt: Promise<string>) => world.identity.introspect(await jwt)
 
 describe('a token of a trusted issuer', () => {
-  it('is its subject, prefixed, in an allowed organization, without any of our service scopes', async () => {
+  test('is its subject, prefixed, in an allowed organization, without any of our service scopes', async () => {
     expect(await introspect(token({ acr: 'mfa', auth_time: 5 }))).toMatchObject({
       active: true,
       subject: { type: 'user', id: '~idp:eve' },
@@ -62,7 +62,7 @@ describe('a token of a trusted issuer', () => {
     })
   })
 
-  it.each([
+  test.each([
     [1_717_171_717.5, 1_717_171_717],
     [1_717_171_717_000, null],
     [-1, null],
@@ -71,7 +71,7 @@ describe('a token of a trusted issuer', () => {
     expect(await introspect(token({ auth_time: given }))).toMatchObject({ active: true, authTime })
   })
 
-  it('speaks for no organization that it was not allowed', async () => {
+  test('speaks for no organization that it was not allowed', async () => {
     expect(await introspect(token({ tenant: 'beta' }))).toMatchObject({ active: true, organization: null })
     expect(await introspect(token({ tenant: undefined }))).toMatchObject({ organization: null })
     await world.identity.issuers.put(ISSUER, { ...document, claims: {} }, CONTEXT)
@@ -80,7 +80,7 @@ describe('a token of a trusted issuer', () => {
     expect(await introspect(token())).toMatchObject({ organization: null })
   })
 
-  it.each([
+  test.each([
     ['another audience', { aud: 'https://other.example/' }, {}],
     ['another type', {}, { typ: 'JWT' }],
     ['an unknown issuer', { iss: 'https://evil.example' }, {}],
@@ -92,7 +92,7 @@ describe('a token of a trusted issuer', () => {
     expect(await introspect(token({ ...claims, ...own }, header))).toEqual({ active: false })
   })
 
-  it('holds groups of its own namespace as long as it lives, in the organizations of its issuer', async () => {
+  test('holds groups of its own namespace as long as it lives, in the organizations of its issuer', async () => {
     const claims = { organization: 'tenant', groups: 'groups', roles: 'realm.roles' }
     await world.identity.issuers.put(ISSUER, { ...document, claims }, CONTEXT)
     expect(await introspect(token({ groups: ['eng'], realm: { roles: ['admin'] } }))).toMatchObject({
@@ -102,7 +102,7 @@ describe('a token of a trusted issuer', () => {
     expect(await introspect(token({ groups: 5 }))).toEqual({ active: false })
   })
 
-  it('has no other audience than the one that its issuer is trusted with, or stands for', async () => {
+  test('has no other audience than the one that its issuer is trusted with, or stands for', async () => {
     const aud = [AUDIENCE, 'https://other.example/']
     expect(await introspect(token({ aud }))).toMatchObject({ audiences: [AUDIENCE] })
     const mapped = { ...document, audience: 'account', resource: AUDIENCE }
@@ -114,7 +114,7 @@ describe('a token of a trusted issuer', () => {
     expect(await introspect(token())).toEqual({ active: false })
   })
 
-  it('is inactive by another algorithm than the registered ones, and once the issuer is removed', async () => {
+  test('is inactive by another algorithm than the registered ones, and once the issuer is removed', async () => {
     const known = token()
     expect((await introspect(known)).active).toBe(true)
     await world.identity.issuers.put(ISSUER, { ...document, algorithms: ['RS256'] }, CONTEXT)
@@ -123,13 +123,13 @@ describe('a token of a trusted issuer', () => {
     expect((await introspect(known)).active).toBe(false)
   })
 
-  it('is verified by keys that the issuer publishes', async () => {
+  test('is verified by keys that the issuer publishes', async () => {
     const { jwks: _, ...rest } = document
     await world.identity.issuers.put(ISSUER, { ...rest, jwks_uri: 'https://idp.example/jwks' }, CONTEXT)
     expect((await introspect(token())).active).toBe(true)
   })
 
-  it('is not asked about where only our own tokens count', async () => {
+  test('is not asked about where only our own tokens count', async () => {
     const asked: string[] = []
     const introspection = {
       endpoint: 'https://idp.example/introspect',
@@ -158,7 +158,7 @@ describe('a token of a trusted issuer', () => {
     await world.identity.issuers.remove(ISSUER, CONTEXT)
   })
 
-  it('buys no token of ours and no UserInfo', async () => {
+  test('buys no token of ours and no UserInfo', async () => {
     const form = {
       grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
       subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',

@@ -1,5 +1,5 @@
 import { generateKeyPair, importJWK, SignJWT } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deriveKey, open } from '../../../../pdp/process/encryption.ts'
 import { clientToken, type SignInRequest, signIn } from '../../../support/sign-in.ts'
 import {
@@ -44,7 +44,7 @@ async function sign(
 }
 
 describe('introspection of an active token', () => {
-  it("tells a service token's subject, organization, app and scopes", async () => {
+  test("tells a service token's subject, organization, app and scopes", async () => {
     const token = await service({ scope: 'decisions:read decisions:ask' })
     expect(await world.identity.introspect(token)).toEqual({
       active: true,
@@ -65,7 +65,7 @@ describe('introspection of an active token', () => {
     })
   })
 
-  it("tells a person's token with its grant and authentication context, which is not in the token", async () => {
+  test("tells a person's token with its grant and authentication context, which is not in the token", async () => {
     const { access_token: token } = await person()
     expect(await world.identity.introspect(token)).toMatchObject({
       subject: { type: 'user', id: 'eve' },
@@ -79,7 +79,7 @@ describe('introspection of an active token', () => {
     for (const claim of ['acr', 'auth_time', 'amr']) expect(decode(token).payload).not.toHaveProperty(claim)
   })
 
-  it('takes the app from the audience before the client, and follows the manifest', async () => {
+  test('takes the app from the audience before the client, and follows the manifest', async () => {
     const token = await service({ resource: API })
     await world.putClient({
       id: 'robot',
@@ -99,14 +99,14 @@ describe('introspection of an active token', () => {
 })
 
 describe('a token is inactive on the very next call', () => {
-  it('when its record is gone', async () => {
+  test('when its record is gone', async () => {
     const token = await service()
     expect(await isActive(token)).toBe(true)
     await world.sql.query('delete from oidc_record where id = $1', [decode(token).payload.jti])
     expect(await isActive(token)).toBe(false)
   })
 
-  it.each([
+  test.each([
     ['grant', "delete from oidc_record where kind = 'Grant' and id = $1"],
     ['binding', 'delete from grant_binding where grant_id = $1'],
   ])('when its %s is gone', async (_, statement) => {
@@ -116,7 +116,7 @@ describe('a token is inactive on the very next call', () => {
     expect(await world.identity.introspect(token)).toEqual({ active: false })
   })
 
-  it('when its person is deleted', async () => {
+  test('when its person is deleted', async () => {
     const passwordHash = (await world.directory.userByEmail('eve@x.example'))?.passwordHash ?? null
     const user = { id: 'gone', email: 'gone@x.example', emailVerified: true, name: null, passwordHash }
     await world.directory.putUser(user, CONTEXT)
@@ -126,7 +126,7 @@ describe('a token is inactive on the very next call', () => {
     expect(await isActive(token)).toBe(false)
   })
 
-  it('when its client is deleted', async () => {
+  test('when its client is deleted', async () => {
     const stored = await world.directory.client('robot')
     if (stored === null) throw new Error('no client')
     await world.directory.putClient({ ...stored, id: 'short-lived' }, CONTEXT)
@@ -136,7 +136,7 @@ describe('a token is inactive on the very next call', () => {
     expect(await isActive(token)).toBe(false)
   })
 
-  it('when it has expired, to the second', async () => {
+  test('when it has expired, to the second', async () => {
     const token = await service()
     const expiresAtMs = Number(decode(token).payload.exp) * 1_000
     world.time.atMs = expiresAtMs - 1
@@ -148,11 +148,14 @@ describe('a token is inactive on the very next call', () => {
 })
 
 describe('what is not an access token of ours is inactive', () => {
-  it.each([[''], ['x'], ['a.b.c'], ['e30.e30.'], ['\0'], ['..'], ['a'.repeat(100_000)]])('such as %j', async (text) => {
-    expect(await isActive(text)).toBe(false)
-  })
+  test.each([[''], ['x'], ['a.b.c'], ['e30.e30.'], ['\0'], ['..'], ['a'.repeat(100_000)]])(
+    'such as %j',
+    async (text) => {
+      expect(await isActive(text)).toBe(false)
+    },
+  )
 
-  it('such as an ID token, a jti, a code verifier or half a token', async () => {
+  test('such as an ID token, a jti, a code verifier or half a token', async () => {
     const tokens = await person()
     const { jti } = decode(tokens.access_token).payload
     const cut = tokens.access_token.slice(0, -4)
@@ -161,13 +164,13 @@ describe('what is not an access token of ours is inactive', () => {
     }
   })
 
-  it('such as one that was signed by us but never issued', async () => {
+  test('such as one that was signed by us but never issued', async () => {
     const { payload } = decode(await service())
     expect(await isActive(await sign(payload))).toBe(true) // the very same token, signed again
     expect(await isActive(await sign({ ...payload, jti: 'never-issued' }))).toBe(false)
   })
 
-  it('such as one whose record is of another kind of subject', async () => {
+  test('such as one whose record is of another kind of subject', async () => {
     const { payload } = decode(await service())
     expect(await isActive(await sign({ ...payload, sub: 'eve' }))).toBe(false)
     const { payload: personal } = decode((await person()).access_token)
@@ -175,7 +178,7 @@ describe('what is not an access token of ours is inactive', () => {
     expect(await isActive(await sign({ ...personal, sub: 'nobody' }))).toBe(false)
   })
 
-  it.each([
+  test.each([
     ['another type', {}, { typ: 'JWT' }],
     ['another issuer', { iss: 'https://evil.example' }, {}],
     ['another confirmation than jkt', { cnf: { 'x5t#S256': 'a' } }, {}],
@@ -185,7 +188,7 @@ describe('what is not an access token of ours is inactive', () => {
     expect(await isActive(await sign({ ...payload, ...claims }, header))).toBe(false)
   })
 
-  it('such as one that another key signed under our kid', async () => {
+  test('such as one that another key signed under our kid', async () => {
     const token = await service()
     const { header, payload } = decode(token)
     const { privateKey } = await generateKeyPair('RS256')
@@ -194,7 +197,7 @@ describe('what is not an access token of ours is inactive', () => {
   })
 })
 
-it('says that it cannot say when the store is gone', async () => {
+test('says that it cannot say when the store is gone', async () => {
   const other = await openWorld()
   const token = (await clientToken({ issuer: other.issuer, clientId: 'robot', clientSecret: SECRET })).access_token
   await other.store.close()

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createFlows, USER_GRANTS } from '../flows.ts'
 import { API, CONTEXT, decode, openWorld, parseObject, postToken, SECRET, type World } from '../harness.ts'
 
@@ -51,7 +51,7 @@ const revoke = (token: string, options: Options = {}) => ask(token, { path: '/oa
 const isActive = async (token: string) => (await world.identity.introspect(token)).active
 
 describe('introspection (RFC 7662)', () => {
-  it('tells an access token of a person with everything that a resource server needs', async () => {
+  test('tells an access token of a person with everything that a resource server needs', async () => {
     const { status, headers, body } = await ask(access)
     const { payload } = decode(access)
     expect(status).toBe(200)
@@ -73,26 +73,26 @@ describe('introspection (RFC 7662)', () => {
     })
   })
 
-  it.each(USER_GRANTS)('shows acr and auth_time for tokens of %s, and the key of a bound one', async (grant) => {
+  test.each(USER_GRANTS)('shows acr and auth_time for tokens of %s, and the key of a bound one', async (grant) => {
     const { tokens } = await flows.obtain(grant, { person: 'eve', organization: 'acme', dpop: true })
     const { body } = await ask(tokens.access_token)
     expect(body).toMatchObject({ token_type: 'DPoP', acr: 'pwd', auth_time: expect.any(Number) })
     expect(body.cnf).toEqual(decode(tokens.access_token).payload.cnf)
   })
 
-  it('tells a refresh token to its own client only', async () => {
+  test('tells a refresh token to its own client only', async () => {
     expect((await ask(refresh)).body).toMatchObject({ active: true, client_id: 'flows', sub: 'eve' })
     expect((await ask(refresh, { id: 'rs' })).body).toEqual({ active: false })
   })
 
-  it('finds a token whatever the hint says', async () => {
+  test('finds a token whatever the hint says', async () => {
     const form = (token: string, hint: string) => new URLSearchParams({ token, token_type_hint: hint }).toString()
     expect((await ask(null, { form: form(access, 'refresh_token') })).body.active).toBe(true)
     expect((await ask(null, { form: form(refresh, 'access_token') })).body.active).toBe(true)
     expect((await ask(null, { form: form(access, 'nonsense') })).body.active).toBe(true)
   })
 
-  it('says nothing but inactive of anything else', async () => {
+  test('says nothing but inactive of anything else', async () => {
     const { payload } = decode(access)
     const [head = '', body = '', signature = ''] = access.split('.')
     const flipped = `${head}.${body}.${signature.slice(0, -4)}${signature.endsWith('AAAA') ? 'BBBB' : 'AAAA'}`
@@ -101,20 +101,20 @@ describe('introspection (RFC 7662)', () => {
     }
   })
 
-  it('tells a tenant nothing about the tokens of another', async () => {
+  test('tells a tenant nothing about the tokens of another', async () => {
     expect((await ask(access, { id: 'rs' })).body.active).toBe(true)
     expect((await ask(access, { id: 'tenant-flows' })).body.active).toBe(true)
     expect((await ask(access, { id: 'beta-rs' })).body).toEqual({ active: false })
   })
 
-  it('needs a client that authenticates', async () => {
+  test('needs a client that authenticates', async () => {
     expect(await ask(access, { id: null })).toMatchObject({ status: 401, body: { error: 'invalid_client' } })
     expect(await ask(access, { secret: 'wrong' })).toMatchObject({ status: 401, body: { error: 'invalid_client' } })
     const form = new URLSearchParams({ token: access, client_id: 'public-flows' }).toString()
     expect(await ask(null, { id: null, form })).toMatchObject({ status: 200, body: { active: false } })
   })
 
-  it('refuses a form that is not one', async () => {
+  test('refuses a form that is not one', async () => {
     expect(await ask(null)).toMatchObject({ status: 400, body: { error: 'invalid_request' } })
     expect(await ask(null, { form: `token=${access}&token=${access}` })).toMatchObject({ status: 400 })
     expect(await ask(null, { form: '{}', contentType: 'application/json' })).toMatchObject({ status: 400 })
@@ -122,7 +122,7 @@ describe('introspection (RFC 7662)', () => {
     expect((await fetch(`${world.issuer}/oauth/introspect?token=x`)).status).toBe(405)
   })
 
-  it('shows at once that a membership does not matter but a deleted client does', async () => {
+  test('shows at once that a membership does not matter but a deleted client does', async () => {
     const token = (await postToken(world, { grant_type: 'client_credentials' }, { id: 'free-robot' })).body
     expect((await ask(String(token.access_token))).body).toMatchObject({ active: true, sub: 'free-robot' })
     await world.directory.deleteClient('free-robot', CONTEXT)
@@ -131,7 +131,7 @@ describe('introspection (RFC 7662)', () => {
 })
 
 describe('revocation (RFC 7009)', () => {
-  it('of an access token ends its grant: the refresh token and what was exchanged from it too', async () => {
+  test('of an access token ends its grant: the refresh token and what was exchanged from it too', async () => {
     await renew()
     const child = await flows.exchangeOf(access, { person: 'eve', client: 'gateway' }, { scope: 'openid' })
     const grandchild = await flows.exchangeOf(child.tokens.access_token, { person: 'eve', client: 'gateway' })
@@ -143,13 +143,13 @@ describe('revocation (RFC 7009)', () => {
     expect((await ask(refresh)).body).toEqual({ active: false })
   })
 
-  it('of a refresh token ends its access tokens', async () => {
+  test('of a refresh token ends its access tokens', async () => {
     await renew()
     expect((await revoke(refresh)).status).toBe(200)
     expect(await isActive(access)).toBe(false)
   })
 
-  it('of a service token ends it alone, and is in the token log', async () => {
+  test('of a service token ends it alone, and is in the token log', async () => {
     const mint = async () => {
       const { body } = await postToken(world, { grant_type: 'client_credentials' }, { id: 'robot' })
       return String(body.access_token)
@@ -163,11 +163,11 @@ describe('revocation (RFC 7009)', () => {
     expect(entry?.change).toEqual({ kind: 'token', by: 'jti', id: decode(one).payload.jti })
   })
 
-  it('of a token that is nobody’s succeeds', async () => {
+  test('of a token that is nobody’s succeeds', async () => {
     for (const token of ['unknown', 'a.b.c', idToken]) expect((await revoke(token)).status).toBe(200)
   })
 
-  it('is refused for the token of another client, and without the right secret', async () => {
+  test('is refused for the token of another client, and without the right secret', async () => {
     await renew()
     expect(await revoke(access, { id: 'gateway' })).toMatchObject({ status: 400, body: { error: 'invalid_request' } })
     expect(await revoke(access, { secret: 'wrong' })).toMatchObject({ status: 401, body: { error: 'invalid_client' } })
@@ -182,7 +182,7 @@ describe('UserInfo', () => {
   const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
   beforeAll(renew)
 
-  it('answers GET, POST by header and POST by form alike, and tells nobody to keep it', async () => {
+  test('answers GET, POST by header and POST by form alike, and tells nobody to keep it', async () => {
     const answers = [
       await send(bearer(access)),
       await send({ headers: { authorization: `bearer  ${access}` } }),
@@ -195,7 +195,7 @@ describe('UserInfo', () => {
     for (const { headers } of answers) expect(headers.get('cache-control')).toBe('no-store')
   })
 
-  it.each([
+  test.each([
     ['no credentials', {}, '', 401, 'token_missing', /^Bearer resource_metadata="[^"]+", DPoP resource_metadata=/],
     ['another scheme', { headers: { authorization: 'Basic eDp5' } }, '', 401, 'token_missing', /^Bearer resource/],
     ['a list of tokens', { headers: { authorization: 'Bearer a, b' } }, '', 400, 'request_invalid', /invalid_request/],
@@ -212,7 +212,7 @@ describe('UserInfo', () => {
     expect(challenge).not.toMatch(/\\/)
   })
 
-  it('refuses a token sent in two ways, or twice', async () => {
+  test('refuses a token sent in two ways, or twice', async () => {
     const body = new URLSearchParams({ access_token: access })
     expect((await send({ method: 'POST', ...bearer(access), body })).status).toBe(400)
     const twice = new URLSearchParams([...body, ...body])
@@ -223,7 +223,7 @@ describe('UserInfo', () => {
     expect((await send({ method: 'PUT', ...bearer(access) })).status).toBe(405)
   })
 
-  it('is for tokens of a person with openid, whatever their audience', async () => {
+  test('is for tokens of a person with openid, whatever their audience', async () => {
     const scope = await send(bearer((await flows.code({ person: 'eve', scope: 'email' })).tokens.access_token))
     expect(scope.status).toBe(403)
     expect(scope.headers.get('www-authenticate')).toMatch(/^Bearer error="insufficient_scope".*scope="openid"/)
@@ -236,7 +236,7 @@ describe('UserInfo', () => {
     expect((await send(bearer(idToken))).status).toBe(401)
   })
 
-  it('refuses a bound token without its scheme or its proof', async () => {
+  test('refuses a bound token without its scheme or its proof', async () => {
     const { tokens } = await flows.code({ person: 'eve', dpop: true })
     const asBearer = await send(bearer(tokens.access_token))
     expect([asBearer.status, asBearer.headers.get('www-authenticate')]).toEqual([
@@ -251,7 +251,7 @@ describe('UserInfo', () => {
     expect((await send({ headers: { authorization: `DPoP ${access}` } })).status).toBe(401)
   })
 
-  it('is 401 invalid_token, not a failure, for a person who was deleted', async () => {
+  test('is 401 invalid_token, not a failure, for a person who was deleted', async () => {
     const passwordHash = (await world.directory.userByEmail('eve@x.example'))?.passwordHash ?? null
     const user = { id: 'gone', email: 'gone@x.example', emailVerified: true, name: null, passwordHash }
     await world.directory.putUser(user, CONTEXT)
@@ -263,7 +263,7 @@ describe('UserInfo', () => {
     expect(response.headers.get('www-authenticate')).toContain('error="invalid_token"')
   })
 
-  it('lets pages of other origins ask', async () => {
+  test('lets pages of other origins ask', async () => {
     const preflight = await send({ method: 'OPTIONS', headers: { origin: 'https://app.example' } })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-allow-headers')).toContain('DPoP')
@@ -272,7 +272,7 @@ describe('UserInfo', () => {
 })
 
 describe('protected resource metadata (RFC 9728)', () => {
-  it('describes the issuer as a resource', async () => {
+  test('describes the issuer as a resource', async () => {
     const response = await fetch(`${world.issuer}/.well-known/oauth-protected-resource`)
     expect(response.headers.get('content-type')).toBe('application/json')
     expect(parseObject(await response.text())).toMatchObject({

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { HOOK_DEADLINE_MS, HOOK_DEPTH_MAX, RESERVED_CLAIMS } from '../../../../pdp/identity/tokens/token-hook.ts'
 import { CONTEXT, decode, openWorld, postToken, type World } from '../harness.ts'
 
@@ -48,7 +48,7 @@ const answer =
 const nested = (levels: number): unknown => (levels === 0 ? 1 : [nested(levels - 1)])
 
 describe('a hook that answers', () => {
-  it('adds its claims when the signature is right, as it can check', async () => {
+  test('adds its claims when the signature is right, as it can check', async () => {
     respond = (req, res, body) => {
       const [, at, signature] = /^t=(\d+),v1=([0-9a-f]+)$/.exec(String(req.headers['portcullis-signature'])) ?? []
       const isOurs = signature === createHmac('sha256', SECRET).update(`${at}.${body}`).digest('hex')
@@ -62,7 +62,7 @@ describe('a hook that answers', () => {
     await world.identity.hook.configure({ url, secret: SECRET }, CONTEXT)
   })
 
-  it('cannot set a reserved claim by another spelling of JSON, nor a name that every object has', async () => {
+  test('cannot set a reserved claim by another spelling of JSON, nor a name that every object has', async () => {
     respond = answer({})
     const without = Object.keys((await mint()).payload)
     const text = RESERVED_CLAIMS.map((name) => `"\\u00${name.charCodeAt(0).toString(16)}${name.slice(1)}":"evil"`)
@@ -73,7 +73,7 @@ describe('a hook that answers', () => {
     expect(JSON.stringify(payload)).not.toContain('evil')
   })
 
-  it('may nest its claims as deep as the bound, and not one level deeper', async () => {
+  test('may nest its claims as deep as the bound, and not one level deeper', async () => {
     respond = answer({ deep: nested(HOOK_DEPTH_MAX - 1) })
     expect((await mint()).outcomes).toEqual(['added'])
     respond = answer({ deep: nested(HOOK_DEPTH_MAX) })
@@ -108,7 +108,7 @@ describe('a hook that fails', () => {
     'with claims that are text': answer('claims'),
     'without content': (_req, res) => res.writeHead(204).end(),
   }
-  it.each(Object.entries(failures))('%s costs its deadline at most, is counted and logged', async (_, failure) => {
+  test.each(Object.entries(failures))('%s costs its deadline at most, is counted and logged', async (_, failure) => {
     respond = failure
     asked.length = 0
     const { payload, ms, outcomes } = await mint()

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { HOOK_BYTES_MAX, HOOK_DEADLINE_MS, RESERVED_CLAIMS } from '../../../../pdp/identity/tokens/token-hook.ts'
 import { createFlows } from '../flows.ts'
 import { CONTEXT, decode, openWorld, parseObject, postToken, type World } from '../harness.ts'
@@ -38,7 +38,7 @@ const rest = () => {
 }
 
 describe('the token hook', () => {
-  it('adds claims to tokens of services and of people, and to no ID token', async () => {
+  test('adds claims to tokens of services and of people, and to no ID token', async () => {
     respond = answer({ plan_hint: 'x', nested: { a: [1] } })
     expect((await mint()).claims).toMatchObject({ plan_hint: 'x', nested: { a: [1] } })
     const { tokens } = await createFlows(world).code({ person: 'eve', organization: 'acme' })
@@ -46,7 +46,7 @@ describe('the token hook', () => {
     expect(decode(tokens.id_token ?? '').payload).not.toHaveProperty('plan_hint')
   })
 
-  it('is told what is minted, signed with the secret and the time', async () => {
+  test('is told what is minted, signed with the secret and the time', async () => {
     respond = answer({})
     calls.length = 0
     const { claims } = await mint()
@@ -69,14 +69,14 @@ describe('the token hook', () => {
     expect(signature).toBe(createHmac('sha256', SECRET).update(`${at}.${call?.body}`).digest('hex'))
   })
 
-  it.each([...RESERVED_CLAIMS, 'act'])('cannot set %s', async (claim) => {
+  test.each([...RESERVED_CLAIMS, 'act'])('cannot set %s', async (claim) => {
     respond = answer({ [claim]: 'evil', org_hint: 1 })
     const { claims } = await mint()
     expect(claims[claim]).not.toBe('evil')
     expect(claims.org_hint).toBe(1)
   })
 
-  it('is kept out of the way of all 18 reserved claims at once', async () => {
+  test('is kept out of the way of all 18 reserved claims at once', async () => {
     expect(RESERVED_CLAIMS).toHaveLength(18)
     respond = answer({})
     const without = Object.keys((await mint()).claims)
@@ -84,7 +84,7 @@ describe('the token hook', () => {
     expect(Object.keys((await mint()).claims)).toEqual(without)
   })
 
-  it.each([
+  test.each([
     ['an error', answer({}, 500)],
     ['a redirect', answer({}, 302)],
     ['no JSON', async () => new Response('<html>')],
@@ -103,7 +103,7 @@ describe('the token hook', () => {
     expect(world.log.join('')).not.toContain(SECRET)
   })
 
-  it('that never answers costs its deadline at most, and after some failures nothing', async () => {
+  test('that never answers costs its deadline at most, and after some failures nothing', async () => {
     rest()
     respond = answer({})
     await mint()
@@ -119,7 +119,7 @@ describe('the token hook', () => {
     expect((await mint()).claims.back).toBe(true)
   })
 
-  it('cannot make a token too large: its claims are in it whole or not at all', async () => {
+  test('cannot make a token too large: its claims are in it whole or not at all', async () => {
     respond = answer({ big: 'x'.repeat(6_000) })
     const { claims } = await mint()
     expect(claims).not.toHaveProperty('big')
@@ -127,7 +127,7 @@ describe('the token hook', () => {
     expect(world.log.join('')).toContain('hook_left_out')
   })
 
-  it('is asked no more once it is removed, and its secret lies sealed', async () => {
+  test('is asked no more once it is removed, and its secret lies sealed', async () => {
     const rows = await world.sql.query('select 1 from token_hook h where strpos(h::text, $1) > 0', [SECRET])
     expect(rows).toEqual([])
     calls.length = 0

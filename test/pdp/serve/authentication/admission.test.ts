@@ -1,5 +1,5 @@
 /** Who is answered when more is asked than can be answered in time. */
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type AdmissionOptions, createAdmission, createPlaces } from '../../../../pdp/serve/authentication/admission.ts'
 
 beforeEach(() => {
@@ -52,7 +52,7 @@ const many = (prefix: string, count: number): readonly string[] =>
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
 
 describe('questions', () => {
-  it('start at once while there is room, and in their turn otherwise', async () => {
+  test('start at once while there is room, and in their turn otherwise', async () => {
     const { ask, end, started, ended, admission } = open({ openMax: 4 })
     ask('a/x/0', 'b/x/0', 'c/x/0', 'd/x/0', 'e/x/0')
     expect(started).toEqual(['a/x/0', 'b/x/0', 'c/x/0', 'd/x/0'])
@@ -63,7 +63,7 @@ describe('questions', () => {
     expect(admission.waitingCount).toBe(0)
   })
 
-  it('of each organization take turns, however many one of them asks', async () => {
+  test('of each organization take turns, however many one of them asks', async () => {
     const { ask, drain, started } = open()
     ask('a/x/first', ...many('a/x', 50), 'b/x/0', 'c/x/0', 'b/x/1')
     await drain()
@@ -71,14 +71,14 @@ describe('questions', () => {
     expect(started).toHaveLength(54)
   })
 
-  it('of each client of one organization take turns', async () => {
+  test('of each client of one organization take turns', async () => {
     const { ask, drain, started } = open()
     ask('a/x/first', ...many('a/x', 20), ...many('a/y', 2), 'a/z/0')
     await drain()
     expect(started.slice(1, 7)).toEqual(['a/x/0', 'a/y/0', 'a/z/0', 'a/x/1', 'a/y/1', 'a/x/2'])
   })
 
-  it('of one organization take no more than three quarters of the room', async () => {
+  test('of one organization take no more than three quarters of the room', async () => {
     const { ask, started } = open({ openMax: 8 })
     ask(...many('a/x', 20))
     expect(started).toHaveLength(6)
@@ -86,7 +86,7 @@ describe('questions', () => {
     expect(started.slice(6)).toEqual(['b/x/0', 'c/x/0'])
   })
 
-  it('that wait too long are overloaded, the first in first; later ones go on waiting', async () => {
+  test('that wait too long are overloaded, the first in first; later ones go on waiting', async () => {
     const { ask, end, ended } = open({ openMax: 2, deadlineMs: 60_000 })
     ask('a/x/open', 'b/x/open', 'a/x/early')
     await pass(1)
@@ -101,7 +101,7 @@ describe('questions', () => {
     ])
   })
 
-  it('wait less where somebody waited all the time, so that answers stay prompt', async () => {
+  test('wait less where somebody waited all the time, so that answers stay prompt', async () => {
     const { ask, end, started, ended } = open({ openMax: 1, deadlineMs: 60_000 })
     ask('a/x/open')
     for (let i = 0; i < 12; i++) {
@@ -116,14 +116,14 @@ describe('questions', () => {
     expect(ended.get('e/x/0')).toBe('overloaded')
   })
 
-  it('that wait while nothing at all is answered are unavailable, not too many', async () => {
+  test('that wait while nothing at all is answered are unavailable, not too many', async () => {
     const { ask, ended } = open({ openMax: 1, deadlineMs: 60_000 })
     ask('a/x/stuck', 'b/x/0')
     await pass(600)
     expect([...ended]).toEqual([['b/x/0', 'store_unavailable']])
   })
 
-  it('are unavailable at the deadline, their wait included, and leave their room to others', async () => {
+  test('are unavailable at the deadline, their wait included, and leave their room to others', async () => {
     const { ask, end, started, ended } = open({ deadlineMs: 1_000 })
     ask('a/x/0', 'b/x/0')
     await pass(400)
@@ -136,7 +136,7 @@ describe('questions', () => {
     expect(ended.get('b/x/0')).toBe('store_unavailable')
   })
 
-  it('leave their room when they fail', async () => {
+  test('leave their room when they fail', async () => {
     const admission = createAdmission({ clock: () => performance.now(), openMax: 1 })
     const asker = { organization: null, client: 'x' }
     for (let i = 0; i < 5; i++) {
@@ -145,7 +145,7 @@ describe('questions', () => {
     expect(await admission.run(asker, async () => 'yes')).toBe('yes')
   })
 
-  it('beyond the bound displace the first in of their own client, else the first in of all', async () => {
+  test('beyond the bound displace the first in of their own client, else the first in of all', async () => {
     const { ask, ended, admission } = open({ waitingMax: 3 })
     ask('a/x/open', 'a/x/0', 'a/x/1', 'b/x/0')
     ask('b/x/1')
@@ -159,7 +159,7 @@ describe('questions', () => {
 })
 
 describe('places of a client', () => {
-  it('are given up to the bound, to each client its own, and given again once they are free', () => {
+  test('are given up to the bound, to each client its own, and given again once they are free', () => {
     const places = createPlaces(2)
     const free = places.take('a')
     places.take('a')

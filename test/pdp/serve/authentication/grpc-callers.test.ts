@@ -16,7 +16,7 @@ import {
 } from '@grpc/grpc-js'
 import { exportJWK, SignJWT } from 'jose'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
 import { createServiceAccounts } from '../../../../pdp/serve/authentication/service-account.ts'
 import { loadTls } from '../../../../pdp/serve/grpc/tls.ts'
@@ -138,28 +138,28 @@ const peer = (): Promise<PeerCertificate> =>
   })
 
 describe('off loopback, a caller may be', () => {
-  it('one with a client certificate of the CA', async () => {
+  test('one with a client certificate of the CA', async () => {
     expect(await allowed(await ssl('client'))).toBe(true)
   })
 
-  it('a service with a token that has decisions:ask', async () => {
+  test('a service with a token that has decisions:ask', async () => {
     expect(
       await allowed(await ssl(), `Bearer ${await served.manager({ client: 'sidecar', scopes: ['decisions:ask'] })}`),
     ).toBe(true)
   })
 
-  it('a Kubernetes service account with a token for portcullis-pdp', async () => {
+  test('a Kubernetes service account with a token for portcullis-pdp', async () => {
     expect(await allowed(await ssl(), `Bearer ${await serviceAccount()}`)).toBe(true)
   })
 
-  it('any service account of a namespace that was named whole', async () => {
+  test('any service account of a namespace that was named whole', async () => {
     const sub = 'system:serviceaccount:payments:any.of-them'
     expect(await allowed(await ssl(), `Bearer ${await serviceAccount({ sub })}`)).toBe(true)
   })
 })
 
 describe('off loopback, a caller is refused', () => {
-  it.each<[string, () => Promise<string | undefined>, number, string]>([
+  test.each<[string, () => Promise<string | undefined>, number, string]>([
     ['without anything', async () => undefined, status.UNAUTHENTICATED, 'token_missing'],
     ['with a password', async () => 'Basic YTpi', status.UNAUTHENTICATED, 'token_missing'],
     ['with an empty token', async () => 'Bearer ', status.UNAUTHENTICATED, 'token_missing'],
@@ -241,11 +241,11 @@ describe('off loopback, a caller is refused', () => {
     expect(await refusal(await ssl(), await authorization())).toEqual([code, problem])
   })
 
-  it('with a client certificate of another CA', async () => {
+  test('with a client certificate of another CA', async () => {
     expect(await refusal(await ssl('stranger'))).toEqual([status.UNAUTHENTICATED, 'token_missing'])
   })
 
-  it('in plain text', async () => {
+  test('in plain text', async () => {
     expect((await refusal(credentials.createInsecure()))[0]).toBe(status.UNAVAILABLE)
   })
 })
@@ -276,14 +276,14 @@ describe('a stream', () => {
     return { client, stream }
   }
 
-  it('is refused to a caller without credentials, whatever it sends first', async () => {
+  test('is refused to a caller without credentials, whatever it sends first', async () => {
     const { client, stream } = await openStream(null)
     const err = await new Promise<ServiceError>((done) => stream.once('error', done))
     expect(err.code).toBe(status.UNAUTHENTICATED)
     client.close()
   })
 
-  it('ends when its caller may no longer call', async () => {
+  test('ends when its caller may no longer call', async () => {
     const token = await served.manager({ client: 'short', scopes: ['decisions:ask'] })
     const { client, stream } = await openStream(`Bearer ${token}`)
     stream.write(create(DecideStreamRequestSchema, { questions: [{ id: 1, handle: 1 }] }))
@@ -294,7 +294,7 @@ describe('a stream', () => {
     client.close()
   })
 
-  it('is told by GOAWAY that the server drains', async () => {
+  test('is told by GOAWAY that the server drains', async () => {
     const own = await serve()
     const session = connectHttp2(`http://${own.grpc.address}`)
     await new Promise((done) => session.once('connect', done))
@@ -306,7 +306,7 @@ describe('a stream', () => {
 })
 
 describe('certificates', () => {
-  it('are read again when they change, without a restart; halves and broken ones are not used', async () => {
+  test('are read again when they change, without a restart; halves and broken ones are not used', async () => {
     expect((await peer()).subject.CN).toBe('server-1')
     await use('server-2')
     await expect.poll(async () => (await peer()).subject.CN).toBe('server-2')
@@ -321,7 +321,7 @@ describe('certificates', () => {
     expect(await allowed(await ssl('client'))).toBe(true)
   })
 
-  it.each([
+  test.each([
     ['are not there', 'missing.crt', 'tls.key'],
     ['do not belong together', 'other.crt', 'tls.key'],
     ['are none', 'jwks.json', 'tls.key'],

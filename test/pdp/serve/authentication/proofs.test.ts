@@ -1,5 +1,5 @@
 /** Tokens that are bound to a DPoP key, at the management API and where a token asks about others. */
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Claims, ecKeys, type KeyPair, proof, thumbprint } from '../../../sidecar/support/issuer.ts'
 import { type Answer, ISSUER, type Served, seedAcme, serve } from '../harness.ts'
 
@@ -44,7 +44,7 @@ async function send(dpop: string | null, call: Call = {}): Promise<Answer> {
 const challengeOf = ({ headers }: Answer) => headers.get('www-authenticate') ?? ''
 
 describe('a bound token with a proof', () => {
-  it('manages', async () => {
+  test('manages', async () => {
     expect((await send(await prove())).status).toBe(200)
     expect((await send(await prove(), { path: `${MANAGED}?page_size=1` })).status).toBe(200)
     const write = { write: ['invoice:9#viewer@user:bob'] }
@@ -52,7 +52,7 @@ describe('a bound token with a proof', () => {
     expect((await send(await prove({ method: 'HEAD' }), { method: 'HEAD' })).status).toBe(200)
   })
 
-  it('asks about other subjects, and for reasons', async () => {
+  test('asks about other subjects, and for reasons', async () => {
     for (const body of [QUESTION, { ...QUESTION, explain: true }]) {
       const dpop = await prove({ method: 'POST', url: ISSUER + DECISIONS })
       const answer = await send(dpop, { method: 'POST', path: DECISIONS, body })
@@ -60,7 +60,7 @@ describe('a bound token with a proof', () => {
     }
   })
 
-  it('may name the address as equivalent text, and may write the path with escapes', async () => {
+  test('may name the address as equivalent text, and may write the path with escapes', async () => {
     const path = '/v1/users/a%2Fb~c'
     const token = serviceToken({ scopes: new Set(['directory:write']), organization: null })
     const urls = [
@@ -74,7 +74,7 @@ describe('a bound token with a proof', () => {
     }
   })
 
-  it('is looked at again when its body has arrived, without a second proof', async () => {
+  test('is looked at again when its body has arrived, without a second proof', async () => {
     const token = serviceToken()
     const begun = served.asked.length
     const text = JSON.stringify({ write: ['invoice:late#viewer@user:bob'] })
@@ -135,7 +135,7 @@ describe.each([
   const call = { method, path, body }
   const own = (over: Proof) => prove({ method, url: ISSUER + path, ...over })
 
-  it.each(Object.entries(BAD))('a proof %s', async (why, over) => {
+  test.each(Object.entries(BAD))('a proof %s', async (why, over) => {
     // Those about the address are written for the first route.
     const moved = Object.fromEntries(
       Object.entries(over()).map(([k, v]) => [k, typeof v === 'string' ? v.replace(MANAGED, path) : v]),
@@ -145,7 +145,7 @@ describe.each([
     expect(challengeOf(answer)).toMatch(/^DPoP error="invalid_dpop_proof", resource_metadata="[^"]+", algs="ES256 /)
   })
 
-  it('no proof, two of them, and something else', async () => {
+  test('no proof, two of them, and something else', async () => {
     const missing = await send(null, call)
     expect([missing.status, missing.body.code]).toEqual([401, 'proof_missing'])
     expect(challengeOf(missing)).toContain('error="invalid_dpop_proof"')
@@ -154,13 +154,13 @@ describe.each([
     }
   })
 
-  it('a proof by another key than the token names', async () => {
+  test('a proof by another key than the token names', async () => {
     const answer = await send(await own({ keys: ecKeys() }), call)
     expect([answer.status, answer.body.code]).toEqual([401, 'token_invalid'])
     expect(challengeOf(answer)).toMatch(/^DPoP error="invalid_token"/)
   })
 
-  it('a bound token as a bearer token, with and without a good proof', async () => {
+  test('a bound token as a bearer token, with and without a good proof', async () => {
     for (const dpop of [null, await own({})]) {
       const answer = await send(dpop, { ...call, scheme: 'Bearer' })
       expect([answer.status, answer.body.code]).toEqual([401, 'proof_missing'])
@@ -168,21 +168,21 @@ describe.each([
     }
   })
 
-  it('an unbound token as a bound one', async () => {
+  test('an unbound token as a bound one', async () => {
     const token = serviceToken({ jkt: null })
     const answer = await send(await own({ token }), { ...call, token })
     expect([answer.status, answer.body.code]).toEqual([401, 'token_invalid'])
     expect(challengeOf(answer)).toMatch(/^Bearer error="invalid_token"/)
   })
 
-  it('a proof that was used before, of 20 at the same time all but one', async () => {
+  test('a proof that was used before, of 20 at the same time all but one', async () => {
     const once = await own({})
     const answers = await Promise.all(Array.from({ length: 20 }, () => send(once, call)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(answers.filter(({ body: { code } }) => code === 'proof_replayed')).toHaveLength(19)
   })
 
-  it('a proof that was used before it was refused for something else', async () => {
+  test('a proof that was used before it was refused for something else', async () => {
     const once = await own({})
     const weak = serviceToken({ scopes: new Set() })
     const dpop = await own({ token: weak })
@@ -193,20 +193,20 @@ describe.each([
 })
 
 describe('without a proof', () => {
-  it('a bound token still asks about its own bearer, as whoever it was forwarded to does', async () => {
+  test('a bound token still asks about its own bearer, as whoever it was forwarded to does', async () => {
     const token = served.token({ jkt })
     const body = { permissions: [{ relation: 'viewer', resource: 'invoice:1' }] }
     const answer = await send(null, { method: 'POST', path: DECISIONS, token, scheme: 'Bearer', body })
     expect(answer).toMatchObject({ status: 200, body: { permissions: [{ allowed: true }] } })
   })
 
-  it('an inactive token is denied everything, whatever its scheme', async () => {
+  test('an inactive token is denied everything, whatever its scheme', async () => {
     const body = { permissions: [{ relation: 'viewer', resource: 'invoice:1' }] }
     const answer = await send(null, { method: 'POST', path: DECISIONS, token: 'unknown', body })
     expect(answer).toMatchObject({ status: 200, body: { subject: null, permissions: [{ allowed: false }] } })
   })
 
-  it('nobody learns whether an organization or a scope would have been there', async () => {
+  test('nobody learns whether an organization or a scope would have been there', async () => {
     for (const path of ['/v1/organizations/nowhere/relationships', '/v1/users', '/v1/clients/nobody']) {
       expect((await send(null, { path })).body.code).toBe('proof_missing')
       expect((await send(null, { path, scheme: 'Bearer' })).body.code).toBe('proof_missing')
@@ -214,7 +214,7 @@ describe('without a proof', () => {
   })
 })
 
-it('neither Host nor a forwarded address has a say in what a proof names', async () => {
+test('neither Host nor a forwarded address has a say in what a proof names', async () => {
   const headers = { 'x-forwarded-host': 'evil.test', 'x-forwarded-proto': 'http', forwarded: 'host=evil.test' }
   expect((await send(await prove(), { headers })).status).toBe(200)
   for (const url of [`https://evil.test${MANAGED}`, `http://evil.test${MANAGED}`]) {
@@ -222,7 +222,7 @@ it('neither Host nor a forwarded address has a say in what a proof names', async
   }
 })
 
-it('a proof that was dated ahead is remembered until it is too old', async () => {
+test('a proof that was dated ahead is remembered until it is too old', async () => {
   const ahead = await prove({ claims: { iat: seconds() + 9 } })
   expect((await send(ahead)).status).toBe(200)
   const { now } = Date

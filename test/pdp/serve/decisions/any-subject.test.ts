@@ -1,7 +1,7 @@
 /** Questions about any subject, and with tuples of their own, over HTTP and gRPC: the same answers as in process. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { AskedSubject } from '../../../../pdp/domain/decision.ts'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
 import {
@@ -57,7 +57,7 @@ const tuple = (object: string, relation: string, subject: string) => ({ object, 
 const IN_GROUP = tuple('group:g', 'member', 'robot:r2')
 
 describe('a question about any subject', () => {
-  it.each<[AskedSubject, string, string, readonly ReturnType<typeof tuple>[], boolean]>([
+  test.each<[AskedSubject, string, string, readonly ReturnType<typeof tuple>[], boolean]>([
     [{ type: 'robot', id: 'r' }, 'Kann_Lesen', 'Projekt:Ä', [], true],
     [{ type: 'team', id: 'x', relation: 'member' }, 'Kann_Lesen', 'Projekt:Ä', [], true],
     [{ type: 'team', id: 'x' }, 'Kann_Lesen', 'Projekt:Ä', [], false],
@@ -84,7 +84,7 @@ describe('a question about any subject', () => {
     expect([found.status, found.body.items]).toEqual([200, allowed ? [resource] : []])
   })
 
-  it('lists subjects by the tuples of the question too', async () => {
+  test('lists subjects by the tuples of the question too', async () => {
     const body = { resource: 'page:1', relation: 'viewer', type: 'robot' }
     const list = (more: object) =>
       served.send('POST', '/v1/organizations/acme/list-subjects', { token: manager, body: { ...body, ...more } })
@@ -92,7 +92,7 @@ describe('a question about any subject', () => {
     expect((await list({})).body.items).toEqual([])
   })
 
-  it.each<[string, object, string]>([
+  test.each<[string, object, string]>([
     ['an empty type', { subject: { type: '', id: 'x' } }, '/subject/type'],
     ['a type with a space', { subject: { type: 'te am', id: 'x' } }, '/subject/type'],
     ['an empty id', { subject: { type: 'team', id: '' } }, '/subject/id'],
@@ -125,7 +125,7 @@ describe('a question about any subject', () => {
     expect(answer.body.errors.map(({ pointer }: Json) => pointer)).toContain(place)
   })
 
-  it('is refused over gRPC as well', async () => {
+  test('is refused over gRPC as well', async () => {
     const asked = { token: reader(), permissions: [{ relation: 'viewer', resource: 'page:1' }] }
     for (const part of [
       { subject: { type: 'te am', id: 'x' } },
@@ -136,7 +136,7 @@ describe('a question about any subject', () => {
     }
   })
 
-  it.each([{ subject: { type: 'robot', id: 'r' } }, { contextual_tuples: ['page:1#viewer@user:alice'] }])(
+  test.each([{ subject: { type: 'robot', id: 'r' } }, { contextual_tuples: ['page:1#viewer@user:alice'] }])(
     'is not for the bearer of a user’s token to ask: %j',
     async (part) => {
       const body = { permissions: [{ relation: 'viewer', resource: 'page:1' }], ...part }

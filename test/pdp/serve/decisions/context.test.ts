@@ -1,7 +1,7 @@
 /** The context of a question over HTTP and gRPC: who may set it, and what comes of it. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
 import {
@@ -64,13 +64,13 @@ const ask = (token: string, more: object) =>
   served.send('POST', '/oauth/decisions', { token, body: { permissions, ...more } })
 
 describe('the context of a question', () => {
-  it('is not for the bearer of a token to set, who would state his own clearance', async () => {
+  test('is not for the bearer of a token to set, who would state his own clearance', async () => {
     const { status: code, body } = await ask(own(), { context: { level: 1 } })
     expect([code, body.code]).toEqual([403, 'permission_denied'])
     expect((await ask(own(), { context: {} })).status).toBe(403)
   })
 
-  it.each<[object, object]>([
+  test.each<[object, object]>([
     [{ context: { level: 1 } }, { allowed: true }],
     [{ context: { level: 9 } }, { allowed: false }],
     [{}, { allowed: false, error: 'condition_failed', missing_context: ['level'] }],
@@ -80,11 +80,11 @@ describe('the context of a question', () => {
     expect([code, body.permissions]).toEqual([200, [{ ...permissions[0], ...expected }]])
   })
 
-  it.each<Json[]>([[[]], ['x'], [1], [{ x: 'x'.repeat(33_000) }]])('cannot be %j over HTTP', async (context) => {
+  test.each<Json[]>([[[]], ['x'], [1], [{ x: 'x'.repeat(33_000) }]])('cannot be %j over HTTP', async (context) => {
     expect((await ask(reader(), { subject, context })).status).toBe(400)
   })
 
-  it.each([
+  test.each([
     ['{"level": 1}', true, ''],
     ['{"level": 9}', false, ''],
     ['', false, 'condition_failed'],
@@ -93,13 +93,13 @@ describe('the context of a question', () => {
     expect(found).toMatchObject([{ allowed, error, missingContext: error === '' ? [] : ['level'] }])
   })
 
-  it.each(['[]', '{', '"x"', '{"level": 1, "level": 9}'])('cannot be %s over gRPC', async (context) => {
+  test.each(['[]', '{', '"x"', '{"level": 1, "level": 9}'])('cannot be %s over gRPC', async (context) => {
     await expect(overGrpc({ token: own(), permissions, context })).rejects.toMatchObject({
       code: status.INVALID_ARGUMENT,
     } satisfies Partial<ServiceError>)
   })
 
-  it('counts in lists, which name what they cannot tell and what is missing', async () => {
+  test('counts in lists, which name what they cannot tell and what is missing', async () => {
     const token = await served.manager({ organization: 'acme', scopes: ['decisions:read'] })
     const list = (more: object) =>
       served.send('POST', '/v1/organizations/acme/list-resources', {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
 
 let served: Served
@@ -25,7 +25,7 @@ const reader = (state: Parameters<Served['token']>[0] = {}) =>
   })
 
 describe('POST /oauth/decisions', () => {
-  it('answers permissions and entitlements of the bearer in one response', async () => {
+  test('answers permissions and entitlements of the bearer in one response', async () => {
     const { status, headers, body } = await decide({ token: served.token({}), body: QUESTION })
     expect(status).toBe(200)
     expect(body).toEqual({
@@ -49,7 +49,7 @@ describe('POST /oauth/decisions', () => {
     )
   })
 
-  it('answers a client_credentials token for the service itself', async () => {
+  test('answers a client_credentials token for the service itself', async () => {
     const { body } = await decide({ token: reader({ scopes: new Set() }), body: {} })
     expect(body).toEqual({
       subject: { type: 'service', id: 'backend' },
@@ -59,7 +59,7 @@ describe('POST /oauth/decisions', () => {
     })
   })
 
-  it('lets a service with decisions:read ask about another subject of its organization', async () => {
+  test('lets a service with decisions:read ask about another subject of its organization', async () => {
     const { status, body } = await decide({
       token: reader(),
       body: { ...QUESTION, subject: { type: 'user', id: 'bob' } },
@@ -69,7 +69,7 @@ describe('POST /oauth/decisions', () => {
     expect(body.permissions.map(({ allowed }: Json) => allowed)).toEqual([false, true])
   })
 
-  it('denies a subject that does not exist even what a tuple grants', async () => {
+  test('denies a subject that does not exist even what a tuple grants', async () => {
     const permissions = [{ relation: 'viewer', resource: 'invoice:3' }]
     const ask = async (id: string) =>
       (await decide({ token: reader(), body: { permissions, subject: { type: 'user', id } } })).body
@@ -78,7 +78,7 @@ describe('POST /oauth/decisions', () => {
     expect((await ask('nobody')).permissions[0]?.allowed).toBe(true)
   })
 
-  it('sees a write on the very next call', async () => {
+  test('sees a write on the very next call', async () => {
     const token = served.token({})
     const tuple = { object: 'invoice:9', relation: 'viewer', subject: 'user:alice', expiresAtMs: null }
     const ask = async () => {
@@ -93,21 +93,21 @@ describe('POST /oauth/decisions', () => {
     }
   })
 
-  it.each(['read', 'another'])('asks about the state of the token anew on call %s', async () => {
+  test.each(['read', 'another'])('asks about the state of the token anew on call %s', async () => {
     const token = served.token({})
     expect((await decide({ token, body: QUESTION })).body.permissions[0]?.allowed).toBe(true)
     served.setState(token, { active: false })
     expect((await decide({ token, body: QUESTION })).body.permissions[0]?.allowed).toBe(false)
   })
 
-  it('denies everything to an inactive token, without an error', async () => {
+  test('denies everything to an inactive token, without an error', async () => {
     const { status, body } = await decide({ token: 'unknown', body: { ...QUESTION, explain: true } })
     expect(status).toBe(200)
     expect(body).toMatchObject({ subject: null, organization: null, entitlements: { 'feature.invoicing': null } })
     expect(body.permissions.map(({ allowed }: Json) => allowed)).toEqual([false, false])
   })
 
-  it('denies everything to a token without an organization', async () => {
+  test('denies everything to a token without an organization', async () => {
     const { status, body } = await decide({ token: served.token({ organization: null }), body: QUESTION })
     expect(status).toBe(200)
     expect(body).toMatchObject({
@@ -118,7 +118,7 @@ describe('POST /oauth/decisions', () => {
     expect(body.permissions.map(({ allowed }: Json) => allowed)).toEqual([false, false])
   })
 
-  it('answers a DPoP-bound token shown as Bearer for its own subject', async () => {
+  test('answers a DPoP-bound token shown as Bearer for its own subject', async () => {
     const { status, body } = await decide({ token: served.token({ jkt: 'thumbprint' }), body: QUESTION })
     expect(status).toBe(200)
     expect(body.permissions[0]?.allowed).toBe(true)
@@ -128,7 +128,7 @@ describe('POST /oauth/decisions', () => {
 describe('POST /oauth/decisions refuses', () => {
   const about = { subject: { type: 'user', id: 'bob' } }
 
-  it.each([
+  test.each([
     [
       'a user token that names a subject',
       () => served.token({ scopes: new Set(['decisions:read']) }),
@@ -164,7 +164,7 @@ describe('POST /oauth/decisions refuses', () => {
     expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/)
   })
 
-  it.each([
+  test.each([
     ['no Authorization', {}],
     ['another scheme', { authorization: 'Basic YTpi' }],
     ['DPoP without a token', { authorization: 'DPoP' }],
@@ -180,7 +180,7 @@ describe('POST /oauth/decisions refuses', () => {
   const many = (count: number) =>
     Array.from({ length: count }, (_, i) => ({ relation: 'viewer', resource: `invoice:${i}` }))
 
-  it.each([
+  test.each([
     ['a member it does not know', { permissions: [], extra: 1 }, '/extra'],
     [
       'a member of a check that it does not know',
@@ -205,7 +205,7 @@ describe('POST /oauth/decisions refuses', () => {
     expect(answer.body.errors.map((issue: Json) => issue.pointer)).toContain(pointer)
   })
 
-  it('lists all mistakes of a body', async () => {
+  test('lists all mistakes of a body', async () => {
     const answer = await decide({
       token: served.token({}),
       body: { permissions: [{ relation: 1 }], entitlements: 2, foo: 3 },
@@ -214,13 +214,13 @@ describe('POST /oauth/decisions refuses', () => {
     expect(places.toSorted()).toEqual(['/entitlements', '/foo', '/permissions/0/relation', '/permissions/0/resource'])
   })
 
-  it('answers 256 checks, the most there may be', async () => {
+  test('answers 256 checks, the most there may be', async () => {
     const { status, body } = await decide({ token: served.token({}), body: { permissions: many(256) } })
     expect(status).toBe(200)
     expect(body.permissions).toHaveLength(256)
   })
 
-  it('a malformed resource of an active token', async () => {
+  test('a malformed resource of an active token', async () => {
     const answer = await decide({
       token: served.token({}),
       body: { permissions: [{ relation: 'viewer', resource: 'invoice' }] },

@@ -1,7 +1,7 @@
 /** Reasons, and questions about others: the same over HTTP and gRPC, for services alone, in their organization alone. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PermissionResult } from '../../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
@@ -76,7 +76,7 @@ const check = (relation: string, resource: string) => ({ relation, resource })
 const user = (id: string) => ({ type: 'user', id }) as const
 
 describe('a reason', () => {
-  it.each([
+  test.each([
     ['alice', check('viewer', 'invoice:1'), true, 'tuple'],
     ['bob', check('viewer', 'invoice:2'), true, 'group'],
     ['bob', check('invoices:approve', 'app:billing'), true, 'role'],
@@ -108,7 +108,7 @@ describe('a reason', () => {
     })
   })
 
-  it('names the chain of an allow, and what is missing for one', async () => {
+  test('names the chain of an allow, and what is missing for one', async () => {
     const allowed = await overHttp(reader, {
       permissions: [check('viewer', 'invoice:2')],
       subject: user('bob'),
@@ -124,7 +124,7 @@ describe('a reason', () => {
     expect(denied.permissions[0].reason.missing.length).toBeGreaterThan(0)
   })
 
-  it('is not there unless it is asked for', async () => {
+  test('is not there unless it is asked for', async () => {
     const question = { permissions: [check('viewer', 'invoice:2')], subject: user('bob') }
     expect((await overHttp(reader, question)).permissions[0]).not.toHaveProperty('reason')
     expect((await overGrpc(reader, question)).permissions[0]?.reason).toBeUndefined()
@@ -132,7 +132,7 @@ describe('a reason', () => {
 })
 
 describe('another subject, or a reason, is refused to', () => {
-  it.each<[string, () => string, number, string]>([
+  test.each<[string, () => string, number, string]>([
     ['a user, even with the scope', () => served.token(USER), 403, 'permission_denied'],
     [
       'a user, even with the scope and for himself',
@@ -164,7 +164,7 @@ describe('another subject, or a reason, is refused to', () => {
 })
 
 describe('another organization', () => {
-  it('is out of reach: nothing in a question names one', async () => {
+  test('is out of reach: nothing in a question names one', async () => {
     const question = {
       permissions: [check('viewer', 'secret:1'), check('active_member', 'organization:other')],
       subject: user('bob'),
@@ -180,7 +180,7 @@ describe('another organization', () => {
     expect([named.status, named.body.errors[0].pointer]).toEqual([400, '/organization'])
   })
 
-  it('is no answer for a token without one', async () => {
+  test('is no answer for a token without one', async () => {
     const unbound = served.token({ ...SERVICE, organization: null })
     const http = await overHttp(unbound, {
       permissions: [check('viewer', 'invoice:1')],
@@ -193,7 +193,7 @@ describe('another organization', () => {
     })
   })
 
-  it('has no lists for a bound client', async () => {
+  test('has no lists for a bound client', async () => {
     for (const [path, body] of [
       ['list-resources', { subject: user('bob'), relation: 'viewer', type: 'secret' }],
       ['list-subjects', { resource: 'secret:1', relation: 'viewer', type: 'user' }],
@@ -210,7 +210,7 @@ describe('lists', () => {
     return [answer.status, answer.body] as const
   }
 
-  it('say what a subject may reach, and who may reach a resource', async () => {
+  test('say what a subject may reach, and who may reach a resource', async () => {
     expect(await list('list-resources', { subject: user('bob'), relation: 'viewer', type: 'invoice' })).toMatchObject([
       200,
       {
@@ -238,7 +238,7 @@ describe('lists', () => {
     ).toMatchObject([200, { items: [] }])
   })
 
-  it('come in pages', async () => {
+  test('come in pages', async () => {
     await served.store.write(
       'acme',
       [put('page:1#viewer@user:bob'), put('page:2#viewer@user:bob'), put('page:3#viewer@user:bob')],
@@ -256,7 +256,7 @@ describe('lists', () => {
     expect(items).toEqual(['page:1', 'page:2', 'page:3'])
   })
 
-  it.each<[string, string, object, string, readonly string[]]>([
+  test.each<[string, string, object, string, readonly string[]]>([
     [
       'every mistake at once',
       'list-resources',

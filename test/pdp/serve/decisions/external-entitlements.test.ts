@@ -1,5 +1,5 @@
 /** Management and decisions where an external system owns the entitlements. */
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { httpEntitlements } from '../../../../pdp/store/entitlements/http-source.ts'
 import { GATES_SECRET, type Gates, startGates } from '../../../support/gates.ts'
 import { given } from '../../../support/tuples.ts'
@@ -22,14 +22,14 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([served.close(), gates.close()]))
 
-it.each(['PUT', 'DELETE'])('refuses to %s a gate that nobody would read', async (method) => {
+test.each(['PUT', 'DELETE'])('refuses to %s a gate that nobody would read', async (method) => {
   const body = method === 'PUT' ? { value: true } : undefined
   const answer = await served.send(method, `${PATH}/feature.a`, { token, body })
   expect([answer.status, answer.body.code]).toEqual([409, 'conflict'])
   expect((await served.store.entitlements('acme', 'all')).values.size).toBe(0)
 })
 
-it('decides by a change as soon as it is announced, however often', async () => {
+test('decides by a change as soon as it is announced, however often', async () => {
   for (const on of [true, false, true, false]) {
     gate(on)
     const { status, body } = await served.send('POST', `${PATH}:changed`, { token })
@@ -42,7 +42,7 @@ it('decides by a change as soon as it is announced, however often', async () => 
   }
 })
 
-it('shows the gates of the external system', async () => {
+test('shows the gates of the external system', async () => {
   gate(true)
   const one = await served.send('GET', `${PATH}/feature.a`, { token })
   expect(one.body).toMatchObject({ key: 'feature.a', value: { enabled: true }, enforcement: 'Claims' })
@@ -50,7 +50,7 @@ it('shows the gates of the external system', async () => {
   expect((await served.send('GET', `${PATH}/feature.b`, { token })).status).toBe(404)
 })
 
-it('answers 503 while the external system cannot say', async () => {
+test('answers 503 while the external system cannot say', async () => {
   gates.misbehave((_, res) => void res.writeHead(500).end())
   expect((await served.send('GET', `${PATH}/feature.a`, { token })).status).toBe(503)
   expect((await served.send('GET', PATH, { token })).status).toBe(503)

@@ -2,7 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type ClientDuplexStream, credentials, makeClientConstructor } from '@grpc/grpc-js'
 import { pino } from 'pino'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Change } from '../../../../pdp/domain/change.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
 import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
@@ -68,7 +68,7 @@ const brief = ({ id, outcome }: StreamAnswer) =>
     : [id, outcome.value]
 
 describe('a watched question', () => {
-  it('is answered at once, and again when the answer changes, and back', async () => {
+  test('is answered at once, and again when the answer changes, and back', async () => {
     ask(served.token({}))
     expect((await until(1)).map(brief)).toEqual([[1, true, true]])
     await write(drop('invoice:1#viewer@user:alice'))
@@ -77,7 +77,7 @@ describe('a watched question', () => {
     expect((await until(3)).map(brief)[2]).toEqual([1, true, true])
   })
 
-  it('is not answered again when something else changes', async () => {
+  test('is not answered again when something else changes', async () => {
     ask(served.token({}))
     await until(1)
     await write(put('invoice:99#viewer@user:bob'))
@@ -87,7 +87,7 @@ describe('a watched question', () => {
     expect(told).toHaveLength(1)
   })
 
-  it('is answered again when the token dies', async () => {
+  test('is answered again when the token dies', async () => {
     const token = served.token({})
     ask(token)
     await until(1)
@@ -96,7 +96,7 @@ describe('a watched question', () => {
     expect((await until(2)).map(brief)[1]).toEqual([1, false, false])
   })
 
-  it('is answered again for a role, a membership, an entitlement, and a move in the tree', async () => {
+  test('is answered again for a role, a membership, an entitlement, and a move in the tree', async () => {
     const roles = { editor: { name: 'E', permissions: ['invoices:edit'] } }
     const manifest = { app: 'app', audiences: [], permissions: { 'invoices:edit': 'x' }, roles, model: null }
     await served.store.write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context: CONTEXT })
@@ -138,7 +138,7 @@ describe('a watched question', () => {
     expect((await until(8)).map(brief)[7]).toEqual([1, true, false])
   })
 
-  it('is answered again at the instant at which a tuple, or the token, ends', async () => {
+  test('is answered again at the instant at which a tuple, or the token, ends', async () => {
     const endsAtMs = Date.now() + 2_000
     await write(put('invoice:1#viewer@user:alice', endsAtMs))
     ask(served.token({}))
@@ -158,7 +158,7 @@ describe('a watched question', () => {
     expect(found[4]).toEqual([2, false, false])
   })
 
-  it('is asked again when the issuer of its token must be asked again', async () => {
+  test('is asked again when the issuer of its token must be asked again', async () => {
     const token = served.token({ recheckAtMs: Date.now() + 2_000 })
     ask(token)
     await until(1)
@@ -167,7 +167,7 @@ describe('a watched question', () => {
     expect((await until(2)).map(brief)[1]).toEqual([1, false, false])
   })
 
-  it('ends when it is cancelled, and when its id is used again', async () => {
+  test('ends when it is cancelled, and when its id is used again', async () => {
     const token = served.token({})
     ask(token)
     await until(1)
@@ -185,7 +185,7 @@ describe('a watched question', () => {
     expect(told.slice(1).map(brief)).not.toContainEqual([1, true, true])
   })
 
-  it('sees its own organization only', async () => {
+  test('sees its own organization only', async () => {
     ask(served.token({ organization: 'other', subject: { type: 'user', id: 'bob' } }))
     await until(1)
     await write(put('invoice:1#viewer@user:bob'))
@@ -193,7 +193,7 @@ describe('a watched question', () => {
     expect(told.map(brief)).toEqual([[1, true, false]])
   })
 
-  it('is refused past 4,096 on a stream, and the others stand', async () => {
+  test('is refused past 4,096 on a stream, and the others stand', async () => {
     const question = (id: number) => ({ id, handle: 1, permissions: PERMISSIONS, watched: true })
     send({
       tokens: [{ handle: 1, token: served.token({}) }],
@@ -206,7 +206,7 @@ describe('a watched question', () => {
     ])
   })
 
-  it('with a malformed check is refused by itself', async () => {
+  test('with a malformed check is refused by itself', async () => {
     ask(served.token({}), { permissions: [{ relation: 'viewer', resource: 'x' }] })
     expect((await until(1)).map(brief)).toEqual([[1, 'request_invalid']])
     await aWhile()
@@ -221,7 +221,7 @@ async function deletableClient(): Promise<string> {
 }
 
 describe('while the store is away', () => {
-  it('says once that the answer is in doubt, and answers again when it is back, even the same', async () => {
+  test('says once that the answer is in doubt, and answers again when it is back, even the same', async () => {
     let away = false
     const gone = () => Promise.reject(new PdpError('store_unavailable', 'away'))
     const said: unknown[] = []
@@ -253,7 +253,7 @@ describe('while the store is away', () => {
     await watched.close()
   })
 
-  it('is answered again while its answer cannot be passed on', async () => {
+  test('is answered again while its answer cannot be passed on', async () => {
     let room = false
     const passed: boolean[] = []
     const watched = createWatchedQuestions({
@@ -280,7 +280,7 @@ describe('while the store is away', () => {
     await watched.close()
   })
 
-  it('goes by the database’s clock when its own is ahead', async () => {
+  test('goes by the database’s clock when its own is ahead', async () => {
     let asked = 0
     const said: (number | null)[] = []
     const watched = createWatchedQuestions({
@@ -308,7 +308,7 @@ describe('while the store is away', () => {
     await watched.close()
   })
 
-  it('asks one statement for all questions, whatever their number', async () => {
+  test('asks one statement for all questions, whatever their number', async () => {
     let statements = 0
     const watched = createWatchedQuestions({
       store: {

@@ -1,7 +1,7 @@
 /** Answers as bytes: what the generated code reads from them is what was decided, and nothing is left out. */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type PermissionResult, REASON_CODES, type ReasonStep } from '../../../../pdp/domain/decision.ts'
 import type { JsonObject } from '../../../../pdp/domain/json.ts'
 import type { Answer } from '../../../../pdp/serve/decisions/answer.ts'
@@ -97,7 +97,7 @@ const plain = <Desc extends DescMessage>(schema: Desc, message: MessageShape<Des
   fromBinary(schema, toBinary(schema, message))
 
 describe('an encoded answer', () => {
-  it('is read by the generated code as what was decided, one message after another', () => {
+  test('is read by the generated code as what was decided, one message after another', () => {
     const encoder = createAnswerEncoder()
     fc.assert(
       fc.property(answer, (of) => {
@@ -106,7 +106,7 @@ describe('an encoded answer', () => {
     )
   })
 
-  it('keeps its id among all that leave in one message, and problems their codes', () => {
+  test('keeps its id among all that leave in one message, and problems their codes', () => {
     const encoder = createAnswerEncoder()
     const id = fc.integer({ min: 0, max: 2 ** 32 - 1 })
     fc.assert(
@@ -126,7 +126,7 @@ describe('an encoded answer', () => {
     )
   })
 
-  it('is not touched by the next one', () => {
+  test('is not touched by the next one', () => {
     const encoder = createAnswerEncoder()
     const [first, second] = fc.sample(
       answer.filter(({ permissions }) => permissions.length > 0),
@@ -138,7 +138,7 @@ describe('an encoded answer', () => {
     expect(fromBinary(DecideResponseSchema, bytes)).toEqual(plain(DecideResponseSchema, messageOf(first)))
   })
 
-  it('is whole after one that could not be written', () => {
+  test('is whole after one that could not be written', () => {
     const encoder = createAnswerEncoder()
     const [good] = fc.sample(answer, 1)
     if (good === undefined) throw new Error('no sample')
@@ -148,7 +148,7 @@ describe('an encoded answer', () => {
   })
 
   // A field that is added to the protocol has to be added to the encoder.
-  it.each([
+  test.each([
     [DecideResponseSchema, 10],
     [PermissionResultSchema, 7],
     [StreamAnswerSchema, 3],

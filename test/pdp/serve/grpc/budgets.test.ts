@@ -1,12 +1,12 @@
 /** What the streams of one caller may hold, of what there is for all. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createBudgets } from '../../../../pdp/serve/grpc/budgets.ts'
 import { createHandles } from '../../../../pdp/serve/grpc/token-handles.ts'
 
 const TOTALS = { streams: 8, watched: 8, tokenCharacters: 4_000, bytes: 8 }
 
 describe('a caller', () => {
-  it.each(['streams', 'watched', 'tokenCharacters', 'bytes'] as const)(
+  test.each(['streams', 'watched', 'tokenCharacters', 'bytes'] as const)(
     'has a quarter of all %s and no more',
     (kind) => {
       const budgets = createBudgets(TOTALS)
@@ -26,13 +26,13 @@ describe('a caller', () => {
 describe('handles', () => {
   const token = (letter: string): string => letter.repeat(400)
 
-  it('make room for a newer token by the oldest of the same stream', () => {
+  test('make room for a newer token by the oldest of the same stream', () => {
     const handles = createHandles(createBudgets(TOTALS).of('a'))
     for (const [i, letter] of ['a', 'b', 'c'].entries()) handles.define(i, token(letter))
     expect([0, 1, 2].map((handle) => handles.find(handle)?.[0])).toEqual([undefined, 'b', 'c'])
   })
 
-  it('of all streams of a caller hold no more than the caller may, whatever is defined again', () => {
+  test('of all streams of a caller hold no more than the caller may, whatever is defined again', () => {
     const budgets = createBudgets(TOTALS)
     const streams = Array.from({ length: 12 }, () => createHandles(budgets.of('a')))
     for (let round = 0; round < 5; round++) {
@@ -47,7 +47,7 @@ describe('handles', () => {
     expect(budgets.of('b').take('tokenCharacters', 1_000)).toBe(true)
   })
 
-  it('give everything back at the end of their stream', () => {
+  test('give everything back at the end of their stream', () => {
     const budgets = createBudgets(TOTALS)
     const handles = createHandles(budgets.of('a'))
     handles.define(1, token('a'))

@@ -2,7 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { credentials, makeClientConstructor, type ServiceError } from '@grpc/grpc-js'
 import { pino } from 'pino'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
 import type { Answer } from '../../../../pdp/serve/decisions/answer.ts'
 import { type GrpcServer, startGrpcServer } from '../../../../pdp/serve/grpc/server.ts'
@@ -60,7 +60,7 @@ describe('over a connection', () => {
     return { ended: ended.promise, cancel: () => call.cancel() }
   }
 
-  it('calls of Decide hold bytes until each is answered, refused or cancelled', async () => {
+  test('calls of Decide hold bytes until each is answered, refused or cancelled', async () => {
     const calls = Array.from({ length: 30 }, () => decide({ token: 't', permissions: LARGE }))
     const countMax = Math.floor(MIB / (LARGE_WEIGHT + 1))
     await expect.poll(() => answered.length).toBe(countMax)
@@ -78,7 +78,7 @@ describe('over a connection', () => {
     expect(counted.heldBy('address 127.0.0.1')).toBe(0)
   })
 
-  it('an answer that is larger than its caller may hold is refused', async () => {
+  test('an answer that is larger than its caller may hold is refused', async () => {
     const { ended } = decide({ token: 't' })
     await expect.poll(() => answered.length).toBe(1)
     answered[0]?.(answerOf(0, { text: 'v'.repeat(MIB) }))
@@ -86,7 +86,7 @@ describe('over a connection', () => {
     await expect.poll(() => counted.heldBy(LOCAL)).toBe(0)
   })
 
-  it('a stream that is not read takes one more message from the transport', async () => {
+  test('a stream that is not read takes one more message from the transport', async () => {
     const { path, requestSerialize, responseDeserialize } = definition.decideStream
     const stream = client.makeBidiStreamRequest<DecideStreamRequest, DecideStreamResponse>(
       path,

@@ -1,6 +1,6 @@
 /** What the questions and answers of streams hold while they are under way, counted. */
 import { EventEmitter } from 'node:events'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Answer } from '../../../../pdp/serve/decisions/answer.ts'
 import type { Outcome, StreamAnswer } from '../../../../pdp/serve/grpc/answer-codec.ts'
 import type { Budgets } from '../../../../pdp/serve/grpc/budgets.ts'
@@ -74,7 +74,7 @@ function streamOf(budgets: Budgets, caller: string) {
 }
 
 describe('the questions of one caller', () => {
-  it('hold a quarter of the bytes at most, over all of its streams, and those of others have theirs', async () => {
+  test('hold a quarter of the bytes at most, over all of its streams, and those of others have theirs', async () => {
     const { budgets, heldBy, mostOf } = counting()
     const streams = Array.from({ length: 4 }, () => streamOf(budgets, 'greedy'))
     for (let round = 0; round < 10; round += 1) for (const { ask } of streams) ask(10)
@@ -97,7 +97,7 @@ describe('the questions of one caller', () => {
     expect(heldBy('greedy')).toBe(0)
   })
 
-  it('that stand hold their bytes until they end, and no more stand than these allow', async () => {
+  test('that stand hold their bytes until they end, and no more stand than these allow', async () => {
     const { budgets, heldBy, mostOf } = counting()
     const { call, watched, ask } = streamOf(budgets, 'greedy')
     ask(100, { watched: true })
@@ -117,7 +117,7 @@ describe('the questions of one caller', () => {
 })
 
 describe('a stream', () => {
-  it('is not read while its questions hold the bytes that are its own, and is read again afterwards', async () => {
+  test('is not read while its questions hold the bytes that are its own, and is read again afterwards', async () => {
     const { budgets, heldBy } = counting({ ...TOTALS, bytes: 400 * MIB })
     const { call, asked, ask } = streamOf(budgets, 'a')
     while (!call.paused) ask(8)
@@ -132,7 +132,7 @@ describe('a stream', () => {
     expect(heldBy('a')).toBe(0)
   })
 
-  it('whose caller reads nothing keeps no more answers than it may hold', async () => {
+  test('whose caller reads nothing keeps no more answers than it may hold', async () => {
     const { budgets, mostOf, heldBy } = counting({ ...TOTALS, bytes: 40 * MIB })
     const { call, asked, ask } = streamOf(budgets, 'slow')
     const small = LARGE.slice(0, 1)
@@ -150,7 +150,7 @@ describe('a stream', () => {
     expect(heldBy('slow')).toBe(0)
   })
 
-  it('gets its answers in messages of a mebibyte, unless one alone is larger', async () => {
+  test('gets its answers in messages of a mebibyte, unless one alone is larger', async () => {
     const { budgets } = counting({ ...TOTALS, bytes: 400 * MIB })
     const call = new SlowCall()
     const outbox = createOutbox(asCall(call), budgets.of('a'))
@@ -163,7 +163,7 @@ describe('a stream', () => {
     expect(call.written.map((answers) => answers.map(({ id }) => id))).toEqual([[0], [1, 2], [3], [4]])
   })
 
-  it('gives back what its unsent updates held when a newer one takes their place, or it ends', async () => {
+  test('gives back what its unsent updates held when a newer one takes their place, or it ends', async () => {
     const { budgets, heldBy } = counting()
     const call = new SlowCall()
     call.writableNeedDrain = true

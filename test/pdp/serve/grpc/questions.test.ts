@@ -2,7 +2,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { decodeStreamRequest, type StreamRequest } from '../../../../pdp/serve/grpc/questions.ts'
 import { DecideStreamRequestSchema, StreamQuestionSchema } from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
 import { anyStreamRequest } from '../../../support/stream-requests.ts'
@@ -53,7 +53,7 @@ const QUESTION = encode({
 })
 
 describe('a request of a stream', () => {
-  it('is read as the generated code writes it', () => {
+  test('is read as the generated code writes it', () => {
     fc.assert(
       fc.property(anyStreamRequest, (of) => {
         expect(decodeStreamRequest(encode(of))).toEqual(of)
@@ -61,7 +61,7 @@ describe('a request of a stream', () => {
     )
   })
 
-  it('is refused wherever it is cut off, unless what is left is a request', () => {
+  test('is refused wherever it is cut off, unless what is left is a request', () => {
     fc.assert(
       fc.property(anyStreamRequest, fc.nat(), (of, cut) => {
         const bytes = encode(of)
@@ -75,7 +75,7 @@ describe('a request of a stream', () => {
     }
   })
 
-  it('is read in whatever order and however often its fields come, the last of a single one counting', () => {
+  test('is read in whatever order and however often its fields come, the last of a single one counting', () => {
     const twice = new Uint8Array([...QUESTION, ...QUESTION])
     expect(decodeStreamRequest(twice)).toEqual(generated(twice))
     const of = new BinaryWriter().tag(2, WireType.LengthDelimited).fork()
@@ -85,7 +85,7 @@ describe('a request of a stream', () => {
     expect(decodeStreamRequest(bytes)).toMatchObject({ questions: [{ id: 4, watched: true }], cancel: [9] })
   })
 
-  it('may hold fields of a later protocol, at any level', () => {
+  test('may hold fields of a later protocol, at any level', () => {
     const later = (to: BinaryWriter): BinaryWriter =>
       to
         .tag(99, WireType.LengthDelimited)
@@ -99,7 +99,7 @@ describe('a request of a stream', () => {
     expect(decodeStreamRequest(bytes)).toMatchObject({ questions: [{ id: 5, handle: 0 }], tokens: [] })
   })
 
-  it.each([
+  test.each([
     ['a text that is not UTF-8', [0x0a, 0x03, 0x12, 0x01, 0xff]],
     ['a field number 0', [0x00, 0x01]],
     ['a kind of field that there is not', [0x0f]],
@@ -112,7 +112,7 @@ describe('a request of a stream', () => {
     expect(() => decodeStreamRequest(new Uint8Array(bytes))).toThrow()
   })
 
-  it('never hangs and never makes up what is no text or number', () => {
+  test('never hangs and never makes up what is no text or number', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         for (const { id, permissions } of ours(bytes)?.questions ?? []) {
@@ -125,7 +125,7 @@ describe('a request of a stream', () => {
   })
 
   // A field that is added to the protocol has to be added to the decoder.
-  it('has no fields but those that are read', () => {
+  test('has no fields but those that are read', () => {
     expect([DecideStreamRequestSchema.fields.length, StreamQuestionSchema.fields.length]).toEqual([3, 6])
   })
 })

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type ClientDuplexStream, credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
 import { service as healthService } from 'grpc-health-check'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
 import { type GrpcDeps, startGrpcServer } from '../../../../pdp/serve/grpc/server.ts'
 import {
@@ -49,7 +49,7 @@ const CHECKS = [
 ]
 
 describe('Decide', () => {
-  it('gives the answer that HTTP gives', async () => {
+  test('gives the answer that HTTP gives', async () => {
     const token = served.token({ acr: 'mfa', authTime: 1_700_000_000 })
     const answer = await decide({ token, permissions: CHECKS, entitlements: ['feature.invoicing', 'feature.export'] })
     expect(answer).toMatchObject({
@@ -74,7 +74,7 @@ describe('Decide', () => {
     )
   })
 
-  it('denies everything to an inactive token', async () => {
+  test('denies everything to an inactive token', async () => {
     const answer = await decide({ token: 'unknown', permissions: CHECKS, entitlements: ['feature.invoicing'] })
     expect(answer).toMatchObject({
       active: false,
@@ -84,7 +84,7 @@ describe('Decide', () => {
     expect(answer.subject).toBeUndefined()
   })
 
-  it.each([
+  test.each([
     ['an empty token', { token: '' }, status.INVALID_ARGUMENT, 'request_invalid'],
     [
       'a malformed resource',
@@ -135,7 +135,7 @@ describe('DecideStream', () => {
     outcome?.case === 'decision' && outcome.value.permissions.map((p) => p.allowed)
   afterEach(() => stream.cancel())
 
-  it('answers many questions about several tokens by id, and asks about each token once for a message', async () => {
+  test('answers many questions about several tokens by id, and asks about each token once for a message', async () => {
     open()
     const bob = served.token({ subject: { type: 'user', id: 'bob' } })
     const tokens = [
@@ -154,7 +154,7 @@ describe('DecideStream', () => {
     expect(served.asked.length - before).toBe(2)
   })
 
-  it('looks at the token anew for every message', async () => {
+  test('looks at the token anew for every message', async () => {
     open()
     const token = served.token({})
     write({ tokens: [{ handle: 7, token }], questions: [{ id: 1, handle: 7, permissions: CHECKS }] })
@@ -167,14 +167,14 @@ describe('DecideStream', () => {
     })
   })
 
-  it('joins the answers of a tick in one message', async () => {
+  test('joins the answers of a tick in one message', async () => {
     open()
     write({ questions: [1, 2, 3].map((id) => ({ id, handle: 99 })) })
     await answers(3)
     expect(messages).toHaveLength(1)
   })
 
-  it('answers each question by itself when some cannot be answered', async () => {
+  test('answers each question by itself when some cannot be answered', async () => {
     open()
     write({
       tokens: [{ handle: 1, token: served.token({}) }],
@@ -192,7 +192,7 @@ describe('DecideStream', () => {
     expect(allowed(found.get(4))).toEqual([true, false])
   })
 
-  it('lets a handle be defined again', async () => {
+  test('lets a handle be defined again', async () => {
     open()
     write({
       tokens: [
@@ -204,7 +204,7 @@ describe('DecideStream', () => {
     expect(allowed((await answers(1)).get(1))).toEqual([true, false])
   })
 
-  it('remembers 10,000 tokens and forgets the oldest first', async () => {
+  test('remembers 10,000 tokens and forgets the oldest first', async () => {
     open()
     const token = served.token({})
     write({
@@ -216,7 +216,7 @@ describe('DecideStream', () => {
     expect([found.get(1)?.case, found.get(10_000)?.case]).toEqual(['decision', 'decision'])
   })
 
-  it('answers everything that was asked before the caller ended its side', async () => {
+  test('answers everything that was asked before the caller ended its side', async () => {
     open()
     write({
       tokens: [{ handle: 1, token: served.token({}) }],
@@ -238,19 +238,19 @@ const DEPS: GrpcDeps = {
 }
 
 describe('the gRPC server', () => {
-  it.each(['0.0.0.0', '::', '10.1.2.3', 'pdp.example'])('refuses to listen on %s without TLS', async (host) => {
+  test.each(['0.0.0.0', '::', '10.1.2.3', 'pdp.example'])('refuses to listen on %s without TLS', async (host) => {
     const start = startGrpcServer(DEPS, { host, port: 0 })
     await expect(start).rejects.toThrow(/plain text is for loopback/)
   })
 
-  it('says in one line that the port is taken', async () => {
+  test('says in one line that the port is taken', async () => {
     const port = Number(served.grpc.address.split(':')[1])
     await expect(startGrpcServer(DEPS, { host: '127.0.0.1', port })).rejects.toThrow(
       `The gRPC listener cannot listen on 127.0.0.1:${port}: another process uses this port`,
     )
   })
 
-  it('answers health checks', async () => {
+  test('answers health checks', async () => {
     const Health = makeClientConstructor(healthService, 'Health')
     const health = new Health(served.grpc.address, credentials.createInsecure())
     const check = (service: string) =>
@@ -265,7 +265,7 @@ describe('the gRPC server', () => {
     health.close()
   })
 
-  it('ends open streams when it closes, and answers what was asked', async () => {
+  test('ends open streams when it closes, and answers what was asked', async () => {
     const own = await serve()
     const { path, requestSerialize, responseDeserialize } = definition.decideStream
     const to = new Client(own.grpc.address, credentials.createInsecure())

@@ -1,5 +1,5 @@
 /** Names that are none, wherever a request can say one: refused with their place, and of no consequence to anybody else. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Json, type Served, seedAcme, serve } from '../harness.ts'
 
 let served: Served
@@ -33,7 +33,7 @@ const pathWith = (path: string, name: string, value: string): string =>
     .replaceAll(/\{[a-z_]+\}/g, 'x')
 
 describe('a name of the path that is none', () => {
-  it.each(NAMES)('is refused with its place by every operation: %s', async (value) => {
+  test.each(NAMES)('is refused with its place by every operation: %s', async (value) => {
     const wrong: string[] = []
     for (const { method, path, names } of operations) {
       for (const name of names) {
@@ -47,7 +47,7 @@ describe('a name of the path that is none', () => {
     expect(wrong).toEqual([])
   })
 
-  it('fails no decision of another organization, however often it is sent by a bound client', async () => {
+  test('fails no decision of another organization, however often it is sent by a bound client', async () => {
     const asker = served.token({})
     const decide = () =>
       served.send('POST', '/oauth/decisions', {
@@ -62,7 +62,7 @@ describe('a name of the path that is none', () => {
 })
 
 describe('a text with U+0000', () => {
-  it.each([
+  test.each([
     ['GET', '/v1/role-grants?subject=%00', undefined],
     ['GET', '/v1/organizations/acme/role-grants?subject=%00', undefined],
     ['GET', '/v1/organizations/acme/relationships?object=%00', undefined],
@@ -84,7 +84,7 @@ describe('a text with U+0000', () => {
     expect([answer.status, answer.body.code]).toEqual([400, 'request_invalid'])
   })
 
-  it('of a subject that a decision names is refused, and fails nobody else’s', async () => {
+  test('of a subject that a decision names is refused, and fails nobody else’s', async () => {
     const reader = await served.manager({ client: 'reader', organization: 'acme', scopes: ['decisions:read'] })
     const permissions = [{ relation: 'viewer', resource: 'invoice:1' }]
     const ask = (id: string) =>

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import Fastify from 'fastify'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAdmin } from '../../../../pdp/identity/admin.ts'
 import { createLog } from '../../../../pdp/process/log.ts'
 import { listenHttp } from '../../../../pdp/serve/http-server.ts'
@@ -26,7 +26,7 @@ function raw(bytes: string): Promise<string> {
 
 describe('the HTTP server answers with problem details', () => {
   const token = 'x'
-  it.each([
+  test.each([
     ['an unknown path', 'GET', '/nothing', {}, 404, 'route_unknown'],
     ['a path of the identity service that it does not answer', 'GET', '/oauth/nothing', {}, 404, 'route_unknown'],
     ['a trailing slash', 'POST', '/oauth/decisions/', {}, 404, 'route_unknown'],
@@ -87,17 +87,17 @@ describe('the HTTP server answers with problem details', () => {
     })
   })
 
-  it('reads a body of exactly 256 KiB', async () => {
+  test('reads a body of exactly 256 KiB', async () => {
     const answer = await served.send('POST', '/oauth/decisions', { token, raw: `"${'a'.repeat(262_142)}"` })
     expect(answer.body.errors).toEqual([{ pointer: '', detail: 'must be object' }])
   })
 
-  it('names the methods that a path has', async () => {
+  test('names the methods that a path has', async () => {
     const answer = await served.send('DELETE', '/oauth/decisions')
     expect(answer.headers.get('allow')).toBe('POST')
   })
 
-  it.each([
+  test.each([
     ['what is not HTTP', 'hello\r\n\r\n', '400', 'request_invalid'],
     [
       'header fields over 16 KiB',
@@ -118,7 +118,7 @@ describe('the HTTP server answers with problem details', () => {
     expect(text).toContain(`"urn:portcullis:problem:${code}"`)
   })
 
-  it('keeps the cause of an unexpected error to itself', async () => {
+  test('keeps the cause of an unexpected error to itself', async () => {
     const token = served.token({ clientId: 'web' })
     const broken = served.token({})
     served.setState(
@@ -138,7 +138,7 @@ describe('the HTTP server answers with problem details', () => {
 })
 
 describe('a request that does not arrive whole in time', () => {
-  it.each([
+  test.each([
     ['a body of ours', 'POST /oauth/decisions'],
     ['a body for the identity service', 'POST /oauth/token'],
   ])('is cut off: %s', async (_, line) => {
@@ -165,7 +165,7 @@ describe('a request that does not arrive whole in time', () => {
 })
 
 describe('request ids', () => {
-  it('takes a well-formed one over, and makes one otherwise', async () => {
+  test('takes a well-formed one over, and makes one otherwise', async () => {
     const id = async (given: string) =>
       (await served.send('GET', '/x', { headers: { 'x-request-id': given } })).headers.get('x-request-id')
     expect(await id('abcdef12-3456')).toBe('abcdef12-3456')
@@ -185,7 +185,7 @@ describe('/openapi.json', () => {
     )
   }
 
-  it('describes every call, once and by its own name, with the scope that it needs', async () => {
+  test('describes every call, once and by its own name, with the scope that it needs', async () => {
     const found = await operations()
     expect(found.map(([method, path]) => `${method} ${path}`).toSorted()).toEqual(CALLS.toSorted())
     expect(new Set(found.map(([, , { operationId }]) => operationId)).size).toBe(found.length)
@@ -195,7 +195,7 @@ describe('/openapi.json', () => {
     }
   })
 
-  it('says in words what every pattern says', async () => {
+  test('says in words what every pattern says', async () => {
     const { body } = await served.send('GET', '/openapi.json')
     const bare: unknown[] = []
     JSON.stringify(body, (_, value) => {
@@ -206,7 +206,7 @@ describe('/openapi.json', () => {
     expect(JSON.stringify(body)).toContain('x-form')
   })
 
-  it('describes every member of the client that the first start creates', async () => {
+  test('describes every member of the client that the first start creates', async () => {
     const { body: description } = await served.send('GET', '/openapi.json')
     const described =
       description.paths['/v1/clients/{client_id}'].get.responses['200'].content['application/json'].schema
@@ -218,7 +218,7 @@ describe('/openapi.json', () => {
     expect(Object.keys(body).filter((name) => !Object.hasOwn(described.properties, name))).toEqual([])
   })
 
-  it('describes only what is there: each call asks for a token, and for nothing else first', async () => {
+  test('describes only what is there: each call asks for a token, and for nothing else first', async () => {
     for (const [method, path] of await operations()) {
       const { status, body } = await served.send(method, path.replaceAll(/\{[a-z_]+\}/g, 'x'))
       expect([method, path, status, body.code]).toEqual([method, path, 401, 'token_missing'])
@@ -274,7 +274,7 @@ function crud(base: string, item: string): readonly string[] {
 }
 
 describe('listenHttp', () => {
-  it('says in one line that the port is taken', async () => {
+  test('says in one line that the port is taken', async () => {
     const port = Number(new URL(served.url).port)
     await expect(listenHttp(Fastify(), { host: '127.0.0.1', port })).rejects.toThrow(
       `The HTTP listener cannot listen on 127.0.0.1:${port}: another process uses this port`,

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseJson, parseUtf8 } from '../../../../pdp/serve/http/json.ts'
 import { RequestProblem } from '../../../../pdp/serve/problems/status.ts'
 
@@ -14,7 +14,7 @@ const issues = (text: string): readonly string[] => {
 }
 
 describe('parseJson', () => {
-  it.each([
+  test.each([
     ['at the top', '{"a":1,"a":1}', ['/a occurs more than once']],
     ['spelled in two ways', '{"a":1,"\\u0061":2}', ['/a occurs more than once']],
     ['inside a list', '{"x":[{"a":1},{"b":[],"a":"{","b":0}]}', ['/x/1/b occurs more than once']],
@@ -27,18 +27,18 @@ describe('parseJson', () => {
     expect(issues(text)).toEqual(expected)
   })
 
-  it.each(['{"__proto__":{}}', '{"a":{"\\u005f_proto__":1}}'])('refuses the name that inherits: %s', (text) => {
+  test.each(['{"__proto__":{}}', '{"a":{"\\u005f_proto__":1}}'])('refuses the name that inherits: %s', (text) => {
     expect(issues(text)).toEqual([expect.stringMatching(/^(\/a)?\/__proto__ is not an allowed member name$/)])
   })
 
-  it.each(['', '{', '{"a":}', "{'a':1}", '{"a":1,}', '1 2', 'NaN', '{"a":1}//'])(
+  test.each(['', '{', '{"a":}', "{'a':1}", '{"a":1,}', '1 2', 'NaN', '{"a":1}//'])(
     'refuses %j, which is not JSON',
     (text) => {
       expect(issues(text)).toEqual(['the body is not JSON'])
     },
   )
 
-  it.each([
+  test.each([
     '{"a":"a","b":["a","a",{"a":"b"}]}',
     '[["a"],"a",{"a":{"a":{"a":1}}}]',
     '"a"',
@@ -49,7 +49,7 @@ describe('parseJson', () => {
     expect(parseJson(text)).toEqual(JSON.parse(text))
   })
 
-  it('takes whatever JSON.stringify writes, and refuses it with one member again', () => {
+  test('takes whatever JSON.stringify writes, and refuses it with one member again', () => {
     const named = fc.jsonValue().filter((value) => !JSON.stringify(value).includes('__proto__'))
     fc.assert(
       fc.property(named, fc.string(), (value, name) => {
@@ -60,11 +60,11 @@ describe('parseJson', () => {
     )
   })
 
-  it('says at most a hundred mistakes', () => {
+  test('says at most a hundred mistakes', () => {
     expect(issues(`{${Array.from({ length: 500 }, () => '"a":1').join(',')}}`)).toHaveLength(100)
   })
 
-  it.each([
+  test.each([
     ['deep', '['.repeat(50_000), ']'.repeat(50_000)],
     ['under a long name', `{"${'x'.repeat(50_000)}":`, '}'],
   ])('says no more about what is %s than about two such places', (_, before, after) => {
@@ -75,7 +75,7 @@ describe('parseJson', () => {
   })
 })
 
-it('refuses bytes that are not UTF-8', () => {
+test('refuses bytes that are not UTF-8', () => {
   expect(() => parseUtf8(Buffer.from([0x22, 0xff, 0x22]))).toThrow('the body is not UTF-8')
   expect(parseUtf8(Buffer.from('"é"'))).toBe('"é"')
 })

@@ -1,6 +1,6 @@
 /** Messages that no two readers should read differently, as raw bytes. */
 import { connect } from 'node:net'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Served, serve } from '../harness.ts'
 
 let served: Served
@@ -25,7 +25,7 @@ function send(text: string): Promise<string> {
 }
 const fields = (): string => `Authorization: Bearer ${token}\r\nConnection: close\r\n`
 
-it.each([
+test.each([
   ['two Host fields', () => `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nHost: b\r\n${fields()}\r\n`],
   ['two equal Host fields', () => `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nHost: a\r\n${fields()}\r\n`],
   ['no Host field', () => `GET /v1/organizations HTTP/1.1\r\n${fields()}\r\n`],
@@ -45,12 +45,12 @@ it.each([
   expect(await send(text())).toMatch(/^HTTP\/1\.1 400 /)
 })
 
-it('two Authorization fields are no credentials', async () => {
+test('two Authorization fields are no credentials', async () => {
   const twice = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer x\r\n${fields()}\r\n`
   expect(await send(twice)).toMatch(/^HTTP\/1\.1 401 /)
 })
 
-it('one Host field and HTTP/1.0 are answered', async () => {
+test('one Host field and HTTP/1.0 are answered', async () => {
   expect(await send(`GET /v1/organizations HTTP/1.1\r\nHost: a\r\n${fields()}\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
   expect(await send(`GET /v1/organizations HTTP/1.0\r\n${fields()}\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
 })

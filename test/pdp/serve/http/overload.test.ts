@@ -2,7 +2,7 @@
 import { type ClientRequest, request } from 'node:http'
 import { create } from '@bufbuild/protobuf'
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
 import type { Asker } from '../../../../pdp/serve/authentication/admission.ts'
 import { RequestProblem } from '../../../../pdp/serve/problems/status.ts'
@@ -39,7 +39,7 @@ afterAll(async () => {
 
 const CHECK = { relation: 'viewer', resource: 'invoice:1' }
 
-it('over HTTP it is 429 with Retry-After, decided by the organization and the client of the token', async () => {
+test('over HTTP it is 429 with Retry-After, decided by the organization and the client of the token', async () => {
   const token = served.token({ organization: 'acme', clientId: 'web' })
   const {
     status: code,
@@ -53,7 +53,7 @@ it('over HTTP it is 429 with Retry-After, decided by the organization and the cl
   expect(asked.at(-1)).toEqual({ organization: 'acme', client: 'web' })
 })
 
-it('over gRPC it is RESOURCE_EXHAUSTED, with the time after which gRPC may retry', async () => {
+test('over gRPC it is RESOURCE_EXHAUSTED, with the time after which gRPC may retry', async () => {
   const { path, requestSerialize, responseDeserialize } = definition.decide
   const message = create(DecideRequestSchema, { token: served.token({}), permissions: [CHECK] })
   const failed = await new Promise<ServiceError>((resolve, reject) => {
@@ -68,7 +68,7 @@ it('over gRPC it is RESOURCE_EXHAUSTED, with the time after which gRPC may retry
   ]).toEqual([status.RESOURCE_EXHAUSTED, ['overloaded'], ['1000']])
 })
 
-it('on a stream it is the error of the question alone, and the stream goes on', async () => {
+test('on a stream it is the error of the question alone, and the stream goes on', async () => {
   const { path, requestSerialize, responseDeserialize } = definition.decideStream
   const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize)
   const answers: (readonly [number, string | undefined])[] = []
@@ -94,7 +94,7 @@ it('on a stream it is the error of the question alone, and the stream goes on', 
   call.cancel()
 })
 
-it('a dead token is told so, whatever the load', async () => {
+test('a dead token is told so, whatever the load', async () => {
   const { status: code, body } = await served.send('POST', '/oauth/decisions', {
     token: 'nobody',
     body: { permissions: [CHECK] },
@@ -102,7 +102,7 @@ it('a dead token is told so, whatever the load', async () => {
   expect([code, body.permissions[0].allowed]).toEqual([200, false])
 })
 
-it('the management calls of one client have a bound, and those of others go on', async () => {
+test('the management calls of one client have a bound, and those of others go on', async () => {
   const [busy, other] = [await served.manager({ client: 'busy' }), await served.manager({ client: 'other' })]
   const open: ClientRequest[] = []
   // Some more than there are places for: a look at how it stands takes one for a moment.

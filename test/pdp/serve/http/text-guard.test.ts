@@ -1,5 +1,5 @@
 import { METHODS, request as send } from 'node:http'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Json, type Served, serve } from '../harness.ts'
 
 let served: Served
@@ -19,7 +19,7 @@ const operations = (): readonly { method: string; path: string; operation: Json 
   )
 
 describe('a character that the database cannot hold is a mistake of the request', () => {
-  it('in each parameter of each path', async () => {
+  test('in each parameter of each path', async () => {
     const withParameters = operations().filter(({ path }) => path.includes('{'))
     expect(withParameters.length).toBeGreaterThan(30)
     for (const { method, path } of withParameters) {
@@ -28,7 +28,7 @@ describe('a character that the database cannot hold is a mistake of the request'
     }
   })
 
-  it('in each parameter of each query', async () => {
+  test('in each parameter of each query', async () => {
     const wanted = operations().flatMap(({ method, path, operation }) =>
       (operation.parameters ?? [])
         .filter((parameter: Json) => parameter.in === 'query')
@@ -41,7 +41,7 @@ describe('a character that the database cannot hold is a mistake of the request'
     }
   })
 
-  it.each([
+  test.each([
     ['as a text', { client_name: 'a\0b' }, '/client_name'],
     ['in a list', { redirect_uris: ['https://a.test/\0'] }, '/redirect_uris/0'],
     ['in a key set', { jwks: { keys: [{ kid: '\0' }] } }, '/jwks/keys/0/kid'],
@@ -56,7 +56,7 @@ describe('a character that the database cannot hold is a mistake of the request'
     })
   })
 
-  it('however deep the body is nested', async () => {
+  test('however deep the body is nested', async () => {
     const raw = `{"a":${'['.repeat(100_000)}"\\u0000"${']'.repeat(100_000)}}`
     expect((await served.send('PUT', '/v1/clients/some', { token, raw })).status).toBe(400)
   })
@@ -73,7 +73,7 @@ describe('every answer', () => {
     })
   const PATHS = ['/oauth/decisions', '/v1/users/alice', '/oauth/token', '/nothing', '/openapi.json', '/v1/users/%zz']
 
-  it('refuses an unknown method, with a body or without, and lets no browser guess its type', async () => {
+  test('refuses an unknown method, with a body or without, and lets no browser guess its type', async () => {
     for (const path of PATHS) {
       for (const method of METHODS.filter((name) => name !== 'CONNECT')) {
         for (const headers of [{}, { 'content-type': 'application/json' }, { 'content-type': 'nonsense' }]) {
@@ -85,7 +85,7 @@ describe('every answer', () => {
     }
   })
 
-  it('names the methods of a known path to one that it does not have', async () => {
+  test('names the methods of a known path to one that it does not have', async () => {
     const answer = await answerTo('QUERY', '/oauth/decisions')
     expect([answer.status, answer.headers.allow]).toEqual([405, 'POST'])
   })

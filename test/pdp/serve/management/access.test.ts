@@ -1,5 +1,5 @@
 /** Who may manage what: tokens, scopes, organizations. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { SERVICE_SCOPES } from '../../../../pdp/identity/oauth/scopes.ts'
 import { CONTEXT, type Served, seedAcme, serve } from '../harness.ts'
@@ -33,7 +33,7 @@ const service = { subject: { type: 'service', id: 'admin' }, clientId: 'admin', 
 const everything = { ...service, scopes: new Set(['directory:write']), audiences: ['https://id.example.test'] }
 
 describe('management refuses', () => {
-  it.each([
+  test.each([
     ['no token', () => undefined, 401, 'token_missing'],
     ['an inactive token', () => 'unknown', 401, 'token_invalid'],
     [
@@ -62,7 +62,7 @@ describe('management refuses', () => {
     expect(await call('PUT', '/v1/users/x', { ...options, raw: '{' })).toEqual([status, code])
   })
 
-  it('a scope that the client no longer has, on the very next call of a token that names it', async () => {
+  test('a scope that the client no longer has, on the very next call of a token that names it', async () => {
     const former = await served.manager({ client: 'former', scopes: ['directory:write', 'clients:write'] })
     expect(await call('GET', '/v1/users', { token: former })).toEqual([200, undefined])
     const body = { grant_types: ['client_credentials'], scope: 'clients:write' }
@@ -73,7 +73,7 @@ describe('management refuses', () => {
     expect(given).toEqual([403, 'permission_denied'])
   })
 
-  it('a write by a scope for reading, which lists and shows what the scope for writing does', async () => {
+  test('a write by a scope for reading, which lists and shows what the scope for writing does', async () => {
     const reader = await served.manager({ client: 'reader', scopes: ['directory:read'] })
     expect(await call('GET', '/v1/users', { token: reader })).toEqual([200, undefined])
     expect(await call('GET', '/v1/organizations/acme/members', { token: reader })).toEqual([200, undefined])
@@ -82,13 +82,13 @@ describe('management refuses', () => {
     expect(await call('GET', '/v1/roles', { token: reader })).toEqual([403, 'scope_insufficient'])
   })
 
-  it('lists of tuples to who may only write them', async () => {
+  test('lists of tuples to who may only write them', async () => {
     const writer = await served.manager({ client: 'tuple-writer', scopes: ['relationships:write'] })
     const listed = await call('GET', '/v1/organizations/acme/relationships', { token: writer })
     expect(listed).toEqual([403, 'scope_insufficient'])
   })
 
-  it('a client that gives another the scope for writing where it may only read', async () => {
+  test('a client that gives another the scope for writing where it may only read', async () => {
     const giver = await served.manager({ client: 'giver', scopes: ['directory:read', 'clients:write'] })
     const give = (scope: string) =>
       call('PUT', `/v1/clients/given-${scope.replace(':', '-')}`, {
@@ -102,7 +102,7 @@ describe('management refuses', () => {
     expect(await call('PUT', '/v1/clients/given-roles', { token: writer, body })).toEqual([201, undefined])
   })
 
-  it('a token that was revoked while the body was on its way', async () => {
+  test('a token that was revoked while the body was on its way', async () => {
     const slow = await served.manager({ client: 'slow' })
     const path = '/v1/organizations/acme/relationships'
     const text = JSON.stringify({ write: ['invoice:late#viewer@user:bob'] })
@@ -123,7 +123,7 @@ describe('management refuses', () => {
     expect(found.body.items).toEqual([])
   })
 
-  it('with a challenge that names the missing scope', async () => {
+  test('with a challenge that names the missing scope', async () => {
     const token = served.token({ ...everything, scopes: new Set(['openid']) })
     const { headers } = await served.send('GET', '/v1/organizations/acme/relationships', { token })
     expect(headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="relationships:read"')
@@ -131,7 +131,7 @@ describe('management refuses', () => {
 })
 
 describe('a client that is bound to an organization', () => {
-  it.each([
+  test.each([
     ['GET', '/v1/organizations/acme'],
     ['GET', '/v1/organizations/acme-eu-fr'],
     ['GET', '/v1/organizations/acme/members'],
@@ -142,7 +142,7 @@ describe('a client that is bound to an organization', () => {
   })
 
   const role = { role: 'owner', status: 'active' }
-  it.each([
+  test.each([
     ['GET', '/v1/organizations/other', undefined],
     ['GET', '/v1/organizations/there-is-none', undefined],
     ['PUT', '/v1/organizations/other', { name: 'x' }],
@@ -179,14 +179,14 @@ describe('a client that is bound to an organization', () => {
     expect(path.includes('of-other') ? 404 : 403).toBe(status)
   })
 
-  it('may create, rename and move organizations below its own, and rename its own', async () => {
+  test('may create, rename and move organizations below its own, and rename its own', async () => {
     const put = (org: string, body: object) => call('PUT', `/v1/organizations/${org}`, { token: bound, body })
     expect(await put('acme~us', { name: 'US', parent: 'acme' })).toEqual([201, undefined])
     expect(await put('acme~us', { name: 'USA', parent: 'acme-eu' })).toEqual([200, undefined])
     expect(await put('acme', { name: 'Acme Inc.' })).toEqual([200, undefined])
   })
 
-  it('sees only what it manages in lists', async () => {
+  test('sees only what it manages in lists', async () => {
     const ids = async (token: string) =>
       (await served.send('GET', '/v1/organizations', { token })).body.items.map(({ id }: { id: string }) => id)
     expect(await ids(bound)).toEqual(['acme', 'acme-eu', 'acme-eu-fr', 'acme~us'])
@@ -195,7 +195,7 @@ describe('a client that is bound to an organization', () => {
     expect(body.items.map(({ client_id }: { client_id: string }) => client_id)).toEqual(['acme-admin'])
   })
 
-  it('stays within its organization when only the token, or only the client, is bound', async () => {
+  test('stays within its organization when only the token, or only the client, is bound', async () => {
     const token = served.token({ ...everything, organization: 'acme' })
     expect(await call('GET', '/v1/organizations/other', { token })).toEqual([403, 'permission_denied'])
     const late = served.token({ ...everything, clientId: 'acme-admin' })
@@ -208,13 +208,13 @@ describe('nobody gives a scope that they do not hold', () => {
   const put = (id: string, token: string, scope: string) =>
     call('PUT', `/v1/clients/${id}`, { token, body: { grant_types: ['client_credentials'], scope } })
 
-  it('to a new client', async () => {
+  test('to a new client', async () => {
     const weak = await served.manager({ client: 'weak', scopes: ['clients:write'] })
     expect(await put('w1', weak, 'clients:write openid invoices.read')).toEqual([201, undefined])
     expect(await put('w2', weak, 'directory:write')).toEqual([403, 'permission_denied'])
   })
 
-  it('nor takes over a client that holds more', async () => {
+  test('nor takes over a client that holds more', async () => {
     const weak = await served.manager({ client: 'weak', scopes: ['clients:write'] })
     expect(await put('strong', admin, 'directory:write')).toEqual([201, undefined])
     expect(await put('strong', weak, 'clients:write')).toEqual([403, 'permission_denied'])
@@ -222,7 +222,7 @@ describe('nobody gives a scope that they do not hold', () => {
   })
 })
 
-it('writes who did what, under which request, into the log', async () => {
+test('writes who did what, under which request, into the log', async () => {
   const headers = { 'x-request-id': 'request-0001' }
   const path = '/v1/organizations/acme/entitlements/feature.audit'
   await served.send('PUT', path, { token: admin, body: { value: true }, headers })
@@ -264,12 +264,12 @@ describe('a client of a tenant that registers others', () => {
     ])
   })
 
-  it('gives the scopes of APIs that it is registered for itself, and no others', async () => {
+  test('gives the scopes of APIs that it is registered for itself, and no others', async () => {
     expect(await put('reader', 'ledger:read openid offline_access')).toEqual([201, undefined])
     expect(await put('writer', 'ledger:read ledger:write')).toEqual([403, 'permission_denied'])
   })
 
-  it.each([
+  test.each([
     ['an app’s role in its organization', (id: string) => grant('acme', `a-${id}`, `service:${id}`)],
     ['an organization-wide role', (id: string) => grant('acme', `b-${id}`, `service:${id}`, null)],
     ['a role below', (id: string) => grant('acme-eu-fr', `c-${id}`, `service:${id}`)],
@@ -299,13 +299,13 @@ describe('a client of a tenant that registers others', () => {
     expect(await put(id, '', admin)).toEqual([200, undefined])
   })
 
-  it('does not take an id that relationships wait for', async () => {
+  test('does not take an id that relationships wait for', async () => {
     const tuple = { object: 'invoice:1', relation: 'viewer', subject: 'service:acme~awaited', expiresAtMs: null }
     await write('acme', [{ kind: 'tuple', op: 'write', tuple }])
     expect(await put('awaited')).toEqual([403, 'permission_denied'])
   })
 
-  it('may manage a service that holds what it holds itself', async () => {
+  test('may manage a service that holds what it holds itself', async () => {
     const scopes = ['clients:write', 'relationships:write']
     const peer = await served.manager({ client: 'peer', organization: 'acme', scopes })
     expect(await put('colleague', '', peer)).toEqual([201, undefined])
@@ -322,7 +322,7 @@ describe('the last client that may register others for the environment', () => {
   const put = (body: object) => call('PUT', '/v1/clients/admin', { token: admin, body })
   const whole = { grant_types: ['client_credentials'], scope: SERVICE_SCOPES.join(' ') }
 
-  it('is not deleted, and does not lose what makes it one', async () => {
+  test('is not deleted, and does not lose what makes it one', async () => {
     const others = await served.sql.query<{ id: string }>(
       `select client_id as id from client where client_id <> 'admin' and organization_id is null`,
     )
@@ -338,7 +338,7 @@ describe('the last client that may register others for the environment', () => {
     expect(await put(whole)).toEqual([200, undefined])
   })
 
-  it('is left when two of them give up their charge at the same time', async () => {
+  test('is left when two of them give up their charge at the same time', async () => {
     const second = await served.manager({ client: 'second' })
     const less = { ...whole, scope: 'directory:write' }
     const answers = await Promise.all([put(less), call('PUT', '/v1/clients/second', { token: second, body: less })])

@@ -1,5 +1,5 @@
 /** Manifests: what they may say, what a dry run tells, and which changes are refused for what is stored. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { put as write } from '../../../support/tuples.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
 
@@ -48,7 +48,7 @@ const BILLING = {
 }
 
 describe('a manifest', () => {
-  it('is versioned, read, and listed by app', async () => {
+  test('is versioned, read, and listed by app', async () => {
     const other = { permissions: { 'a:b': 'x' } }
     expect(await put('zebra', other)).toMatchObject([201, { app: 'zebra', version: 1, audiences: [], model: null }])
     expect(await put('zebra', other)).toMatchObject([200, { version: 1 }])
@@ -65,13 +65,13 @@ describe('a manifest', () => {
     expect([...first.items, ...rest.items].map(({ app }: Json) => app)).toEqual(['billing', 'zebra'])
   })
 
-  it('may be YAML', async () => {
+  test('may be YAML', async () => {
     const text =
       'audiences: ["https://yaml.example"]\npermissions:\n  a:b: Do it\nroles:\n  doer: {name: Doer, permissions: ["a:b"]}\n'
     expect(await yaml(text)).toMatchObject([201, { app: 'yaml', roles: { doer: { permissions: ['a:b'] } } }])
   })
 
-  it.each<[string, string, unknown[]]>([
+  test.each<[string, string, unknown[]]>([
     ['bad indentation', 'permissions:\n  a: b\n c: d\n', [400, [3, 1]]],
     ['a key twice', 'permissions: {}\npermissions: {}\n', [400, [2, 1]]],
     ['an unclosed quote', 'model: "abc\n', [400, [2, 1]]],
@@ -82,12 +82,12 @@ describe('a manifest', () => {
     expect(issues(await yaml(text))).toEqual(wanted)
   })
 
-  it('in YAML may not multiply itself', async () => {
+  test('in YAML may not multiply itself', async () => {
     const bomb = `a: &a [x,x,x,x,x,x,x,x,x,x]\n${'bcdefgh'.replace(/./g, (c) => `${c}: &${c} [${Array(10).fill(`*${String.fromCharCode(c.charCodeAt(0) - 1)}`)}]\n`)}`
     expect((await yaml(bomb))[0]).toBe(400)
   })
 
-  it.each([
+  test.each([
     ['YAML where only JSON is taken', '/v1/users/x', 'application/yaml'],
     ['lines', '/v1/apps/x/manifest', 'application/x-ndjson'],
     ['a form', '/v1/apps/x/manifest', 'application/x-www-form-urlencoded'],
@@ -96,7 +96,7 @@ describe('a manifest', () => {
     expect([answer.status, answer.body.code]).toEqual([415, 'media_type_unsupported'])
   })
 
-  it.each<[string, object, unknown[]]>([
+  test.each<[string, object, unknown[]]>([
     [
       'every mistake in audiences, permissions, roles and unknown members',
       { audiences: ['x', 'https://a#b', 'https://ok.example'], roles: { r: role('a:b') } },
@@ -130,7 +130,7 @@ describe('a manifest', () => {
     expect((await send('GET', '/v1/apps/bad/manifest'))[0]).toBe(404)
   })
 
-  it('names the condition that it cannot evaluate', async () => {
+  test('names the condition that it cannot evaluate', async () => {
     const conditional = model(
       'type doc',
       '  relations',
@@ -143,14 +143,14 @@ describe('a manifest', () => {
     expect([status, body.errors[0].detail]).toEqual([400, expect.stringContaining('workday')])
   })
 
-  it('keeps audiences and types with the app that first declared them', async () => {
+  test('keeps audiences and types with the app that first declared them', async () => {
     expect((await put('thief', { audiences: ['https://billing.example'] }))[0]).toBe(409)
     expect((await dryRun('thief', { audiences: ['https://billing.example'] }))[0]).toBe(409)
     expect((await put('thief', { model: DOC.replace('doc', 'page') }))[0]).toBe(409)
     expect(issues(await dryRun('thief', { model: DOC.replace('doc', 'page') }))).toEqual([409, '/model'])
   })
 
-  it('needs a client of the environment', async () => {
+  test('needs a client of the environment', async () => {
     const bound = await served.manager({ client: 'bound', organization: 'acme' })
     for (const [method, path] of [
       ['PUT', '/v1/apps/x/manifest'],
@@ -168,7 +168,7 @@ function MANY(count: number): { [key: string]: string } {
 }
 
 describe('a dry run', () => {
-  it('says who gains and who loses what, and changes nothing', async () => {
+  test('says who gains and who loses what, and changes nothing', async () => {
     await grant('acme', { app: 'billing', role: 'reader', subject: 'user:alice' })
     await grant('far', { app: 'billing', role: 'approver', subject: 'group:bosses' })
     await send('POST', '/v1/role-grants', { app: 'billing', role: 'approver', subject: 'user:bob' })
@@ -190,7 +190,7 @@ describe('a dry run', () => {
     expect(await send('GET', '/v1/apps/billing/manifest')).toEqual(before)
   })
 
-  it('does not count what is held by way of another grant', async () => {
+  test('does not count what is held by way of another grant', async () => {
     await grant('child', { app: 'billing', role: 'approver', subject: 'user:alice' })
     await send('POST', '/v1/organizations/far/role-grants', { role: 'auditor', subject: 'group:bosses' })
     const roles = { ...BILLING.roles, approver: role('invoices:approve') }
@@ -199,18 +199,18 @@ describe('a dry run', () => {
     expect(loses).toEqual([{ permission: 'invoices:read', subject: 'user:bob', organization: null }])
   })
 
-  it('says that everybody loses what a removed role gave', async () => {
+  test('says that everybody loses what a removed role gave', async () => {
     const [, { loses }] = await dryRun('billing', { ...BILLING, roles: {} })
     expect(loses).toContainEqual({ permission: 'invoices:approve', subject: 'user:alice', organization: 'child' })
   })
 
-  it.each(['yes', '', 'TRUE'])('is not asked for by %j', async (value) => {
+  test.each(['yes', '', 'TRUE'])('is not asked for by %j', async (value) => {
     expect(issues(await put('billing', BILLING, `?dry_run=${value}`))[0]).toBe(400)
   })
 })
 
 describe('a manifest is refused', () => {
-  it('when its model would orphan stored tuples, and says which', async () => {
+  test('when its model would orphan stored tuples, and says which', async () => {
     expect((await put('docs', { model: DOC }))[0]).toBe(201)
     const write = [
       'doc:1#viewer@user:alice',
@@ -242,7 +242,7 @@ describe('a manifest is refused', () => {
     expect((await put('docs', { model: narrow }))[0]).toBe(200)
   })
 
-  it('not for tuples that did not count before either, nor for a type that it no longer models', async () => {
+  test('not for tuples that did not count before either, nor for a type that it no longer models', async () => {
     expect((await put('docs', { model: DOC }))[0]).toBe(200)
     await served.store.write('acme', [write('doc:9#owner@user:alice')], { context: CONTEXT })
     expect((await put('docs', { model: `${DOC}\n` }))[0]).toBe(200)
@@ -251,14 +251,14 @@ describe('a manifest is refused', () => {
     expect(issues(await put('docs', { model: DOC }))).toEqual([409, '/model'])
   })
 
-  it('not for the members of groups, when it only names the type', async () => {
+  test('not for the members of groups, when it only names the type', async () => {
     const stored = await served.store.tuples('acme', { object: 'group:accounting' }, { after: null, countMax: 1 })
     expect(stored).toHaveLength(1)
     const named = model('type group', 'type cage', '  relations', '    define keeper: [user, group]')
     expect((await put('zoo', { model: named }))[0]).toBe(201)
   })
 
-  it('when somebody’s token would grow too large', async () => {
+  test('when somebody’s token would grow too large', async () => {
     const keys = Object.keys(MANY(200))
     const roles = { first: role(...keys.slice(0, 100)), second: role(...keys.slice(100, 150)) }
     expect((await put('large', { permissions: MANY(500), roles }))[0]).toBe(201)

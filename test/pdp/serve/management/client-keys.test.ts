@@ -1,5 +1,5 @@
 import { exportJWK, generateKeyPair } from 'jose'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../../../pdp/domain/json.ts'
 import { keySetIssues } from '../../../../pdp/serve/management/clients/client-keys.ts'
 import { registrationIssues } from '../../../../pdp/serve/management/clients/client-registration.ts'
@@ -15,11 +15,11 @@ const rsa = (await keys('RS256')).public
 const places = (key: JsonObject) => keySetIssues([ec, key]).map(({ place }) => place)
 
 describe('keys of a client', () => {
-  it.each(['RS256', 'PS256', 'ES256', 'ES384', 'Ed25519'])('for %s are taken', async (algorithm) => {
+  test.each(['RS256', 'PS256', 'ES256', 'ES384', 'Ed25519'])('for %s are taken', async (algorithm) => {
     expect(keySetIssues([{ ...(await keys(algorithm)).public, kid: 'k', use: 'sig', alg: algorithm }])).toEqual([])
   })
 
-  it.each<[string, () => Promise<JsonObject> | JsonObject, string]>([
+  test.each<[string, () => Promise<JsonObject> | JsonObject, string]>([
     ['of an unknown type', () => ({ ...ec, kty: 'ML-DSA' }), '/kty'],
     ['of a type in another case', () => ({ ...ec, kty: 'ec' }), '/kty'],
     ['without a type', () => ({ kid: 'x' }), '/kty'],
@@ -44,12 +44,12 @@ describe('keys of a client', () => {
     expect(places(await make())).toEqual([`/jwks/keys/1${member}`])
   })
 
-  it('say how short they are', () => {
+  test('say how short they are', () => {
     const short = { ...rsa, n: `Pw${String(rsa.n).slice(2)}` }
     expect(keySetIssues([short])[0]?.message).toBe('has 2046 bits; at least 2048 are needed')
   })
 
-  it('are not fetched, and the refusal says why', () => {
+  test('are not fetched, and the refusal says why', () => {
     const issues = registrationIssues({
       token_endpoint_auth_method: 'private_key_jwt',
       grant_types: ['client_credentials'],

@@ -1,5 +1,5 @@
 import { exportJWK, generateKeyPair } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { CONTEXT, type Served, serve } from '../harness.ts'
@@ -22,7 +22,7 @@ const send = (method: string, path: string, body?: unknown, token = admin) =>
 describe('/v1/token-hook', () => {
   const hook = { url: 'https://hook.example/x', secret: 'a-secret-of-the-hook' }
 
-  it('is put and deleted, and keeps its secret sealed', async () => {
+  test('is put and deleted, and keeps its secret sealed', async () => {
     expect((await send('PUT', '/v1/token-hook', hook)).status).toBe(204)
     expect(await served.sql.query('select 1 from token_hook h where strpos(h::text, $1) > 0', [hook.secret])).toEqual(
       [],
@@ -31,7 +31,7 @@ describe('/v1/token-hook', () => {
     expect(await served.sql.query('select 1 from token_hook')).toEqual([])
   })
 
-  it.each([
+  test.each([
     ['plain http', { ...hook, url: 'http://hook.example/' }],
     ['a password in the URL', { ...hook, url: 'https://a:b@hook.example/' }],
     ['another scheme', { ...hook, url: 'file:///etc/passwd' }],
@@ -42,7 +42,7 @@ describe('/v1/token-hook', () => {
     expect((await send('PUT', '/v1/token-hook', body)).status).toBe(400)
   })
 
-  it('needs its scope and a client of the environment', async () => {
+  test('needs its scope and a client of the environment', async () => {
     const other = await served.manager({ client: 'other', scopes: ['clients:write'] })
     const bound = await served.manager({ client: 'bound', organization: 'acme' })
     for (const token of [other, bound]) expect((await send('PUT', '/v1/token-hook', hook, token)).status).toBe(403)
@@ -50,7 +50,7 @@ describe('/v1/token-hook', () => {
 })
 
 describe('sessions', () => {
-  it('of a person are ended, and an unknown person or session is said to be unknown', async () => {
+  test('of a person are ended, and an unknown person or session is said to be unknown', async () => {
     await served.directory.putUser({ id: 'ann', email: null, emailVerified: false, name: null }, CONTEXT)
     await served.sql.query(
       `insert into oidc_record (kind, id, payload, uid) values ('Session', 'x', '{"accountId": "ann"}', 'uid-1')`,
@@ -61,7 +61,7 @@ describe('sessions', () => {
     expect((await send('DELETE', '/v1/sessions/uid-1')).status).toBe(404)
   })
 
-  it('are ended one by one, in the log with who did it', async () => {
+  test('are ended one by one, in the log with who did it', async () => {
     await served.sql.query(
       `insert into oidc_record (kind, id, payload, uid) values ('Session', 'y', '{"accountId": "ann"}', 'uid-2')`,
     )
@@ -72,7 +72,7 @@ describe('sessions', () => {
     expect(entry).toEqual({ change: { kind: 'token', by: 'session', id: 'uid-2' }, actor: 'service:admin' })
   })
 
-  it('need their scope and a client of the environment', async () => {
+  test('need their scope and a client of the environment', async () => {
     const bound = await served.manager({ client: 'bound', organization: 'acme' })
     expect((await send('DELETE', '/v1/sessions/uid-2', undefined, bound)).status).toBe(403)
   })
@@ -98,7 +98,7 @@ describe('the audit trail of the environment', () => {
       ...(body === undefined ? {} : { body }),
     })
 
-  it('names who set or removed the token hook, when, and under which request', async () => {
+  test('names who set or removed the token hook, when, and under which request', async () => {
     const url = 'https://hook.example/audit'
     await as7('PUT', '/v1/token-hook', { url: `${url}?key=hidden`, secret: 'a-secret-of-the-hook' })
     expect(await changes()).toEqual([entry({ kind: 'token_hook', id: url, op: 'write' })])
@@ -109,7 +109,7 @@ describe('the audit trail of the environment', () => {
     expect(await changes()).toEqual(removed)
   })
 
-  it('names who began or ceased to trust an issuer', async () => {
+  test('names who began or ceased to trust an issuer', async () => {
     const id = 'https://audited.example'
     const path = `/v1/trusted-issuers/${encodeURIComponent(id)}`
     const document = {
@@ -135,7 +135,7 @@ describe('/v1/users/{user}/totp', () => {
   const path = '/v1/users/otto/totp'
   beforeAll(() => send('PUT', '/v1/users/otto', { email: 'otto@x.example', password: 'password of otto' }))
 
-  it('gives one authenticator, whose secret is shown once, and another one only after it was deleted', async () => {
+  test('gives one authenticator, whose secret is shown once, and another one only after it was deleted', async () => {
     const made = await send('POST', path)
     expect(made.status).toBe(200)
     expect(made.body).toEqual({ secret: expect.stringMatching(/^[A-Z2-7]{32}$/), otpauth_uri: expect.any(String) })
@@ -148,7 +148,7 @@ describe('/v1/users/{user}/totp', () => {
     expect((await send('POST', path)).body.secret).not.toBe(made.body.secret)
   })
 
-  it('is for users that there are, and needs its scope and a client of the environment', async () => {
+  test('is for users that there are, and needs its scope and a client of the environment', async () => {
     for (const method of ['POST', 'DELETE']) {
       expect((await send(method, '/v1/users/nobody/totp')).status).toBe(404)
       const other = await served.manager({ client: 'other', scopes: ['clients:write'] })
@@ -157,7 +157,7 @@ describe('/v1/users/{user}/totp', () => {
     }
   })
 
-  it('goes with its user', async () => {
+  test('goes with its user', async () => {
     await send('PUT', '/v1/users/brief', {})
     await send('POST', '/v1/users/brief/totp')
     expect((await send('DELETE', '/v1/users/brief')).status).toBe(204)
@@ -174,7 +174,7 @@ describe('a password that is put', () => {
     )
   const sessions = () => served.sql.query(`select uid from oidc_record where payload ->> 'accountId' = 'pat'`)
 
-  it('ends all sessions of its user when it is another one, in one transaction with what tells of it', async () => {
+  test('ends all sessions of its user when it is another one, in one transaction with what tells of it', async () => {
     await put('the first password')
     await openSession('pat-1')
     expect((await put('the first password')).status).toBe(200)
@@ -189,7 +189,7 @@ describe('a password that is put', () => {
     expect(event).toEqual({ type: 'session.revoked', payload: { session: 'pat-1', user: 'pat' } })
   })
 
-  it('changes nothing when its user cannot be signed out', async () => {
+  test('changes nothing when its user cannot be signed out', async () => {
     await openSession('pat-2')
     await served.sql.query('alter table outbox add constraint full_disk check (false) not valid')
     expect((await put('the third password')).status).toBe(500)
@@ -209,7 +209,7 @@ describe('/v1/events', () => {
       { context: CONTEXT },
     )
 
-  it('tells of changed entitlements in the order of their commits, to each only what is theirs', async () => {
+  test('tells of changed entitlements in the order of their commits, to each only what is theirs', async () => {
     const { next } = await read('')
     await gate('acme', 'feature.a')
     await gate('beta', 'feature.b')
@@ -231,7 +231,7 @@ describe('/v1/events', () => {
     expect((await read(`?after=${all.next}`)).items).toEqual([])
   })
 
-  it('tells nothing of a write that failed, and of an equal one that the version is another', async () => {
+  test('tells nothing of a write that failed, and of an equal one that the version is another', async () => {
     const { next: first } = await read('?after=0')
     await gate('acme', 'feature.a')
     const { items, next } = await read(`?after=${first}`)
@@ -249,7 +249,7 @@ describe('/v1/events', () => {
     expect((await read(`?after=${next}`)).items).toEqual([])
   })
 
-  it('waits for the next event', async () => {
+  test('waits for the next event', async () => {
     const { next } = await read('?after=0')
     const waiting = read(`?after=${next}&wait=10`)
     await gate('acme', 'feature.later')
@@ -259,7 +259,7 @@ describe('/v1/events', () => {
     expect(performance.now() - started).toBeGreaterThan(900)
   })
 
-  it('loses none when a transaction that began first commits last', async () => {
+  test('loses none when a transaction that began first commits last', async () => {
     const { next } = await read('?after=0')
     const event = (n: number) => ({ type: 'session.revoked', organization: null, data: { n } }) as const
     const held = Promise.withResolvers<void>()
@@ -283,7 +283,7 @@ describe('/v1/events', () => {
     expect(items[0].data).toEqual({ n: 1 })
   })
 
-  it.each(['?after=x', '?after=-1', '?wait=21', '?wait=x', '?unknown=1'])('refuses %s', async (query) => {
+  test.each(['?after=x', '?after=-1', '?wait=21', '?wait=x', '?unknown=1'])('refuses %s', async (query) => {
     expect((await send('GET', `/v1/events${query}`)).status).toBe(400)
   })
 })
@@ -302,7 +302,7 @@ describe('/v1/trusted-issuers', () => {
     }
   })
 
-  it('are put, listed and deleted', async () => {
+  test('are put, listed and deleted', async () => {
     expect((await send('PUT', path, document)).status).toBe(201)
     expect((await send('PUT', path, document)).status).toBe(200)
     expect((await send('GET', '/v1/trusted-issuers')).body.items).toEqual([
@@ -312,7 +312,7 @@ describe('/v1/trusted-issuers', () => {
     expect((await send('DELETE', path)).status).toBe(404)
   })
 
-  it.each([
+  test.each([
     ['no keys', { jwks: undefined }],
     ['two key sets', { jwks_uri: 'https://idp.example/jwks' }],
     ['keys over plain http', { jwks: undefined, jwks_uri: 'http://idp.example/jwks' }],
@@ -324,13 +324,13 @@ describe('/v1/trusted-issuers', () => {
     expect((await send('PUT', path, { ...document, ...change })).status).toBe(400)
   })
 
-  it('cannot be ourselves', async () => {
+  test('cannot be ourselves', async () => {
     const own = `/v1/trusted-issuers/${encodeURIComponent('https://id.example.test')}`
     expect((await send('PUT', own, document)).status).toBe(409)
   })
 })
 
-it('clients may register a key instead of a secret, and only a public one', async () => {
+test('clients may register a key instead of a secret, and only a public one', async () => {
   const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true })
   const keyed = (jwk: object) => ({
     grant_types: ['client_credentials'],

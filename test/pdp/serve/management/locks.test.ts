@@ -1,5 +1,5 @@
 /** Whoever may write something may still do so when it is written: the caller is judged under the locks of the write. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Served, seedAcme, serve } from '../harness.ts'
 import { seedWrites, sendWrite, WRITES, type WriteCall } from './writes.ts'
 
@@ -40,7 +40,7 @@ async function whileWaiting(call: WriteCall, token: string, meanwhile: () => Pro
 }
 
 describe('a write', () => {
-  it('is in the table below, each of them', async () => {
+  test('is in the table below, each of them', async () => {
     const { body } = await served.send('GET', '/openapi.json')
     const reads = ['list-resources', 'list-subjects', '/oauth/decisions', ' /access/v1/']
     const calls = Object.entries<object>(body.paths).flatMap(([path, methods]) =>
@@ -50,7 +50,7 @@ describe('a write', () => {
     expect(WRITES.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual(writes.toSorted())
   })
 
-  it.each(WRITES)('$method $path does not happen when the caller lost the scope while it waited', async (call) => {
+  test.each(WRITES)('$method $path does not happen when the caller lost the scope while it waited', async (call) => {
     const client = `former-${WRITES.indexOf(call)}`
     const token = await served.manager({ client })
     const before = await revisions()
@@ -63,7 +63,7 @@ describe('a write', () => {
     expect(await revisions()).toEqual(before)
   })
 
-  it('does not happen when the token died while it waited', async () => {
+  test('does not happen when the token died while it waited', async () => {
     const [call] = WRITES
     if (call === undefined) throw new Error('there are no writes')
     const token = await served.manager({ client: 'revoked' })
@@ -78,7 +78,7 @@ describe('a write', () => {
     ({ method, path, log }) =>
       log === 'acme' && path.startsWith('/v1/organizations/{org}/') && `${method} ${path}` !== GRANT,
   )
-  it.each(within)(
+  test.each(within)(
     '$method $path does not happen when the organization was moved away while it waited',
     async (call) => {
       const root = `root-${WRITES.indexOf(call)}`

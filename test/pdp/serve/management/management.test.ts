@@ -1,5 +1,5 @@
 /** The management calls by themselves: what they take, answer and refuse. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifySecret } from '../../../../pdp/identity/keys/password-hash.ts'
 import { type Json, type Served, serve } from '../harness.ts'
 
@@ -22,7 +22,7 @@ const places = ([status, body]: readonly [number, Json]) => [
 const code = ([status, body]: readonly [number, Json]) => [status, body?.code]
 
 describe('organizations', () => {
-  it('are created, read, changed and deleted', async () => {
+  test('are created, read, changed and deleted', async () => {
     expect(await send('PUT', '/v1/organizations/acme', { name: 'Acme' })).toEqual([
       201,
       { id: 'acme', name: 'Acme', parent: null },
@@ -41,7 +41,7 @@ describe('organizations', () => {
     expect(code(await send('DELETE', '/v1/organizations/child'))).toEqual([404, 'organization_unknown'])
   })
 
-  it('take any id that is allowed, percent-encoded', async () => {
+  test('take any id that is allowed, percent-encoded', async () => {
     const id = encodeURIComponent('@scope/pkg?x&y=1%')
     expect(await send('PUT', `/v1/organizations/${id}`, { name: 'x' })).toMatchObject([
       201,
@@ -51,14 +51,14 @@ describe('organizations', () => {
     expect(await send('PUT', `/v1/organizations/${longest}`, { name: 'x' })).toMatchObject([201, { id: longest }])
   })
 
-  it.each([
+  test.each([
     ['an unknown parent', 'x1', { name: 'x', parent: 'none' }, 404],
     ['a cycle', 'acme', { name: 'x', parent: 'acme' }, 409],
   ])('refuse %s', async (_, id, body, status) => {
     expect((await send('PUT', `/v1/organizations/${id}`, body))[0]).toBe(status)
   })
 
-  it.each([
+  test.each([
     ['an id that is too long', 'x'.repeat(257), { name: 'x' }, ['org']],
     ['an id with a hash', 'a%23b', { name: 'x' }, ['org']],
     ['a wildcard as id', '*', { name: 'x' }, ['org']],
@@ -74,7 +74,7 @@ describe('organizations', () => {
 })
 
 describe('users and members', () => {
-  it('are created, changed, listed and deleted, never showing a password', async () => {
+  test('are created, changed, listed and deleted, never showing a password', async () => {
     const user = { email: 'ann@acme.test', email_verified: true, name: 'Ann' }
     expect(await send('PUT', '/v1/users/ann', { ...user, password: 'correct horse' })).toEqual([
       201,
@@ -100,7 +100,7 @@ describe('users and members', () => {
     expect(code(await send('PUT', '/v1/users/ann', user))).toEqual([409, 'conflict'])
   })
 
-  it('keep ids of users and clients apart, and e-mail addresses unique', async () => {
+  test('keep ids of users and clients apart, and e-mail addresses unique', async () => {
     await send('PUT', '/v1/users/bo', { email: 'bo@acme.test' })
     expect(code(await send('PUT', '/v1/users/cy', { email: 'BO@acme.test' }))).toEqual([409, 'conflict'])
     expect(code(await send('PUT', '/v1/clients/bo', { grant_types: ['client_credentials'] }))).toEqual([
@@ -110,7 +110,7 @@ describe('users and members', () => {
     expect(code(await send('PUT', '/v1/users/admin', {}))).toEqual([409, 'conflict'])
   })
 
-  it.each([
+  test.each([
     ['a verified address that is not there', { email_verified: true }, ['/email_verified']],
     [
       'an address without @, a short password, a number for a name',
@@ -123,7 +123,7 @@ describe('users and members', () => {
     expect([status, found.toSorted()]).toEqual([400, pointers.toSorted()])
   })
 
-  it('refuse a member who is no user, or of an unknown tier', async () => {
+  test('refuse a member who is no user, or of an unknown tier', async () => {
     const path = '/v1/organizations/acme/members/nobody'
     expect(code(await send('PUT', path, { role: 'viewer', status: 'active' }))).toEqual([404, 'not_found'])
     expect(places(await send('PUT', path, { role: 'root', status: 'on' }))).toEqual([400, '/role', '/status'])
@@ -136,7 +136,7 @@ describe('users and members', () => {
 describe('relationships', () => {
   const path = '/v1/organizations/acme/relationships'
 
-  it('are written as text or in parts, idempotently, with a revision', async () => {
+  test('are written as text or in parts, idempotently, with a revision', async () => {
     const write = [
       'doc:1#viewer@user:ann',
       { object: 'doc:2', relation: 'viewer', subject: 'group:g#member', expires_at: '2030-01-01T00:00:00Z' },
@@ -153,7 +153,7 @@ describe('relationships', () => {
     expect((await send('GET', `${path}?subject=user:ann`))[1].items).toHaveLength(1)
   })
 
-  it('are written only when the preconditions hold', async () => {
+  test('are written only when the preconditions hold', async () => {
     const tuple = 'doc:1#viewer@user:ann'
     expect(
       code(await send('POST', path, { write: ['doc:3#viewer@user:ann'], if: [{ tuple, exists: false }] })),
@@ -162,7 +162,7 @@ describe('relationships', () => {
     expect((await send('POST', path, { write: ['doc:3#viewer@user:ann'], if: [{ tuple, exists: true }] }))[0]).toBe(200)
   })
 
-  it('are listed in pages that say whether anything changed in between', async () => {
+  test('are listed in pages that say whether anything changed in between', async () => {
     const [, first] = await send('GET', `${path}?page_size=2`)
     expect([first.items.length, first.revision_unchanged]).toEqual([2, true])
     const [, second] = await send('GET', `${path}?page_size=2&page_token=${first.next_page_token}`)
@@ -173,7 +173,7 @@ describe('relationships', () => {
     await send('POST', path, { delete: ['doc:9#viewer@user:ann'] })
   })
 
-  it('are refused as a whole, with every mistake and its place', async () => {
+  test('are refused as a whole, with every mistake and its place', async () => {
     const before = (await send('GET', path))[1].revision
     const answer = await send('POST', path, {
       write: [
@@ -205,7 +205,7 @@ describe('relationships', () => {
   })
 
   const many = (count: number) => Array.from({ length: count }, (_, i) => `many:${i}#viewer@user:ann`)
-  it.each([
+  test.each([
     ['nothing to do', {}, ['']],
     ['1,001 tuples', { write: many(1_001) }, ['/write']],
     ['1,001 tuples in two parts', { write: many(1_000), delete: ['doc:1#viewer@user:bo'] }, ['']],
@@ -224,12 +224,12 @@ describe('relationships', () => {
     expect(places(await send('POST', path, body))).toEqual([400, ...pointers])
   })
 
-  it('takes 1,000 tuples at once', async () => {
+  test('takes 1,000 tuples at once', async () => {
     expect((await send('POST', path, { write: many(1_000) }))[0]).toBe(200)
     expect((await send('POST', path, { delete: many(1_000) }))[0]).toBe(200)
   })
 
-  it.each([
+  test.each([
     'page_size=0',
     'page_size=1001',
     'page_size=-1',
@@ -252,7 +252,7 @@ describe('relationships', () => {
 describe('entitlements', () => {
   const path = '/v1/organizations/acme/entitlements'
 
-  it('are pushed, each write raising the version, and taken away', async () => {
+  test('are pushed, each write raising the version, and taken away', async () => {
     expect(await send('PUT', `${path}/feature.x`, { value: true })).toEqual([
       201,
       { key: 'feature.x', value: { enabled: true }, enforcement: 'DecisionApi', version: 1 },
@@ -269,7 +269,7 @@ describe('entitlements', () => {
   })
 
   const deep = (levels: number): unknown => (levels === 0 ? {} : { a: deep(levels - 1) })
-  it.each([
+  test.each([
     ['no value', {}, ['/value']],
     ['a value that is text', { value: 'yes' }, ['/value']],
     ['an unknown enforcement', { value: true, enforcement: 'Maybe' }, ['/enforcement']],
@@ -280,7 +280,7 @@ describe('entitlements', () => {
     expect(places(await send('PUT', `${path}/feature.y`, body))).toEqual([400, ...pointers])
   })
 
-  it('refuse a key of another form', async () => {
+  test('refuse a key of another form', async () => {
     expect(places(await send('PUT', `${path}/Feature`, { value: true }))).toEqual([400, 'key'])
   })
 })
@@ -288,7 +288,7 @@ describe('entitlements', () => {
 describe('clients', () => {
   const service = { grant_types: ['client_credentials'], scope: 'decisions:read' }
 
-  it('get a generated secret once, and keep it until another is set', async () => {
+  test('get a generated secret once, and keep it until another is set', async () => {
     const [status, created] = await send('PUT', '/v1/clients/backend', {
       ...service,
       organization: 'acme',
@@ -312,7 +312,7 @@ describe('clients', () => {
     })
   })
 
-  it('that are public have none', async () => {
+  test('that are public have none', async () => {
     const body = {
       redirect_uris: ['http://127.0.0.1:8000/callback', 'com.example.app:/callback'],
       token_endpoint_auth_method: 'none',
@@ -321,17 +321,17 @@ describe('clients', () => {
     expect((await served.directory.client('spa'))?.secretHash).toBeNull()
   })
 
-  it('are deleted for good', async () => {
+  test('are deleted for good', async () => {
     expect(await send('DELETE', '/v1/clients/spa')).toEqual([204, null])
     expect(code(await send('DELETE', '/v1/clients/spa'))).toEqual([404, 'not_found'])
     expect(code(await send('PUT', '/v1/clients/spa', service))).toEqual([409, 'conflict'])
   })
 
-  it('stays while it is the last that may register others', async () => {
+  test('stays while it is the last that may register others', async () => {
     expect(code(await send('DELETE', '/v1/clients/admin'))).toEqual([409, 'conflict'])
   })
 
-  it.each([
+  test.each([
     ['an unknown organization', { ...service, organization: 'none' }, 404],
     ['no redirect URI for the code flow', {}, 400],
     ['a fragment', { redirect_uris: ['https://a.test/#x'] }, 400],
@@ -361,7 +361,7 @@ describe('manifests', () => {
     permissions: { 'invoices:approve': 'Approve invoices' },
     roles: { approver: { name: 'Approver', permissions: ['invoices:approve'] } },
   }
-  it('are versioned, and own their audiences', async () => {
+  test('are versioned, and own their audiences', async () => {
     expect(await send('PUT', '/v1/apps/invoices/manifest', manifest)).toMatchObject([
       201,
       { app: 'invoices', version: 1, ...manifest },
@@ -376,7 +376,7 @@ describe('manifests', () => {
     expect(code(await send('GET', '/v1/apps/other/manifest'))).toEqual([404, 'not_found'])
   })
 
-  it('are refused with every mistake and its place', async () => {
+  test('are refused with every mistake and its place', async () => {
     const body = { audiences: ['x', 'https://a.test/#f'], roles: { r: { name: 'R', permissions: ['a:b'] } } }
     expect(places(await send('PUT', '/v1/apps/bad/manifest', body))).toEqual([
       400,
@@ -386,7 +386,7 @@ describe('manifests', () => {
     ])
   })
 
-  it('name the key that is no key, and what other apps own', async () => {
+  test('name the key that is no key, and what other apps own', async () => {
     const named = { permissions: { 'Bad Key': 'x' }, roles: { R: { name: 'R', permissions: [] } } }
     expect(places(await send('PUT', '/v1/apps/bad/manifest', named))).toEqual([400, '/permissions/Bad Key', '/roles/R'])
     const taken = { audiences: ['https://free.example.test', ...manifest.audiences] }
@@ -402,7 +402,7 @@ describe('type restrictions', () => {
     expect((await send('PUT', '/v1/apps/files/manifest', { model: text }))[0]).toBe(201)
   })
 
-  it.each([
+  test.each([
     ['a relation that the model lacks', 'file:1#writer@user:ann', 'type "file" has no relation "writer"'],
     ['a type of subject', 'file:1#owner@service:x', 'relation "owner" of type "file" does not allow service'],
     ['a wildcard', 'file:1#reader@user:*', 'relation "reader" of type "file" does not allow user:*'],
@@ -424,14 +424,14 @@ describe('type restrictions', () => {
     expect((await send('POST', path, { delete: [tuple] }))[0]).toBe(200)
   })
 
-  it('take what the model allows, and anything of a type without a model', async () => {
+  test('take what the model allows, and anything of a type without a model', async () => {
     const write = ['file:2#owner@user:*', 'file:2#reader@group:x#member', 'free:1#any@file:2#reader']
     expect((await send('POST', path, { write }))[0]).toBe(200)
     expect((await send('POST', path, { delete: write }))[0]).toBe(200)
   })
 })
 
-it('says what a text has to be in words, and names a member that is there twice', async () => {
+test('says what a text has to be in words, and names a member that is there twice', async () => {
   const details = ([, body]: readonly [number, Json]) => body.errors.map((issue: Json) => issue.detail)
   expect(details(await send('PUT', '/v1/organizations/x', { name: '' }))).toEqual([
     'must be 1 to 256 characters, none of them a control character',

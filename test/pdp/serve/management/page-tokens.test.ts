@@ -1,5 +1,5 @@
 /** Page tokens of management lists: each is good for one list and filter. */
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Json, type Served, serve } from '../harness.ts'
 
 let served: Served
@@ -25,7 +25,7 @@ beforeAll(async () => {
   await send('POST', path, { write: [1, 2, 3].map((n) => `doc:${n}#viewer@user:ann`) })
 })
 
-it('continues only the list, and the filter, that it came from', async () => {
+test('continues only the list, and the filter, that it came from', async () => {
   const [, first] = await send('GET', `${path}?page_size=1&subject=user:ann`)
   const token = `page_size=1&page_token=${first.next_page_token}`
   expect(await send('GET', `${path}?subject=user:ann&${token}`)).toMatchObject([200, { items: [{ object: 'doc:2' }] }])
@@ -36,7 +36,7 @@ it('continues only the list, and the filter, that it came from', async () => {
   }
 })
 
-it.each([
+test.each([
   ['no JSON', 'x'],
   ['another shape', '["doc:1",null]'],
   ['a place that no list has', '["\\u0000",null,"x"]'],

@@ -1,5 +1,5 @@
 /** Two writers at once, many times: whatever happened could have happened one after the other. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Change } from '../../../../pdp/domain/change.ts'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { effort } from '../../../support/effort.ts'
@@ -229,7 +229,7 @@ const RACES: readonly Race[] = [
 const keyOf = (x: string): string => `r${x.replace('acme~', '')}`
 
 describe('of two writers at once', () => {
-  it.each(RACES.map((race, i) => [race.what, race, `race${i}`] as const))('when %s', (_, race, name) =>
+  test.each(RACES.map((race, i) => [race.what, race, `race${i}`] as const))('when %s', (_, race, name) =>
     play(race, name),
   )
 })
@@ -257,7 +257,7 @@ const PUTS: readonly (readonly [string, (x: string) => string, (x: string, n: nu
 ]
 
 describe('of two who put the same at once', () => {
-  it.each(PUTS)('%s: one creates it, and one changes what both have read', async (kind, path, body) => {
+  test.each(PUTS)('%s: one creates it, and one changes what both have read', async (kind, path, body) => {
     if (kind === 'member') {
       for (let i = 0; i < ROUNDS; i++)
         await served.directory.putUser({ id: `member${i}.`, email: null, emailVerified: false, name: null }, CONTEXT)

@@ -1,5 +1,5 @@
 /** Organization-wide roles and role grants, and what the very next decision makes of them. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Json, type Served, seedAcme, serve } from '../harness.ts'
 
 let served: Served
@@ -37,7 +37,7 @@ const ACME = '/v1/organizations/acme/role-grants'
 const GRANT = { app: 'billing', role: 'approver', subject: 'user:alice' }
 
 describe('organization-wide roles', () => {
-  it('are declared, changed, listed and deleted', async () => {
+  test('are declared, changed, listed and deleted', async () => {
     const role = { name: 'Auditor', permissions: ['invoices:read'] }
     expect(await send('PUT', '/v1/roles/auditor', role)).toEqual([201, { key: 'auditor', ...role }])
     expect(await send('PUT', '/v1/roles/auditor', { ...role, name: 'Au' })).toMatchObject([200, { name: 'Au' }])
@@ -49,7 +49,7 @@ describe('organization-wide roles', () => {
     expect(code(await send('GET', '/v1/roles/zoo'))).toEqual([404, 'not_found'])
   })
 
-  it('are not deleted while somebody is granted them', async () => {
+  test('are not deleted while somebody is granted them', async () => {
     await send('PUT', '/v1/roles/held', { name: 'Held', permissions: ['a:b'] })
     const [, { id }] = await send('POST', ACME, { role: 'held', subject: 'user:alice' })
     const [status, body] = await send('DELETE', '/v1/roles/held')
@@ -58,7 +58,7 @@ describe('organization-wide roles', () => {
     expect((await send('DELETE', '/v1/roles/held'))[0]).toBe(204)
   })
 
-  it.each<[string, string, object, unknown[]]>([
+  test.each<[string, string, object, unknown[]]>([
     ['a key that is none', 'A', { name: 'x', permissions: [] }, ['key']],
     [
       'a permission that is none, a name that is none',
@@ -78,7 +78,7 @@ describe('organization-wide roles', () => {
     expect(pointers(await send('PUT', `/v1/roles/${key}`, body))).toEqual([400, ...wanted])
   })
 
-  it('are refused when somebody’s token would grow too large', async () => {
+  test('are refused when somebody’s token would grow too large', async () => {
     const many = (from: number) => Array.from({ length: 140 }, (_, i) => `thing:${from + i}-do-it-all`)
     await send('PUT', '/v1/roles/one', { name: 'x', permissions: many(0) })
     await send('PUT', '/v1/roles/two', { name: 'x', permissions: [] })
@@ -96,7 +96,7 @@ describe('organization-wide roles', () => {
 })
 
 describe('role grants', () => {
-  it('count on the very next decision, and so does their end', async () => {
+  test('count on the very next decision, and so does their end', async () => {
     expect(await may('alice', 'acme')).toBe(false)
     const [status, grant] = await send('POST', ACME, GRANT)
     expect([status, grant]).toEqual([200, { id: expect.any(String), ...GRANT }])
@@ -115,7 +115,7 @@ describe('role grants', () => {
     expect(code(await send('DELETE', `${ACME}/${grant.id}`))).toEqual([404, 'not_found'])
   })
 
-  it('go to groups of the organization, and to everywhere', async () => {
+  test('go to groups of the organization, and to everywhere', async () => {
     const [, inGroup] = await send('POST', ACME, { ...GRANT, subject: 'group:accounting' })
     expect([await may('bob', 'acme'), await may('bob', 'far')]).toEqual([true, false])
     await send('DELETE', `${ACME}/${inGroup.id}`)
@@ -127,7 +127,7 @@ describe('role grants', () => {
     expect(await may('bob', 'far')).toBe(false)
   })
 
-  it('are listed in pages', async () => {
+  test('are listed in pages', async () => {
     const subjects = ['group:a', 'group:b', 'group:c']
     for (const subject of subjects) await send('POST', '/v1/organizations/child/role-grants', { ...GRANT, subject })
     const path = '/v1/organizations/child/role-grants?page_size=2'
@@ -137,7 +137,7 @@ describe('role grants', () => {
     expect([...first.items, ...second.items].map(({ subject }: Json) => subject).toSorted()).toEqual(subjects)
   })
 
-  it.each<[string, string, object, readonly unknown[]]>([
+  test.each<[string, string, object, readonly unknown[]]>([
     ['an unknown role', ACME, { ...GRANT, role: 'nobody' }, [400, '/role']],
     ['an unknown app', ACME, { ...GRANT, app: 'nothing' }, [400, '/role']],
     ['a role of an app, named without it', ACME, { role: 'approver', subject: 'user:alice' }, [400, '/role']],
@@ -155,7 +155,7 @@ describe('role grants', () => {
     expect(pointers(await send('POST', path, body))).toEqual(wanted)
   })
 
-  it('by a bound client give only what it holds itself, only where it manages', async () => {
+  test('by a bound client give only what it holds itself, only where it manages', async () => {
     const bound = await served.manager({ client: 'acme-admin', organization: 'acme' })
     expect(code(await send('POST', ACME, GRANT, bound))).toEqual([403, 'permission_denied'])
     await send('POST', ACME, { ...GRANT, subject: 'service:acme-admin' })

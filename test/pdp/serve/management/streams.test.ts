@@ -1,6 +1,6 @@
 /** Imports and exports of tuples, the audit trail, and announced entitlements. */
 import { request } from 'node:http'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Json, type Served, seedAcme, serve } from '../harness.ts'
 
 let served: Served
@@ -42,7 +42,7 @@ const stored = async (organization: string) =>
   (await served.store.tuples(organization, {}, { after: null, countMax: 100_000 })).length
 
 describe('an import', () => {
-  it('takes every way to write a tuple, and says how far it is after each 1,000 lines', async () => {
+  test('takes every way to write a tuple, and says how far it is after each 1,000 lines', async () => {
     const first = [
       'doc:a#viewer@user:alice',
       '"doc:b#viewer@group:x#member"',
@@ -64,7 +64,7 @@ describe('an import', () => {
     expect(await stored('bulk')).toBe(2_504)
   })
 
-  it('is read back from an export, in either format', async () => {
+  test('is read back from an export, in either format', async () => {
     const json = await lines('GET', 'bulk/relationships:export')
     const text = await lines('GET', 'bulk/relationships:export', { accept: 'text/plain' })
     expect([json.type, text.type]).toEqual(['application/x-ndjson', 'text/plain; charset=utf-8'])
@@ -85,7 +85,7 @@ describe('an import', () => {
     expect(progress.at(-1)).toMatchObject({ done: true, revision: 3 })
   })
 
-  it('exports only what matches', async () => {
+  test('exports only what matches', async () => {
     const found = await lines('GET', 'bulk/relationships:export?object=doc:b')
     expect(found.lines).toEqual(['"doc:b#viewer@group:x#member"'])
     expect((await lines('GET', 'bulk/relationships:export?object=doc:nothing')).text).toBe('')
@@ -93,13 +93,13 @@ describe('an import', () => {
     expect((await lines('GET', 'bulk/relationships:export?object=x')).status).toBe(400)
   })
 
-  it('takes the last of lines that name one tuple', async () => {
+  test('takes the last of lines that name one tuple', async () => {
     await imported('copy', 'doc:twice#viewer@user:alice 2030-01-01T00:00:00Z\ndoc:twice#viewer@user:alice\n')
     const found = await lines('GET', 'copy/relationships:export?object=doc:twice')
     expect(found.lines).toEqual(['"doc:twice#viewer@user:alice"'])
   })
 
-  it.each<[string, string]>([
+  test.each<[string, string]>([
     ['no tuple', 'hello'],
     ['no relation', 'doc:1@user:alice'],
     ['a wildcard as the object', 'doc:*#viewer@user:alice'],
@@ -131,12 +131,12 @@ describe('an import', () => {
     expect(await stored('bad')).toBe(0)
   })
 
-  it('names every wrong line of the first 1,000', async () => {
+  test('names every wrong line of the first 1,000', async () => {
     const [, [body]] = await imported('bad', 'x\ndoc:1#viewer@user:a\ny\norganization:bad#member@user:a\n')
     expect(body.errors.map(({ line }: Json) => line)).toEqual([1, 3])
   })
 
-  it('stops at a wrong line, says how far it came, and is resumed from there', async () => {
+  test('stops at a wrong line, says how far it came, and is resumed from there', async () => {
     const wrong = [...many(1_500), 'wrong', ...many(1_000, 1_501)]
     const [status, progress] = await imported('resume', wrong.join('\n'))
     expect([status, progress.length, progress[0], progress[1].line]).toEqual([
@@ -153,7 +153,7 @@ describe('an import', () => {
     expect(await stored('resume')).toBe(2_500)
   })
 
-  it('of nothing is done at once', async () => {
+  test('of nothing is done at once', async () => {
     expect(await imported('resume', '\n')).toEqual([
       200,
       [
@@ -165,7 +165,7 @@ describe('an import', () => {
     expect(progress.at(-1)).toMatchObject({ line: 2, tuples: 0, done: true })
   })
 
-  it.each<[string, string, Parameters<typeof lines>[2], number]>([
+  test.each<[string, string, Parameters<typeof lines>[2], number]>([
     ['an unknown organization', 'nowhere/relationships:import', { body: 'x' }, 404],
     ['JSON', 'bad/relationships:import', { body: '{}', type: 'application/json' }, 415],
     ['YAML', 'bad/relationships:import', { body: 'x', type: 'application/yaml' }, 415],
@@ -176,7 +176,7 @@ describe('an import', () => {
     expect((await lines('POST', path, options)).status).toBe(status)
   })
 
-  it('needs the scope and the organization, before and while it runs', async () => {
+  test('needs the scope and the organization, before and while it runs', async () => {
     const reader = await served.manager({ client: 'reader', scopes: ['relationships:read'] })
     expect((await imported('bad', 'doc:1#viewer@user:a', '', reader))[0]).toBe(403)
     const bound = await served.manager({ client: 'bound', organization: 'acme' })
@@ -206,7 +206,7 @@ describe('an import', () => {
 describe('the audit trail', () => {
   const changes = async (path: string, as = token) => (await served.send('GET', path, { token: as })).body
 
-  it('says who changed what and when, after a revision', async () => {
+  test('says who changed what and when, after a revision', async () => {
     await put('/v1/organizations/trail', { name: 'Trail' })
     const headers = { 'x-request-id': 'request-12345' }
     const body = {
@@ -246,7 +246,7 @@ describe('the audit trail', () => {
     expect((await changes('/v1/organizations/trail/changes?after=99')).items).toEqual([])
   })
 
-  it('comes in parts that never cut a write in two', async () => {
+  test('comes in parts that never cut a write in two', async () => {
     const first = await changes('/v1/organizations/bulk/changes')
     expect(first).toMatchObject({ after: 1, more: true })
     expect(first.items).toHaveLength(998)
@@ -254,7 +254,7 @@ describe('the audit trail', () => {
     expect([second.after, second.items.length]).toEqual([2, 1_000])
   })
 
-  it('has the environment and the directory too, for unbound clients', async () => {
+  test('has the environment and the directory too, for unbound clients', async () => {
     const kinds = (items: Json) => new Set(items.map(({ change }: Json) => change.kind))
     expect(kinds((await changes('/v1/changes')).items)).toEqual(new Set(['organization']))
     expect(kinds((await changes('/v1/changes?log=directory')).items)).toEqual(new Set(['user', 'client']))
@@ -264,13 +264,13 @@ describe('the audit trail', () => {
     expect((await changes('/v1/organizations/trail/changes', bound)).items).toHaveLength(3)
   })
 
-  it.each(['?after=-1', '?after=x', '?after=1.5', '?log=tokens', '?before=1'])('refuses %s', async (query) => {
+  test.each(['?after=-1', '?after=x', '?after=1.5', '?log=tokens', '?before=1'])('refuses %s', async (query) => {
     expect(await changes(`/v1/changes${query}`)).toMatchObject({ code: 'request_invalid' })
   })
 })
 
 describe('entitlements:changed', () => {
-  it('makes a new version, and the event that says so', async () => {
+  test('makes a new version, and the event that says so', async () => {
     await put('/v1/organizations/acme/entitlements/feature.a', { value: true })
     const path = '/v1/organizations/acme/entitlements:changed'
     const first = await served.send('POST', path, { token })
@@ -280,7 +280,7 @@ describe('entitlements:changed', () => {
     expect(body).toMatchObject({ value: { enabled: true }, version: second.body.version })
   })
 
-  it('needs scope and organization', async () => {
+  test('needs scope and organization', async () => {
     const path = '/v1/organizations/acme/entitlements:changed'
     const reader = await served.manager({ client: 'reader-2', scopes: ['decisions:read'] })
     expect((await served.send('POST', path, { token: reader })).status).toBe(403)

@@ -1,5 +1,5 @@
 /** What a tenant's client may not get by way of what others do: secrets, names, roles, members, organizations. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
 
@@ -53,7 +53,7 @@ describe('the secret of a client', () => {
   const secret = { client_secret: 'a-secret-of-the-tenant' }
   const put = (token: string, body: object) => send(token, 'PUT', `/v1/clients/${name}`, body)
 
-  it.each([
+  test.each([
     ['is taken into the environment', client(null)],
     ['moves to another tenant', client('beta')],
     ['gets a scope that its tenant may not give', client('acme', { scope: 'ledger:write' })],
@@ -75,7 +75,7 @@ describe('the secret of a client', () => {
     expect(await served.sql.query('select 1 from oidc_record where id = $1', [name])).toEqual([])
   })
 
-  it('ends when its tenant may no longer give what the administrator gives', async () => {
+  test('ends when its tenant may no longer give what the administrator gives', async () => {
     const former = await served.manager({ client: 'acme-former', organization: 'acme', scopes: ['clients:write'] })
     expect((await put(former, client('acme', secret))).status).toBe(201)
     expect((await put(admin, client('acme', { scope: 'clients:write' }))).body.client_secret).toBeUndefined()
@@ -83,14 +83,14 @@ describe('the secret of a client', () => {
     expect((await put(admin, client('acme', { scope: 'clients:write openid' }))).body.client_secret).toBeDefined()
   })
 
-  it('ends when nobody knows who set it', async () => {
+  test('ends when nobody knows who set it', async () => {
     await put(tenant, client('acme', secret))
     await served.sql.query('update client set secret_set_by = null where client_id = $1', [name])
     expect((await put(admin, client('acme'))).body.client_secret).toBeUndefined()
     expect((await put(admin, client('acme', { scope: 'openid' }))).body.client_secret).toBeDefined()
   })
 
-  it('stays while its tenant could have made the registration itself', async () => {
+  test('stays while its tenant could have made the registration itself', async () => {
     await put(tenant, client('acme', secret))
     const before = await served.directory.client(name)
     for (const wanted of [
@@ -103,7 +103,7 @@ describe('the secret of a client', () => {
     expect((await served.directory.client(name))?.secretHash).toBe(before?.secretHash)
   })
 
-  it('is the administrator’s when the administrator chose it', async () => {
+  test('is the administrator’s when the administrator chose it', async () => {
     await put(tenant, client('acme', secret))
     const answer = await put(admin, client(null, { client_secret: 'a-secret-of-the-operator' }))
     expect(answer.body.client_secret).toBeUndefined()
@@ -115,7 +115,7 @@ describe('the secret of a client', () => {
 describe('conditional requests', () => {
   const user = () => `/v1/users/${name}`
 
-  it('change only what still is as it was read', async () => {
+  test('change only what still is as it was read', async () => {
     const made = await send(admin, 'PUT', user(), { name: 'One' }, { 'if-none-match': '*' })
     expect(made).toMatchObject({ status: 201, etag: expect.stringMatching(/^"[\w-]+"$/) })
     expect((await send(admin, 'PUT', user(), {}, { 'if-none-match': '*' })).status).toBe(412)
@@ -129,7 +129,7 @@ describe('conditional requests', () => {
     expect((await send(admin, 'DELETE', user(), undefined, { 'if-match': '*' })).status).toBe(204)
   })
 
-  it.each([
+  test.each([
     ['If-Match of a weak tag', (tag: string) => ({ 'if-match': `W/${tag}` }), 412],
     ['If-Match of another', () => ({ 'if-match': '"other"' }), 412],
     ['If-None-Match of what is there', (tag: string) => ({ 'if-none-match': `"other", W/${tag}` }), 412],
@@ -141,17 +141,17 @@ describe('conditional requests', () => {
     expect((await send(admin, 'PUT', user(), { name: 'One' }, headers(String(etag)))).status).toBe(status)
   })
 
-  it('If-Match of anything fails where there is nothing', async () => {
+  test('If-Match of anything fails where there is nothing', async () => {
     expect((await send(admin, 'PUT', user(), {}, { 'if-match': '*' })).status).toBe(412)
   })
 
-  it('a GET of what the reader has is answered without it', async () => {
+  test('a GET of what the reader has is answered without it', async () => {
     const { etag } = await send(admin, 'PUT', user(), { name: 'One' })
     const answer = await send(admin, 'GET', user(), undefined, { 'if-none-match': String(etag) })
     expect(answer).toEqual({ status: 304, body: null, etag })
   })
 
-  it('another secret is another tag, which says nothing of it', async () => {
+  test('another secret is another tag, which says nothing of it', async () => {
     const path = `/v1/clients/${name}`
     const { etag } = await send(tenant, 'PUT', path, client('acme'))
     await send(tenant, 'PUT', path, client('acme', { client_secret: 'another-secret-of-the-tenant' }))
@@ -159,7 +159,7 @@ describe('conditional requests', () => {
     expect(late.status).toBe(412)
   })
 
-  it('are described for each PUT', async () => {
+  test('are described for each PUT', async () => {
     const { body } = await served.send('GET', '/openapi.json')
     for (const [path, { put }] of Object.entries<Json>(body.paths)) {
       if (put === undefined) continue
@@ -170,7 +170,7 @@ describe('conditional requests', () => {
 })
 
 describe('names that a tenant gives', () => {
-  it.each(['newhire@corp.com', 'ops-automation', 'acme', 'acmeX~1', 'beta~1', '~acme', 'acme-eu'])(
+  test.each(['newhire@corp.com', 'ops-automation', 'acme', 'acmeX~1', 'beta~1', '~acme', 'acme-eu'])(
     'are its own, and not %s',
     async (id) => {
       const wanted = client('acme', { grant_types: ['client_credentials'] })
@@ -180,14 +180,14 @@ describe('names that a tenant gives', () => {
     },
   )
 
-  it('do not lie in the namespace of an organization that was moved away', async () => {
+  test('do not lie in the namespace of an organization that was moved away', async () => {
     expect((await send(tenant, 'PUT', `/v1/organizations/${name}`, { name: 'X', parent: 'acme' })).status).toBe(201)
     expect((await send(tenant, 'PUT', `/v1/clients/${name}~a`, client(name))).status).toBe(201)
     expect((await send(admin, 'PUT', `/v1/organizations/${name}`, { name: 'X' })).status).toBe(200)
     expect((await send(tenant, 'PUT', `/v1/clients/${name}~b`, client('acme'))).status).toBe(403)
   })
 
-  it('leave a person the id that a deleted client had, once', async () => {
+  test('leave a person the id that a deleted client had, once', async () => {
     const id = `person-${count}`
     await served.directory.putClient({ id, app: null, organization: 'acme', metadata: {} }, CONTEXT)
     const put = () => send(admin, 'PUT', `/v1/users/${id}`, {})
@@ -199,14 +199,14 @@ describe('names that a tenant gives', () => {
     expect((await send(admin, 'PUT', `/v1/clients/${id}`, client(null))).status).toBe(409)
   })
 
-  it('never begin as those of other issuers’ subjects, whoever gives them', async () => {
+  test('never begin as those of other issuers’ subjects, whoever gives them', async () => {
     expect((await send(admin, 'PUT', '/v1/users/~idp:eve', {})).status).toBe(409)
     expect((await send(admin, 'PUT', '/v1/clients/~idp:eve', client(null))).status).toBe(409)
   })
 })
 
 describe('an organization that is moved out of a tenant’s reach', () => {
-  it('keeps nothing that the tenant’s clients held in it, and no secret that they set', async () => {
+  test('keeps nothing that the tenant’s clients held in it, and no secret that they set', async () => {
     await send(tenant, 'PUT', `/v1/organizations/${name}`, { name: 'X', parent: 'acme' })
     await send(tenant, 'PUT', `/v1/clients/${name}~theirs`, client(name))
     await send(admin, 'PUT', `/v1/clients/${name}~ours`, client(name))
@@ -232,7 +232,7 @@ describe('an organization that is moved out of a tenant’s reach', () => {
     expect(await served.store.members(name, { after: null, countMax: 10 })).toHaveLength(1)
   })
 
-  it('keeps no secret that was set by whoever had such a secret', async () => {
+  test('keeps no secret that was set by whoever had such a secret', async () => {
     await send(tenant, 'PUT', `/v1/organizations/${name}`, { name: 'X', parent: 'acme' })
     await send(tenant, 'PUT', `/v1/clients/${name}~a`, client(name, { scope: 'clients:write' }))
     await send(admin, 'PUT', `/v1/clients/${name}~b`, client(name))
@@ -250,7 +250,7 @@ describe('roles that follow from something else', () => {
   const join = (token: string, tuple: string) =>
     send(token, 'POST', '/v1/organizations/acme/relationships', { write: [tuple] })
 
-  it.each([
+  test.each([
     ['a person', (group: string) => `${group}#member@user:bob`],
     ['everybody', (group: string) => `${group}#member@user:*`],
     ['a service', (group: string) => `${group}#member@service:web`],
@@ -274,7 +274,7 @@ describe('roles that follow from something else', () => {
     expect((await join(admin, tuple)).status).toBe(200)
   })
 
-  it('are given by who holds them, and a group without roles is joined freely', async () => {
+  test('are given by who holds them, and a group without roles is joined freely', async () => {
     const group = `group:g${count}`
     await grantTo(group)
     const holder = await served.manager({ client: 'acme-holder', organization: 'acme' })
@@ -283,7 +283,7 @@ describe('roles that follow from something else', () => {
     expect((await join(tenant, `group:free-${count}#member@user:bob`)).status).toBe(200)
   })
 
-  it('are not given by a move below them', async () => {
+  test('are not given by a move below them', async () => {
     await send(admin, 'PUT', `/v1/organizations/${name}`, { name: 'X', parent: 'acme' })
     await grantTo('user:bob', 'acme-eu')
     const move = (token: string) => send(token, 'PUT', `/v1/organizations/${name}`, { name: 'X', parent: 'acme-eu' })
@@ -293,7 +293,7 @@ describe('roles that follow from something else', () => {
     expect((await move(admin)).status).toBe(200)
   })
 
-  it('are not widened by a manifest alone', async () => {
+  test('are not widened by a manifest alone', async () => {
     const manifest = (keys: readonly string[]) => ({
       permissions: { a: 'A', b: 'B' },
       roles: { r: { name: 'R', permissions: keys } },
@@ -317,7 +317,7 @@ describe('a member whom a tenant makes', () => {
     await send(admin, 'PUT', `/v1/users/${name}`, {})
   })
 
-  it.each(['active', 'suspended'])('begins as invited, and not as %s', async (status) => {
+  test.each(['active', 'suspended'])('begins as invited, and not as %s', async (status) => {
     expect(await member(tenant, status)).toMatchObject({ status: 201, body: { status: 'invited' } })
     expect((await member(tenant, 'active')).body.status).toBe('invited')
     expect((await member(admin, 'active')).body.status).toBe('active')
@@ -325,12 +325,12 @@ describe('a member whom a tenant makes', () => {
     expect((await member(tenant, 'active')).body.status).toBe('active')
   })
 
-  it('is active at once when they are one of its people already', async () => {
+  test('is active at once when they are one of its people already', async () => {
     await member(admin, 'active', 'acme-eu')
     expect((await member(tenant, 'active')).body.status).toBe('active')
   })
 
-  it('begins as invited when they are another tenant’s', async () => {
+  test('begins as invited when they are another tenant’s', async () => {
     await member(admin, 'active', 'beta')
     expect((await member(tenant, 'active')).body.status).toBe('invited')
   })
@@ -347,18 +347,18 @@ describe('other issuers', () => {
   const put = (token: string, prefix: string) =>
     send(token, 'PUT', `/v1/trusted-issuers/${encodeURIComponent(`https://idp${count}.example`)}`, document(prefix))
 
-  it('are trusted by who has issuers:write, and not by who registers clients', async () => {
+  test('are trusted by who has issuers:write, and not by who registers clients', async () => {
     const registrar = await served.manager({ client: 'registrar', scopes: ['clients:write'] })
     expect((await put(registrar, 'b')).body).toMatchObject({ code: 'scope_insufficient' })
     expect((await put(admin, 'b')).status).toBe(201)
     expect((await put(admin, 'b')).status).toBe(200)
   })
 
-  it.each(['b', 'bo', 'bob:'])('share no subject: %s', async (prefix) => {
+  test.each(['b', 'bo', 'bob:'])('share no subject: %s', async (prefix) => {
     expect((await put(admin, prefix)).status).toBe(409)
   })
 
-  it('have no prefix by which a user of before would be theirs', async () => {
+  test('have no prefix by which a user of before would be theirs', async () => {
     await served.sql.query(`insert into principal (id, kind) values ('~old:eve', 'user')`)
     await served.sql.query(`insert into user_account (user_id) values ('~old:eve')`)
     expect((await put(admin, 'old:')).status).toBe(409)

@@ -1,5 +1,5 @@
 /** What is too rare for a random schedule: one log's cache, step by step. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { FALSE } from '../../../../pdp/decide/view.ts'
 import type { Change } from '../../../../pdp/domain/change.ts'
 import type { LogPosition } from '../../../../pdp/domain/log.ts'
@@ -36,7 +36,7 @@ const closureOf = (cache: LogCache, subject: string) =>
   new RowsView(() => cache.rows, 0).closure('acme', subject)?.groups
 
 describe('a log’s cache', () => {
-  it('forgets what was derived from groups when everything was evicted and it jumps over a change of groups', () => {
+  test('forgets what was derived from groups when everything was evicted and it jumps over a change of groups', () => {
     const cache = new LogCache('acme', new RowBudget(1e9))
     cache.compare(at(1, 1), 2)
     load(cache, at(1, 1), groups('user:ann', 'a'), groups('group:a#member', 'b'), groups('group:b#member'))
@@ -47,7 +47,7 @@ describe('a log’s cache', () => {
     expect(closureOf(cache, 'user:ann')).toEqual(new Set(['group:a#member']))
   })
 
-  it('brings a probe of a wide set forward over what was applied while it was read', () => {
+  test('brings a probe of a wide set forward over what was applied while it was read', () => {
     const cache = new LogCache('acme', new RowBudget(1e9))
     const wide: RowSet = {
       key: { log: 'acme', kind: 'set', object: 'doc:1', relation: 'viewer' },
@@ -76,7 +76,7 @@ describe('a log’s cache', () => {
     expect(new RowsView(() => cache.rows, 0).has('acme', 'doc:1', 'viewer', 'user:ann')).toBe(FALSE)
   })
 
-  it('ignores a vector that was sent before its own position was confirmed', () => {
+  test('ignores a vector that was sent before its own position was confirmed', () => {
     const cache = new LogCache('acme', new RowBudget(1e9))
     cache.compare(at(5, 1), 4)
     load(cache, at(5, 1), groups('user:ann', 'a'))
@@ -85,7 +85,7 @@ describe('a log’s cache', () => {
     expect(cache.position.revision).toBe(5)
   })
 
-  it('is emptied by a lower revision in a later statement, and by the same revision of another history', () => {
+  test('is emptied by a lower revision in a later statement, and by the same revision of another history', () => {
     for (const revision of [4, 5]) {
       const cache = new LogCache('acme', new RowBudget(1e9))
       cache.compare(at(5, 1), 4)
@@ -96,7 +96,7 @@ describe('a log’s cache', () => {
     }
   })
 
-  it.each([
+  test.each([
     ['a gap', [2, 4], at(4, 5)],
     ['a missing end', [2, 3], at(4, 5)],
     ['a missing beginning', [3, 4], at(4, 5)],
@@ -110,7 +110,7 @@ describe('a log’s cache', () => {
     expect([cache.rows.empty, cache.position.revision]).toEqual([true, 4])
   })
 
-  it('keeps its rows over a whole delta that begins at its own last write', () => {
+  test('keeps its rows over a whole delta that begins at its own last write', () => {
     const cache = new LogCache('acme', new RowBudget(1e9))
     cache.compare(at(1, 1), 2)
     load(cache, at(1, 1), groups('user:ann'))

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { StartError } from '../../../../pdp/process/exit.ts'
 import { startEmbeddedPostgres } from '../../../../pdp/store/embedded-postgres/embedded-postgres.ts'
 import { isRunning } from '../../../../pdp/store/embedded-postgres/process.ts'
@@ -51,7 +51,7 @@ async function kill(child: ChildProcess, signal: NodeJS.Signals): Promise<void> 
 }
 
 describe('startEmbeddedPostgres', () => {
-  it('keeps what was written over a stop and a second start', async () => {
+  test('keeps what was written over a stop and a second start', async () => {
     const first = await start()
     await query(first.connectionString, 'create table kept as select 1 as one')
     const pid = await serverPid()
@@ -62,7 +62,7 @@ describe('startEmbeddedPostgres', () => {
     await second.stop()
   })
 
-  it('commits durably unless told otherwise, listens on loopback only, and demands the password', async () => {
+  test('commits durably unless told otherwise, listens on loopback only, and demands the password', async () => {
     const postgres = await startEmbeddedPostgres({ dataDirectory })
     const [settings] = await query(
       postgres.connectionString,
@@ -78,7 +78,7 @@ describe('startEmbeddedPostgres', () => {
     await postgres.stop()
   })
 
-  it('refuses a directory that another process uses, in one line, and leaves that one running', async () => {
+  test('refuses a directory that another process uses, in one line, and leaves that one running', async () => {
     const first = await start()
     const second = await startElsewhere()
     expect(second.said).toBe(
@@ -88,7 +88,7 @@ describe('startEmbeddedPostgres', () => {
     await first.stop()
   })
 
-  it.runIf(LONG)('lets exactly one of several first starts win, and leaves nothing of the others', async () => {
+  test.runIf(LONG)('lets exactly one of several first starts win, and leaves nothing of the others', async () => {
     const starts = await Promise.all([startElsewhere(), startElsewhere(), startElsewhere()])
     const winners = starts.filter(({ said }) => said.startsWith('postgresql://'))
     expect(winners).toHaveLength(1)
@@ -98,7 +98,7 @@ describe('startEmbeddedPostgres', () => {
     await (await start()).stop()
   })
 
-  it('takes over the server that a killed process left behind', async () => {
+  test('takes over the server that a killed process left behind', async () => {
     const { child, said } = await startElsewhere()
     await query(said, 'create table kept as select 1 as one')
     const pid = await serverPid()
@@ -110,7 +110,7 @@ describe('startEmbeddedPostgres', () => {
     expect(isRunning(pid)).toBe(false)
   })
 
-  it.runIf(LONG)('starts after the server was killed too', async () => {
+  test.runIf(LONG)('starts after the server was killed too', async () => {
     const { child, said } = await startElsewhere()
     await query(said, 'create table kept as select 1 as one')
     await kill(child, 'SIGKILL')
@@ -122,14 +122,14 @@ describe('startEmbeddedPostgres', () => {
     await postgres.stop()
   })
 
-  it.runIf(LONG)('starts although the process id of a dead server was given to another program', async () => {
+  test.runIf(LONG)('starts although the process id of a dead server was given to another program', async () => {
     await (await start()).stop()
     const lines = [process.pid, join(dataDirectory, 'postgres'), 1, 5432, '', '127.0.0.1', '0 0', 'ready']
     await writeFile(join(dataDirectory, 'postgres/postmaster.pid'), `${lines.join('\n')}\n`)
     await (await start()).stop()
   })
 
-  it.runIf(LONG)('stops the server when the process ends without stopping it', async () => {
+  test.runIf(LONG)('stops the server when the process ends without stopping it', async () => {
     const { child } = await startElsewhere()
     const pid = await serverPid()
     await kill(child, 'SIGTERM').then(() => undefined)
@@ -145,7 +145,7 @@ describe('startEmbeddedPostgres', () => {
     expect(isRunning(pid)).toBe(false)
   })
 
-  it('says in one line why PostgreSQL does not start', async () => {
+  test('says in one line why PostgreSQL does not start', async () => {
     await (await start()).stop()
     await writeFile(join(dataDirectory, 'postgres/postgresql.conf'), 'nonsense\n')
     const err = await start().catch((e: unknown) => e)
@@ -153,7 +153,7 @@ describe('startEmbeddedPostgres', () => {
     expect(String(err)).toMatch(/PostgreSQL did not start \(.*syntax error.*\)/)
   })
 
-  it('says in one line that the data directory cannot be used', async () => {
+  test('says in one line that the data directory cannot be used', async () => {
     const err = await startEmbeddedPostgres({ dataDirectory: '/dev/null/x' }).catch((e: unknown) => e)
     expect(err).toBeInstanceOf(StartError)
     expect(String(err)).toMatch(/The data directory \/dev\/null\/x cannot be used/)

@@ -1,5 +1,5 @@
 /** Memory, then the shared cache, then the source; nothing of another version, of another state, or kept for too long. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Entitlement } from '../../../../pdp/domain/entitlement.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
 import type { LogPosition } from '../../../../pdp/domain/log.ts'
@@ -63,7 +63,7 @@ function world(options: { keptMsMax?: number } = {}) {
 }
 
 describe('EntitlementCache', () => {
-  it('asks memory, then the shared cache, then the source', async () => {
+  test('asks memory, then the shared cache, then the source', async () => {
     const { counts, make, reads, sharedReads } = world()
     expect(await counts(at(1), ['a', 'b'])).toEqual([1, null])
     expect(await counts(at(1), ['a', 'b'])).toEqual([1, null])
@@ -72,14 +72,14 @@ describe('EntitlementCache', () => {
     expect([reads.length, sharedReads.length]).toEqual([1, 2])
   })
 
-  it('asks the source for no more than is missing', async () => {
+  test('asks the source for no more than is missing', async () => {
     const { counts, reads } = world()
     await counts(at(1), ['a'])
     await counts(at(1), ['a', 'b'])
     expect(reads).toEqual([['a'], ['b']])
   })
 
-  it.each([
+  test.each([
     ['version', at(2)],
     ['history', at(1, 'other')],
   ])('takes nothing of another %s', async (_, standing) => {
@@ -91,7 +91,7 @@ describe('EntitlementCache', () => {
     expect(await counts(standing, ['a'])).toEqual([2])
   })
 
-  it('keeps nothing that the source read at another version', async () => {
+  test('keeps nothing that the source read at another version', async () => {
     const { counts, held, now } = world()
     now.version = 2
     expect(await counts(at(1), ['a'])).toBeUndefined()
@@ -100,7 +100,7 @@ describe('EntitlementCache', () => {
     expect(await counts(at(2), ['a'])).toEqual([1])
   })
 
-  it('keeps nothing of the same version of another history', async () => {
+  test('keeps nothing of the same version of another history', async () => {
     const { counts, held, now } = world()
     now.writeId = 'restored'
     expect(await counts(at(1), ['a'])).toBeUndefined()
@@ -108,19 +108,19 @@ describe('EntitlementCache', () => {
     expect(await counts(at(1, 'restored'), ['a'])).toEqual([1])
   })
 
-  it('lets everybody who asks for the same at once wait for one read', async () => {
+  test('lets everybody who asks for the same at once wait for one read', async () => {
     const { counts, reads } = world()
     const all = await Promise.all(Array.from({ length: 50 }, () => counts(at(1), ['a'])))
     expect([new Set(all.flat()), reads.length]).toEqual([new Set([1]), 1])
   })
 
-  it('lets nobody wait for a read of another version', async () => {
+  test('lets nobody wait for a read of another version', async () => {
     const { counts, reads } = world()
     await Promise.all([counts(at(1), ['a']), counts(at(2), ['a'])])
     expect(reads.length).toBe(2)
   })
 
-  it('fails with the source, and asks it again the next time', async () => {
+  test('fails with the source, and asks it again the next time', async () => {
     const { counts, now, held } = world()
     now.failing = true
     await expect(Promise.all([counts(at(1), ['a']), counts(at(1), ['a'])])).rejects.toThrow('down')
@@ -129,7 +129,7 @@ describe('EntitlementCache', () => {
     expect(await counts(at(1), ['a'])).toEqual([1])
   })
 
-  it('reads all anew rather than mixing two states of the source', async () => {
+  test('reads all anew rather than mixing two states of the source', async () => {
     const { counts, now, values, reads } = world()
     await counts(at(1), ['a'])
     for (const key of ['a', 'b']) values.set(key, level(2))
@@ -139,7 +139,7 @@ describe('EntitlementCache', () => {
     expect(reads).toEqual([['a'], ['b'], ['a', 'b']])
   })
 
-  it('does not mix what is in memory with what is in the shared cache either', async () => {
+  test('does not mix what is in memory with what is in the shared cache either', async () => {
     const { counts, make, now, values } = world()
     await counts(at(1), ['a'])
     for (const key of ['a', 'b']) values.set(key, level(2))
@@ -150,7 +150,7 @@ describe('EntitlementCache', () => {
     expect(await counts(at(1), ['a', 'b'], other)).toEqual([2, 2])
   })
 
-  it('forgets values of a source that may change without a word, at the instant', async () => {
+  test('forgets values of a source that may change without a word, at the instant', async () => {
     const { counts, held, now, values } = world({ keptMsMax: 1_000 })
     await counts(at(1), ['a'])
     held.clear()
@@ -161,7 +161,7 @@ describe('EntitlementCache', () => {
     expect(await counts(at(1), ['a'])).toEqual([2])
   })
 
-  it('does not take a value for absent when it makes room for others', async () => {
+  test('does not take a value for absent when it makes room for others', async () => {
     const { counts, held } = world()
     await counts(at(1), ['a'])
     held.clear()
@@ -171,7 +171,7 @@ describe('EntitlementCache', () => {
     }
   })
 
-  it('keeps no more than its memory holds, and forgets first who was asked about longest ago', async () => {
+  test('keeps no more than its memory holds, and forgets first who was asked about longest ago', async () => {
     const { cache, values, reads, held } = world()
     values.set('a', { value: { text: 'x'.repeat(2 ** 20) }, enforcement: 'DecisionApi' })
     const ask = (organization: string) => cache.read(organization, at(1), ['a'])
@@ -189,7 +189,7 @@ describe('EntitlementCache', () => {
   describe('for tokens', () => {
     const claim = (count: number): Entitlement => ({ value: { count }, enforcement: 'Claims' })
 
-    it('has the values of Claims mode, read once for a version', async () => {
+    test('has the values of Claims mode, read once for a version', async () => {
       const { cache, make, values, reads, now } = world()
       for (const key of ['b', 'c']) values.set(key, claim(2))
       const both = { b: { count: 2 }, c: { count: 2 } }
@@ -203,7 +203,7 @@ describe('EntitlementCache', () => {
       expect(await cache.claims('acme', at(2))).toEqual({ c: { count: 2 } })
     })
 
-    it('has none rather than those of another version, and asks again after a failure', async () => {
+    test('has none rather than those of another version, and asks again after a failure', async () => {
       const { cache, now } = world()
       expect(await cache.claims('acme', at(2))).toBeUndefined()
       now.failing = true

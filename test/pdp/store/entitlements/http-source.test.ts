@@ -1,6 +1,6 @@
 /** An external source that misbehaves costs a decision; it never makes a wrong one. */
 import type { RequestListener } from 'node:http'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import type { Entitlement } from '../../../../pdp/domain/entitlement.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
@@ -37,7 +37,7 @@ describe('httpEntitlements', () => {
   })
   afterEach(() => gates.close())
 
-  it('asks with its secret as a bearer token, for the keys or for all', async () => {
+  test('asks with its secret as a bearer token, for the keys or for all', async () => {
     await ask()
     await make().read('acme', 'all')
     expect(gates.requests.map(({ question }) => question)).toEqual([
@@ -47,14 +47,14 @@ describe('httpEntitlements', () => {
     expect(gates.requests[0]?.headers.authorization).toBe(`Bearer ${GATES_SECRET}`)
   })
 
-  it('takes a bare boolean, and DecisionApi where no enforcement is named', async () => {
+  test('takes a bare boolean, and DecisionApi where no enforcement is named', async () => {
     const values = { 'feature.a': { value: false } }
     gates.misbehave(answering(JSON.stringify({ organization: 'acme', state: '1', values, more: 1 })))
     expect((await ask()).values.get('feature.a')).toEqual(OFF)
   })
 
   const sound = { organization: 'acme', state: '1', values: { 'feature.a': { value: { enabled: true } } } }
-  it.each<[string, unknown]>([
+  test.each<[string, unknown]>([
     ['null', null],
     ['a list', [sound]],
     ['text', 'enabled'],
@@ -82,7 +82,7 @@ describe('httpEntitlements', () => {
     await expect(ask()).rejects.toEqual(UNAVAILABLE)
   })
 
-  it.each<[string, RequestListener]>([
+  test.each<[string, RequestListener]>([
     ['an empty body', answering('')],
     ['half of the answer', answering(JSON.stringify(sound).slice(0, 40))],
     ['bytes that are no UTF-8', answering(Buffer.from([0x22, 0xff, 0x22]))],
@@ -102,12 +102,12 @@ describe('httpEntitlements', () => {
     expect(gates.requests.length).toBe(1)
   })
 
-  it('takes an answer as large as the cap', async () => {
+  test('takes an answer as large as the cap', async () => {
     gates.misbehave(answering(JSON.stringify(sound).padEnd(SOURCE_BYTES_MAX)))
     expect((await ask()).values.size).toBe(1)
   })
 
-  it('fails on a wrong secret, which its errors do not repeat', async () => {
+  test('fails on a wrong secret, which its errors do not repeat', async () => {
     const secret = 'wrong-secret-0123456789'
     const error = await make({ secret })
       .read('acme', ['feature.a'])
@@ -117,16 +117,16 @@ describe('httpEntitlements', () => {
     expect(make({ secret }).name).not.toContain(secret)
   })
 
-  it('has another name for another address, since another system may be there', () => {
+  test('has another name for another address, since another system may be there', () => {
     expect(make({ url: `${gates.url}/other` }).name).not.toBe(make().name)
   })
 
-  it('ends its wait for a fetch that heeds no signal', async () => {
+  test('ends its wait for a fetch that heeds no signal', async () => {
     const source = make({ fetch: () => new Promise(() => undefined), deadlineMs: 300 })
     await expect(source.read('acme', ['feature.a'])).rejects.toEqual(UNAVAILABLE)
   })
 
-  it('refuses more than 256 requests at once, and is usable afterwards', async () => {
+  test('refuses more than 256 requests at once, and is usable afterwards', async () => {
     let asked = 0
     const hang = (): Promise<never> => {
       asked++
@@ -145,7 +145,7 @@ describe('httpEntitlements', () => {
     let nowMs = 0
     const source = (options: Options = {}) => make({ clock: () => nowMs, ...options })
 
-    it('is left alone after three failures in a row, and asked again by one after half a second', async () => {
+    test('is left alone after three failures in a row, and asked again by one after half a second', async () => {
       const asked = source()
       const read = () => asked.read('acme', ['feature.a'])
       gates.misbehave(answering('{}', 500))
@@ -161,7 +161,7 @@ describe('httpEntitlements', () => {
       expect((await read()).values.size).toBe(1)
     })
 
-    it('costs its deadline a few questions, not all', async () => {
+    test('costs its deadline a few questions, not all', async () => {
       gates.misbehave(() => undefined)
       const asked = source({ deadlineMs: 500 })
       const startedMs = performance.now()
@@ -169,7 +169,7 @@ describe('httpEntitlements', () => {
       expect([gates.requests.length, performance.now() - startedMs < 10_000]).toEqual([3, true])
     })
 
-    it.each([
+    test.each([
       ['a wrong answer', answering('{}')],
       ['no JSON', answering('<html>')],
       ['a refusal', answering('{}', 403)],
@@ -181,7 +181,7 @@ describe('httpEntitlements', () => {
     })
   })
 
-  it('mints tokens from what it keeps, and asks for the gates of a new version once', async () => {
+  test('mints tokens from what it keeps, and asks for the gates of a new version once', async () => {
     gates.set('acme', 'feature.a', { value: { enabled: true }, enforcement: 'Claims' })
     const pdp = createPdp({ store, entitlements: make() })
     for (let i = 0; i < 5; i++)
@@ -193,7 +193,7 @@ describe('httpEntitlements', () => {
     expect(gates.requests.length).toBe(2)
   })
 
-  it('reads anew when a change is announced while it reads', async () => {
+  test('reads anew when a change is announced while it reads', async () => {
     gates.misbehave(async (_, res) => {
       const before = JSON.stringify(gates.answer('acme', ['feature.a']))
       gates.misbehave(null)
@@ -205,7 +205,7 @@ describe('httpEntitlements', () => {
     expect(gates.requests.length).toBe(2)
   })
 
-  it('gives up on a source that announces changes all the time', async () => {
+  test('gives up on a source that announces changes all the time', async () => {
     gates.misbehave(async (_, res) => {
       await announce()
       res.end(JSON.stringify(gates.answer('acme', ['feature.a'])))
@@ -214,7 +214,7 @@ describe('httpEntitlements', () => {
     expect(gates.requests.length).toBe(5)
   })
 
-  it('answers no decision from a value that it cannot have, and keeps what it had', async () => {
+  test('answers no decision from a value that it cannot have, and keeps what it had', async () => {
     const pdp = createPdp({ store, entitlements: make() })
     expect((await pdp.entitlement('acme', 'feature.a'))?.boolean()).toBe(true)
     gates.misbehave(answering('{}', 500))
@@ -225,7 +225,7 @@ describe('httpEntitlements', () => {
     expect((await pdp.entitlement('acme', 'feature.a'))?.boolean()).toBe(true)
   })
 
-  it('never mixes values from before and after a change that is not announced yet', async () => {
+  test('never mixes values from before and after a change that is not announced yet', async () => {
     gates.set('acme', 'feature.b', ON)
     const pdp = createPdp({ store, entitlements: make() })
     await pdp.entitlement('acme', 'feature.a')

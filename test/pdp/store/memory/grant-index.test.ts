@@ -1,6 +1,6 @@
 /** Role grants in memory: found by id and by subject alike, after any writes. */
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import type { RoleGrant } from '../../../../pdp/domain/role.ts'
 import { GrantIndex } from '../../../../pdp/store/memory/grant-index.ts'
 
@@ -11,7 +11,7 @@ const grant: fc.Arbitrary<RoleGrant> = fc.record({
   subject: fc.constantFrom('user:a', 'user:b', 'group:g'),
 })
 
-it('holds what was set last for each id, and nothing that was deleted', () => {
+test('holds what was set last for each id, and nothing that was deleted', () => {
   fc.assert(
     fc.property(fc.array(fc.record({ grant, add: fc.boolean() })), (moves) => {
       const index = new GrantIndex()
@@ -37,7 +37,7 @@ it('holds what was set last for each id, and nothing that was deleted', () => {
   )
 })
 
-it('changes no list that it gave out', () => {
+test('changes no list that it gave out', () => {
   const held = { id: '1', app: null, role: 'reader', subject: 'user:a' }
   const index = new GrantIndex([held])
   const before = index.to('user:a')

@@ -1,6 +1,6 @@
 /** The order of names in memory: right after any additions and deletions, and cheap to page through. */
 import fc from 'fast-check'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { Change } from '../../../../pdp/domain/change.ts'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import type { Tuple } from '../../../../pdp/domain/tuple.ts'
@@ -12,7 +12,7 @@ import { context, drop, grant, member, organization, put } from '../../../suppor
 const key = fc.integer({ min: 0, max: 3_000 }).map((n) => `k${n}`)
 
 describe('the order of keys', () => {
-  it('holds each key once, in order, as long as it occurs', () => {
+  test('holds each key once, in order, as long as it occurs', () => {
     fc.assert(
       fc.property(
         fc.array(key, { maxLength: 2_000, size: 'max' }),
@@ -37,7 +37,7 @@ describe('the order of keys', () => {
     )
   })
 
-  it('is empty after the last of many keys is gone, and takes new ones', () => {
+  test('is empty after the last of many keys is gone, and takes new ones', () => {
     const keys = Array.from({ length: 5_000 }, (_, i) => `k${i}`)
     const order = new KeyOrder([])
     for (const name of keys) order.add(name)
@@ -59,7 +59,7 @@ describe('pages of the memory store', () => {
     return store
   }
 
-  it('look through the log once, however many pages there are and whatever is written between them', async () => {
+  test('look through the log once, however many pages there are and whatever is written between them', async () => {
     const store = await loaded(2_000)
     const all = vi.spyOn(TupleIndex.prototype, 'all')
     const seen: string[] = []
@@ -81,7 +81,7 @@ describe('pages of the memory store', () => {
     all.mockRestore()
   })
 
-  it('hold all tuples in key order, each once', async () => {
+  test('hold all tuples in key order, each once', async () => {
     const store = await loaded(300)
     await store.write('acme', [put(`${name(7)}#viewer@user:z`), put(`${name(7)}#editor@user:b`)], { context })
     const seen: Tuple[] = []
@@ -94,7 +94,7 @@ describe('pages of the memory store', () => {
     expect(texts).toEqual([...new Set(texts)].sort())
   })
 
-  it('of members, grantees and organizations show what was written between them', async () => {
+  test('of members, grantees and organizations show what was written between them', async () => {
     const store = await loaded(1)
     const page = { after: 'b', countMax: 2 }
     const ids = async () => [
@@ -125,7 +125,7 @@ describe('pages of the memory store', () => {
     ])
   })
 
-  it.each([
+  test.each([
     ['an object', { object: name(7) }, 3],
     ['an object that is not there', { object: 'doc:none' }, 0],
     ['an object and a relation', { object: name(7), relation: 'editor' }, 1],

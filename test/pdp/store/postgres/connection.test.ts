@@ -1,6 +1,6 @@
 /** What a connection that breaks does to the process and to the work on it. */
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TOKENS } from '../../../../pdp/domain/log.ts'
 import type { Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
@@ -35,7 +35,7 @@ afterAll(() => close())
 
 describe('a connection that breaks between two statements of a transaction', () => {
   // Nothing listens to a connection in that moment but the transaction: an event without a listener ends the process.
-  it('fails the transaction as unavailable, and nothing else', async () => {
+  test('fails the transaction as unavailable, and nothing else', async () => {
     const broken = sql.transaction(async (session) => {
       const [row] = await session.query<{ pid: number }>('select pg_backend_pid() as pid')
       await admin.query('select pg_terminate_backend($1)', [row?.pid])
@@ -46,7 +46,7 @@ describe('a connection that breaks between two statements of a transaction', () 
     expect((await store.vector([TOKENS])).logs.has(TOKENS)).toBe(true)
   })
 
-  it('fails a snapshot in the same way', async () => {
+  test('fails a snapshot in the same way', async () => {
     const broken = store.snapshot(async (at) => {
       await at.rows([TOKENS], [])
       await admin.query(
@@ -62,7 +62,7 @@ describe('a connection that breaks between two statements of a transaction', () 
 })
 
 // A server that froze, or a network that drops everything: without a bound the question would wait for ever.
-it('gives up on a statement that is not answered, and goes on with another connection', async () => {
+test('gives up on a statement that is not answered, and goes on with another connection', async () => {
   const opened = await openPostgres({ connectionString, poolCountMax: 1, timeLimits: PROMPT })
   try {
     await expect(opened.sql.query('select pg_sleep(120)')).rejects.toMatchObject({ code: 'store_unavailable' })
@@ -75,7 +75,7 @@ it('gives up on a statement that is not answered, and goes on with another conne
 })
 
 describe('a connection that breaks while the schema is brought up to date', () => {
-  it('fails the opening as unavailable, and nothing else', async () => {
+  test('fails the opening as unavailable, and nothing else', async () => {
     await admin.query('begin')
     await admin.query('lock table schema_migration in access exclusive mode')
     const opening = openPostgres({ connectionString })

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Change } from '../../../../pdp/domain/change.ts'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
 import type { Store } from '../../../../pdp/store/contract.ts'
@@ -52,7 +52,7 @@ async function changesOf(log: string, work: () => Promise<unknown>): Promise<rea
 }
 
 describe('users', () => {
-  it('are stored, found by id and by e-mail whatever the case, and replaced', async () => {
+  test('are stored, found by id and by e-mail whatever the case, and replaced', async () => {
     const ann = user('ann', { email: 'Ann@Acme.test', emailVerified: true, name: 'Ann' })
     const changes = await changesOf(DIRECTORY, () => directory.putUser({ ...ann, passwordHash: 'hash' }, context))
     expect(changes).toEqual([{ kind: 'user', id: 'ann', op: 'write' }])
@@ -65,13 +65,13 @@ describe('users', () => {
     expect([await directory.user('nobody'), await directory.userByEmail('nobody@acme.test')]).toEqual([null, null])
   })
 
-  it('may all be without an e-mail', async () => {
+  test('may all be without an e-mail', async () => {
     await directory.putUser(user('mute-1'), context)
     await directory.putUser(user('mute-2'), context)
     expect(await directory.user('mute-2')).toEqual(user('mute-2'))
   })
 
-  it('are deleted with their memberships and tokens, each deletion in its log', async () => {
+  test('are deleted with their memberships and tokens, each deletion in its log', async () => {
     await directory.putUser(user('bo'), context)
     for (const organization of ['beta', 'acme']) {
       await store.write(
@@ -94,13 +94,13 @@ describe('users', () => {
     expect(await directory.user('bo')).toBeNull()
   })
 
-  it('that are not there are not deleted, and nothing is logged', async () => {
+  test('that are not there are not deleted, and nothing is logged', async () => {
     expect(
       await changesOf(DIRECTORY, async () => expect(await directory.deleteUser('ghost', context)).toBe(false)),
     ).toEqual([])
   })
 
-  it('never get an id or an e-mail that is or was taken', async () => {
+  test('never get an id or an e-mail that is or was taken', async () => {
     await directory.putUser(user('cy', { email: 'cy@acme.test' }), context)
     await directory.putClient(client('app'), context)
     await directory.putUser(user('gone'), context)
@@ -116,7 +116,7 @@ describe('users', () => {
     expect(log).toEqual([])
   })
 
-  it('are created once when two try at the same time', async () => {
+  test('are created once when two try at the same time', async () => {
     const tries = [
       directory.putUser(user('race', { email: 'race@a.test' }), context),
       directory.putUser(user('race-2', { email: 'race@a.test' }), context),
@@ -125,7 +125,7 @@ describe('users', () => {
     expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
   })
 
-  it('are listed by id in byte order, in pages', async () => {
+  test('are listed by id in byte order, in pages', async () => {
     for (const id of ['z1', 'Z1', 'z-0', '{']) await directory.putUser(user(id), context)
     const after = await directory.users({ after: 'y', countMax: 2 })
     expect(after.map(({ id }) => id)).toEqual(['z-0', 'z1'])
@@ -135,7 +135,7 @@ describe('users', () => {
 })
 
 describe('exists', () => {
-  it('tells people from clients, and knows none that never was or is deleted', async () => {
+  test('tells people from clients, and knows none that never was or is deleted', async () => {
     await directory.putUser(user('here'), context)
     await directory.putClient(client('robot'), context)
     await directory.putUser(user('left'), context)
@@ -153,7 +153,7 @@ describe('exists', () => {
     expect(answers).toEqual([true, true, false, false, false, false, false])
   })
 
-  it('is one statement for all who ask at once, and an error for each when it fails', async () => {
+  test('is one statement for all who ask at once, and an error for each when it fails', async () => {
     let count = 0
     let fails = false
     const watched = postgresDirectory({
@@ -173,7 +173,7 @@ describe('exists', () => {
 })
 
 describe('activeMemberships', () => {
-  it('has the active ones alone, with the organization, in id order', async () => {
+  test('has the active ones alone, with the organization, in id order', async () => {
     await directory.putUser(user('eve'), context)
     await store.write(
       ENVIRONMENT,
@@ -197,7 +197,7 @@ describe('activeMemberships', () => {
 })
 
 describe('clients', () => {
-  it('are stored with their metadata, keep their secret unless another is given, and are deleted with their tokens', async () => {
+  test('are stored with their metadata, keep their secret unless another is given, and are deleted with their tokens', async () => {
     const stored = {
       id: 'web',
       app: 'invoices',
@@ -215,7 +215,7 @@ describe('clients', () => {
     expect([await directory.client('web'), await directory.deleteClient('web', context)]).toEqual([null, false])
   })
 
-  it('are refused in an organization that is not there', async () => {
+  test('are refused in an organization that is not there', async () => {
     await expect(directory.putClient({ ...client('lost'), organization: 'none' }, context)).rejects.toMatchObject({
       code: 'organization_unknown',
     })

@@ -1,6 +1,6 @@
 /** Many transactions of applications that write relationships at once, on one organization and from two processes. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { user } from '../../../../pdp/domain/subjects.ts'
 import { effort } from '../../../support/effort.ts'
 import { useApplication } from './joined-write-harness.ts'
@@ -8,7 +8,7 @@ import { useApplication } from './joined-write-harness.ts'
 const a = useApplication()
 
 describe('under concurrency', () => {
-  it('keeps revisions without gaps, and a row if and only if its grant', async () => {
+  test('keeps revisions without gaps, and a row if and only if its grant', async () => {
     const count = effort({ short: 40, long: 400 })
     const ends: ('commit' | 'rollback')[] = Array.from({ length: count }, (_, i) =>
       i % 3 === 0 ? 'rollback' : 'commit',
@@ -45,7 +45,7 @@ describe('under concurrency', () => {
     expect(tuples.toSorted()).toEqual(rows.map(({ id, owner }) => `invoice:${id} user:${owner}`).toSorted())
   })
 
-  it('lets a write of another process wait for the commit, and puts it after', async () => {
+  test('lets a write of another process wait for the commit, and puts it after', async () => {
     let late: Promise<unknown> = Promise.resolve()
     await a.transaction('commit', async (client) => {
       await a.pdp.write(a.org, { write: ['invoice:13#owner@user:ann'] }, { client })
@@ -56,7 +56,7 @@ describe('under concurrency', () => {
     expect(await late).toEqual({ revision: 2, changed: true })
   })
 
-  it('does not block decisions while the transaction is open', async () => {
+  test('does not block decisions while the transaction is open', async () => {
     await a.pdp.write(a.org, { write: ['invoice:14#owner@user:ann'] })
     await a.transaction('rollback', async (client) => {
       await a.pdp.write(a.org, { delete: ['invoice:14#owner@user:ann'] }, { client })

@@ -1,6 +1,6 @@
 /** Writes inside the application's own transaction: its row and its grant commit together, or neither does. */
 import pg from 'pg'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import { user } from '../../../../pdp/domain/subjects.ts'
 import { memoryStore } from '../../../../pdp/store/memory/memory.ts'
@@ -12,7 +12,7 @@ const invalid = (message: RegExp) =>
   expect.objectContaining({ code: 'request_invalid', message: expect.stringMatching(message) })
 
 describe('a write in the transaction of the application', () => {
-  it('is seen by every process from the commit on, and not before', async () => {
+  test('is seen by every process from the commit on, and not before', async () => {
     const asked = () => Promise.all([a.pdp, a.other].map((one) => one.can(a.org, user('ann'), 'owner', 'invoice:1')))
     expect(await asked()).toEqual([false, false])
     await a.transaction('commit', async (client) => {
@@ -27,7 +27,7 @@ describe('a write in the transaction of the application', () => {
     ])
   })
 
-  it('leaves nothing after a rollback: no tuple, no revision, no entry', async () => {
+  test('leaves nothing after a rollback: no tuple, no revision, no entry', async () => {
     const before = await a.position()
     await a.transaction('rollback', async (client) => {
       await client.query('insert into invoice values (2, $1)', ['ann'])
@@ -39,7 +39,7 @@ describe('a write in the transaction of the application', () => {
     expect((await a.pool.query('select from invoice where id = 2')).rowCount).toBe(0)
   })
 
-  it('makes one revision after the other when the same transaction writes twice', async () => {
+  test('makes one revision after the other when the same transaction writes twice', async () => {
     await a.transaction('commit', async (client) => {
       await a.pdp.write(a.org, { write: ['invoice:3#owner@user:ann'] }, { client })
       await a.pdp.write(
@@ -54,7 +54,7 @@ describe('a write in the transaction of the application', () => {
     expect(await a.other.can(a.org, user('ann'), 'owner', 'invoice:3')).toBe(false)
   })
 
-  it('leaves the session as it was', async () => {
+  test('leaves the session as it was', async () => {
     await a.transaction('commit', async (client) => {
       await client.query(`set local search_path = public; set local lock_timeout = '7s'`)
       await a.pdp.write(a.org, { write: ['invoice:4#owner@user:ann'] }, { client })
@@ -69,7 +69,7 @@ describe('a write in the transaction of the application', () => {
     ])
   })
 
-  it('is not deceived by temporary tables of the session', async () => {
+  test('is not deceived by temporary tables of the session', async () => {
     await a.transaction('commit', async (client) => {
       await client.query('create temporary table revision (organization_id text, closed boolean) on commit drop')
       await client.query('create temporary table relationship (organization_id text) on commit drop')
@@ -78,7 +78,7 @@ describe('a write in the transaction of the application', () => {
     expect(await a.pdp.can(a.org, user('ann'), 'owner', 'invoice:5')).toBe(true)
   })
 
-  it('works where the driver parses into types of the application', async () => {
+  test('works where the driver parses into types of the application', async () => {
     const client = new pg.Client({
       connectionString: a.database.connectionString,
       types: { getTypeParser: () => () => 'mine' },
@@ -93,7 +93,7 @@ describe('a write in the transaction of the application', () => {
     await client.end()
   })
 
-  it('holds under repeatable read, where a concurrent writer makes it fail rather than overwrite', async () => {
+  test('holds under repeatable read, where a concurrent writer makes it fail rather than overwrite', async () => {
     const outcome = a.transaction('commit', async (client) => {
       await client.query('set transaction isolation level repeatable read')
       await client.query('select from invoice')
@@ -106,7 +106,7 @@ describe('a write in the transaction of the application', () => {
 })
 
 describe('conditions and failures inside the transaction', () => {
-  it('refuses a failed condition, and the application may go on', async () => {
+  test('refuses a failed condition, and the application may go on', async () => {
     await a.transaction('commit', async (client) => {
       await client.query('insert into invoice values (8, $1)', ['ann'])
       const options = { client, if: [{ tuple: 'invoice:8#owner@user:ann', exists: true }] }
@@ -119,7 +119,7 @@ describe('conditions and failures inside the transaction', () => {
     expect(await a.position()).toMatchObject({ revision: 0 })
   })
 
-  it('sees in its conditions what the transaction has written', async () => {
+  test('sees in its conditions what the transaction has written', async () => {
     await a.transaction('commit', async (client) => {
       await a.pdp.write(a.org, { write: ['invoice:9#owner@user:ann'] }, { client })
       const options = { client, if: [{ tuple: 'invoice:9#owner@user:ann', exists: true }] }
@@ -129,7 +129,7 @@ describe('conditions and failures inside the transaction', () => {
     })
   })
 
-  it('raises nothing when nothing changes', async () => {
+  test('raises nothing when nothing changes', async () => {
     await a.pdp.write(a.org, { write: ['invoice:10#owner@user:ann'] })
     await a.transaction('commit', async (client) => {
       const written = await a.pdp.write(a.org, { write: ['invoice:10#owner@user:ann'] }, { client })
@@ -138,12 +138,12 @@ describe('conditions and failures inside the transaction', () => {
     expect(await a.position()).toMatchObject({ revision: 1 })
   })
 
-  it('refuses an organization that does not exist', async () => {
+  test('refuses an organization that does not exist', async () => {
     const outcome = a.transaction('commit', (client) => a.pdp.write('nobody', { write: ['a:1#b@user:c'] }, { client }))
     await expect(outcome).rejects.toMatchObject({ code: 'organization_unknown' })
   })
 
-  it('refuses what the model does not allow, before anything is sent', async () => {
+  test('refuses what the model does not allow, before anything is sent', async () => {
     const model = 'model\n  schema 1.1\ntype user\ntype memo\n  relations\n    define reader: [user]\n'
     await a.pdp.putManifest(`memos${a.number}`, { model })
     await a.transaction('commit', async (client) => {
@@ -155,7 +155,7 @@ describe('conditions and failures inside the transaction', () => {
     })
   })
 
-  it('refuses a client without a transaction, a known one too', async () => {
+  test('refuses a client without a transaction, a known one too', async () => {
     const client = await a.pool.connect()
     const write = () => a.pdp.write(a.org, { write: ['invoice:11#owner@user:ann'] }, { client })
     await expect(write()).rejects.toEqual(invalid(/BEGIN/))
@@ -167,7 +167,7 @@ describe('conditions and failures inside the transaction', () => {
     expect(await a.position()).toMatchObject({ revision: 0 })
   })
 
-  it('writes nothing when the application commits without waiting for it', async () => {
+  test('writes nothing when the application commits without waiting for it', async () => {
     const client = await a.pool.connect()
     await client.query('begin')
     const write = a.pdp.write(a.org, { write: ['invoice:12#owner@user:ann'] }, { client })
@@ -177,7 +177,7 @@ describe('conditions and failures inside the transaction', () => {
     expect(await a.pdp.can(a.org, user('ann'), 'owner', 'invoice:12')).toBe(false)
   })
 
-  it('refuses a client of another database', async () => {
+  test('refuses a client of another database', async () => {
     const elsewhere = await openTestDatabase()
     const client = new pg.Client({ connectionString: elsewhere.connectionString })
     await client.connect()
@@ -189,7 +189,7 @@ describe('conditions and failures inside the transaction', () => {
     await elsewhere.drop()
   })
 
-  it('refuses a transaction that has failed', async () => {
+  test('refuses a transaction that has failed', async () => {
     const client = await a.pool.connect()
     await client.query('begin')
     await client.query('select 1/0').catch(() => undefined)
@@ -198,7 +198,7 @@ describe('conditions and failures inside the transaction', () => {
     client.release()
   })
 
-  it('refuses a client where the store has no transactions', async () => {
+  test('refuses a client where the store has no transactions', async () => {
     const inMemory = createPdp({ store: memoryStore() })
     await inMemory.putOrganization('acme', { name: 'Acme' })
     const client = await a.pool.connect()

@@ -1,5 +1,5 @@
 /** The statements that find names probe their index once per name, however many rows each has. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { NAMES } from '../../../../pdp/store/postgres/tuples.ts'
 import { openTestDatabase } from '../../../support/database.ts'
@@ -37,7 +37,7 @@ describe('the statement for names', () => {
   })
   afterAll(() => opened.close().then(drop))
 
-  it.each([
+  test.each([
     ['objects', NAMES.objects, ['acme', 'doc:', 'doc;', 20], 'relationship_pkey', 20],
     ['subjects', NAMES.subjects, ['acme', 'user:', 'user;', 50], 'relationship_subject', 50],
     ['grantees', NAMES.grantees, ['acme', 'user:', 'user;', 50], 'role_grant', 50],

@@ -1,6 +1,6 @@
 /** Every reading statement probes the index that it was written for, whatever the tables' size and the planner's statistics. */
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
@@ -217,7 +217,7 @@ async function expectPlans(read: (store: Store) => Promise<unknown>, expected: E
 
 describe('with tables that were always empty', () => {
   // The plan that is settled on now is kept while they fill.
-  it.each(READS)('%s: through the index made for them', (_, read, expected) => expectPlans(read, expected))
+  test.each(READS)('%s: through the index made for them', (_, read, expected) => expectPlans(read, expected))
 })
 
 describe.each(SIZES)('with %i rows', (rows) => {
@@ -225,10 +225,10 @@ describe.each(SIZES)('with %i rows', (rows) => {
   const analyze = () => filler.query(`analyze ${TABLES.join(', ')}`)
 
   describe('and statistics from when the tables were empty', () => {
-    it.each(READS)('%s: through the index made for them', (_, read, expected) => expectPlans(read, expected))
+    test.each(READS)('%s: through the index made for them', (_, read, expected) => expectPlans(read, expected))
   })
   describe('and statistics of now', () => {
     beforeAll(async () => void (await analyze()), 300_000)
-    it.each(READS)('%s: through the index made for them', (_, read, expected) => expectPlans(read, expected))
+    test.each(READS)('%s: through the index made for them', (_, read, expected) => expectPlans(read, expected))
   })
 })

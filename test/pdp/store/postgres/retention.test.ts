@@ -1,5 +1,5 @@
 /** What is trimmed from the log of changes and what stays, and that decisions and the audit trail notice. */
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import { type LogId, TOKENS } from '../../../../pdp/domain/log.ts'
 import { user } from '../../../../pdp/domain/subjects.ts'
@@ -54,7 +54,7 @@ const write = async (log: LogId, count: number) => {
 const trim = (keptMs: number | null) => createRetention({ sql, keptMs })()
 
 describe('the log of changes', () => {
-  it('loses whole revisions that are older than it is kept, and no others', async () => {
+  test('loses whole revisions that are older than it is kept, and no others', async () => {
     for (const log of ['a', 'b']) await write(log, 6)
     await age('a', 4, 40)
     await age('b', 2, 29)
@@ -64,14 +64,14 @@ describe('the log of changes', () => {
     expect(await trim(30 * DAY_MS)).toBe(0)
   })
 
-  it('keeps the newest revision, however old it is', async () => {
+  test('keeps the newest revision, however old it is', async () => {
     await write('a', 3)
     await age('a', 3, 400)
     await trim(DAY_MS)
     expect(await revisionsOf('a')).toEqual([3])
   })
 
-  it('is kept for ever when nothing else was said, apart from deaths of tokens that nobody could show any more', async () => {
+  test('is kept for ever when nothing else was said, apart from deaths of tokens that nobody could show any more', async () => {
     await write('a', 3)
     for (const id of ['1', '2', '3', '4']) {
       await sql.transaction((t) => appendLog(t, TOKENS, [{ kind: 'token', by: 'jti', id }], context))
@@ -83,7 +83,7 @@ describe('the log of changes', () => {
     expect(await revisionsOf(TOKENS)).toEqual([3, 4])
   })
 
-  it('keeps deaths of tokens for a day, though other changes are kept for less', async () => {
+  test('keeps deaths of tokens for a day, though other changes are kept for less', async () => {
     for (const id of ['1', '2']) {
       await sql.transaction((t) => appendLog(t, TOKENS, [{ kind: 'token', by: 'jti', id }], context))
     }
@@ -91,7 +91,7 @@ describe('the log of changes', () => {
     expect(await trim(1)).toBe(0)
   })
 
-  it('goes in pieces, over any number of logs, and past a revision of many entries', async () => {
+  test('goes in pieces, over any number of logs, and past a revision of many entries', async () => {
     await given(store, 'a', ...Array.from({ length: 2_500 }, (_, i) => put(`doc:${i}#viewer@user:alice`)))
     await write('a', 2)
     await sql.query(
@@ -110,7 +110,7 @@ describe('the log of changes', () => {
     expect(await revisionsOf('m250')).toEqual([3])
   })
 
-  it('is left alone while another trims it', async () => {
+  test('is left alone while another trims it', async () => {
     await write('a', 3)
     await age('a', 3, 40)
     await sql.transaction(async (t) => {
@@ -122,7 +122,7 @@ describe('the log of changes', () => {
 })
 
 describe('after a trim', () => {
-  it('a decision reflects every write, though the cache has nothing left to move along', async () => {
+  test('a decision reflects every write, though the cache has nothing left to move along', async () => {
     const pdp = createPdp({ store })
     const ask = (id: string) => pdp.can('a', user(id), 'viewer', 'doc:1')
     await write('a', 2)
@@ -136,7 +136,7 @@ describe('after a trim', () => {
     expect(await Promise.all(['alice', 'carol'].map(ask))).toEqual([false, true])
   })
 
-  it('a reader of changes is told of the gap by the first revision that it gets', async () => {
+  test('a reader of changes is told of the gap by the first revision that it gets', async () => {
     await write('a', 5)
     await age('a', 3, 40)
     await trim(DAY_MS)
@@ -146,7 +146,7 @@ describe('after a trim', () => {
 })
 
 describe('while the PDP runs', () => {
-  it('the log is trimmed now and then, and what fails is said and tried again', async () => {
+  test('the log is trimmed now and then, and what fails is said and tried again', async () => {
     await write('a', 3)
     await age('a', 3, 40)
     const events: unknown[] = []

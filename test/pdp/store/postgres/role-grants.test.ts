@@ -1,5 +1,5 @@
 /** A role grant is deleted as what it is: caches find what a deletion affects by what it says. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import type { RoleGrant } from '../../../../pdp/domain/role.ts'
@@ -30,7 +30,7 @@ const STORES: readonly (readonly [name: string, open: () => Promise<{ store: Sto
 ]
 
 describe.each(STORES)('a deletion of a role grant in %s', (_, open) => {
-  it.each<[string, Partial<RoleGrant>]>([
+  test.each<[string, Partial<RoleGrant>]>([
     ['subject', { subject: 'user:bob' }],
     ['role', { role: 's' }],
     ['app', { app: 'a' }],

@@ -1,5 +1,5 @@
 /** Reading row sets: many keys in one statement give what each gives alone. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
@@ -39,7 +39,7 @@ beforeAll(async () => {
 afterAll(() => close())
 
 describe('row sets', () => {
-  it.each(KEYS.map((key) => [Object.values(key).join(' '), key] as const))(
+  test.each(KEYS.map((key) => [Object.values(key).join(' '), key] as const))(
     'of %s are the same whether read alone or along with others',
     async (_, key) => {
       const ofKey = async (keys: readonly RowKey[]) =>
@@ -50,7 +50,7 @@ describe('row sets', () => {
     },
   )
 
-  it('are read by statements whose names PostgreSQL keeps whole and apart', () => {
+  test('are read by statements whose names PostgreSQL keeps whole and apart', () => {
     const names = new Map<string, string>()
     for (let chosen = 0; chosen < 2 ** KEYS.length; chosen++) {
       const { name, text } = rowsStatement(

@@ -1,5 +1,5 @@
 /** Statements that many questions share: one that cannot be served fails alone, whichever statement it is. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { heldPermissions } from '../../../../pdp/decide/roles.ts'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
@@ -78,7 +78,7 @@ function poisoned(kind: 'vector' | 'entries' | 'rows', error: Error): { store: S
 }
 
 describe('a shared statement that fails', () => {
-  it.each(['vector', 'rows'] as const)('for one question is answered to all others: %s', async (kind) => {
+  test.each(['vector', 'rows'] as const)('for one question is answered to all others: %s', async (kind) => {
     const error = new Error('cannot be executed')
     const { store: bad, refusedCount } = poisoned(kind, error)
     const answers = await askTogether(new Freshness({ store: bad }), [...GOOD, 'poison'])
@@ -87,7 +87,7 @@ describe('a shared statement that fails', () => {
     expect(refusedCount()).toBeGreaterThan(1)
   })
 
-  it('for one log is read to all others: entries', async () => {
+  test('for one log is read to all others: entries', async () => {
     const error = new Error('cannot be executed')
     const { store: bad, refusedCount } = poisoned('entries', error)
     const freshness = new Freshness({ store: bad })
@@ -99,7 +99,7 @@ describe('a shared statement that fails', () => {
     expect(refusedCount()).toBeGreaterThan(1)
   })
 
-  it.each(['vector', 'rows'] as const)('for want of a store fails them all at once: %s', async (kind) => {
+  test.each(['vector', 'rows'] as const)('for want of a store fails them all at once: %s', async (kind) => {
     const error = new PdpError('store_unavailable', 'gone')
     const { store: bad, refusedCount } = poisoned(kind, error)
     const answers = await askTogether(new Freshness({ store: bad }), [...GOOD, 'poison'])
@@ -109,12 +109,12 @@ describe('a shared statement that fails', () => {
 })
 
 describe('a name that is none', () => {
-  it.each(BAD_NAMES.map((name) => [name]))('fails no other in any shared statement: %j', async (name) => {
+  test.each(BAD_NAMES.map((name) => [name]))('fails no other in any shared statement: %j', async (name) => {
     const answers = await askTogether(new Freshness({ store }), [...GOOD, name])
     expect(GOOD.map((log) => answers.get(log))).toEqual(GOOD.map(() => 'answered'))
   })
 
-  it.each(BAD_NAMES.map((name) => [name]))('is nobody, and fails no other who is asked for: %j', async (id) => {
+  test.each(BAD_NAMES.map((name) => [name]))('is nobody, and fails no other who is asked for: %j', async (id) => {
     const asked = [...GOOD, id].flatMap((name) => [
       directory.exists({ type: 'user', id: name }),
       directory.exists({ type: 'service', id: name }),
@@ -122,7 +122,7 @@ describe('a name that is none', () => {
     expect(await Promise.all(asked)).toEqual(asked.map(() => false))
   })
 
-  it.each(BAD_NAMES.map((name) => [name]))('is refused by every question in process: %j', async (name) => {
+  test.each(BAD_NAMES.map((name) => [name]))('is refused by every question in process: %j', async (name) => {
     const pdp = createPdp({ store })
     const subject = { type: 'user', id: 'alice' } as const
     const check = { relation: 'viewer', resource: 'doc:1' }

@@ -1,5 +1,5 @@
 /** A database that falls silent, or a network that drops everything: what waits for it, for how long, and who else does. */
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
 import type { TimeLimits } from '../../../../pdp/store/postgres/connection/database.ts'
 import { createSilence } from '../../../../pdp/store/postgres/connection/silence.ts'
@@ -31,7 +31,7 @@ async function open(options: Partial<PostgresOptions> = {}) {
 }
 
 describe('a database that falls silent', () => {
-  it('is unavailable to decisions, queries, transactions and snapshots, and is used again once it answers', async () => {
+  test('is unavailable to decisions, queries, transactions and snapshots, and is used again once it answers', async () => {
     const { far, proxy } = await open()
     await far.store.vector([TOKENS])
     proxy.silence()
@@ -58,7 +58,7 @@ describe('a database that falls silent', () => {
     await far.store.write('acme', [put('doc:2#viewer@user:alice')], { context })
   }, 60_000)
 
-  it('is left alone by all but one now and then, who refuse at once', async () => {
+  test('is left alone by all but one now and then, who refuse at once', async () => {
     const { far, proxy } = await open()
     await far.store.vector([TOKENS])
     proxy.silence()
@@ -71,7 +71,7 @@ describe('a database that falls silent', () => {
     expect(proxy.connectionsCount - before).toBeLessThan(10)
   }, 60_000)
 
-  it('blocks the log of a write that it cut off for some seconds and no longer: the next writer gets its turn', async () => {
+  test('blocks the log of a write that it cut off for some seconds and no longer: the next writer gets its turn', async () => {
     const { beside, far, proxy } = await open()
     const writes = Promise.allSettled(
       Array.from({ length: 5 }, (_, i) => far.store.write('acme', [put(`doc:cut${i}#viewer@user:alice`)], { context })),
@@ -87,7 +87,7 @@ describe('a database that falls silent', () => {
     expect((await beside.store.tuples('acme', { object: 'doc:3' }, { after: null, countMax: 1 })).length).toBe(1)
   }, 60_000)
 
-  it('is not asked to roll back: the connection is dropped, and the only place in the pool is free again', async () => {
+  test('is not asked to roll back: the connection is dropped, and the only place in the pool is free again', async () => {
     const { far, proxy } = await open({ poolCountMax: 1 })
     let statements = 0
     const stuck = far.sql.transaction(async (session) => {
@@ -108,7 +108,7 @@ describe('a database that falls silent', () => {
 })
 
 describe('writers that wait for each other', () => {
-  it('stand in the way of no decision, however many they are', async () => {
+  test('stand in the way of no decision, however many they are', async () => {
     const { beside, far } = await open({ poolCountMax: 1 })
     let release = (): void => undefined
     const held = new Promise<void>((resolve) => {
@@ -127,7 +127,7 @@ describe('writers that wait for each other', () => {
     await Promise.all(writes)
   }, 60_000)
 
-  it('wait in line at this process, which has one of them at the database', async () => {
+  test('wait in line at this process, which has one of them at the database', async () => {
     const { beside } = await open()
     let transactions = 0
     const holding = beside.sql.transaction(async (session) => {
@@ -148,7 +148,7 @@ describe('writers that wait for each other', () => {
   }, 60_000)
 })
 
-it.each([
+test.each([
   ['the deletion of an organization', 'relationship', 'delete from relationship'],
   ['a survey', 'relationship', 'split_part'],
 ])('%s may take longer than other transactions', async (name, table, statement) => {
@@ -183,7 +183,7 @@ describe('silence', () => {
     return { begin, slow: () => silence.begin({ prompt: false }), pass }
   }
 
-  it('is noticed while a statement waits, before it is given up', () => {
+  test('is noticed while a statement waits, before it is given up', () => {
     const { begin, pass } = make()
     begin()
     pass(1_000)
@@ -193,7 +193,7 @@ describe('silence', () => {
     expect(begin()).toBeNull()
   })
 
-  it('is not what a slow statement means, nor one that waits while others are answered', () => {
+  test('is not what a slow statement means, nor one that waits while others are answered', () => {
     const { begin, slow, pass } = make()
     slow()
     pass(5_000)
@@ -205,7 +205,7 @@ describe('silence', () => {
     expect(begin()).not.toBeNull()
   })
 
-  it('ends with any answer, and with no failure', () => {
+  test('ends with any answer, and with no failure', () => {
     const { begin, slow, pass } = make()
     begin()?.(false)
     const tries = begin()
@@ -218,7 +218,7 @@ describe('silence', () => {
     expect([begin(), begin()]).not.toContain(null)
   })
 
-  it('is not begun by a failure that is older than the last answer', () => {
+  test('is not begun by a failure that is older than the last answer', () => {
     const { begin, pass } = make()
     const old = begin()
     pass(500)

@@ -1,5 +1,5 @@
 /** What a decision costs in statements, counted at the server. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp } from '../../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
@@ -55,19 +55,19 @@ async function warmPdp(): Promise<Pdp> {
 }
 
 describe('a warm decision', () => {
-  it('costs one statement', async () => {
+  test('costs one statement', async () => {
     const pdp = await warmPdp()
     const counted = await counter.during(() => pdp.can('o0', ALICE, 'viewer', 'doc:4'))
     expect(counted).toMatchObject([{ calls: 1 }])
   })
 
-  it.each([2, 32, 512])('shares its one statement with all %i callers that wait', async (callers) => {
+  test.each([2, 32, 512])('shares its one statement with all %i callers that wait', async (callers) => {
     const pdp = await warmPdp()
     const counted = await counter.during(() => askAll(pdp, callers))
     expect(calls(counted)).toBe(1)
   })
 
-  it('costs a second statement only for the organizations that changed', async () => {
+  test('costs a second statement only for the organizations that changed', async () => {
     const pdp = await warmPdp()
     await store.write('o1', [put('doc:x#viewer@user:bob')], { context })
     await store.write('o2', [put('doc:x#viewer@user:bob')], { context })
@@ -79,7 +79,7 @@ describe('a warm decision', () => {
     expect(calls(await counter.during(() => askAll(pdp, 64)))).toBe(1)
   })
 
-  it('costs one statement with entitlements whose version is known', async () => {
+  test('costs one statement with entitlements whose version is known', async () => {
     const pdp = createPdp({ store })
     const ask = () =>
       pdp.decide({
@@ -92,7 +92,7 @@ describe('a warm decision', () => {
     expect(calls(await counter.during(ask))).toBe(1)
   })
 
-  it('costs nothing that grows with the number of its checks', async () => {
+  test('costs nothing that grows with the number of its checks', async () => {
     const pdp = await warmPdp()
     const permissions = Array.from({ length: 256 }, () => ({ relation: 'viewer', resource: 'doc:4' }))
     const counted = await counter.during(() => pdp.decide({ organization: 'o0', subject: ALICE, permissions }))
@@ -101,7 +101,7 @@ describe('a warm decision', () => {
 })
 
 describe('a cold check', () => {
-  it.each(NESTINGS)('costs at most two statements through %i nested groups', async (nesting) => {
+  test.each(NESTINGS)('costs at most two statements through %i nested groups', async (nesting) => {
     const pdp = createPdp({ store })
     let allowed = false
     const counted = await counter.during(async () => {
@@ -111,7 +111,7 @@ describe('a cold check', () => {
     expect(calls(counted)).toBeLessThanOrEqual(2)
   })
 
-  it.each([
+  test.each([
     ['is a denial', 'o0', { type: 'user', id: 'stranger' }, 'viewer', 'doc:4'],
     ['is about a permission key', 'o0', ALICE, 'x:read', 'organization:o0'],
     ['is about a tier', 'o0', ALICE, 'member', 'organization:o0'],
@@ -123,7 +123,7 @@ describe('a cold check', () => {
     expect(calls(counted)).toBeLessThanOrEqual(2)
   })
 
-  it('costs at most two statements each when many wait for rows at once', async () => {
+  test('costs at most two statements each when many wait for rows at once', async () => {
     const pdp = createPdp({ store })
     const counted = await counter.during(() => askAll(pdp, 64))
     expect(calls(counted)).toBeLessThanOrEqual(2)
@@ -131,7 +131,7 @@ describe('a cold check', () => {
 })
 
 describe('a batch of 50 cold checks', () => {
-  it('costs at most three statements', async () => {
+  test('costs at most three statements', async () => {
     const permissions = Array.from({ length: 50 }, (_, i) => ({ relation: 'viewer', resource: `doc:${i % 25}` }))
     const pdp = createPdp({ store })
     const ask = () => pdp.decide({ organization: 'o0', subject: ALICE, permissions, entitlements: ['feature.a'] })
@@ -140,7 +140,7 @@ describe('a batch of 50 cold checks', () => {
 })
 
 describe('an organization below others', () => {
-  it('costs one statement warm, and two more than others while its ancestors are unknown', async () => {
+  test('costs one statement warm, and two more than others while its ancestors are unknown', async () => {
     await store.write(ENVIRONMENT, [organization('child', 'o0'), organization('grandchild', 'child')], { context })
     await store.write('o0', [grant('g', 'r', 'user:alice')], { context })
     const pdp = createPdp({ store })

@@ -1,5 +1,5 @@
 /** Who waits for whom before a connection is taken. */
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createTurns } from '../../../../pdp/store/postgres/connection/turns.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
@@ -13,7 +13,7 @@ const open = () => {
   return { turns, hold, held }
 }
 
-it('somebody who needs two names has neither while one is taken, and each goes on to the next in line', async () => {
+test('somebody who needs two names has neither while one is taken, and each goes on to the next in line', async () => {
   const { turns, hold, held } = open()
   const done: string[] = []
   const first = hold('b')
@@ -26,7 +26,7 @@ it('somebody who needs two names has neither while one is taken, and each goes o
   expect(done).toEqual(['both', 'a alone'])
 })
 
-it('the wait for several names is no longer than that for one, and what was taken is given back', async () => {
+test('the wait for several names is no longer than that for one, and what was taken is given back', async () => {
   const { turns, hold, held } = open()
   const [a, b] = [hold('a'), hold('b')]
   const waiting = turns.take(['a', 'b'], async () => 'both').catch((error: unknown) => error)
@@ -42,7 +42,7 @@ it('the wait for several names is no longer than that for one, and what was take
   await b
 })
 
-it('the work is told when the wait began, so that both have one deadline', async () => {
+test('the work is told when the wait began, so that both have one deadline', async () => {
   const { turns, hold, held } = open()
   const startMs = performance.now()
   const holding = hold('a')
@@ -53,7 +53,7 @@ it('the work is told when the wait began, so that both have one deadline', async
   expect(await since).toBe(startMs)
 })
 
-it('no more wait than may, and one who fails leaves its place', async () => {
+test('no more wait than may, and one who fails leaves its place', async () => {
   const { turns, hold, held } = open()
   const holding = hold('a')
   const failing = turns.take(['a'], () => Promise.reject(new Error('no'))).catch((error: Error) => error.message)

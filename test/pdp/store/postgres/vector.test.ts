@@ -1,5 +1,5 @@
 /** Where logs stand: what the server is asked for, and what is answered from memory of what it said before. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
 import { ENVIRONMENT, type LogId, TOKENS } from '../../../../pdp/domain/log.ts'
 import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
@@ -35,7 +35,7 @@ afterAll(() => close())
 const standing = async (log: LogId) => (await here.store.vector([log])).logs.get(log)
 
 describe('where logs stand', () => {
-  it('is sent by the server only for those that moved', async () => {
+  test('is sent by the server only for those that moved', async () => {
     const logs = ['a', 'b', 'c', ENVIRONMENT, TOKENS]
     const before = await here.store.vector(logs)
     expect([...before.logs.keys()]).toEqual(logs)
@@ -52,7 +52,7 @@ describe('where logs stand', () => {
     expect(moved).toMatchObject({ calls: 1, rows: 2 })
   })
 
-  it('is the same from a read of rows, which learns and is answered in the same way', async () => {
+  test('is the same from a read of rows, which learns and is answered in the same way', async () => {
     const key: RowKey = { log: 'a', kind: 'set', object: 'doc:1', relation: 'viewer' }
     await elsewhere.store.write('a', [put('doc:3#viewer@user:bob')], { context })
     const { vector } = await here.store.rows(['a', 'c'], [key])
@@ -61,7 +61,7 @@ describe('where logs stand', () => {
     expect((await here.store.snapshot((at) => at.rows(['a', 'c'], [key]))).vector.logs).toEqual(vector.logs)
   })
 
-  it('includes the entitlement version of now', async () => {
+  test('includes the entitlement version of now', async () => {
     const before = await standing('c')
     await elsewhere.store.write('c', [gate('feature.a', true)], { context })
     const after = await standing('c')
@@ -69,7 +69,7 @@ describe('where logs stand', () => {
     expect(after?.entitlementWriteId).toBe(after?.writeId)
   })
 
-  it('lacks a log that does not exist, and has it as soon as it does', async () => {
+  test('lacks a log that does not exist, and has it as soon as it does', async () => {
     expect(await standing('late')).toBeUndefined()
     await elsewhere.store.write(ENVIRONMENT, [organization('late')], { context })
     expect(await standing('late')).toMatchObject({ revision: 0 })
@@ -77,7 +77,7 @@ describe('where logs stand', () => {
     expect(await standing('late')).toMatchObject({ revision: 1 })
   })
 
-  it('is that of an earlier backup after one was restored, whether the log was there by then or not', async () => {
+  test('is that of an earlier backup after one was restored, whether the log was there by then or not', async () => {
     const [row] = await here.sql.query<{ text: string }>(
       `select concat_ws(' ', revision, write_id, entitlement_version, entitlement_write_id) as text from revision where organization_id = 'a'`,
     )
@@ -94,7 +94,7 @@ describe('where logs stand', () => {
     expect(await standing('b')).toBeUndefined()
   })
 
-  it('does not take the answer to a late statement for that of a later one', () => {
+  test('does not take the answer to a late statement for that of a later one', () => {
     const known = new KnownPositions()
     const [early, late] = [known.ask(['a']), known.ask(['a'])]
     expect(late.read([' 2 off', '1 2 22 0 0']).logs.get('a')?.revision).toBe(2)
@@ -103,7 +103,7 @@ describe('where logs stand', () => {
     expect(next.read([' 3 off', '1 2 22 0 0']).logs.get('a')?.revision).toBe(2)
   })
 
-  it('is asked with what was known at sending, whatever is learnt or forgotten until the answer', () => {
+  test('is asked with what was known at sending, whatever is learnt or forgotten until the answer', () => {
     const known = new KnownPositions()
     known.ask(['a']).read([' 1 off', '1 1 11 0 0'])
     const sent = known.ask(['a'])
@@ -114,20 +114,20 @@ describe('where logs stand', () => {
     expect(known.ask(['a']).values).toEqual([['a'], [null]])
   })
 
-  it('is told of each log by its place, whatever its name holds', async () => {
+  test('is told of each log by its place, whatever its name holds', async () => {
     const odd = ['a b', '', '-', 'NULL', '{a}', '"', 'b 1 2 3 4', 'x,y', '\\']
     const logs = ['a', ...odd, 'b']
     const [before, after] = [await elsewhere.store.vector(['a', 'b']), await here.store.vector(logs)]
     expect(after.logs).toEqual(before.logs)
   })
 
-  it('is refused from a standby, which lags behind', () => {
+  test('is refused from a standby, which lags behind', () => {
     const { read } = new KnownPositions().ask(['a'])
     expect(() => read([' 1 on', '1 1 11 0 0'])).toThrow(PdpError)
     expect(() => read([' 1 on'])).toThrow(/standby/)
   })
 
-  it.each([[[]], [['1 1 11 0 0']], [[' 1 off', '2 1 11 0 0']], [[' 1 off', 'a 1 11 0 0']]])(
+  test.each([[[]], [['1 1 11 0 0']], [[' 1 off', '2 1 11 0 0']], [[' 1 off', 'a 1 11 0 0']]])(
     'is refused from an answer without a clock, or about what was not asked: %j',
     (lines) => {
       expect(() => new KnownPositions().ask(['a']).read(lines)).toThrow(TypeError)
@@ -153,7 +153,7 @@ describe('a statement that decisions wait for', () => {
     ['groups', 'rows gro', (i) => here.store.rows(['c'], [{ log: 'c', kind: 'groups', subject: `user:${i}` }])],
   ]
 
-  it.each(READS)('is planned once and for all, whatever is asked with it: %s', async (_, prepared, read) => {
+  test.each(READS)('is planned once and for all, whatever is asked with it: %s', async (_, prepared, read) => {
     for (let i = 0; i < 20; i++) await read(i)
     const plans = await here.sql.query<{ generic: number; custom: number }>(
       'select generic_plans::int as generic, custom_plans::int as custom from pg_prepared_statements where name = $1',
