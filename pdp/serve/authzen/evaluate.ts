@@ -1,5 +1,5 @@
 /** Evaluations, asked as few questions: those about one subject of one organization travel together. */
-import type { AskedSubject, EntitlementResult, PermissionResult } from '../../domain/decision.ts'
+import type { AskedSubject, EntitlementResult, PermissionCheck, PermissionResult } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { isEntitlementKey, isRelationOrKey } from '../../domain/names.ts'
 import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
@@ -10,19 +10,20 @@ import { type Evaluation, objectOf, type Semantic } from './entities.ts'
 export type EvaluateDeps = CallerDeps & { readonly answer: AnswerQuestion }
 export type Decision = { readonly decision: boolean; readonly context: JsonObject }
 
-/** What an evaluation asks of us. An unknown subject, or a name that no grant can have, is denied. */
-type Asked =
-  | { readonly kind: 'permission'; readonly relation: string; readonly resource: string }
-  | { readonly kind: 'entitlement'; readonly key: string }
-type Placed = { readonly group: Group; readonly asked: Asked }
+/** What an evaluation asks of us: a permission, or the key of an entitlement. */
+type Asked = PermissionCheck | string
+/** `index`: of the permission in the group's question. */
+type Placed = { readonly group: Group } & ({ readonly index: number } | { readonly key: string })
 type Group = {
   readonly organization: string | null
   readonly subject: AskedSubject
   /** Parameters of conditions; null for a caller that may not set them. */
   readonly context: JsonObject | null
-  readonly asked: Asked[]
+  readonly permissions: PermissionCheck[]
+  readonly entitlements: string[]
   answer: Answer | null
 }
+/** An unknown subject, or a name that no grant can have: denied without a question. */
 const UNKNOWN = 'unknown'
 type Item = Placed | typeof UNKNOWN | RequestProblem
 
@@ -58,7 +59,7 @@ async function askAll(deps: EvaluateDeps, caller: Caller, groups: Map<string, Gr
 }
 
 /** Section 7.1.2: the shorter answers end with the item that decided. An item that failed counts as denied. */
-export function answered(decisions: readonly Decision[], semantic: Semantic): readonly Decision[] {
+export function untilDecided(decisions: readonly Decision[], semantic: Semantic): readonly Decision[] {
   if (semantic === 'execute_all') return decisions
   const last = decisions.findIndex(({ decision }) => decision === (semantic === 'permit_on_first_permit'))
   return last < 0 ? decisions : decisions.slice(0, last + 1)
@@ -69,7 +70,7 @@ type Placing = { readonly evaluation: Evaluation; readonly groups: Map<string, G
 async function placeOrRefuse(
   deps: EvaluateDeps,
   caller: Caller,
-  { evaluation, groups }: { evaluation: Evaluation | RequestProblem; groups: Map<string, Group> },
+  { evaluation, groups }: Omit<Placing, 'evaluation'> & { readonly evaluation: Evaluation | RequestProblem },
 ): Promise<Item> {
   if (evaluation instanceof RequestProblem) return evaluation
   try {
@@ -88,24 +89,25 @@ async function place(deps: EvaluateDeps, caller: Caller, { evaluation, groups }:
   if (asked === null) return UNKNOWN
   const context = setsContext(caller.token) ? evaluation.parameters : null
   const group = groupOf(groups, { organization, subject, context })
-  group.asked.push(asked)
-  return { group, asked }
+  if (typeof asked !== 'string') return { group, index: group.permissions.push(asked) - 1 }
+  group.entitlements.push(asked)
+  return { group, key: asked }
 }
 
 function groupOf(groups: Map<string, Group>, of: Pick<Group, 'organization' | 'subject' | 'context'>): Group {
   const key = JSON.stringify([of.organization, of.subject.type, of.subject.id, of.context])
-  const group = groups.get(key) ?? { ...of, asked: [], answer: null }
+  const group = groups.get(key) ?? { ...of, permissions: [], entitlements: [], answer: null }
   groups.set(key, group)
   return group
 }
 
 function questionOf({ action, resource }: Evaluation): Asked | null {
   const { type, id } = resource
-  if (type === 'entitlement') return action === 'use' && isEntitlementKey(id) ? { kind: 'entitlement', key: id } : null
+  if (type === 'entitlement') return action === 'use' && isEntitlementKey(id) ? id : null
   // HTTP methods are upper case; the relations that stand for them are not.
   const relation = type === 'route' ? action.toLowerCase() : action
   const name = objectOf(resource)
-  return name !== null && isRelationOrKey(relation) ? { kind: 'permission', relation, resource: name } : null
+  return name !== null && isRelationOrKey(relation) ? { relation, resource: name } : null
 }
 
 async function ask({ answer }: EvaluateDeps, caller: Caller, group: Group): Promise<void> {
@@ -113,8 +115,8 @@ async function ask({ answer }: EvaluateDeps, caller: Caller, group: Group): Prom
   const asked = await answer(
     { ...token, organization: group.organization },
     {
-      permissions: group.asked.filter((one) => one.kind === 'permission'),
-      entitlements: group.asked.flatMap((one) => (one.kind === 'entitlement' ? [one.key] : [])),
+      permissions: group.permissions,
+      entitlements: group.entitlements,
       subject: isSame(group.subject, token.subject) ? null : group.subject,
       explain: false,
       provenKey,
@@ -128,13 +130,11 @@ async function ask({ answer }: EvaluateDeps, caller: Caller, group: Group): Prom
 function decisionOf(item: Item): Decision {
   if (item instanceof RequestProblem) return failed(STATUS[item.code].http, item.message)
   if (item === UNKNOWN) return { decision: false, context: { reason_code: 'none' } }
-  const { group, asked } = item
-  const { answer } = group
+  const { answer } = item.group
   if (answer === null) throw new TypeError('a question was not asked')
   const revision = answer.revision === null ? {} : { revision: answer.revision }
-  if (asked.kind === 'entitlement') return entitlementDecision(answer.entitlements.get(asked.key) ?? null, revision)
-  const index = group.asked.filter((one) => one.kind === 'permission').indexOf(asked)
-  return permissionDecision(answer.permissions[index], revision)
+  if ('key' in item) return entitlementDecision(answer.entitlements.get(item.key) ?? null, revision)
+  return permissionDecision(answer.permissions[item.index], revision)
 }
 
 function permissionDecision(result: PermissionResult | undefined, revision: JsonObject): Decision {

@@ -6,7 +6,7 @@ import { PROBLEM_RESPONSE } from '../http/schemas.ts'
 import { RequestProblem, SUCCESS } from '../problems/status.ts'
 import { authenticateSearcher, recognizeCaller } from './caller.ts'
 import { readBatch, readEvaluation } from './entities.ts'
-import { answered, type Decision, type EvaluateDeps, evaluateAll, evaluateOne } from './evaluate.ts'
+import { type Decision, type EvaluateDeps, evaluateAll, evaluateOne, untilDecided } from './evaluate.ts'
 import { addMetadata, type MetadataDeps } from './metadata.ts'
 import { AUTHZEN_PATHS } from './paths.ts'
 import { type Found, type SearchDeps, searchActions, searchResources, searchSubjects } from './search.ts'
@@ -89,7 +89,7 @@ async function evaluateMany(
   const caller = await recognizeCaller(deps, request.raw)
   const batch = readBatch(request.body)
   if (batch === null) return evaluateOne(deps, caller, readEvaluation(request.body))
-  return { evaluations: answered(await evaluateAll(deps, caller, batch.items), batch.semantic) }
+  return { evaluations: untilDecided(await evaluateAll(deps, caller, batch.items), batch.semantic) }
 }
 
 async function searchAs(

@@ -1,9 +1,10 @@
 /** Subject, resource and action search: what an evaluation allows, and nothing else, in pages. */
-import { createHash } from 'node:crypto'
 import type { AskedSubject, ListPage, Pdp } from '../../domain/decision.ts'
 import { PdpError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { isRelationOrKey, isType } from '../../domain/names.ts'
+import { shortDigest } from '../../domain/page-token.ts'
+import { isBearer } from '../../domain/subjects.ts'
 import type { ActiveToken } from '../authentication/credentials.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { type CallerDeps, organizationOf, setsContext, subjectOf } from './caller.ts'
@@ -89,16 +90,15 @@ async function scopeOf(
   const { organization: named, parameters } = readContext(request)
   const organization = await organizationOf(deps, token, named)
   const asked = JSON.stringify([token.clientId, token.subject, organization, question, parameters])
-  const digest = createHash('sha256').update(asked).digest('base64url').slice(0, 22)
   const context = setsContext(token) && Object.keys(parameters).length > 0 ? { context: parameters } : {}
-  return { organization, context, page: readPage(request.page, digest) }
+  return { organization, context, page: readPage(request.page, shortDigest(asked)) }
 }
 
 /** Null for a subject that does not exist: it has nothing, whatever everybody may do. */
 async function knownSubject(deps: SearchDeps, token: ActiveToken, entity: Entity): Promise<AskedSubject | null> {
   const subject = await subjectOf(deps, token, entity)
-  if (subject === null || (subject.type !== 'user' && subject.type !== 'service')) return subject
-  return (await deps.directory.exists({ type: subject.type, id: subject.id })) ? subject : null
+  if (subject === null || !isBearer(subject)) return subject
+  return (await deps.directory.exists(subject)) ? subject : null
 }
 
 /** Pages of a list of ours as pages of AuthZEN. */
