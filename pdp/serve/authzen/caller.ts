@@ -21,8 +21,10 @@ export type CallerDeps = CredentialDeps & {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly directory: Directory
 }
+/** A caller with its token. `isUnbound` reads the client once: whether this is a service that is bound to no organization. */
+export type Asker = { readonly token: ActiveToken; isUnbound(): Promise<boolean> }
 /** `provenKey`: the sender proved to hold the key that the token is bound to. */
-export type Caller = { readonly token: ActiveToken; readonly provenKey: boolean; inactive(): RequestProblem }
+export type Caller = Asker & { readonly provenKey: boolean; inactive(): RequestProblem }
 
 /** For evaluations: whether the token still lives is found out with the answer. Throws RequestProblem. */
 export async function recognizeCaller(deps: CallerDeps, message: IncomingMessage): Promise<Caller> {
@@ -30,32 +32,39 @@ export async function recognizeCaller(deps: CallerDeps, message: IncomingMessage
   const inactive = (): RequestProblem => invalidToken(deps.issuer, presented.scheme, 'the token is not active')
   const token = await deps.recognize(presented.token)
   if (!token.active) throw inactive()
-  return { token, provenKey: await provesKey(deps, message, { ...presented, state: token }), inactive }
+  const provenKey = await provesKey(deps, message, { ...presented, state: token })
+  return { ...askerOf(deps, token), provenKey, inactive }
 }
 
 /** For searches: the token lives now, and a service has the scope `decisions:read`. Throws RequestProblem. */
-export async function authenticateSearcher(deps: CallerDeps, message: IncomingMessage): Promise<ActiveToken> {
+export async function authenticateSearcher(deps: CallerDeps, message: IncomingMessage): Promise<Asker> {
   const presented = presentedToken(deps.issuer, message)
   const token = await deps.introspect(presented.token)
   if (!token.active) throw invalidToken(deps.issuer, presented.scheme, 'the token is not active')
   if (token.subject.type === 'service') {
     const request = { message, scope: 'decisions:read', provenBefore: false }
-    return (await authenticateManagementClient(deps, request)).token
+    return askerOf(deps, (await authenticateManagementClient(deps, request)).token)
   }
   await provesKey(deps, message, { ...presented, state: token })
-  return token
+  return askerOf(deps, token)
+}
+
+function askerOf({ directory }: CallerDeps, token: ActiveToken): Asker {
+  let unbound: Promise<boolean> | null = null
+  const read = async (): Promise<boolean> =>
+    token.subject.type === 'service' && (await directory.client(token.clientId))?.organization === null
+  return { token, isUnbound: () => (unbound ??= read()) }
 }
 
 /**
  * The organization that a question is about: the token's own, or the one that `context.organization` names, for a service
  * that is bound to none. Null when there is none, where everything is denied. Throws RequestProblem.
  */
-export async function organizationOf(deps: CallerDeps, token: ActiveToken, named: JsonValue): Promise<string | null> {
+export async function organizationOf({ token, isUnbound }: Asker, named: JsonValue): Promise<string | null> {
   if (named === null) return token.organization
   if (typeof named !== 'string') throw invalid('/context/organization', 'must be a string')
   if (named === token.organization) return named
-  const client = token.subject.type === 'service' ? await deps.directory.client(token.clientId) : null
-  if (token.organization !== null || client === null || client.organization !== null)
+  if (token.organization !== null || !(await isUnbound()))
     throw new RequestProblem('permission_denied', 'the token is not for the organization that context names')
   return isId(named) ? named : null
 }

@@ -82,7 +82,7 @@ async function placeOrRefuse(
 }
 
 async function place(deps: EvaluateDeps, caller: Caller, { evaluation, groups }: Placing): Promise<Item> {
-  const organization = await organizationOf(deps, caller.token, evaluation.organization)
+  const organization = await organizationOf(caller, evaluation.organization)
   const subject = await subjectOf(deps, caller.token, evaluation.subject)
   if (subject === null) return UNKNOWN
   const asked = questionOf(evaluation)

@@ -28,7 +28,7 @@ export function addMetadata(app: FastifyInstance, deps: MetadataDeps): void {
       schema: { hide: true },
       handler: async (_request, reply) => {
         reply.header('cache-control', `public, max-age=${PUBLIC_CACHE_SECONDS}`)
-        // Signed for each answer, which caches keep: a replaced key is never the one that signed.
+        // Caches keep the answer. A key that was replaced is never the one that signed.
         return { ...document, signed_metadata: await deps.signStatement({ iss: issuer, ...document }) }
       },
     })

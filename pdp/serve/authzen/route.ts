@@ -1,10 +1,10 @@
 /** The five calls of the AuthZEN Authorization API 1.0, answered by the same decisions as `POST /oauth/decisions`. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Places } from '../authentication/admission.ts'
-import { type ActiveToken, presentedToken } from '../authentication/credentials.ts'
+import { presentedToken } from '../authentication/credentials.ts'
 import { PROBLEM_RESPONSE } from '../http/schemas.ts'
 import { RequestProblem, SUCCESS } from '../problems/status.ts'
-import { authenticateSearcher, recognizeCaller } from './caller.ts'
+import { type Asker, authenticateSearcher, recognizeCaller } from './caller.ts'
 import { readBatch, readEvaluation } from './entities.ts'
 import { type Decision, type EvaluateDeps, evaluateAll, evaluateOne, untilDecided } from './evaluate.ts'
 import { addMetadata, type MetadataDeps } from './metadata.ts'
@@ -18,6 +18,8 @@ type Call = {
   readonly summary: string
   /** Members of the request that have to be there, for the description alone. */
   readonly members: readonly string[]
+  readonly answered: object
+  readonly run: (deps: AuthzenDeps, request: FastifyRequest, reply: FastifyReply) => Promise<object>
 }
 const ENTITY = {
   type: 'object',
@@ -32,49 +34,54 @@ const DECISION = {
   properties: { decision: { type: 'boolean' }, context: { type: 'object' } },
 }
 
+const FREE = { type: 'object' }
+
+const CALLS: readonly Call[] = [
+  {
+    path: AUTHZEN_PATHS.evaluation,
+    operation: 'authzenEvaluation',
+    summary: 'May this subject do this action on this resource?',
+    members: ['subject', 'action', 'resource'],
+    answered: DECISION,
+    run: evaluate,
+  },
+  {
+    path: AUTHZEN_PATHS.evaluations,
+    operation: 'authzenEvaluations',
+    summary: 'Several evaluations in one call, with defaults for all of them.',
+    members: [],
+    answered: FREE,
+    run: evaluateMany,
+  },
+  {
+    path: AUTHZEN_PATHS.searchSubject,
+    operation: 'authzenSearchSubject',
+    summary: 'Which subjects of a type may do this action on this resource?',
+    members: ['subject', 'action', 'resource'],
+    answered: FREE,
+    run: searchWith(searchSubjects),
+  },
+  {
+    path: AUTHZEN_PATHS.searchResource,
+    operation: 'authzenSearchResource',
+    summary: 'On which resources of a type may this subject do this action?',
+    members: ['subject', 'action', 'resource'],
+    answered: FREE,
+    run: searchWith(searchResources),
+  },
+  {
+    path: AUTHZEN_PATHS.searchAction,
+    operation: 'authzenSearchAction',
+    summary: 'Which actions may this subject do on this resource?',
+    members: ['subject', 'resource'],
+    answered: FREE,
+    run: searchWith(searchActions),
+  },
+]
+
 export function addAuthzen(app: FastifyInstance, deps: AuthzenDeps): void {
   addMetadata(app, deps)
-  addCall(app, deps, { ...EVALUATION, handler: (request) => evaluate(deps, request) })
-  addCall(app, deps, { ...EVALUATIONS, handler: (request) => evaluateMany(deps, request) })
-  const searches = [
-    [SUBJECTS, searchSubjects],
-    [RESOURCES, searchResources],
-    [ACTIONS, searchActions],
-  ] as const
-  for (const [call, search] of searches) {
-    addCall(app, deps, { ...call, handler: (request, reply) => searchAs(deps, { request, reply, search }) })
-  }
-}
-
-const EVALUATION: Call = {
-  path: AUTHZEN_PATHS.evaluation,
-  operation: 'authzenEvaluation',
-  summary: 'May this subject do this action on this resource?',
-  members: ['subject', 'action', 'resource'],
-}
-const EVALUATIONS: Call = {
-  path: AUTHZEN_PATHS.evaluations,
-  operation: 'authzenEvaluations',
-  summary: 'Several evaluations in one call, with defaults for all of them.',
-  members: [],
-}
-const SUBJECTS: Call = {
-  path: AUTHZEN_PATHS.searchSubject,
-  operation: 'authzenSearchSubject',
-  summary: 'Which subjects of a type may do this action on this resource?',
-  members: ['subject', 'action', 'resource'],
-}
-const RESOURCES: Call = {
-  path: AUTHZEN_PATHS.searchResource,
-  operation: 'authzenSearchResource',
-  summary: 'On which resources of a type may this subject do this action?',
-  members: ['subject', 'action', 'resource'],
-}
-const ACTIONS: Call = {
-  path: AUTHZEN_PATHS.searchAction,
-  operation: 'authzenSearchAction',
-  summary: 'Which actions may this subject do on this resource?',
-  members: ['subject', 'resource'],
+  for (const call of CALLS) addCall(app, deps, call)
 }
 
 async function evaluate(deps: AuthzenDeps, request: FastifyRequest): Promise<Decision> {
@@ -92,26 +99,17 @@ async function evaluateMany(
   return { evaluations: untilDecided(await evaluateAll(deps, caller, batch.items), batch.semantic) }
 }
 
-async function searchAs(
-  deps: AuthzenDeps,
-  of: {
-    readonly request: FastifyRequest
-    readonly reply: FastifyReply
-    readonly search: (deps: SearchDeps, token: ActiveToken, body: unknown) => Promise<Found>
-  },
-): Promise<Found> {
-  const token = await authenticateSearcher(deps, of.request.raw)
-  const free = deps.places.take(token.clientId)
-  of.reply.raw.once('close', free)
-  return of.search(deps, token, of.request.body)
+function searchWith(search: (deps: SearchDeps, asker: Asker, body: unknown) => Promise<Found>): Call['run'] {
+  return async (deps, request, reply) => {
+    const asker = await authenticateSearcher(deps, request.raw)
+    const free = deps.places.take(asker.token.clientId)
+    reply.raw.once('close', free)
+    return search(deps, asker, request.body)
+  }
 }
 
-function addCall(
-  app: FastifyInstance,
-  deps: Pick<AuthzenDeps, 'issuer'>,
-  call: Call & { readonly handler: (request: FastifyRequest, reply: FastifyReply) => Promise<object> },
-): void {
-  const { path, operation, summary, members, handler } = call
+function addCall(app: FastifyInstance, deps: AuthzenDeps, call: Call): void {
+  const { path, operation, summary, members, answered, run } = call
   const properties = Object.fromEntries(members.map((name) => [name, MEMBERS[name] ?? {}]))
   app.post(path, {
     schema: {
@@ -121,10 +119,7 @@ function addCall(
       tags: ['AuthZEN'],
       security: [{ bearer: ['decisions:read'] }],
       body: { type: 'object', required: members, properties },
-      response: {
-        [SUCCESS.ok]: operation === EVALUATION.operation ? DECISION : { type: 'object' },
-        default: PROBLEM_RESPONSE,
-      },
+      response: { [SUCCESS.ok]: answered, default: PROBLEM_RESPONSE },
     },
     // The schema describes: entities.ts reads, because an item that cannot be read is no reason to refuse the others.
     validatorCompiler: () => () => true,
@@ -136,7 +131,7 @@ function addCall(
     },
     handler: async (request, reply) => {
       reply.header('cache-control', 'no-store')
-      return handler(request, reply)
+      return run(deps, request, reply)
     },
   })
 }

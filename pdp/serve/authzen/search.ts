@@ -7,7 +7,7 @@ import { shortDigest } from '../../domain/page-token.ts'
 import { isBearer } from '../../domain/subjects.ts'
 import type { ActiveToken } from '../authentication/credentials.ts'
 import { RequestProblem } from '../problems/status.ts'
-import { type CallerDeps, organizationOf, setsContext, subjectOf } from './caller.ts'
+import { type Asker, type CallerDeps, isSame, organizationOf, setsContext, subjectOf } from './caller.ts'
 import { type Entity, objectOf, readAction, readContext, readEntity, readRequest, readType } from './entities.ts'
 import { formatPage, type PageRequest, readPage } from './pages.ts'
 
@@ -28,13 +28,14 @@ const CHECKS_PER_QUESTION = 256
 const NOTHING: Found = { page: { next_token: '', count: 0 }, results: [] }
 
 /** Which subjects of a type may do the action on the resource. Only a service may ask. Throws RequestProblem, PdpError. */
-export async function searchSubjects(deps: SearchDeps, token: ActiveToken, body: unknown): Promise<Found> {
+export async function searchSubjects(deps: SearchDeps, asker: Asker, body: unknown): Promise<Found> {
+  const { token } = asker
   const request = readRequest(body)
   const type = readType(request.subject, '/subject')
   const action = readAction(request.action, '/action')
   const resource = readEntity(request.resource, '/resource')
   const question = ['subject', type, action, resource.type, resource.id]
-  const { organization, context, page } = await scopeOf(deps, token, { request, question })
+  const { organization, context, page } = await scopeOf(asker, { request, question })
   if (token.subject.type !== 'service')
     throw new RequestProblem('permission_denied', 'only a client_credentials token may search for subjects')
   const name = objectOf(resource)
@@ -45,14 +46,21 @@ export async function searchSubjects(deps: SearchDeps, token: ActiveToken, body:
 }
 
 /** On which resources of a type the subject may do the action. Throws RequestProblem and PdpError. */
-export async function searchResources(deps: SearchDeps, token: ActiveToken, body: unknown): Promise<Found> {
+export async function searchResources(deps: SearchDeps, asker: Asker, body: unknown): Promise<Found> {
+  const { token } = asker
   const request = readRequest(body)
   const entity = readEntity(request.subject, '/subject')
   const action = readAction(request.action, '/action')
   const type = readType(request.resource, '/resource')
   const question = ['resource', entity.type, entity.id, action, type]
-  const { organization, context, page } = await scopeOf(deps, token, { request, question })
+  const { organization, context, page } = await scopeOf(asker, { request, question })
   const subject = await knownSubject(deps, token, entity)
+  // A list knows stored groups only: with "but not" it could hold what an evaluation denies.
+  if (token.memberships !== undefined)
+    throw new RequestProblem(
+      'permission_denied',
+      'a token that names groups may not search for resources: evaluate them',
+    )
   if (organization === null || subject === null || !isType(type) || !isRelationOrKey(action)) return NOTHING
   return listed(page, (at) =>
     deps.pdp.listResources({ ...at, ...context, organization, subject, type, relation: action, app: token.app }),
@@ -60,12 +68,13 @@ export async function searchResources(deps: SearchDeps, token: ActiveToken, body
 }
 
 /** Which relations, or permission keys, the subject has on the resource. Throws RequestProblem and PdpError. */
-export async function searchActions(deps: SearchDeps, token: ActiveToken, body: unknown): Promise<Found> {
+export async function searchActions(deps: SearchDeps, asker: Asker, body: unknown): Promise<Found> {
+  const { token } = asker
   const request = readRequest(body)
   const entity = readEntity(request.subject, '/subject')
   const resource = readEntity(request.resource, '/resource')
   const question = ['action', entity.type, entity.id, resource.type, resource.id]
-  const { organization, context, page } = await scopeOf(deps, token, { request, question })
+  const { organization, context, page } = await scopeOf(asker, { request, question })
   const subject = await knownSubject(deps, token, entity)
   const name = objectOf(resource)
   if (organization === null || subject === null || name === null) return NOTHING
@@ -83,12 +92,12 @@ export async function searchActions(deps: SearchDeps, token: ActiveToken, body: 
 }
 
 async function scopeOf(
-  deps: SearchDeps,
-  token: ActiveToken,
+  asker: Asker,
   { request, question }: { request: JsonObject; question: readonly string[] },
 ): Promise<Scope> {
+  const { token } = asker
   const { organization: named, parameters } = readContext(request)
-  const organization = await organizationOf(deps, token, named)
+  const organization = await organizationOf(asker, named)
   const asked = JSON.stringify([token.clientId, token.subject, organization, question, parameters])
   const context = setsContext(token) && Object.keys(parameters).length > 0 ? { context: parameters } : {}
   return { organization, context, page: readPage(request.page, shortDigest(asked)) }
@@ -97,7 +106,8 @@ async function scopeOf(
 /** Null for a subject that does not exist: it has nothing, whatever everybody may do. */
 async function knownSubject(deps: SearchDeps, token: ActiveToken, entity: Entity): Promise<AskedSubject | null> {
   const subject = await subjectOf(deps, token, entity)
-  if (subject === null || !isBearer(subject)) return subject
+  // The bearer of a token that lives exists, also where no user of ours has the id.
+  if (subject === null || !isBearer(subject) || isSame(subject, token.subject)) return subject
   return (await deps.directory.exists(subject)) ? subject : null
 }
 
@@ -166,6 +176,8 @@ async function allowedOf(
         permissions: slice.map((relation) => ({ relation, resource })),
         app: token.app,
         audiences: token.audiences,
+        // They are the bearer's, and nobody else's.
+        ...(isSame(subject, token.subject) && token.memberships !== undefined && { memberships: token.memberships }),
         ...context,
       }),
     ),

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openRecords, question, type World } from './records.ts'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { decisions, openRecords, question, type World } from './records.ts'
 
 let world: World
 beforeAll(async () => {
@@ -45,5 +45,18 @@ describe('who asks', () => {
     const here = { ...about('bob'), context: { organization: 'acme' } }
     expect((await world.post('evaluation', here, { token })).body.decision).toBe(true)
     expect((await world.post('evaluation', about('bob'), { token })).body.decision).toBe(false)
+  })
+
+  test('a service is looked up once for a batch, however many items name an organization', async () => {
+    const token = await world.manager({ client: 'batcher' })
+    const lookedUp = vi.spyOn(world.directory, 'client')
+    const items = [1, 2, 3, 4].map(() => ({ context: { organization: 'acme' } }))
+    const one = await world.post('evaluations', { ...about('bob'), evaluations: items.slice(0, 1) }, { token })
+    const timesForOne = lookedUp.mock.calls.length
+    const all = await world.post('evaluations', { ...about('bob'), evaluations: items }, { token })
+    expect(lookedUp.mock.calls.length).toBe(2 * timesForOne)
+    expect(timesForOne).toBeGreaterThan(0)
+    lookedUp.mockRestore()
+    expect([decisions(one), decisions(all)]).toEqual([[true], [true, true, true, true]])
   })
 })

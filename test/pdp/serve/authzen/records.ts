@@ -9,6 +9,8 @@ type record
     define read: [user, user:*, group#member]
     define write: [user]
     define delete: [user with soft_only]
+    define blocked: [group#member]
+    define review: [group#member] but not blocked
 type route
   relations
     define get: [user]
@@ -25,6 +27,9 @@ const TUPLES = [
   'record:a:b#read@user:alice',
   'record:record-2#read@group:staff#member',
   'group:staff#member@user:alice',
+  'record:record-1#review@group:~corp~group:staff#member',
+  'record:record-2#review@group:~corp~group:staff#member',
+  'record:record-2#blocked@group:~corp~group:trainees#member',
   'route:/todos/{id}#get@user:alice',
 ]
 

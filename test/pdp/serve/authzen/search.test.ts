@@ -127,6 +127,23 @@ describe('a search', () => {
     expect((await world.post('search/action', actions, { token: plain })).status).toBe(403)
   })
 
+  test('by a token that names groups counts them as an evaluation does, also in “but not”', async () => {
+    const id = '~corp~eve'
+    const memberships = { groups: ['~corp~group:staff', '~corp~group:trainees'], organizations: ['acme'] }
+    const token = world.token({ subject: { type: 'user', id }, memberships })
+    for (const [resource, expected] of [
+      ['record-1', [{ name: 'review' }]],
+      ['record-2', [{ name: 'blocked' }]],
+    ] as const) {
+      expect(await found('action', { subject: user(id), resource: record(resource) }, { token })).toEqual(expected)
+      const { decision } = (await world.post('evaluation', question(id, 'review', resource), { token })).body
+      expect(decision).toBe(resource === 'record-1')
+    }
+    const all = { subject: user(id), action: { name: 'review' }, resource: { type: 'record' } }
+    const refused = await world.post('search/resource', all, { token })
+    expect([refused.status, refused.body.code]).toEqual([403, 'permission_denied'])
+  })
+
   test('finds exactly what evaluations allow', async () => {
     const ids = ['alice', 'bob', 'nobody']
     const names = ['read', 'write', 'delete']
