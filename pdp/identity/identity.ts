@@ -20,7 +20,7 @@ import { createEvents, type Events } from './events.ts'
 import { KEYS_POLL_MS, keysVersion } from './keys/key-rotation.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password-hash.ts'
 import { createRecordSecrets } from './keys/record-secrets.ts'
-import { loadSigningKeys, type SigningKeys, signStatement } from './keys/signing-keys.ts'
+import { createStatementSigner, loadSigningKeys, type SigningKeys } from './keys/signing-keys.ts'
 import { providerMetadata } from './provider/client-metadata.ts'
 import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
@@ -208,7 +208,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     ensureAdmin: createAdmin({ directory, log }),
     validateClient: (client) => validateClient(providers.current().provider, client),
     publicKeys: publicJwks,
-    signStatement: (claims) => signStatement(ring.current(), claims),
+    signStatement: createStatementSigner(ring.current),
     reloadKeys: ring.reload,
     async close() {
       clearInterval(collector)

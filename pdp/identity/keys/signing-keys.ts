@@ -39,10 +39,19 @@ export async function loadSigningKeys(deps: { sql: Sql; masterKey: Buffer }): Pr
   }
 }
 
-/** A JWT of the claims, by the active key. */
-export function signStatement({ privateJwks: [active], activeKid }: SigningKeys, claims: JsonObject): Promise<string> {
-  if (active === undefined) throw new TypeError('there is no signing key')
-  return new SignJWT({ ...claims }).setProtectedHeader({ alg: 'RS256', typ: 'JWT', kid: activeKid }).sign(active)
+/** Makes a JWT of the claims by the active key: once for the same claims, until another key is active. */
+export function createStatementSigner(current: () => SigningKeys): (claims: JsonObject) => Promise<string> {
+  let last: { readonly kid: string; readonly text: string; readonly jwt: string } | null = null
+  return async (claims) => {
+    const { privateJwks, activeKid: kid } = current()
+    const [active] = privateJwks
+    if (active === undefined) throw new TypeError('there is no signing key')
+    const text = JSON.stringify(claims)
+    if (last?.kid === kid && last.text === text) return last.jwt
+    const jwt = await new SignJWT({ ...claims }).setProtectedHeader({ alg: 'RS256', typ: 'JWT', kid }).sign(active)
+    last = { kid, text, jwt }
+    return jwt
+  }
 }
 
 function unseal(sealingKey: Buffer, row: KeyRow): JWK {

@@ -1,8 +1,9 @@
-import { createLocalJWKSet, jwtVerify } from 'jose'
+import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import { createIdentity } from '../../../pdp/identity/identity.ts'
 import { hashGeneratedSecret } from '../../../pdp/identity/keys/password-hash.ts'
+import { createStatementSigner, loadSigningKeys } from '../../../pdp/identity/keys/signing-keys.ts'
 import { SERVICE_SCOPES } from '../../../pdp/identity/oauth/scopes.ts'
 import { appendLog } from '../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../pdp/store/postgres/outbox.ts'
@@ -59,6 +60,20 @@ describe('signing keys', () => {
     const [head = '', , signature = ''] = statement.split('.')
     const forged = [head, Buffer.from('{"iss":"x"}').toString('base64url'), signature].join('.')
     await expect(jwtVerify(forged, keys)).rejects.toThrow(/signature verification failed/)
+  })
+
+  test('sign the same statement once, until another key is active', async () => {
+    const keys = await loadSigningKeys({ sql: world.sql, masterKey: MASTER_KEY })
+    let current = keys
+    const sign = createStatementSigner(() => current)
+    const first = await sign({ iss: 'a' })
+    current = { ...keys }
+    expect(await sign({ iss: 'a' })).toBe(first)
+    expect(await sign({ iss: 'b' })).not.toBe(first)
+    const [before, next] = keys.privateJwks
+    if (before === undefined || next?.kid === undefined) throw new Error('there is no next key')
+    current = { ...keys, privateJwks: [next, before], activeKid: next.kid }
+    expect(decodeProtectedHeader(await sign({ iss: 'a' })).kid).toBe(next.kid)
   })
 
   test('do not open with another master key', async () => {
