@@ -1,10 +1,11 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { LONG } from './test/support/effort.ts'
 
 /** The simulation is one long computation: begun last, it would run on alone. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification): boolean => moduleId.includes('/simulation')
+    const isLong = ({ moduleId }: TestSpecification): boolean => /simulation|library/.test(moduleId)
     const sorted = await super.sort(files)
     return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
   }
@@ -13,6 +14,8 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    // Whole programs and long waits are left to `npm run test:long`, unless their files are named.
+    exclude: LONG || process.argv.some((word) => word.includes('.long.')) ? [] : ['test/**/*.long.test.ts'],
     globalSetup: ['test/support/postgres-setup.ts'],
     // Modules run as Node runs them: type stripping, real import.meta, no bundler between the test and the code.
     experimental: { viteModuleRunner: false },

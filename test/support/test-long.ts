@@ -1,8 +1,9 @@
-/** `npm run test:long`: the proofs of which `npm test` plays a part, each in full. */
+/** `npm run test:long`: the proofs of which `npm test` plays a part, each in full, and the `*.long.test.ts` that it leaves out. */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
 const FILES = [
+  '.long.test.ts',
   'test/consistency/simulation.test.ts',
   'test/image/image.test.ts',
   'test/pdp/identity/rfc/bad-forms.test.ts',
