@@ -8,6 +8,7 @@ import { addDoctorCommand } from './commands/everyday/doctor.ts'
 import { addGrantCommands, addListCommands } from './commands/everyday/grants.ts'
 import { addLoginCommands } from './commands/everyday/login.ts'
 import { addResourceCommands } from './commands/everyday/resources.ts'
+import { addSetupCommand } from './commands/everyday/setup.ts'
 import { addImportCommands } from './commands/import.ts'
 import { addManifestCommands } from './commands/manifest.ts'
 import { addModelCommands } from './commands/model.ts'
@@ -30,6 +31,7 @@ export async function runClientCli(io: NodeJS.Process): Promise<void> {
   addImportCommands(program, io, run)
   addModelCommands(program, io)
   addTypesCommand(program, io, run)
+  addSetupCommand(program, io, run)
   addResourceCommands(program, io, run)
   addGrantCommands(program, io, run)
   addListCommands(program, io, run)

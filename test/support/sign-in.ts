@@ -90,6 +90,22 @@ export function answerPage(
   }
 }
 
+/** Opens the page of a device's sign-in (RFC 8628 section 3.3) and answers it; the text of the last page. */
+export async function connectDevice(
+  url: string,
+  person: Pick<SignInRequest, 'email' | 'password'>,
+  confirm: { readonly [field: string]: string } = { confirm: 'yes' },
+): Promise<string> {
+  const browser = createBrowser(new URL(url).origin)
+  const answer = browser.follow(url, (page) => {
+    if (page.step !== 'code') return page.step === 'confirm' ? confirm : answerPage(page, person)
+    if (page.html.includes('role="alert"')) throw new Error(page.html)
+    return {}
+  })
+  // The last page has no form, or asks for another code.
+  return answer.then(String, (error: Error) => error.message)
+}
+
 /** A service's own token (client_credentials). */
 export async function clientToken(
   request: ClientCredentials & { readonly scope?: string; readonly resource?: string; readonly organization?: string },

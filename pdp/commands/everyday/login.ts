@@ -6,7 +6,9 @@ import { CliError, EXIT, type Run } from '../errors.ts'
 import { show } from './print.ts'
 import { forgetLogin, loginFile, readLogin, type SavedLogin, saveLogin } from './saved-login.ts'
 
-const CLIENT = 'portcullis-cli'
+/** The client of `login`, which `setup` makes. */
+export const CLIENT = 'portcullis-cli'
+export const LOGIN_SCOPES = 'openid profile email offline_access'
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const REQUEST_TIMEOUT_MS = 30_000
 /** A token that ends sooner is renewed first. */
@@ -22,11 +24,13 @@ export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run)
     .description('Sign in as a person, in a browser on any device.')
     .option('--url <url>', 'URL of the PDP')
     .option('--client-id <id>', `a public client with the device flow (${CLIENT})`)
-    .option('--scope <scopes>', 'scopes to ask for (openid profile email offline_access)')
+    .option('--scope <scopes>', `scopes to ask for (${LOGIN_SCOPES})`)
+    .option('--resource <uri>', 'the resource that the tokens are for: the one in the route file (the PDP itself)')
+    .option('-o, --organization <id>', 'the organization; a person in several is asked otherwise')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
-      `\nThe client is made once: portcullis client put ${CLIENT} --public --device --scope "openid profile email offline_access"`,
+      `\nThe client is made once: by portcullis setup, or portcullis client put ${CLIENT} --public --device --scope "${LOGIN_SCOPES}"`,
     )
     .action((options: Options) => run(() => login({ options, io })))
   program
@@ -47,6 +51,14 @@ export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run)
     )
     .action((options: Options) => run(() => token({ options, io })))
 }
+
+/** What is registered for it: a client without a secret, which keeps a refresh token. */
+export const loginClient = (scope: string): object => ({
+  client_name: 'Portcullis command line',
+  scope,
+  token_endpoint_auth_method: 'none',
+  grant_types: [DEVICE, 'refresh_token'],
+})
 
 const fileOf = (io: NodeJS.Process): string => loginFile(io.env, io.platform)
 
@@ -74,8 +86,13 @@ const said = ({ error, error_description }: Answer): string =>
 
 async function login({ options, io }: Asked): Promise<number> {
   const url = urlOf(options, io.env)
-  const { clientId = CLIENT, scope = 'openid profile email offline_access' } = options
-  const { ok, body } = await post(url, '/oauth/device_authorization', { client_id: clientId, scope })
+  const { clientId = CLIENT, scope = LOGIN_SCOPES, resource, organization } = options
+  const { ok, body } = await post(url, '/oauth/device_authorization', {
+    client_id: clientId,
+    scope,
+    ...(resource === undefined ? {} : { resource }),
+    ...(organization === undefined ? {} : { organization }),
+  })
   if (!ok || typeof body.device_code !== 'string')
     throw new CliError(
       `the sign-in did not begin: ${said(body)}\nmake the client with: portcullis client put ${clientId} --public --device --scope "${scope}"`,

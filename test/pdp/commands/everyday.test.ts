@@ -1,77 +1,21 @@
 /** The command `portcullis` on a running PDP, as a person and as a script run it. */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { execFileSync } from 'node:child_process'
+import { stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PassThrough, Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { runClientCli } from '../../../pdp/client-cli.ts'
-import { loginFile, readLogin, saveLogin } from '../../../pdp/commands/everyday/saved-login.ts'
+import { loginFile } from '../../../pdp/commands/everyday/saved-login.ts'
 import { freePort } from '../../support/free-port.ts'
+import { type ServedPdp, servePdp } from './served-pdp.ts'
 
-const MAIN = new URL('../../../pdp/main.ts', import.meta.url).pathname
+let served: ServedPdp
 let folder: string
-let server: ChildProcess
-let url: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'everyday-'))
-  const loopback = '127.0.0.1:0'
-  const env = {
-    PATH: process.env.PATH,
-    PORTCULLIS_DATA_DIR: folder,
-    // The issuer, which others read the keys from, has the port in its name.
-    PORTCULLIS_HTTP_LISTEN: `127.0.0.1:${await freePort()}`,
-    PORTCULLIS_GRPC_LISTEN: loopback,
-    PORTCULLIS_METRICS_LISTEN: loopback,
-    // What is meant for the sidecar does not keep a PDP from starting.
-    PORTCULLIS_ROUTE_FILE: 'routes.yaml',
-  }
-  server = spawn(process.execPath, [MAIN, 'serve'], { env, stdio: 'pipe' })
-  url = await new Promise((resolve, reject) => {
-    let said = ''
-    server.stdout?.on('data', (chunk) => {
-      said += chunk
-      const line = said.split('\n').find((candidate) => candidate.includes('"event":"listening"'))
-      if (line !== undefined) resolve(JSON.parse(line).http)
-    })
-    server.once('close', () => reject(new Error(`it ended: ${said}`)))
-  })
+  served = await servePdp()
+  folder = served.folder
 })
-afterAll(async () => {
-  server.kill('SIGTERM')
-  await new Promise((done) => server.once('close', done))
-  await rm(folder, { recursive: true })
-})
-
-async function run(line: string, options: { env?: NodeJS.ProcessEnv; onError?: (text: string) => void } = {}) {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  stderr.on('data', (chunk) => options.onError?.(String(chunk)))
-  const io = {
-    argv: ['node', 'portcullis', ...line.split(' ')],
-    env: { HOME: folder, PORTCULLIS_DATA_DIR: folder, PORTCULLIS_URL: url, ...options.env },
-    platform: process.platform,
-    cwd: () => folder,
-    stdin: Readable.from([]),
-    stdout,
-    stderr,
-    exitCode: 0,
-    exit(status: number): never {
-      throw new Error(`exit ${status}`)
-    },
-  }
-  const [out, err] = [text(stdout), text(stderr)]
-  await runClientCli(io as unknown as NodeJS.Process).finally(() => {
-    stdout.end()
-    stderr.end()
-  })
-  return { status: io.exitCode, out: await out, err: await err }
-}
-const good = async (line: string): Promise<string> => {
-  const { status, out, err } = await run(line)
-  expect([line, status, err]).toEqual([line, 0, ''])
-  return out
-}
+afterAll(() => served.close())
+const run: ServedPdp['run'] = (line, options) => served.run(line, options)
+const good: ServedPdp['good'] = (line) => served.good(line)
 
 describe('portcullis', () => {
   test('sets up an organization, its people and what they may do', async () => {
@@ -132,8 +76,8 @@ describe('portcullis', () => {
   })
 
   test('begins a sign-in with an address and a code, and keeps nothing of one that ends', async () => {
-    await good('client put portcullis-cli --public --device --scope openid')
-    const said = await run('login --scope nothing:known')
+    await good('client put narrow --public --device --scope openid')
+    const said = await run('login --client-id narrow --scope nothing:known')
     expect([said.status, said.err]).toEqual([2, expect.stringMatching(/the sign-in did not begin/)])
     await expect(stat(loginFile({ HOME: folder }, process.platform))).rejects.toThrow(/ENOENT/)
   })
@@ -155,22 +99,6 @@ describe('portcullis', () => {
       (await run('doctor --json --client-id nobody', { env: { PORTCULLIS_CLIENT_SECRET: 'wrong-secret-12345' } })).out,
     )
     expect(found).toContainEqual(expect.objectContaining({ check: 'credentials', state: 'failed' }))
-  })
-})
-
-describe('a saved sign-in', () => {
-  test('is readable by its owner alone, in the folder of the operating system', async () => {
-    expect(loginFile({ HOME: '/h' }, 'linux')).toBe('/h/.config/portcullis/login.json')
-    expect(loginFile({ HOME: '/h' }, 'darwin')).toBe('/h/Library/Application Support/portcullis/login.json')
-    expect(loginFile({ HOME: '/h', XDG_CONFIG_HOME: '/x' }, 'linux')).toBe('/x/portcullis/login.json')
-    const file = loginFile({ HOME: folder }, 'linux')
-    const login = { url, clientId: 'c', accessToken: 't', expiresAtMs: 1, refreshToken: null }
-    saveLogin(file, login)
-    expect((await stat(file)).mode & 0o777).toBe(0o600)
-    expect(readLogin(file)).toEqual(login)
-    await writeFile(file, '{"url": 7')
-    expect(readLogin(file)).toBe(null)
-    await rm(file)
   })
 })
 

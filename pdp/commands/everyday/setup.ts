@@ -1,0 +1,144 @@
+/** `setup`: what a PDP must have before a route file works: the organization, the audience, trusted issuers, a first person. */
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { parseYaml } from '../../worker/yaml.ts'
+import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from '../connection.ts'
+import { CliError, EXIT, type Run } from '../errors.ts'
+import { CLIENT, LOGIN_SCOPES, loginClient } from './login.ts'
+import { isMap, type Members, trustedIssuers } from './trusted-issuers.ts'
+
+const PASSWORD_BYTES = 12
+const HELP = `
+The route file says the audience (resource) and, in issuers, which other identity providers are trusted. What exists is
+kept; trusted issuers are written again, so that the PDP reads tokens as the sidecar does. Run it again after a change.
+
+Examples:
+  portcullis setup acme                               # for portcullis.yaml
+  portcullis setup acme --user alice@example.com      # and a person who can sign in, with a new password`
+
+type Options = ConnectionOptions & { readonly app?: string; readonly user?: string }
+type World = { readonly connection: Connection; readonly organization: string; readonly options: Options }
+/** What there is now, in words; `done` says if it is new. */
+type Made = { readonly what: string; readonly said: string; readonly done: 'created' | 'there' | 'written' }
+
+export function addSetupCommand(program: Command, io: NodeJS.Process, run: Run): void {
+  addConnectionOptions(
+    program
+      .command('setup')
+      .description('Give a PDP what a route file needs: organization, audience, trusted issuers, a first person.')
+      .argument('<organization>', 'id of the organization')
+      .argument('[file]', 'the route file', 'portcullis.yaml')
+      .option('--user <address>', 'a person who signs in with this e-mail address; the id is what is before the @')
+      .option('--app <id>', 'the app whose audience it is; by default the first word of the host name')
+      .addHelpText('after', HELP),
+  ).action((organization: string, file: string, options: Options) => run(() => setUp(organization, file, options, io)))
+}
+
+async function setUp(organization: string, file: string, options: Options, io: NodeJS.Process): Promise<number> {
+  const { resource, issuers } = readRouteFile(file)
+  const person = options.user === undefined ? null : parsePerson(options.user)
+  const scope = 'directory:write manifest:write issuers:write clients:write'
+  const connection = await connect(options, { env: io.env, fetch, scope, bind: false })
+  const world = { connection, organization, options }
+  const made = [await putOrganization(world), await putAudience(world, resource)]
+  for (const { issuer, document } of await trustedIssuers(issuers, { resource, fetch }))
+    made.push(await putIssuer(world, issuer, document))
+  if (person !== null) made.push(...(await putPerson(world, person)), await putLoginClient(world))
+  io.stdout.write(options.json === true ? `${JSON.stringify(made, null, 2)}\n` : made.map(line).join(''))
+  return EXIT.ok
+}
+
+const line = ({ what, said, done }: Made): string => `${what.padEnd(12)}  ${said}${done === 'there' ? ' (kept)' : ''}\n`
+
+function readRouteFile(file: string): { readonly resource: string; readonly issuers: readonly unknown[] } {
+  let found: unknown
+  try {
+    found = parseYaml(readFileSync(file, 'utf8'))
+  } catch (cause) {
+    throw new CliError(`${file} cannot be read: ${cause instanceof Error ? cause.message : cause}`, { cause })
+  }
+  if (!isMap(found) || typeof found.resource !== 'string' || !Array.isArray(found.issuers))
+    throw new CliError(
+      `${file} is no route file: it has no resource and issuers. Try: portcullis-sidecar check ${file}`,
+    )
+  return { resource: found.resource, issuers: found.issuers }
+}
+
+function parsePerson(address: string): { readonly id: string; readonly email: string } {
+  const [, id] = /^([^@\s]+)@[^@\s]+$/.exec(address) ?? []
+  if (id === undefined) throw new CliError(`--user must be an e-mail address, not ${JSON.stringify(address)}`)
+  return { id, email: address }
+}
+
+async function find({ connection }: World, path: string): Promise<Members | null> {
+  try {
+    const found: unknown = await (await connection.send({ method: 'GET', path })).json()
+    return isMap(found) ? found : null
+  } catch (error) {
+    if (error instanceof CliError && error.status === 404) return null
+    throw error
+  }
+}
+
+const put = async ({ connection }: World, path: string, body: object): Promise<void> =>
+  void (await connection.send({ method: 'PUT', path, body }))
+
+async function putOrganization(world: World): Promise<Made> {
+  const { organization: id } = world
+  const path = `/v1/organizations/${encodeURIComponent(id)}`
+  if ((await find(world, path)) !== null) return { what: 'organization', said: id, done: 'there' }
+  await put(world, path, { name: id })
+  return { what: 'organization', said: id, done: 'created' }
+}
+
+/** The rest of the manifest stays as it is. */
+async function putAudience(world: World, resource: string): Promise<Made> {
+  const app = world.options.app ?? appOf(resource)
+  const path = `/v1/apps/${encodeURIComponent(app)}/manifest`
+  const current = await find(world, path)
+  const { audiences, permissions, roles, model } = current ?? {}
+  const known = Array.isArray(audiences) ? audiences : []
+  const said = `${app}, for the audience ${resource}`
+  if (known.includes(resource)) return { what: 'app', said, done: 'there' }
+  await put(world, path, { audiences: [...known, resource], permissions, roles, model })
+  return { what: 'app', said, done: current === null ? 'created' : 'written' }
+}
+
+function appOf(resource: string): string {
+  const [word = ''] = (URL.parse(resource)?.hostname ?? '').split('.')
+  if (!/^[a-z][a-z0-9-]*$/.test(word)) throw new CliError(`the resource ${resource} names no app: give it by --app`)
+  return word
+}
+
+async function putIssuer(world: World, issuer: string, document: Members): Promise<Made> {
+  await put(world, `/v1/trusted-issuers/${encodeURIComponent(issuer)}`, document)
+  return { what: 'issuer', said: `${issuer}, whose subjects are user:~${document.subject_prefix}…`, done: 'written' }
+}
+
+async function putPerson(world: World, { id, email }: { id: string; email: string }): Promise<readonly Made[]> {
+  const path = `/v1/users/${encodeURIComponent(id)}`
+  const membership = `/v1/organizations/${encodeURIComponent(world.organization)}/members/${encodeURIComponent(id)}`
+  const known = await find(world, path)
+  if (known !== null && known.email !== email)
+    throw new CliError(`user ${id} has another address: make the person by portcullis user put, with an id of your own`)
+  const password = randomBytes(PASSWORD_BYTES).toString('base64url')
+  if (known === null) await put(world, path, { email, email_verified: true, password })
+  if ((await find(world, membership)) === null) await put(world, membership, { role: 'member', status: 'active' })
+  const person: Made = {
+    what: 'person',
+    said: `user:${id}, who signs in as ${email}`,
+    done: known ? 'there' : 'created',
+  }
+  return known === null
+    ? [person, { what: 'password', said: `${password} (shown this once)`, done: 'created' }]
+    : [person]
+}
+
+async function putLoginClient(world: World): Promise<Made> {
+  const said = `${CLIENT}, which portcullis login uses`
+  const path = `/v1/clients/${CLIENT}`
+  if ((await find(world, path)) !== null) return { what: 'client', said, done: 'there' }
+  await put(world, path, loginClient(LOGIN_SCOPES))
+  return { what: 'client', said, done: 'created' }
+}
