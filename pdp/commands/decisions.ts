@@ -1,7 +1,9 @@
 /** The commands `check` and `explain`: ask one question, for a person or for a script. */
 import type { Command } from 'commander'
 import type { AskedSubject } from '../domain/decision.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { isSubject, quote } from '../domain/names.ts'
+import { reasonText } from '../domain/reasons.ts'
 import { subjectName } from '../domain/subjects.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
@@ -27,7 +29,12 @@ type Reason = {
   readonly missing: readonly string[]
   readonly details?: readonly string[]
 }
-type Result = { readonly allowed: boolean; readonly error?: string; readonly reason?: Reason }
+type Result = {
+  readonly allowed: boolean
+  readonly error?: string
+  readonly missing_context?: readonly string[]
+  readonly reason?: Reason
+}
 type Decision = {
   readonly organization: string | null
   readonly subject: AskedSubject | null
@@ -49,6 +56,7 @@ export function addDecisionCommands(program: Command, io: NodeJS.Process, run: R
       .argument('<resource>', '<type>:<id>')
       .addHelpText('after', examples(program.name())[name])
     addConnectionOptions(command)
+      .option('--context <json>', 'values of parameters of conditions, such as \'{"ip": "203.0.113.7"}\'')
       .option('--model <file>', 'answer from a store file (.fga.yaml) or a model alone, without a server')
       .action((subject: string, relation: string, resource: string, options: Options) =>
         run(() => decide({ subject, relation, resource, explain: name === 'explain', options, io })),
@@ -56,7 +64,7 @@ export function addDecisionCommands(program: Command, io: NodeJS.Process, run: R
   }
 }
 
-type Options = ConnectionOptions & { readonly model?: string }
+type Options = ConnectionOptions & { readonly model?: string; readonly context?: string }
 
 async function decide(asked: {
   subject: string
@@ -68,15 +76,21 @@ async function decide(asked: {
 }): Promise<number> {
   const { relation, resource, explain, options, io } = asked
   const subject = asked.subject === '-' ? null : parseSubject(asked.subject)
+  const context = options.context === undefined ? {} : { context: parseContext(options.context) }
   if (options.model !== undefined) {
     if (subject === null) throw new CliError('name a subject: without a server there is no token')
-    return decideLocally(options.model, { subject, relation, resource, explain, json: options.json === true }, io)
+    return decideLocally(
+      options.model,
+      { subject, relation, resource, explain, json: options.json === true, ...context },
+      io,
+    )
   }
   const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: true })
   const body = {
     permissions: [{ relation, resource }],
     ...(subject === null ? {} : { subject }),
     ...(explain ? { explain } : {}),
+    ...context,
   }
   const decision = parseDecision(
     await (await connection.send({ method: 'POST', path: '/oauth/decisions', body })).json(),
@@ -85,10 +99,7 @@ async function decide(asked: {
   if (result === undefined) throw new CliError('the answer of the PDP does not match the question')
   if (decision.organization === null)
     throw new CliError('the token is not active, or not bound to an organization: name one with --organization')
-  if (result.error !== undefined)
-    throw new CliError(
-      [`the question cannot be decided: ${result.error}`, ...(result.reason?.details ?? [])].join('\n  '),
-    )
+  requireDecided(result)
   io.stdout.write(
     options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource }),
   )
@@ -97,16 +108,21 @@ async function decide(asked: {
 
 async function decideLocally(
   file: string,
-  asked: { subject: AskedSubject; relation: string; resource: string; explain: boolean; json: boolean },
+  asked: {
+    subject: AskedSubject
+    relation: string
+    resource: string
+    explain: boolean
+    json: boolean
+    context?: JsonObject
+  },
   io: NodeJS.Process,
 ): Promise<number> {
   const { checkLocally } = await import('./local-check.ts')
   const { subject, relation, resource, explain, json } = asked
-  const { result, notes } = await checkLocally(file, asked)
-  if (result.error !== undefined)
-    throw new CliError(
-      [`the question cannot be decided: ${result.error}`, ...(result.reason?.details ?? [])].join('\n  '),
-    )
+  const { result: found, notes } = await checkLocally(file, asked)
+  const { missingContext, ...result } = found
+  requireDecided({ ...result, missing_context: missingContext ?? [] })
   const { reason, ...plain } = result
   const shown: Result = explain && reason !== undefined ? { ...plain, reason } : plain
   const decision = { organization: file, subject, permissions: [shown] }
@@ -115,6 +131,24 @@ async function decideLocally(
     json ? `${JSON.stringify(decision)}\n` : text({ decision, result: shown, relation, resource }) + lines,
   )
   return result.allowed ? EXIT.ok : EXIT.denied
+}
+
+/** Throws CliError with what is needed to decide it. */
+function requireDecided({ error, reason, missing_context: missing = [] }: Result): void {
+  if (error === undefined) return
+  const why = reason?.details ?? (missing.length === 0 ? [] : [`--context lacks ${missing.join(', ')}`])
+  const lines = [`the question cannot be decided (${reasonText(error)})`, ...why]
+  throw new CliError(lines.join('\n  '))
+}
+
+function parseContext(text: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
+  } catch {
+    // Reported below.
+  }
+  throw new CliError(`--context must be a JSON object, such as {"ip": "203.0.113.7"}, not ${quote(text)}`)
 }
 
 function parseSubject(text: string): AskedSubject {
@@ -147,7 +181,7 @@ function text({
 }): string {
   const subject = decision.subject === null ? 'nobody' : subjectName(decision.subject)
   const { reason } = result
-  const code = reason === undefined ? '' : ` (${reason.code})`
+  const code = reason === undefined ? '' : ` (${reasonText(reason.code)})`
   const lines = [
     `${result.allowed ? 'allowed' : 'denied'}  ${subject} ${relation} ${resource} in ${decision.organization}${code}`,
   ]

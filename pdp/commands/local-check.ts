@@ -2,6 +2,7 @@
 import { createPdp } from '../decision-point/create-pdp.ts'
 import type { AskedSubject, PermissionResult } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { ENVIRONMENT } from '../domain/log.ts'
 import { planOpenFga } from '../import/openfga.ts'
 import type { Plan } from '../import/plan.ts'
@@ -18,7 +19,12 @@ const context = { actor: 'check', requestId: 'check' }
 /** `file`: a store file, or a model alone. Throws CliError. */
 export async function checkLocally(
   file: string,
-  asked: { readonly subject: AskedSubject; readonly relation: string; readonly resource: string },
+  asked: {
+    readonly subject: AskedSubject
+    readonly relation: string
+    readonly resource: string
+    readonly context?: JsonObject
+  },
 ): Promise<{ readonly result: PermissionResult; readonly notes: readonly string[] }> {
   const plan = await planOf(file)
   if (plan.refusals.length > 0) throw new CliError([`${file} cannot be served:`, ...plan.refusals].join('\n  '))
@@ -35,13 +41,14 @@ export async function checkLocally(
   )
   const changes = plan.tuples.map((tuple) => ({ kind: 'tuple', op: 'write', tuple }) as const)
   if (changes.length > 0) await store.write(ORGANIZATION, changes, { context })
-  const { subject, relation, resource } = asked
+  const { subject, relation, resource, context: values } = asked
   const permissions = [{ relation, resource }]
   const decision = await createPdp({ store }).decide({
     organization: ORGANIZATION,
     subject,
     permissions,
     explain: true,
+    ...(values !== undefined && { context: values }),
   })
   const [result] = decision.permissions
   if (result === undefined) throw new CliError('the question has no answer')

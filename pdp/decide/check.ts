@@ -1,9 +1,10 @@
 /** One permission check: relationships and memberships, or a permission key of a role. Everything else is a denial. */
-import type { PermissionCheck, Reason, ReasonCode, UndecidedCode } from '../domain/decision.ts'
+import type { PermissionCheck, Reason, UndecidedCode } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isRelation as isRelationName, typeOf } from '../domain/names.ts'
+import { REASONS, type ReasonCode } from '../domain/reasons.ts'
 import type { ConditionRun } from './conditions/run.ts'
 import { denialDetails, groupSteps } from './explanation.ts'
 import type { Way } from './gates.ts'
@@ -62,7 +63,10 @@ export function answerCheck(view: View, model: Model, asked: Asked, check: Permi
   const { organization: log, subject } = asked
   const { details: found = [], ...rest } = reason
   const details = answer.allowed ? [] : [...found, ...denialDetails(view, model, { log, subject, check })]
-  return { ...answer, reason: { code: answer.code, ...rest, ...(details.length === 0 ? {} : { details }) } }
+  return {
+    ...answer,
+    reason: { code: answer.code, message: REASONS[answer.code], ...rest, ...(details.length === 0 ? {} : { details }) },
+  }
 }
 
 function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck): Answer | undefined {
@@ -142,7 +146,7 @@ function isDeclared(view: View, app: string | null, key: string): boolean {
 function roleReason(view: View, subject: string, { grant, origin, log }: HeldGrant): Reason {
   const group = grant.subject.startsWith('group:') ? `${grant.subject}#member` : null
   const steps = group === null ? [] : groupSteps(view, log, { subject, group })
-  return { code: origin, path: [{ role_grant: grant.id }, ...steps], missing: [] }
+  return { code: origin, message: REASONS[origin], path: [{ role_grant: grant.id }, ...steps], missing: [] }
 }
 
 /** A second walk over the same moment, which notes what it passes: the decision itself never depends on it. Undefined while rows are missing. */
@@ -150,7 +154,7 @@ function relationReason(
   view: View,
   model: Model,
   of: { asked: Asked; check: PermissionCheck; answer: Answer },
-): Omit<Reason, 'code'> | undefined {
+): Omit<Reason, 'code' | 'message'> | undefined {
   const { asked, check, answer } = of
   const nothing = { path: [], missing: [] }
   if (answer.code === 'membership_suspended' || answer.code === 'unknown_relation') return nothing

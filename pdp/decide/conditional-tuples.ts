@@ -8,7 +8,13 @@ import { subjectType } from './usersets.ts'
 import { type ConditionalSubject, FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
 type Allowed = NonNullable<Direct['conditional']>
-export type Place = { readonly object: string; readonly relation: string; readonly allowed: Allowed }
+export type Place = {
+  readonly object: string
+  readonly relation: string
+  readonly allowed: Allowed
+  /** Gets a sentence for each condition that is false; null where nobody asks why. */
+  readonly unmet: string[] | null
+}
 export type Wanted = {
   readonly kind: 'usersets' | 'objects'
   readonly countMax: number
@@ -16,6 +22,9 @@ export type Wanted = {
 }
 /** `subjects`: those whose condition is met. `undecided`: of some it cannot be told. `rows`: how many were read. */
 export type Met = { readonly subjects: readonly string[]; readonly undecided: boolean; readonly rows: number }
+
+/** False conditions of one relation of an object that are named at most. */
+const UNMET_MAX = 10
 
 export class ConditionalTuples {
   readonly #view: View
@@ -38,11 +47,12 @@ export class ConditionalTuples {
   }
 
   /** Does the tuple that names the subject count? Null while rows are missing; UNKNOWN: that cannot be told. */
-  names({ object, relation, allowed }: Place, subject: string): Truth | null {
+  names(place: Place, subject: string): Truth | null {
+    const { object, relation, allowed } = place
     if (isWildcard(subject) || !allowed.has(subjectType(subject))) return FALSE
     const condition = this.#view.conditionOf(this.#log, object, relation, subject)
     if (condition === undefined) return null
-    return condition === null ? FALSE : this.#counts({ object, relation, allowed }, { subject, condition })
+    return condition === null ? FALSE : this.#counts(place, { subject, condition })
   }
 
   /** Usersets and wildcards that `isWanted`, or plain objects. Undefined while rows are missing; null past `countMax`. */
@@ -60,14 +70,19 @@ export class ConditionalTuples {
     return { subjects, undecided, rows: rows.length }
   }
 
-  #counts({ object, relation, allowed }: Place, { subject, condition }: ConditionalSubject): Truth {
+  #counts({ object, relation, allowed, unmet }: Place, { subject, condition }: ConditionalSubject): Truth {
     const kind = isWildcard(subject) ? subject : subject.includes('#') ? subjectType(subject) : typeOf(subject)
     const definition = allowed.get(kind)?.get(condition.name)
     if (definition === undefined) return FALSE
     this.#run ??= new ConditionRun(this.#view)
     const outcome = this.#run.evaluate(definition, condition)
+    const tuple = `${object}#${relation}@${subject}`
+    if (outcome.ok && !outcome.holds && unmet !== null && unmet.length < UNMET_MAX)
+      unmet.push(
+        `${tuple} does not count: condition "${condition.name}" is false for ${this.#run.seenBy(definition, condition)}`,
+      )
     if (outcome.ok) return outcome.holds ? TRUE : FALSE
-    this.#message ??= `${object}#${relation}@${subject}: ${outcome.message}`
+    this.#message ??= `${tuple}: ${outcome.message}`
     for (const name of outcome.missing) this.#missing.add(name)
     return UNKNOWN
   }

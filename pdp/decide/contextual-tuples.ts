@@ -1,12 +1,13 @@
 /**
- * Tuples that come with a question and hold in it alone: a view that shows them beside what is stored. It keeps nothing,
- * and is read by relations only, so that no cached row, no membership and no role ever depends on them.
+ * Tuples that come with a question and hold in it alone: a view that shows them beside what is stored, or in its place where
+ * both name the same object, relation and subject. It keeps nothing, and is read by relations only, so that no cached row,
+ * no membership and no role ever depends on them.
  */
 import type { ContextualTuple } from '../domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
-import { formatTuple, tupleIssue, typeOf } from '../domain/names.ts'
+import { conditionIssue, formatTuple, tupleIssue, typeOf } from '../domain/names.ts'
 import type { TupleCondition } from '../domain/tuple.ts'
 import type { Model } from './model.ts'
 import { restrictionIssue } from './restrictions.ts'
@@ -30,7 +31,8 @@ export function contextualIssues(tuples: readonly ContextualTuple[]): readonly V
     return [{ place: '/contextualTuples', message: `has more than ${CONTEXTUAL_TUPLES_MAX} items` }]
   const seen = new Set<string>()
   return tuples.flatMap((tuple, i) => {
-    const message = tupleIssue(tuple) ?? reservedIssue(tuple) ?? repeatedIssue(tuple, seen)
+    const message =
+      tupleIssue(tuple) ?? conditionIssue(tuple.condition) ?? reservedIssue(tuple) ?? repeatedIssue(tuple, seen)
     return message === null ? [] : [{ place: placeOf(i), message }]
   })
 }
@@ -75,6 +77,7 @@ function repeatedIssue(tuple: ContextualTuple, seen: Set<string>): string | null
   return null
 }
 
+const NONE: ReadonlySet<string> = new Set()
 const NO_CONDITIONS: ReadonlyMap<string, TupleCondition> = new Map()
 const setName = (object: string, relation: string): string => `${object}#${relation}`
 
@@ -110,23 +113,26 @@ class ContextualView implements View {
 
   has(log: LogId, object: string, relation: string, subject: string): Truth {
     if (this.#of(log, object, relation)?.has(subject) === true) return TRUE
+    if (this.#conditionsOf(log, object, relation).has(subject)) return FALSE
     return this.#stored.has(log, object, relation, subject)
   }
 
   usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined {
     const stored = this.#stored.usersets(log, object, relation)
-    const own = this.#of(log, object, relation)
-    if (stored === undefined || own === undefined) return stored
+    const own = this.#of(log, object, relation) ?? NONE
+    const conditional = this.#conditionsOf(log, object, relation)
+    if (stored === undefined || own.size + conditional.size === 0) return stored
     const known = new Set(stored.map(({ text }) => text))
     const more = [...own].filter((subject) => isUserset(subject) && !known.has(subject))
-    return [...stored, ...more.map((subject) => new Userset(subject))]
+    return [...stored.filter(({ text }) => !conditional.has(text)), ...more.map((subject) => new Userset(subject))]
   }
 
   objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
     const stored = this.#stored.objects(log, object, relation, countMax)
-    const own = this.#of(log, object, relation)
-    if (stored === undefined || stored === null || own === undefined) return stored
-    const all = new Set(stored)
+    const own = this.#of(log, object, relation) ?? NONE
+    const conditional = this.#conditionsOf(log, object, relation)
+    if (stored === undefined || stored === null || own.size + conditional.size === 0) return stored
+    const all = new Set(stored.filter((subject) => !conditional.has(subject)))
     for (const subject of own) if (!isUserset(subject)) all.add(subject)
     return all.size > countMax ? null : [...all]
   }
@@ -135,8 +141,8 @@ class ContextualView implements View {
     return (log === this.#log ? this.#conditional.get(setName(object, relation)) : undefined) ?? NO_CONDITIONS
   }
 
-  /** A tuple of the question takes the place of the stored one. */
   conditionOf(log: LogId, object: string, relation: string, subject: string): TupleCondition | null | undefined {
+    if (this.#of(log, object, relation)?.has(subject) === true) return null
     const own = this.#conditionsOf(log, object, relation).get(subject)
     return own ?? this.#stored.conditionOf(log, object, relation, subject)
   }
@@ -149,9 +155,10 @@ class ContextualView implements View {
   ): readonly ConditionalSubject[] | null | undefined {
     const stored = this.#stored.conditional(log, object, relation, wanted)
     const own = this.#conditionsOf(log, object, relation)
-    if (stored === undefined || stored === null || own.size === 0) return stored
+    const plain = this.#of(log, object, relation) ?? NONE
+    if (stored === undefined || stored === null || own.size + plain.size === 0) return stored
     const more = [...own].filter(([subject]) => isUserset(subject) === (wanted.kind === 'usersets'))
-    const others = stored.filter(({ subject }) => !own.has(subject))
+    const others = stored.filter(({ subject }) => !own.has(subject) && !plain.has(subject))
     const all = [...others, ...more.map(([subject, condition]) => ({ subject, condition }))]
     return all.length > wanted.countMax ? null : all
   }

@@ -1,22 +1,25 @@
 /** Why a check came out as it did, read off its gates: the steps that led to an allow, and tuples that would lead to one. */
-import type { PermissionCheck, Reason, ReasonCode, ReasonStep } from '../domain/decision.ts'
+import type { PermissionCheck, Reason, ReasonStep } from '../domain/decision.ts'
 import type { LogId } from '../domain/log.ts'
 import { typeOf } from '../domain/names.ts'
 import { didYouMean } from '../domain/nearest.ts'
+import { REASONS, type ReasonCode } from '../domain/reasons.ts'
 import type { Edge, Gate, Notes } from './gates.ts'
 import { type Model, SUBJECT_TYPES } from './model.ts'
 import { type Spend, settle } from './settle.ts'
 import type { Userset } from './usersets.ts'
 import { FALSE, TRUE, type View } from './view.ts'
 
-/** Missing tuples that are named at most. */
+/** Missing tuples that are named at most, and conditions that are false. */
 const MISSING_MAX = 20
+const UNMET_MAX = 10
 
 /** Of a root that was decided while everything was noted. */
-export function explanationOf(root: Gate | null, spend: Spend): Omit<Reason, 'code'> {
+export function explanationOf(root: Gate | null, spend: Spend): Omit<Reason, 'code' | 'message'> {
   if (root?.truth === TRUE) return { path: pathTo(root), missing: [] }
   if (root?.truth !== FALSE) return { path: [], missing: [] }
-  return { path: [], missing: missingFor(root, spend), details: exclusionsFor(root) }
+  const { missing, unmet } = wantingIn(root, spend)
+  return { path: [], missing, details: [...exclusionsFor(root), ...unmet] }
 }
 
 /** What could not be decided says why. */
@@ -28,6 +31,7 @@ export const undecidedReason = ({
   readonly message: string
 }): Reason => ({
   code,
+  message: REASONS[code],
   path: [],
   missing: [],
   details: [message],
@@ -54,9 +58,12 @@ function pathTo(root: Gate): readonly ReasonStep[] {
   return path
 }
 
-/** Tuples, any one of which would turn the denial into an allow. */
-function missingFor(root: Gate, spend: Spend): readonly string[] {
+type Wanting = { readonly missing: readonly string[]; readonly unmet: readonly string[] }
+
+/** Tuples, any one of which would turn the denial into an allow, and tuples that would but for their condition. */
+function wantingIn(root: Gate, spend: Spend): Wanting {
   const missing = new Set<string>()
+  const unmet = new Set<string>()
   const seen = new Set<Gate>()
   const todo = [root]
   for (let gate = todo.pop(); gate !== undefined && missing.size < MISSING_MAX; gate = todo.pop()) {
@@ -64,8 +71,10 @@ function missingFor(root: Gate, spend: Spend): readonly string[] {
     seen.add(gate)
     const edges = [...edgesOf(gate)]
     for (const { to } of edges) settle(to, spend)
-    if (gate.kind !== 'all') {
-      for (const tuple of gate.notes?.missed ?? []) missing.add(tuple)
+    const { kind, notes } = gate
+    if (kind !== 'all') {
+      for (const tuple of notes?.missed ?? []) missing.add(tuple)
+      for (const sentence of notes?.unmet ?? []) unmet.add(sentence)
       for (const { to } of edges) if (to.truth !== TRUE) todo.push(to)
       continue
     }
@@ -74,7 +83,7 @@ function missingFor(root: Gate, spend: Spend): readonly string[] {
     const [only] = wanting
     if (wanting.length === 1 && only !== undefined && !only.negative) todo.push(only.to)
   }
-  return [...missing].slice(0, MISSING_MAX)
+  return { missing: [...missing].slice(0, MISSING_MAX), unmet: [...unmet].slice(0, UNMET_MAX) }
 }
 
 /** Where the subject holds what is asked for, but for something that is subtracted: by which tuple it is. */
@@ -172,6 +181,6 @@ export const tupleStep = ({ object, relation }: Gate, { text }: Userset): Reason
 })
 
 export function notesOf(node: Gate): Notes {
-  node.notes ??= { found: [], missed: [] }
+  node.notes ??= { found: [], missed: [], unmet: [] }
   return node.notes
 }

@@ -36,8 +36,8 @@ export class Edge {
   }
 }
 
-/** What an explanation says of a relation's own tuples: the steps that it holds by, and tuples that would do. */
-export type Notes = { found: readonly ReasonStep[]; readonly missed: string[] }
+/** What an explanation says of a relation's own tuples: the steps that it holds by, tuples that would do, and conditions that are false. */
+export type Notes = { found: readonly ReasonStep[]; readonly missed: string[]; readonly unmet: string[] }
 
 export class Gate {
   readonly object: string

@@ -81,7 +81,7 @@ export class RelationCheck {
   }
 
   /** Of an answer to a check that explains. */
-  get explanation(): Omit<Reason, 'code'> {
+  get explanation(): Omit<Reason, 'code' | 'message'> {
     return explanationOf(this.#root, (gates) => this.#count(gates))
   }
 
@@ -229,7 +229,8 @@ export class RelationCheck {
       if (gate.truth === TRUE) return true
     }
     if (allowed.conditional === null) return true
-    const met = this.#met({ object, relation: tupleset, allowed: allowed.conditional }, { kind: 'objects' })
+    const unmet = this.#explains ? notesOf(gate).unmet : null
+    const met = this.#met({ object, relation: tupleset, allowed: allowed.conditional, unmet }, { kind: 'objects' })
     for (const parent of met?.subjects ?? []) this.#parent(gate, rule, parent, met?.rows ?? 1)
     return met?.undecided === false
   }
@@ -283,7 +284,7 @@ export class RelationCheck {
   /** Tuples with a condition, which are kept apart from those without. */
   #conditionalDirect(node: Gate, allowed: NonNullable<Direct['conditional']>): boolean {
     const { object, relation } = node
-    const place = { object, relation, allowed }
+    const place = { object, relation, allowed, unmet: this.#explains ? notesOf(node).unmet : null }
     const named = this.#conditional.names(place, this.#subject)
     if (named === TRUE) {
       if (this.#explains) notesOf(node).found = [{ tuple: `${object}#${relation}@${this.#subject}` }]

@@ -1,7 +1,7 @@
 /** What a decision request must look like, with every issue and its JSON pointer. */
 import type { AskedSubject, DecideRequest, PermissionCheck } from '../domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
-import type { JsonObject } from '../domain/json.ts'
+import { type JsonObject, jsonText } from '../domain/json.ts'
 import {
   isEntitlementKey,
   isId,
@@ -24,8 +24,11 @@ export function contextIssues(context: JsonObject | undefined): readonly Validat
   if (context === undefined) return []
   if (typeof context !== 'object' || context === null || Array.isArray(context))
     return [{ place: '/context', message: 'is not an object' }]
-  const bytes = Buffer.byteLength(JSON.stringify(context))
-  return bytes <= CONTEXT_BYTES_MAX ? [] : [{ place: '/context', message: `has more than ${CONTEXT_BYTES_MAX} bytes` }]
+  const text = jsonText(context)
+  if (text === null) return [{ place: '/context', message: 'is not JSON' }]
+  return Buffer.byteLength(text) <= CONTEXT_BYTES_MAX
+    ? []
+    : [{ place: '/context', message: `has more than ${CONTEXT_BYTES_MAX} bytes` }]
 }
 
 /** Throws PdpError `request_invalid`. */

@@ -1,4 +1,5 @@
 import type { JsonObject } from './json.ts'
+import type { ReasonCode } from './reasons.ts'
 import type { Tuple } from './tuple.ts'
 
 /**
@@ -40,22 +41,6 @@ export type ContextualTuple = Omit<Tuple, 'expiresAtMs'>
  */
 export type PermissionCheck = { readonly relation: string; readonly resource: string }
 
-export const REASON_CODES = [
-  'tuple',
-  'group',
-  'model',
-  'membership',
-  'role',
-  'role_rolled_down',
-  'role_environment',
-  'none',
-  'unknown_relation',
-  'membership_suspended',
-  'token_inactive',
-  'evaluation_limit',
-  'condition_failed',
-] as const
-export type ReasonCode = (typeof REASON_CODES)[number]
 /** One link of the chain that led to an allow. */
 export type ReasonStep =
   | { readonly tuple: string }
@@ -65,6 +50,8 @@ export type ReasonStep =
 /** `missing`: tuples, any one of which would have led to an allow. */
 export type Reason = {
   readonly code: ReasonCode
+  /** What the code says, in words. */
+  readonly message: string
   readonly path: readonly ReasonStep[]
   readonly missing: readonly string[]
   /** Of a denial, in words: what was subtracted, which names nothing declares, why a membership does not count. */

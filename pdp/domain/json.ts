@@ -30,3 +30,12 @@ export function pointer(base: string, ...steps: readonly (string | number)[]): s
     base,
   )
 }
+
+/** Null for what is not JSON, which a caller without a compiler may pass: a bigint, or an object that holds itself. */
+export function jsonText(value: JsonObject): string | null {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return null
+  }
+}

@@ -1,6 +1,7 @@
 /** The grammar of ids, types, relations, tuples and subjects (ARCHITECTURE.md section 5), parsed once at the border. */
 import { PdpError } from './errors.ts'
-import type { Tuple } from './tuple.ts'
+import { jsonText } from './json.ts'
+import { CONTEXT_BYTES_MAX, type Tuple, type TupleCondition } from './tuple.ts'
 
 // What an ASCII character may be part of. Names are scanned by this table, since four RegExp calls cost as much as half a decision.
 const IN_NAME = 1 // visible, but none of : # @ *
@@ -132,6 +133,27 @@ export function tupleIssue(tuple: Omit<Tuple, 'expiresAtMs'>): string | null {
   if (!isSubject(tuple.subject))
     return `subject ${quote(tuple.subject)} is not <type>:<id>, <type>:<id>#<relation> or <type>:*`
   return null
+}
+
+const CONDITION_NAME_CHARACTERS_MAX = 256
+
+/** What is wrong with it, whatever a model says: it must be what every store can keep. */
+export function conditionIssue(condition: TupleCondition | undefined): string | null {
+  if (condition === undefined) return null
+  const { name, context } = condition
+  if (typeof name !== 'string') return 'the name of the condition is not a string'
+  if (!/^[^\s\p{Cc}]+$/u.test(name) || name.length > CONDITION_NAME_CHARACTERS_MAX || !name.isWellFormed())
+    return `condition ${quote(name)} is not a name`
+  if (typeof context !== 'object' || context === null || Array.isArray(context))
+    return `the context of condition ${quote(name)} is not an object`
+  const text = jsonText(context)
+  if (text === null) return `the context of condition ${quote(name)} is not JSON`
+  if (Buffer.byteLength(text) > CONTEXT_BYTES_MAX)
+    return `the context of condition ${quote(name)} has more than ${CONTEXT_BYTES_MAX} bytes`
+  // What JSON escapes but PostgreSQL cannot hold as a text.
+  return /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/.test(text)
+    ? `the context of condition ${quote(name)} has a character that cannot be stored`
+    : null
 }
 
 function invalidTuple(text: string, issue = 'it has no # and @'): PdpError {

@@ -9,9 +9,17 @@ import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../domain/log.ts'
 import type { Manifest } from '../domain/manifest.ts'
 import { MEMBERSHIP_RELATIONS, MEMBERSHIP_STATUSES, TIERS } from '../domain/membership.ts'
-import { formatTuple, isEntitlementKey, isId, isPermissionKey, quote, tupleIssue, typeOf } from '../domain/names.ts'
+import {
+  conditionIssue,
+  formatTuple,
+  isEntitlementKey,
+  isId,
+  isPermissionKey,
+  quote,
+  tupleIssue,
+  typeOf,
+} from '../domain/names.ts'
 import type { RoleGrant } from '../domain/role.ts'
-import { CONTEXT_BYTES_MAX, type TupleCondition } from '../domain/tuple.ts'
 
 export const ORGANIZATION_NAME_CHARACTERS_MAX = 256
 const ENVIRONMENT_KINDS: ReadonlySet<Change['kind']> = new Set(['organization', 'manifest', 'role', 'role_grant'])
@@ -134,25 +142,6 @@ function expiryIssue(expiresAtMs: number | null): string | null {
   return expiresAtMs === null || (Number.isSafeInteger(expiresAtMs) && expiresAtMs > 0)
     ? null
     : 'expiresAtMs is not an instant in milliseconds'
-}
-
-const CONDITION_NAME_CHARACTERS_MAX = 256
-
-/** Whatever a model says: it must be what every store can keep. */
-function conditionIssue(condition: TupleCondition | undefined): string | null {
-  if (condition === undefined) return null
-  const { name, context } = condition
-  if (!/^[^\s\p{Cc}]+$/u.test(name) || name.length > CONDITION_NAME_CHARACTERS_MAX || !name.isWellFormed())
-    return `condition ${quote(name)} is not a name`
-  if (typeof context !== 'object' || context === null || Array.isArray(context))
-    return `the context of condition ${quote(name)} is not an object`
-  const text = JSON.stringify(context)
-  if (Buffer.byteLength(text) > CONTEXT_BYTES_MAX)
-    return `the context of condition ${quote(name)} has more than ${CONTEXT_BYTES_MAX} bytes`
-  // What JSON escapes but PostgreSQL cannot hold as a text.
-  return /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/.test(text)
-    ? `the context of condition ${quote(name)} has a character that cannot be stored`
-    : null
 }
 
 function grantIssue(log: LogId, grant: RoleGrant): string | null {

@@ -3,6 +3,8 @@ import type { JsonObject } from '../../domain/json.ts'
 import type { TupleCondition } from '../../domain/tuple.ts'
 import { type Arguments, Condition, type ConditionDefinition, type Evaluation } from './condition.ts'
 import { REQUEST_STEPS_MAX } from './cost.ts'
+import { CLOCK } from './instants.ts'
+import { seenValues } from './seen-values.ts'
 
 /** Of what is evaluated. */
 type Clock = { clockMs(): number; noteUntil(instantMs: number): void }
@@ -40,6 +42,13 @@ export class ConditionRun {
     if (evaluation.ok && evaluation.untilMs !== null) this.#clock.noteUntil(evaluation.untilMs)
     evaluations.set(stored, evaluation)
     return evaluation
+  }
+
+  /** What an evaluation of it sees, for an explanation. */
+  seenBy(definition: ConditionDefinition, stored: TupleCondition): string {
+    const { parameters } = this.#of(definition, stored.name).condition
+    const clock = { [CLOCK]: new Date(this.#clock.clockMs()).toISOString() }
+    return seenValues(parameters.keys(), [stored.context, this.#context, clock])
   }
 
   #of(definition: ConditionDefinition, name: string): Compiled {

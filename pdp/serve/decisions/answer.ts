@@ -9,6 +9,7 @@ import type {
   Reason,
 } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
+import { REASONS } from '../../domain/reasons.ts'
 import { isBearer, subjectName } from '../../domain/subjects.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Log } from '../../process/log.ts'
@@ -176,5 +177,7 @@ function refused(
   detail: string = 'the token is not active, or is bound to no organization',
 ): PermissionResult {
   const result: Omit<PermissionResult, 'reason'> = { relation, resource, allowed: false, reasonCode: code }
-  return explain ? { ...result, reason: { code, path: [], missing: [], details: [detail] } } : result
+  return explain
+    ? { ...result, reason: { code, message: REASONS[code], path: [], missing: [], details: [detail] } }
+    : result
 }

@@ -87,7 +87,11 @@ const ANSWER = {
             items: { type: 'string' },
             description: 'With error condition_failed: parameters of conditions that the context lacks.',
           },
-          reason: { type: 'object' },
+          reason: {
+            type: 'object',
+            description:
+              'code and its message, path (the chain of grants), missing (tuples, any one of which would allow it), details (of a denial, in words).',
+          },
         },
       },
     },

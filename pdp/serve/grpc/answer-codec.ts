@@ -89,8 +89,14 @@ function writeResult(to: BinaryWriter, result: PermissionResult): void {
   to.join()
 }
 
-function reasonMessage({ code, path, missing, details = [] }: Reason) {
-  return create(ReasonSchema, { code, path: path.map(stepMessage), missing: [...missing], details: [...details] })
+function reasonMessage({ code, message, path, missing, details = [] }: Reason) {
+  return create(ReasonSchema, {
+    code,
+    message,
+    path: path.map(stepMessage),
+    missing: [...missing],
+    details: [...details],
+  })
 }
 
 function stepMessage(step: ReasonStep) {

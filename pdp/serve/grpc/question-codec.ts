@@ -12,14 +12,21 @@ export function readStreamQuestion(
 ): Question {
   const { permissions, entitlements, context } = asked
   if (context === '') return { permissions, entitlements, subject: null, explain: false }
-  return { permissions, entitlements, subject: null, explain: false, context: readContext(context), ownCaller: true }
+  return {
+    permissions,
+    entitlements,
+    subject: null,
+    explain: false,
+    context: readContext(context, 'context'),
+    ownCaller: true,
+  }
 }
 
 /** Throws RequestProblem `request_invalid`. */
-function readContext(text: string): JsonObject {
+function readContext(text: string, name: string): JsonObject {
   const value = parseJson(text)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
-  throw new RequestProblem('request_invalid', 'context is not a JSON object')
+  throw new RequestProblem('request_invalid', `${name} is not a JSON object`)
 }
 
 export function readRequest(request: DecideRequest): Question {
@@ -32,4 +39,9 @@ export function readRequest(request: DecideRequest): Question {
 const readSubject = ({ type, id, relation }: Subject): AskedSubject =>
   relation === '' ? { type, id } : { type, id, relation }
 
-const readTuple = ({ object, relation, subject }: ContextualTuple) => ({ object, relation, subject })
+function readTuple({ object, relation, subject, condition: name, conditionContext }: ContextualTuple) {
+  const tuple = { object, relation, subject }
+  if (name === '' && conditionContext === '') return tuple
+  const context = conditionContext === '' ? {} : readContext(conditionContext, 'condition_context')
+  return { ...tuple, condition: { name, context } }
+}

@@ -1,4 +1,5 @@
 /** Estimates the memory of questions and answers that are under way. */
+import type { ContextualTuple } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { EntitlementResult } from '../../domain/decision.ts'
 import type { Question } from '../decisions/answer.ts'
 import type { Outcome } from './answer-codec.ts'
@@ -13,12 +14,18 @@ export function questionWeight({
   permissions,
   entitlements,
   context,
-}: Pick<Question, 'permissions' | 'entitlements'> & { readonly context: string }): number {
+  contextualTuples = [],
+}: Pick<Question, 'permissions' | 'entitlements'> & {
+  readonly context: string
+  readonly contextualTuples?: readonly ContextualTuple[]
+}): number {
   let weight = QUESTION_BYTES + MEMBER_BYTES * (permissions.length + entitlements.length)
   for (const { relation, resource } of permissions) weight += relation.length + resource.length
   for (const key of entitlements) weight += key.length
   // As text, and as the values that it is read into.
   weight += 4 * context.length
+  for (const { object, relation, subject, conditionContext } of contextualTuples)
+    weight += MEMBER_BYTES + object.length + relation.length + subject.length + 4 * conditionContext.length
   return weight
 }
 

@@ -2,6 +2,7 @@
 import type { ContextualTuple } from '../../domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
 import { parseTuple } from '../../domain/names.ts'
+import type { TupleCondition } from '../../domain/tuple.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { object } from './schemas.ts'
 
@@ -16,7 +17,16 @@ export const ASKED_SUBJECT = object(
   },
   ['type', 'id'],
 )
-const TUPLE = object({ object: NAME, relation: NAME, subject: NAME }, ['object', 'relation', 'subject'])
+const CONDITION = {
+  ...object({ name: NAME, context: { type: 'object', additionalProperties: true } }, ['name']),
+  description:
+    'The tuple counts only while this condition holds; values in its context win over those of the question.',
+}
+const TUPLE = object({ object: NAME, relation: NAME, subject: NAME, condition: CONDITION }, [
+  'object',
+  'relation',
+  'subject',
+])
 export const CONTEXTUAL_TUPLES = {
   type: 'array',
   maxItems: 100,
@@ -31,13 +41,17 @@ export const CONTEXT = {
   description: 'Values of parameters of conditions, at most 32 KiB. What a tuple stores wins over them.',
 } as const
 
-export type TupleBody = string | ContextualTuple
+export type TupleBody =
+  | string
+  | (Omit<ContextualTuple, 'condition'> & {
+      readonly condition?: Partial<TupleCondition> & Pick<TupleCondition, 'name'>
+    })
 
 /** Throws RequestProblem with the place of each that is no tuple. */
 export function readContextualTuples(bodies: readonly TupleBody[]): readonly ContextualTuple[] {
   const issues: ValidationIssue[] = []
   const tuples = bodies.flatMap((body, i) => {
-    if (typeof body !== 'string') return [body]
+    if (typeof body !== 'string') return [withContext(body)]
     try {
       return [parseTuple(body)]
     } catch (err) {
@@ -48,6 +62,10 @@ export function readContextualTuples(bodies: readonly TupleBody[]): readonly Con
   })
   if (issues.length > 0) throw malformed(issues)
   return tuples
+}
+
+function withContext({ condition, ...tuple }: Exclude<TupleBody, string>): ContextualTuple {
+  return condition === undefined ? tuple : { ...tuple, condition: { context: {}, ...condition } }
 }
 
 /** The engine's names of what a request says. */

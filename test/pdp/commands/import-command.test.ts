@@ -213,6 +213,50 @@ tuples:
   - {user: 'user:bob', relation: viewer, object: 'doc:1'}
   - {user: 'user:bob', relation: blocked, object: 'doc:1'}
 `
+  const CONDITIONS = `model: |
+  model
+    schema 1.1
+  type user
+  type doc
+    relations
+      define viewer: [user with near]
+  condition near(ip: ipaddress, cidr: string) {
+    ip.in_cidr(cidr)
+  }
+tuples:
+  - user: 'user:ann'
+    relation: viewer
+    object: 'doc:1'
+    condition: {name: near, context: {cidr: 10.0.0.0/8}}
+`
+  test('takes the values of conditions from --context, says which one is false, and names what is missing', async () => {
+    const store = await file('n.fga.yaml', CONDITIONS)
+    const ask = (command: string, ...more: readonly string[]) =>
+      runCommand(command, 'user:ann', 'viewer', 'doc:1', '--model', store, ...more)
+    const [near, far] = ['{"ip": "10.9.9.9"}', '{"ip": "11.9.9.9", "cidr": "0.0.0.0/0"}']
+    expect(await ask('check', '--context', near)).toMatchObject({ status: 0, err: '' })
+    expect(await ask('check', '--context', far)).toMatchObject({ status: 1, err: '' })
+    expect((await ask('explain', '--context', far)).out).toBe(
+      `denied  user:ann viewer doc:1 in ${store} (none: nothing grants it)
+  doc:1#viewer@user:ann does not count: condition "near" is false for ip = "11.9.9.9", cidr = "10.0.0.0/8"
+`,
+    )
+    expect(await ask('check')).toMatchObject({
+      status: 2,
+      out: '',
+      err: expect.stringMatching(/cannot be decided \(condition_failed: .*\n.*condition "near" needs "ip"/),
+    })
+  })
+
+  test.each(['{', '[]', 'null', '"x"', '1'])('ends with 2 when --context is %s', async (context) => {
+    const store = await file('n.fga.yaml', CONDITIONS)
+    const asked = ['user:ann', 'viewer', 'doc:1', '--model', store, '--context', context]
+    expect(await runCommand('check', ...asked)).toMatchObject({
+      status: 2,
+      err: expect.stringContaining('--context must be a JSON object'),
+    })
+  })
+
   test('answers from a store file without a server, with the reason when asked', async () => {
     const store = await file('c.fga.yaml', MODEL)
     const ask = (command: string, ...asked: readonly string[]) => runCommand(command, ...asked, '--model', store)

@@ -7,7 +7,7 @@ import { user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
-import { given, member, PARADOX, put } from '../../support/tuples.ts'
+import { given, member, PARADOX, put, putIf } from '../../support/tuples.ts'
 
 const MODEL = `model
   schema 1.1
@@ -25,6 +25,13 @@ type doc
     define editor: [user]
     define viewer: (editor or viewer from parent) but not blocked
     define both: editor and viewer
+    define reader: [user with cleared, team#member with cleared]
+    define inherited: viewer from shelf
+    define shelf: [folder with cleared]
+    define calm: reader but not blocked
+condition cleared(level: int, wanted: int, token: string, notes: list<string>, now: timestamp) {
+  level >= wanted && token != "" && size(notes) < 100000 && now > timestamp("2020-01-01T00:00:00Z")
+}
 `
 const stores: Record<string, () => Store> = { 'near memory': memoryStore, 'far memory': remoteMemoryStore }
 
@@ -40,6 +47,9 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
       ...['doc:1#editor@user:ann', 'doc:1#blocked@team:x#member', 'team:x#member@user:ann'].map((text) => put(text)),
       ...['doc:2#parent@folder:f', 'folder:f#viewer@user:bob', 'folder:f#banned@user:bob'].map((text) => put(text)),
       ...['doc:1#editor@user:sue', 'liar:0#next@liar:0', 'liar:0#named@user:ann'].map((text) => put(text)),
+      putIf('doc:1#reader@user:max', 'cleared', { wanted: 5 }),
+      putIf('doc:2#reader@team:x#member', 'cleared', { wanted: 6 }),
+      putIf('doc:3#shelf@folder:f', 'cleared', { wanted: 7 }),
       member('sue', 'member', 'suspended'),
       member('ivy', 'member', 'invited'),
     )
@@ -47,7 +57,8 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
   })
   const why = async (subject: AskedSubject, relation: string, resource: string, organization = 'acme') => {
     const permissions = [{ relation, resource }]
-    const [result] = (await pdp.decide({ organization, subject, permissions, explain: true })).permissions
+    const context = { level: 3, wanted: 1, token: 'hush-hush', notes: ['x'.repeat(4_000)], now: '2026-01-01T00:00:00Z' }
+    const [result] = (await pdp.decide({ organization, subject, permissions, explain: true, context })).permissions
     expect(result?.allowed).toBe(false)
     return (result?.reason?.details ?? []).join('\n')
   }
@@ -85,6 +96,16 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
     ],
     ['a suspended membership', user('sue'), 'editor', 'doc:1', /the membership of user:sue in "acme" is suspended/],
     ['an invitation', user('ivy'), 'editor', 'doc:1', /user:ivy in "acme" is invited/],
+    [
+      'a condition that is false, with the values that it saw, of which the stored one wins',
+      user('max'),
+      'reader',
+      'doc:1',
+      /^doc:1#reader@user:max does not count: condition "cleared" is false for level = 3, wanted = 5, token = \(hidden\), notes = \["x{78}…, now = "2026-01-01T00:00:00Z"$/,
+    ],
+    ['one of a userset', user('ann'), 'reader', 'doc:2', /^doc:2#reader@team:x#member does not count: .* wanted = 6,/],
+    ['one of a parent', user('ann'), 'inherited', 'doc:3', /^doc:3#shelf@folder:f does not count: .* wanted = 7,/],
+    ['one below "but not"', user('max'), 'calm', 'doc:1', /^doc:1#reader@user:max does not count: .* wanted = 5,/],
     ['an answer that does not exist', user('ann'), 'honest', 'liar:0', /depends on its own absence/],
   ])('the denial names %s', async (_, subject, relation, resource, message) => {
     expect(await why(subject, relation, resource)).toMatch(message)

@@ -4,6 +4,7 @@ import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp, Reason } from '../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { parseTuple } from '../../../pdp/domain/names.ts'
+import { REASONS } from '../../../pdp/domain/reasons.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
@@ -25,15 +26,18 @@ type doc
 describe('explain', () => {
   let store: Store
   let pdp: Pdp
-  const why = async (relation: string, resource: string): Promise<Reason | undefined> => {
+  const why = async (relation: string, resource: string): Promise<Omit<Reason, 'message'> | undefined> => {
     const { permissions } = await pdp.decide({
       organization: 'acme',
       subject: user('ann'),
       permissions: [{ relation, resource }],
       explain: true,
     })
-    expect(permissions[0]?.reasonCode).toBe(permissions[0]?.reason?.code)
-    return permissions[0]?.reason
+    const [result] = permissions
+    if (result?.reason === undefined) return undefined
+    const { message, ...reason } = result.reason
+    expect([reason.code, message]).toEqual([result.reasonCode, REASONS[reason.code]])
+    return reason
   }
   beforeEach(async () => {
     store = memoryStore()
@@ -159,6 +163,6 @@ describe('explain', () => {
       permissions: [{ relation: 'viewer', resource: 'doc:1' }],
       explain: true,
     })
-    expect(cold.permissions[0]?.reason).toEqual(warm)
+    expect(cold.permissions[0]?.reason).toEqual({ ...warm, message: REASONS.model })
   })
 })

@@ -99,6 +99,84 @@ describe('the context of a question', () => {
     } satisfies Partial<ServiceError>)
   })
 
+  test('decides the questions that it can, and names what each of the others lacks', async () => {
+    const both = [...permissions, { relation: 'viewer', resource: 'sheet:2' }]
+    const answer = await served.send('POST', '/oauth/decisions', {
+      token: await reader(),
+      body: { permissions: both, subject },
+    })
+    expect(answer.body.permissions).toEqual([
+      { ...both[0], allowed: false, error: 'condition_failed', missing_context: ['level'] },
+      { ...both[1], allowed: false },
+    ])
+    const { permissions: found } = await overGrpc({ token: own(), permissions: both })
+    expect(found.map(({ error, missingContext }) => [error, missingContext])).toEqual([
+      ['condition_failed', ['level']],
+      ['', []],
+    ])
+  })
+
+  test.each<[number | undefined, number | undefined, object]>([
+    [1, undefined, { allowed: true }],
+    [9, 1, { allowed: false }],
+    [undefined, 1, { allowed: true }],
+    [undefined, undefined, { allowed: false, error: 'condition_failed' }],
+  ])('%s in a contextual tuple wins over %s in the question, over HTTP and gRPC', async (stored, asked, expected) => {
+    const condition = { name: 'low', ...(stored !== undefined && { context: { level: stored } }) }
+    const tuple = { object: 'sheet:9', relation: 'viewer', subject: 'user:alice' }
+    const context = asked === undefined ? {} : { context: { level: asked } }
+    const about = [{ relation: 'viewer', resource: 'sheet:9' }]
+    const body = { permissions: about, subject, contextual_tuples: [{ ...tuple, condition }], ...context }
+    const overHttp = await served.send('POST', '/oauth/decisions', { token: await reader(), body })
+    expect(overHttp.body.permissions).toMatchObject([expected])
+    const answer = await overGrpc({
+      token: reader(),
+      permissions: about,
+      subject,
+      context: asked === undefined ? '' : JSON.stringify({ level: asked }),
+      contextualTuples: [
+        { ...tuple, condition: 'low', conditionContext: stored === undefined ? '' : JSON.stringify({ level: stored }) },
+      ],
+    })
+    expect(answer.permissions).toMatchObject([expected])
+  })
+
+  test.each<[object]>([
+    [{ condition: 'low' }],
+    [{ condition: { context: {} } }],
+    [{ condition: { name: 'low', context: [] } }],
+    [{ condition: { name: 'low', more: 1 } }],
+    [{ condition: { name: 'high' } }],
+    [{ condition: { name: 'low', context: { level: 'x' } } }],
+  ])('cannot come with a contextual tuple with %j over HTTP', async (more) => {
+    const contextual_tuples = [{ object: 'sheet:9', relation: 'viewer', subject: 'user:alice', ...more }]
+    expect((await ask(await reader(), { subject, contextual_tuples })).status).toBe(400)
+  })
+
+  test.each([
+    { condition: '', conditionContext: '{}' },
+    { condition: 'low', conditionContext: '[]' },
+    { condition: 'low', conditionContext: '{"level": 1, "level": 2}' },
+    { condition: 'high', conditionContext: '' },
+  ])('cannot come with a contextual tuple with %j over gRPC', async (more) => {
+    const contextualTuples = [{ object: 'sheet:9', relation: 'viewer', subject: 'user:alice', ...more }]
+    await expect(overGrpc({ token: reader(), permissions, subject, contextualTuples })).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+    } satisfies Partial<ServiceError>)
+  })
+
+  test('explains a condition that is false in the same words over HTTP and gRPC', async () => {
+    const reason = {
+      code: 'none',
+      message: 'nothing grants it',
+      details: ['sheet:1#viewer@user:alice does not count: condition "low" is false for level = 9'],
+    }
+    const overHttp = await ask(await reader(), { subject, context: { level: 9 }, explain: true })
+    expect(overHttp.body.permissions).toMatchObject([{ allowed: false, reason }])
+    const answer = await overGrpc({ token: reader(), permissions, subject, context: '{"level": 9}', explain: true })
+    expect(answer.permissions).toMatchObject([{ allowed: false, reason }])
+  })
+
   test('counts in lists, which name what they cannot tell and what is missing', async () => {
     const token = await served.manager({ organization: 'acme', scopes: ['decisions:read'] })
     const list = (more: object) =>

@@ -98,8 +98,8 @@ describe('a reason', () => {
     const steps = grpc?.reason?.path.map(({ step }) => ({
       [step.case === 'roleGrant' ? 'role_grant' : (step.case ?? '')]: step.value,
     }))
-    const { code: ofGrpc, missing, details = [] } = grpc?.reason ?? {}
-    expect({ code: ofGrpc, path: steps, missing, details }).toEqual({ details: [], ...http.reason })
+    const { code: ofGrpc, message, missing, details = [] } = grpc?.reason ?? {}
+    expect({ code: ofGrpc, message, path: steps, missing, details }).toEqual({ details: [], ...http.reason })
     if (id === 'nobody') return // only the transports ask whether the subject exists
     const inProcess = await served.pdp.decide({ organization: 'acme', ...question })
     expect(inProcess.permissions[0] satisfies PermissionResult | undefined).toMatchObject({

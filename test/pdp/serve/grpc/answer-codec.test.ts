@@ -2,8 +2,9 @@
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type PermissionResult, REASON_CODES, type ReasonStep } from '../../../../pdp/domain/decision.ts'
+import type { PermissionResult, ReasonStep } from '../../../../pdp/domain/decision.ts'
 import type { JsonObject } from '../../../../pdp/domain/json.ts'
+import { REASONS, type ReasonCode } from '../../../../pdp/domain/reasons.ts'
 import type { Answer } from '../../../../pdp/serve/decisions/answer.ts'
 import { createAnswerEncoder, type Outcome } from '../../../../pdp/serve/grpc/answer-codec.ts'
 import {
@@ -20,7 +21,7 @@ const step: fc.Arbitrary<ReasonStep> = fc.oneof(
   fc.record({ rule: text }),
   fc.record({ role_grant: text }),
 )
-const code = fc.constantFrom(...REASON_CODES)
+const code = fc.constantFrom(...(Object.keys(REASONS) as ReasonCode[]))
 const result: fc.Arbitrary<PermissionResult> = fc.record(
   {
     relation: text,
@@ -28,7 +29,12 @@ const result: fc.Arbitrary<PermissionResult> = fc.record(
     allowed: fc.boolean(),
     reasonCode: code,
     error: fc.constant('evaluation_limit' as const),
-    reason: fc.record({ code, path: fc.array(step, { maxLength: 3 }), missing: fc.array(text, { maxLength: 3 }) }),
+    reason: fc.record({
+      code,
+      message: text,
+      path: fc.array(step, { maxLength: 3 }),
+      missing: fc.array(text, { maxLength: 3 }),
+    }),
   },
   { requiredKeys: ['relation', 'resource', 'allowed', 'reasonCode'] },
 )
@@ -67,7 +73,14 @@ function messageOf(of: Answer): MessageShape<typeof DecideResponseSchema> {
       error,
       ...(reason === undefined
         ? {}
-        : { reason: { code: reason.code, path: reason.path.map(stepOf), missing: [...reason.missing] } }),
+        : {
+            reason: {
+              code: reason.code,
+              message: reason.message,
+              path: reason.path.map(stepOf),
+              missing: [...reason.missing],
+            },
+          }),
     })),
     entitlements: Object.fromEntries(
       [...of.entitlements].map(([key, found]) => [
