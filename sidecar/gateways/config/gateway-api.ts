@@ -1,0 +1,105 @@
+/** Gateway API: an HTTPRoute with the ExternalAuth filter, or for Envoy Gateway a policy on the route. */
+import { isIP } from 'node:net'
+import { isLoopback } from '../../../pdp/process/listen.ts'
+import type { ConfigFile, GatewayPlan } from '../plan.ts'
+import { DOOR_TIMEOUT_SECONDS } from '../plan.ts'
+import { AUTHORIZER, authorizerHost, GATEWAY, manifests } from './kubernetes.ts'
+
+const ROUTE = 'service'
+const BACKEND = { name: AUTHORIZER.service, namespace: AUTHORIZER.namespace, port: AUTHORIZER.port } as const
+
+/** The standard filter, which is experimental (GEP-1494). Without allowedHeaders the door sees every field. */
+export function gatewayApiConfig(plan: GatewayPlan): readonly ConfigFile[] {
+  const filter = {
+    type: 'ExternalAuth',
+    externalAuth: {
+      protocol: 'GRPC',
+      backendRef: BACKEND,
+      grpc: {},
+      ...(plan.bodyBytesMax !== null && { forwardBody: { maxSize: plan.bodyBytesMax } }),
+    },
+  }
+  return manifests('gateway-api.yaml', [
+    route(plan, [filter]),
+    referenceGrant('HTTPRoute', 'gateway.networking.k8s.io'),
+    doorTls,
+  ])
+}
+
+export function envoyGatewayConfig(plan: GatewayPlan): readonly ConfigFile[] {
+  return manifests('envoy-gateway.yaml', [
+    route(plan, []),
+    {
+      apiVersion: 'gateway.envoyproxy.io/v1alpha1',
+      kind: 'SecurityPolicy',
+      metadata: { name: 'portcullis', namespace: GATEWAY.namespace },
+      spec: {
+        targetRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: GATEWAY.name }],
+        extAuth: {
+          grpc: { backendRefs: [BACKEND] },
+          failOpen: false,
+          recomputeRoute: false,
+          timeout: `${DOOR_TIMEOUT_SECONDS}s`,
+          ...(plan.bodyBytesMax !== null && { bodyToExtAuth: { maxRequestBytes: plan.bodyBytesMax } }),
+        },
+      },
+    },
+    {
+      apiVersion: 'gateway.envoyproxy.io/v1alpha1',
+      kind: 'ClientTrafficPolicy',
+      metadata: { name: 'portcullis', namespace: GATEWAY.namespace },
+      spec: {
+        targetRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: GATEWAY.name }],
+        // Envoy Gateway merges slashes and unescapes them unless told otherwise.
+        path: {
+          disableMergeSlashes: true,
+          escapedSlashesAction: plan.encodedSlash ? 'KeepUnchanged' : 'RejectRequest',
+        },
+        headers: { withUnderscoresAction: 'RejectRequest' },
+      },
+    },
+    referenceGrant('SecurityPolicy', 'gateway.envoyproxy.io'),
+    doorTls,
+  ])
+}
+
+const route = ({ hosts, service }: GatewayPlan, filters: readonly object[]): object => ({
+  apiVersion: 'gateway.networking.k8s.io/v1',
+  kind: 'HTTPRoute',
+  metadata: { name: ROUTE, namespace: GATEWAY.namespace },
+  spec: {
+    parentRefs: [{ name: GATEWAY.name }],
+    hostnames: hosts.filter((host) => host !== 'localhost' && !isIP(host)),
+    rules: [
+      {
+        matches: [{ path: { type: 'PathPrefix', value: '/' } }],
+        ...(filters.length > 0 && { filters }),
+        backendRefs: [{ name: isLoopback(service.host) ? ROUTE : service.host.split('.')[0], port: service.port }],
+      },
+    ],
+  },
+})
+
+/** The authorizer is in a namespace of its own, which has to let the route name it. */
+const referenceGrant = (kind: string, group: string): object => ({
+  apiVersion: 'gateway.networking.k8s.io/v1beta1',
+  kind: 'ReferenceGrant',
+  metadata: { name: 'portcullis-authorizer', namespace: AUTHORIZER.namespace },
+  spec: {
+    from: [{ group, kind, namespace: GATEWAY.namespace }],
+    to: [{ group: '', kind: 'Service', name: AUTHORIZER.service }],
+  },
+})
+
+const doorTls = {
+  apiVersion: 'gateway.networking.k8s.io/v1',
+  kind: 'BackendTLSPolicy',
+  metadata: { name: 'portcullis-authorizer', namespace: AUTHORIZER.namespace },
+  spec: {
+    targetRefs: [{ group: '', kind: 'Service', name: AUTHORIZER.service }],
+    validation: {
+      caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'portcullis-authorizer-ca' }],
+      hostname: authorizerHost,
+    },
+  },
+}

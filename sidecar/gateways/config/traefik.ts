@@ -1,0 +1,89 @@
+/** Static and dynamic configuration of Traefik that asks the door about every request. */
+import { stringify } from 'yaml'
+import { AUTHORIZE_PATH, IDENTITY_FIELDS } from '../../http/door-fields.ts'
+import { exactNames, OF_TRAEFIK, prefixes } from '../cleared.ts'
+import { type ConfigFile, CREDENTIALS, type GatewayPlan, type HostAndPort, written } from '../plan.ts'
+import { PlanError } from '../plan-error.ts'
+
+const ENTRY_POINT = 'web'
+const MIDDLEWARE = 'portcullis'
+
+export function traefikConfig(plan: GatewayPlan): readonly ConfigFile[] {
+  return [
+    { name: 'traefik.yaml', text: stringify(staticConfig(plan), { lineWidth: 0 }) },
+    { name: 'dynamic.yaml', text: stringify(dynamicConfig(plan), { lineWidth: 0 }) },
+  ]
+}
+
+function staticConfig({ listen }: GatewayPlan): object {
+  return {
+    entryPoints: {
+      [ENTRY_POINT]: {
+        address: `${listen.host === '0.0.0.0' ? '' : bracketed(listen.host)}:${listen.port}`,
+        forwardedHeaders: { insecure: false },
+      },
+    },
+    providers: { file: { filename: 'dynamic.yaml' } },
+  }
+}
+
+function dynamicConfig(plan: GatewayPlan): object {
+  const { service } = plan
+  return {
+    http: {
+      routers: {
+        // Every host and path: the door answers for those that it does not serve.
+        service: {
+          entryPoints: [ENTRY_POINT],
+          rule: 'PathPrefix(`/`)',
+          middlewares: [MIDDLEWARE],
+          service: 'service',
+        },
+      },
+      middlewares: {
+        [MIDDLEWARE]: {
+          forwardAuth: {
+            ...doorOf(plan),
+            // The client's own X-Forwarded-* are removed first.
+            trustForwardHeader: false,
+            // Each is removed from the request, and set when the door answers with it.
+            authResponseHeaders: [...IDENTITY_FIELDS, ...CREDENTIALS].map(written),
+            authResponseHeadersRegex: clearedPattern(plan),
+          },
+        },
+      },
+      services: {
+        service: {
+          loadBalancer: {
+            passHostHeader: true,
+            servers: [{ url: `${service.tls ? 'https' : service.http2 ? 'h2c' : 'http'}://${authority(service)}` }],
+          },
+        },
+      },
+    },
+  }
+}
+
+/** Traefik sends no field of its own with the question, and opens no unix socket: TLS is how it proves who it is. */
+function doorOf({ door }: GatewayPlan): object {
+  if (door.kind !== 'tls' || door.client === null)
+    throw new PlanError(
+      'Traefik proves itself to a door by its certificate only: give the door tls with client_ca_file',
+    )
+  const { ca, client, at } = door
+  return { address: `https://${authority(at)}${AUTHORIZE_PATH}`, tls: { ca, cert: client.cert, key: client.key } }
+}
+
+/** Names that services believe, and names with characters other than letters, digits and `-`. A regular expression of Go. */
+function clearedPattern({ headers }: GatewayPlan): string {
+  const tokens: readonly string[] = CREDENTIALS
+  const exact = exactNames(headers).filter((name) => !tokens.includes(name) && name !== 'x-real-ip')
+  const starts = prefixes(headers)
+    .filter((prefix) => !OF_TRAEFIK.includes(prefix))
+    .map((prefix) => `${prefix}.*`)
+  const uncovered = exact.filter((name) => !starts.some((start) => name.startsWith(start.slice(0, -2))))
+  return `(?i)^(${[...starts, ...uncovered].join('|')})$|[^A-Za-z0-9-]`
+}
+
+const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)
+const authority = ({ host, port }: HostAndPort): string => `${bracketed(host)}:${port}`

@@ -1,0 +1,107 @@
+/** `gateway-config`: a configuration that asks the doors of a route file about every request and forwards what was judged. */
+import { isLoopback, type ListenAddress } from '../../pdp/process/listen.ts'
+import type { DoorProfile } from '../http/door-fields.ts'
+import type { RouteFile } from '../route-file/route-file.ts'
+import { servedHosts } from '../route-file/served-hosts.ts'
+import { usesBody } from '../routes/checks.ts'
+import { caddyConfig } from './config/caddy.ts'
+import { envoyConfig } from './config/envoy.ts'
+import { envoyGatewayConfig, gatewayApiConfig } from './config/gateway-api.ts'
+import { istioConfig } from './config/istio.ts'
+import { AUTHORIZER, authorizerHost } from './config/kubernetes.ts'
+import { nginxConfig } from './config/nginx.ts'
+import { traefikConfig } from './config/traefik.ts'
+import type { ConfigFile, DoorAccess, GatewayPlan, HostAndPort } from './plan.ts'
+import { PlanError } from './plan-error.ts'
+
+type Gateway = {
+  readonly profile: DoorProfile
+  /** The objects name the chart's Service, whatever address the door has in its Pod. */
+  readonly inCluster: boolean
+  print(plan: GatewayPlan): readonly ConfigFile[]
+}
+export const GATEWAYS = {
+  envoy: { profile: 'envoy', inCluster: false, print: envoyConfig },
+  istio: { profile: 'istio', inCluster: true, print: istioConfig },
+  'gateway-api': { profile: 'gateway-api', inCluster: true, print: gatewayApiConfig },
+  'envoy-gateway': { profile: 'gateway-api', inCluster: true, print: envoyGatewayConfig },
+  nginx: { profile: 'nginx', inCluster: false, print: nginxConfig },
+  traefik: { profile: 'traefik', inCluster: false, print: traefikConfig },
+  caddy: { profile: 'caddy', inCluster: false, print: caddyConfig },
+} as const satisfies { readonly [name: string]: Gateway }
+export type GatewayName = keyof typeof GATEWAYS
+
+export const isGatewayName = (text: string): text is GatewayName => Object.hasOwn(GATEWAYS, text)
+
+/** A door as the route file describes it. */
+export type Door = {
+  readonly profile: DoorProfile
+  readonly listen: ListenAddress | { readonly path: string }
+  /** Null: plain text. */
+  readonly tls: { readonly clientCaFile: string | null } | null
+  readonly secretFile: string | null
+}
+
+/** Places that only the gateway knows. Paths are those that it sees. */
+export type GatewayPlaces = {
+  readonly listen: HostAndPort
+  /** Null: where the door of the route file listens. */
+  readonly door: HostAndPort | null
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
+}
+
+/** Throws PlanError with a sentence for the operator. */
+export function gatewayConfig(
+  name: GatewayName,
+  file: RouteFile & { readonly doors: readonly Door[] },
+  places: GatewayPlaces,
+): readonly ConfigFile[] {
+  const { profile, inCluster, print } = GATEWAYS[name]
+  const door = file.doors.find((entry) => entry.profile === profile)
+  if (door === undefined)
+    throw new PlanError(`the route file has no door for ${name}: add {profile: ${profile}, listen: …} to doors`)
+  const bodyBytesMax = file.routes.some(({ check }) => check !== null && usesBody(check)) ? file.bodyBytesMax : null
+  return print({
+    door: inCluster ? authorizer(places) : accessOf(door, places),
+    listen: places.listen,
+    service: serviceOf(file),
+    hosts: servedHosts(file),
+    bodyBytesMax,
+    encodedSlash: file.routes.some(({ encodedSlash }) => encodedSlash),
+    forwardToken: file.routes.some(({ forwardToken }) => forwardToken),
+    headers: { strip: file.stripHeaders, pass: file.passHeaders },
+  })
+}
+
+function accessOf({ listen, tls, secretFile }: Door, places: GatewayPlaces): DoorAccess {
+  if ('path' in listen) return { kind: 'unix', path: listen.path }
+  const at = places.door ?? reached(listen)
+  if (tls === null) {
+    if (secretFile === null) throw new PlanError('the door authenticates nobody')
+    return { kind: 'plain', at, secretFile }
+  }
+  const { ca, cert, key } = places
+  return { kind: 'tls', at, ca, client: tls.clientCaFile === null ? null : { cert, key }, secretFile }
+}
+
+const authorizer = ({ ca, cert, key, door }: GatewayPlaces): DoorAccess => ({
+  kind: 'tls',
+  at: door ?? { host: authorizerHost, port: AUTHORIZER.port },
+  ca,
+  client: { cert, key },
+  secretFile: null,
+})
+
+/** A door that listens on all addresses is reached on this machine, unless told otherwise. */
+const reached = ({ host, port }: ListenAddress): HostAndPort => ({
+  host: host === '' || host === '::' || host === '0.0.0.0' || isLoopback(host) ? '127.0.0.1' : host,
+  port,
+})
+
+function serviceOf({ upstream }: RouteFile): GatewayPlan['service'] {
+  const { hostname, port, protocol } = new URL(upstream.origin)
+  const tls = protocol === 'https:'
+  return { host: hostname.replaceAll(/[[\]]/g, ''), port: Number(port || (tls ? 443 : 80)), tls, http2: upstream.http2 }
+}

@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { exactNames, isCleared, prefixes } from '../../../sidecar/gateways/cleared.ts'
+import { GATEWAYS, gatewayConfig, isGatewayName } from '../../../sidecar/gateways/gateway-config.ts'
+import { IDENTITY_FIELDS } from '../../../sidecar/http/door-fields.ts'
+import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
+import { DOORS, PLACES, printed } from './printed.ts'
+
+const NAMES = Object.keys(GATEWAYS).filter(isGatewayName)
+const text = (...given: Parameters<typeof printed>): string =>
+  printed(...given)
+    .map((file) => file.text)
+    .join('\n')
+const BODY = '  POST /orders: editor order:{body.id}\n'
+const NO_HEADERS = { strip: [], pass: [] }
+
+describe('gateway-config', () => {
+  test.each(NAMES)('prints a whole configuration for %s, YAML where the gateway reads YAML', (name) => {
+    for (const file of printed(name)) {
+      expect(file.text.length).toBeGreaterThan(100)
+      if (!file.name.endsWith('.yaml')) continue
+      for (const document of parseAllDocuments(file.text)) expect(document.errors).toEqual([])
+    }
+  })
+
+  test.each(['nginx', 'traefik', 'caddy'] as const)('names every identity field for %s', (name) => {
+    const config = text(name).toLowerCase()
+    for (const field of IDENTITY_FIELDS) expect(config).toContain(field)
+  })
+
+  test('lets Envoy send raw fields, refuse when the door is away, and change no target', () => {
+    const envoy = text('envoy')
+    expect(envoy).toContain('encode_raw_headers: true')
+    expect(envoy).toContain('failure_mode_allow: false')
+    expect(envoy).toContain('path_with_escaped_slashes_action: REJECT_REQUEST')
+    expect(envoy).not.toContain('with_request_body')
+    expect(
+      text('envoy', { lines: '  GET /files/{name}: {check: "viewer file:{name}", encoded_slash: keep}\n' }),
+    ).toContain('path_with_escaped_slashes_action: KEEP_UNCHANGED')
+  })
+
+  test.each(['envoy', 'istio', 'gateway-api', 'envoy-gateway'] as const)(
+    'lets %s send bodies only when a check reads one',
+    (name) => {
+      expect(text(name)).not.toContain('65536')
+      expect(text(name, { lines: BODY })).toContain('65536')
+    },
+  )
+
+  test('proves the gateway by the socket, its certificate or its secret, as the door demands', () => {
+    for (const name of ['envoy', 'nginx', 'caddy'] as const) {
+      const of = (kind: string) => text(name, { door: DOORS[kind] })
+      expect(of('a unix socket')).toContain('/run/portcullis/door.sock')
+      expect(of('a certificate')).toContain('/etc/portcullis/tls.key')
+      expect(of('a secret')).toMatch(/door-secret|PORTCULLIS_CALLER_SECRET/)
+      expect(of('TLS and a secret')).toContain('/etc/portcullis/ca.crt')
+      expect(of('TLS and a secret')).not.toContain('/etc/portcullis/tls.key')
+    }
+  })
+
+  test('passes the token on only when a route does', () => {
+    expect(text('nginx')).toContain('proxy_set_header Authorization "";')
+    expect(text('caddy')).toContain('header_up -Authorization')
+    const lines = '  GET /me: {check: signed_in, forward_token: true}\n'
+    expect(text('nginx', { lines })).toContain('proxy_set_header Authorization $portcullis_authorization;')
+    expect(text('caddy', { lines })).toMatch(/copy_headers .*Authorization DPoP/)
+  })
+
+  test.each(['a unix socket', 'a secret', 'TLS and a secret'])('refuses Traefik a door with %s', (kind) => {
+    expect(() => printed('traefik', { door: DOORS[kind] })).toThrow(/by its certificate only/)
+  })
+
+  test.each(NAMES)('refuses %s when the route file has no door for it', (name) => {
+    const { file } = parseRouteFile(
+      'portcullis: v1\nresource: https://a.example\nissuers: [{issuer: https://i.example}]\nupstream: http://127.0.0.1:1\npdp: {address: "127.0.0.1:1", insecure: true}\nroutes: {GET /: public}\n',
+    )
+    if (file === null) throw new Error('the route file is wrong')
+    expect(() => gatewayConfig(name, { ...file, doors: [] }, PLACES)).toThrow(/no door for/)
+  })
+})
+
+describe('the fields of a client that a gateway takes away', () => {
+  test.each(['nginx', 'traefik', 'caddy'] as const)('are in the configuration of %s', (name) => {
+    const config = text(name).toLowerCase()
+    for (const field of exactNames(NO_HEADERS)) {
+      expect([field, isCleared(name, field, NO_HEADERS)]).toEqual([field, true])
+      const covered =
+        config.includes(field) || prefixes(NO_HEADERS).some((p) => field.startsWith(p) && config.includes(p))
+      expect([field, covered || field === 'x-real-ip']).toEqual([field, true])
+    }
+  })
+
+  test.each<['nginx' | 'traefik' | 'caddy', string, boolean]>([
+    ['nginx', 'x-user-id', true],
+    ['nginx', 'x-kong-something', false],
+    ['nginx', 'x_auth_subject', true],
+    ['traefik', 'x-kong-something', true],
+    ['traefik', 'x-forwarded-something', false],
+    ['traefik', 'x.auth.subject', true],
+    ['caddy', 'x-forwarded-something', true],
+    ['caddy', 'x_user_id', true],
+    ['caddy', "x'user", false],
+    ['caddy', 'accept', false],
+    ['nginx', 'cookie', false],
+    ['nginx', 'x-auth-subject', true],
+  ])('of %s: %s is %s', (name, field, cleared) => {
+    expect(isCleared(name, field, NO_HEADERS)).toBe(cleared)
+  })
+
+  test('keep what pass_headers names, and lose what strip_headers names', () => {
+    const headers = { strip: ['x-acme-*', 'x-tenant'], pass: ['cf-ray'] }
+    expect(exactNames(headers)).toContain('x-tenant')
+    expect(exactNames(headers)).not.toContain('cf-ray')
+    expect(prefixes(headers)).toContain('x-acme-')
+    expect(prefixes(headers)).not.toContain('cf-')
+    expect(isCleared('caddy', 'cf-other', headers)).toBe(false)
+  })
+})
