@@ -6,6 +6,7 @@ import { addDecisionCommands } from './commands/decisions.ts'
 import { addImportCommands } from './commands/import.ts'
 import { addKeyCommands } from './commands/keys.ts'
 import { addManifestCommands } from './commands/manifest.ts'
+import { addMasterKeyCommand } from './commands/master-key.ts'
 import { addModelCommands } from './commands/model.ts'
 import { addRelationshipCommands } from './commands/relationships.ts'
 import { runCommand } from './process/exit.ts'
@@ -22,7 +23,7 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
     .description('The Portcullis policy decision point: decisions, management and the identity service.')
     .addHelpText(
       'after',
-      `\nEnvironment of serve, migrate and keys (secrets also as …_FILE, the path of a file with the value):\n${settingsTable(SETTINGS)}`,
+      `\nEnvironment of serve, migrate, keys and rotate-master-key (secrets also as …_FILE, the path of a file with the value):\n${settingsTable(SETTINGS)}`,
     )
     .addHelpText(
       'after',
@@ -42,6 +43,7 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
     .description('Update the schema of the database and exit.')
     .action(() => runCommand(() => migrate(io), io))
   addKeyCommands(program, io)
+  addMasterKeyCommand(program, io)
   addModelCommands(program, io)
   const run = runClient(io)
   addDecisionCommands(program, io, run)
@@ -56,7 +58,7 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
   await program.parseAsync(words.length === 0 ? [node, script, 'serve'] : io.argv)
 }
 
-const SERVER_COMMANDS: ReadonlySet<string> = new Set(['serve', 'migrate', 'keys'])
+const SERVER_COMMANDS: ReadonlySet<string> = new Set(['serve', 'migrate', 'keys', 'rotate-master-key'])
 
 // Loaded only here: the server's modules take a second to load, and a client command does not need them.
 async function serve(io: NodeJS.Process): Promise<void> {

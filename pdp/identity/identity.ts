@@ -6,7 +6,7 @@ import type { Pdp } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
 import { type Networks, NO_NETWORKS } from '../process/addresses.ts'
-import { deriveKey } from '../process/encryption.ts'
+import type { MasterKeys } from '../process/encryption.ts'
 import type { PostFetch } from '../process/http-json.ts'
 import type { Log } from '../process/log.ts'
 import type { Store } from '../store/contract.ts'
@@ -66,8 +66,7 @@ export type IdentityDeps = {
   readonly appendEvents: AppendEvents
   /** Calls the token hook and fetches the keys of other issuers. */
   readonly fetch: Fetch & PostFetch
-  /** At least 32 bytes. */
-  readonly masterKey: Buffer
+  readonly masterKeys: MasterKeys
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly log: Log
@@ -171,11 +170,11 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     signIn: createSignIn({
       ...{ directory, secondFactor, attempts, starts, known, secretSemaphore: semaphores.people, clock, log },
       decoyHash: decoys.chosen,
-      sealingKey: deriveKey(deps.masterKey, 'sign-in'),
+      masterKeys: deps.masterKeys,
     }),
     recordSecrets: createRecordSecrets(deps),
-    devices: createDevices({ issuer, clientOf, key: deriveKey(deps.masterKey, 'device') }),
-    formKey: deriveKey(deps.masterKey, 'form-signature'),
+    devices: createDevices({ issuer, clientOf, masterKeys: deps.masterKeys }),
+    masterKeys: deps.masterKeys,
     verifyProof,
   })
   let collecting = false
@@ -218,15 +217,19 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   }
 }
 
+// Cookies are signed with a key of the master key, so another one counts too.
+const versionOf = async ({ sql, masterKeys }: Pick<IdentityDeps, 'sql' | 'masterKeys'>): Promise<string> =>
+  `${await keysVersion(sql)}\n${masterKeys.derive('key-ring')[0].toString('hex')}`
+
 type KeyRing = { current(): SigningKeys; reload(): Promise<void>; close(): void }
 
 /** The signing keys, loaded again when another node changed them. */
-async function createKeyRing(deps: Pick<IdentityDeps, 'sql' | 'masterKey' | 'log'>): Promise<KeyRing> {
+async function createKeyRing(deps: Pick<IdentityDeps, 'sql' | 'masterKeys' | 'log'>): Promise<KeyRing> {
   // Read first, so that the next poll finds a change that happens in between.
-  let version = await keysVersion(deps.sql)
+  let version = await versionOf(deps)
   let current = await loadSigningKeys(deps)
   async function reload(): Promise<void> {
-    const now = await keysVersion(deps.sql)
+    const now = await versionOf(deps)
     if (now === version) return
     current = await loadSigningKeys(deps)
     version = now

@@ -20,6 +20,8 @@ export type PdpConfig = {
   readonly adminSecret: string | null
   /** Encrypts private keys at rest; null: generated into the data directory. */
   readonly masterKey: Buffer | null
+  /** During a rotation: the master key that follows; null: none is given. */
+  readonly nextMasterKey: Buffer | null
   readonly http: ListenAddress
   readonly grpc: ListenAddress
   /** Null: plain text, which is only allowed on loopback. */
@@ -52,6 +54,10 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   [
     'PORTCULLIS_MASTER_KEY',
     'key that encrypts stored secrets: 32 bytes in base64, such as from: openssl rand -base64 32',
+  ],
+  [
+    'PORTCULLIS_NEXT_MASTER_KEY',
+    'the key that follows, while rotate-master-key goes from one to the other; both decrypt (none)',
   ],
   ['PORTCULLIS_HTTP_LISTEN', 'host:port of HTTP (127.0.0.1:8080)'],
   ['PORTCULLIS_GRPC_LISTEN', 'host:port of gRPC; needs TLS unless it is a loopback address (127.0.0.1:9090)'],
@@ -169,21 +175,26 @@ function readEntitlementSource(reader: EnvironmentReader): PdpConfig['entitlemen
   return url === null || secret === null ? null : { url, secret }
 }
 
-type Secrets = Pick<PdpConfig, 'adminSecret' | 'masterKey'>
+type Secrets = Pick<PdpConfig, 'adminSecret' | 'masterKey' | 'nextMasterKey'>
 
 function readSecrets(reader: EnvironmentReader): Secrets {
   const adminSecret = reader.secret('PORTCULLIS_ADMIN_SECRET')
   if (adminSecret !== null && !/^[\x21-\x7e]{16,256}$/.test(adminSecret)) {
     reader.report(`PORTCULLIS_ADMIN_SECRET must have ${SECRET_CHARACTERS_MIN} to 256 visible ASCII characters`)
   }
-  const text = reader.secret('PORTCULLIS_MASTER_KEY')
-  const masterKey = text === null ? null : parseMasterKey(text)
-  if (text !== null && masterKey === null) {
-    reader.report(
-      `PORTCULLIS_MASTER_KEY must be ${MASTER_KEY_BYTES} bytes in base64, such as from: openssl rand -base64 32`,
-    )
-  }
-  return { adminSecret, masterKey }
+  const masterKey = readMasterKey(reader, 'PORTCULLIS_MASTER_KEY')
+  const nextMasterKey = readMasterKey(reader, 'PORTCULLIS_NEXT_MASTER_KEY')
+  if (masterKey !== null && nextMasterKey?.equals(masterKey))
+    reader.report('PORTCULLIS_NEXT_MASTER_KEY is the same as PORTCULLIS_MASTER_KEY: make another key')
+  return { adminSecret, masterKey, nextMasterKey }
+}
+
+function readMasterKey(reader: EnvironmentReader, name: string): Buffer | null {
+  const text = reader.secret(name)
+  const key = text === null ? null : parseMasterKey(text)
+  if (text !== null && key === null)
+    reader.report(`${name} must be ${MASTER_KEY_BYTES} bytes in base64, such as from: openssl rand -base64 32`)
+  return key
 }
 
 /** Null unless the text is exactly 32 bytes in base64 or base64url. */

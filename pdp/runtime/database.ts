@@ -1,12 +1,15 @@
 /** Opens the database for the server, and for the commands `migrate` and `keys rotate`. */
+import { randomBytes } from 'node:crypto'
 import { PdpError } from '../domain/errors.ts'
 import { rotateKeys } from '../identity/keys/key-rotation.ts'
+import { type RotationReport, rotateMasterKey } from '../identity/keys/master-key-rotation.ts'
+import { openMasterKeys } from '../identity/keys/master-keys.ts'
 import { StartError } from '../process/exit.ts'
 import type { Shutdown } from '../process/shutdown.ts'
 import { startEmbeddedPostgres } from '../store/embedded-postgres/embedded-postgres.ts'
 import { openPostgres } from '../store/postgres/postgres.ts'
 import type { PdpConfig } from './config.ts'
-import { loadSecrets } from './secrets.ts'
+import { installSuccessor, loadMasterKeys, makeSuccessor } from './secrets.ts'
 
 type Database = Awaited<ReturnType<typeof openPostgres>>
 
@@ -35,14 +38,35 @@ export const migrateStore = (config: PdpConfig): Promise<readonly string[]> =>
  * Throws StartError while the next key is too new to be known everywhere, and PdpError `store_unavailable`.
  */
 export async function rotateSigningKeys(config: PdpConfig): Promise<{ activeKid: string; nextKid: string }> {
-  const { masterKey } = await loadSecrets(config)
+  const given = await loadMasterKeys(config)
   return withDatabase(config, async ({ sql }) => {
     try {
-      return await rotateKeys({ sql, masterKey })
+      return await rotateKeys({ sql, masterKeys: await openMasterKeys(sql, given) })
     } catch (err) {
       if (err instanceof PdpError && err.code === 'conflict') throw new StartError(err.message)
       throw err
     }
+  })
+}
+
+/** Encrypts everything with the next master key. Throws StartError, and PdpError `store_unavailable`. */
+export async function changeMasterKey(
+  config: PdpConfig,
+  { dryRun, progress }: { readonly dryRun: boolean; readonly progress: (line: string) => void },
+): Promise<RotationReport> {
+  const given = await loadMasterKeys(config)
+  const isGenerated = config.masterKey === null && config.nextMasterKey === null
+  const next = given.next ?? (isGenerated && !dryRun ? await makeSuccessor(config) : null)
+  // A dry run makes no file. Any key but the current one has the same effect: all that is stored would change.
+  const target = next ?? (isGenerated ? randomBytes(given.current.length) : null)
+  if (target === null)
+    throw new StartError(
+      'PORTCULLIS_NEXT_MASTER_KEY is not set. Make a key (openssl rand -base64 32), give it to every PDP under this name beside PORTCULLIS_MASTER_KEY, restart them, and run this command with both',
+    )
+  return withDatabase(config, async ({ sql }) => {
+    const report = await rotateMasterKey({ sql, current: given.current, next: target, dryRun, progress })
+    if (isGenerated && !dryRun && report.complete) await installSuccessor(config)
+    return report
   })
 }
 

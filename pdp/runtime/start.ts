@@ -4,6 +4,7 @@ import { createPdp } from '../decision-point/create-pdp.ts'
 import { PdpError } from '../domain/errors.ts'
 import { ENVIRONMENT } from '../domain/log.ts'
 import { createIdentity } from '../identity/identity.ts'
+import { openMasterKeys } from '../identity/keys/master-keys.ts'
 import type { TokenState } from '../identity/tokens/token-state.ts'
 import { createNetworks } from '../process/addresses.ts'
 import { watchDescriptors } from '../process/descriptors.ts'
@@ -69,8 +70,14 @@ export async function startPdp(
 async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdown: Shutdown }): Promise<RunningPdp> {
   const secrets = await loadSecrets(config)
   const { sql, store, atomically } = await openStore(config, shutdown)
+  const masterKeys = await openMasterKeys(sql, secrets.masterKeys)
+  shutdown.add('master keys', await masterKeys.announce({ log }))
   const directory = postgresDirectory(sql)
-  const { entitlements, sharedCache } = await entitlementParts(config, { store, masterKey: secrets.masterKey, log })
+  const { entitlements, sharedCache } = await entitlementParts(config, {
+    store,
+    masterKey: secrets.masterKeys.current,
+    log,
+  })
   shutdown.add('shared cache', async () => sharedCache.close())
   const pdp = createPdp({ store, entitlements, sharedCache })
   const registry = createRegistry()
@@ -84,7 +91,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     appendLog,
     appendEvents,
     fetch: globalThis.fetch,
-    masterKey: secrets.masterKey,
+    masterKeys,
     clock: Date.now,
     log,
     ...(await proofMemory(config, { log, shutdown })),

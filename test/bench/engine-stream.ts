@@ -25,6 +25,7 @@ export async function benchStream(): Promise<void> {
       issuer: `http://127.0.0.1:${ports.http}`,
       adminSecret: null,
       masterKey: null,
+      nextMasterKey: null,
       http: at(ports.http),
       grpc: at(ports.grpc),
       grpcTls: null,

@@ -8,6 +8,7 @@ import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
 import { ENVIRONMENT } from '../../pdp/domain/log.ts'
 import { createIdentity, type Identity } from '../../pdp/identity/identity.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from '../../pdp/identity/keys/password-hash.ts'
+import { masterKeysOf } from '../../pdp/process/encryption.ts'
 import { createLog } from '../../pdp/process/log.ts'
 import type { Store } from '../../pdp/store/contract.ts'
 import type { Directory } from '../../pdp/store/directory.ts'
@@ -63,7 +64,7 @@ export async function bench(): Promise<void> {
       appendLog,
       appendEvents,
       fetch: globalThis.fetch,
-      masterKey: Buffer.alloc(32, 1),
+      masterKeys: masterKeysOf(Buffer.alloc(32, 1)),
       clock: Date.now,
       log: createLog({ service: 'bench', level: 'error' }),
     })

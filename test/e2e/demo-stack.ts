@@ -72,7 +72,7 @@ export async function startStack(options: {
   const log = createLog({ service: 'demo', level: 'info', destination })
   const issuer = `http://${at(ports.http)}`
   const settings = pdpSettings({ issuer, adminSecret: null, host, ports, databaseUrl, dataDirectory })
-  const config: PdpConfig = { ...settings, masterKey: null, embedEntitlements: 'claims-mode' }
+  const config: PdpConfig = { ...settings, masterKey: null, nextMasterKey: null, embedEntitlements: 'claims-mode' }
   const start = (): Promise<RunningPdp> =>
     startPdp(config, { log, shutdown: createShutdown({ log, timeoutMs: CLOSE_TIMEOUT_MS }) })
   let pdp: RunningPdp | null = await start()

@@ -12,6 +12,7 @@ export function pdpSettings({
   return {
     ...given,
     masterKey: Buffer.alloc(32, 3),
+    nextMasterKey: null,
     http: { host, port: ports.http },
     grpc: { host, port: ports.grpc },
     grpcTls: null,

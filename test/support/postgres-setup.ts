@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { makeKey, type NewKey } from '../../pdp/identity/keys/signing-keys.ts'
-import { deriveKey } from '../../pdp/process/encryption.ts'
+import { masterKeysOf } from '../../pdp/process/encryption.ts'
 import { startEmbeddedPostgres } from '../../pdp/store/embedded-postgres/embedded-postgres.ts'
 import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { TEMPLATE } from './database.ts'
@@ -33,8 +33,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const postgres = await startEmbeddedPostgres({ dataDirectory, settings })
   await createTemplate(postgres.connectionString)
   project.provide('postgresUrl', postgres.connectionString)
-  const sealingKey = deriveKey(MASTER_KEY, 'signing-key')
-  project.provide('signingKeys', await Promise.all([makeKey(sealingKey, 'active'), makeKey(sealingKey, 'next')]))
+  const sealingKeys = masterKeysOf(MASTER_KEY).derive('signing-key')
+  project.provide('signingKeys', await Promise.all([makeKey(sealingKeys, 'active'), makeKey(sealingKeys, 'next')]))
   return async () => {
     await postgres.stop()
     await rm(dataDirectory, { recursive: true, force: true })

@@ -1,9 +1,10 @@
 /** Rotates the signing key: the next key is published before it signs, and the former one verifies until its tokens expire. */
 import { PdpError } from '../../domain/errors.ts'
-import { deriveKey } from '../../process/encryption.ts'
+import type { MasterKeys } from '../../process/encryption.ts'
 import { ADVISORY_LOCKS } from '../../store/advisory-locks.ts'
 import type { Sql } from '../../store/directory.ts'
 import { ACCESS_TOKEN_SECONDS, PUBLIC_CACHE_SECONDS } from '../oauth/durations.ts'
+import { SIGNING_KEY_PURPOSE } from './sealed-names.ts'
 import { makeKey, storeKey } from './signing-keys.ts'
 
 /** How often a node checks whether another node changed the keys. */
@@ -19,9 +20,9 @@ type StateRow = { readonly kid: string; readonly published: number }
 /** Throws PdpError `conflict` while the next key was not published long enough. */
 export async function rotateKeys(deps: {
   readonly sql: Sql
-  readonly masterKey: Buffer
+  readonly masterKeys: MasterKeys
 }): Promise<{ readonly activeKid: string; readonly nextKid: string }> {
-  const next = await makeKey(deriveKey(deps.masterKey, 'signing-key'), 'next')
+  const next = await makeKey(deps.masterKeys.derive(SIGNING_KEY_PURPOSE), 'next')
   return deps.sql.transaction(async (sql) => {
     await sql.query('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.signingKeys])
     const [row] = await sql.query<StateRow>(

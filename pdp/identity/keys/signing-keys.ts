@@ -3,9 +3,10 @@ import { generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
 import { calculateJwkThumbprint, type JWK, SignJWT } from 'jose'
 import type { JsonObject } from '../../domain/json.ts'
-import { deriveKey, open, seal } from '../../process/encryption.ts'
+import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import { ADVISORY_LOCKS } from '../../store/advisory-locks.ts'
 import type { Sql } from '../../store/directory.ts'
+import { SIGNING_KEY_PURPOSE } from './sealed-names.ts'
 
 const RSA_BITS = 2_048
 
@@ -22,9 +23,9 @@ type KeyRow = { readonly kid: string; readonly public_jwk: JWK; readonly private
 export type NewKey = { readonly kid: string; readonly publicJwk: JWK; readonly sealed: string; readonly state: State }
 
 /** Throws Error if another master key encrypted the stored keys; PdpError `store_unavailable`. */
-export async function loadSigningKeys(deps: { sql: Sql; masterKey: Buffer }): Promise<SigningKeys> {
-  const sealingKey = deriveKey(deps.masterKey, 'signing-key')
-  await ensureKeys(deps.sql, sealingKey)
+export async function loadSigningKeys(deps: { sql: Sql; masterKeys: MasterKeys }): Promise<SigningKeys> {
+  const sealingKeys = deps.masterKeys.derive(SIGNING_KEY_PURPOSE)
+  await ensureKeys(deps.sql, sealingKeys)
   const rows = await deps.sql.query<KeyRow>(
     `select kid, public_jwk, private_jwk_sealed from signing_key
      where state <> 'retired' or retire_after > now()
@@ -33,7 +34,7 @@ export async function loadSigningKeys(deps: { sql: Sql; masterKey: Buffer }): Pr
   const [active] = rows
   if (active === undefined) throw new Error('there is no signing key')
   return {
-    privateJwks: rows.map((row) => unseal(sealingKey, row)),
+    privateJwks: rows.map((row) => unseal(sealingKeys, row)),
     publicJwks: rows.map((row) => row.public_jwk),
     activeKid: active.kid,
   }
@@ -54,9 +55,9 @@ export function createStatementSigner(current: () => SigningKeys): (claims: Json
   }
 }
 
-function unseal(sealingKey: Buffer, row: KeyRow): JWK {
+function unseal(sealingKeys: readonly Buffer[], row: KeyRow): JWK {
   try {
-    return JSON.parse(open(sealingKey, row.kid, row.private_jwk_sealed))
+    return JSON.parse(open(sealingKeys, row.kid, row.private_jwk_sealed))
   } catch (cause) {
     throw new Error('the signing keys cannot be opened: PORTCULLIS_MASTER_KEY is not the key that sealed them', {
       cause,
@@ -64,12 +65,12 @@ function unseal(sealingKey: Buffer, row: KeyRow): JWK {
   }
 }
 
-async function ensureKeys(sql: Sql, sealingKey: Buffer): Promise<void> {
+async function ensureKeys(sql: Sql, sealingKeys: readonly [Buffer, ...Buffer[]]): Promise<void> {
   await sql.transaction(async (transaction) => {
     await transaction.query('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.signingKeys])
     const stored = await transaction.query("select 1 from signing_key where state = 'active'")
     if (stored.length > 0) return
-    for (const key of await Promise.all([makeKey(sealingKey, 'active'), makeKey(sealingKey, 'next')])) {
+    for (const key of await Promise.all([makeKey(sealingKeys, 'active'), makeKey(sealingKeys, 'next')])) {
       await storeKey(transaction, key)
     }
   })
@@ -82,11 +83,11 @@ export async function storeKey(sql: Pick<Sql, 'query'>, key: NewKey): Promise<vo
   )
 }
 
-export async function makeKey(sealingKey: Buffer, state: State): Promise<NewKey> {
+export async function makeKey(sealingKeys: readonly [Buffer, ...Buffer[]], state: State): Promise<NewKey> {
   const pair = await promisify(generateKeyPair)('rsa', { modulusLength: RSA_BITS })
   const bare = pair.publicKey.export({ format: 'jwk' })
   const kid = await calculateJwkThumbprint(bare) // RFC 7638
   const use = { kid, alg: 'RS256', use: 'sig' }
   const privateJwk = { ...pair.privateKey.export({ format: 'jwk' }), ...use }
-  return { kid, publicJwk: { ...bare, ...use }, sealed: seal(sealingKey, kid, JSON.stringify(privateJwk)), state }
+  return { kid, publicJwk: { ...bare, ...use }, sealed: seal(sealingKeys, kid, JSON.stringify(privateJwk)), state }
 }

@@ -1,6 +1,7 @@
 /** oidc-provider's storage: one table, codes as digests only, and each use of something single-use decided by the database. */
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
 import { isId } from '../../domain/names.ts'
+import type { MasterKeys } from '../../process/encryption.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { createRecordSecrets, type RecordSecrets } from '../keys/record-secrets.ts'
 import type { Revocations } from '../tokens/revocation.ts'
@@ -18,7 +19,7 @@ export type AdapterDeps = {
   readonly directory: Directory
   readonly revocations: Revocations
   readonly rotation: Rotation
-  readonly masterKey: Buffer
+  readonly masterKeys: MasterKeys
 }
 const PUSHED = 'PushedAuthorizationRequest'
 const SESSION = 'Session'
@@ -44,9 +45,11 @@ function recordAdapter(kind: string, { sql, revocations, rotation }: AdapterDeps
   async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<AdapterPayload | undefined> {
     // No text column holds U+0000, and PostgreSQL fails when it is asked for one.
     if (value.includes('\0')) return undefined
-    const wanted = { id: keyOf, uid: (uid: string) => uid, user_code: secrets.userCodeOf }[column](value)
+    const wanted = { id: (id: string) => [keyOf(id)], uid: (uid: string) => [uid], user_code: secrets.userCodesOf }[
+      column
+    ](value)
     const [row] = await sql.query<RecordRow>(
-      `select id, payload, extract(epoch from consumed_at)::int as consumed from oidc_record where kind = $1 and ${column} = $2`,
+      `select id, payload, extract(epoch from consumed_at)::int as consumed from oidc_record where kind = $1 and ${column} = any($2)`,
       [kind, wanted],
     )
     if (row === undefined || (kind === SESSION && row.consumed !== null)) return undefined

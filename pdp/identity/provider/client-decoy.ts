@@ -1,7 +1,7 @@
 /** Equalises timing for unknown clients: a wrong secret is hashed against a decoy, as it would be for a known client. */
 import { createHmac } from 'node:crypto'
 import type { Provider } from 'oidc-provider'
-import { deriveKey } from '../../process/encryption.ts'
+import type { MasterKeys } from '../../process/encryption.ts'
 import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
 import { type Context, contextOf, paramsOf } from '../oauth/request.ts'
 import type { Semaphore } from '../sign-in/attempts.ts'
@@ -13,13 +13,13 @@ export type DecoyHashes = { readonly generated: string; readonly chosen: string 
 export function installClientDecoy(
   provider: Provider,
   deps: {
-    readonly masterKey: Buffer
+    readonly masterKeys: MasterKeys
     readonly secretSemaphore: Semaphore
     readonly clientOf: ClientOf
     readonly decoys: DecoyHashes
   },
 ): void {
-  const key = deriveKey(deps.masterKey, 'client-decoy')
+  const [key] = deps.masterKeys.derive('client-decoy')
 
   /** By the id, always the same: neither a quick nor a slow answer tells whether there is such a client. */
   function decoyFor(id: string): string {

@@ -1,5 +1,6 @@
 /** What oidc-provider is put together from. */
 import type { Pdp } from '../../domain/decision.ts'
+import type { MasterKeys } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { Semaphores } from '../sign-in/attempts.ts'
@@ -21,7 +22,7 @@ import type { ProvenSecrets } from './proven-secrets.ts'
 export type ProviderDeps = Omit<AdapterDeps, 'rotation'> & {
   readonly issuer: string
   readonly keys: SigningKeys
-  readonly masterKey: Buffer
+  readonly masterKeys: MasterKeys
   readonly pdp: Pick<Pdp, 'ancestors'>
   readonly bindings: Bindings
   readonly resources: Resources

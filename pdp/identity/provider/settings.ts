@@ -1,7 +1,6 @@
 /** Every setting of oidc-provider that differs from its default. */
 import { type Client, type Configuration, errors, type JWTStructured } from 'oidc-provider'
 import { isId } from '../../domain/names.ts'
-import { deriveKey } from '../../process/encryption.ts'
 import { ACCESS_TOKEN_SECONDS, DAY_SECONDS, SESSION_SECONDS } from '../oauth/durations.ts'
 import { keepOfflineAccess } from '../oauth/offline-access.ts'
 import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
@@ -37,7 +36,7 @@ export function providerSettings(deps: SettingsDeps, mint: Mint): Configuration 
   return { ...protocol(deps), ...issuance(deps, mint), ...people(deps, mint) }
 }
 
-function protocol({ issuer, keys, masterKey, secondFactor }: ProviderDeps): Configuration {
+function protocol({ issuer, keys, masterKeys, secondFactor }: ProviderDeps): Configuration {
   return {
     jwks: { keys: keys.privateJwks },
     scopes: [...IDENTITY_SCOPES, OFFLINE_ACCESS, ...SERVICE_SCOPES],
@@ -93,7 +92,7 @@ function protocol({ issuer, keys, masterKey, secondFactor }: ProviderDeps): Conf
     },
     cookies: {
       names: { session: 'portcullis_session', interaction: 'portcullis_interaction', resume: 'portcullis_resume' },
-      keys: [deriveKey(masterKey, 'cookie-signature').toString('base64url')],
+      keys: masterKeys.derive('cookie-signature').map((key) => key.toString('base64url')),
       long: { httpOnly: true, sameSite: 'lax' },
       short: { httpOnly: true, sameSite: 'lax' },
     },
@@ -114,7 +113,7 @@ function issuance(deps: SettingsDeps, mint: Mint): Configuration {
     features: {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
-      dPoP: { enabled: true, nonceSecret: deriveKey(deps.masterKey, 'dpop-nonce'), requireNonce: () => false },
+      dPoP: { enabled: true, nonceSecret: deps.masterKeys.derive('dpop-nonce')[0], requireNonce: () => false },
       // Its UserInfo refuses JWT access tokens by design; ours is userinfo.ts.
       userinfo: { enabled: false },
       pushedAuthorizationRequests: { enabled: true },

@@ -2,6 +2,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type BackchannelAuthenticationRequest, errors, type Session } from 'oidc-provider'
+import type { MasterKeys } from '../../process/encryption.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { isCrossSite, readForm } from '../html/forms.ts'
 import { type Choice, errorPage, type Page } from '../html/page.ts'
@@ -40,7 +41,7 @@ export type ApprovalDeps = ApprovalSignInDeps & {
   readonly consent: Consent
   readonly recordSecrets: Pick<RecordSecrets, 'open'>
   /** Signs the forms. */
-  readonly formKey: Buffer
+  readonly masterKeys: MasterKeys
 }
 /** A request names the person and the client from its beginning. */
 type BackchannelRequest = BackchannelAuthenticationRequest & { readonly accountId: string; readonly clientId: string }
@@ -184,12 +185,17 @@ async function choiceOf(deps: ApprovalDeps, request: BackchannelRequest) {
 const nameOf = (id: string): string => createHash('sha256').update(id).digest('base64url')
 
 const signatureOf = (deps: ApprovalDeps, session: Session): string =>
-  createHmac('sha256', deps.formKey).update(session.uid).digest('base64url')
+  signatureWith(deps.masterKeys.derive(FORM_PURPOSE)[0], session)
+const signatureWith = (key: Buffer, session: Session): string =>
+  createHmac('sha256', key).update(session.uid).digest('base64url')
+const FORM_PURPOSE = 'form-signature'
 
 function isOurForm(deps: ApprovalDeps, session: Session, form: URLSearchParams): boolean {
   const given = Buffer.from(form.get('xsrf') ?? '')
-  const expected = Buffer.from(signatureOf(deps, session))
-  return given.length === expected.length && timingSafeEqual(given, expected)
+  return deps.masterKeys.derive(FORM_PURPOSE).some((key) => {
+    const expected = Buffer.from(signatureWith(key, session))
+    return given.length === expected.length && timingSafeEqual(given, expected)
+  })
 }
 
 function refuse(res: ServerResponse, detail: string): void {

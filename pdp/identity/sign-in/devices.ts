@@ -4,11 +4,12 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { open, seal } from '../../process/encryption.ts'
+import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import { mountOf } from '../oauth/paths.ts'
 import type { ClientOf } from './client-of.ts'
 
 const COOKIE = 'portcullis_device'
+const PURPOSE = 'device'
 const KEPT_SECONDS = 180 * 86_400
 
 export type Source = {
@@ -24,10 +25,10 @@ export type Devices = {
 
 export function createDevices(deps: {
   readonly issuer: string
-  readonly key: Buffer
+  readonly masterKeys: MasterKeys
   readonly clientOf: ClientOf
 }): Devices {
-  const { issuer, key, clientOf } = deps
+  const { issuer, masterKeys, clientOf } = deps
   const attributes = [
     `Path=${mountOf(issuer)}/oauth`,
     `Max-Age=${KEPT_SECONDS}`,
@@ -38,10 +39,10 @@ export function createDevices(deps: {
   return {
     source: (req) => ({
       address: clientOf(req),
-      deviceOf: (user) => deviceIn(key, req.headers.cookie ?? '', user),
+      deviceOf: (user) => deviceIn(masterKeys.derive(PURPOSE), req.headers.cookie ?? '', user),
     }),
     remember(res, user) {
-      const value = seal(key, sealedAs(user), randomUUID())
+      const value = seal(masterKeys.derive(PURPOSE), sealedAs(user), randomUUID())
       res.appendHeader('set-cookie', `${COOKIE}=${value}; ${attributes}`)
     },
   }
@@ -50,11 +51,11 @@ export function createDevices(deps: {
 const sealedAs = (user: string): string => `device of ${user}`
 
 /** What was sealed for another person does not open. */
-function deviceIn(key: Buffer, cookies: string, user: string): string | null {
+function deviceIn(keys: readonly Buffer[], cookies: string, user: string): string | null {
   const pair = cookies.split(';').find((text) => text.trim().startsWith(`${COOKIE}=`))
   if (pair === undefined) return null
   try {
-    return open(key, sealedAs(user), pair.trim().slice(COOKIE.length + 1))
+    return open(keys, sealedAs(user), pair.trim().slice(COOKIE.length + 1))
   } catch {
     return null
   }

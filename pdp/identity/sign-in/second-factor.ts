@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
 import { DIRECTORY } from '../../domain/log.ts'
-import { deriveKey, open, seal } from '../../process/encryption.ts'
+import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
+import { AUTHENTICATOR_PURPOSE, nameOfAuthenticator } from '../keys/sealed-names.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 import type { AppendLog, Revocations } from '../tokens/revocation.ts'
 import { base32, otpauthUri, stepOf, TOTP_SECRET_BYTES } from './totp.ts'
@@ -19,19 +20,17 @@ export type SecondFactor = {
   remove(user: string, context: WriteContext): Promise<boolean>
 }
 
-const sealedAs = (user: string): string => `authenticator ${user}`
-
 export function createSecondFactor(deps: {
   readonly issuer: string
   readonly sql: Sql
   readonly directory: Pick<Directory, 'user'>
   readonly appendLog: AppendLog
   readonly revocations: Pick<Revocations, 'endUser'>
-  readonly masterKey: Buffer
+  readonly masterKeys: MasterKeys
   readonly clock: () => number
 }): SecondFactor {
   const { issuer, sql, directory, appendLog, revocations, clock } = deps
-  const key = deriveKey(deps.masterKey, 'authenticator')
+  const keys = () => deps.masterKeys.derive(AUTHENTICATOR_PURPOSE)
 
   return {
     async has(user) {
@@ -44,7 +43,7 @@ export function createSecondFactor(deps: {
         [user],
       )
       if (row === undefined) return false
-      const secret = Buffer.from(open(key, sealedAs(user), row.sealed), 'base64url')
+      const secret = Buffer.from(open(keys(), nameOfAuthenticator(user), row.sealed), 'base64url')
       const step = stepOf(code, { secret, nowMs: clock() })
       if (step === null) return false
       // RFC 6238 section 5.2: once. The database decides who of several was first, on whichever node.
@@ -64,7 +63,7 @@ export function createSecondFactor(deps: {
         const stored = await tx.query(
           `insert into authenticator (user_id, secret_sealed) select user_id, $2 from user_account where user_id = $1
            on conflict do nothing returning 1`,
-          [user, seal(key, sealedAs(user), secret.toString('base64url'))],
+          [user, seal(keys(), nameOfAuthenticator(user), secret.toString('base64url'))],
         )
         if (stored.length === 0) throw new PdpError('conflict', `${user} has an authenticator; delete it first`)
       })

@@ -1,5 +1,5 @@
 /** Signing in by password, and by a code for who has an authenticator: bounded tries, the same answer for whom there is not. */
-import { open, seal } from '../../process/encryption.ts'
+import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
 import { verifySecret } from '../keys/password-hash.ts'
@@ -55,7 +55,7 @@ export type SignInDeps = {
   readonly secretSemaphore: Semaphore
   /** Checked when there is no such person, so that the answer takes as long. */
   readonly decoyHash: string
-  readonly sealingKey: Buffer
+  readonly masterKeys: MasterKeys
   readonly clock: () => number
   readonly log: Log
 }
@@ -146,19 +146,20 @@ export function createSignIn(deps: SignInDeps): SignIn {
       log.info({ event: 'code_refused', user: user.id, client })
       return { problem: 'wrongCode' }
     },
-    seal: (waiting, page) => seal(deps.sealingKey, sealedAs(page), JSON.stringify(waiting)),
+    seal: (waiting, page) => seal(deps.masterKeys.derive(PURPOSE), sealedAs(page), JSON.stringify(waiting)),
     open(sealed, page) {
-      const waiting = parseWaiting(deps.sealingKey, sealedAs(page), sealed)
+      const waiting = parseWaiting(deps.masterKeys.derive(PURPOSE), sealedAs(page), sealed)
       return waiting !== null && nowSeconds() - waiting.ts <= WAITING_SECONDS_MAX ? waiting : null
     },
   }
 }
 
+const PURPOSE = 'sign-in'
 const sealedAs = (page: string): string => `password accepted on ${page}`
 
-function parseWaiting(key: Buffer, name: string, sealed: string): Waiting | null {
+function parseWaiting(keys: readonly Buffer[], name: string, sealed: string): Waiting | null {
   try {
-    return JSON.parse(open(key, name, sealed))
+    return JSON.parse(open(keys, name, sealed))
   } catch {
     return null
   }

@@ -3,7 +3,7 @@ import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import { EXTERNAL } from '../../domain/names.ts'
-import { deriveKey, open, seal } from '../../process/encryption.ts'
+import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
 import { withTimeout } from '../../process/with-timeout.ts'
 import type { Sql } from '../../store/directory.ts'
@@ -16,13 +16,13 @@ import { createKeySource, type KeySource, NO_KEYS } from '../../token/keys.ts'
 import { createIntrospect, INTROSPECTED_MS, type Introspect } from '../../token/opaque-tokens.ts'
 import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
 import { createTokenVerifier, type TokenVerifier } from '../../token/verify.ts'
+import { INTROSPECTION_SEALED_AS } from '../keys/sealed-names.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 import { isServiceScope } from '../oauth/scopes.ts'
 import type { AppendLog } from './revocation.ts'
 import { type ReadRecord, verified } from './token-record.ts'
 import type { TokenRecord } from './token-state.ts'
 
-const SEALED_AS = 'issuer-introspection'
 const ISSUER_WAIT_MS = 300
 const LOCAL_KEYS_AGE_MS = 3_600_000
 const VERIFIERS_MAX = 200
@@ -58,13 +58,13 @@ export function createExternalIssuers(deps: {
   readonly issuer: string
   readonly sql: Sql
   readonly appendLog: AppendLog
-  readonly masterKey: Buffer
+  readonly masterKeys: MasterKeys
   readonly fetch: Fetch
   readonly clock: () => number
   readonly log: Log
 }): ExternalIssuers {
   const { sql, clock } = deps
-  const secretKey = deriveKey(deps.masterKey, SEALED_AS)
+  const secretKeys = () => deps.masterKeys.derive(INTROSPECTION_SEALED_AS)
   // By the whole registration: a changed one gets new keys and an empty cache.
   const verifiers = new Map<string, TokenVerifier>()
 
@@ -90,7 +90,7 @@ export function createExternalIssuers(deps: {
       issuer,
       endpoint,
       clientId,
-      clientSecret: () => open(secretKey, SEALED_AS, sealed),
+      clientSecret: () => open(secretKeys(), INTROSPECTION_SEALED_AS, sealed),
       fetch: deps.fetch,
       clock,
       onError: (err) => deps.log.warn({ event: 'issuer_introspection_failed', issuer, err }),
@@ -126,7 +126,10 @@ export function createExternalIssuers(deps: {
   function stored({ introspection, ...document }: TrustedIssuerDocument): StoredDocument {
     if (introspection === undefined) return document
     const { client_secret: secret = '', ...shown } = introspection
-    return { ...document, introspection: { ...shown, secret_sealed: seal(secretKey, SEALED_AS, secret) } }
+    return {
+      ...document,
+      introspection: { ...shown, secret_sealed: seal(secretKeys(), INTROSPECTION_SEALED_AS, secret) },
+    }
   }
 
   return {

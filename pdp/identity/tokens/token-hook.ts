@@ -7,10 +7,11 @@ import type { WriteContext } from '../../domain/change.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import { type Circuit, createCircuit } from '../../process/circuit-breaker.ts'
-import { deriveKey, open, seal } from '../../process/encryption.ts'
+import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import { type PostFetch, postJson } from '../../process/http-json.ts'
 import type { Log } from '../../process/log.ts'
 import type { Sql } from '../../store/directory.ts'
+import { HOOK_SEALED_AS } from '../keys/sealed-names.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 import type { AppendLog } from './revocation.ts'
 
@@ -46,7 +47,6 @@ const RUNNING_MAX = 64
 const FAILURES_MAX = 5
 const REST_MS = 10_000
 const SETTINGS_AGE_MS = 1_000
-const SEALED_AS = 'token-hook'
 
 export type HookOutcome = 'added' | 'failed' | 'skipped'
 /** The request to the hook: facts about the token that is being minted. */
@@ -77,14 +77,14 @@ type Settings = { readonly url: string; readonly secret: string } | null
 export function createTokenHook(deps: {
   readonly sql: Sql
   readonly appendLog: AppendLog
-  readonly masterKey: Buffer
+  readonly masterKeys: MasterKeys
   readonly fetch: PostFetch
   readonly clock: () => number
   readonly log: Log
   readonly onOutcome: (outcome: HookOutcome) => void
 }): TokenHook {
   const { sql, clock, log, onOutcome } = deps
-  const key = deriveKey(deps.masterKey, SEALED_AS)
+  const keys = () => deps.masterKeys.derive(HOOK_SEALED_AS)
   let held: { readonly settings: Settings; readonly readAtMs: number } | null = null
   const newCircuit = (): Circuit =>
     createCircuit({ failuresMax: FAILURES_MAX, restMs: REST_MS, restMsMax: REST_MS, clock })
@@ -94,7 +94,7 @@ export function createTokenHook(deps: {
   async function settings(): Promise<Settings> {
     if (held !== null && Math.abs(clock() - held.readAtMs) < SETTINGS_AGE_MS) return held.settings
     const [row] = await sql.query<{ url: string; secret_sealed: string }>('select url, secret_sealed from token_hook')
-    const read = row === undefined ? null : { url: row.url, secret: open(key, SEALED_AS, row.secret_sealed) }
+    const read = row === undefined ? null : { url: row.url, secret: open(keys(), HOOK_SEALED_AS, row.secret_sealed) }
     held = { settings: read, readAtMs: clock() }
     return read
   }
@@ -148,7 +148,7 @@ export function createTokenHook(deps: {
         await deps.appendLog(tx, ENVIRONMENT, [change], context)
         await tx.query('delete from token_hook')
         if (hook === null) return
-        const sealed = seal(key, SEALED_AS, hook.secret)
+        const sealed = seal(keys(), HOOK_SEALED_AS, hook.secret)
         await tx.query('insert into token_hook (url, secret_sealed) values ($1, $2)', [hook.url, sealed])
       })
       held = null

@@ -10,6 +10,7 @@ import { hashGeneratedSecret } from '../../../pdp/identity/keys/password-hash.ts
 import { storeKey } from '../../../pdp/identity/keys/signing-keys.ts'
 import type { EmbedEntitlements } from '../../../pdp/identity/tokens/claim-sources.ts'
 import { createNetworks, parseNetwork } from '../../../pdp/process/addresses.ts'
+import { masterKeysOf } from '../../../pdp/process/encryption.ts'
 import { createLog, type Log } from '../../../pdp/process/log.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import type { Directory, Sql } from '../../../pdp/store/directory.ts'
@@ -87,7 +88,7 @@ export async function openWorld(
     appendEvents,
     fetch: options.fetch ?? globalThis.fetch,
     onHookOutcome: (outcome) => void hookOutcomes.push(outcome),
-    masterKey: MASTER_KEY,
+    masterKeys: masterKeysOf(MASTER_KEY),
     ...(options.slowDecoy ? {} : { decoyHash: options.decoyHash ?? DECOY_HASH }),
     clock: () => time.atMs ?? Date.now() + time.offsetMs,
     log: logInto(lines),

@@ -5,6 +5,7 @@ import { createIdentity } from '../../../pdp/identity/identity.ts'
 import { hashGeneratedSecret } from '../../../pdp/identity/keys/password-hash.ts'
 import { createStatementSigner, loadSigningKeys } from '../../../pdp/identity/keys/signing-keys.ts'
 import { SERVICE_SCOPES } from '../../../pdp/identity/oauth/scopes.ts'
+import { masterKeysOf } from '../../../pdp/process/encryption.ts'
 import { appendLog } from '../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../pdp/store/postgres/outbox.ts'
 import { clientToken } from '../../support/sign-in.ts'
@@ -38,7 +39,7 @@ const again = (masterKey = MASTER_KEY) => {
     appendLog,
     appendEvents,
     fetch: globalThis.fetch,
-    masterKey,
+    masterKeys: masterKeysOf(masterKey),
     decoyHash: DECOY_HASH,
     clock: Date.now,
     log,
@@ -98,7 +99,7 @@ describe('signing keys', () => {
       appendLog,
       appendEvents,
       fetch: globalThis.fetch,
-      masterKey: MASTER_KEY,
+      masterKeys: masterKeysOf(MASTER_KEY),
       decoyHash: DECOY_HASH,
       clock: Date.now,
     }

@@ -19,6 +19,7 @@ describe('readConfig', () => {
       issuer: 'http://127.0.0.1:8080',
       adminSecret: null,
       masterKey: null,
+      nextMasterKey: null,
       http: { host: '127.0.0.1', port: 8080 },
       grpc: { host: '127.0.0.1', port: 9090 },
       grpcTls: null,

@@ -14,6 +14,7 @@ import { createExternalIssuers } from '../../../pdp/identity/tokens/external-iss
 import { createRevocations } from '../../../pdp/identity/tokens/revocation.ts'
 import { createTokenHook } from '../../../pdp/identity/tokens/token-hook.ts'
 import type { TokenState } from '../../../pdp/identity/tokens/token-state.ts'
+import { masterKeysOf } from '../../../pdp/process/encryption.ts'
 import { reachAtomically } from '../../../pdp/runtime/reach.ts'
 import { type Admission, createAdmission } from '../../../pdp/serve/authentication/admission.ts'
 import { createCallers } from '../../../pdp/serve/authentication/grpc-callers.ts'
@@ -86,7 +87,15 @@ export async function serve(
     asked.push(token)
     return tokens.get(token) ?? { active: false }
   }
-  const parts = { issuer: ISSUER, sql, appendLog, log, fetch, clock: Date.now, masterKey: Buffer.alloc(32, 1) }
+  const parts = {
+    issuer: ISSUER,
+    sql,
+    appendLog,
+    log,
+    fetch,
+    clock: Date.now,
+    masterKeys: masterKeysOf(Buffer.alloc(32, 1)),
+  }
   const endings = createRevocations({ sql, appendLog, appendEvents, clock: Date.now })
   const identity = {
     introspect,

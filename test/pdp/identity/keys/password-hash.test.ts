@@ -76,25 +76,25 @@ describe('a sealed value', () => {
   const key = deriveKey(Buffer.alloc(32, 1), 'test')
 
   test('opens with its key and name only', () => {
-    const sealed = seal(key, 'name', 'value')
-    expect(open(key, 'name', sealed)).toBe('value')
-    expect(() => open(key, 'other', sealed)).toThrow()
-    expect(() => open(deriveKey(Buffer.alloc(32, 1), 'other'), 'name', sealed)).toThrow()
-    expect(() => open(deriveKey(Buffer.alloc(32, 2), 'test'), 'name', sealed)).toThrow()
+    const sealed = seal([key], 'name', 'value')
+    expect(open([key], 'name', sealed)).toBe('value')
+    expect(() => open([key], 'other', sealed)).toThrow()
+    expect(() => open([deriveKey(Buffer.alloc(32, 1), 'other')], 'name', sealed)).toThrow()
+    expect(() => open([deriveKey(Buffer.alloc(32, 2), 'test')], 'name', sealed)).toThrow()
   })
 
   test('differs every time and shows a change of any byte', () => {
-    const sealed = seal(key, 'name', 'value')
-    expect(seal(key, 'name', 'value')).not.toBe(sealed)
+    const sealed = seal([key], 'name', 'value')
+    expect(seal([key], 'name', 'value')).not.toBe(sealed)
     const bytes = Buffer.from(sealed.slice(3), 'base64url')
     for (let i = 0; i < bytes.length; i += 1) {
       const changed = Buffer.from(bytes)
       changed[i] = (changed[i] ?? 0) ^ 1
-      expect(() => open(key, 'name', `v1.${changed.toString('base64url')}`)).toThrow()
+      expect(() => open([key], 'name', `v1.${changed.toString('base64url')}`)).toThrow()
     }
   })
 
   test.each(['', 'v1.', 'v2.AAAA', 'v1.AAAA', 'plain'])('does not open from %j', (text) => {
-    expect(() => open(key, 'name', text)).toThrow()
+    expect(() => open([key], 'name', text)).toThrow()
   })
 })

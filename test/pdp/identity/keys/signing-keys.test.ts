@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import { createIdentity, type Identity } from '../../../../pdp/identity/identity.ts'
 import { PUBLISHED_SECONDS_MIN, rotateKeys } from '../../../../pdp/identity/keys/key-rotation.ts'
+import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { createBrowser } from '../../../support/browser.ts'
@@ -17,7 +18,7 @@ beforeAll(async () => {
     appendLog,
     appendEvents,
     fetch: globalThis.fetch,
-    masterKey: MASTER_KEY,
+    masterKeys: masterKeysOf(MASTER_KEY),
     decoyHash: DECOY_HASH,
     clock: Date.now,
   }
@@ -40,7 +41,7 @@ const publishedForLong = () =>
   world.sql.query("update signing_key set created_at = now() - make_interval(secs => $1) where state = 'next'", [
     PUBLISHED_SECONDS_MIN + 1,
   ])
-const rotate = () => rotateKeys({ sql: world.sql, masterKey: MASTER_KEY })
+const rotate = () => rotateKeys({ sql: world.sql, masterKeys: masterKeysOf(MASTER_KEY) })
 
 describe('the signing key', () => {
   test('does not change to one that nobody has had time to fetch', async () => {

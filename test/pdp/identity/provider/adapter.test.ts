@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAdapters } from '../../../../pdp/identity/provider/adapter.ts'
 import { createRotation } from '../../../../pdp/identity/provider/refresh-rotation.ts'
 import { createRevocations, type Revocations } from '../../../../pdp/identity/tokens/revocation.ts'
+import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
 import { postgresDirectory } from '../../../../pdp/store/postgres/directory.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
@@ -22,7 +23,7 @@ beforeAll(async () => {
     directory: postgresDirectory(sql),
     revocations,
     rotation,
-    masterKey: Buffer.alloc(32, 7),
+    masterKeys: masterKeysOf(Buffer.alloc(32, 7)),
   })
   close = () => end().then(database.drop)
 })

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { generateSecret, hashGeneratedSecret } from '../../../../pdp/identity/keys/password-hash.ts'
 import type { Context } from '../../../../pdp/identity/oauth/request.ts'
 import { installClientDecoy } from '../../../../pdp/identity/provider/client-decoy.ts'
+import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
 import { cheapHash } from '../../../support/cheap-hash.ts'
 import { openWorld, postToken, SECRET, type World } from '../harness.ts'
 
@@ -42,7 +43,7 @@ describe('the work for a secret that no client has', () => {
       slowCount += 1
       return work()
     }
-    const deps = { masterKey: Buffer.alloc(32, 7), secretSemaphore, clientOf: () => '192.0.2.1', decoys }
+    const deps = { masterKeys: masterKeysOf(Buffer.alloc(32, 7)), secretSemaphore, clientOf: () => '192.0.2.1', decoys }
     installClientDecoy({ use } as unknown as Provider, deps)
   })
   async function isSlow(ctx: object): Promise<boolean> {

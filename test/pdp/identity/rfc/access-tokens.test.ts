@@ -171,7 +171,7 @@ async function rawSigned(
   const [row] = await world.sql.query<{ kid: string; private_jwk_sealed: string }>(
     "select * from signing_key where state = 'active'",
   )
-  const jwk = parseObject(open(deriveKey(MASTER_KEY, 'signing-key'), row?.kid ?? '', row?.private_jwk_sealed ?? ''))
+  const jwk = parseObject(open([deriveKey(MASTER_KEY, 'signing-key')], row?.kid ?? '', row?.private_jwk_sealed ?? ''))
   const part = (value: object, [before = '', after = '']: readonly string[]) =>
     Buffer.from(`{${before}${JSON.stringify(value).slice(1, -1)}${after}}`).toString('base64url')
   const full = { alg: 'RS256', typ: 'at+jwt', kid: row?.kid, ...header }

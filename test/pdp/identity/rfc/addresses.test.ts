@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import { createIdentity } from '../../../../pdp/identity/identity.ts'
 import { hashSecret } from '../../../../pdp/identity/keys/password-hash.ts'
+import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { createBrowser, hiddenFields } from '../../../support/browser.ts'
@@ -117,7 +118,7 @@ describe('an issuer with TLS, behind a proxy that ends it', () => {
       appendLog,
       appendEvents,
       fetch: globalThis.fetch,
-      masterKey: MASTER_KEY,
+      masterKeys: masterKeysOf(MASTER_KEY),
       decoyHash: DECOY_HASH,
       clock: Date.now,
     }

@@ -13,7 +13,7 @@ export async function signAsUs(world: World, payload: JWTPayload, header: Member
     "select * from signing_key where state = 'active'",
   )
   const kid = row?.kid ?? ''
-  const jwk = parseObject(open(deriveKey(MASTER_KEY, 'signing-key'), kid, row?.private_jwk_sealed ?? ''))
+  const jwk = parseObject(open([deriveKey(MASTER_KEY, 'signing-key')], kid, row?.private_jwk_sealed ?? ''))
   const key = await importJWK(jwk, 'RS256')
   return new SignJWT(payload).setProtectedHeader({ alg: 'RS256', typ: 'at+jwt', kid, ...header }).sign(key)
 }

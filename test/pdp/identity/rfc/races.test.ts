@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import { createIdentity, type Identity } from '../../../../pdp/identity/identity.ts'
+import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { type RedisReplayMemory, redisReplayMemory } from '../../../../pdp/token/replay-redis.ts'
@@ -44,7 +45,7 @@ async function openNode(replay?: RedisReplayMemory): Promise<Node> {
     appendLog,
     appendEvents,
     fetch: globalThis.fetch,
-    masterKey: MASTER_KEY,
+    masterKeys: masterKeysOf(MASTER_KEY),
     decoyHash: DECOY_HASH,
     clock: Date.now,
   }

@@ -36,7 +36,7 @@ async function sign(
   const [row] = await world.sql.query<{ kid: string; private_jwk_sealed: string }>(
     "select * from signing_key where state = 'active'",
   )
-  const jwk = parseObject(open(deriveKey(MASTER_KEY, 'signing-key'), row?.kid ?? '', row?.private_jwk_sealed ?? ''))
+  const jwk = parseObject(open([deriveKey(MASTER_KEY, 'signing-key')], row?.kid ?? '', row?.private_jwk_sealed ?? ''))
   const key = await importJWK(jwk, 'RS256')
   return new SignJWT(payload)
     .setProtectedHeader({ alg: 'RS256', typ: 'at+jwt', kid: row?.kid ?? '', ...header })

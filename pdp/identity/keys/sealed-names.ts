@@ -1,0 +1,11 @@
+/** The purposes and names under which values are encrypted with the master key and stored. */
+export const SIGNING_KEY_PURPOSE = 'signing-key'
+export const RECORD_PURPOSE = 'record'
+export const AUTHENTICATOR_PURPOSE = 'authenticator'
+/** The purpose, and the name: there is one. */
+export const HOOK_SEALED_AS = 'token-hook'
+/** The purpose, and the name of each. */
+export const INTROSPECTION_SEALED_AS = 'issuer-introspection'
+
+export const nameOfRecord = (kind: string, key: string): string => `${kind} ${key}`
+export const nameOfAuthenticator = (user: string): string => `authenticator ${user}`

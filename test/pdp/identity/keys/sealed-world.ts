@@ -1,0 +1,120 @@
+import { afterEach, beforeEach, inject } from 'vitest'
+import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
+import { createIdentity, type Identity } from '../../../../pdp/identity/identity.ts'
+import { type RotationReport, rotateMasterKey } from '../../../../pdp/identity/keys/master-key-rotation.ts'
+import type { SharedMasterKeys } from '../../../../pdp/identity/keys/master-keys.ts'
+import { createRecordSecrets } from '../../../../pdp/identity/keys/record-secrets.ts'
+import { SEALED_PLACES } from '../../../../pdp/identity/keys/sealed-places.ts'
+import { storeKey } from '../../../../pdp/identity/keys/signing-keys.ts'
+import { createSecondFactor } from '../../../../pdp/identity/sign-in/second-factor.ts'
+import { createRevocations } from '../../../../pdp/identity/tokens/revocation.ts'
+import { type MasterKeys, masterKeysOf, open } from '../../../../pdp/process/encryption.ts'
+import type { Sql } from '../../../../pdp/store/directory.ts'
+import { postgresDirectory } from '../../../../pdp/store/postgres/directory.ts'
+import { appendLog } from '../../../../pdp/store/postgres/log.ts'
+import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
+import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
+import { codeOf } from '../../../support/authenticator.ts'
+import { openTestDatabase } from '../../../support/database.ts'
+import { CONTEXT, DECOY_HASH, logInto, MASTER_KEY } from '../harness.ts'
+
+export const NEXT = Buffer.alloc(32, 9)
+export const THIRD = Buffer.alloc(32, 11)
+const ISSUER = 'https://id.example'
+const FOREIGN = 'https://login.partner.example'
+
+export let connectionString: string
+export let sql: Sql
+let store: Awaited<ReturnType<typeof openPostgres>>['store']
+export const ends: (() => Promise<unknown>)[] = []
+beforeEach(async () => {
+  const database = await openTestDatabase()
+  connectionString = database.connectionString
+  const opened = await openPostgres({ connectionString, poolCountMax: 4 })
+  ;({ sql, store } = opened)
+  for (const key of inject('signingKeys')) await storeKey(sql, key)
+  ends.push(() => database.drop(), opened.close)
+})
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+export const given = (next: Buffer | null = NEXT) => ({ current: MASTER_KEY, next })
+export const rotate = (over: Partial<Parameters<typeof rotateMasterKey>[0]> = {}): Promise<RotationReport> =>
+  rotateMasterKey({ sql, current: MASTER_KEY, next: NEXT, dryRun: false, progress: () => undefined, ...over })
+
+/** Requests that the identity service sends to others, as a partner's introspection endpoint sees them. */
+export async function identityWith(masterKeys: MasterKeys, sent: string[] = []): Promise<Identity> {
+  const identity = await createIdentity({
+    ...{ issuer: ISSUER, sql, store, directory: postgresDirectory(sql), pdp: createPdp({ store }) },
+    ...{ appendLog, appendEvents, masterKeys, decoyHash: DECOY_HASH, clock: Date.now, log: logInto([]) },
+    fetch: async (_url: unknown, init?: RequestInit) => {
+      sent.push(new Headers(init?.headers).get('authorization') ?? '')
+      return Response.json({ active: false })
+    },
+  })
+  ends.push(() => identity.close())
+  return identity
+}
+
+/** Something in every place. The secret of Eve's authenticator. */
+export async function fill(identity: Identity, sessions = 3): Promise<string> {
+  const directory = postgresDirectory(sql)
+  await directory.putUser({ id: 'eve', email: null, emailVerified: false, name: null }, CONTEXT)
+  const { secret } = await identity.secondFactor.enroll('eve', CONTEXT)
+  await identity.hook.configure({ url: 'https://hook.example/', secret: 'the secret of the hook' }, CONTEXT)
+  const introspection = {
+    endpoint: `${FOREIGN}/introspect`,
+    client_id: 'portcullis',
+    client_secret: 'the-partner-secret',
+  }
+  await identity.issuers.put(
+    FOREIGN,
+    { subject_prefix: 'partner:', audience: 'https://api.example/', organizations: ['acme'], introspection },
+    CONTEXT,
+  )
+  const secrets = createRecordSecrets({ masterKeys: masterKeysOf(MASTER_KEY) })
+  const rows = Array.from({ length: sessions }, (_, i) => {
+    const key = secrets.keyOf('Session', `session-${i}`)
+    return { key, payload: JSON.stringify(secrets.seal('Session', key, { jti: `session-${i}`, accountId: 'eve' })) }
+  })
+  await sql.query(
+    `insert into oidc_record (kind, id, payload, expires_at)
+     select 'Session', k, p::jsonb, now() + interval '1 day' from unnest($1::text[], $2::text[]) as n(k, p)`,
+    [rows.map(({ key }) => key), rows.map(({ payload }) => payload)],
+  )
+  return secret
+}
+
+/** Whether Eve's authenticator is good for a sign-in. */
+export function accepts(masterKeys: MasterKeys, secret: string): Promise<boolean> {
+  const clock = Date.now
+  const revocations = createRevocations({ sql, appendLog, appendEvents, clock })
+  const parts = { issuer: ISSUER, sql, directory: postgresDirectory(sql), appendLog, revocations, masterKeys, clock }
+  return createSecondFactor(parts).accept('eve', codeOf(secret, clock()))
+}
+
+/** How many values of each place these keys decrypt, and how many they do not. */
+export async function readable(
+  ...keys: readonly [Buffer, ...Buffer[]]
+): Promise<readonly [opened: number, closed: number]> {
+  let [opened, closed] = [0, 0]
+  for (const place of SEALED_PLACES)
+    for (const { key, sealed } of await place.page(sql, null, 100_000)) {
+      try {
+        open(masterKeysOf(...keys).derive(place.purpose), place.nameOf(key), sealed)
+        opened += 1
+      } catch {
+        closed += 1
+      }
+    }
+  return [opened, closed]
+}
+/** Two signing keys, one authenticator, one hook, one issuer. */
+export const LASTING = 5
+
+export async function announced(masterKeys: SharedMasterKeys): Promise<() => Promise<void>> {
+  const end = await masterKeys.announce({ log: logInto([]), everyMs: 20 })
+  ends.push(end)
+  return end
+}
