@@ -115,7 +115,7 @@ async function pass(deps: RotationDeps): Promise<Pick<RotationReport, 'places' |
       const rows: readonly SealedRow[] = await place.page(deps.sql, after, BATCH)
       if (rows.length === 0) break
       after = rows.at(-1)?.key ?? null
-      const found = rows.map((row) => ({ row, ...judge(place.nameOf(row.key), row, keys) }))
+      const found = rows.map((row) => ({ row, ...assess(place.nameOf(row.key), row, keys) }))
       const toChange = found.flatMap(({ row, replacement }) => (replacement === null ? [] : [{ ...row, replacement }]))
       changed += deps.dryRun ? toChange.length : toChange.length > 0 ? await place.replace(deps.sql, toChange) : 0
       already += found.filter(({ state }) => state === 'already').length
@@ -129,11 +129,11 @@ async function pass(deps: RotationDeps): Promise<Pick<RotationReport, 'places' |
   return { places, unreadable }
 }
 
-type Judged = { readonly state: 'already' | 'former' | 'unreadable'; readonly replacement: string | null }
+type Assessed = { readonly state: 'already' | 'former' | 'unreadable'; readonly replacement: string | null }
 
 type Keys = readonly [Buffer, ...Buffer[]]
 
-function judge(name: string, { sealed }: SealedRow, { next, former }: { next: Keys; former: Keys }): Judged {
+function assess(name: string, { sealed }: SealedRow, { next, former }: { next: Keys; former: Keys }): Assessed {
   try {
     open(next, name, sealed)
     return { state: 'already', replacement: null }

@@ -1,4 +1,4 @@
-/** Which of the given master keys encrypts is said by the database, so that all PDPs change from one to the other together. */
+/** The database says which of the given master keys encrypts, so that all PDPs change from one to the other together. */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { fingerprintOf, type MasterKeys, masterKeysOf, open } from '../../process/encryption.ts'

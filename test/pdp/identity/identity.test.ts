@@ -64,7 +64,7 @@ describe('signing keys', () => {
   })
 
   test('sign the same statement once, until another key is active', async () => {
-    const keys = await loadSigningKeys({ sql: world.sql, masterKey: MASTER_KEY })
+    const keys = await loadSigningKeys({ sql: world.sql, masterKeys: masterKeysOf(MASTER_KEY) })
     let current = keys
     const sign = createStatementSigner(() => current)
     const first = await sign({ iss: 'a' })
