@@ -118,6 +118,8 @@ async function clientToken(
   const response = await reach(url, fetch, '/oauth/token', { method: 'POST', body: form, headers: { authorization } })
   const body: unknown = await response.json().catch(() => null)
   if (response.ok && isObject(body) && typeof body.access_token === 'string') return body.access_token
+  if (isObject(body) && String(body.error_description).startsWith('organization is not one'))
+    throw new CliError(`there is no organization ${options.organization}, or client ${id} may not act in it`)
   const said = isObject(body) ? [body.error, body.error_description].filter((text) => typeof text === 'string') : []
   throw new CliError(`client ${id} got no token: ${said.join(': ') || `status ${response.status}`}`)
 }

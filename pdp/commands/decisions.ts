@@ -1,12 +1,18 @@
 /** The commands `check` and `explain`: ask one question, for a person or for a script. */
 import type { Command } from 'commander'
 import type { AskedSubject } from '../domain/decision.ts'
-import type { JsonObject } from '../domain/json.ts'
 import { isSubject, quote } from '../domain/names.ts'
 import { reasonText } from '../domain/reasons.ts'
 import { subjectName } from '../domain/subjects.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
+import {
+  type Accompanying,
+  addQuestionOptions,
+  type QuestionOptions,
+  questionBody,
+  readQuestion,
+} from './question-options.ts'
 
 const examples = (program: string) => ({
   check: `
@@ -55,8 +61,7 @@ export function addDecisionCommands(program: Command, io: NodeJS.Process, run: R
       .argument('<relation>', 'a relation such as viewer, or a permission key such as invoices:approve')
       .argument('<resource>', '<type>:<id>')
       .addHelpText('after', examples(program.name())[name])
-    addConnectionOptions(command)
-      .option('--context <json>', 'values of parameters of conditions, such as \'{"ip": "203.0.113.7"}\'')
+    addQuestionOptions(addConnectionOptions(command))
       .option('--model <file>', 'answer from a store file (.fga.yaml) or a model alone, without a server')
       .action((subject: string, relation: string, resource: string, options: Options) =>
         run(() => decide({ subject, relation, resource, explain: name === 'explain', options, io })),
@@ -64,7 +69,7 @@ export function addDecisionCommands(program: Command, io: NodeJS.Process, run: R
   }
 }
 
-type Options = ConnectionOptions & { readonly model?: string; readonly context?: string }
+type Options = ConnectionOptions & QuestionOptions & { readonly model?: string }
 
 async function decide(asked: {
   subject: string
@@ -76,12 +81,12 @@ async function decide(asked: {
 }): Promise<number> {
   const { relation, resource, explain, options, io } = asked
   const subject = asked.subject === '-' ? null : parseSubject(asked.subject)
-  const context = options.context === undefined ? {} : { context: parseContext(options.context) }
+  const accompanying = readQuestion(options)
   if (options.model !== undefined) {
     if (subject === null) throw new CliError('name a subject: without a server there is no token')
     return decideLocally(
       options.model,
-      { subject, relation, resource, explain, json: options.json === true, ...context },
+      { subject, relation, resource, explain, json: options.json === true, ...accompanying },
       io,
     )
   }
@@ -90,7 +95,7 @@ async function decide(asked: {
     permissions: [{ relation, resource }],
     ...(subject === null ? {} : { subject }),
     ...(explain ? { explain } : {}),
-    ...context,
+    ...questionBody(accompanying),
   }
   const decision = parseDecision(
     await (await connection.send({ method: 'POST', path: '/oauth/decisions', body })).json(),
@@ -108,13 +113,12 @@ async function decide(asked: {
 
 async function decideLocally(
   file: string,
-  asked: {
+  asked: Accompanying & {
     subject: AskedSubject
     relation: string
     resource: string
     explain: boolean
     json: boolean
-    context?: JsonObject
   },
   io: NodeJS.Process,
 ): Promise<number> {
@@ -139,16 +143,6 @@ function requireDecided({ error, reason, missing_context: missing = [] }: Result
   const why = reason?.details ?? (missing.length === 0 ? [] : [`--context lacks ${missing.join(', ')}`])
   const lines = [`the question cannot be decided (${reasonText(error)})`, ...why]
   throw new CliError(lines.join('\n  '))
-}
-
-function parseContext(text: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
-  } catch {
-    // Reported below.
-  }
-  throw new CliError(`--context must be a JSON object, such as {"ip": "203.0.113.7"}, not ${quote(text)}`)
 }
 
 function parseSubject(text: string): AskedSubject {

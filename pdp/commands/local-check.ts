@@ -2,7 +2,6 @@
 import { createPdp } from '../decision-point/create-pdp.ts'
 import type { AskedSubject, PermissionResult } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
-import type { JsonObject } from '../domain/json.ts'
 import { ENVIRONMENT } from '../domain/log.ts'
 import { planOpenFga } from '../import/openfga.ts'
 import type { Plan } from '../import/plan.ts'
@@ -12,6 +11,7 @@ import { readModelText } from '../model-test/model-text.ts'
 import { type ModelSource, readStoreFile } from '../model-test/store-file.ts'
 import { memoryStore } from '../store/memory/memory.ts'
 import { CliError } from './errors.ts'
+import type { Accompanying } from './question-options.ts'
 
 const ORGANIZATION = 'local'
 const context = { actor: 'check', requestId: 'check' }
@@ -19,11 +19,10 @@ const context = { actor: 'check', requestId: 'check' }
 /** `file`: a store file, or a model alone. Throws CliError. */
 export async function checkLocally(
   file: string,
-  asked: {
+  asked: Accompanying & {
     readonly subject: AskedSubject
     readonly relation: string
     readonly resource: string
-    readonly context?: JsonObject
   },
 ): Promise<{ readonly result: PermissionResult; readonly notes: readonly string[] }> {
   const plan = await planOf(file)
@@ -41,7 +40,7 @@ export async function checkLocally(
   )
   const changes = plan.tuples.map((tuple) => ({ kind: 'tuple', op: 'write', tuple }) as const)
   if (changes.length > 0) await store.write(ORGANIZATION, changes, { context })
-  const { subject, relation, resource, context: values } = asked
+  const { subject, relation, resource, context: values, contextualTuples } = asked
   const permissions = [{ relation, resource }]
   const decision = await createPdp({ store }).decide({
     organization: ORGANIZATION,
@@ -49,6 +48,7 @@ export async function checkLocally(
     permissions,
     explain: true,
     ...(values !== undefined && { context: values }),
+    ...(contextualTuples !== undefined && { contextualTuples }),
   })
   const [result] = decision.permissions
   if (result === undefined) throw new CliError('the question has no answer')

@@ -37,6 +37,8 @@ test('start.md leads from a PDP to a gated service, with its own people and with
   }
 })
 
+test('models.md writes a model, tests it, and gets the answers that it shows', () => play('models.md'))
+
 describe('a block of a book', () => {
   test.each([
     ['```sh often\nx\n```', /what is sh often/],

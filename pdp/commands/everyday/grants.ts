@@ -2,11 +2,13 @@
 import type { Command } from 'commander'
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
+import { addQuestionOptions, type QuestionOptions, questionBody, readQuestion } from '../question-options.ts'
 import { type Item, show } from './print.ts'
 import { readAll } from './resources.ts'
 
 const COLUMNS = ['id', 'app', 'role', 'subject']
-type Options = ConnectionOptions & { readonly app?: string; readonly type?: string; readonly subjectRelation?: string }
+type Options = ConnectionOptions &
+  QuestionOptions & { readonly app?: string; readonly type?: string; readonly subjectRelation?: string }
 
 /** In an organization and those below it, or everywhere. */
 const grantsPath = ({ organization }: Options): string =>
@@ -74,7 +76,8 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
 
 export function addListCommands(program: Command, io: NodeJS.Process, run: Run): void {
   const group = program.command('list').description('What a subject may reach, and who may reach a resource.')
-  addConnectionOptions(
+  const asks = (command: Command): Command => addQuestionOptions(addConnectionOptions(command))
+  asks(
     group
       .command('resources')
       .description('Resources of a type on which a subject has a relation.')
@@ -87,7 +90,7 @@ export function addListCommands(program: Command, io: NodeJS.Process, run: Run):
       return listAll('resources', { subject: { type: kind, id }, relation, type }, { options, io })
     }),
   )
-  addConnectionOptions(
+  asks(
     group
       .command('subjects')
       .description('Subjects that have a relation on a resource.')
@@ -103,6 +106,13 @@ export function addListCommands(program: Command, io: NodeJS.Process, run: Run):
   )
 }
 
+type Page = {
+  readonly items: readonly string[]
+  readonly next_page_token: string | null
+  readonly complete: boolean
+  readonly undecided: readonly { readonly item: string; readonly missing_context: readonly string[] }[]
+}
+
 /** One name on each line, page after page. */
 async function listAll(
   what: 'resources' | 'subjects',
@@ -113,21 +123,25 @@ async function listAll(
   if (organization === undefined) throw new CliError('name the organization with --organization')
   const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: false })
   const path = `/v1/organizations/${encodeURIComponent(organization)}/list-${what}`
-  const all: string[] = []
-  let complete = true
+  const body = { ...question, ...questionBody(readQuestion(options)) }
+  const pages: Page[] = []
   for (let token: string | null = ''; token !== null; ) {
     const query = new URLSearchParams({ page_size: '1000', ...(token === '' ? {} : { page_token: token }) })
-    const response = await connection.send({ method: 'POST', path: `${path}?${query}`, body: question })
-    const page = (await response.json()) as {
-      items: readonly string[]
-      next_page_token: string | null
-      complete: boolean
-    }
-    all.push(...page.items)
-    complete &&= page.complete
+    const response = await connection.send({ method: 'POST', path: `${path}?${query}`, body })
+    const page = (await response.json()) as Page
+    pages.push(page)
     token = page.next_page_token
   }
+  const all = pages.flatMap(({ items }) => items)
   io.stdout.write(json === true ? `${JSON.stringify(all)}\n` : all.map((name) => `${name}\n`).join(''))
-  if (!complete) throw new CliError('the list is not complete: something in it exceeds the evaluation limit')
+  if (!pages.every(({ complete }) => complete)) throw incomplete(pages.flatMap(({ undecided }) => undecided))
   return EXIT.ok
+}
+
+function incomplete(undecided: Page['undecided']): CliError {
+  const items = undecided.map(({ item, missing_context: missing }) =>
+    missing.length === 0 ? `${item}: its condition fails` : `${item}: --context lacks ${missing.join(', ')}`,
+  )
+  const reason = items.length === 0 ? 'something in it exceeds the evaluation limit' : 'these cannot be decided'
+  return new CliError([`the list is not complete: ${reason}`, ...items].join('\n  '))
 }

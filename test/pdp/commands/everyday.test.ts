@@ -50,6 +50,44 @@ describe('portcullis', () => {
     expect(await good('explain user:alice viewer invoice:1 -o acme')).toMatch(/invoice:1#viewer@user:alice/)
   })
 
+  test('asks with a context and with tuples of one question, and says what a condition needs', async () => {
+    const model = `model
+  schema 1.1
+type user
+type vault
+  relations
+    define opener: [user, user with by_day]
+condition by_day(hour: int) {
+  hour > 8
+}
+`
+    await writeFile(join(folder, 'vault.fga'), model)
+    await writeFile(join(folder, 'vault.yaml'), 'model_file: vault.fga\n')
+    await good(`manifest apply vault ${join(folder, 'vault.yaml')}`)
+    const tuple = { object: 'vault:1', relation: 'opener', subject: 'user:alice', condition: { name: 'by_day' } }
+    await writeFile(join(folder, 'vault.jsonl'), `${JSON.stringify(tuple)}\n`)
+    await good(`tuple import ${join(folder, 'vault.jsonl')} -o acme`)
+    for (const where of ['check user:alice opener vault:1 -o acme', 'list subjects opener vault:1 -o acme']) {
+      const { status, err } = await run(where)
+      expect([where, status, err]).toEqual([where, 2, expect.stringMatching(/--context lacks hour|needs "hour"/)])
+    }
+    expect(await good('check user:alice opener vault:1 -o acme --context {"hour":9}')).toMatch(/^allowed/)
+    expect((await run('check user:alice opener vault:1 -o acme --context {"hour":7}')).status).toBe(1)
+    expect(await good('list subjects opener vault:1 -o acme --context {"hour":9}')).toBe('user:alice\n')
+    expect(
+      await good(
+        'list resources user:alice opener vault -o acme --with vault:2#opener@user:alice --context {"hour":9}',
+      ),
+    ).toBe('vault:1\nvault:2\n')
+    expect(
+      await good(
+        'check user:alice opener vault:2 -o acme --with vault:3#opener@user:bob --with vault:2#opener@user:alice',
+      ),
+    ).toMatch(/^allowed/)
+    const file = join(folder, 'vault.fga')
+    expect(await good(`check user:bo opener vault:2 --model ${file} --with vault:2#opener@user:bo`)).toMatch(/^allowed/)
+  })
+
   test('shows the secret of a new client once, which gets a token by it', async () => {
     const made = await good('client put robot --scope directory:write')
     const [, secret = ''] = /secret, shown this once: (\S+)/.exec(made) ?? []
@@ -68,6 +106,10 @@ describe('portcullis', () => {
     ['entitlement put feature.x {bad -o acme', /must be true, false or a JSON object/],
     ['role revoke clerk user:nobody -o acme', /is not granted clerk/],
     ['user put bob --password-file nowhere', /nowhere cannot be read/],
+    ['check user:alice viewer invoice:1 -o nowhere', /there is no organization nowhere, or client admin may not/],
+    ['list subjects viewer invoice:1 -o acme --context 7', /--context must be a JSON object/],
+    ['check user:alice viewer invoice:1 -o acme --context {', /--context must be a JSON object/],
+    ['check user:alice viewer invoice:1 -o acme --with invoice:1', /--with: "invoice:1" is not a tuple/],
     ['token', /portcullis login/],
     ['whoami', /portcullis login/],
   ])('ends with 2 and says why: %s', async (line, why) => {
