@@ -10,13 +10,23 @@ export type Certificates = {
   readonly pdp: Pem
   /** For the data port; `ca` holds the authorities of client certificates. Null: plain text. */
   readonly tls: Pem | null
+  /** One for each door of the route file, in its order. */
+  readonly doors: readonly DoorKeys[]
+}
+export type DoorKeys = {
+  /** `ca` holds the authorities of the gateway's certificate. Null: plain text. */
+  readonly tls: Pem | null
+  /** What the gateway must send; null: nothing. */
+  readonly secret: string | null
 }
 const NO_PEM: Pem = { ca: null, cert: null, key: null }
 /** For a route file that names no certificates. */
-export const NO_CERTIFICATES: Certificates = { upstream: NO_PEM, pdp: NO_PEM, tls: null }
+export const NO_CERTIFICATES: Certificates = { upstream: NO_PEM, pdp: NO_PEM, tls: null, doors: [] }
+
+const SECRET = /^[\x21-\x7e]{32,1024}$/
 
 /** Throws ConfigError with one line for each file that cannot be read or used. */
-export function readCertificates({ upstream, pdp, tls }: RouteFile): Certificates {
+export function readCertificates({ upstream, pdp, tls, doors }: RouteFile): Certificates {
   const problems: string[] = []
   const read = (path: string | null): Buffer | null => {
     try {
@@ -40,10 +50,20 @@ export function readCertificates({ upstream, pdp, tls }: RouteFile): Certificate
     }
     return found
   }
+  const secret = (path: string): string | null => {
+    const text = read(path)?.toString('latin1').trim() ?? null
+    if (text === null || SECRET.test(text)) return text
+    problems.push(`${path} must hold one secret of 32 to 1024 visible ASCII characters`)
+    return null
+  }
   const certificates: Certificates = {
     upstream: pem([upstream.caFile, upstream.certFile, upstream.keyFile]),
     pdp: pem([pdp.caFile, pdp.certFile, pdp.keyFile]),
     tls: tls === null ? null : pem([tls.clientCaFile, tls.certFile, tls.keyFile]),
+    doors: doors.map(({ tls: own, secretFile }) => ({
+      tls: own === null ? null : pem([own.clientCaFile, own.certFile, own.keyFile]),
+      secret: secretFile === null ? null : secret(secretFile),
+    })),
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return certificates

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { ClientRequest } from '../http/client.ts'
+import type { DoorProfile } from '../http/door-fields.ts'
 import type { SubjectsInLog } from '../route-file/route-file.ts'
 import { denialStatus } from './denial-response.ts'
 import type { Outcome } from './enforce.ts'
@@ -13,6 +14,8 @@ export type DecisionLine = {
   readonly method: string
   /** HTTP version of the client's request; null: the input could not be read as a request. */
   readonly http_version: ClientRequest['version'] | null
+  /** The profile of the gateway that asked; absent: the request came to the data port. */
+  readonly door?: DoorProfile
   /** The client's address, as far as trusted proxies know it. */
   readonly client_address: string
   readonly route: string | null
@@ -39,6 +42,7 @@ export function decisionLine(
     readonly method: string
     readonly version: ClientRequest['version']
     readonly address: string
+    readonly door: DoorProfile | null
     readonly traceId: string | null
     readonly durationMs: number
     readonly subjects: SubjectsInLog
@@ -52,6 +56,7 @@ export function decisionLine(
     request_id: request.requestId,
     method: METHODS.has(request.method) ? request.method : 'other',
     http_version: request.version,
+    ...(request.door !== null && { door: request.door }),
     client_address: request.address,
     route,
     subject: named(permit?.identity?.subject ?? denial?.subject ?? null, request.subjects),

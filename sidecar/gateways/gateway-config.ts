@@ -55,7 +55,7 @@ export type GatewayPlaces = {
 /** Throws PlanError with a sentence for the operator. */
 export function gatewayConfig(
   name: GatewayName,
-  file: RouteFile & { readonly doors: readonly Door[] },
+  file: Omit<RouteFile, 'doors'> & { readonly doors: readonly Door[] },
   places: GatewayPlaces,
 ): readonly ConfigFile[] {
   const { profile, inCluster, print } = GATEWAYS[name]
@@ -100,7 +100,7 @@ const reached = ({ host, port }: ListenAddress): HostAndPort => ({
   port,
 })
 
-function serviceOf({ upstream }: RouteFile): GatewayPlan['service'] {
+function serviceOf({ upstream }: Pick<RouteFile, 'upstream'>): GatewayPlan['service'] {
   const { hostname, port, protocol } = new URL(upstream.origin)
   const tls = protocol === 'https:'
   return { host: hostname.replaceAll(/[[\]]/g, ''), port: Number(port || (tls ? 443 : 80)), tls, http2: upstream.http2 }

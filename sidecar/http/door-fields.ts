@@ -6,8 +6,12 @@ export const GRPC_PROFILES = ['envoy', 'istio', 'gateway-api'] as const
 /** Ask over HTTP: auth_request of nginx, ForwardAuth of Traefik, forward_auth of Caddy. */
 export const HTTP_PROFILES = ['nginx', 'traefik', 'caddy'] as const
 export const DOOR_PROFILES = [...GRPC_PROFILES, ...HTTP_PROFILES] as const
+export type GrpcProfile = (typeof GRPC_PROFILES)[number]
 export type HttpProfile = (typeof HTTP_PROFILES)[number]
 export type DoorProfile = (typeof DOOR_PROFILES)[number]
+
+export const isHttpProfile = (profile: DoorProfile): profile is HttpProfile =>
+  HTTP_PROFILES.some((name) => name === profile)
 
 /** Names in lower case. */
 export type DoorFields = {
@@ -17,9 +21,12 @@ export type DoorFields = {
   readonly scheme: string
   /** The client's address; of a list the last one, which the gateway has added. */
   readonly client: string
-  /** Prefixes of fields that the gateway adds or overwrites itself, in the question and towards the service. */
+  /** What the gateway adds to the question. Towards the service its configuration must set or remove each of them. */
   readonly ofGateway: readonly string[]
 }
+
+const ORIGINAL = ['x-original-method', 'x-original-uri', 'x-original-host', 'x-original-scheme', 'x-original-for']
+const FORWARDED = ['x-forwarded-method', 'x-forwarded-uri', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-for']
 
 /** What is not in the profile's own fields is never read as method, target, host or address. */
 export const DOOR_FIELDS: { readonly [name in HttpProfile]: DoorFields } = {
@@ -29,7 +36,7 @@ export const DOOR_FIELDS: { readonly [name in HttpProfile]: DoorFields } = {
     host: 'x-original-host',
     scheme: 'x-original-scheme',
     client: 'x-original-for',
-    ofGateway: ['x-original-', 'x-forwarded-', 'x-real-ip'],
+    ofGateway: [...ORIGINAL, 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'],
   },
   traefik: {
     method: 'x-forwarded-method',
@@ -37,7 +44,7 @@ export const DOOR_FIELDS: { readonly [name in HttpProfile]: DoorFields } = {
     host: 'x-forwarded-host',
     scheme: 'x-forwarded-proto',
     client: 'x-forwarded-for',
-    ofGateway: ['x-forwarded-', 'x-real-ip'],
+    ofGateway: [...FORWARDED, 'x-forwarded-port', 'x-forwarded-prefix', 'x-forwarded-server', 'x-real-ip'],
   },
   caddy: {
     method: 'x-forwarded-method',
@@ -45,7 +52,7 @@ export const DOOR_FIELDS: { readonly [name in HttpProfile]: DoorFields } = {
     host: 'x-forwarded-host',
     scheme: 'x-forwarded-proto',
     client: 'x-forwarded-for',
-    ofGateway: ['x-forwarded-'],
+    ofGateway: FORWARDED,
   },
 }
 

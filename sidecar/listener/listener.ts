@@ -18,6 +18,8 @@ import { RequestQueue } from './request-queue.ts'
 export type Listener = {
   /** Throws StartError when it cannot listen on the address. */
   listen(address: ListenAddress): Promise<ListenAddress>
+  /** Listens on a unix socket. Rejects with the system's error. */
+  listenAt(path: string): Promise<void>
   /** Applies to new connections. */
   setLimits(limits: SidecarLimits): void
   /** Uses another certificate for new connections. Throws when it is not usable. */
@@ -172,6 +174,14 @@ export function createListener(options: ListenerOptions): Listener {
 
   return {
     listen: (address) => listenOn(server, 'The sidecar', address),
+    listenAt: (path) =>
+      new Promise((resolve, reject) => {
+        server.once('error', reject)
+        server.listen(path, () => {
+          server.off('error', reject)
+          resolve()
+        })
+      }),
     withdraw: http2.withdraw,
     setLimits(next) {
       limits = next

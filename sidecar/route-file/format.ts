@@ -2,6 +2,7 @@
  * The format of a route file: each member, whether it is required, its form and its meaning. The readers take keys, choices
  * and bounds from here; `route-file.schema.json` is this table for editors, and a test compares the two.
  */
+import { DOOR_PROFILES } from '../http/door-fields.ts'
 import { EXTERNAL, ISSUER } from './issuer-format.ts'
 import { LIMIT_MEMBERS } from './limits.ts'
 import {
@@ -75,6 +76,29 @@ export const TLS = {
   client_ca_file: optional(TEXT, 'Clients must present a certificate of these authorities.'),
 } as const satisfies Members
 
+export const DOOR = {
+  profile: required(
+    oneOf(DOOR_PROFILES),
+    'The gateway that asks here: envoy, istio and gateway-api over gRPC (ext_authz v3), nginx (auth_request), traefik (ForwardAuth) and caddy (forward_auth) over HTTP.',
+  ),
+  listen: required(
+    textLike(/^(unix:\/.+|.*:[0-9]{1,5})$/),
+    'host:port, or unix:/path of a socket, which only its owner and group may open.',
+  ),
+  secret_file: optional(
+    TEXT,
+    'File with a secret of at least 32 characters, which the gateway sends in X-Portcullis-Caller (over gRPC: as initial metadata). Without tls on loopback only.',
+  ),
+  tls: optional(
+    mapOf(TLS),
+    'TLS of the door. With client_ca_file only gateways with a certificate of these authorities are answered.',
+  ),
+  body: optional(
+    FLAG,
+    'The gateway sends request bodies (with_request_body of Envoy), which checks may then read. Default: false.',
+  ),
+} as const satisfies Members
+
 export const DPOP = {
   nonce: optional(oneOf(NONCES), 'required: DPoP proofs must contain a nonce of this sidecar (RFC 9449 section 9).'),
 } as const satisfies Members
@@ -141,6 +165,10 @@ export const ROUTE_FILE = {
   upstream: required(UPSTREAM_FORM, 'The service behind the sidecar.'),
   pdp: required(PDP_FORM, 'The policy decision point.'),
   tls: optional(mapOf(TLS), 'TLS of the data port. Default: plain text.'),
+  doors: optional(
+    listOf(mapOf(DOOR)),
+    'Where gateways ask whether they may forward a request, beside the data port. A gateway must authenticate: by tls with client_ca_file, by secret_file, or by a unix socket. A change needs a restart.',
+  ),
   dpop: optional(mapOf(DPOP), 'Proof of possession (RFC 9449).'),
   log: optional(mapOf(LOG), 'The decision log.'),
   mode: optional(oneOf(MODES), 'shadow: denials are logged and counted, and the request passes. Default: enforce.'),

@@ -129,7 +129,7 @@ function readPeerFiles(reader: YamlReader, nodes: FileNodes): PeerFiles {
   }
 }
 
-function readPath(reader: YamlReader, node: Node | null, what: string): string | null {
+export function readPath(reader: YamlReader, node: Node | null, what: string): string | null {
   const path = node === null ? null : reader.text(node, what)
   if (path !== '') return path
   reader.report(node, `${what} must not be empty`)

@@ -5,6 +5,7 @@ import { passIssue } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { Route } from '../routes/route.ts'
 import type { SidecarLimits } from './default-limits.ts'
+import { type DoorEntry, readDoors } from './doors.ts'
 import { BODY_BYTES, DPOP, HEADER, HEADER_OR_PREFIX, LOG, NONCES, ROUTE_FILE, SUBJECTS_IN_LOG } from './format.ts'
 import { readLimits, readNetwork } from './limits.ts'
 import { readMode } from './options.ts'
@@ -33,6 +34,8 @@ export type RouteFile = {
   readonly pdp: PdpEntry
   /** TLS of the data port; null: plain text. */
   readonly tls: TlsEntry | null
+  /** Where gateways ask. */
+  readonly doors: readonly DoorEntry[]
   /** DPoP proofs must contain a nonce from this server (RFC 9449 section 9). */
   readonly proofNonces: boolean
   /** How the decision log names subjects. */
@@ -108,7 +111,8 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   )
     return null
   const hosts = listed ?? [...new Set([resource, seenUrl].filter(isHttpUrl).map((url) => new URL(url).hostname))]
-  const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls) }
+  const doors = readDoors(reader, members.doors, routes)
+  const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors }
   const logging = { proofNonces: readDpop(reader, members.dpop), subjectsInLog: readLog(reader, members.log) }
   const operating = { ...logging, hosts, stripHeaders, passHeaders, bodyBytesMax, trustedProxies, limits }
   return { ...peers, ...operating, resource, publicUrl: seenUrl, routes, tests }

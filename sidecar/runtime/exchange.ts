@@ -1,9 +1,7 @@
 /** Serves one request: enforces the rules, logs the outcome, then forwards or denies, and cancels when the permission ends. */
-import { randomUUID } from 'node:crypto'
 import type { Networks } from '../../pdp/process/addresses.ts'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import { type Admitted, admit } from '../enforce/admission.ts'
-import { decisionLine } from '../enforce/decision-log.ts'
 import {
   type DenialMembers,
   describeDenial,
@@ -14,10 +12,10 @@ import {
 import { type EnforceDeps, enforce, type Outcome, type OwnAnswer, type Permit } from '../enforce/enforce.ts'
 import type { PermissionWatch, Reevaluation } from '../enforce/permission-watch.ts'
 import type { Places } from '../enforce/places.ts'
+import { record, requestIdOf } from '../enforce/record.ts'
 import type { ResourceMetadata } from '../enforce/resource-metadata.ts'
 import type { Turns } from '../enforce/turns.ts'
 import type { ClientAnswer, ClientRequest, Upgrade } from '../http/client.ts'
-import { firstValue } from '../http/fields.ts'
 import { isGrpc } from '../http/grpc.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import { type Origin, originOf } from '../request/origin.ts'
@@ -85,7 +83,8 @@ export async function serve(
     const admission = beginAdmission(serving, deps)
     const arrival = { client, origin, admission, readBody: readJson, upgrade: upgrade !== null }
     const outcome = await enforce(arrival, deps.enforcing)
-    record(serving, outcome, { deps, durationMs: performance.now() - startedMs })
+    const durationMs = performance.now() - startedMs
+    record(outcome, { client, address: origin.address, requestId, durationMs, door: null }, deps)
     // Meanwhile the parser may have rejected the rest of the message, or the client may have left.
     if (client.gone()) return
     await act(serving, outcome, deps)
@@ -203,28 +202,4 @@ function answerAlone({ res, requestId }: Serving, own: OwnAnswer, { metadata }: 
   if (own.kind === 'options') res.writeHead(OWN_STATUS.options, ['allow', own.allow.join(', '), ...id])
   else res.writeHead(OWN_STATUS.metadata, ['content-type', 'application/json', ...id])
   res.end(own.kind === 'options' ? undefined : metadata?.body)
-}
-
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
-// W3C Trace Context section 3.2.
-const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$/
-
-/** The client's own id when it is safe to log, else a new one. The upstream and the client get it, too. */
-function requestIdOf(client: ClientRequest): string {
-  const value = firstValue(client.raw, 'x-request-id')
-  return value !== null && REQUEST_ID.test(value) ? value : randomUUID()
-}
-
-function record(
-  { client, origin, requestId }: Serving,
-  outcome: Outcome,
-  { deps, durationMs }: { readonly deps: ExchangeDeps; readonly durationMs: number },
-): void {
-  const traceId = TRACEPARENT.exec(firstValue(client.raw, 'traceparent') ?? '')?.[1] ?? null
-  const { method, version } = client
-  const { address } = origin
-  const about = { requestId, method, version, address, traceId, durationMs, subjects: deps.subjectsInLog }
-  const line = decisionLine(outcome, about)
-  deps.metrics.decided(line.route ?? '', line)
-  deps.log[line.reason === 'internal' ? 'error' : 'info'](line)
 }

@@ -5,7 +5,12 @@ export type Metrics = {
   /** A request was decided. `route` is the route's id, or empty; `decision` and `reason` are those of the decision log. */
   decided(
     route: string,
-    line: { readonly decision: string; readonly reason: string; readonly duration_ms: number },
+    line: {
+      readonly decision: string
+      readonly reason: string
+      readonly duration_ms: number
+      readonly door?: string
+    },
   ): void
   forwarded(route: string, status: number): void
   /** An open exchange was ended because its permission ended. */
@@ -54,8 +59,8 @@ function createCounters(registry: Registry): Metrics {
   const prefix = 'portcullis_sidecar_'
   const decisions = new Counter({
     name: `${prefix}requests_total`,
-    help: 'Requests by route, decision and reason',
-    labelNames: ['route', 'decision', 'outcome'] as const,
+    help: 'Requests by route, decision and reason; door is the profile of the gateway that asked, if one did',
+    labelNames: ['route', 'decision', 'outcome', 'door'] as const,
     registers,
   })
   const durations = new Histogram({
@@ -103,8 +108,8 @@ function createCounters(registry: Registry): Metrics {
   const shadows = gauge('shadowed_route', '1 for each route in shadow mode, whose denials are not enforced', ['route'])
 
   return {
-    decided(route, { decision, reason, duration_ms: durationMs }) {
-      decisions.inc({ route, decision, outcome: reason })
+    decided(route, { decision, reason, duration_ms: durationMs, door }) {
+      decisions.inc({ route, decision, outcome: reason, ...(door !== undefined && { door }) })
       durations.observe(durationMs / 1_000)
     },
     forwarded: (route, status) => answers.inc({ route, class: `${Math.floor(status / 100)}xx` }),

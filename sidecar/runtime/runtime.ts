@@ -86,6 +86,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
   const limited: Limited = { ...deps, limits }
   const { issuers, pdp, upstream, release } = leaseAll(config, limited)
   const metadata = describeResource(file)
+  const headers = { strip: file.stripHeaders, pass: file.passHeaders }
   const proofNonces = file.proofNonces ? nonces : null
   let openCount = 0
   let retired = false
@@ -113,7 +114,8 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
     },
     forwarding: {
       upstream,
-      rules: createHeaderRules({ strip: file.stripHeaders, pass: file.passHeaders }),
+      rules: createHeaderRules(headers),
+      headers,
       pace: {
         idleMs: limits.bodyIdleMs,
         graceMs: limits.bodyGraceMs,

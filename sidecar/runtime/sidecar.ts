@@ -6,6 +6,8 @@ import { ConfigError } from '../../pdp/process/exit.ts'
 import type { ListenAddress } from '../../pdp/process/listen.ts'
 import type { ProbeResult } from '../../pdp/process/operations.ts'
 import type { LoadedConfig } from '../config/config.ts'
+import type { Door } from '../doors/ext-authz.ts'
+import { openDoors } from '../doors/open-doors.ts'
 import { rejectionLine } from '../enforce/decision-log.ts'
 import { describeDenial, sendRawDenial } from '../enforce/denial-response.ts'
 import { type Permit, reevaluate } from '../enforce/enforce.ts'
@@ -31,6 +33,8 @@ export type SidecarOptions = Omit<RuntimeDeps, 'limits' | 'leases' | 'skew'> & {
 export type Sidecar = {
   /** Returns the bound address; port 0 means any free port. Throws StartError if it cannot listen. */
   listen(address: ListenAddress): Promise<ListenAddress>
+  /** Opens the doors of the configuration, and returns their addresses. Throws StartError if one may not or cannot open. */
+  openDoors(): Promise<readonly string[]>
   /** Later requests use this configuration. Throws ConfigError for a change that needs a restart. */
   apply(config: LoadedConfig): void
   /**
@@ -136,11 +140,19 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     listener.withdraw()
     return withdrawnAtMs
   }
+  let doors: readonly Door[] = []
   const refreshing = setInterval(() => current.runtime.refreshKeys(), keyRefreshMs).unref()
 
   return {
     listen: listener.listen,
+    async openDoors() {
+      const { file, certificates } = given.config
+      doors = await openDoors(file.doors, certificates.doors, { current: () => current.serving, log })
+      return doors.map(({ address }) => address)
+    },
     apply(config) {
+      if (JSON.stringify(config.file.doors) !== JSON.stringify(given.config.file.doors))
+        throw new ConfigError(['doors can only be changed with a restart'])
       const { tls } = config.certificates
       const { tls: tlsNow } = current.runtime.config.certificates
       if ((tls === null) !== (tlsNow === null))
@@ -174,8 +186,10 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       clearInterval(refreshing)
       await delay(Math.max(0, withdraw() + acceptMs - startedMs))
       permissionWatch.cancelEndless()
+      const closing = Promise.all(doors.map((door) => door.close()))
       const leftMs = current.runtime.limits.drainMs - (performance.now() - startedMs)
       await listener.close({ drainMs: Math.max(0, leftMs), onLate: () => permissionWatch.cancelAll('draining') })
+      await closing
       permissionWatch.close()
       current.runtime.retire()
     },

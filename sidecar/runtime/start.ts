@@ -53,6 +53,7 @@ export async function startSidecar(
   // Control-C is for interactive use, without a load balancer to wait for.
   shutdown.add('sidecar', (reason) => sidecar.close({ acceptMs: reason === 'SIGINT' ? 0 : ACCEPT_MS }))
   const address = await sidecar.listen(config.listen)
+  const doors = await sidecar.openDoors()
   const load = (): ReturnType<typeof loadConfig> => loadConfig(filePath)
   const { apply } = sidecar
   const watching = { path: filePath, started: loaded, load, apply, everyMs: RELOAD_MS }
@@ -62,6 +63,7 @@ export async function startSidecar(
   log.info({
     event: 'listening',
     data: formatAddress(address),
+    ...(doors.length > 0 && { doors }),
     admin: formatAddress(operations.address),
     route_file: filePath,
     hosts: servedHosts(loaded.file),

@@ -5,7 +5,7 @@ import type { ProblemCode } from '../../pdp/process/problems.ts'
 import { grpcDenialEnd } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client.ts'
-import { downstreamFields, firstValue, type HeaderRules, upstreamFields } from '../http/fields.ts'
+import { downstreamFields, firstValue, type HeaderNames, type HeaderRules, upstreamFields } from '../http/fields.ts'
 import { isGrpc } from '../http/grpc.ts'
 import { RequestError } from '../request/errors.ts'
 import type { Origin } from '../request/origin.ts'
@@ -29,6 +29,8 @@ export type Forwarding = {
 export type ForwardDeps = {
   readonly upstream: Upstream
   readonly rules: HeaderRules
+  /** What `rules` was made from. */
+  readonly headers: HeaderNames
   /** Limits for a client that sends a body or reads a response. */
   readonly pace: PaceLimits
   /** The public port, which a forwarded host may contain. */

@@ -1,5 +1,6 @@
 /** The reference of route files in Markdown, made from the table that the reader and the JSON Schema use. */
 import {
+  DOOR,
   DPOP,
   EXPECT,
   LOG,
@@ -24,6 +25,7 @@ const TABLES: readonly (readonly [title: string, members: Members])[] = [
   ['The service (`upstream`, when it is a map)', UPSTREAM],
   ['The PDP (`pdp`)', PDP],
   ['TLS of the data port (`tls`)', TLS],
+  ['A door (`doors`); its `tls` is as that of the data port', DOOR],
   ['Proof of possession (`dpop`)', DPOP],
   ['The decision log (`log`)', LOG],
   ['A route, when it is a map (`routes`)', ROUTE],

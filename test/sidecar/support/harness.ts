@@ -69,6 +69,8 @@ export async function startHarness(options: {
   readonly replay?: ReplayMemory
   readonly readToken?: (path: string) => string
   readonly certificates?: Certificates
+  /** Reads those that the route file names. */
+  readonly certificatesOf?: (file: RouteFile) => Certificates
 }): Promise<Harness> {
   const clock = options.clock ?? Date.now
   const issuer = await createIssuer({ issuer: ISSUER, audience: RESOURCE, clock })
@@ -76,12 +78,15 @@ export async function startHarness(options: {
   const upstream = await startUpstream()
   const source = routeFile(options.routes, { ...(options.extra !== undefined && { extra: options.extra }) })
   const fill = (text: string): string => text.replace('UPSTREAM', upstream.origin).replace('PDP', pdp.address)
+  const certificatesFor = (file: RouteFile): Certificates =>
+    options.certificates ?? options.certificatesOf?.(file) ?? NO_CERTIFICATES
+  const first = loadFile(fill(source))
   const log: object[] = []
   const write = (entry: object): void => void log.push(entry)
   const registry = new Registry()
   const metrics = createMetrics(registry)
   const sidecar = createSidecar({
-    config: { file: loadFile(fill(source)), certificates: options.certificates ?? NO_CERTIFICATES, hash: 'first' },
+    config: { file: first, certificates: certificatesFor(first), hash: 'first' },
     log: { info: write, warn: write, error: write },
     metrics,
     fetch: issuerFetch([issuer]),
@@ -120,7 +125,7 @@ export async function startHarness(options: {
     file: () => loadFile(fill(source)),
     apply(routes, extra = options.extra) {
       const file = loadFile(fill(routeFile(routes, { ...(extra !== undefined && { extra }) })))
-      sidecar.apply({ file, certificates: options.certificates ?? NO_CERTIFICATES, hash: 'next' })
+      sidecar.apply({ file, certificates: certificatesFor(file), hash: 'next' })
     },
     async close() {
       await sidecar.close()

@@ -22,14 +22,19 @@ export function field(answer: RawAnswer, name: string): string | null {
 export function sendRaw(
   port: number,
   bytes: Buffer | string,
-  options: { readonly timeoutMs?: number; readonly head?: boolean; readonly streamBytes?: number } = {},
+  options: {
+    readonly timeoutMs?: number
+    readonly head?: boolean
+    readonly streamBytes?: number
+    readonly host?: string
+  } = {},
 ): Promise<RawAnswer & { readonly firstByteMs: number }> {
-  const { timeoutMs = 20_000, head = false, streamBytes = 0 } = options
+  const { timeoutMs = 20_000, head = false, streamBytes = 0, host = '127.0.0.1' } = options
   return new Promise((resolve) => {
     let received = Buffer.alloc(0)
     let firstByteMs = 0
     const startedMs = performance.now()
-    const socket: Socket = connect(port, '127.0.0.1')
+    const socket: Socket = connect(port, host)
     const timer = setTimeout(finish, timeoutMs)
     function finish(): void {
       clearTimeout(timer)

@@ -1,0 +1,26 @@
+/** Authenticates the gateway that asks: only its word about a request counts. */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { StartError } from '../../pdp/process/exit.ts'
+import { formatAddress } from '../../pdp/process/listen.ts'
+import type { DoorKeys } from '../config/certificates.ts'
+import type { DoorEntry } from '../route-file/doors.ts'
+
+/** True when the values of the caller's field are the secret, once; without a secret the connection authenticates it. */
+export type KnowsCaller = (values: readonly string[]) => boolean
+
+const digest = (text: string): Buffer => createHash('sha256').update(text, 'latin1').digest()
+
+/** Throws StartError for a door whose gateway nothing would authenticate. */
+export function createKnowsCaller({ listen, profile }: DoorEntry, keys: DoorKeys | undefined): KnowsCaller {
+  if (keys === undefined) throw new StartError(`The ${profile} door has no keys`)
+  const { secret, tls } = keys
+  if (secret === null) {
+    if ('path' in listen || (tls !== null && tls.ca !== null)) return () => true
+    throw new StartError(
+      `The ${profile} door does not open on ${formatAddress(listen)}: nothing authenticates the gateway (tls with client_ca_file, secret_file or a unix socket)`,
+    )
+  }
+  const wanted = digest(secret)
+  // Digests have one length, so that the comparison tells nothing about the secret.
+  return (values) => values.length === 1 && timingSafeEqual(digest(values[0] ?? ''), wanted)
+}

@@ -1,0 +1,129 @@
+/** Reads the request that Envoy asks about, as strictly as one that came to the data port. */
+import { METHODS } from 'node:http'
+import { Readable } from 'node:stream'
+import { parseAddress } from '../../pdp/process/addresses.ts'
+import type {
+  AttributeContext_HttpRequest,
+  CheckRequest,
+} from '../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
+import { type ClientRequest, syntheticRequest } from '../http/client.ts'
+import type { GrpcProfile } from '../http/door-fields.ts'
+import { RequestError } from '../request/errors.ts'
+import type { Held } from './held-request.ts'
+
+const VERSIONS: { readonly [protocol: string]: ClientRequest['version'] } = {
+  'HTTP/1.0': '1.0',
+  'HTTP/1.1': '1.1',
+  'HTTP/2': '2',
+  // For us it differs from HTTP/2 in nothing.
+  'HTTP/3': '2',
+}
+const KNOWN_METHODS = new Set(METHODS)
+const SCHEMES: readonly string[] = ['http', 'https']
+// RFC 9110 sections 5.1 and 5.5: a token, and no control characters, which also end a folded line.
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+/** Whether Envoy sent only a part of the body. Only a gateway that sends bodies says it. */
+const PARTIAL_FIELD = 'x-envoy-auth-partial-body'
+
+/** The gateway is set up in a way that hides what must be judged. */
+export class UnfitGateway extends Error {
+  override readonly name = 'UnfitGateway'
+}
+
+type How = { readonly profile: GrpcProfile; readonly body: boolean }
+
+/** Throws UnfitGateway. Anything wrong with the request itself becomes its fault. */
+export function readCheck(check: CheckRequest, how: How): Held {
+  const { source, request } = check.attributes ?? {}
+  const http = request?.http
+  if (http === undefined) throw new UnfitGateway('the question has no HTTP request')
+  const fields = http.headerMap === undefined ? joinedFields(http, how) : rawFields(http.headerMap.headers)
+  const { pseudo, raw } = split(fields)
+  const fault = faultOf(http, { pseudo, raw })
+  const peer = source?.address?.socketAddress?.address ?? ''
+  const address = parseAddress(peer) ?? ''
+  const scheme = http.scheme === 'https' ? 'https' : 'http'
+  const body = how.body ? bodyOf(http, raw) : []
+  const client: ClientRequest = {
+    ...syntheticRequest({ method: http.method, target: http.path, raw: withHost(http, raw) }),
+    version: VERSIONS[http.protocol] ?? '1.1',
+    fault,
+    scheme,
+    body: Readable.from(body, { objectMode: false }),
+    peerAddress: () => address,
+  }
+  return { client, origin: { address, scheme, host: null, fault: null } }
+}
+
+type Field = readonly [name: string, value: string]
+
+const rawFields = (headers: readonly { key: string; value: string; rawValue: Uint8Array }[]): Field[] =>
+  headers.map(({ key, value, rawValue }) => [
+    key,
+    rawValue.length > 0 ? Buffer.from(rawValue).toString('latin1') : value,
+  ])
+
+/**
+ * Values of one name come joined by commas. What may have been two fields counts as two, so that a check that needs a
+ * field exactly once refuses it.
+ */
+function joinedFields({ headers }: AttributeContext_HttpRequest, { profile }: How): Field[] {
+  if (profile === 'envoy') throw new UnfitGateway('no raw header fields came: set encode_raw_headers: true')
+  return Object.entries(headers).flatMap(([name, text]): Field[] => {
+    const value = Buffer.from(text).toString('latin1')
+    const comma = value.indexOf(',')
+    if (comma < 0 || name.startsWith(':')) return [[name, value]]
+    return [
+      [name, value.slice(0, comma)],
+      [name, value.slice(comma + 1)],
+    ]
+  })
+}
+
+function split(fields: readonly Field[]): { pseudo: ReadonlyMap<string, string>; raw: string[] } {
+  const pseudo = new Map<string, string>()
+  const raw: string[] = []
+  for (const [name, value] of fields) {
+    if (name.startsWith(':')) pseudo.set(name, value)
+    else raw.push(name, value)
+  }
+  return { pseudo, raw }
+}
+
+/** A Host field that came beside the authority stays, and two are refused. */
+const withHost = ({ host }: AttributeContext_HttpRequest, raw: readonly string[]): string[] =>
+  host === '' ? [...raw] : ['host', host, ...raw]
+
+function faultOf(
+  http: AttributeContext_HttpRequest,
+  { pseudo, raw }: { readonly pseudo: ReadonlyMap<string, string>; readonly raw: readonly string[] },
+): string | null {
+  const { method, path, host, scheme, protocol, query, fragment } = http
+  if (VERSIONS[protocol] === undefined) return 'The HTTP version must be 1.0, 1.1, 2 or 3'
+  if (!KNOWN_METHODS.has(method)) return 'The method is unknown'
+  if (!SCHEMES.includes(scheme)) return 'The scheme is neither http nor https'
+  // CONNECT has neither; the pipeline refuses it by its method.
+  if (method !== 'CONNECT' && !path.startsWith('/')) return 'The path must start with a slash'
+  if (query !== '' || fragment !== '') return 'The query and the fragment came apart from the path'
+  const said = { ':method': method, ':path': path, ':authority': host, ':scheme': scheme }
+  for (const [name, value] of Object.entries(said))
+    if (pseudo.has(name) && pseudo.get(name) !== value) return 'The gateway describes two different requests'
+  for (let at = 0; at < raw.length; at += 2) {
+    const [name = '', value = ''] = [raw[at], raw[at + 1]]
+    if (!NAME.test(name) || !VALUE.test(value)) return 'A header field is malformed'
+    // After an upgrade nobody would ask again.
+    if (name.toLowerCase() === 'upgrade') return 'A gateway that asks here cannot upgrade a connection'
+  }
+  return null
+}
+
+/** Throws RequestError when it is read and is not whole. */
+function* bodyOf({ body, rawBody, size }: AttributeContext_HttpRequest, raw: readonly string[]): Generator<Buffer> {
+  const partial = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === PARTIAL_FIELD)
+  const bytes = rawBody.length > 0 ? Buffer.from(rawBody) : Buffer.from(body)
+  const isWhole = partial.length > 0 && partial.every((value) => value === 'false')
+  if (!isWhole || (size >= 0n && size !== BigInt(bytes.length)))
+    throw new RequestError('request_too_large', 'The gateway did not send the whole body to be judged')
+  if (bytes.length > 0) yield bytes
+}

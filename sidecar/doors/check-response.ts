@@ -1,0 +1,66 @@
+/** Writes the answer to Envoy: a denial is always a denied response, since Envoy may be told to let errors pass. */
+import { create } from '@bufbuild/protobuf'
+import {
+  type CheckResponse,
+  CheckResponseSchema,
+  type HeaderValueOption,
+  HeaderValueOptionSchema,
+} from '../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
+import type { DenialAnswer } from '../enforce/denial-response.ts'
+import type { Permit } from '../enforce/enforce.ts'
+import { IDENTITY_FIELDS } from '../http/door-fields.ts'
+import type { HeaderRules } from '../http/fields.ts'
+import { FRAMING_FIELDS, type ownFields, unwantedFields } from './service-fields.ts'
+
+const OK = 0
+const PERMISSION_DENIED = 7
+const UNAUTHENTICATED = 16
+const UNAUTHENTICATED_STATUS = 401
+
+/** `toClient`: names and values in turn to add to the response of the service. */
+export function allowing(
+  permit: Permit,
+  about: {
+    readonly own: ReturnType<typeof ownFields>
+    readonly rules: HeaderRules
+    readonly toClient: readonly string[]
+  },
+): CheckResponse {
+  const { own, rules, toClient } = about
+  const set = new Set(own.map(([name]) => name))
+  // Envoy removes exact names: each spelling that is there, and each identity field that we do not set.
+  const unwanted = [...unwantedFields(permit, rules), ...IDENTITY_FIELDS].filter((name) => !set.has(name))
+  return create(CheckResponseSchema, {
+    status: { code: OK },
+    httpResponse: {
+      case: 'okResponse',
+      value: {
+        headers: own.map(([name, value]) => option(name, value, false)),
+        headersToRemove: [...new Set(unwanted)],
+        responseHeadersToAdd: options(toClient),
+      },
+    },
+  })
+}
+
+export function denying({ status, fields, body }: DenialAnswer): CheckResponse {
+  return create(CheckResponseSchema, {
+    status: { code: status === UNAUTHENTICATED_STATUS ? UNAUTHENTICATED : PERMISSION_DENIED },
+    httpResponse: { case: 'deniedResponse', value: { status: { code: status }, headers: options(fields), body } },
+  })
+}
+
+/** The second field of a name is appended, such as a second challenge; framing is Envoy's own. */
+function options(fields: readonly string[]): HeaderValueOption[] {
+  const list: HeaderValueOption[] = []
+  const seen = new Set<string>()
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const [name = '', value = ''] = [fields[at], fields[at + 1]]
+    if (!FRAMING_FIELDS.has(name)) list.push(option(name, value, seen.has(name)))
+    seen.add(name)
+  }
+  return list
+}
+
+const option = (key: string, value: string, append: boolean): HeaderValueOption =>
+  create(HeaderValueOptionSchema, { header: { key, value }, append })

@@ -1,0 +1,161 @@
+/** The door for Envoy and what is built on it: external authorization over gRPC (ext_authz v3). */
+import { randomUUID } from 'node:crypto'
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
+import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js'
+import { StartError } from '../../pdp/process/exit.ts'
+import { bindableAddress, formatAddress, type ListenAddress, listenError } from '../../pdp/process/listen.ts'
+import {
+  Authorization,
+  CheckRequestSchema,
+  type CheckResponse,
+  CheckResponseSchema,
+} from '../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
+import type { Pem } from '../config/certificates.ts'
+import type { Permit } from '../enforce/enforce.ts'
+import { CALLER_FIELD, type GrpcProfile } from '../http/door-fields.ts'
+import type { DoorEntry } from '../route-file/doors.ts'
+import type { KnowsCaller } from './caller.ts'
+import { readCheck, UnfitGateway } from './check-request.ts'
+import { allowing, denying } from './check-response.ts'
+import { type DoorOutcome, evaluateHeld, failure, type HeldDeps } from './held-request.ts'
+import { ownFields } from './service-fields.ts'
+import { openSocketFile } from './socket-file.ts'
+
+export type Door = {
+  /** `host:port` as bound, or `unix:` and the path. */
+  readonly address: string
+  /** Answers what was asked, and takes no more. */
+  close(): Promise<void>
+}
+export type DoorDeps = {
+  /** What is in force now. */
+  readonly current: () => HeldDeps
+  readonly knowsCaller: KnowsCaller
+  readonly keys: { readonly tls: Pem | null }
+  readonly log: { warn(line: object): void; error(line: object): void }
+}
+
+/** Without a deadline of the gateway, and with a longer one. */
+export const ANSWER_MS = 5_000
+/** The answer must be there before the gateway calls it an error, which it may be told to let pass. */
+const SHARE_OF_DEADLINE = 0.8
+/** Beyond the largest body that a check may read. */
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024
+const CLOSE_MS = 2_000
+
+type CheckCall = ServerUnaryCall<Buffer, CheckResponse>
+type Entry = DoorEntry & { readonly profile: GrpcProfile }
+
+/** Throws StartError when it cannot listen. */
+export async function openExtAuthz(entry: Entry, deps: DoorDeps): Promise<Door> {
+  const server = new Server({
+    'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
+    'grpc.keepalive_permit_without_calls': 1,
+  })
+  const path = `/${Authorization.typeName}/${Authorization.method.check.name}`
+  const definition = {
+    path,
+    requestStream: false,
+    responseStream: false,
+    // Read in `answerTo`: an error here would be one of gRPC, which a gateway may be told to let pass.
+    requestDeserialize: (bytes: Buffer): Buffer => bytes,
+    requestSerialize: (bytes: Buffer): Buffer => bytes,
+    responseSerialize: (response: CheckResponse): Buffer => Buffer.from(toBinary(CheckResponseSchema, response)),
+    responseDeserialize: (bytes: Buffer): CheckResponse => fromBinary(CheckResponseSchema, bytes),
+  } as const
+  server.addService(
+    { check: definition },
+    {
+      check(call: CheckCall, done: sendUnaryData<CheckResponse>) {
+        answerTo(call, entry, deps).then(
+          (answer) => done(null, answer),
+          (err: unknown) => {
+            deps.log.error({ event: 'request_failed', door: entry.profile, err })
+            done(null, denying(failure('internal', randomUUID())))
+          },
+        )
+      },
+    },
+  )
+  const address = await bind(server, entry, deps.keys.tls)
+  return { address, close: () => close(server) }
+}
+
+async function answerTo(
+  call: CheckCall,
+  entry: Entry,
+  { current, knowsCaller, log }: DoorDeps,
+): Promise<CheckResponse> {
+  const { profile, body } = entry
+  if (!knowsCaller(call.metadata.get(CALLER_FIELD).map(String))) {
+    log.warn({ event: 'door_caller_refused', door: profile, address: call.getPeer() })
+    return denying(failure('internal', randomUUID()))
+  }
+  const deps = current()
+  try {
+    const held = readCheck(fromBinary(CheckRequestSchema, call.request), { profile, body })
+    const verdict = await evaluateHeld({ ...held, door: profile, withinMs: timeFor(call), objection: () => null }, deps)
+    return verdict.kind === 'answer' ? denying(verdict.answer) : allow(verdict, deps)
+  } catch (err) {
+    const reason = err instanceof Error ? err.message : 'unknown'
+    log.error({ event: 'door_unfit', door: profile, reason, ...(!(err instanceof UnfitGateway) && { err }) })
+    return denying(failure('internal', randomUUID()))
+  }
+}
+
+function timeFor(call: CheckCall): number {
+  const deadline = call.getDeadline()
+  const leftMs = (deadline instanceof Date ? deadline.getTime() : deadline) - Date.now()
+  return Math.max(1, Math.min(ANSWER_MS, leftMs * SHARE_OF_DEADLINE))
+}
+
+function allow({ permit, origin, requestId }: Extract<DoorOutcome, { kind: 'allow' }>, deps: HeldDeps): CheckResponse {
+  const { rules, publicPort } = deps.forwarding
+  const own = ownFields(permit, { origin, requestId, publicPort })
+  return allowing(permit, { own, rules, toClient: ['x-request-id', requestId, ...nonceFor(permit, deps)] })
+}
+
+/** RFC 9449 section 8.2: the response to a request with a valid proof carries the next nonce. */
+function nonceFor({ request, identity }: Permit, { proofNonce }: HeldDeps): string[] {
+  const nonce = identity !== null && request.proofs.length > 0 ? proofNonce() : null
+  return nonce === null ? [] : ['dpop-nonce', nonce]
+}
+
+async function bind(server: Server, { listen, profile }: Entry, tls: Pem | null): Promise<string> {
+  const credentials = credentialsOf(tls)
+  const what = `The ${profile} door`
+  const listening = (target: string): Promise<number> =>
+    new Promise((resolve, reject) =>
+      server.bindAsync(target, credentials, (err, port) => (err === null ? resolve(port) : reject(err))),
+    )
+  if ('path' in listen) {
+    await openSocketFile(listen.path, what, () => listening(`unix:${listen.path}`))
+    return `unix:${listen.path}`
+  }
+  const bound: ListenAddress = await bindableAddress(listen)
+  try {
+    return formatAddress({ host: bound.host, port: await listening(formatAddress(bound)) })
+  } catch (err) {
+    // grpc-js gives the reason only as text.
+    const code = /\b(EADDRINUSE|EACCES|EADDRNOTAVAIL|ENOTFOUND)\b/.exec(String(err))?.[1]
+    const known = listenError(Object.assign(new Error(String(err)), { code }), what, listen)
+    throw known instanceof StartError ? known : new StartError(`${what} cannot listen: ${String(err)}`)
+  }
+}
+
+function credentialsOf(tls: Pem | null): ServerCredentials {
+  if (tls === null) return ServerCredentials.createInsecure()
+  const { ca, cert, key } = tls
+  if (cert === null || key === null) throw new StartError('tls of a door needs a certificate and its key')
+  return ServerCredentials.createSsl(ca, [{ cert_chain: cert, private_key: key }], ca !== null)
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => server.forceShutdown(), CLOSE_MS)
+    server.tryShutdown(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}

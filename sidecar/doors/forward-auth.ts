@@ -1,0 +1,138 @@
+/** The door for nginx, Traefik and Caddy: they ask over HTTP, and 200 alone lets the request pass. */
+import { randomUUID } from 'node:crypto'
+import { formatAddress } from '../../pdp/process/listen.ts'
+import { type DenialAnswer, describeDenial } from '../enforce/denial-response.ts'
+import type { Permit } from '../enforce/enforce.ts'
+import type { ClientAnswer, ClientRequest } from '../http/client.ts'
+import { AUTHORIZE_PATH, CALLER_FIELD, type HttpProfile, REFUSAL_FIELD, REFUSED_PATH } from '../http/door-fields.ts'
+import type { HeaderNames } from '../http/fields.ts'
+import { CREDENTIAL_FIELDS } from '../http/stripped-fields.ts'
+import { createListener } from '../listener/listener.ts'
+import type { DoorEntry } from '../route-file/doors.ts'
+import { ANSWER_MS, type Door, type DoorDeps } from './ext-authz.ts'
+import { readForwarded } from './forwarded-request.ts'
+import { type DoorOutcome, evaluateHeld, failure, type HeldDeps } from './held-request.ts'
+import { packRefusal, unpackRefusal } from './refusal.ts'
+import { createRemoval, type Removes } from './removed-fields.ts'
+import { identityFields, ownFields, unremovable } from './service-fields.ts'
+import { openSocketFile } from './socket-file.ts'
+
+type AskingDeps = DoorDeps & { readonly removal: (headers: HeaderNames) => Removes }
+type Entry = DoorEntry & { readonly profile: HttpProfile }
+
+const ALLOWED = 200
+const UNAUTHENTICATED = 401
+const FORBIDDEN = 403
+const SUCCESSES = 300
+/** The question has fields of the gateway beside those of the client. */
+const EXTRA_HEADER_BYTES = 16 * 1024
+const CLOSE_MS = 2_000
+
+/** Throws StartError when it cannot listen. */
+export async function openForwardAuth(entry: Entry, deps: DoorDeps): Promise<Door> {
+  const { profile, listen } = entry
+  const { limits } = deps.current()
+  const asking = { ...deps, removal: createRemoval(profile) }
+  const listener = createListener({
+    limits: { ...limits, headerBytesMax: limits.headerBytesMax + EXTRA_HEADER_BYTES },
+    certificate: deps.keys.tls,
+    onRequest: (client, res) => void answer({ client, res }, entry, asking),
+    mayUpgrade: () => false,
+    onUpgrade: (_client, _res, { socket }) => socket.destroy(),
+    onRejected(connection, { code, reason, answers }) {
+      deps.log.warn({ event: 'door_question_rejected', door: profile, code, reason })
+      // Never a success: a gateway takes no answer for a refusal.
+      if (answers) connection.destroy()
+    },
+    // Its connections carry the requests of many clients.
+    isProxy: () => true,
+    onDropped: () => deps.log.warn({ event: 'connections_dropped', door: profile, reason: 'connections_max' }),
+  })
+  const close = (): Promise<void> => listener.close({ drainMs: CLOSE_MS, onLate: () => undefined })
+  if (!('path' in listen)) return { address: formatAddress(await listener.listen(listen)), close }
+  await openSocketFile(listen.path, `The ${profile} door`, () => listener.listenAt(listen.path))
+  return { address: `unix:${listen.path}`, close }
+}
+
+type Exchange = { readonly client: ClientRequest; readonly res: ClientAnswer }
+
+/** Never rejects. */
+async function answer(
+  { client, res }: Exchange,
+  entry: Entry,
+  { current, knowsCaller, log, removal }: AskingDeps,
+): Promise<void> {
+  const { profile } = entry
+  try {
+    const values = client.raw.filter((_, at) => at % 2 === 1 && client.raw[at - 1]?.toLowerCase() === CALLER_FIELD)
+    if (!knowsCaller(values)) {
+      log.warn({ event: 'door_caller_refused', door: profile, address: client.peerAddress() })
+      return send(res, failure('internal', randomUUID()))
+    }
+    if (hasBody(client)) {
+      log.error({ event: 'door_unfit', door: profile, reason: 'the gateway sends a body, or announces one' })
+      return send(res, failure('internal', randomUUID()), { close: true })
+    }
+    if (profile === 'nginx' && client.target === REFUSED_PATH)
+      return send(res, unpackRefusal(client.raw, REFUSAL_FIELD))
+    if (client.target !== AUTHORIZE_PATH) {
+      log.error({ event: 'door_unfit', door: profile, reason: `the gateway must ask at ${AUTHORIZE_PATH}` })
+      return send(res, failure('internal', randomUUID()))
+    }
+    const deps = current()
+    const { rules, headers } = deps.forwarding
+    const objection = (permit: Permit): string | null => unremovable(permit, rules, removal(headers))
+    const held = readForwarded(client, profile)
+    const verdict = await evaluateHeld({ ...held, door: profile, withinMs: ANSWER_MS, objection }, deps)
+    if (verdict.kind === 'allow') res.writeHead(ALLOWED, allowedFields(verdict, deps))
+    else return send(res, refusalFor(profile, verdict.answer))
+    res.end()
+  } catch (err) {
+    log.error({ event: 'request_failed', door: profile, err })
+    res.destroy()
+  }
+}
+
+/** A gateway that announces a body and sends none would make us read its next question as that body. */
+const hasBody = ({ raw, version, bodiless }: ClientRequest): boolean =>
+  (version === '2' && !bodiless) ||
+  raw.some((name, at) => {
+    if (at % 2 === 1) return false
+    const folded = name.toLowerCase()
+    return folded === 'transfer-encoding' || (folded === 'content-length' && raw[at + 1] !== '0')
+  })
+
+function allowedFields(
+  { permit, origin, requestId }: Extract<DoorOutcome, { kind: 'allow' }>,
+  { forwarding }: HeldDeps,
+): string[] {
+  const own = ownFields(permit, { origin, requestId, publicPort: forwarding.publicPort })
+  const { raw, names } = permit.request
+  const credentials = permit.route.forwardToken
+    ? names.flatMap((name, at) => (CREDENTIAL_FIELDS.includes(name) ? [name, raw[2 * at + 1] ?? ''] : []))
+    : []
+  return [...identityFields(own).flat(), ...credentials, 'x-request-id', requestId, 'content-length', '0']
+}
+
+/** What this gateway understands as a refusal, with the answer that the client must get. */
+function refusalFor(profile: HttpProfile, denial: DenialAnswer): DenialAnswer {
+  // Here 2xx would let the request pass. The metadata and OPTIONS are answered by the data port only.
+  const refused = denial.status < SUCCESSES ? ownRefusal(denial) : denial
+  if (profile !== 'nginx') return refused
+  // auth_request takes every other status for a failure of ours.
+  const status = refused.status === UNAUTHENTICATED ? UNAUTHENTICATED : FORBIDDEN
+  return { ...refused, status, fields: [...refused.fields, REFUSAL_FIELD, packRefusal(refused)] }
+}
+
+function ownRefusal({ fields }: DenialAnswer): DenialAnswer {
+  const at = fields.indexOf('allow')
+  const context = { requestId: fields[fields.indexOf('x-request-id') + 1] ?? '', metadataUrl: null }
+  if (at < 0) return describeDenial('route_unknown', {}, context)
+  return describeDenial('method_unsupported', { allow: (fields[at + 1] ?? '').split(', ') }, context)
+}
+
+function send(res: ClientAnswer, { status, fields, body }: DenialAnswer, { close = false } = {}): void {
+  if (res.headersSent || res.destroyed) return void res.destroy()
+  res.writeHead(status, close ? [...fields, 'connection', 'close'] : [...fields])
+  res.end(body)
+}

@@ -1,0 +1,32 @@
+/** Opens every door of a route file, or none. */
+import type { DoorKeys } from '../config/certificates.ts'
+import { isHttpProfile } from '../http/door-fields.ts'
+import type { DoorEntry } from '../route-file/doors.ts'
+import { createKnowsCaller } from './caller.ts'
+import { type Door, type DoorDeps, openExtAuthz } from './ext-authz.ts'
+import { openForwardAuth } from './forward-auth.ts'
+
+/** `keys`: one for each entry, in its order. Throws StartError when a door may not or cannot open. */
+export async function openDoors(
+  entries: readonly DoorEntry[],
+  keys: readonly DoorKeys[],
+  deps: Pick<DoorDeps, 'current' | 'log'>,
+): Promise<readonly Door[]> {
+  const doors: Door[] = []
+  try {
+    for (const [at, entry] of entries.entries()) {
+      const own = { tls: keys[at]?.tls ?? null }
+      const doorDeps = { ...deps, keys: own, knowsCaller: createKnowsCaller(entry, keys[at]) }
+      const { profile } = entry
+      doors.push(
+        isHttpProfile(profile)
+          ? await openForwardAuth({ ...entry, profile }, doorDeps)
+          : await openExtAuthz({ ...entry, profile }, doorDeps),
+      )
+    }
+    return doors
+  } catch (err) {
+    await Promise.all(doors.map((door) => door.close()))
+    throw err
+  }
+}

@@ -1,0 +1,68 @@
+/** The header fields that a gateway must set and remove before it forwards a permitted request. */
+import type { Permit } from '../enforce/enforce.ts'
+import { IDENTITY_FIELDS } from '../http/door-fields.ts'
+import { type HeaderRules, upstreamFields } from '../http/fields.ts'
+import { CREDENTIAL_FIELDS } from '../http/stripped-fields.ts'
+import type { Origin } from '../request/origin.ts'
+
+/** What belongs to one connection or to the framing of a message: the gateway's own work (RFC 9110 section 7.6.1). */
+export const FRAMING_FIELDS: ReadonlySet<string> = new Set([
+  'host',
+  'connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+  'content-length',
+  'expect',
+  'via',
+])
+
+/** Names in lower case, as they are spelled in the request, of what a sidecar in front of the service would remove. */
+export function unwantedFields({ request, route }: Permit, { passes }: HeaderRules): readonly string[] {
+  const { raw, names, connectionListed } = request
+  const unwanted = new Set<string>()
+  for (const [at, folded] of names.entries()) {
+    const name = (raw[2 * at] ?? '').toLowerCase()
+    if (FRAMING_FIELDS.has(name)) continue
+    const wanted = passes(name) || (route.forwardToken && CREDENTIAL_FIELDS.includes(name))
+    if (!wanted || connectionListed.has(folded)) unwanted.add(name)
+  }
+  return [...unwanted]
+}
+
+/** Names and values of what the service gets from us. */
+export function ownFields(
+  { request, identity }: Permit,
+  about: { readonly origin: Origin; readonly requestId: string; readonly publicPort: number },
+): readonly (readonly [name: string, value: string])[] {
+  const { origin, requestId, publicPort } = about
+  const { hostname, port } = request.host
+  const host = port !== null && Number(port) === publicPort ? `${hostname}:${port}` : hostname
+  const forwarded = { for: origin.address, host, proto: origin.scheme }
+  const own = { version: request.version, host: request.hostField, forwarded, requestId, identity }
+  const none = { raw: [], names: [], connectionListed: new Set<string>(), rules: { passes: () => false } }
+  const fields = upstreamFields({ ...none, forwardToken: false, own })
+  const pairs: [string, string][] = []
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const [name = '', value = ''] = [fields[at], fields[at + 1]]
+    if (!FRAMING_FIELDS.has(name)) pairs.push([name, value])
+  }
+  return pairs
+}
+
+/** Each identity field, with an empty value for what is not known, so that none of the client's own survives. */
+export function identityFields(own: ReturnType<typeof ownFields>): readonly (readonly [string, string])[] {
+  const known = new Map(own)
+  return IDENTITY_FIELDS.map((name) => [name, known.get(name) ?? ''])
+}
+
+/**
+ * The field that the gateway would forward although a sidecar would remove it; null: none. `removes`: whether the gateway's
+ * configuration takes a field away, or writes it, after the question.
+ */
+export function unremovable(permit: Permit, rules: HeaderRules, removes: (name: string) => boolean): string | null {
+  return unwantedFields(permit, rules).find((name) => !removes(name)) ?? null
+}

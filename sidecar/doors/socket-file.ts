@@ -1,0 +1,22 @@
+/** Opens a unix socket that only its owner and group may use: the file system authenticates the gateway. */
+import { chmodSync, lstatSync, rmSync } from 'node:fs'
+import { StartError } from '../../pdp/process/exit.ts'
+
+const OWNER_AND_GROUP = 0o660
+const NOBODY_ELSE = 0o117
+
+/** A killed process leaves its socket behind; anything else at this path stays. Throws StartError when it cannot listen. */
+export async function openSocketFile(path: string, what: string, listen: () => Promise<unknown>): Promise<void> {
+  const before = process.umask(NOBODY_ELSE)
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    if (found !== undefined && !found.isSocket()) throw new Error('there is a file that is not a socket')
+    if (found !== undefined) rmSync(path)
+    await listen()
+    chmodSync(path, OWNER_AND_GROUP)
+  } catch (err) {
+    throw new StartError(`${what} cannot listen on ${path}: ${err instanceof Error ? err.message : 'unknown error'}`)
+  } finally {
+    process.umask(before)
+  }
+}

@@ -1,0 +1,88 @@
+/** Reads the doors of a route file: where gateways ask, as which profile, and how they authenticate. */
+import { isSeq, type Node } from 'yaml'
+import { isLoopback, type ListenAddress, parseListenAddress } from '../../pdp/process/listen.ts'
+import { DOOR_PROFILES, type DoorProfile, isHttpProfile } from '../http/door-fields.ts'
+import { usesBody } from '../routes/checks.ts'
+import type { Route } from '../routes/route.ts'
+import { DOOR } from './format.ts'
+import { readPath, readTls, type TlsEntry } from './peers.ts'
+import type { YamlReader } from './yaml-reader.ts'
+
+export type DoorAddress = ListenAddress | { readonly path: string }
+export type DoorEntry = {
+  readonly profile: DoorProfile
+  readonly listen: DoorAddress
+  /** Null: plain text. */
+  readonly tls: TlsEntry | null
+  /** Null: the gateway sends no secret. */
+  readonly secretFile: string | null
+  /** The gateway sends the bodies of requests. */
+  readonly body: boolean
+}
+
+/** `routes` must be such that every door can hold them. Reports errors to the reader. */
+export function readDoors(reader: YamlReader, node: Node | null, routes: readonly Route[]): readonly DoorEntry[] {
+  if (node === null) return []
+  const places = new Set<string>()
+  const read = (_: YamlReader, item: Node | null): DoorEntry | null => {
+    const door = readDoor(reader, item)
+    if (door === null) return null
+    for (const reason of unheldRoutes(door, routes)) reader.report(item, reason)
+    const place = JSON.stringify(door.listen)
+    if (places.has(place)) reader.report(item, 'two doors listen on the same address')
+    places.add(place)
+    return door
+  }
+  const list = reader.resolve(node)
+  if (isSeq(list) && list.items.length > DOORS_MAX) reader.report(node, `doors has more than ${DOORS_MAX} entries`)
+  return reader.list(node, 'doors', read) ?? []
+}
+
+const DOORS_MAX = 16
+
+function readDoor(reader: YamlReader, node: Node | null): DoorEntry | null {
+  const members = reader.members(node, 'a door', DOOR)
+  if (members === null || members.profile === null || members.listen === null) return null
+  const profile = reader.choice(members.profile, 'profile', DOOR_PROFILES)
+  const listen = readAddress(reader, members.listen)
+  const tls = readTls(reader, members.tls)
+  const secretFile = readPath(reader, members.secret_file, 'secret_file')
+  const body = members.body !== null && reader.boolean(members.body, 'body') === true
+  if (profile === null || listen === null || (members.tls !== null && tls === null)) return null
+  if (body && isHttpProfile(profile))
+    reader.report(members.body, `body is for ext_authz: ${profile} sends no body to a door`)
+  const isLocal = 'path' in listen || isLoopback(listen.host)
+  if (!('path' in listen) && tls?.clientCaFile == null && secretFile === null) reader.report(node, UNAUTHENTICATED)
+  else if (secretFile !== null && tls === null && !isLocal)
+    reader.report(members.secret_file, 'secret_file needs tls on an address that is not loopback')
+  return { profile, listen, tls, secretFile, body }
+}
+
+const UNAUTHENTICATED =
+  'anybody could ask at this door and name any request as judged: it needs tls with client_ca_file, secret_file, or unix:/path as listen'
+
+function readAddress(reader: YamlReader, node: Node): DoorAddress | null {
+  const text = reader.text(node, 'listen')
+  if (text === null) return null
+  const path = /^unix:(\/.+)$/.exec(text)?.[1]
+  if (path !== undefined) return { path }
+  try {
+    return parseListenAddress(text)
+  } catch (err) {
+    reader.report(node, `listen ${err instanceof Error ? err.message : 'is not valid'}, or unix:/path`)
+    return null
+  }
+}
+
+/** One sentence for each route that the door cannot hold. */
+function unheldRoutes({ profile, body }: DoorEntry, routes: readonly Route[]): string[] {
+  const sockets = routes
+    .filter(({ websocket }) => websocket)
+    .map(({ id }) => `the route ${id} accepts WebSocket: a door cannot end its connections when the permission ends`)
+  const reading = routes.filter(({ check }) => check !== null && usesBody(check))
+  const why = isHttpProfile(profile)
+    ? `${profile} sends no body to a door`
+    : 'this door gets none: set body: true here and with_request_body in the gateway'
+  const bodies = body ? [] : reading.map(({ id }) => `the check of the route ${id} reads the body, but ${why}`)
+  return [...sockets, ...bodies].map((reason) => `${reason}. Serve the route by a sidecar in front of the service`)
+}

@@ -1,0 +1,106 @@
+/** When the sidecar cannot answer well, a door refuses, and in a form that no gateway may be told to let pass. */
+import { toBinary } from '@bufbuild/protobuf'
+import { Client, credentials, Metadata } from '@grpc/grpc-js'
+import { expect, test } from 'vitest'
+import { CheckRequestSchema } from '../../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
+import { DOOR_PROFILES, HTTP_PROFILES } from '../../../sidecar/http/door-fields.ts'
+import { tuples } from '../support/pdp.ts'
+import { field } from '../support/raw-http.ts'
+import { checkOf, type DoorHarness, linesOf, openAndClose, SECRET, WITHOUT_BODIES } from './door-harness.ts'
+
+const ALICE = tuples(['alice viewer doc:1'])
+let doors: DoorHarness
+const open = openAndClose()
+
+const bearer = async (): Promise<readonly [string, string]> => [
+  'authorization',
+  `Bearer ${await doors.inner.issuer.token()}`,
+]
+
+test('allows only by an explicit yes in time: a silent, wrong or dead PDP is 503 in a denied response (Authorino #649)', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE, limits: { pdpTimeoutMs: 200 } })
+  const request = { target: '/docs/1', fields: [await bearer()] }
+  for (const script of [() => null, () => 'internal', () => 'unavailable']) {
+    doors.inner.pdp.script = script
+    for (const profile of DOOR_PROFILES)
+      expect({ profile, ...(await doors.ask(profile, request)) }).toMatchObject({ profile, status: 503 })
+  }
+  await doors.inner.pdp.stop()
+  for (const profile of DOOR_PROFILES)
+    expect({ profile, ...(await doors.ask(profile, request)) }).toMatchObject({ profile, status: 503 })
+})
+
+test('answers before the deadline of the gateway, because Envoy may be told to let a late answer pass', async () => {
+  doors = await open({
+    routes: WITHOUT_BODIES,
+    script: () => null,
+    profiles: ['envoy'],
+    limits: { pdpTimeoutMs: 60_000 },
+  })
+  const message = Buffer.from(
+    toBinary(CheckRequestSchema, checkOf({ target: '/docs/1', fields: [await bearer()] }, true)),
+  )
+  expect(await askRaw(message, { deadlineMs: 2_000 })).toMatchObject({ code: 0 })
+})
+
+test('answers a question that cannot be read by a denied response and not by an error', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE, profiles: ['envoy'] })
+  for (const bytes of [Buffer.from('nonsense'), Buffer.alloc(6 * 1024 * 1024, 0xff), Buffer.alloc(0)])
+    expect(await askRaw(bytes, { deadlineMs: 20_000 })).toMatchObject({ code: 0, denied: true })
+})
+
+/** `code`: of gRPC. */
+function askRaw(bytes: Buffer, { deadlineMs }: { deadlineMs: number }): Promise<{ code: number; denied: boolean }> {
+  const client = new Client(`127.0.0.2:${doors.port('envoy')}`, credentials.createInsecure())
+  const metadata = new Metadata()
+  metadata.set('x-portcullis-caller', SECRET)
+  const same = (one: Buffer): Buffer => one
+  return new Promise((resolve) => {
+    const path = '/envoy.service.auth.v3.Authorization/Check'
+    client.makeUnaryRequest(path, same, same, bytes, metadata, { deadline: Date.now() + deadlineMs }, (err, answer) => {
+      client.close()
+      // Field 2 of the answer is the denied response, field 3 the other one.
+      resolve({ code: err?.code ?? 0, denied: answer?.includes(0x12) === true && answer[0] === 0x0a })
+    })
+  })
+}
+
+test('answers a failure of its own by 503 and lets nothing pass', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE })
+  doors.inner.metrics.decided = () => {
+    throw new Error('a fault of the door itself')
+  }
+  for (const profile of DOOR_PROFILES) expect((await doors.ask(profile, { target: '/public' })).status).toBe(503)
+})
+
+test('never answers 2xx over HTTP for what it would answer itself', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE })
+  const metadata = { target: '/.well-known/oauth-protected-resource' }
+  for (const profile of HTTP_PROFILES) {
+    expect(await doors.ask(profile, metadata)).toMatchObject({ status: 404 })
+    expect(await doors.ask(profile, { method: 'OPTIONS', target: '/public' })).toMatchObject({ status: 405 })
+    for (const path of ['/', '/authorize/', '/authorize?x', '/refusedx', '//authorize', '/healthz']) {
+      const lines = linesOf(profile, { target: '/public' }).with(0, `GET ${path} HTTP/1.1`)
+      expect((await doors.raw(profile, lines)).status).toBe(503)
+    }
+  }
+  expect(await doors.ask('envoy', metadata)).toMatchObject({ status: 200, removed: [] })
+})
+
+test('closes the connection of a gateway that announces a body, which the next question would be read as', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE })
+  for (const profile of HTTP_PROFILES)
+    for (const line of ['Content-Length: 10', 'Transfer-Encoding: chunked']) {
+      const answer = await doors.raw(profile, [...linesOf(profile, { target: '/public' }), line])
+      expect(answer.status).toBe(503)
+      expect(field(answer, 'connection')).toBe('close')
+    }
+})
+
+test('denies in shadow mode what is malformed, and lets pass what would only be refused', async () => {
+  doors = await open({ routes: 'GET /docs/{id}: {check: "viewer doc:{id}", mode: shadow}', script: ALICE })
+  for (const profile of DOOR_PROFILES) {
+    expect(await doors.ask(profile, { target: '/docs/2' })).toMatchObject({ status: 200 })
+    expect(await doors.ask(profile, { target: '/docs/%2e%2e' })).toMatchObject({ status: 400 })
+  }
+})

@@ -1,0 +1,131 @@
+/** How other authorizers behind gateways were got past; each cause is a test here. */
+import { create } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+import { CheckRequestSchema } from '../../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
+import { DOOR_PROFILES, GRPC_PROFILES, HTTP_PROFILES } from '../../../sidecar/http/door-fields.ts'
+import { tuples } from '../support/pdp.ts'
+import {
+  checkOf,
+  type DoorHarness,
+  linesOf,
+  openAndClose,
+  ROUTES,
+  readCheckResponse,
+  WITHOUT_BODIES,
+} from './door-harness.ts'
+
+const ALICE = tuples(['alice viewer doc:1'])
+let doors: DoorHarness
+const open = openAndClose()
+
+const bearer = async (): Promise<readonly [string, string]> => [
+  'authorization',
+  `Bearer ${await doors.inner.issuer.token()}`,
+]
+const UNDECIDED = { status: 503 }
+
+test('reads a repeated header field as repeated, also where the gateway joins it (CVE-2021-32777, CVE-2026-26308)', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: tuples(['alice viewer doc:1', 'alice viewer doc:1,2']) })
+  const one = { target: '/shelf', fields: [await bearer(), ['x-doc', '1'] as const] }
+  const two = { ...one, fields: [...one.fields, ['x-doc', '2'] as const] }
+  for (const profile of DOOR_PROFILES) {
+    expect(await doors.ask(profile, one)).toMatchObject({ status: 200 })
+    expect({ profile, ...(await doors.ask(profile, two)) }).toMatchObject({ profile, code: 'request_invalid' })
+  }
+})
+
+test('demands raw header fields of Envoy', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE, profiles: ['envoy'] })
+  const response = await doors.check('envoy', checkOf({ target: '/public' }, false))
+  expect(readCheckResponse(response)).toMatchObject(UNDECIDED)
+  expect(doors.inner.log).toContainEqual(
+    expect.objectContaining({ event: 'door_unfit', reason: expect.stringContaining('encode_raw_headers') }),
+  )
+})
+
+test('answers CONNECT and a request without path, method or host by a refusal (CVE-2026-73547)', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE })
+  for (const profile of GRPC_PROFILES) {
+    const ask = (request: Parameters<typeof checkOf>[0]) => doors.ask(profile, request)
+    expect(await ask({ method: 'CONNECT', target: '' })).toMatchObject({ status: 405 })
+    for (const bad of [{ target: '' }, { method: '' }, { host: '' }, { target: 'public' }, { scheme: 'ws' }])
+      expect({ bad, ...(await ask({ target: '/public', ...bad })) }).toMatchObject({ bad, code: 'request_invalid' })
+    const empty = await doors.check(profile, create(CheckRequestSchema, {}))
+    expect(readCheckResponse(empty)).toMatchObject(UNDECIDED)
+  }
+  for (const profile of HTTP_PROFILES)
+    for (const at of [3, 4, 5, 6]) {
+      const lines = linesOf(profile, { target: '/public' })
+      const missing = lines.filter((_, index) => index !== at)
+      const doubled = [...lines, lines[at] ?? '']
+      expect((await doors.raw(profile, missing)).status).toBe(profile === 'nginx' ? 403 : 400)
+      expect((await doors.raw(profile, doubled)).status).toBe(profile === 'nginx' ? 403 : 400)
+    }
+})
+
+test('refuses a question in which the gateway describes two different requests', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE, profiles: ['envoy'] })
+  for (const [name, value] of [
+    [':path', '/docs/1'],
+    [':method', 'POST'],
+    [':authority', 'x.test'],
+    ['host', 'app.test'],
+  ] as const) {
+    const answer = await doors.ask('envoy', { target: '/public', fields: [[name, value]] })
+    expect({ name, ...answer }).toMatchObject({ name, status: 400, code: 'request_invalid' })
+  }
+  const apart = checkOf({ target: '/public' }, true)
+  const http = apart.attributes?.request?.http
+  if (http !== undefined) http.query = 'a=b'
+  expect(readCheckResponse(await doors.check('envoy', apart))).toMatchObject({ status: 400 })
+})
+
+test('refuses folded and control characters in header fields, and an upgrade that nobody would watch', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE, profiles: ['envoy', 'traefik'] })
+  for (const value of ['a\r\n b', 'a\nb', 'a\0b', '\u007f'])
+    expect(await doors.ask('envoy', { target: '/public', fields: [['x-a', value]] })).toMatchObject({ status: 400 })
+  expect(await doors.ask('envoy', { target: '/public', fields: [['x a', 'b']] })).toMatchObject({ status: 400 })
+  expect(await doors.ask('envoy', { target: '/public', fields: [['upgrade', 'websocket']] })).toMatchObject({
+    status: 400,
+  })
+  expect(await doors.ask('traefik', { target: '/public', scheme: 'wss' })).toMatchObject({ status: 400 })
+})
+
+test('takes no list of Connection by which the gateway would drop what it got from us (CVE-2022-31813, CVE-2026-29054)', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE })
+  for (const profile of HTTP_PROFILES) {
+    const fields = [['Connection', 'close, X-Auth-Subject']] as const
+    expect(await doors.ask(profile, { target: '/public', fields })).toMatchObject({ status: 400 })
+  }
+  const listed = await doors.ask('envoy', {
+    target: '/public',
+    fields: [
+      ['connection', 'x-a'],
+      ['x-a', 'b'],
+    ],
+  })
+  expect(listed.removed).toContain('x-a')
+})
+
+test('reads a body only as a whole, and believes no word of the client about it (opa-envoy)', async () => {
+  doors = await open({ routes: ROUTES, script: ALICE, body: true, profiles: ['envoy'] })
+  const json = ['content-type', 'application/json'] as const
+  const flag = (value: string) => ['x-envoy-auth-partial-body', value] as const
+  const post = async (body: string, ...fields: (readonly [string, string])[]) => {
+    const length = ['content-length', String(Buffer.byteLength(body))] as const
+    return { method: 'POST', target: '/docs', body, fields: [await bearer(), json, length, ...fields] }
+  }
+  const good = await post('{"id":"1"}', flag('false'))
+  expect(await doors.ask('envoy', good)).toMatchObject({ status: 200 })
+  for (const request of [
+    await post('{"id":"1"}', flag('true')),
+    await post('{"id":"1"}', flag('false'), flag('true')),
+    await post('{"id":"1"}'),
+  ])
+    expect(await doors.ask('envoy', request)).toMatchObject({ status: 413, code: 'request_too_large' })
+  const short = checkOf(good, true)
+  const http = short.attributes?.request?.http
+  if (http !== undefined) http.size = 1_000n
+  expect(readCheckResponse(await doors.check('envoy', short))).toMatchObject({ status: 413 })
+  expect(await doors.ask('envoy', await post('{"id":"2"}', flag('false')))).toMatchObject({ status: 403 })
+})
