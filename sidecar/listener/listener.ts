@@ -95,8 +95,11 @@ export function createListener(options: ListenerOptions): Listener {
   }
 
   /** HTTP/1.1 begins on this connection. */
-  function begin(connection: Socket): void {
-    lines.set(connection, watchRequestLines(connection, { headBytesMax: () => limits.headerBytesMax, onTooLong }))
+  function begin(connection: Socket, serve: () => void): void {
+    lines.set(
+      connection,
+      watchRequestLines(connection, serve, { headBytesMax: () => limits.headerBytesMax, onTooLong }),
+    )
   }
   const onTooLong = (connection: Duplex): void =>
     queueOf(connection).endWith(() => reject(connection, 'headers_too_large', 'the header section is too long'))

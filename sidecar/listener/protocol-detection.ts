@@ -6,8 +6,8 @@ import { TLSSocket, Server as TlsServer } from 'node:tls'
 export type ProtocolDetectionOptions = {
   /** Time to wait for the first bytes of a connection. */
   readonly timeoutMs: () => number
-  /** The server has begun to read it. */
-  readonly onHttp1: (socket: Socket) => void
+  /** `serve` lets the server begin to read it. */
+  readonly onHttp1: (socket: Socket, serve: () => void) => void
   readonly onHttp2: (socket: Socket) => void
   /** Too few bytes arrived in time. */
   readonly onLate: (socket: Socket) => void
@@ -28,10 +28,10 @@ export function detectProtocol(
   const undecided = new Set<Socket>()
   const event = server instanceof TlsServer ? 'secureConnection' : 'connection'
   const listeners = server.listeners(event)
-  const toHttp1 = (socket: Socket): void => {
-    for (const listener of listeners) listener.call(server, socket)
-    onHttp1(socket)
-  }
+  const toHttp1 = (socket: Socket): void =>
+    onHttp1(socket, () => {
+      for (const listener of listeners) listener.call(server, socket)
+    })
 
   function decide(socket: Socket): void {
     let first: Buffer = Buffer.alloc(0)

@@ -1,16 +1,17 @@
 /** Compares the request lines of one HTTP/1.1 connection with RFC 9112 section 3: Node's parser takes others, and does not tell. */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { readAlong } from './parser-bytes.ts'
 
 /** `unknown`: the bytes before it hide where it begins. */
 export type LineForm = 'good' | 'bad' | 'unknown'
 
-/** The parser also takes several spaces, other protocols of its family (RTSP, ICE), and a line without a version. */
-const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [\x21-\x7e\x80-\xff]+ HTTP\/1\.[01]\r\n$/
-const [CR, LF] = [0x0d, 0x0a]
+const [CR, LF, BLANK, ZERO, ONE, DELETE] = [0x0d, 0x0a, 0x20, 0x30, 0x31, 0x7f]
+const VERSION = Buffer.from(' HTTP/1.')
+/** After a version. */
+const LINE_END_BYTES = 3
 const HEAD_END = Buffer.from('\r\n\r\n')
-const HEAD_END_WORD = HEAD_END.readUInt32BE()
-const NONE = Buffer.alloc(0)
+const NONE: Buffer = Buffer.alloc(0)
 
 export type RequestLines = {
   /** Call it while the parser reports the request, once or more often. */
@@ -19,104 +20,162 @@ export type RequestLines = {
   close(): void
 }
 
-/** Sees each byte of the connection before the parser does. `onTooLong`: a head is longer than `headBytesMax`. */
+/**
+ * Lets the HTTP server begin with the connection (`serve`), and compares. `onTooLong`: a head is longer than `headBytesMax`,
+ * which the parser does not see because it does not count spaces.
+ */
 export function watchRequestLines(
   connection: Socket,
+  serve: () => void,
   options: { readonly headBytesMax: () => number; readonly onTooLong: (connection: Socket) => void },
 ): RequestLines {
   const bytes = new RequestBytes()
-  const close = (): void => void connection.off('data', onData)
-  function onData(chunk: Buffer): void {
-    // The parser does not count spaces.
-    if (bytes.headBytes <= options.headBytesMax()) {
-      bytes.add(chunk)
-      return
-    }
-    close()
-    options.onTooLong(connection)
+  const parser = readAlong(connection, serve, {
+    take: (piece) => bytes.add(piece),
+    passes: (count) => bytes.skip(count),
+    end() {
+      bytes.endPiece()
+      if (bytes.headBytes <= options.headBytesMax()) return
+      parser.close()
+      options.onTooLong(connection)
+    },
+  })
+  return {
+    formOf(req) {
+      parser.takeCurrent()
+      return bytes.formOf(req)
+    },
+    close: parser.close,
   }
-  connection.prependListener('data', onData)
-  return { formOf: (req) => bytes.formOf(req), close }
 }
 
-/** The bytes of one connection, as far as they may hold the beginning of a request. */
+/** The bytes of one connection, as far as they may hold the beginning of a request. What each request runs through makes no objects. */
 class RequestBytes {
-  /** Of a head that is not complete, from its first byte. */
-  #parts: Buffer[] = []
-  #partsBytes = 0
+  /** From `#at` on, the beginning of a head. */
+  #first = NONE
+  #at = 0
+  /** What came of that head in later pieces. */
+  readonly #later: Buffer[] = []
+  #laterBytes = 0
   /** Bytes of a body, before the next request. */
   #bodyLeft = 0
   /** The last request, while only the parser knows where its chunked body ends. */
   #chunked: IncomingMessage | null = null
-  /** The last four bytes of that body so far. */
-  #tail = 0
-  #checked: { readonly req: IncomingMessage; readonly form: LineForm } | null = null
+  /** What has come of that body with the last piece. */
+  #piece = NONE
+  /** More came with the end of that body, so no later request's beginning is known. */
+  #isLost = false
+  #checked: IncomingMessage | null = null
+  #form: LineForm = 'unknown'
 
-  /** Between two chunks: those of a head that is not complete. */
+  /** Between two pieces: those of a head that is not complete. */
   get headBytes(): number {
-    return this.#partsBytes
+    return this.#first.length - this.#at + this.#laterBytes
   }
 
   formOf(req: IncomingMessage): LineForm {
-    if (this.#checked?.req !== req) this.#checked = { req, form: this.#take(req) }
-    return this.#checked.form
+    if (this.#checked !== req) this.#form = this.#take(req)
+    this.#checked = req
+    return this.#form
   }
 
-  add(chunk: Buffer): void {
+  add(piece: Buffer): void {
     if (this.#chunked !== null) {
-      // Else the bytes after the body, which were parsed already, may be the beginning of a request.
-      const endsHere = this.#chunked.complete && this.#tail === HEAD_END_WORD
-      if (!endsHere) {
-        this.#remember(chunk)
-        return
-      }
-      this.#chunked = null
+      this.#piece = piece
+      return
     }
-    const skipped = Math.min(this.#bodyLeft, chunk.length)
+    const skipped = Math.min(this.#bodyLeft, piece.length)
     this.#bodyLeft -= skipped
-    if (skipped < chunk.length) this.#keep(skipped === 0 ? chunk : chunk.subarray(skipped))
+    if (this.#at === this.#first.length) this.#begin(piece, skipped)
+    else {
+      this.#later.push(piece)
+      this.#laterBytes += piece.length
+    }
   }
 
-  #keep(bytes: Buffer): void {
-    let from = 0
+  /** Instead of adding a piece of `count` bytes that are all of one body. False: it must be added. */
+  skip(count: number): boolean {
+    if (this.#chunked !== null) return !this.#chunked.complete
+    if (this.#bodyLeft < count) return false
+    this.#bodyLeft -= count
+    return true
+  }
+
+  /** The parser has taken the piece. */
+  endPiece(): void {
+    // What follows the body in its last piece was parsed already, and may be the beginning of a request.
+    if (this.#chunked?.complete === true && !this.#isLost) {
+      if (endsMessage(this.#piece)) this.#chunked = null
+      else this.#isLost = true
+    }
+    this.#piece = NONE
+  }
+
+  #begin(bytes: Buffer, from: number): void {
+    let at = from
     // RFC 9112 section 2.2: empty lines before a request are ignored.
-    if (this.#parts.length === 0) while (bytes[from] === CR || bytes[from] === LF) from += 1
-    if (from === bytes.length) return
-    this.#parts.push(from === 0 ? bytes : bytes.subarray(from))
-    this.#partsBytes += bytes.length - from
-  }
-
-  #remember(bytes: Buffer): void {
-    for (let at = Math.max(0, bytes.length - 4); at < bytes.length; at += 1)
-      this.#tail = ((this.#tail << 8) | (bytes[at] ?? 0)) >>> 0
+    while (bytes[at] === CR || bytes[at] === LF) at += 1
+    this.#first = at < bytes.length ? bytes : NONE
+    this.#at = at < bytes.length ? at : 0
   }
 
   #take(req: IncomingMessage): LineForm {
     if (this.#chunked !== null) return 'unknown'
-    const [first = NONE] = this.#parts
-    const bytes = this.#parts.length === 1 ? first : Buffer.concat(this.#parts)
-    this.#parts = []
-    this.#partsBytes = 0
-    const lineEnd = bytes.indexOf(LF) + 1
-    if (!REQUEST_LINE.test(bytes.toString('latin1', 0, lineEnd))) return 'bad'
-    const headEnd = bytes.indexOf(HEAD_END, lineEnd - 2) + HEAD_END.length
-    if (headEnd < HEAD_END.length) return 'bad'
-    this.#skipBody(req, bytes.subarray(headEnd))
+    if (this.#later.length > 0) {
+      this.#begin(Buffer.concat([this.#first.subarray(this.#at), ...this.#later]), 0)
+      this.#later.length = 0
+      this.#laterBytes = 0
+    }
+    const bytes = this.#first
+    const lineEnd = endOfLine(req, bytes, this.#at)
+    const headEnd = lineEnd === null ? -1 : bytes.indexOf(HEAD_END, lineEnd - 2)
+    this.#begin(NONE, 0)
+    if (headEnd < 0) return 'bad'
+    this.#skipBody(req, bytes, headEnd + HEAD_END.length)
     return 'good'
   }
 
-  /** `bytes`: those after the head that have arrived with it. */
-  #skipBody(req: IncomingMessage, bytes: Buffer): void {
-    const { 'transfer-encoding': coding, 'content-length': length = '0' } = req.headers
-    this.#bodyLeft = 0
+  /** `from`: where the head ends in `bytes`. */
+  #skipBody(req: IncomingMessage, bytes: Buffer, from: number): void {
+    const { 'transfer-encoding': coding, 'content-length': length } = req.headers
     if (coding !== undefined) {
+      this.#bodyLeft = 0
       this.#chunked = req
-      this.#tail = 0
-      this.#remember(bytes)
+      this.#piece = bytes.subarray(from)
       return
     }
-    const bodyBytes = Number(length)
-    this.#bodyLeft = Math.max(0, bodyBytes - bytes.length)
-    if (bytes.length > bodyBytes) this.#keep(bytes.subarray(bodyBytes))
+    const end = from + Number(length ?? 0)
+    this.#bodyLeft = Math.max(0, end - bytes.length)
+    if (end < bytes.length) this.#begin(bytes, end)
   }
+}
+
+/**
+ * Where the request line that begins at `from` ends, or null. The parser also takes several spaces, other protocols of its family
+ * (RTSP, ICE) and a line without a version; method and target are what it found, so that bytes of another place cannot pass for this request's.
+ */
+function endOfLine({ method = '', url = '' }: IncomingMessage, bytes: Buffer, from: number): number | null {
+  const urlAt = from + method.length + 1
+  const versionAt = urlAt + url.length
+  const end = versionAt + VERSION.length + LINE_END_BYTES
+  if (end > bytes.length || bytes[urlAt - 1] !== BLANK) return null
+  if (!hasText(bytes, from, method) || !hasText(bytes, urlAt, url)) return null
+  for (let at = 0; at < VERSION.length; at += 1) if (bytes[versionAt + at] !== VERSION[at]) return null
+  const minor = bytes[end - LINE_END_BYTES]
+  return (minor === ZERO || minor === ONE) && bytes[end - 2] === CR && bytes[end - 1] === LF ? end : null
+}
+
+/** False also for a text with a character that is no part of a method or a target. */
+function hasText(bytes: Buffer, from: number, text: string): boolean {
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code <= BLANK || code === DELETE || bytes[from + at] !== code) return false
+  }
+  return text !== ''
+}
+
+/** Nothing but empty lines can follow the end of a chunked body in this piece, which holds that end. */
+function endsMessage(piece: Buffer): boolean {
+  const end = piece.subarray(-HEAD_END.length)
+  return end.equals(HEAD_END.subarray(HEAD_END.length - end.length))
 }
