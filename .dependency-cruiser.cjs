@@ -12,7 +12,7 @@ module.exports = {
     rule(
       'sidecar-imports-only-the-leaves',
       { path: tree('sidecar') },
-      { path: tree('pdp'), pathNot: '^pdp/(token|process)/' },
+      { path: tree('pdp'), pathNot: '^pdp/(token|process|domain)/' },
     ),
     rule(
       'the-injector-knows-nothing-of-the-request-path',

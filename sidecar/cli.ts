@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, type CommanderError } from 'commander'
+import { parseAddress } from '../pdp/process/addresses.ts'
 import { ConfigError, EXIT_USAGE, runCommand } from '../pdp/process/exit.ts'
 import { createLog } from '../pdp/process/log.ts'
 import { openLogOutput } from '../pdp/process/log-output.ts'
@@ -23,6 +24,7 @@ type ExplainOptions = {
   readonly header: string[]
   readonly body?: string
   readonly token?: string
+  readonly from?: string
 }
 
 /** Runs one command. `run` keeps serving after the promise has resolved, until SIGINT or SIGTERM. */
@@ -99,6 +101,7 @@ function addCommands(program: Command, io: Io): void {
     )
     .option('--header <name: value>', 'a header field of the request', collect, [])
     .option('--body <json>', 'the body of the request')
+    .option('--from <address>', 'the address of the client')
     .option(
       '--token <file>',
       'a file with an access token (- means standard input); the command contacts the issuer and the PDP',
@@ -224,17 +227,24 @@ async function explain(
   const given = options.claim.map((text) => pair(text, '=', '--claim'))
   const claims = given.length === 0 && token !== null ? claimsOf(token) : given
   const headers = options.header.map((text) => pair(text, ':', '--header'))
+  const from = options.from === undefined ? null : parseAddress(options.from)
+  if (options.from !== undefined && from === null)
+    throw new ConfigError([`--from ${options.from} is not an IP address`])
   const explanation = explainer({
     method: method.toUpperCase(),
     target: url,
     as: claims.length === 0 ? null : Object.fromEntries(claims),
     headers,
     ...(options.body !== undefined && { body: options.body }),
+    from,
   })
   io.stdout.write(`${describeExplanation(explanation).join('\n')}\n`)
   if (explanation.denial !== null) io.exitCode = 1
   if (token === null) return
-  const asked = await ask({ method: method.toUpperCase(), url, token, headers, body: options.body ?? null }, options)
+  const asked = await ask(
+    { method: method.toUpperCase(), url, token, from, headers, body: options.body ?? null },
+    options,
+  )
   io.stdout.write(`result      ${asked.verdict}\nreason      ${asked.reason}\n`)
   io.exitCode = asked.allowed ? 0 : 1
 }
@@ -249,10 +259,7 @@ function readToken(path: string): string {
 }
 
 /** Unverified claims, used only to show the questions. The PDP's decision verifies the token. */
-function claimsOf(token: string): [string, string][] {
-  const claims = parseJws(token, TOKEN_CHARS_MAX)?.payload ?? {}
-  return Object.entries(claims).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
-}
+const claimsOf = (token: string): [string, unknown][] => Object.entries(parseJws(token, TOKEN_CHARS_MAX)?.payload ?? {})
 
 async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<Asked> {
   const [{ askAbout }, { commandLineDeps }] = await Promise.all([
@@ -268,12 +275,13 @@ function pair(text: string, mark: string, option: string): [string, string] {
   return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
 }
 
-function describeExplanation({ route, parameters, asks, denial }: Explanation): string[] {
+function describeExplanation({ route, parameters, asks, context, denial }: Explanation): string[] {
   const lines = [`route       ${route?.id ?? 'none'}`]
   for (const [name, value] of parameters) lines.push(`parameter   ${name} = ${value}`)
   if (denial !== null) return [...lines, `denied      ${denial.status} ${denial.code}: ${denial.detail}`]
   if (route?.check === null) return [...lines, 'public      forwarded without asking the PDP']
   for (const question of asks) lines.push(`asks        ${question}`)
+  for (const [name, value] of Object.entries(context)) lines.push(`context     ${name} = ${JSON.stringify(value)}`)
   return asks.length === 0 ? [...lines, 'asks        only whether the access token is active'] : lines
 }
 

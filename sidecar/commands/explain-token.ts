@@ -12,6 +12,8 @@ export type AskedRequest = {
   readonly method: string
   readonly url: string
   readonly token: string
+  /** The address of the client; null: not known. */
+  readonly from: string | null
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string | null
 }
@@ -34,12 +36,12 @@ export async function askAbout(
     skew,
   })
   try {
-    const { method, url: target, token, body } = request
+    const { method, url: target, token, from, body } = request
     const headers = [['Authorization', `Bearer ${token}`] as const, ...request.headers]
     const client = toClientRequest({ method, target, headers, body }, config.file.hosts)
     const arrival = {
       client,
-      origin: originOf(client, null),
+      origin: { ...originOf(client, null), address: from ?? '' },
       admission: NO_ADMISSION,
       readBody: async () => Buffer.from(body ?? ''),
       upgrade: false,

@@ -18,15 +18,19 @@ export type ExplainedRequest = {
   /** Path, or URL with host. */
   readonly target: string
   /** Claims of the token; null: none is sent. */
-  readonly as: { readonly [claim: string]: string } | null
+  readonly as: { readonly [claim: string]: unknown } | null
+  /** The address of the client; null or absent: not known. */
+  readonly from?: string | null
   readonly headers?: readonly (readonly [name: string, value: string])[]
-  readonly body?: string
+  readonly body?: string | null
 }
 export type Explanation = {
   readonly route: Route | null
   readonly parameters: readonly (readonly [name: string, value: string])[]
   /** As a route file writes them; empty for a public route and for a denial. */
   readonly asks: readonly string[]
+  /** Values of parameters of conditions that the questions bring. */
+  readonly context: { readonly [parameter: string]: unknown }
   /** Null: the request is allowed, or it depends on the answers of the PDP. */
   readonly denial: { readonly code: ProblemCode; readonly status: number; readonly detail: string } | null
 }
@@ -38,17 +42,17 @@ export function createExplainer(file: RouteFile): Explainer {
   return (request) => {
     const found: { route: Route | null; parameters: Explanation['parameters'] } = { route: null, parameters: [] }
     try {
-      const { headers = [], body = null } = request
+      const { headers = [], body = null, from } = request
       const client = toClientRequest({ ...request, headers, body }, file.hosts)
-      const inbound = readInbound(client, { host: null, fault: null })
+      const inbound = readInbound(client, { address: from ?? '', host: null, fault: null })
       const match = routeRequest(routing, inbound)
       if (match.kind !== 'route') throw unrouted(match)
       const names = parameterNames(match.route.pattern)
       found.route = match.route
       found.parameters = match.parameters.map((value, at) => [names[at] ?? '', value] as const)
-      return { ...found, asks: asksOf(request, { inbound, match }), denial: null }
+      return { ...found, ...asksOf(request, { inbound, match }), denial: null }
     } catch (err) {
-      return { ...found, asks: [], denial: denialOf(err) }
+      return { ...found, ...NOTHING_ASKED, denial: denialOf(err) }
     }
   }
 }
@@ -56,19 +60,25 @@ export function createExplainer(file: RouteFile): Explainer {
 function asksOf(
   { as, body }: ExplainedRequest,
   { inbound, match }: { inbound: InboundRequest; match: Extract<RequestMatch, { kind: 'route' }> },
-): readonly string[] {
-  const { check } = match.route
-  if (check === null) return []
+): Pick<Explanation, 'asks' | 'context'> {
+  const { check, context } = match.route
+  if (check === null) return NOTHING_ASKED
   if (as === null) throw new TokenError('token_missing', 'this route needs an access token')
-  const bytes = usesBody(check) ? Buffer.from(body ?? '') : null
+  const asking = { check, context }
+  const bytes = usesBody(asking) ? Buffer.from(body ?? '') : null
   const claims = sampleClaims(as)
-  return describeQuestions(
-    buildQuestions(check, requestValues({ request: inbound, parameters: match.parameters, claims, body: bytes })),
-  )
+  const { parameters } = match
+  const questions = buildQuestions(asking, requestValues({ request: inbound, parameters, claims, body: bytes }))
+  return {
+    asks: describeQuestions(questions),
+    context: questions.context === '' ? {} : JSON.parse(questions.context),
+  }
 }
 
+const NOTHING_ASKED = { asks: [], context: {} }
+
 /** Adds the claims that every token has, so that the caller gives only those that matter. */
-function sampleClaims(as: { readonly [claim: string]: string }) {
+function sampleClaims(as: { readonly [claim: string]: unknown }) {
   const payload = Object.assign(Object.create(null), { iss: 'https://issuer.invalid', aud: 'any', sub: 'somebody' })
   return parseClaims(Object.assign(payload, { client_id: 'client', jti: 'any', iat: 0, exp: 0 }, as), '')
 }

@@ -37,7 +37,7 @@ export function runRouteTests(file: RouteFile, path: string): TestReport {
   return { lines, failed }
 }
 
-function compare({ expect }: RouteTest, { route, asks, denial }: Explanation): string[] {
+function compare({ expect }: RouteTest, { route, asks, context, denial }: Explanation): string[] {
   const complaints: string[] = []
   const seen = route?.id ?? 'none'
   const detail = denial === null ? '' : ` (${denial.status} ${denial.detail})`
@@ -45,10 +45,15 @@ function compare({ expect }: RouteTest, { route, asks, denial }: Explanation): s
     complaints.push(`took the route ${seen}, not ${expect.route}${detail}`)
   if (expect.asks !== null && !sameMembers(expect.asks, asks))
     complaints.push(`asked ${list(asks)}, not ${list(expect.asks)}${detail}`)
+  const [wanted, found] = [expect.context === null ? null : contextText(expect.context), contextText(context)]
+  if (wanted !== null && wanted !== found) complaints.push(`had the context ${found}, not ${wanted}${detail}`)
   if (expect.status !== null && expect.status !== denial?.status)
     complaints.push(`was ${denial === null ? 'not refused' : denial.status}, not ${expect.status}`)
   return complaints
 }
+
+const contextText = (context: { readonly [parameter: string]: unknown }): string =>
+  JSON.stringify(Object.fromEntries(Object.entries(context).sort(([a], [b]) => (a < b ? -1 : 1))))
 
 const list = (texts: readonly string[]): string => (texts.length === 0 ? 'nothing' : texts.join(', '))
 

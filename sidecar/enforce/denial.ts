@@ -46,7 +46,9 @@ export function denialOfAnswer(refused: Refused): Denial {
     case 'entitlement_required':
       return denied(code, refused, { reason: reason.entitlement, entitlement: reason.entitlement })
     default:
-      return denied(code, refused, { reason: reason.check })
+      return denied(code, refused, {
+        reason: reason.why === undefined ? reason.check : `${reason.check} (${reason.why})`,
+      })
   }
 }
 

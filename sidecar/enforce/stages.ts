@@ -118,11 +118,12 @@ export async function prepare(
   readBody: (request: InboundRequest) => Promise<Buffer>,
 ): Promise<Prepared> {
   const { request, parameters, check, credentials, claims } = authenticated
-  const body = usesBody(check) ? await readBody(request) : null
-  const questions = buildQuestions(check, requestValues({ request, parameters, claims, body }))
-  const { permissions, entitlements } = questions
+  const asking = { check, context: authenticated.route.context }
+  const body = usesBody(asking) ? await readBody(request) : null
+  const questions = buildQuestions(asking, requestValues({ request, parameters, claims, body }))
+  const { permissions, entitlements, context } = questions
   const { digest, subject, organization } = claims
-  const question = { token: credentials.token, digest, subject, organization, permissions, entitlements }
+  const question = { token: credentials.token, digest, subject, organization, permissions, entitlements, context }
   return { ...authenticated, stage: 'prepared', body, questions, question }
 }
 

@@ -62,7 +62,9 @@ export function gatewayConfig(
   const door = file.doors.find((entry) => entry.profile === profile)
   if (door === undefined)
     throw new PlanError(`the route file has no door for ${name}: add {profile: ${profile}, listen: …} to doors`)
-  const bodyBytesMax = file.routes.some(({ check }) => check !== null && usesBody(check)) ? file.bodyBytesMax : null
+  const bodyBytesMax = file.routes.some(({ check, context }) => check !== null && usesBody({ check, context }))
+    ? file.bodyBytesMax
+    : null
   return print({
     door: inCluster ? authorizer(places) : accessOf(door, places),
     listen: places.listen,

@@ -1,4 +1,5 @@
 /** Converts a PDP decision to an answer, and rejects it unless it echoes exactly the question. */
+import { reasonText } from '../../pdp/domain/reasons.ts'
 import { EXTERNAL_MARK } from '../../pdp/token/foreign-claims.ts'
 import type { Decision } from './codec.ts'
 import type { PdpAnswer, PdpQuestion, SignIn } from './question.ts'
@@ -8,6 +9,7 @@ const INACTIVE: PdpAnswer = {
   active: false,
   subjectType: 'user',
   permissions: [],
+  reasons: [],
   entitlements: new Map(),
   signIn: UNKNOWN,
 }
@@ -30,9 +32,17 @@ export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer
       if (error !== '') return 'undecided'
       return allowed ? 'allowed' : 'denied'
     }),
+    reasons: permissions.map(describe),
     entitlements: decision.entitlements,
     signIn: { acr: acr === '' ? null : acr, authTime: authTime === 0 ? null : authTime },
   }
+}
+
+/** Empty for what is allowed, as most is. */
+function describe({ allowed, error, reasonCode, missingContext }: Decision['permissions'][number]): string {
+  if (allowed && error === '') return ''
+  const reason = reasonText(reasonCode === '' ? error : reasonCode)
+  return missingContext.length === 0 ? reason : `${reason}; the context lacks ${missingContext.join(', ')}`
 }
 
 /** How the PDP reads the token of an external issuer otherwise than the route file, as a sentence; null: alike. */

@@ -25,8 +25,8 @@ export type Questions = {
     readonly handle: number
     readonly permissions: readonly PermissionQuestion[]
     readonly entitlements: readonly string[]
-    /** A JSON object: values of parameters of conditions. */
-    readonly context?: string
+    /** A JSON object: values of parameters of conditions; empty for none. */
+    readonly context: string
     readonly watched: boolean
   }[]
   /** Ids of watched questions to end. */
@@ -44,11 +44,19 @@ export type Decision = {
   acr: string
   authTime: number
 }
-type PermissionResult = { relation: string; resource: string; allowed: boolean; error: string }
+type PermissionResult = {
+  relation: string
+  resource: string
+  allowed: boolean
+  error: string
+  reasonCode: string
+  missingContext: readonly string[]
+}
 /** Without a decision, `error` is the problem code, or `no outcome` when the PDP sent neither. */
 export type StreamAnswer = { id: number; decision: Decision | null; error: string }
 
 const NO_OUTCOME = 'no outcome'
+const NONE: readonly string[] = []
 
 const encode = createMessageWriter()
 
@@ -71,7 +79,7 @@ function writeQuestion(to: BinaryWriter, question: Questions['questions'][number
     to.uint32(CHECK.relation).string(relation).uint32(CHECK.resource).string(resource).join()
   }
   for (const key of question.entitlements) to.uint32(QUESTION.entitlements).string(key)
-  if (question.context !== undefined && question.context !== '') to.uint32(QUESTION.context).string(question.context)
+  if (question.context !== '') to.uint32(QUESTION.context).string(question.context)
   if (question.watched) to.uint32(QUESTION.watched).bool(true)
   to.join()
 }
@@ -138,12 +146,21 @@ function readSubject(from: BinaryReader, decision: Decision): void {
 }
 
 function readResult(from: BinaryReader): PermissionResult {
-  const result: PermissionResult = { relation: '', resource: '', allowed: false, error: '' }
+  const result: PermissionResult = {
+    relation: '',
+    resource: '',
+    allowed: false,
+    error: '',
+    reasonCode: '',
+    missingContext: NONE,
+  }
   readFields(from, from.uint32(), (tag) => {
     if (tag === RESULT.relation) result.relation = from.string(true)
     else if (tag === RESULT.resource) result.resource = from.string(true)
     else if (tag === RESULT.allowed) result.allowed = from.bool()
     else if (tag === RESULT.error) result.error = from.string(true)
+    else if (tag === RESULT.reasonCode) result.reasonCode = from.string(true)
+    else if (tag === RESULT.missingContext) result.missingContext = [...result.missingContext, from.string(true)]
     else return false
     return true
   })

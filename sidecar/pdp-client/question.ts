@@ -9,6 +9,8 @@ export type PdpQuestion = {
   readonly organization: string | null
   readonly permissions: readonly PermissionQuestion[]
   readonly entitlements: readonly string[]
+  /** A JSON object: values of parameters of conditions; empty for none. */
+  readonly context: string
 }
 export type PdpAnswer = {
   /** False: the token is not active, and everything is denied. */
@@ -16,6 +18,8 @@ export type PdpAnswer = {
   readonly subjectType: 'user' | 'service'
   /** One result per permission of the question, in the same order. */
   readonly permissions: readonly ('allowed' | 'denied' | 'undecided')[]
+  /** Why, for the log: one text for each of `permissions`, empty for what is allowed. */
+  readonly reasons: readonly string[]
   /** True only for a value whose `enabled` is the boolean true. */
   readonly entitlements: ReadonlyMap<string, boolean>
   /** How and when the subject signed in, as far as the PDP knows. */

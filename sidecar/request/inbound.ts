@@ -13,6 +13,8 @@ export type InboundRequest = {
   readonly host: Authority
   /** The host that a trusted proxy reports; null: no trusted proxy reports one. */
   readonly namedHost: Authority | null
+  /** The client's address, as far as trusted proxies know it; empty when it is not known. */
+  readonly clientAddress: string
   /** The Host field as it was sent. */
   readonly hostField: string
   /** Names and values in turn, as they arrived. */
@@ -73,7 +75,7 @@ const UNLISTABLE_PREFIXES = ['accept-', 'content-', 'if-', 'sec-', 'access-contr
 const NONE: ReadonlySet<string> = new Set()
 
 /** Throws RequestError. `client` must come from a strict parser that keeps all fields. */
-export function readInbound(client: ClientRequest, origin: Pick<Origin, 'host' | 'fault'>): InboundRequest {
+export function readInbound(client: ClientRequest, origin: Pick<Origin, 'address' | 'host' | 'fault'>): InboundRequest {
   const { version, method, raw } = client
   const fault = origin.fault ?? client.fault
   if (fault !== null) throw malformed(fault)
@@ -95,6 +97,7 @@ export function readInbound(client: ClientRequest, origin: Pick<Origin, 'host' |
     target,
     host,
     namedHost: origin.host,
+    clientAddress: origin.address,
     hostField,
     raw,
     names,

@@ -1,9 +1,8 @@
-/** Parses one check of a route file, such as `viewer invoice:{id}`. */
+/** Parses one check of a route file, such as `viewer invoice:{id}`: names and ids by the grammar of the PDP. */
+import { isEntitlementKey, isPermissionKey, isRelationOrKey, isType } from '../../pdp/domain/names.ts'
 import type { Check } from '../routes/checks.ts'
 import { parseTemplate } from '../routes/template.ts'
 
-const NAME = /^[a-z][a-z0-9_-]{0,63}$/
-const KEY = /^[a-z][a-z0-9_.:-]{0,127}$/
 // RFC 6749 section 3.3.
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 
@@ -22,16 +21,17 @@ export function parseCheck(text: string, parameters: readonly string[]): Check |
 }
 
 function keyed(kind: 'permission' | 'entitlement', key: string): Check | string {
-  return KEY.test(key) ? { kind, key } : `${key} is not a valid ${kind} key`
+  const isKey = kind === 'permission' ? isPermissionKey : isEntitlementKey
+  return isKey(key) ? { kind, key } : `${key} is not a valid ${kind} key`
 }
 
 function parseRelation(relation: string, resource: string, parameters: readonly string[]): Check | string {
   const colon = resource.indexOf(':')
   // Permission keys, such as invoices:approve, are relations of apps and organizations.
-  if (!NAME.test(relation) && !KEY.test(relation)) return `${relation} is not a valid relation name`
+  if (!isRelationOrKey(relation)) return `${relation} is not a valid relation name`
   if (colon < 0) return `${resource} must be <type>:<id>`
   const type = resource.slice(0, colon)
-  if (!NAME.test(type)) return `${JSON.stringify(type)} is not a valid resource type`
+  if (!isType(type)) return `${JSON.stringify(type)} is not a valid resource type`
   const id = parseTemplate(resource.slice(colon + 1), parameters)
   return typeof id === 'string' ? id : { kind: 'relation', relation, type, id }
 }

@@ -79,7 +79,7 @@ function unheldRoutes({ profile, body }: DoorEntry, routes: readonly Route[]): s
   const sockets = routes
     .filter(({ websocket }) => websocket)
     .map(({ id }) => `the route ${id} accepts WebSocket: a door cannot end its connections when the permission ends`)
-  const reading = routes.filter(({ check }) => check !== null && usesBody(check))
+  const reading = routes.filter(({ check, context }) => check !== null && usesBody({ check, context }))
   const why = isHttpProfile(profile)
     ? `${profile} sends no body to a door`
     : 'this door gets none: set body: true here and with_request_body in the gateway'

@@ -3,6 +3,8 @@
  * and bounds from here; `route-file.schema.json` is this table for editors, and a test compares the two.
  */
 import { DOOR_PROFILES } from '../http/door-fields.ts'
+import { VALUE_TYPES } from '../routes/context.ts'
+import { CONSTANTS_MAX, PARAMETER, PARAMETERS_MAX } from './context.ts'
 import { EXTERNAL, ISSUER } from './issuer-format.ts'
 import { LIMIT_MEMBERS } from './limits.ts'
 import {
@@ -112,10 +114,33 @@ export const STEP_UP = {
   max_age: optional(count(AGE_SECONDS), 'Maximum age of the sign-in in seconds.'),
 } as const satisfies Members
 
+const CONSTANT: Form = { type: ['string', 'number', 'boolean'] }
+const CONSTANT_OR_LIST = { oneOf: [CONSTANT, { type: 'array', maxItems: CONSTANTS_MAX, items: CONSTANT }] }
+/** `{client.address}` or `{query.limit: int}`, which YAML reads as a map. */
+const REQUEST_VALUE: Form = {
+  type: 'object',
+  minProperties: 1,
+  maxProperties: 1,
+  additionalProperties: { enum: [null, ...VALUE_TYPES] },
+}
+const CONTEXT: Form = {
+  type: 'object',
+  minProperties: 1,
+  maxProperties: PARAMETERS_MAX,
+  propertyNames: textLike(PARAMETER),
+  additionalProperties: {
+    oneOf: [...CONSTANT_OR_LIST.oneOf, REQUEST_VALUE],
+  },
+}
+
 const CHECK_OR_PUBLIC: Form = { oneOf: [{ const: 'public' }, definition('check')] }
 
 export const ROUTE = {
   check: required(CHECK_OR_PUBLIC, 'A check, or public.'),
+  context: optional(
+    CONTEXT,
+    'Values of parameters of conditions, for the questions of this route: constants, or values of the request such as {client.address} or {query.limit: int}. They are added to the context of the file, and win over it; what a tuple stores wins over both.',
+  ),
   encoded_slash: optional({ const: 'keep' }, 'Allows %2F within a segment of the path.'),
   semicolon: optional({ const: 'keep' }, 'Allows ; in the path.'),
   forward_token: optional(FLAG, 'Overrides the member of the same name of the file.'),
@@ -131,12 +156,22 @@ export const ROUTE = {
 export const EXPECT = {
   route: optional(TEXT, 'The route that must match.'),
   asks: optional({ type: 'array', items: { type: 'string' } }, 'The questions that must be asked, in this order.'),
+  context: optional(
+    { type: 'object', additionalProperties: CONSTANT_OR_LIST },
+    'The context of the questions must be exactly this.',
+  ),
   status: optional(count(STATUS), 'The status of the answer.'),
 } as const satisfies Members
 
 export const TEST = {
   request: required(textLike(REQUEST), 'METHOD /path or METHOD http://host/path.'),
-  as: optional({ type: 'object', additionalProperties: { type: 'string' } }, 'Claims of the token. Default: no token.'),
+  as: optional(
+    { type: 'object', additionalProperties: CONSTANT_OR_LIST },
+    'Claims of the token: text, a number, true, false, or a list of these. Default: no token.',
+  ),
+  from: optional(TEXT, 'The address of the client.'),
+  headers: optional({ type: 'object', additionalProperties: { type: 'string' } }, 'Header fields of the request.'),
+  body: optional(TEXT, 'The body, as JSON.'),
   expect: required(mapOf(EXPECT), 'What must come out.'),
 } as const satisfies Members
 
@@ -173,6 +208,10 @@ export const ROUTE_FILE = {
   log: optional(mapOf(LOG), 'The decision log.'),
   mode: optional(oneOf(MODES), 'shadow: denials are logged and counted, and the request passes. Default: enforce.'),
   hosts: optional(listOf(TEXT), 'Host names without port that are served. Default: those of resource and public_url.'),
+  context: optional(
+    CONTEXT,
+    'Values of parameters of conditions, for the questions of every route. None of them can come from the body or from a parameter of the path.',
+  ),
   strip_headers: optional(
     listOf(textLike(HEADER_OR_PREFIX)),
     'Request header fields that never reach the service, in addition to those that servers and frameworks are known to trust. A name that ends in * is a prefix: x-acme-*.',

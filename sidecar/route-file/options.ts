@@ -7,7 +7,7 @@ import type { YamlReader } from './yaml-reader.ts'
 
 export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins'>
 
-type OptionNodes = { readonly [key in Exclude<keyof typeof ROUTE, 'check'>]: Node | null }
+type OptionNodes = { readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'context'>]: Node | null }
 
 export const plainOptions = (defaults: OptionDefaults): RouteOptions => ({
   ...defaults,
@@ -15,6 +15,7 @@ export const plainOptions = (defaults: OptionDefaults): RouteOptions => ({
   semicolon: false,
   websocket: false,
   stepUp: null,
+  context: [],
 })
 
 /** Reports errors to the reader. */
@@ -38,6 +39,7 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
     websocket: upgrades.includes('websocket'),
     origins: readOrigins(reader, nodes.origins) ?? defaults.origins,
     stepUp: nodes.step_up === null ? null : readStepUp(reader, nodes.step_up),
+    context: [],
   }
 }
 

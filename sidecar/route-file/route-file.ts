@@ -87,6 +87,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const routes = parseRoutes(reader, members.routes, {
     forwardToken,
     headers: { strip: stripHeaders, pass: passHeaders },
+    context: members.context,
     shadow: members.mode !== null && readMode(reader, members.mode),
     origins: originsOf(publicUrl ?? resource),
   })

@@ -2,22 +2,28 @@
 import { isScalar, isSeq, type Node } from 'yaml'
 import { createHeaderRules, type HeaderNames, type HeaderRules } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
-import type { Check } from '../routes/checks.ts'
+import { asksPermission, type Check } from '../routes/checks.ts'
+import type { ContextEntry, RouteContext } from '../routes/context.ts'
 import { parameterNames, parsePattern } from '../routes/patterns.ts'
 import { type Route, type RouteOptions, routeConflict } from '../routes/route.ts'
 import { parseSource, type Source } from '../routes/template.ts'
 import { parseCheck } from './check.ts'
+import { parseContext } from './context.ts'
 import { ROUTE, ROUTES_MAX } from './format.ts'
 import { type OptionDefaults, plainOptions, readRouteOptions } from './options.ts'
 import type { Entry, YamlReader } from './yaml-reader.ts'
 
-export type RouteDefaults = OptionDefaults & { readonly headers: HeaderNames }
+export type RouteDefaults = OptionDefaults & {
+  readonly headers: HeaderNames
+  /** The `context` of the file; null: it has none. */
+  readonly context: Node | null
+}
 type Context = {
   readonly reader: YamlReader
   readonly parameters: readonly string[]
   readonly rules: HeaderRules
 }
-type RouteMembers = { readonly check: Node | null; readonly options: RouteOptions }
+type RouteMembers = { readonly check: Node | null; readonly context: Node | null; readonly options: RouteOptions }
 
 const CHECK_DEPTH_MAX = 8
 const CHECKS_MAX = 256
@@ -30,9 +36,10 @@ export function parseRoutes(reader: YamlReader, node: Node | null, defaults: Rou
   const entries = reader.entries(node, 'routes') ?? []
   if (entries.length > ROUTES_MAX) reader.report(node, `routes has more than ${ROUTES_MAX} entries`)
   const rules = createHeaderRules(defaults.headers)
+  const shared = parseSharedContext({ reader, parameters: [], rules }, defaults.context)
   const routes: { route: Route; node: Node | null }[] = []
   for (const entry of entries.slice(0, ROUTES_MAX)) {
-    const route = parseRoute(reader, entry, { ...defaults, rules })
+    const route = parseRoute(reader, entry, { ...defaults, rules, shared })
     if (route !== null) routes.push({ route, node: entry.keyNode })
   }
   noteConflicts(reader, routes)
@@ -51,7 +58,7 @@ function noteConflicts(reader: YamlReader, routes: readonly { route: Route; node
 function parseRoute(
   reader: YamlReader,
   { key, keyNode, value }: Entry,
-  defaults: RouteDefaults & Pick<Context, 'rules'>,
+  defaults: RouteDefaults & Pick<Context, 'rules'> & { readonly shared: RouteContext },
 ): Route | null {
   const match = KEY.exec(key)
   if (match === null) {
@@ -67,7 +74,7 @@ function parseRoute(
     return null
   }
   const context = { reader, parameters: parameterNames(pattern), rules: defaults.rules }
-  const { check: checkNode, options } = routeMembers(reader, value, defaults)
+  const { check: checkNode, context: contextNode, options } = routeMembers(reader, value, defaults)
   const isPublic = isPublicNode(reader.resolve(checkNode))
   const check = isPublic || isNothing(checkNode) ? null : parseCheckNode(context, checkNode, 0)
   if (isNothing(value)) reader.report(keyNode, `${key} has no check`)
@@ -78,7 +85,34 @@ function parseRoute(
   if (isPublic && options.stepUp !== null) reader.report(checkNode, 'step_up cannot be used on a public route')
   if (options.websocket && method !== 'GET')
     reader.report(keyNode, 'upgrade needs the method GET (RFC 6455 section 4.1)')
-  return { ...options, id: `${method} ${hostText}${path}`, host, method, pattern, check }
+  const own = parseContext({ ...context, note: (at, source) => noteSource(context, at, source) }, contextNode)
+  if (contextNode !== null && (check === null ? isPublic : !asksPermission(check)))
+    reader.report(
+      contextNode,
+      'context has no effect, because no check of this route asks for a relation or a permission',
+    )
+  const wholly = [...defaults.shared.filter(({ name }) => !own.some((entry) => entry.name === name)), ...own]
+  if (options.encodedSlash && wholly.some(readsPath))
+    reader.report(keyNode, 'request.path cannot be used with encoded_slash: keep, because %2F could not be told from /')
+  return { ...options, context: wholly, id: `${method} ${hostText}${path}`, host, method, pattern, check }
+}
+
+const readsPath = (entry: ContextEntry): boolean =>
+  'source' in entry && entry.source.from === 'request' && entry.source.name === 'path'
+
+/** What holds for all routes cannot depend on the path or the body of one. */
+function parseSharedContext(context: Context, node: Node | null): RouteContext {
+  const { reader } = context
+  return parseContext(
+    {
+      ...context,
+      note(at, source) {
+        noteSource(context, at, source)
+        if (source.from === 'body') reader.report(at, 'a value of the body can be in the context of a route only')
+      },
+    },
+    node,
+  )
 }
 
 const isNothing = (node: Node | null): node is null => node === null || (isScalar(node) && node.value === null)
@@ -97,14 +131,14 @@ function parseHost(reader: YamlReader, node: Node | null, text: string): string 
 
 /** A route is a check, or a map with `check` and options. */
 function routeMembers(reader: YamlReader, given: Node | null, defaults: OptionDefaults): RouteMembers {
-  const plain = { check: given, options: plainOptions(defaults) }
+  const plain = { check: given, context: null, options: plainOptions(defaults) }
   const node = reader.resolve(given)
   if (node === null || isScalar(node) || isSeq(node)) return plain
   const entries = reader.entries(node, 'a route') ?? []
   if (entries.some(({ key }) => COMBINATIONS.includes(key))) return plain
   const members = reader.members(node, 'a route', ROUTE)
   if (members === null) return plain
-  return { check: members.check, options: readRouteOptions(reader, members, defaults) }
+  return { check: members.check, context: members.context, options: readRouteOptions(reader, members, defaults) }
 }
 
 function parseCheckNode(context: Context, given: Node | null, depth: number): Check | null {

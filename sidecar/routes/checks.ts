@@ -1,5 +1,6 @@
 /** The checks of a route: their text, the questions that they ask the PDP, and how the answers decide. */
 import type { PdpAnswer, PermissionQuestion } from '../pdp-client/question.ts'
+import { type ContextValues, NO_CONTEXT, type ReadContext, type RouteContext, readContext } from './context.ts'
 import type { Source, Template } from './template.ts'
 
 export type Check =
@@ -13,7 +14,7 @@ export type Check =
   | { readonly kind: 'equals'; readonly source: Source; readonly value: string }
 
 /** The values that a request offers for checks. Null: a missing claim, which denies. Any other missing value throws RequestError. */
-export type CheckValues = {
+export type CheckValues = ContextValues & {
   readonly read: (source: Source) => string | null
   readonly fill: (template: Template) => string | null
   readonly scopes: ReadonlySet<string>
@@ -22,29 +23,36 @@ export type CheckValues = {
 
 /** Why an answer does not satisfy the checks. */
 export type CheckDenial =
-  | { readonly code: 'permission_denied' | 'pdp_unavailable'; readonly check: string }
+  | { readonly code: 'permission_denied' | 'pdp_unavailable'; readonly check: string; readonly why?: string }
   | { readonly code: 'scope_insufficient'; readonly scope: string }
   | { readonly code: 'entitlement_required'; readonly entitlement: string }
 
 export type Questions = {
   readonly permissions: readonly PermissionQuestion[]
   readonly entitlements: readonly string[]
+  /** Values of parameters of conditions, as JSON; empty for none. */
+  readonly context: string
   /** Null: the answer satisfies the checks. Only `allowed` and boolean true count. */
   readonly evaluate: Evaluate
 }
 
 /** Throws RequestError when the request lacks a value. */
-export function buildQuestions(check: Check, values: CheckValues): Questions {
+export function buildQuestions({ check, context }: Asking, values: CheckValues): Questions {
   const permissions: PermissionQuestion[] = []
   const entitlements: string[] = []
-  const evaluate = build(check, { values, permissions, entitlements })
-  return { permissions, entitlements, evaluate }
+  const read = asksPermission(check) ? readContext(context, values) : NO_CONTEXT
+  const evaluate = build(check, { values, permissions, entitlements, context: read })
+  return { permissions, entitlements, context: permissions.length === 0 ? '' : read.text, evaluate }
 }
+
+/** What a route asks, and with which context. */
+export type Asking = { readonly check: Check; readonly context: RouteContext }
 
 type Building = {
   readonly values: CheckValues
   readonly permissions: PermissionQuestion[]
   readonly entitlements: string[]
+  readonly context: ReadContext
 }
 type Evaluate = (answer: PdpAnswer) => CheckDenial | null
 
@@ -83,16 +91,21 @@ function deny(check: Check): Evaluate {
   return () => denial
 }
 
-function ask({ permissions }: Building, question: PermissionQuestion): Evaluate {
+function ask({ permissions, context }: Building, question: PermissionQuestion): Evaluate {
+  if (context.missing !== null) {
+    const check = `context.${context.missing}`
+    return () => ({ code: 'permission_denied', check, why: 'the token lacks the claim' })
+  }
   const known = permissions.findIndex(
     ({ relation, resource }) => relation === question.relation && resource === question.resource,
   )
   const index = known < 0 ? permissions.push(question) - 1 : known
-  return ({ permissions: results }) => {
+  return ({ permissions: results, reasons }) => {
     const result = results[index]
     if (result === 'allowed') return null
     const check = `${question.relation} ${question.resource}`
-    return { code: result === 'denied' ? 'permission_denied' : 'pdp_unavailable', check }
+    const why = reasons[index] ?? ''
+    return { code: result === 'denied' ? 'permission_denied' : 'pdp_unavailable', check, ...(why !== '' && { why }) }
   }
 }
 
@@ -136,9 +149,19 @@ export function describeQuestions({
   ]
 }
 
-/** True when a check of the route takes a value from the body. */
-export function usesBody(check: Check): boolean {
-  if (check.kind === 'all' || check.kind === 'any') return check.of.some(usesBody)
+/** True when the route takes a value from the body. */
+export const usesBody = ({ check, context }: Asking): boolean =>
+  readsBody(check) ||
+  (asksPermission(check) && context.some((entry) => 'source' in entry && entry.source.from === 'body'))
+
+/** Only relations and permissions depend on conditions. */
+export const asksPermission = (check: Check): boolean =>
+  check.kind === 'all' || check.kind === 'any'
+    ? check.of.some(asksPermission)
+    : check.kind === 'relation' || check.kind === 'permission'
+
+function readsBody(check: Check): boolean {
+  if (check.kind === 'all' || check.kind === 'any') return check.of.some(readsBody)
   if (check.kind === 'relation') return check.id.some((part) => typeof part === 'object' && part.from === 'body')
   return check.kind === 'equals' && check.source.from === 'body'
 }

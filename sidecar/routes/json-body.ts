@@ -5,6 +5,7 @@ import type { ClientRequest } from '../http/client.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
+import type { ValueType } from './context.ts'
 import type { Source } from './template.ts'
 
 /** Throws RequestError for another media type, coding or charset, for too many bytes, or if the body is late or incomplete. */
@@ -58,8 +59,15 @@ function checkMedia({ raw, names }: InboundRequest): void {
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The text, or the digits of an exact integer, at a path of member names. Throws RequestError. */
-export function readMember(body: Buffer | null, { path, parts }: Extract<Source, { from: 'body' }>): string {
+/**
+ * The text, or the digits of an exact integer, at a path of member names; for another `type` the number or boolean as it is
+ * written. Throws RequestError.
+ */
+export function readMember(
+  body: Buffer | null,
+  { path, parts }: Extract<Source, { from: 'body' }>,
+  type: ValueType = 'string',
+): string {
   const name = `body.${path.join('.')}`
   const text = parseText(body)
   let at = 0
@@ -67,6 +75,7 @@ export function readMember(body: Buffer | null, { path, parts }: Extract<Source,
   const value = text.slice(at, endOfValue(text, at)).trim()
   if (value.startsWith('"')) return stringAt(value, 0, value.length)
   if (/^(?:0|-?[1-9]\d{0,14})$/.test(value)) return value
+  if ((type === 'double' && /^[-\d]/.test(value)) || (type === 'bool' && /^[tf]/.test(value))) return value
   throw malformed(`${name} is neither a string nor an integer`)
 }
 

@@ -120,11 +120,13 @@ export function protectsOtherwise(
   return theirs !== null || !isWithin(read, path) || !isWithin(path, read)
 }
 
-/** True if the rules depend on parameters of the path. */
-export const usesPlaces = (rules: string): boolean => rules.includes('{"place":')
+/** True if the rules depend on parameters of the path, or on all of it. */
+export const usesPlaces = (rules: string): boolean => rules.includes('{"place":') || rules.includes(WHOLE_PATH)
+
+const WHOLE_PATH = '"from":"request","name":"path"'
 
 /** The rules of a route as text: equal texts mean equal protection. Parameters are compared by position in the path. */
-export function rulesOf({ check, stepUp, shadow, websocket, origins, pattern }: Route): string {
+export function rulesOf({ check, context, stepUp, shadow, websocket, origins, pattern }: Route): string {
   const places = pattern.segments.flatMap((segment, at) => (segment.kind === 'parameter' ? [at] : []))
   const place = (_: string, value: unknown): unknown =>
     typeof value === 'object' && value !== null && 'from' in value && value.from === 'path' && 'index' in value
@@ -132,6 +134,7 @@ export function rulesOf({ check, stepUp, shadow, websocket, origins, pattern }: 
       : value
   const shown: { readonly check: Check | null } & { readonly [name: string]: unknown } = {
     check,
+    context,
     stepUp,
     shadow,
     socket: websocket ? [...origins].sort() : null,

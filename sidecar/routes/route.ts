@@ -1,6 +1,7 @@
 /** The types of routes and of their matches. */
 import type { RequestTarget } from '../request/target.ts'
 import type { Check } from './checks.ts'
+import type { RouteContext } from './context.ts'
 import { isWithin, overlap, type Pattern } from './patterns.ts'
 import type { StepUp } from './step-up.ts'
 
@@ -58,4 +59,6 @@ export type RouteOptions = {
   /** Origins whose pages may open one. A client without an Origin field is not a browser. */
   readonly origins: ReadonlySet<string>
   readonly stepUp: StepUp | null
+  /** Of the questions of its check. */
+  readonly context: RouteContext
 }

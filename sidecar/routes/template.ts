@@ -1,4 +1,5 @@
 /** Templates such as `{org}/{id}`, and the sources of their placeholders. */
+import { isObjectId } from '../../pdp/domain/names.ts'
 import { keyParts } from '../http/folding.ts'
 
 export type Source =
@@ -9,6 +10,9 @@ export type Source =
   /** `name` is folded. */
   | { readonly from: 'header'; readonly name: string }
   | { readonly from: 'claims'; readonly name: string }
+  | { readonly from: 'client'; readonly name: 'address' }
+  /** `path`: percent-decoded once. */
+  | { readonly from: 'request'; readonly name: 'method' | 'path' }
   /** Names of members from the outermost; `parts`: folded. */
   | { readonly from: 'body'; readonly path: readonly string[]; readonly parts: readonly string[] }
 /** Literal texts and sources in turn; never two adjacent sources. */
@@ -16,7 +20,6 @@ export type Template = readonly (string | Source)[]
 
 const NAME = /^[A-Za-z0-9_.-]{1,128}$/
 const HEADER_NAME = /^[A-Za-z0-9-]{1,128}$/
-const LITERAL = /^[\x21\x22\x24-\x7a\x7c\x7e]*$/
 const BODY_DEPTH_MAX = 8
 
 /** The source, or an error message. `parameters`: those of the route's path. */
@@ -24,6 +27,9 @@ export function parseSource(text: string, parameters: readonly string[]): Source
   const dot = text.indexOf('.')
   const from = dot < 0 ? 'path' : text.slice(0, dot)
   const name = text.slice(dot + 1)
+  if (text === 'client.address') return { from: 'client', name: 'address' }
+  if (text === 'request.method' || text === 'request.path')
+    return { from: 'request', name: text === 'request.path' ? 'path' : 'method' }
   if (from === 'path') {
     const index = parameters.indexOf(name)
     return index < 0 ? `{${text}} is not a parameter of the path` : { from, name, index }
@@ -33,11 +39,19 @@ export function parseSource(text: string, parameters: readonly string[]): Source
   if (!NAME.test(name)) return `{${text}} has no name after the dot`
   if (from === 'claims') return { from, name }
   if (from === 'query') return { from, name, parts: keyParts(name) }
-  if (from !== 'body') return `{${text}} must be a path parameter or start with query., header., claims. or body.`
+  if (from !== 'body')
+    return `{${text}} must be a path parameter, client.address, request.method or request.path, or start with query., header., claims. or body.`
   const path = name.split('.')
   if (path.length > BODY_DEPTH_MAX || path.includes('')) return `{${text}} is not a path of member names`
   return { from, path, parts: keyParts(name) }
 }
+
+/** For messages. */
+export const describeSource = (source: Source): string =>
+  source.from === 'body' ? `body.${source.path.join('.')}` : `${source.from}.${source.name}`
+
+/** Part of an id. */
+const isLiteral = (text: string): boolean => text === '' || text === '*' || (isObjectId(text) && !/[{}]/.test(text))
 
 /** The template, or an error message. */
 export function parseTemplate(text: string, parameters: readonly string[]): Template | string {
@@ -46,7 +60,7 @@ export function parseTemplate(text: string, parameters: readonly string[]): Temp
   while (at < text.length) {
     const open = text.indexOf('{', at)
     const literal = text.slice(at, open < 0 ? undefined : open)
-    if (!LITERAL.test(literal)) return `${JSON.stringify(literal)} has a character that an id cannot have`
+    if (!isLiteral(literal)) return `${JSON.stringify(literal)} has a character that an id cannot have`
     if (literal !== '') parts.push(literal)
     if (open < 0) break
     const close = text.indexOf('}', open)

@@ -1,11 +1,13 @@
 /** Takes the values for a route's checks from the request. Each must occur exactly once (folding.ts says which names are equal). */
-import { type AccessClaims, ID } from '../../pdp/token/claims.ts'
+import { isObjectId } from '../../pdp/domain/names.ts'
+import type { AccessClaims } from '../../pdp/token/claims.ts'
 import { keyParts, readsAlike } from '../http/folding.ts'
 import { malformed } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { CheckValues } from './checks.ts'
+import { isReadAlike, type ValueType } from './context.ts'
 import { readMember } from './json-body.ts'
-import type { Source, Template } from './template.ts'
+import { describeSource, type Source, type Template } from './template.ts'
 
 export type ValueOptions = {
   readonly request: InboundRequest
@@ -17,7 +19,9 @@ export type ValueOptions = {
 
 /** `fill` and `read` throw RequestError. */
 export function requestValues({ request, parameters, claims, body }: ValueOptions): CheckValues {
-  function read(source: Source): string | null {
+  const read = (source: Source): string | null => readTyped(source, 'string')
+
+  function readTyped(source: Source, type: ValueType): string | null {
     switch (source.from) {
       case 'path':
         return parameters[source.index] ?? null
@@ -28,7 +32,12 @@ export function requestValues({ request, parameters, claims, body }: ValueOption
       case 'claims':
         return claimText(claims.all[source.name])
       case 'body':
-        return readMember(body, source)
+        return readMember(body, source, type)
+      case 'client':
+        if (request.clientAddress === '') throw malformed('The address of the client is not known')
+        return request.clientAddress
+      case 'request':
+        return source.name === 'method' ? request.method : decodedPath(request)
     }
   }
 
@@ -44,27 +53,34 @@ export function requestValues({ request, parameters, claims, body }: ValueOption
       const next = template[at + 1]
       // Otherwise two different pairs of values could give the same id for `{a}/{b}`.
       if (typeof next === 'string' && template.length > 2 && value.includes(next.charAt(0)))
-        throw malformed(`The value of ${describe(part)} contains the character that ends it`)
+        throw malformed(`The value of ${describeSource(part)} contains the character that ends it`)
       id += checkPart(value, part)
     }
-    if (!ID.test(id)) throw malformed('The values do not make a resource id')
+    if (!isObjectId(id)) throw malformed('The values do not make a resource id')
     return id
   }
 
-  return { read, fill, scopes: claims.scopes, organization: claims.organization }
+  const claim = (name: string): unknown => claims.all[name]
+  return { read, readTyped, claim, fill, scopes: claims.scopes, organization: claims.organization }
 }
 
 function checkPart(value: string, source: Source): string {
-  if (!ID.test(value)) throw malformed(`The value of ${describe(source)} cannot be part of a resource id`)
+  if (!isObjectId(value)) throw malformed(`The value of ${describeSource(source)} cannot be part of a resource id`)
+  // A claim is the issuer's word, which no service reads out of the request.
+  if (source.from !== 'claims' && !isReadAlike(value))
+    throw malformed(`The value of ${describeSource(source)} has characters that some servers read as others`)
   return value
 }
 
-const describe = (source: Source): string =>
-  source.from === 'body' ? `body.${source.path.join('.')}` : `${source.from}.${source.name}`
+/** A slash within a segment could not be told from one between segments. */
+function decodedPath({ target }: InboundRequest): string {
+  if (target.encodedSlash) throw malformed('The path has an encoded slash')
+  return `/${target.segments.join('/')}`
+}
 
 /** Integers as their digits. Anything but a string or an exact integer counts as missing. */
 function claimText(value: unknown): string | null {
-  if (typeof value === 'string') return ID.test(value) ? value : null
+  if (typeof value === 'string') return isObjectId(value) ? value : null
   return Number.isSafeInteger(value) ? String(value) : null
 }
 
@@ -74,7 +90,10 @@ function readHeader({ raw, names, connectionListed }: InboundRequest, name: stri
   const [at] = found
   if (at === undefined || found.length > 1) throw malformed(`There must be exactly one ${name} field`)
   if (raw[2 * at]?.toLowerCase() !== name) throw malformed(`The name of the ${name} field is spelled differently`)
-  return raw[2 * at + 1] ?? ''
+  const value = raw[2 * at + 1] ?? ''
+  // RFC 9110 section 5.5: services decode other bytes in different ways.
+  if (!/^[\t\x20-\x7e]*$/.test(value)) throw malformed(`The value of the ${name} field is not ASCII`)
+  return value
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

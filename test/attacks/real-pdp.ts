@@ -7,11 +7,13 @@ import { createLog } from '../../pdp/process/log.ts'
 import { createAnswerQuestion, createAskAgain } from '../../pdp/serve/decisions/answer.ts'
 import { createWatchedQuestions } from '../../pdp/serve/decisions/watched-questions.ts'
 import { startGrpcServer } from '../../pdp/serve/grpc/server.ts'
+import type { Store } from '../../pdp/store/contract.ts'
 import type { Directory } from '../../pdp/store/directory.ts'
 import { memoryStore } from '../../pdp/store/memory/memory.ts'
 
 export type RealPdp = {
   readonly address: string
+  readonly store: Store
   /** Tuples are written as at the start. */
   change(op: 'write' | 'delete', tuples: readonly string[]): Promise<void>
   stop(): Promise<void>
@@ -56,6 +58,7 @@ export async function startRealPdp(tuples: readonly string[], organization: stri
   )
   return {
     address: server.address,
+    store,
     change,
     async stop() {
       await watched.close()

@@ -22,7 +22,7 @@ test('the example is valid, and passes its tests', () => {
   const { file, issues } = parseRouteFile(source)
   expect(issues).toEqual([])
   if (file === null) return
-  expect(file.routes).toHaveLength(6)
+  expect(file.routes).toHaveLength(7)
   expect(runRouteTests(file, 'routes.md').failed).toBe(0)
 })
 

@@ -11,6 +11,7 @@ const question = (name: string, over: Partial<PdpQuestion> = {}): PdpQuestion =>
   organization: 'acme',
   permissions: [{ relation: 'viewer', resource: 'doc:1' }],
   entitlements: [],
+  context: '',
   ...over,
 })
 /** All that was added meanwhile has been sent. */

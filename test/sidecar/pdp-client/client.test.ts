@@ -16,6 +16,7 @@ const question = (over: Partial<PdpQuestion> = {}): PdpQuestion => ({
   organization: 'acme',
   permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
   entitlements: [],
+  context: '',
   ...over,
 })
 const ALLOW = tuples(['alice viewer invoice:1'], ['gate'])

@@ -39,7 +39,7 @@ describe('questions', () => {
 
   test.each([-1, 1.5, 2 ** 32, Number.NaN])('with the id %d are refused, and leave nothing to the next', (id) => {
     const token = { handle: 1, token: 'of the refused' }
-    const question = { id, handle: 1, permissions: [], entitlements: [], watched: false }
+    const question = { id, handle: 1, permissions: [], entitlements: [], context: '', watched: false }
     expect(() => encodeQuestions({ tokens: [token], questions: [question], cancel: [] })).toThrow()
     expect(decodeStreamRequest(encodeQuestions({ tokens: [], questions: [], cancel: [5] }))).toEqual({
       tokens: [],
@@ -54,7 +54,14 @@ const decision = fc.record({
   subject: fc.option(fc.record({ type: anyText, id: anyText }), { nil: undefined }),
   organization: anyText,
   permissions: fc.array(
-    fc.record({ relation: anyText, resource: anyText, allowed: fc.boolean(), error: anyText, reasonCode: anyText }),
+    fc.record({
+      relation: anyText,
+      resource: anyText,
+      allowed: fc.boolean(),
+      error: anyText,
+      reasonCode: anyText,
+      missingContext: fc.array(anyText, { maxLength: 2 }),
+    }),
     { maxLength: 3 },
   ),
   entitlements: fc.dictionary(
@@ -121,12 +128,7 @@ function generated(bytes: Uint8Array): StreamAnswer[] | null {
           subjectType: subject?.type ?? '',
           subjectId: subject?.id ?? '',
           organization,
-          permissions: permissions.map(({ relation, resource, allowed, error }) => ({
-            relation,
-            resource,
-            allowed,
-            error,
-          })),
+          permissions: permissions.map(({ $typeName: _, $unknown: __, reason: ___, ...result }) => result),
           entitlements: new Map(held),
           acr,
           authTime,
@@ -155,7 +157,9 @@ const ALLOWED: Given = [
         active: true,
         subject: { type: 'user', id: 'alice' },
         organization: 'acme',
-        permissions: [{ relation: 'viewer', resource: 'doc:ü', allowed: true, error: '', reasonCode: 'tuple' }],
+        permissions: [
+          { relation: 'viewer', resource: 'doc:ü', allowed: true, error: '', reasonCode: 'tuple', missingContext: [] },
+        ],
         entitlements: { gate: { enabled: true }, none: null },
         decisionId: 'd',
         revision: 'r',

@@ -15,6 +15,7 @@ const QUESTION: PdpQuestion = {
   organization: 'acme',
   permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
   entitlements: [],
+  context: '',
 }
 const ALLOW = tuples(['alice viewer invoice:1'])
 const TIMEOUT_MS = 3_000

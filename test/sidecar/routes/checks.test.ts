@@ -14,6 +14,8 @@ const CLAIM: Source = { from: 'claims', name: 'tenant' }
 const BODY: Source = { from: 'body', path: ['org'], parts: ['org'] }
 const VALUES: CheckValues = {
   read: (source) => (source === CLAIM ? 't1' : null),
+  readTyped: (source) => (source.from === 'body' ? 'b1' : null),
+  claim: (name) => (name === 'tenant' ? 't1' : undefined),
   fill: (template) => (template.includes(CLAIM) ? null : template.join('')),
   scopes: new Set(['docs:read']),
   organization: 'acme',
@@ -23,14 +25,15 @@ const paid: Check = { kind: 'entitlement', key: 'feature.docs' }
 const key: Check = { kind: 'permission', key: 'docs:approve' }
 const all = (...of: Check[]): Check => ({ kind: 'all', of })
 const any = (...of: Check[]): Check => ({ kind: 'any', of })
+const plain = (check: Check) => ({ check, context: [] })
 type Result = PdpAnswer['permissions'][number]
 
 function answer(permissions: readonly Result[], entitlements: readonly [string, boolean][] = []): PdpAnswer {
   const signIn = { acr: null, authTime: null }
-  return { active: true, subjectType: 'user', permissions, entitlements: new Map(entitlements), signIn }
+  return { active: true, subjectType: 'user', permissions, reasons: [], entitlements: new Map(entitlements), signIn }
 }
 const outcome = (check: Check, given: PdpAnswer, values = VALUES): string =>
-  buildQuestions(check, values).evaluate(given)?.code ?? 'allowed'
+  buildQuestions(plain(check), values).evaluate(given)?.code ?? 'allowed'
 
 describe('the questions of a check', () => {
   test.each<[string, Check, readonly string[]]>([
@@ -47,12 +50,12 @@ describe('the questions of a check', () => {
     ['an equal claim, which the token answers', { kind: 'equals', source: CLAIM, value: 't1' }, []],
     ['a missing claim, which denies', { kind: 'relation', relation: 'viewer', type: 'doc', id: [CLAIM] }, []],
   ])('%s', (_name, check, asked) => {
-    expect(describeQuestions(buildQuestions(check, VALUES))).toEqual(asked)
+    expect(describeQuestions(buildQuestions(plain(check), VALUES))).toEqual(asked)
   })
 
   test('a permission is not asked without an organization, and denies', () => {
     const values = { ...VALUES, organization: null }
-    expect(describeQuestions(buildQuestions(key, values))).toEqual([])
+    expect(describeQuestions(buildQuestions(plain(key), values))).toEqual([])
     expect(outcome(key, answer(['allowed']), values)).toBe('permission_denied')
   })
 
@@ -62,7 +65,7 @@ describe('the questions of a check', () => {
     ['of a part', any(viewer('1'), all({ kind: 'equals', source: BODY, value: 'x' })), true],
     ['of nothing', all(viewer('1'), paid, key), false],
   ])('need the body %s: %#', (_name, check, needed) => {
-    expect(usesBody(check)).toBe(needed)
+    expect(usesBody(plain(check))).toBe(needed)
   })
 })
 
@@ -115,7 +118,7 @@ describe('the results decide', () => {
 
   test('with each check its own result', () => {
     const check = all(viewer('1'), viewer('2'), key)
-    expect(buildQuestions(check, VALUES).evaluate(answer(['allowed', 'denied', 'allowed']))).toEqual({
+    expect(buildQuestions(plain(check), VALUES).evaluate(answer(['allowed', 'denied', 'allowed']))).toEqual({
       code: 'permission_denied',
       check: 'viewer doc:2',
     })

@@ -23,6 +23,8 @@ describe('a template', () => {
     ['a literal', ['fixed'], [], 'fixed'],
     ['two values', PAIR, ['a', 'b'], 'a/b'],
     ['the mark in the last value', PAIR, ['a', 'b/c'], 'a/b/c'],
+    ['a value in another script', [A], ['\u7d44'], '\u7d44'],
+    ['a value of 512 bytes', [A], ['\u00e9'.repeat(256)], '\u00e9'.repeat(256)],
     ['a single value before a literal', [A, '/x'], ['a/b'], 'a/b/x'],
   ])('of %s', (_name, template, parameters, id) => {
     expect(fill(template, parameters)).toBe(id)
@@ -33,10 +35,12 @@ describe('a template', () => {
     ['an empty value', PAIR, ['', 'b']],
     ['a value with #', [A], ['a#b']],
     ['a value with a space', [A], ['a b']],
-    ['a value that is not ASCII', [A], ['\u00e9']],
+    ['an accent that stands by itself', [A], ['e\u0301']],
+    ['a full-width digit', [A], ['\uff14']],
+    ['half of a surrogate pair', [A], ['\ud800']],
     ['a value that is * alone', [A], ['*']],
-    ['a value of 257 characters', [A], ['x'.repeat(257)]],
-    ['values that are too long together', PAIR, ['x'.repeat(200), 'y'.repeat(100)]],
+    ['a value of 513 bytes', [A], [`${'\u00e9'.repeat(256)}x`]],
+    ['values that are too long together', PAIR, ['x'.repeat(400), 'y'.repeat(200)]],
     ['no value at all', [], []],
   ])('refuses %s', (_name, template, parameters) => {
     expect(() => fill(template, parameters)).toThrow()

@@ -52,7 +52,11 @@ describe('what a check takes from a request', () => {
     ['GET /reports?org=*', 'it is the wildcard'],
     ['GET /invoices/1%23viewer', 'a parameter has the mark of a userset'],
     ['GET /invoices/%2A', 'a parameter is the wildcard'],
-    ['GET /invoices/caf%C3%A9', 'a parameter is not ASCII'],
+    ['GET /invoices/cafe%CC%81', 'an accent of a parameter stands by itself'],
+    ['GET /invoices/%EF%BC%94%EF%BC%92', 'digits of a parameter are full-width'],
+    ['GET /reports?org=%C5%BF', 'a long s is an s to some'],
+    ['GET /invoices/a%C2%A0b', 'a parameter has a space'],
+    [`GET /invoices/${'%E7%B5%84'.repeat(171)}`, 'a parameter has more than 512 bytes'],
     ['GET /by-role', 'the header is missing'],
   ])('%s is 400: %s', async (line) => {
     expect((await h.send(line)).status).toBe(400)
@@ -90,6 +94,15 @@ describe('what a check takes from a request', () => {
     expect((await h.send(`GET /marked?${query}`)).status).toBe(status)
   })
 
+  test.each([
+    ['GET /invoices/caf%C3%A9', 'viewer invoice:café'],
+    ['GET /reports?org=%E7%B5%84', 'member organization:組'],
+    [`GET /invoices/${'%E7%B5%84'.repeat(170)}`, `viewer invoice:${'組'.repeat(170)}`],
+  ])('%s asks about the id in its own script', async (line, asked) => {
+    expect((await h.send(line)).status).toBe(403)
+    expect(h.pdp.asked).toMatchObject([{ permissions: [asked] }])
+  })
+
   test('is the one value of the query', async () => {
     expect((await h.send('GET /reports?x=1&org=acme&y=a+b')).status).toBe(200)
     expect(h.pdp.asked).toMatchObject([{ permissions: ['member organization:acme'] }])
@@ -104,6 +117,7 @@ describe('what a check takes from a request', () => {
     [['X_Role: admin'], 400],
     [['X-Role: admin', 'X_Role: user'], 400],
     [['X-Role: admin', 'Connection: x-role'], 400],
+    [['X-Role: \u00e4dmin'], 400],
   ])('header fields %j are %i', async (fields, status) => {
     expect((await h.send('GET /by-role', { fields })).status).toBe(status)
   })

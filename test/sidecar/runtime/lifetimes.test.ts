@@ -14,6 +14,7 @@ const ANSWER: PdpAnswer = {
   active: true,
   subjectType: 'user',
   permissions: ['allowed'],
+  reasons: [],
   entitlements: new Map(),
   signIn: { acr: null, authTime: null },
 }
@@ -26,6 +27,7 @@ const QUESTION: PdpQuestion = {
   organization: 'acme',
   permissions: [{ relation: 'viewer', resource: 'doc:1' }],
   entitlements: [],
+  context: '',
 }
 
 let permissionWatch: PermissionWatch

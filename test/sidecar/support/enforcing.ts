@@ -30,6 +30,7 @@ export const ALLOW: PdpAnswer = {
   active: true,
   subjectType: 'user',
   permissions: ['allowed'],
+  reasons: [],
   entitlements: new Map([['feature.docs', true]]),
   signIn: { acr: 'strong', authTime: NOW_MS / 1_000 },
 }

@@ -19,6 +19,8 @@ export type Asked = {
   readonly token: string
   readonly permissions: readonly string[]
   readonly entitlements: readonly string[]
+  /** As JSON; empty for none. */
+  readonly context: string
 }
 /** A decision, an error code, or null for no answer at all. */
 export type Script = (asked: Asked) => DecideResponse | string | null
@@ -103,11 +105,12 @@ export async function startScriptedPdp(
       for (const { handle, token } of message.tokens) tokens.set(handle, token)
       for (const id of message.cancel) watched.delete(`${own}${id}`)
       const answers: StreamAnswer[] = []
-      for (const { id, handle, permissions, entitlements, watched: isWatched } of message.questions) {
+      for (const { id, handle, permissions, entitlements, context, watched: isWatched } of message.questions) {
         const question = {
           token: tokens.get(handle) ?? '',
           permissions: permissions.map(({ relation, resource }) => `${relation} ${resource}`),
           entitlements,
+          context,
         }
         if (isWatched) watched.set(`${own}${id}`, () => reply(answerTo(id, question)))
         else asked.push(question)
