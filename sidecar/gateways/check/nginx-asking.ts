@@ -1,0 +1,117 @@
+/** What is unsafe in the location of nginx that asks the door. */
+import { CALLER_FIELD, DOOR_FIELDS } from '../../http/door-fields.ts'
+import { written } from '../plan.ts'
+import { at, type Finding } from './finding.ts'
+import { type Context, effective, own, settingOf, type Upstreams } from './nginx-context.ts'
+
+const FIELDS = DOOR_FIELDS.nginx
+const ORIGINAL: readonly (readonly [name: string, values: RegExp, value: string])[] = [
+  [FIELDS.method, /^\$request_method$/, '$request_method'],
+  [FIELDS.target, /^\$request_uri$/, '$request_uri'],
+  [FIELDS.host, /^\$http_host$/, '$http_host'],
+  [FIELDS.scheme, /^(\$scheme|https?)$/, '$scheme'],
+  [FIELDS.client, /^\$remote_addr$/, '$remote_addr'],
+]
+
+export function checkAsking(context: Context, upstreams: Upstreams): readonly Finding[] {
+  const { here } = context
+  const pass = own(context, ['proxy_pass'])
+  if (pass === null) return [at(here)('skips_question', 'this location asks no door', 'set proxy_pass to the door')]
+  const fields = effective(context, 'proxy_set_header')
+  const valueOfField = (name: string): string | null =>
+    fields
+      .findLast(({ args }) => args[0]?.toLowerCase() === name)
+      ?.args.slice(1)
+      .join(' ') ?? null
+  const original = ORIGINAL.flatMap(([name, values, value]) => {
+    const said = valueOfField(name)
+    if (said !== null && values.test(said)) return []
+    const message =
+      said === null
+        ? `a client can name its own ${written(name)}, which the door judges`
+        : `${written(name)} is not what the client sent`
+    return [
+      at(here)(said === null ? 'forgeable' : 'other_bytes', message, `proxy_set_header ${written(name)} ${value}`),
+    ]
+  })
+  return [
+    ...original,
+    ...checkTarget(context, pass.args[0] ?? ''),
+    ...checkCaller(context, { url: pass.args[0] ?? '', upstreams, secret: valueOfField(CALLER_FIELD) }),
+    ...checkAnswers(context),
+    ...(valueOfField('content-length') === '' && settingOf(context, 'proxy_pass_request_body') === 'off'
+      ? []
+      : [
+          at(here)(
+            'other_bytes',
+            'the question is framed by the length of a body that it does not have',
+            'proxy_pass_request_body off; proxy_set_header Content-Length ""',
+          ),
+        ]),
+  ]
+}
+
+function checkTarget(context: Context, url: string): readonly Finding[] {
+  const { here } = context
+  return [
+    ...(/\$/.test(url)
+      ? [
+          at(here)(
+            'forgeable',
+            'the target of the question is made from variables',
+            'write the address of the door out',
+          ),
+        ]
+      : []),
+    ...(own(context, ['internal']) === null
+      ? [at(here)('forgeable', 'clients can ask the door themselves', 'add internal')]
+      : []),
+  ]
+}
+
+function checkCaller(
+  context: Context,
+  { url, upstreams, secret }: { readonly url: string; readonly upstreams: Upstreams; readonly secret: string | null },
+): readonly Finding[] {
+  const { here } = context
+  const name = /^https?:\/\/([^/]*)/.exec(url)?.[1] ?? ''
+  const servers = upstreams.get(name) ?? [name]
+  const isSocket = servers.every((server) => server.startsWith('unix:'))
+  const proves = isSocket || (secret !== null && secret !== '') || settingOf(context, 'proxy_ssl_certificate') !== null
+  return [
+    ...(proves
+      ? []
+      : [
+          at(here)(
+            'forgeable',
+            'nginx does not say who it is to the door, which then answers nobody, or everybody',
+            'use a unix socket, proxy_ssl_certificate, or proxy_set_header X-Portcullis-Caller',
+          ),
+        ]),
+    ...(url.startsWith('https:') && settingOf(context, 'proxy_ssl_verify') !== 'on'
+      ? [at(here)('forgeable', 'the certificate of the door is not verified', 'set proxy_ssl_verify on')]
+      : []),
+  ]
+}
+
+/** Only what the door answers may decide. */
+function checkAnswers(context: Context): readonly Finding[] {
+  const turned = effective(context, 'error_page').filter(({ args }) => args.some((arg) => /^=(2\d\d)?$/.test(arg)))
+  const cache = effective(context, 'proxy_cache').filter(({ args }) => args[0] !== 'off')
+  const returned = own(context, ['return'])
+  const intercepts = effective(context, 'proxy_intercept_errors').filter(({ args }) => args[0] === 'on')
+  return [
+    ...turned.map((page) =>
+      at(page)('fails_open', 'a failure of the door may become a success', 'keep error_page out of this location'),
+    ),
+    ...cache.map((one) =>
+      at(one)('skips_question', 'an earlier answer of the door counts again', 'set proxy_cache off'),
+    ),
+    ...intercepts.map((one) =>
+      at(one)('fails_open', 'nginx replaces the answers of the door', 'set proxy_intercept_errors off'),
+    ),
+    ...(returned === null
+      ? []
+      : [at(returned)('skips_question', 'the door is not asked, because return comes first', 'remove return')]),
+  ]
+}

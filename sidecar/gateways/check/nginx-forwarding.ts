@@ -1,0 +1,98 @@
+/** What is unsafe in a location of nginx that forwards requests. */
+import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
+import { written } from '../plan.ts'
+import { at, type Finding } from './finding.ts'
+import { type Context, effective, own } from './nginx-context.ts'
+import type { Directive } from './read-nginx.ts'
+
+export function checkForwarding(context: Context, pass: Directive): readonly Finding[] {
+  return [...checkPass(context, pass), ...checkIdentity(context, pass), ...checkChanges(context)]
+}
+
+function checkPass(context: Context, pass: Directive): readonly Finding[] {
+  const { name } = pass
+  const here = at(pass)
+  if (name !== 'proxy_pass' && name !== 'grpc_pass')
+    return [
+      here(
+        'other_bytes',
+        `${name} sends the decoded and cleaned path`,
+        'put the service behind HTTP, and use proxy_pass',
+      ),
+    ]
+  const url = pass.args[0] ?? ''
+  const found = /^(?:(?:https?|grpcs?):\/\/)?(unix:[^:]*(?::|$)|[^/$]*|\$\w+)(.*)$/.exec(url)
+  const [, host = '', rest = ''] = found ?? []
+  if (host.startsWith('$') && !isLiteral(context, host))
+    return [here('other_bytes', `which service gets the request is in ${host}`, 'name the service')]
+  if (rest === '' || rest === '$request_uri') return []
+  return [
+    here(
+      'other_bytes',
+      'proxy_pass with a path sends the decoded and cleaned path, not the one that was judged',
+      `write proxy_pass without ${rest}`,
+    ),
+  ]
+}
+
+/** The variable is set to a fixed text where the location can see it. */
+const isLiteral = (context: Context, variable: string): boolean => {
+  const sets = context.around.flat().filter(({ name, args }) => name === 'set' && args[0] === variable)
+  return sets.length > 0 && sets.every(({ args }) => !/\$/.test(args[1] ?? '$'))
+}
+
+function checkIdentity(context: Context, pass: Directive): readonly Finding[] {
+  const directive = pass.name === 'grpc_pass' ? 'grpc_set_header' : 'proxy_set_header'
+  if (pass.name !== 'proxy_pass' && pass.name !== 'grpc_pass') return []
+  const fields = effective(context, directive)
+  const sources = new Map(effective(context, 'auth_request_set').map(({ args }) => [args[0] ?? '', args[1] ?? '']))
+  return IDENTITY_FIELDS.flatMap((name) => {
+    const field = fields.findLast(({ args }) => args[0]?.toLowerCase() === name)
+    const value = field?.args[1] ?? ''
+    const source = sources.get(value) ?? value
+    const isOfDoor = value === '' || source === `$upstream_http_${name.replaceAll('-', '_')}`
+    if (field !== undefined && isOfDoor && (value === '' || sources.has(value))) return []
+    return [
+      at(field ?? pass)(
+        'forgeable',
+        field === undefined
+          ? `a client's own ${written(name)} reaches the service`
+          : `${written(name)} is not what the door answered`,
+        `auth_request_set $v $upstream_http_${name.replaceAll('-', '_')}; ${directive} ${written(name)} $v`,
+      ),
+    ]
+  })
+}
+
+function checkChanges(context: Context): readonly Finding[] {
+  const rewrites = context.around
+    .flat()
+    .filter(
+      ({ name, args }) =>
+        name === 'rewrite' &&
+        !/^(redirect|permanent)$/.test(args[2] ?? '') &&
+        !/^(https?:|\$scheme)/.test(args[1] ?? ''),
+    )
+  const tried = own(context, ['try_files'])
+  const last = tried?.args.at(-1) ?? ''
+  const changes = ['proxy_method', 'proxy_set_body', 'grpc_set_body'].flatMap((name) => effective(context, name))
+  const upgrade = effective(context, 'proxy_set_header').find(
+    ({ args }) => args[0]?.toLowerCase() === 'upgrade' && args[1] !== '',
+  )
+  return [
+    ...rewrites.map((one) => at(one)('other_bytes', 'the path is rewritten after it came', 'remove rewrite')),
+    ...(tried !== null && /^\//.test(last)
+      ? [at(tried)('other_bytes', `the service gets ${last} for a request of another path`, 'remove try_files')]
+      : []),
+    ...changes.map((one) => at(one)('other_bytes', `${one.name} changes what was judged`, `remove ${one.name}`)),
+    ...(upgrade === undefined
+      ? []
+      : [
+          at(upgrade)(
+            'skips_question',
+            'an upgraded connection lasts when its permission has ended, and nobody is asked again',
+            'remove it; serve such routes by a sidecar in front of the service',
+          ),
+        ]),
+  ]
+}
