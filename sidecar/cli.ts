@@ -11,6 +11,7 @@ import { parseJws, TOKEN_CHARS_MAX } from '../pdp/token/jws.ts'
 import type { Explanation } from './commands/explain.ts'
 import type { Asked, AskedRequest } from './commands/explain-token.ts'
 import { loadConfig, loadRouteFile, readConfig, SETTINGS, type SidecarFlags } from './config/config.ts'
+import { addGatewayCommands } from './gateways/commands.ts'
 
 /** Must be longer than `drainMs`, the time that open requests get to finish. */
 const SHUTDOWN_TIMEOUT_MS = 30_000
@@ -35,6 +36,7 @@ export async function runSidecarCli(io: Io): Promise<void> {
     .showHelpAfterError('Try: portcullis-sidecar --help')
   addCommands(program, io)
   addControls(program, io)
+  addGatewayCommands(program, io)
   if (mayBeInjector(io.argv[2])) {
     const { addInjectorCommands } = await import('./injector/commands.ts')
     addInjectorCommands(program, io)
@@ -44,7 +46,7 @@ export async function runSidecarCli(io: Io): Promise<void> {
   await program.parseAsync(io.argv)
 }
 
-const OWN = new Set(['run', 'init', 'schema', 'check', 'routes', 'test', 'explain', 'drain', 'withdraw'])
+const OWN = new Set('run init schema check routes test explain drain withdraw gateway-config check-gateway'.split(' '))
 
 /** The injector's commands are loaded only when needed, to save memory in pods. Help lists them. No command means `run`. */
 const mayBeInjector = (word: string | undefined): boolean =>

@@ -2,9 +2,7 @@
  * Which fields of a client each gateway takes away before it forwards. Most gateways cannot remove by prefix: a door refuses
  * a request with a field that services believe and that its gateway would leave there.
  */
-import type { HttpProfile } from '../http/door-fields.ts'
 import { createHeaderRules, type HeaderNames } from '../http/fields.ts'
-import { isPlainName } from '../http/folding.ts'
 import { COMMONLY_TRUSTED_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from '../http/stripped-fields.ts'
 
 /** Members of the prefixes that browsers, proxies and content networks send of themselves. */
@@ -115,12 +113,3 @@ export function prefixes({ strip, pass }: HeaderNames): readonly string[] {
 
 /** Traefik sets fields of these prefixes before its middlewares run, so that they cannot be taken away there. */
 export const OF_TRAEFIK = ['x-forward', 'x-real-']
-
-/** Whether the gateway's printed configuration takes this field of a client away, or replaces it. `name` in lower case. */
-export function isCleared(gateway: HttpProfile, name: string, headers: HeaderNames): boolean {
-  if (SET.has(name) || exactNames(headers).includes(name)) return true
-  if (gateway === 'nginx') return !isPlainName(name)
-  const covered = prefixes(headers).filter((prefix) => gateway === 'caddy' || !OF_TRAEFIK.includes(prefix))
-  if (covered.some((prefix) => name.startsWith(prefix))) return true
-  return gateway === 'caddy' ? /[_.]/.test(name) : !isPlainName(name)
-}

@@ -1,6 +1,7 @@
 /** `gateway-config`: a configuration that asks the doors of a route file about every request and forwards what was judged. */
 import { isLoopback, type ListenAddress } from '../../pdp/process/listen.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
+import type { DoorEntry } from '../route-file/doors.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 import { servedHosts } from '../route-file/served-hosts.ts'
 import { usesBody } from '../routes/checks.ts'
@@ -33,15 +34,6 @@ export type GatewayName = keyof typeof GATEWAYS
 
 export const isGatewayName = (text: string): text is GatewayName => Object.hasOwn(GATEWAYS, text)
 
-/** A door as the route file describes it. */
-export type Door = {
-  readonly profile: DoorProfile
-  readonly listen: ListenAddress | { readonly path: string }
-  /** Null: plain text. */
-  readonly tls: { readonly clientCaFile: string | null } | null
-  readonly secretFile: string | null
-}
-
 /** Places that only the gateway knows. Paths are those that it sees. */
 export type GatewayPlaces = {
   readonly listen: HostAndPort
@@ -53,11 +45,7 @@ export type GatewayPlaces = {
 }
 
 /** Throws PlanError with a sentence for the operator. */
-export function gatewayConfig(
-  name: GatewayName,
-  file: Omit<RouteFile, 'doors'> & { readonly doors: readonly Door[] },
-  places: GatewayPlaces,
-): readonly ConfigFile[] {
+export function gatewayConfig(name: GatewayName, file: RouteFile, places: GatewayPlaces): readonly ConfigFile[] {
   const { profile, inCluster, print } = GATEWAYS[name]
   const door = file.doors.find((entry) => entry.profile === profile)
   if (door === undefined)
@@ -77,7 +65,7 @@ export function gatewayConfig(
   })
 }
 
-function accessOf({ listen, tls, secretFile }: Door, places: GatewayPlaces): DoorAccess {
+function accessOf({ listen, tls, secretFile }: DoorEntry, places: GatewayPlaces): DoorAccess {
   if ('path' in listen) return { kind: 'unix', path: listen.path }
   const at = places.door ?? reached(listen)
   if (tls === null) {

@@ -29,21 +29,21 @@ export const isEnvoy = (tree: Tree): boolean =>
 
 /** `trees`: all Envoy documents of the input, which may refer to one another. */
 export function checkEnvoy(trees: readonly Tree[]): readonly Finding[] {
-  const managers = trees.flatMap((tree) => [...walk(tree)].filter((node) => get(node, 'http_filters') !== null))
+  const stacks = trees.flatMap((tree) => [...walk(tree)].filter((node) => get(node, 'http_filters') !== null))
   const names = trees.flatMap((tree) =>
     [...walk(tree)].filter((node) => get(node, 'virtual_hosts') !== null).map((node) => textOf(get(node, 'name'))),
   )
-  const findings = managers.flatMap((manager) => checkManager(manager, names))
+  const findings = stacks.flatMap((stack) => checkStack(stack, names))
   const clusters = trees.flatMap((tree) => [...walk(tree)].flatMap((node) => itemsOf(get(node, 'clusters'))))
   return [
     ...findings,
-    ...trees.flatMap((tree) => unseenListeners(tree, managers.length)),
+    ...trees.flatMap((tree) => unseenListeners(tree, stacks.length)),
     ...trees.flatMap((tree) => checkParts(tree)),
-    ...managers.flatMap((manager) => doorClusters(manager, clusters)),
+    ...stacks.flatMap((stack) => doorClusters(stack, clusters)),
   ]
 }
 
-/** What may be wrong in any part: connection managers, filters, routes. Nothing is demanded that the part does not say. */
+/** What may be wrong in any part: HTTP filter stacks, filters, routes. Nothing is demanded that the part does not say. */
 export function checkParts(tree: Tree): readonly Finding[] {
   return [...walk(tree)].flatMap((node) => {
     const config = unwrapped(node)
@@ -53,18 +53,18 @@ export function checkParts(tree: Tree): readonly Finding[] {
   })
 }
 
-function unseenListeners(tree: Tree, managers: number): readonly Finding[] {
+function unseenListeners(tree: Tree, stacks: number): readonly Finding[] {
   const lds = get(tree, 'dynamic_resources', 'lds_config')
   if (lds !== null)
     return [at(lds)('unseen', 'Envoy gets its listeners from elsewhere', 'check the output of /config_dump instead')]
-  if (managers > 0 || get(tree, 'virtual_hosts') !== null || get(tree, 'static_resources') === null) return []
-  return [at(tree)('unseen', 'there is no HTTP connection manager here', 'check the file that has the listeners')]
+  if (stacks > 0 || get(tree, 'virtual_hosts') !== null || get(tree, 'static_resources') === null) return []
+  return [at(tree)('unseen', 'there is no HttpConnectionManager here', 'check the file that has the listeners')]
 }
 
-function checkManager(manager: Tree, routeNames: readonly (string | null)[]): readonly Finding[] {
+function checkStack(stack: Tree, routeNames: readonly (string | null)[]): readonly Finding[] {
   const findings: Finding[] = []
-  const here = at(manager)
-  if (!isTrue(get(manager, 'use_remote_address')))
+  const here = at(stack)
+  if (!isTrue(get(stack, 'use_remote_address')))
     findings.push(
       here(
         'forgeable',
@@ -72,7 +72,7 @@ function checkManager(manager: Tree, routeNames: readonly (string | null)[]): re
         'set use_remote_address: true',
       ),
     )
-  const underscores = textOf(get(manager, 'common_http_protocol_options', 'headers_with_underscores_action'))
+  const underscores = textOf(get(stack, 'common_http_protocol_options', 'headers_with_underscores_action'))
   if (underscores !== 'REJECT_REQUEST' && underscores !== 'DROP_HEADER')
     findings.push(
       here(
@@ -81,7 +81,7 @@ function checkManager(manager: Tree, routeNames: readonly (string | null)[]): re
         'set common_http_protocol_options: {headers_with_underscores_action: REJECT_REQUEST}',
       ),
     )
-  const rds = get(manager, 'rds') ?? get(manager, 'scoped_routes')
+  const rds = get(stack, 'rds') ?? get(stack, 'scoped_routes')
   const name = textOf(get(rds, 'route_config_name'))
   if (rds !== null && (name === null || !routeNames.includes(name)))
     findings.push(
@@ -91,20 +91,20 @@ function checkManager(manager: Tree, routeNames: readonly (string | null)[]): re
         'check the output of /config_dump',
       ),
     )
-  return [...findings, ...checkFilters(manager)]
+  return [...findings, ...checkFilters(stack)]
 }
 
-function checkFilters(manager: Tree): readonly Finding[] {
-  const filters = itemsOf(get(manager, 'http_filters'))
+function checkFilters(stack: Tree): readonly Finding[] {
+  const filters = itemsOf(get(stack, 'http_filters'))
   const asking = filters.findIndex(
     (filter) => kindOf(filter) === 'ext_authz' && get(filter, 'config_discovery') === null,
   )
   const findings = filters.flatMap((filter, i) => checkFilter(filter, asking >= 0 && i > asking))
   if (asking >= 0) return findings
   return [
-    at(get(manager, 'http_filters') ?? manager)(
+    at(get(stack, 'http_filters') ?? stack)(
       'skips_question',
-      'this connection manager has no ext_authz filter: nobody is asked about its requests',
+      'this HttpConnectionManager has no ext_authz filter: nobody is asked about its requests',
       'add envoy.filters.http.ext_authz before the router, as gateway-config envoy prints it',
     ),
     ...findings,
@@ -192,8 +192,8 @@ function checkNormalisation(node: Tree): readonly Finding[] {
 }
 
 /** A door must know that this gateway asks, and the gateway that the door answers. */
-function doorClusters(manager: Tree, clusters: readonly Tree[]): readonly Finding[] {
-  return itemsOf(get(manager, 'http_filters')).flatMap((filter) => {
+function doorClusters(stack: Tree, clusters: readonly Tree[]): readonly Finding[] {
+  return itemsOf(get(stack, 'http_filters')).flatMap((filter) => {
     if (kindOf(filter) !== 'ext_authz') return []
     const service = get(unwrapped(get(filter, 'typed_config')), 'grpc_service')
     const name = get(service, 'envoy_grpc', 'cluster_name')

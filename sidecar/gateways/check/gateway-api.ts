@@ -40,16 +40,22 @@ function nothingAsked(trees: readonly Tree[], routes: readonly Tree[], asking: r
     : [at(first)('unseen', 'neither a route nor a SecurityPolicy that asks is in the files', 'check them, too')]
 }
 
-/** Whether the policy is about this route, or about a Gateway that the route is attached to. */
+/** Whether the policy is about this route, or about a Gateway that the route is attached to. A part of one does not count. */
 function isAbout(policy: Tree, route: Tree, kinds: readonly string[]): boolean {
-  if (namespaceOf(policy) !== namespaceOf(route) && kinds.includes(kindOfObject(route))) return false
+  const own = { kind: kindOfObject(route), name: nameOf(route), namespace: namespaceOf(route) }
+  const parents = itemsOf(get(route, 'spec', 'parentRefs')).map((ref) => ({
+    kind: 'Gateway',
+    name: textOf(get(ref, 'name')) ?? '',
+    namespace: textOf(get(ref, 'namespace')) ?? own.namespace,
+  }))
   const targets = [...itemsOf(get(policy, 'spec', 'targetRefs')), ...itemsOf(get(policy, 'spec', 'targetRef'))]
-  const parents = itemsOf(get(route, 'spec', 'parentRefs')).map((ref) => textOf(get(ref, 'name')))
   return targets.some((ref) => {
     const kind = textOf(get(ref, 'kind')) ?? ''
-    const name = textOf(get(ref, 'name'))
     if (!kinds.includes(kind) || get(ref, 'sectionName') !== null) return false
-    return kind === 'Gateway' ? parents.includes(name) : kind === kindOfObject(route) && name === nameOf(route)
+    return [own, ...parents].some(
+      (target) =>
+        target.kind === kind && target.name === textOf(get(ref, 'name')) && target.namespace === namespaceOf(policy),
+    )
   })
 }
 

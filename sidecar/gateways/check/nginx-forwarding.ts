@@ -21,7 +21,7 @@ function checkPass(context: Context, pass: Directive): readonly Finding[] {
       ),
     ]
   const url = pass.args[0] ?? ''
-  const found = /^(?:(?:https?|grpcs?):\/\/)?(unix:[^:]*(?::|$)|[^/$]*|\$\w+)(.*)$/.exec(url)
+  const found = /^(?:(?:https?|grpcs?):\/\/)?(unix:[^:]*(?::|$)|\$\w+|[^/$]*)(.*)$/.exec(url)
   const [, host = '', rest = ''] = found ?? []
   if (host.startsWith('$') && !isLiteral(context, host))
     return [here('other_bytes', `which service gets the request is in ${host}`, 'name the service')]

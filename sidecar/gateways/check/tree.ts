@@ -13,7 +13,7 @@ export type Tree = Place &
 /** Envoy accepts `merge_slashes` and `mergeSlashes`, Traefik any case. */
 const folded = (key: string): string => key.replaceAll('_', '').toLowerCase()
 
-/** The value below the keys; null where there is none, or where it is null. */
+/** The value below the keys; null for a missing value, and for null itself. */
 export function get(tree: Tree | null, ...keys: readonly string[]): Tree | null {
   let found: Tree | null = tree
   for (const key of keys) {

@@ -1,0 +1,78 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { checkGateways } from '../../../sidecar/gateways/check/check-gateway.ts'
+import { GATEWAYS, isGatewayName } from '../../../sidecar/gateways/gateway-config.ts'
+import { edited, one, saying } from './edited.ts'
+import { DOORS, printed } from './printed.ts'
+
+const NAMES = Object.keys(GATEWAYS).filter(isGatewayName)
+
+describe('check-gateway', () => {
+  test.each(NAMES)('finds nothing in what gateway-config prints for %s', (name) => {
+    const folder = mkdtempSync(join(tmpdir(), 'portcullis-'))
+    const secret = join(folder, 'secret')
+    writeFileSync(secret, 'proxy_set_header X-Portcullis-Caller "a secret";\n')
+    for (const [kind, door] of Object.entries(DOORS)) {
+      if (name === 'traefik' && kind !== 'a certificate') continue
+      const lines =
+        name === 'nginx' || name === 'traefik' || name === 'caddy' ? '' : '  POST /orders: editor order:{body.id}\n'
+      const files = printed(name, { door: door.replace('/etc/portcullis/door-secret', secret), lines })
+      expect(checkGateways(files.map(({ name: file, text }) => ({ file, text })))).toEqual([])
+    }
+  })
+
+  test.each<[string, string, RegExp]>([
+    ['an empty file', 'a.yaml', /^a.yaml:1: is no configuration/],
+    ['another YAML file', 'a.yaml', /^a.yaml:1: is no configuration/],
+    ['a template', 'a.yaml', /^a.yaml:\d: is neither YAML nor JSON/],
+    ['a doubled key', 'a.yaml', /^a.yaml:2: is neither YAML nor JSON: Map keys must be unique/],
+    ['only other objects of Kubernetes', 'a.yaml', /^a.yaml:1: is no configuration/],
+    ['broken JSON', 'a.json', /^a.json:\d+: is neither YAML nor JSON/],
+    ['broken TOML', 'a.toml', /^a.toml:\d: is not TOML/],
+    ['an nginx file that does not end', 'a.conf', /^a.conf:1: the block of server does not end/],
+    ['an nginx file with a missing include', 'a.conf', /^a.conf:1: the included file .* cannot be read/],
+    ['an nginx file that is empty', 'a.conf', /^a.conf: says nothing/],
+    ['an nginx file with a stray brace', 'a.conf', /^a.conf:1: is not a configuration of nginx/],
+    ['a Caddyfile that does not end', 'Caddyfile', /^Caddyfile:1: the block does not end/],
+    ['a Caddyfile with a missing import', 'Caddyfile', /the imported file .* cannot be read/],
+    ['an anchor within itself', 'a.yaml', /the anchor contains itself/],
+  ])('refuses %s', (name, file, message) => {
+    const texts: { readonly [name: string]: string } = {
+      'an empty file': '',
+      'another YAML file': 'a: 1\n',
+      'a template': '{{ .Values.a }}: {\n',
+      'a doubled key': 'http: {}\nhttp: {}\n',
+      'only other objects of Kubernetes': 'apiVersion: v1\nkind: Service\nmetadata: {name: a}\n',
+      'broken JSON': '{"a": ',
+      'broken TOML': 'a = \n',
+      'an nginx file that does not end': 'server { listen 80;',
+      'an nginx file with a missing include': 'include /nowhere/at.all;',
+      'an nginx file that is empty': '# nothing\n',
+      'an nginx file with a stray brace': '}',
+      'a Caddyfile that does not end': 'a.example {\n',
+      'a Caddyfile with a missing import': 'a.example {\n\timport nowhere\n}\n',
+      'an anchor within itself': 'http: &a\n  routers: *a\n',
+    }
+    expect(() => checkGateways(one(file, texts[name] ?? ''))).toThrow(message)
+  })
+
+  test('reads Kubernetes objects beside those of a gateway, and lists of kubectl', () => {
+    const [istio] = edited('istio')
+    const others = `apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\n${istio?.text}`
+    expect(saying(one('all.yaml', others))).toEqual([])
+    const list = {
+      apiVersion: 'v1',
+      kind: 'List',
+      items: [{ apiVersion: 'traefik.io/v1alpha1', kind: 'IngressRouteTCP' }],
+    }
+    expect(saying(one('list.json', JSON.stringify(list)))[0]).toMatch(/^skips_question/)
+  })
+
+  test('names file, line and fix', () => {
+    const [first] = checkGateways(edited('envoy', ['failure_mode_allow: false', 'failure_mode_allow: true']))
+    expect(first).toMatchObject({ file: 'envoy.yaml', fix: 'set failure_mode_allow: false' })
+    expect(first?.line).toBeGreaterThan(10)
+  })
+})
