@@ -2,7 +2,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { HookOutcome } from '../identity/tokens/token-hook.ts'
 import type { Admission } from '../serve/authentication/admission.ts'
-import type { AnswerQuestion } from '../serve/decisions/answer.ts'
+import type { AnswerQuestion, Question } from '../serve/decisions/answer.ts'
 import type { HttpDeps } from '../serve/http-server.ts'
 import { asRequestProblem } from '../serve/problems/status.ts'
 
@@ -37,14 +37,47 @@ export function countAnswers(
     evaluation_limit: checks.labels('evaluation_limit'),
     condition_failed: checks.labels('condition_failed'),
   }
+  const times = questionTimes(registry)
   return async (token, question) => {
+    const done = times(question)
     const result = await answer(token, question).catch((err: unknown) => {
-      if (asRequestProblem(err).code === 'overloaded') shed.inc()
+      const { code } = asRequestProblem(err)
+      if (code === 'overloaded') shed.inc()
+      done(code)
       throw err
     })
+    done('answered')
     for (const { allowed, error } of result.permissions) outcomes[error ?? (allowed ? 'allowed' : 'denied')].inc()
     return result
   }
+}
+
+/** One function for each question, to be called with its outcome. */
+function questionTimes(registry: Registry): (question: Question) => (outcome: string) => void {
+  const durations = new Histogram({
+    name: 'portcullis_question_duration_seconds',
+    help: 'Questions over HTTP and gRPC, with their wait, by what they ask for and by outcome: answered, or a problem code.',
+    labelNames: ['asks', 'outcome'],
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
+    registers: [registry],
+  })
+  const answered = new Map(ASKS.map((asks) => [asks, durations.labels(asks, 'answered')]))
+  return (question) => {
+    const asks = asksOf(question)
+    const startMs = performance.now()
+    return (outcome) => {
+      const histogram = outcome === 'answered' ? answered.get(asks) : durations.labels(asks, outcome)
+      histogram?.observe((performance.now() - startMs) / 1_000)
+    }
+  }
+}
+
+const ASKS = ['permissions', 'entitlements', 'both', 'token'] as const
+
+/** `token`: whether the token is active, which routes without checks ask. */
+function asksOf({ permissions, entitlements }: Question): (typeof ASKS)[number] {
+  if (entitlements.length === 0) return permissions.length === 0 ? 'token' : 'permissions'
+  return permissions.length === 0 ? 'entitlements' : 'both'
 }
 
 export function hookOutcomes(registry: Registry): (outcome: HookOutcome) => void {

@@ -19,6 +19,7 @@ import { createCallers } from '../serve/authentication/grpc-callers.ts'
 import { createServiceAccounts } from '../serve/authentication/service-account.ts'
 import { admitted, createAnswerQuestion, createAskAgain } from '../serve/decisions/answer.ts'
 import { createWatchedQuestions } from '../serve/decisions/watched-questions.ts'
+import { createBudgets } from '../serve/grpc/budgets.ts'
 import { type GrpcDeps, startGrpcServer } from '../serve/grpc/server.ts'
 import { loadTls } from '../serve/grpc/tls.ts'
 import { createHttpServer, listenHttp } from '../serve/http-server.ts'
@@ -38,6 +39,7 @@ import { countAnswers, hookOutcomes, requestMetrics } from './metrics.ts'
 import { reachAtomically } from './reach.ts'
 import { startRetention } from './retention.ts'
 import { loadSecrets } from './secrets.ts'
+import { stateMetrics, timedStore } from './state-metrics.ts'
 
 export type RunningPdp = {
   readonly issuer: string
@@ -69,7 +71,10 @@ export async function startPdp(
 
 async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdown: Shutdown }): Promise<RunningPdp> {
   const secrets = await loadSecrets(config)
-  const { sql, store, atomically } = await openStore(config, shutdown)
+  const registry = createRegistry()
+  const opened = await openStore(config, shutdown)
+  const { sql, atomically } = opened
+  const store = timedStore(opened.store, registry)
   const masterKeys = await openMasterKeys(sql, secrets.masterKeys)
   shutdown.add('master keys', await masterKeys.announce({ log }))
   const directory = postgresDirectory(sql)
@@ -80,7 +85,6 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   })
   shutdown.add('shared cache', async () => sharedCache.close())
   const pdp = createPdp({ store, entitlements, sharedCache })
-  const registry = createRegistry()
   const identity = await createIdentity({
     issuer: config.issuer,
     trustedProxies: createNetworks(config.trustedProxies),
@@ -133,9 +137,12 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const askAgain = createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID })
   const watched = createWatchedQuestions({ store, pdp, recognize, answer: askAgain, clock: Date.now, log })
   const guards = await grpcGuards(config, { introspect, log })
+  const budgets = createBudgets()
+  const certificateEndMs = (): number | null => guards.tls?.endMs() ?? null
+  stateMetrics(registry, { sql, connections: opened.connections, budgets, certificateEndMs })
   const grpc = await under(
     'PORTCULLIS_GRPC_LISTEN',
-    startGrpcServer({ recognize, answer, watched, log, ...guards }, config.grpc),
+    startGrpcServer({ recognize, answer, watched, log, budgets, ...guards }, config.grpc),
   )
   shutdown.add('grpc', () => grpc.close())
   shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
@@ -199,7 +206,12 @@ async function grpcGuards(
 
 const unanswered = (): PdpError => new PdpError('store_unavailable', 'there was no answer in time')
 
+/** Says what it waits for. */
 async function storeProbe(store: Store): Promise<string | null> {
-  await store.vector([ENVIRONMENT])
-  return null
+  try {
+    await store.vector([ENVIRONMENT])
+    return null
+  } catch (err) {
+    return `waiting for the database: ${err instanceof PdpError ? err.message : 'its answer is not understood'}`
+  }
 }

@@ -24,6 +24,7 @@ const DEFINITIONS = {
   'certificates.yaml': ['github.com/cert-manager/cert-manager@v1.18.2', 'deploy/crds/crd-certificates.yaml'],
   'issuers.yaml': ['github.com/cert-manager/cert-manager@v1.18.2', 'deploy/crds/crd-issuers.yaml'],
   'servicemonitors.yaml': [PROMETHEUS_OPERATOR, `${PROMETHEUS_CRDS}_servicemonitors.yaml`],
+  'prometheusrules.yaml': [PROMETHEUS_OPERATOR, `${PROMETHEUS_CRDS}_prometheusrules.yaml`],
   'podmonitors.yaml': [PROMETHEUS_OPERATOR, `${PROMETHEUS_CRDS}_podmonitors.yaml`],
 } as const
 export type Binaries = { readonly [name in Program]: string } & {

@@ -15,13 +15,23 @@ export type Holding = {
   take(kind: Kind, amount: number): boolean
   give(kind: Kind, amount: number): void
 }
-export type Budgets = { of(caller: string): Holding }
+export type Budgets = {
+  of(caller: string): Holding
+  /** What all callers together hold of each limit, from 0 to 1. */
+  used(): Counts
+}
 
 export function createBudgets(totals: { readonly [kind in Kind]: number } = TOTALS): Budgets {
   const all = none()
   const callers = new Map<string, Counts>()
 
   return {
+    used: () => ({
+      streams: all.streams / totals.streams,
+      watched: all.watched / totals.watched,
+      tokenCharacters: all.tokenCharacters / totals.tokenCharacters,
+      bytes: all.bytes / totals.bytes,
+    }),
     of: (caller) => ({
       take(kind, amount) {
         const own = callers.get(caller) ?? none()

@@ -46,7 +46,7 @@ export type GrpcDeps = {
   readonly tls: ReloadedTls | null
   readonly log: Log
   /** Default: the limits of a process. */
-  readonly budgets?: Budgets
+  readonly budgets?: Pick<Budgets, 'of'>
   /** How often the caller of a long stream is authenticated again. Default 30 s. */
   readonly recheckIntervalMs?: number
 }
@@ -168,7 +168,7 @@ function recheck(call: StreamCall, stream: OpenStream, deps: ServiceDeps): () =>
 
 async function decide(
   call: ServerUnaryCall<DecideRequest, Answer>,
-  deps: ServiceDeps & { readonly budgets: Budgets; readonly weightOf: OutcomeWeight },
+  deps: ServiceDeps & { readonly budgets: Pick<Budgets, 'of'>; readonly weightOf: OutcomeWeight },
 ): Promise<Answer> {
   const { request } = call
   const hold = holdUntilEnd(call)

@@ -1,4 +1,5 @@
 /** Certificates of the gRPC listener, read from files and reloaded when they change. A bad change keeps the last good ones. */
+import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { type experimental, experimental as grpc, type ServerCredentials } from '@grpc/grpc-js'
@@ -13,7 +14,12 @@ export type TlsFiles = {
   /** The CA of client certificates; null: client certificates are not accepted. */
   readonly clientCaFile: string | null
 }
-export type ReloadedTls = { readonly credentials: ServerCredentials; close(): void }
+export type ReloadedTls = {
+  readonly credentials: ServerCredentials
+  /** When the current certificate ends, in milliseconds since the epoch. */
+  endMs(): number
+  close(): void
+}
 type Loaded = { readonly cert: Buffer; readonly key: Buffer; readonly ca: Buffer | null }
 
 /** Throws StartError if the files cannot be read, or the key does not match the certificate. */
@@ -46,6 +52,7 @@ export async function loadTls(
       files.clientCaFile === null ? null : provider,
       false,
     ),
+    endMs: () => Date.parse(new X509Certificate(current.cert).validTo),
     close: () => clearInterval(timer),
   }
 }

@@ -66,6 +66,15 @@ export type PostgresOptions = {
   readonly timeLimits?: TimeLimits
 }
 
+/** `waiting`: calls that wait for a connection. */
+export type Connections = {
+  readonly [pool in 'reads' | 'transactions']: {
+    readonly open: number
+    readonly idle: number
+    readonly waiting: number
+  }
+}
+
 /**
  * Connects, migrates and returns the store.
  * Throws PdpError `store_unavailable` when the server cannot be reached, `conflict` when the tables there are not ours.
@@ -75,6 +84,8 @@ export async function openPostgres(options: PostgresOptions): Promise<{
   store: Store
   atomically: Atomically
   migrated: readonly string[]
+  /** Of each pool, at this moment. */
+  connections(): Connections
   close(): Promise<void>
 }> {
   const { schema, connectionString } = options
@@ -90,7 +101,9 @@ export async function openPostgres(options: PostgresOptions): Promise<{
     ...storeOver(database, turns, { close, schema: found }),
     atomically: (locks, work) => atomically(locks, (unit) => work(unit.store)),
   }
-  return { sql: database, store, atomically, migrated, close }
+  const stateOf = ({ totalCount: open, idleCount: idle, waitingCount: waiting }: pg.Pool) => ({ open, idle, waiting })
+  const connections = (): Connections => ({ reads: stateOf(pools.reads), transactions: stateOf(pools.transactions) })
+  return { sql: database, store, atomically, migrated, connections, close }
 }
 
 /**

@@ -19,6 +19,7 @@ export function counting(totals = TOTALS) {
   const held = new Map<string, number>()
   const most = new Map<string, number>()
   const counted: Budgets = {
+    used: budgets.used,
     of(caller) {
       const holding = budgets.of(caller)
       const add = (bytes: number): void => {
