@@ -6,7 +6,7 @@ import { PdpError } from '../domain/errors.ts'
 import type { Tuple } from '../domain/tuple.ts'
 import { planOpenFga } from '../import/openfga.ts'
 import { readOpenFga } from '../import/openfga-api.ts'
-import { describePlan, type Plan } from '../import/plan.ts'
+import { describePlan, type Plan, usersOf, withSubjectPrefix } from '../import/plan.ts'
 import { planSpiceDb } from '../import/spicedb.ts'
 import { confinedTo, unconfined } from '../model-test/confined-files.ts'
 import { ValidationIssues } from '../model-test/located.ts'
@@ -21,6 +21,8 @@ type Options = ConnectionOptions & {
   readonly app: string
   readonly dryRun?: true
   readonly allowExternalFiles?: true
+  readonly subjectPrefix?: string
+  readonly createUsers?: true
   readonly openfgaUrl?: string
   readonly openfgaStore?: string
 }
@@ -38,6 +40,11 @@ export function addImportCommands(program: Command, io: NodeJS.Process, run: Run
     addConnectionOptions(group.command(name).description(description).addHelpText('after', HELP))
       .requiredOption('--app <id>', 'the app whose model it becomes')
       .option('--dry-run', 'change nothing; show what would be imported, under which names')
+      .option(
+        '--subject-prefix <prefix>',
+        'people sign in at the trusted issuer with this subject_prefix: user:ann becomes user:~<prefix>ann',
+      )
+      .option('--create-users', 'create the users that tuples name and the directory lacks')
   add(
     'openfga',
     'Import a store of OpenFGA: from a store file (.fga.yaml), whose tests are run first, or from a server.',
@@ -81,23 +88,50 @@ async function planOfFile(file: string, options: Options, io: NodeJS.Process): P
   const said = lines.filter((line) => !line.startsWith('REFUSED '))
   if (!/ 0 failed(?!.*could not)/.test(summary))
     throw new CliError(`its tests do not pass:\n${said.join('')}`.trimEnd())
-  io.stdout.write(`tests: ${summary.replace(/, \d+ refused.*/, '').trim()}\n`)
+  if (options.json !== true) io.stdout.write(`tests: ${summary.replace(/, \d+ refused.*/, '').trim()}\n`)
   const read = allowExternalFiles ? unconfined : confinedTo(file, () => undefined)
   const store = await readStoreFile(file, { read, issues: new ValidationIssues() })
   if (store.model === null) throw new CliError(`${file} has no model`)
   return planOpenFga(await readModelText(store.model, read), store.tuples)
 }
 
-async function bring(plan: Plan, options: Options, io: NodeJS.Process): Promise<number> {
+async function bring(found: Plan, options: Options, io: NodeJS.Process): Promise<number> {
+  const renamed = options.subjectPrefix === undefined ? found : withSubjectPrefix(found, options.subjectPrefix)
+  const users = usersOf(renamed)
+  const plan = users.length === 0 ? renamed : { ...renamed, notes: [...renamed.notes, usersNote(users, options)] }
   if (options.json === true) io.stdout.write(`${JSON.stringify(plan)}\n`)
   else io.stdout.write(describePlan(plan))
   if (plan.refusals.length > 0) throw new CliError('nothing was imported')
   if (options.dryRun === true) return EXIT.ok
   const { organization } = options
   if (organization === undefined) throw new CliError('name the organization with --organization')
+  if (options.createUsers === true) await createUsers(users, options, io)
   const version = await putModel(plan.model, options, io)
   io.stdout.write(`${options.app} has version ${version}\n`)
   return plan.tuples.length === 0 ? EXIT.ok : importLines(Readable.from(plan.tuples.map(lineOf)), options, io)
+}
+
+const usersNote = (users: readonly string[], { createUsers: created }: Options): string =>
+  `${users.length} users are named, such as user:${users[0]}${
+    created === true
+      ? ', and created where they are missing'
+      : ': a question over HTTP or gRPC about one who is not in the directory is denied. Create them with --create-users, or say with --subject-prefix that they sign in elsewhere'
+  }`
+
+/** What somebody already is stays. */
+async function createUsers(users: readonly string[], options: Options, io: NodeJS.Process): Promise<void> {
+  const connection = await connect(options, { env: io.env, fetch, scope: 'directory:write', bind: false })
+  for (const user of users) {
+    const path = `/v1/users/${encodeURIComponent(user)}`
+    const known = await connection.send({ method: 'GET', path }).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof CliError && error.status === 404) return false
+        throw error
+      },
+    )
+    if (!known) await connection.send({ method: 'PUT', path, body: {} })
+  }
 }
 
 const lineOf = ({ object, relation, subject, expiresAtMs, condition }: Tuple): string => {

@@ -4,7 +4,7 @@ import { mergeModels } from '../decide/model.ts'
 import { compileModel } from '../decide/model-language.ts'
 import { reservedTypeIssues, restrictionIssue } from '../decide/restrictions.ts'
 import { PdpError } from '../domain/errors.ts'
-import { formatTuple, tupleIssue, typeOf } from '../domain/names.ts'
+import { EXTERNAL, formatTuple, tupleIssue, typeOf } from '../domain/names.ts'
 import type { Tuple } from '../domain/tuple.ts'
 import { reservedTupleIssue } from '../store/changes.ts'
 
@@ -22,14 +22,27 @@ const SHOWN_MAX = 20
 export function judged(plan: Plan): Plan {
   const refusals = [...plan.refusals, ...modelRefusals(plan.model)]
   if (refusals.length === 0) refusals.push(...tupleRefusals(plan))
-  const users = new Set(plan.tuples.flatMap(({ subject }) => (/^user:(?!\*$)[^#]*$/.test(subject) ? [subject] : [])))
-  const notes = [...plan.notes]
-  if (users.size > 0)
-    notes.push(
-      `${users.size} users are named, such as ${[...users][0]}: a question over HTTP or gRPC about one who is not in the directory is denied, so create them`,
-    )
-  return { ...plan, notes, refusals }
+  return { ...plan, refusals }
 }
+
+const USER = /^user:(?!\*$)([^#]*)/
+
+/** For people whom another identity provider signs in: `user:ann` of the store is `user:~<prefix>ann` here. */
+export function withSubjectPrefix(plan: Plan, prefix: string): Plan {
+  const named = (name: string): string => name.replace(USER, (_, id: string) => `user:${EXTERNAL}${prefix}${id}`)
+  const tuples = plan.tuples.map((tuple) => ({ ...tuple, object: named(tuple.object), subject: named(tuple.subject) }))
+  return { ...plan, tuples }
+}
+
+/** Ids of the people of our own whom tuples name; those of another provider need no entry in the directory. */
+export const usersOf = ({ tuples }: Plan): readonly string[] => [
+  ...new Set(
+    tuples.flatMap(({ subject }) => {
+      const [, id = EXTERNAL] = USER.exec(subject) ?? []
+      return id.startsWith(EXTERNAL) ? [] : [id]
+    }),
+  ),
+]
 
 function modelRefusals(text: string): readonly string[] {
   const shown = ({ place, message }: { place: string; message: string }): string => `model ${place}: ${message}`

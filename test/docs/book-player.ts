@@ -28,6 +28,8 @@ export type BookPlayer = {
   readonly replaced: Map<string, string>
   /** In the reader's shell from now on. */
   export(name: string, value: string): void
+  /** Commands of this folder come first. */
+  prefer(binaries: string): void
   /** Runs the steps in order. Throws with the place in the book when one does not do what the book says. */
   play(steps: readonly BookStep[]): Promise<void>
   /** Ends what runs in terminals whose command begins with `command`. */
@@ -61,6 +63,7 @@ export async function openBookPlayer(): Promise<BookPlayer> {
 
   async function take(step: BookStep): Promise<void> {
     if (step.kind === 'file') return write(step)
+    if (step.kind === 'end') return terminals.end(step.command)
     if (step.mode === 'terminal') return terminals.open(here(step.script.trim()))
     const { status, out, err } = await run(here(step.script))
     if ((status !== 0) !== (step.mode === 'fails')) throw new Error(`${step.script}ended with ${status}\n${out}${err}`)
@@ -74,6 +77,9 @@ export async function openBookPlayer(): Promise<BookPlayer> {
     replaced,
     export(name, value) {
       env[name] = value
+    },
+    prefer(binaries) {
+      env.PATH = `${BIN}:${binaries}:${env.PATH}`
     },
     end: terminals.end,
     async play(steps) {
@@ -107,6 +113,13 @@ async function surroundings(folder: string): Promise<{ env: NodeJS.ProcessEnv; r
   return { env, replaced }
 }
 
+/** What the reader exported and defined so far. */
+function stateOf(folder: string): string {
+  const state = join(folder, '.shell-state')
+  writeFileSync(state, '', { flag: 'a' })
+  return state
+}
+
 type Ended = { readonly status: number | null; readonly out: string; readonly err: string }
 
 /** What was exported and defined stays, as in the reader's shell. A sign-in page that a command names is answered. */
@@ -120,8 +133,7 @@ function createShell({ folder, env }: World): (script: string) => Promise<Ended>
   }
 
   return async (script) => {
-    const state = join(folder, '.shell-state')
-    writeFileSync(state, '', { flag: 'a' })
+    const state = stateOf(folder)
     const whole = `. ${state}; set -euo pipefail; ${script}\n{ export -p; declare -f; } > ${state}`
     const child = spawn('bash', ['-c', whole], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
     let [out, err] = ['', '']
@@ -159,7 +171,7 @@ function createTerminals({ folder, env }: World) {
     /** Unless it runs already: books share a PDP. */
     async open(command: string): Promise<void> {
       if (terminals.some((terminal) => terminal.command === command && terminal.child.exitCode === null)) return
-      const child = spawn('bash', ['-c', command], {
+      const child = spawn('bash', ['-c', `. ${stateOf(folder)}; ${command}`], {
         cwd: folder,
         env,
         detached: true,

@@ -1,9 +1,11 @@
 /**
  * What a book tells its reader to do, from the info strings of its code blocks: `sh` is run, `sh terminal` stays running,
  * `sh fails` must not succeed, a file name after the language is a file to write, and `text` is what the command before it prints.
+ * The comment `Ctrl-C: COMMAND` ends what runs in a terminal, as the text beside it says.
  */
 
 export type BookStep =
+  | { readonly kind: 'end'; readonly line: number; readonly command: string }
   | { readonly kind: 'file'; readonly line: number; readonly name: string; readonly text: string }
   | {
       readonly kind: 'run'
@@ -14,11 +16,17 @@ export type BookStep =
       printed: string | null
     }
 
+const BLOCK = /^```(.*)\n([\s\S]*?)^```$|^<!-- Ctrl-C: (.+) -->$/gm
+
 /** Throws for an info string that means nothing, so that no block is left out by a slip. */
 export function bookSteps(page: string): readonly BookStep[] {
   const steps: BookStep[] = []
-  for (const { index, 1: info = '', 2: text = '' } of page.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)) {
+  for (const { index, 1: info = '', 2: text = '', 3: ended } of page.matchAll(BLOCK)) {
     const line = page.slice(0, index).split('\n').length
+    if (ended !== undefined) {
+      steps.push({ kind: 'end', line, command: ended })
+      continue
+    }
     const [language = '', word = ''] = info.split(' ')
     const last = steps.at(-1)
     if (language === 'sh') steps.push({ kind: 'run', line, script: text, mode: modeOf(word, line), printed: null })

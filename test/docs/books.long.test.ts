@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startForeignProvider } from '../e2e/foreign-issuer.ts'
 import { type BookPlayer, openBookPlayer } from './book-player.ts'
 import { bookSteps, isPrinted } from './book-steps.ts'
+import { postgresBinaries, startSystemPostgres } from './system-postgres.ts'
 
 const page = (name: string): string => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8')
 
@@ -19,25 +20,101 @@ afterAll(async () => {
   await player.close()
 })
 const play = (name: string): Promise<void> => player.play(bookSteps(page(name)))
+/** Many programs start in each, one after the other. */
+const BOOK = { timeout: 300_000 }
 
-test('start.md leads from a PDP to a gated service, with its own people and with those of another provider', async () => {
-  const provider = await startForeignProvider()
-  provider.shape = (token) => {
-    token.header.typ = 'JWT'
-    const { client_id: azp, ...claims } = token.payload
-    token.payload = { ...claims, azp, typ: 'Bearer', groups: ['sales'] }
-  }
-  player.replaced.set('https://sso.example.com/realms/acme', provider.issuer)
-  const { access_token: token } = await provider.tokens('ann', 'https://app.example.com')
-  player.export('TOKEN', token)
-  try {
-    await play('start.md')
-  } finally {
-    await provider.stop()
-  }
+test(
+  'start.md leads from a PDP to a gated service, with its own people and with those of another provider',
+  BOOK,
+  async () => {
+    const provider = await startForeignProvider()
+    provider.shape = (token) => {
+      token.header.typ = 'JWT'
+      const { client_id: azp, ...claims } = token.payload
+      token.payload = { ...claims, azp, typ: 'Bearer', groups: ['sales'] }
+    }
+    player.replaced.set('https://sso.example.com/realms/acme', provider.issuer)
+    const { access_token: token } = await provider.tokens('ann', 'https://app.example.com')
+    player.export('TOKEN', token)
+    try {
+      await play('start.md')
+    } finally {
+      await provider.stop()
+    }
+  },
+)
+
+test.each([
+  ['models.md', 'writes a model, tests it, and gets the answers that it shows'],
+  ['migrate.md', 'brings in stores of OpenFGA and SpiceDB'],
+  ['api.md', 'asks, writes and lists over HTTP'],
+])('%s %s', BOOK, (name) => play(name))
+
+describe('operate.md', () => {
+  const [embedded = '', own = ''] = page('operate.md').split(/(?=^## With your own PostgreSQL$)/m)
+
+  let operator: BookPlayer
+  beforeAll(async () => {
+    operator = await openBookPlayer()
+  })
+  afterAll(() => operator.close())
+
+  test('backs up and restores an embedded PostgreSQL, and gets over lost and changed secrets', BOOK, () =>
+    operator.play(bookSteps(embedded)),
+  )
+
+  const binaries = postgresBinaries()
+  // Debian's package postgresql has them.
+  test.skipIf(binaries === null)(
+    'backs up and restores a PostgreSQL of the system while the PDP serves',
+    BOOK,
+    async () => {
+      const system = await startSystemPostgres(binaries ?? '')
+      try {
+        operator.replaced.set('postgresql://portcullis@db.example.com/portcullis', system.url)
+        operator.prefer(system.binaries)
+        await operator.play(bookSteps(own))
+      } finally {
+        await operator.end('portcullis-pdp')
+        await system.stop()
+      }
+    },
+  )
 })
 
-test('models.md writes a model, tests it, and gets the answers that it shows', () => play('models.md'))
+describe('journeys.md counts', () => {
+  /** Commands that are typed and files that are written. */
+  const typed = (text: string): readonly string[] =>
+    bookSteps(text).flatMap((step) => {
+      if (step.kind === 'end') return ['Ctrl-C']
+      if (step.kind === 'file') return [step.name]
+      return step.mode === 'fails' ? [] : step.script.trim().split('\n')
+    })
+  const counted = (journey: string): number =>
+    Number(new RegExp(`^\\| ${journey} \\|[^|]*\\| (\\d+)`, 'm').exec(page('journeys.md'))?.[1])
+  const [install = '', own = '', provider = ''] = page('start.md').split(/^## (?:2\.|With your own).*$/m)
+  const installed = ['npm ci', 'export PATH'].filter((line) => install.includes(`\n${line}`)).length
+
+  test('the steps to a gated request', () => {
+    const steps = typed(own)
+    expect(installed).toBe(2)
+    expect(counted('first gated request, with people of the PDP')).toBe(
+      installed + steps.findIndex((line) => line.startsWith('curl')) + 1,
+    )
+    const servers = steps.filter((line) => /^(portcullis-pdp|node|portcullis-sidecar run)/.test(line)).length
+    const theirs = typed(provider)
+    expect(counted("first gated request, with one's own identity provider")).toBe(
+      installed + servers + theirs.findIndex((line) => line.startsWith('curl')) + 1,
+    )
+  })
+
+  test('the steps of a backup and its return', () => {
+    const [, section = ''] = page('operate.md').split(/^## (?:Back up and restore|A lost).*$/m)
+    const steps = typed(section).filter((line) => /^(Ctrl-C|cp|rm|portcullis-pdp)/.test(line))
+    // The first start is not one of them.
+    expect(counted('back up and restore')).toBe(steps.length - 1)
+  })
+})
 
 describe('a block of a book', () => {
   test.each([

@@ -73,8 +73,7 @@ function instructions({ sidecarUrl, issuer }: DemoStack): string {
 The sidecar at ${sidecarUrl} guards an API that knows nothing of authorization. The PDP is at ${issuer}.
 Paste into another terminal, in this folder:
 
-export PORTCULLIS_URL=${issuer} PORTCULLIS_DATA_DIR=.data/demo
-portcullis() { npm run -s portcullis -- "$@"; }
+export PATH="$PWD/bin:$PATH" PORTCULLIS_URL=${issuer} PORTCULLIS_DATA_DIR="$PWD/.data/demo"
 token() { npm run -s demo -- token "$1"; }
 
 # Alice may read invoice 1, and not invoice 2, which Bob may read through a group in a group.
@@ -98,8 +97,8 @@ curl -i ${sidecarUrl}/invoices/1/export -H "Authorization: Bearer $(token alice)
 portcullis entitlement put ${GATE} false -o ${ORGANIZATION}
 portcullis entitlement put ${GATE} true -o ${ORGANIZATION}
 
-Next: portcullis --help lists what else there is to try. Your own service behind the sidecar: docs/routes.md.
-With tokens of your own identity provider: docs/own-identity-provider.md. In your own process, without a server: docs/embed.md.
+Next: your own service behind the sidecar, with your own identity provider, in ten minutes: docs/start.md.
+In your own process, without a server: docs/embed.md. All books: docs/README.md. portcullis --help lists what else there is to try.
 The route file of this demo is .data/demo/routes.yaml, its log .data/demo/demo.log. Ctrl-C stops everything; the data stays.`
 }
 

@@ -86,17 +86,12 @@ tests:
 
 describe('import openfga', () => {
   test('shows with --dry-run what it maps, and changes nothing', async () => {
-    const { status, out, err } = await run(
-      'openfga',
-      await file('a.fga.yaml', STORE),
-      '--app',
-      'docs',
-      '-o',
-      'acme',
-      '--dry-run',
-    )
+    const args = ['--app', 'docs', '-o', 'acme', '--dry-run']
+    const { status, out, err } = await run('openfga', await file('a.fga.yaml', STORE), ...args)
     expect([status, err]).toEqual([0, ''])
     expect(out).toMatch(/tests: 1 passed, 0 failed\n.*tuples: 2 \(org 1, doc 1\)\n.*"organization" is called "org"/s)
+    const asJson = await run('openfga', join(folder, 'a.fga.yaml'), '--app', 'docs', '--dry-run', '--json')
+    expect(JSON.parse(asJson.out)).toMatchObject({ tuples: expect.any(Array), refusals: [] })
     expect(await served.store.manifest('docs')).toMatchObject({ version: 1, model: null })
     expect(await can('user:ann', 'viewer', 'doc:1')).toBe(false)
   })
@@ -112,6 +107,26 @@ describe('import openfga', () => {
     })
     expect(await can('user:ann', 'viewer', 'doc:1')).toBe(true)
     expect(await can('user:ann', 'viewer', 'doc:1', 'other')).toBe(false)
+  })
+
+  test('names people as another provider does with --subject-prefix, and creates nobody', async () => {
+    const store = await file('p.fga.yaml', STORE)
+    const { status, out, err } = await run('openfga', store, '--app', 'docs', '-o', 'acme', '--subject-prefix', 'kc:')
+    expect([status, err]).toEqual([0, ''])
+    expect(out).not.toContain('users are named')
+    expect(await served.pdp.can('acme', { type: 'user', id: '~kc:ann' }, 'viewer', 'doc:1')).toBe(true)
+  })
+
+  test('creates with --create-users whom the directory lacks, and leaves others as they are', async () => {
+    const two = STORE.replace('tests:', "  - {user: 'user:cy', relation: member, object: 'organization:a'}\ntests:")
+    const store = await file('u.fga.yaml', two)
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const user = (id: string, init = {}) => fetch(`${served.url}/v1/users/${id}`, { headers, ...init })
+    await user('cy', { method: 'PUT', body: JSON.stringify({ name: 'Cy' }) })
+    const { out } = await run('openfga', store, '--app', 'docs', '-o', 'acme', '--create-users')
+    expect(out).toMatch(/2 users are named, such as user:ann, and created where they are missing/)
+    expect(await (await user('cy')).json()).toMatchObject({ id: 'cy', name: 'Cy' })
+    expect((await user('ann')).status).toBe(200)
   })
 
   test.each<[string, string, readonly string[], RegExp]>([

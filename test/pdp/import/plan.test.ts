@@ -5,7 +5,7 @@ import { compileModel } from '../../../pdp/decide/model-language.ts'
 import { formatTuple } from '../../../pdp/domain/names.ts'
 import { planOpenFga } from '../../../pdp/import/openfga.ts'
 import { readOpenFga } from '../../../pdp/import/openfga-api.ts'
-import { describePlan, type Plan } from '../../../pdp/import/plan.ts'
+import { describePlan, type Plan, usersOf, withSubjectPrefix } from '../../../pdp/import/plan.ts'
 import { planSpiceDb } from '../../../pdp/import/spicedb.ts'
 import { unconfined } from '../../../pdp/model-test/confined-files.ts'
 import { ValidationIssues } from '../../../pdp/model-test/located.ts'
@@ -49,7 +49,8 @@ type app
     expect([...model.keys()]).toEqual(['user', 'org', 'org2', 'application'])
     expect([...(model.get('org2')?.keys() ?? [])].sort()).toEqual(['admin', 'member', 'type'])
     expect(plan.notes.join('\n')).toMatch(/"app" is called "application".*\n.*"organization" is called "org2"/)
-    expect(plan.notes.join('\n')).toMatch(/1 users are named, such as user:ann/)
+    expect(usersOf(plan)).toEqual(['ann'])
+    expect(usersOf(withSubjectPrefix(plan, 'kc:'))).toEqual([])
   })
 
   test('stays as it is where nothing has to change', () => {
