@@ -133,7 +133,11 @@ function localAdminSecret(url: string, id: string, env: NodeJS.ProcessEnv): stri
   } catch {
     // reported below
   }
-  throw new CliError(`no token, and no secret of client ${id}: set PORTCULLIS_CLIENT_SECRET or --client-secret-file`)
+  const where =
+    local && id === 'admin' ? `, or call this where the PDP runs: ${path} would have it (PORTCULLIS_DATA_DIR)` : ''
+  throw new CliError(
+    `no token, and no secret of client ${id}: set PORTCULLIS_CLIENT_SECRET or --client-secret-file${where}`,
+  )
 }
 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>

@@ -95,11 +95,14 @@ function parseSource(source: Buffer, path: string): RouteFile {
   throw new ConfigError(issues.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`))
 }
 
+const FIRST = '; portcullis-sidecar init writes a first one'
+
 function readText(path: string, what: string): Buffer {
   try {
     return readFileSync(path)
   } catch (err) {
-    throw new ConfigError([`${what} cannot be read: ${err instanceof Error ? err.message : path}`])
+    const advice = err instanceof Error && 'code' in err && err.code === 'ENOENT' ? FIRST : ''
+    throw new ConfigError([`${what} cannot be read: ${err instanceof Error ? err.message : path}${advice}`])
   }
 }
 

@@ -3,8 +3,8 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { until } from '../sidecar/support/harness.ts'
 import { freePort } from '../support/free-port.ts'
 
 export type SystemPostgres = { readonly url: string; readonly binaries: string; stop(): Promise<void> }
@@ -32,7 +32,10 @@ export async function startSystemPostgres(binaries: string): Promise<SystemPostg
     { cwd: folder, stdio: 'ignore' },
   )
   const at = (database: string): string => `postgresql://portcullis@127.0.0.1:${port}/${database}`
-  await until(async () => succeeds(at('postgres'), 'create database portcullis'))
+  while (!(await succeeds(at('postgres'), 'create database portcullis'))) {
+    if (server.exitCode !== null) throw new Error(`PostgreSQL ended with ${server.exitCode}`)
+    await delay(50)
+  }
   return {
     url: at('portcullis'),
     binaries,

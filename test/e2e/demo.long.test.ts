@@ -1,8 +1,9 @@
 /** What the demo tells its visitor to paste does what the text beside it says, line by line, on the demo as it stands. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { until } from '../sidecar/support/harness.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 let demo: ChildProcess
@@ -13,7 +14,7 @@ beforeAll(async () => {
     stream?.on('data', (chunk) => {
       said += chunk
     })
-  await until(() => said.includes('Ctrl-C stops') || demo.exitCode !== null)
+  while (!said.includes('Ctrl-C stops') && demo.exitCode === null) await delay(50)
   if (demo.exitCode !== null) throw new Error(`the demo ended: ${said}`)
 })
 afterAll(async () => {
@@ -56,9 +57,9 @@ test('the demo stays explorable: each line that it prints does what it says', { 
   expect(await get('/invoices/2', 'bob')).toMatch(/^HTTP\/1\.1 200 /m)
   expect(await get('/public/status')).toMatch(/^HTTP\/1\.1 200 /m)
 
-  expect(await paste('portcullis explain user:bob')).toMatch(
-    /^allowed [\s\S]*tuple: group:finance#member@group:accounting#member\n/,
-  )
+  const why = await paste('portcullis explain user:bob')
+  expect(why).toMatch(/^allowed [\s\S]*tuple: group:finance#member@group:accounting#member\n/)
+  expect(readFileSync(resolve(ROOT, 'README.md'), 'utf8')).toContain(why)
   expect(await paste('portcullis explain user:alice')).toMatch(/^denied [\s\S]*invoice:2#viewer@user:alice\n/)
   expect(await paste('portcullis list resources')).toBe('invoice:2\n')
 

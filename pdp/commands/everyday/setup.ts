@@ -9,6 +9,7 @@ import { CLIENT, LOGIN_SCOPES, loginClient } from './login.ts'
 import { isMap, type Members, trustedIssuers } from './trusted-issuers.ts'
 
 const PASSWORD_BYTES = 12
+const INIT = '\nWrite a first one with: portcullis-sidecar init'
 const HELP = `
 The route file says the audience (resource) and, in issuers, which other identity providers are trusted. What exists is
 kept; trusted issuers are written again, so that the PDP reads tokens as the sidecar does. Run it again after a change.
@@ -56,7 +57,8 @@ function readRouteFile(file: string): { readonly resource: string; readonly issu
   try {
     found = parseYaml(readFileSync(file, 'utf8'))
   } catch (cause) {
-    throw new CliError(`${file} cannot be read: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    const advice = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT' ? INIT : ''
+    throw new CliError(`${file} cannot be read: ${cause instanceof Error ? cause.message : cause}${advice}`, { cause })
   }
   if (!isMap(found) || typeof found.resource !== 'string' || !Array.isArray(found.issuers))
     throw new CliError(
