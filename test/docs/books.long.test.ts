@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 const play = (name: string): Promise<void> => player.play(bookSteps(page(name)))
 /** Many programs start in each, one after the other. */
-const BOOK = { timeout: 300_000 }
+const BOOK = { timeout: 600_000 }
 
 test(
   'start.md leads from a PDP to a gated service, with its own people and with those of another provider',
