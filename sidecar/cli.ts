@@ -171,7 +171,9 @@ async function init(path: string, { openapi }: { readonly openapi?: string }, io
     throw new ConfigError([`${path} cannot be written: ${err instanceof Error ? err.message : 'unknown error'}`])
   }
   for (const reason of leftOut) io.stdout.write(`${path}: warning: no route for ${reason}\n`)
-  io.stdout.write(`${path}: written. Next: portcullis-sidecar check ${path}; portcullis-sidecar test ${path}; portcullis setup ORGANIZATION ${path}\n`)
+  io.stdout.write(
+    `${path}: written. Next: portcullis-sidecar check ${path}; portcullis-sidecar test ${path}; portcullis setup ORGANIZATION ${path}\n`,
+  )
 }
 
 function readText(path: string): string {

@@ -65,7 +65,8 @@ export function parseRelationships(input: RelationshipsWrite, restriction: Restr
     tuple: read(tuple, pointer('', 'if', i, 'tuple')),
     exists,
   }))
-  if (changes.length === 0 && issues.length === 0) issues.push({ place: '', message: 'has no tuples to write or delete' })
+  if (changes.length === 0 && issues.length === 0)
+    issues.push({ place: '', message: 'has no tuples to write or delete' })
   if (changes.length > CHANGES_MAX)
     issues.push({ place: '', message: `has more than ${CHANGES_MAX} tuples to write and delete` })
   if (issues.length > 0) throw nothingWritten('request_invalid', issues)
