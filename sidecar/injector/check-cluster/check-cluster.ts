@@ -4,6 +4,7 @@ import { MODES, type Mode } from '../pod/injection.ts'
 import { flagAt, type JsonObject, objectAt, textAt, textsAt } from '../pod/json.ts'
 import { hasSidecarName } from '../pod/recognize-sidecar.ts'
 import { checkGuard } from './guard.ts'
+import { checkHttpRoutes } from './http-routes.ts'
 import { findInjectors } from './injectors.ts'
 import { checkPolicies } from './network-policies.ts'
 import { checkServices } from './services.ts'
@@ -30,6 +31,7 @@ export function checkCluster(objects: readonly JsonObject[]): readonly Finding[]
     ...pods.filter(({ sidecars }) => sidecars.length > 0).flatMap(checkHostPorts),
     ...checkPolicies(objects, pods),
     ...checkServices(objects, pods),
+    ...checkHttpRoutes(objects),
     ...checkImages(objects, pods),
   ]
 }

@@ -25,6 +25,12 @@ const KINDS = [
   'validatingadmissionpolicies.admissionregistration.k8s.io',
   'validatingadmissionpolicybindings.admissionregistration.k8s.io',
 ]
+/** Only where the cluster knows them: kubectl refuses a kind that it does not know. */
+const OPTIONAL_KINDS = [
+  'httproutes.gateway.networking.k8s.io',
+  'grpcroutes.gateway.networking.k8s.io',
+  'securitypolicies.gateway.envoyproxy.io',
+]
 const OUTPUT_BYTES_MAX = 512 * 1024 * 1024
 
 export function addCheckCluster(program: Command, io: Io): void {
@@ -61,9 +67,14 @@ function read({ kubectl, context, from }: Options): readonly JsonObject[] {
 }
 
 function ask(kubectl: string, context: string | undefined): string {
-  const words = ['get', '--all-namespaces', '--output=json', KINDS.join(',')]
-  const chosen = context === undefined ? words : [`--context=${context}`, ...words]
-  const { status, stdout, stderr, error } = spawnSync(kubectl, chosen, {
+  const chosen = context === undefined ? [] : [`--context=${context}`]
+  const known = new Set(output(kubectl, ['api-resources', '--output=name', ...chosen]).split('\n'))
+  const kinds = [...KINDS, ...OPTIONAL_KINDS.filter((kind) => known.has(kind))]
+  return output(kubectl, ['get', '--all-namespaces', '--output=json', kinds.join(','), ...chosen])
+}
+
+function output(kubectl: string, words: readonly string[]): string {
+  const { status, stdout, stderr, error } = spawnSync(kubectl, words, {
     encoding: 'utf8',
     maxBuffer: OUTPUT_BYTES_MAX,
   })

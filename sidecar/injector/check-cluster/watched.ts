@@ -19,6 +19,7 @@ export type FindingCode =
   | 'backstop_open'
   | 'sidecar_outdated'
   | 'sidecar_forged'
+  | 'route_unasked'
 export type Finding = {
   readonly code: FindingCode
   readonly namespace: string | null

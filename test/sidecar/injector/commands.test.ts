@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -151,6 +151,26 @@ test('check-cluster says when kubectl cannot be asked, and when what it reads is
     stderr: expect.stringContaining('could not be started'),
   })
   expect((await sidecar(['check-cluster', '--from', file('list.json', '[]')])).status).toBe(64)
+})
+
+test('check-cluster asks only for the kinds of the Gateway API that the cluster knows', async () => {
+  const asked = join(folder, 'asked')
+  const kubectl = file(
+    'kubectl',
+    `#!/bin/sh
+echo "$@" >> ${asked}
+case $1 in
+  api-resources) echo pods; echo httproutes.gateway.networking.k8s.io;;
+  get) echo '{"items": []}';;
+esac
+`,
+  )
+  chmodSync(kubectl, 0o755)
+  await sidecar(['check-cluster', '--kubectl', kubectl, '--context', 'here'])
+  const [, get = ''] = readFileSync(asked, 'utf8').split('\n')
+  expect(get).toContain('httproutes.gateway.networking.k8s.io')
+  expect(get).not.toContain('securitypolicies')
+  expect(get).toContain('--context=here')
 })
 
 test('injector ends with a line when its certificate is not there', () => {

@@ -1,0 +1,111 @@
+/** Finds the routes of the Gateway API that lead to a gated Service and ask no authorizer. */
+import { isObject, type Json, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
+import { type Finding, finding, type Named, ofKind } from './watched.ts'
+
+/** On a Service: gateways must ask before they forward to it. */
+export const LABEL_GATED = 'portcullis.dev/gated'
+const KINDS = ['HTTPRoute', 'GRPCRoute']
+const GATEWAY = 'Gateway'
+
+type Rule = {
+  readonly route: Named
+  readonly kind: string
+  /** From one, as people count. */
+  readonly number: number
+  /** `namespace/name` of the Services that it leads to. */
+  readonly services: readonly string[]
+  readonly asks: boolean
+}
+
+/**
+ * A Service is gated if it has the label, or if some rule that leads to it asks: then the others are an oversight.
+ * Throws ShapeError.
+ */
+export function checkHttpRoutes(objects: readonly JsonObject[]): readonly Finding[] {
+  const policies = ofKind(objects, 'SecurityPolicy')
+  const rules = KINDS.flatMap((kind) => ofKind(objects, kind).flatMap((route) => rulesOf({ route, kind, policies })))
+  const labelled = ofKind(objects, 'Service')
+    .filter(({ raw }) => textsAt(objectAt(raw.metadata, 'metadata').labels, 'labels').get(LABEL_GATED) === 'true')
+    .map(({ namespace, name }) => `${namespace}/${name}`)
+  const gated = new Set([...labelled, ...rules.filter(({ asks }) => asks).flatMap(({ services }) => services)])
+  return rules.flatMap(({ route, kind, number, services, asks }) => {
+    const [service] = services.filter((name) => gated.has(name))
+    if (asks || service === undefined) return []
+    const message = `rule ${number} leads to the gated Service ${service} and asks no authorizer; add the filter ExternalAuth, or a SecurityPolicy with extAuth`
+    return [finding('route_unasked', route, kind, message)]
+  })
+}
+
+function rulesOf({
+  route,
+  kind,
+  policies,
+}: {
+  readonly route: Named
+  readonly kind: string
+  readonly policies: readonly Named[]
+}): readonly Rule[] {
+  const spec = objectAt(route.raw.spec, 'spec')
+  const byPolicy = isAskedByPolicy({ route, kind, policies, parents: listAt(spec.parentRefs, 'spec.parentRefs') })
+  return listAt(spec.rules, 'spec.rules').map((item, at) => {
+    const rule = objectAt(item, 'spec.rules')
+    const filters = listAt(rule.filters, 'filters').map((filter) => objectAt(filter, 'filters'))
+    const services = listAt(rule.backendRefs, 'backendRefs').flatMap((value) => {
+      const ref = objectAt(value, 'backendRefs')
+      const name = textAt(ref.name, 'name')
+      const isService = (textAt(ref.kind, 'kind') ?? 'Service') === 'Service'
+      return isService && name !== null ? [`${textAt(ref.namespace, 'namespace') ?? route.namespace}/${name}`] : []
+    })
+    const asks = byPolicy || filters.some((filter) => filter.type === 'ExternalAuth' && isObject(filter.externalAuth))
+    return { route, kind, number: at + 1, services, asks }
+  })
+}
+
+/** A policy of the route takes the place of the Gateway's, unless it is merged into it. */
+function isAskedByPolicy({
+  route,
+  kind,
+  policies,
+  parents,
+}: {
+  readonly route: Named
+  readonly kind: string
+  readonly policies: readonly Named[]
+  readonly parents: readonly Json[]
+}): boolean {
+  const own = policies.filter((policy) => targets(policy, { kind, ...route }))
+  const gateways = parents.map((value) => {
+    const ref = objectAt(value, 'parentRefs')
+    const namespace = textAt(ref.namespace, 'namespace') ?? route.namespace
+    return { kind: GATEWAY, name: textAt(ref.name, 'name') ?? '', namespace }
+  })
+  const above = policies.filter((policy) => gateways.some((gateway) => targets(policy, gateway)))
+  if (own.some(asksAuthorizer)) return true
+  const replaced = own.some(({ raw }) => objectAt(raw.spec, 'spec').mergeType === undefined)
+  // Each Gateway that the route is attached to has to ask.
+  return (
+    !replaced &&
+    gateways.length > 0 &&
+    gateways.every((gateway) => above.some((policy) => targets(policy, gateway) && asksAuthorizer(policy)))
+  )
+}
+
+const asksAuthorizer = ({ raw }: Named): boolean => {
+  const auth = objectAt(raw.spec, 'spec').extAuth
+  return isObject(auth) && auth.failOpen !== true
+}
+
+function targets(
+  policy: Named,
+  { kind, namespace, name }: Pick<Named, 'namespace' | 'name'> & { kind: string },
+): boolean {
+  const spec = objectAt(policy.raw.spec, 'spec')
+  const refs = [...listAt(spec.targetRefs, 'spec.targetRefs'), ...(isObject(spec.targetRef) ? [spec.targetRef] : [])]
+  return (
+    policy.namespace === namespace &&
+    refs.some((value) => {
+      const ref = objectAt(value, 'targetRefs')
+      return ref.kind === kind && ref.name === name && ref.sectionName === undefined
+    })
+  )
+}
