@@ -10,6 +10,7 @@ import type { Organization } from '../domain/organization.ts'
 import type { RoleGrant } from '../domain/role.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
 import { withModels } from '../worker/worker.ts'
+import { entitlementSizeIssue } from '../writes/entitlement-sizes.ts'
 import { prepareManifest, requireAcceptable } from '../writes/manifests.ts'
 import { nothingWritten, parseRelationships, relocate } from '../writes/relationships.ts'
 import { createRestrictions } from '../writes/restrictions.ts'
@@ -123,7 +124,11 @@ function entitlementWrites({ store, entitlements }: Deps): Pick<Writes, 'putEnti
       const issue = storageIssue(value)
       if (issue !== null) throw nothingWritten('request_invalid', [{ place: '/value', message: issue }])
       const change: Change = { kind: 'entitlement', key, entitlement: { value, enforcement } }
-      await changedBy(store, { log: organization, change, by })
+      await locked(store, { logs: [organization] }, async (at) => {
+        const tooLarge = await entitlementSizeIssue(at, organization, { key, value })
+        if (tooLarge !== null) throw nothingWritten('request_invalid', [{ place: '/value', message: tooLarge }])
+        await changedBy(at, { log: organization, change, by })
+      })
     },
     async deleteEntitlement(organization, key, by) {
       requireOwn()

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { ENFORCEMENTS, type Enforcement, type Entitlement } from '../../domain/entitlement.ts'
 import { type JsonObject, storageIssue } from '../../domain/json.ts'
 import type { EntitlementSource } from '../../store/contract.ts'
+import { entitlementSizeIssue } from '../../writes/entitlement-sizes.ts'
 import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
 import { ENTITLEMENT_KEY, object } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
@@ -44,16 +45,15 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     },
     state: ({ at, params }) => gateOf(at, params),
     async handle({ at, params, body, context }) {
-      const issue = storageIssue(body.value)
+      const value = typeof body.value === 'boolean' ? { enabled: body.value } : body.value
+      const issue =
+        storageIssue(value) ?? (await entitlementSizeIssue(at.store, params.org, { key: params.key, value }))
       if (issue !== null) {
         throw new RequestProblem('request_invalid', `value ${issue}`, {
           issues: [{ place: '/value', message: issue }],
         })
       }
-      const entitlement: Entitlement = {
-        value: typeof body.value === 'boolean' ? { enabled: body.value } : body.value,
-        enforcement: body.enforcement ?? 'DecisionApi',
-      }
+      const entitlement: Entitlement = { value, enforcement: body.enforcement ?? 'DecisionApi' }
       const before = await at.store.entitlements(params.org, [params.key])
       const change = { kind: 'entitlement', key: params.key, entitlement } as const
       const { position } = await at.store.write(params.org, [change], { context })

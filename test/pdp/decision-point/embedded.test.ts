@@ -6,6 +6,7 @@ import { user } from '../../../pdp/domain/subjects.ts'
 import { httpEntitlements } from '../../../pdp/store/entitlements/http-source.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { postgresStore } from '../../../pdp/store/postgres/postgres.ts'
+import { ENTITLEMENT_COUNT_MAX, entitlementSizeIssue } from '../../../pdp/writes/entitlement-sizes.ts'
 import { openTestDatabase } from '../../support/database.ts'
 
 const MODEL = `model
@@ -84,6 +85,21 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     expect((await pdp.entitlement('acme', 'feature.export'))?.boolean()).toBe(true)
     expect(await pdp.deleteEntitlement('acme', 'feature.export')).toBe(true)
     expect(await pdp.entitlement('acme', 'feature.export')).toBe(null)
+  })
+
+  test('bounds the entitlement values of an organization together, and how many there are', async () => {
+    await pdp.putOrganization('large', { name: 'Large' })
+    await pdp.putEntitlement('large', 'first', { text: 'x'.repeat(1_000_000) })
+    const second = pdp.putEntitlement('large', 'second', { text: 'x'.repeat(100_000) })
+    await expect(second).rejects.toMatchObject({ code: 'request_invalid', issues: [{ place: '/value' }] })
+    await pdp.putEntitlement('large', 'first', { text: '' })
+    await pdp.putEntitlement('large', 'second', { text: 'x'.repeat(100_000) })
+    const entitlement = { value: {}, enforcement: 'DecisionApi' } as const
+    const values = new Map(Array.from({ length: ENTITLEMENT_COUNT_MAX }, (_, at) => [`key.${at}`, entitlement]))
+    const full = { entitlements: async () => ({ version: 1, writeId: '1', values }) }
+    const many = entitlementSizeIssue(full, 'large', { key: 'one.more', value: {} })
+    expect(await many).toBe('would be one more than the 4096 entitlements that large may have')
+    expect(await entitlementSizeIssue(full, 'large', { key: 'key.0', value: {} })).toBe(null)
   })
 
   test('renames an organization, moves none, and deletes one that nothing depends on', async () => {
