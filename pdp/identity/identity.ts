@@ -83,7 +83,7 @@ export type IdentityDeps = {
 export type Identity = Introspection &
   Controls & {
     /** Handles the issuer's routes under `/oauth/` and `/.well-known/`. True if it answered. The body must be unread. */
-    handle(req: IncomingMessage, res: ServerResponse): Promise<boolean>
+    handle(req: IncomingMessage, res: ServerResponse, deadlineMs?: number): Promise<boolean>
     /** Verifies proofs for this issuer's own routes. A proof is valid once for all of them together. */
     readonly verifyProof: ProofVerifier
     readonly events: Pick<Events, 'after'>

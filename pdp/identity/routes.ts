@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PdpError } from '../domain/errors.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../process/problems.ts'
+import { onceLate } from '../process/request-deadline.ts'
 import { errorPage } from './html/page.ts'
 import { mountOf, PATHS } from './oauth/paths.ts'
 import { answerResourceMetadata } from './oauth/resource-metadata.ts'
@@ -55,12 +56,17 @@ export type HandlerDeps = InteractionDeps &
     readonly callback: (req: IncomingMessage, res: ServerResponse) => Promise<void>
   }
 
-/** Answers our routes and returns true; leaves other requests untouched and returns false. Never rejects. */
-export function createHandler(deps: HandlerDeps): (req: IncomingMessage, res: ServerResponse) => Promise<boolean> {
+/**
+ * Answers our routes and returns true; leaves other requests untouched and returns false. Never rejects. `deadlineMs`: for
+ * the whole answer, from the complete arrival of the request.
+ */
+export function createHandler(
+  deps: HandlerDeps,
+): (req: IncomingMessage, res: ServerResponse, deadlineMs?: number) => Promise<boolean> {
   const { protocol, host } = new URL(deps.issuer)
   const mount = mountOf(deps.issuer)
 
-  return async (req, res) => {
+  return async (req, res, deadlineMs) => {
     const target = localTarget(req.url ?? '', mount)
     const path = target.split('?', 1)[0] ?? ''
     const route = findRoute(path)
@@ -77,12 +83,21 @@ export function createHandler(deps: HandlerDeps): (req: IncomingMessage, res: Se
     // oidc-provider derives its mount point from the difference of the two URLs.
     Object.assign(req, { originalUrl: mount + target, url: target })
     try {
-      await answer(deps, { kind: route.kind, path, req, res })
+      await inTime(req, deadlineMs, answer(deps, { kind: route.kind, path, req, res }))
     } catch (error) {
       fail(deps, res, { kind: route.kind, path, error })
     }
     return true
   }
+}
+
+/** What is late goes on, and finds the request answered. Rejects with PdpError `store_unavailable`. */
+function inTime(req: IncomingMessage, deadlineMs: number | undefined, work: Promise<void>): Promise<void> {
+  if (deadlineMs === undefined) return work
+  return new Promise((resolve, reject) => {
+    const late = (): void => reject(new PdpError('store_unavailable', 'there was no answer in time'))
+    work.finally(onceLate(req, deadlineMs, late)).then(resolve, reject)
+  })
 }
 
 async function answer(
@@ -145,6 +160,7 @@ function fail(deps: HandlerDeps, res: ServerResponse, failure: { kind: Kind; pat
   }
   const isUnavailable = error instanceof PdpError && error.code === 'store_unavailable'
   const status = isUnavailable ? STATUS.unavailable : STATUS.failed
+  if (isUnavailable) res.setHeader('retry-after', '1')
   const view = isUnavailable ? UNAVAILABLE : { code: 'server_error', detail: 'An unexpected error occurred.' }
   if (PROBLEM_KINDS.has(kind)) {
     res.writeHead(status, { 'content-type': PROBLEM_MEDIA_TYPE, 'cache-control': 'no-store' })

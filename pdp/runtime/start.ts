@@ -145,6 +145,8 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     startGrpcServer({ recognize, answer, watched, log, budgets, ...guards }, config.grpc),
   )
   shutdown.add('grpc', () => grpc.close())
+  // At once, so that clients come back on another connection, to another PDP, before this one stops to listen.
+  shutdown.add('http connections', () => http.drain())
   shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
 
   const metricsUrl = `http://${formatAddress(operations.address)}`

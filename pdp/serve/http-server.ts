@@ -17,6 +17,8 @@ import { addAuthzen } from './authzen/route.ts'
 import type { AnswerQuestion } from './decisions/answer.ts'
 import { addDecisions } from './decisions/route.ts'
 import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
+import { addDeadline, DEADLINES, type Deadlines } from './http/deadline.ts'
+import { closeAfterAnswers } from './http/draining.ts'
 import { addMessageGuard } from './http/message-guard.ts'
 import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/problem-response.ts'
 import { FORM } from './http/schemas.ts'
@@ -75,7 +77,7 @@ const MANAGEMENT = [
 /** What the server needs of the identity service. */
 export type IdentityHandler = {
   /** True when it answered. */
-  handle(req: IncomingMessage, res: ServerResponse): Promise<boolean>
+  handle(req: IncomingMessage, res: ServerResponse, deadlineMs: number): Promise<boolean>
   introspect(token: string): Promise<TokenState>
   recognize(token: string): Promise<TokenState>
   readonly verifyProof: ProofVerifier
@@ -97,15 +99,24 @@ export type HttpDeps = {
   readonly log: Log
   /** Time for the whole request to arrive, or for the next piece of a streamed body. Default 30 s. */
   readonly bodyTimeoutMs?: number
+  /** Default: 1 s for a question, 5 s for any other call. */
+  readonly deadlines?: Deadlines
   /** Called with the route's pattern once a request is answered. */
   readonly observe: (request: { route: string; method: string; status: number; durationMs: number }) => void
 }
-export type HttpServer = { readonly url: string; close(): Promise<void> }
+export type HttpServer = {
+  readonly url: string
+  /** Each answer is the last one of its connection from now on. New connections and requests are still taken. */
+  drain(): void
+  close(): Promise<void>
+}
 
 /** Not yet listening; `inject` of the instance answers without a socket. */
 export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = Fastify({
     bodyLimit: BODY_BYTES_MAX,
+    // Whoever still has a connection while this server drains is answered.
+    return503OnClosing: false,
     requestTimeout: 0, // bodies.ts sets the limit, because it knows which routes stream
     http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: REQUEST_TIMEOUT_MS },
     routerOptions: { maxParamLength: PARAMETER_CHARACTERS_MAX },
@@ -142,6 +153,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
 /** Throws StartError if it cannot listen on the address. */
 export async function listenHttp(app: FastifyInstance, address: ListenAddress): Promise<HttpServer> {
   const { host, port: wanted } = await bindableAddress(address)
+  const drain = closeAfterAnswers(app.server)
   try {
     await app.listen({ host, port: wanted })
   } catch (err) {
@@ -151,7 +163,9 @@ export async function listenHttp(app: FastifyInstance, address: ListenAddress): 
   const port = bound === null || typeof bound === 'string' ? wanted : bound.port
   return {
     url: `http://${formatAddress({ host: dialableHost(host), port })}`,
+    drain,
     async close() {
+      drain()
       const timer = setTimeout(() => app.server.closeAllConnections(), DRAIN_TIMEOUT_MS)
       await app.close()
       clearTimeout(timer)
@@ -195,6 +209,7 @@ function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
   }
   const unknown = (): RequestProblem => new RequestProblem('route_unknown', 'there is nothing at this path')
   app.setErrorHandler(refuse)
+  addDeadline(app, deps.deadlines ?? DEADLINES, refuse)
   // Before the body is read: an unknown path is 404, even if its body is missing or malformed.
   app.addHook('onRequest', async (request) => {
     if (request.is404) throw unknown()
@@ -247,7 +262,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
   addAuthzen(app, { ...management, recognize, signStatement })
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
   for (const [url, known] of [...methods]) addMethodProblem(app, url, known)
-  for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps.identity)
+  for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps)
 }
 
 /** RFC 9110 section 15.5.6: a known path with an unsupported method answers 405 and lists its methods. */
@@ -266,11 +281,13 @@ function addMethodProblem(app: FastifyInstance, url: string, known: ReadonlySet<
 }
 
 /** The identity service reads and answers the request itself, so it is called before anything here reads the body. */
-function addIdentity(app: FastifyInstance, url: string, identity: IdentityHandler): void {
+function addIdentity(app: FastifyInstance, url: string, { identity, deadlines = DEADLINES }: HttpDeps): void {
   app.all(url, {
     schema: { hide: true },
+    // It answers late requests itself, each in the format of its path.
+    config: { deadline: 'none' },
     onRequest: async (request, reply) => {
-      if (await identity.handle(request.raw, reply.raw)) return reply.hijack()
+      if (await identity.handle(request.raw, reply.raw, deadlines.callMs)) return reply.hijack()
       throw new RequestProblem('route_unknown', 'there is nothing at this path')
     },
     handler: () => undefined,

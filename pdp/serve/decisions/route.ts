@@ -115,6 +115,7 @@ export function addDecisions(
   },
 ): void {
   app.post<{ Body: Body }>('/oauth/decisions', {
+    config: { deadline: 'decision' },
     schema: {
       operationId: 'decide',
       summary: 'Answers permission and entitlement questions about the bearer of the token.',

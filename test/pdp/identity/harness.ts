@@ -62,6 +62,8 @@ export async function openWorld(
     slowDecoy?: true
     decoyHash?: string
     trustedProxies?: readonly string[]
+    /** Of a whole request. Without it, a busy machine may take its time. */
+    deadlineMs?: number
   } = {},
 ): Promise<World> {
   const database = await openTestDatabase()
@@ -72,7 +74,7 @@ export async function openWorld(
   const time: World['time'] = { offsetMs: 0, atMs: null }
   let identity: Identity | undefined
   const server = createServer(async (req, res) => {
-    if (await identity?.handle(req, res)) return
+    if (await identity?.handle(req, res, options.deadlineMs)) return
     res.statusCode = 404
     res.end('not ours')
   })

@@ -23,7 +23,8 @@ import { admitted, createAnswerQuestion, createAskAgain } from '../../../pdp/ser
 import { createWatchedQuestions } from '../../../pdp/serve/decisions/watched-questions.ts'
 import { type GrpcServer, startGrpcServer } from '../../../pdp/serve/grpc/server.ts'
 import type { ReloadedTls } from '../../../pdp/serve/grpc/tls.ts'
-import { createHttpServer, listenHttp } from '../../../pdp/serve/http-server.ts'
+import type { Deadlines } from '../../../pdp/serve/http/deadline.ts'
+import { createHttpServer, type HttpServer, type IdentityHandler, listenHttp } from '../../../pdp/serve/http-server.ts'
 import type { EntitlementSource, Store } from '../../../pdp/store/contract.ts'
 import type { Directory, Sql } from '../../../pdp/store/directory.ts'
 import { storeEntitlements } from '../../../pdp/store/entitlements/store-source.ts'
@@ -43,6 +44,7 @@ type Active = Extract<TokenState, { active: true }>
 export type Served = {
   readonly sql: Sql
   readonly url: string
+  readonly http: HttpServer
   readonly grpc: GrpcServer
   readonly store: Store
   readonly directory: Directory
@@ -72,6 +74,8 @@ export async function serve(
     readonly bodyTimeoutMs?: number
     readonly entitlements?: (store: Store) => EntitlementSource
     readonly admission?: Admission
+    readonly deadlines?: Deadlines
+    readonly handle?: IdentityHandler['handle']
   } = {},
 ): Promise<Served> {
   const database = await openTestDatabase()
@@ -104,7 +108,7 @@ export async function serve(
       clock: Date.now,
       replay: processReplayMemory({ clock: Date.now, entriesMax: 1_000 }),
     }),
-    handle: async () => false,
+    handle: options.handle ?? (async () => false),
     signStatement: async (claims: JsonObject) => new UnsecuredJWT({ ...claims }).encode(),
     validateClient: async () => undefined,
     sessions: endings,
@@ -134,6 +138,7 @@ export async function serve(
     issuer: ISSUER,
     log,
     bodyTimeoutMs: options.bodyTimeoutMs ?? 30_000,
+    deadlines: options.deadlines ?? { decisionMs: 30_000, callMs: 30_000 },
     observe: () => undefined,
   })
   const http = await listenHttp(app, { host: '127.0.0.1', port: 0 })
@@ -160,6 +165,7 @@ export async function serve(
   return {
     sql,
     url: http.url,
+    http,
     grpc,
     store,
     directory,
