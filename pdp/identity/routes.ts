@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PdpError } from '../domain/errors.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../process/problems.ts'
-import { onceLate } from '../process/request-deadline.ts'
+import { onceLate } from '../process/with-timeout.ts'
 import { errorPage } from './html/page.ts'
 import { mountOf, PATHS } from './oauth/paths.ts'
 import { answerResourceMetadata } from './oauth/resource-metadata.ts'

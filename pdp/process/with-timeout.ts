@@ -1,4 +1,5 @@
 /** Limits a wait by time, without a false timeout when this process was too busy to read the result. */
+import type { IncomingMessage } from 'node:http'
 
 /**
  * Settles as `work` does, or rejects with `late()` after `timeoutMs`. Before it rejects, sockets are read once more: a busy
@@ -18,6 +19,32 @@ export function withTimeout<T>(work: Promise<T>, timeoutMs: number, late: () => 
       },
     )
   })
+}
+
+/** Calls `act` once `timeoutMs` have passed since the request arrived with its body. The returned function ends the wait. */
+export function onceLate(req: IncomingMessage, timeoutMs: number, act: () => void): () => void {
+  const timer = setTimeout(expire, timeoutMs)
+  let isOver = false
+  const again = (): void => {
+    if (!isOver) timer.refresh()
+  }
+  function expire(): void {
+    // A body that is still arriving has a limit of its own.
+    if (!req.complete && req.readableFlowing === true) again()
+    else afterReading(finish)
+  }
+  function finish(): void {
+    if (isOver) return
+    end()
+    act()
+  }
+  function end(): void {
+    isOver = true
+    clearTimeout(timer)
+    req.off('end', again)
+  }
+  req.once('end', again)
+  return end
 }
 
 /** Waits two turns of the event loop: the first reads sockets, the second settles the resulting promises. */

@@ -115,7 +115,7 @@ export type HttpServer = {
 export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = Fastify({
     bodyLimit: BODY_BYTES_MAX,
-    // Whoever still has a connection while this server drains is answered.
+    // Requests on open connections are answered while this server drains.
     return503OnClosing: false,
     requestTimeout: 0, // bodies.ts sets the limit, because it knows which routes stream
     http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: REQUEST_TIMEOUT_MS },

@@ -1,7 +1,7 @@
 /** One deadline for a whole call: what is not answered in time, whatever it waits for, is an error. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { PdpError } from '../../domain/errors.ts'
-import { onceLate } from '../../process/request-deadline.ts'
+import { onceLate } from '../../process/with-timeout.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -106,13 +106,6 @@ const PARAMETERS: { readonly [name: string]: typeof ID } = {
 const scopeOf = ({ method, scope }: { readonly method: string; readonly scope: string }): string =>
   method === 'GET' ? readScope(scope) : scope
 
-const isLong = ({
-  lengthy,
-  bodies,
-  streams,
-}: Pick<ManagementRoute<Shape>, 'lengthy' | 'bodies' | 'streams'>): boolean =>
-  lengthy === true || streams !== undefined || bodies?.includes('lines') === true
-
 /** Adds a route. The caller is authorized before the body is read. */
 export function addManagementRoute<S extends Shape>(
   app: FastifyInstance,
@@ -134,7 +127,7 @@ export function addManagementRoute<S extends Shape>(
   app.route({
     method: route.method,
     url: route.path,
-    config: { bodies: route.bodies ?? ['json'], deadline: isLong(route) ? 'none' : 'call' },
+    config: { bodies: route.bodies ?? ['json'], deadline: (route.lengthy ?? route.streams) ? 'none' : 'call' },
     schema: {
       operationId: route.operation,
       summary: route.summary,

@@ -1,4 +1,4 @@
-/** A server that shuts down tells its HTTP clients to go, and answers whoever is still there. */
+/** A server that shuts down tells its HTTP clients to go, and answers those that are still connected. */
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { type Served, seedAcme, serve } from '../harness.ts'

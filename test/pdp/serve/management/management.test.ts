@@ -280,30 +280,6 @@ describe('entitlements', () => {
     expect(places(await send('PUT', `${path}/feature.y`, body))).toEqual([400, ...pointers])
   })
 
-  test('refuse a value that would make the sum of all too large, until another is smaller or gone', async () => {
-    const value = { text: 'x'.repeat(200_000) }
-    const put = (key: string, given: object = value) => send('PUT', `${path}/${key}`, { value: given })
-    const keys = ['large.1', 'large.2', 'large.3', 'large.4', 'large.5']
-    for (const key of keys) expect((await put(key))[0]).toBe(201)
-    const [status, problem] = await put('large.6')
-    expect([status, problem.code, problem.errors[0].pointer]).toEqual([400, 'request_invalid', '/value'])
-    expect(problem.detail).toContain('more than 1048576')
-    // Neither grows, nor is there one more.
-    expect((await put('large.5'))[0]).toBe(200)
-    expect((await put('large.5', { text: 'x'.repeat(255_000) }))[0]).toBe(400)
-    expect((await put('large.5', { text: '' }))[0]).toBe(200)
-    expect((await put('large.6'))[0]).toBe(201)
-    for (const key of [...keys, 'large.6']) expect((await send('DELETE', `${path}/${key}`))[0]).toBe(204)
-  })
-
-  test('of one organization together are bounded also when they are pushed at once', async () => {
-    const value = { text: 'x'.repeat(250_000) }
-    const keys = Array.from({ length: 8 }, (_, at) => `large.${at}`)
-    const answers = await Promise.all(keys.map((key) => send('PUT', `${path}/${key}`, { value })))
-    expect(answers.map(([status]) => status).sort()).toEqual([201, 201, 201, 201, 400, 400, 400, 400])
-    for (const key of keys) await send('DELETE', `${path}/${key}`)
-  })
-
   test('refuse a key of another form', async () => {
     expect(places(await send('PUT', `${path}/Feature`, { value: true }))).toEqual([400, 'key'])
   })
