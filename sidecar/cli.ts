@@ -10,6 +10,7 @@ import { createShutdown } from '../pdp/process/shutdown.ts'
 import { parseJws, TOKEN_CHARS_MAX } from '../pdp/token/jws.ts'
 import type { Explanation } from './commands/explain.ts'
 import type { Asked, AskedRequest } from './commands/explain-token.ts'
+import { addOpenApi } from './commands/openapi-command.ts'
 import { loadConfig, loadRouteFile, readConfig, SETTINGS, type SidecarFlags } from './config/config.ts'
 import { addGatewayCommands } from './gateways/commands.ts'
 
@@ -37,6 +38,7 @@ export async function runSidecarCli(io: Io): Promise<void> {
   addCommands(program, io)
   addControls(program, io)
   addGatewayCommands(program, io)
+  addOpenApi(program, io)
   if (mayBeInjector(io.argv[2])) {
     const { addInjectorCommands } = await import('./injector/commands.ts')
     addInjectorCommands(program, io)
@@ -46,7 +48,9 @@ export async function runSidecarCli(io: Io): Promise<void> {
   await program.parseAsync(io.argv)
 }
 
-const OWN = new Set('run init schema check routes test explain drain withdraw gateway-config check-gateway'.split(' '))
+const OWN = new Set(
+  'run init schema check routes test explain drain withdraw gateway-config check-gateway openapi'.split(' '),
+)
 
 /** The injector's commands are loaded only when needed, to save memory in pods. Help lists them. No command means `run`. */
 const mayBeInjector = (word: string | undefined): boolean =>

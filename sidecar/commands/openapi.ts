@@ -1,6 +1,7 @@
 /** Reads the operations of an OpenAPI document (2.0 to 3.1) that a first route file needs. */
 import { parse } from 'yaml'
 import { ConfigError } from '../../pdp/process/exit.ts'
+import { MAPPING_KEY } from './coaz.ts'
 
 export type Operation = {
   readonly method: string
@@ -8,6 +9,8 @@ export type Operation = {
   readonly path: string
   /** The document says that it needs no credentials. */
   readonly isPublic: boolean
+  /** The AuthZEN mapping of the operation; undefined: none. */
+  readonly mapping?: unknown
 }
 export type ApiDescription = {
   readonly operations: readonly Operation[]
@@ -33,7 +36,9 @@ export function readOpenApi(source: string, path: string): ApiDescription {
       const operation = membersOf(membersOf(item)?.[method])
       if (operation === null || !template.startsWith('/')) return []
       const isPublic = isWithoutCredentials(operation.security ?? document.security)
-      return [{ method: method.toUpperCase(), path: `${base}${template}`, isPublic }]
+      const mapping = operation[MAPPING_KEY]
+      const described = { method: method.toUpperCase(), path: `${base}${template}`, isPublic }
+      return [mapping === undefined ? described : { ...described, mapping }]
     }),
   )
   if (operations.length === 0) throw new ConfigError([`${path} has no operations`])

@@ -1,0 +1,57 @@
+/** `openapi`: the routes of a route file as an OpenAPI document with AuthZEN mappings. */
+import { stringify } from 'yaml'
+import type { RouteFile } from '../route-file/route-file.ts'
+import type { Pattern } from '../routes/patterns.ts'
+import type { Route } from '../routes/route.ts'
+import { MAPPING_KEY, MappingError, mappingOfCheck } from './coaz.ts'
+
+export type WrittenDocument = {
+  readonly text: string
+  /** Routes that a document cannot say, each with the reason. */
+  readonly leftOut: readonly string[]
+}
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+const CREDENTIALS = 'access_token'
+
+export function openApiDocument({ resource, publicUrl, routes }: RouteFile): WrittenDocument {
+  const paths: { [path: string]: { [method: string]: object } } = {}
+  const leftOut: string[] = []
+  for (const route of routes) {
+    try {
+      const operation = operationOf(route)
+      const path = pathOf(route.pattern)
+      paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation }
+    } catch (err) {
+      if (!(err instanceof MappingError)) throw err
+      leftOut.push(`${route.id}, because ${err.message}`)
+    }
+  }
+  const document = {
+    openapi: '3.1.0',
+    info: { title: resource, version: '1' },
+    servers: [{ url: new URL(publicUrl).origin }],
+    security: [{ [CREDENTIALS]: [] }],
+    components: { securitySchemes: { [CREDENTIALS]: { type: 'http', scheme: 'bearer' } } },
+    paths,
+  }
+  return { text: stringify(document, { lineWidth: 0, aliasDuplicateObjects: false }), leftOut }
+}
+
+function operationOf(route: Route): object {
+  const { check, method, host, stepUp, pattern } = route
+  if (!METHODS.includes(method)) throw new MappingError(`a document has no operation for the method ${method}`)
+  if (host !== null) throw new MappingError('it is of one host')
+  if (pattern.rest) throw new MappingError('its path ends in **')
+  if (stepUp !== null) throw new MappingError('it demands a strong sign-in')
+  const names = pattern.segments.flatMap((segment) => (segment.kind === 'literal' ? [] : [segment.name]))
+  const parameters = names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
+  return {
+    ...(parameters.length > 0 && { parameters }),
+    ...(check === null && { security: [] }),
+    ...(check !== null && check.kind !== 'signed_in' && { [MAPPING_KEY]: mappingOfCheck(check) }),
+    responses: { default: { description: 'The answer of the service.' } },
+  }
+}
+
+const pathOf = ({ segments }: Pattern): string =>
+  `/${segments.map((segment) => (segment.kind === 'literal' ? encodeURIComponent(segment.text) : `{${segment.name}}`)).join('/')}`
