@@ -24,7 +24,7 @@ const SCHEMES: readonly string[] = ['http', 'https']
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 /** Whether Envoy sent only a part of the body. Only a gateway that sends bodies says it. */
-const PARTIAL_FIELD = 'x-envoy-auth-partial-body'
+export const PARTIAL_FIELD = 'x-envoy-auth-partial-body'
 
 /** The gateway is set up in a way that hides what must be judged. */
 export class UnfitGateway extends Error {

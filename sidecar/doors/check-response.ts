@@ -10,6 +10,7 @@ import type { DenialAnswer } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import { IDENTITY_FIELDS } from '../http/door-fields.ts'
 import type { HeaderRules } from '../http/fields.ts'
+import { PARTIAL_FIELD } from './check-request.ts'
 import { FRAMING_FIELDS, type ownFields, unwantedFields } from './service-fields.ts'
 
 const OK = 0
@@ -28,8 +29,11 @@ export function allowing(
 ): CheckResponse {
   const { own, rules, toClient } = about
   const set = new Set(own.map(([name]) => name))
-  // Envoy removes exact names: each spelling that is there, and each identity field that we do not set.
-  const unwanted = [...unwantedFields(permit, rules), ...IDENTITY_FIELDS].filter((name) => !set.has(name))
+  // Envoy removes exact names: each spelling that is there, and each identity field that we do not set. It hides what the
+  // client says about a partial body, and would forward it.
+  const unwanted = [...unwantedFields(permit, rules), ...IDENTITY_FIELDS, PARTIAL_FIELD].filter(
+    (name) => !set.has(name),
+  )
   return create(CheckResponseSchema, {
     status: { code: OK },
     httpResponse: {

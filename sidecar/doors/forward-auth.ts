@@ -21,7 +21,6 @@ type AskingDeps = DoorDeps & { readonly removal: (headers: HeaderNames) => Remov
 type Entry = DoorEntry & { readonly profile: HttpProfile }
 
 const ALLOWED = 200
-const UNAUTHENTICATED = 401
 const FORBIDDEN = 403
 const SUCCESSES = 300
 /** The question has fields of the gateway beside those of the client. */
@@ -73,9 +72,10 @@ async function answer(
       log.error({ event: 'door_unfit', door: profile, reason: 'the gateway sends a body, or announces one' })
       return send(res, failure('internal', randomUUID()), { close: true })
     }
-    if (profile === 'nginx' && client.target === REFUSED_PATH)
-      return send(res, unpackRefusal(client.raw, REFUSAL_FIELD))
-    if (client.target !== AUTHORIZE_PATH) {
+    // Caddy adds the query of the client's request.
+    const [path] = client.target.split('?')
+    if (profile === 'nginx' && path === REFUSED_PATH) return send(res, unpackRefusal(client.raw, REFUSAL_FIELD))
+    if (path !== AUTHORIZE_PATH) {
       log.error({ event: 'door_unfit', door: profile, reason: `the gateway must ask at ${AUTHORIZE_PATH}` })
       return send(res, failure('internal', randomUUID()))
     }
@@ -119,9 +119,8 @@ function refusalFor(profile: HttpProfile, denial: DenialAnswer): DenialAnswer {
   // Here 2xx would let the request pass. The metadata and OPTIONS are answered by the data port only.
   const refused = denial.status < SUCCESSES ? ownRefusal(denial) : denial
   if (profile !== 'nginx') return refused
-  // auth_request takes every other status for a failure of ours.
-  const status = refused.status === UNAUTHENTICATED ? UNAUTHENTICATED : FORBIDDEN
-  return { ...refused, status, fields: [...refused.fields, REFUSAL_FIELD, packRefusal(refused)] }
+  // auth_request takes what is neither 401 nor 403 for a failure of ours, and adds its own challenges to those of a 401.
+  return { ...refused, status: FORBIDDEN, fields: [...refused.fields, REFUSAL_FIELD, packRefusal(refused)] }
 }
 
 function ownRefusal({ fields }: DenialAnswer): DenialAnswer {

