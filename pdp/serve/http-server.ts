@@ -20,6 +20,8 @@ import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
 import { addDeadline, DEADLINES, type Deadlines } from './http/deadline.ts'
 import { closeAfterAnswers } from './http/draining.ts'
 import { addMessageGuard } from './http/message-guard.ts'
+import { withNamedSchemas } from './http/named-schemas.ts'
+import { OAUTH_PATHS } from './http/oauth-description.ts'
 import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/problem-response.ts'
 import { FORM } from './http/schemas.ts'
 import { addTextGuard } from './http/text-guard.ts'
@@ -186,7 +188,8 @@ function openapi(issuer: string) {
     info: {
       title: 'Portcullis',
       version: '1',
-      description: 'Decisions and management. Errors are RFC 9457 problem details.',
+      description:
+        'Decisions, management and OAuth. Errors are RFC 9457 problem details; those of OAuth are RFC 6749 section 5.2.',
     },
     servers: [{ url: issuer }],
     components: {
@@ -195,6 +198,7 @@ function openapi(issuer: string) {
           type: 'oauth2' as const,
           flows: { clientCredentials: { tokenUrl: new URL('/oauth/token', issuer).href, scopes } },
         },
+        client: { type: 'http' as const, scheme: 'basic', description: 'Id and secret of a client.' },
       },
     },
   }
@@ -260,7 +264,11 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
   }
   for (const add of MANAGEMENT) add(app, management)
   addAuthzen(app, { ...management, recognize, signStatement })
-  app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
+  let description: object | null = null
+  app.get('/openapi.json', { schema: { hide: true } }, () => {
+    description ??= withNamedSchemas({ ...app.swagger(), paths: { ...app.swagger().paths, ...OAUTH_PATHS } })
+    return description
+  })
   for (const [url, known] of [...methods]) addMethodProblem(app, url, known)
   for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps)
 }

@@ -1,0 +1,82 @@
+/** Gives the schemas of requests and answers in the API's description names and examples. */
+import { exampleOf } from './schema-examples.ts'
+
+type Node = { [member: string]: unknown }
+const PREFIX = '#/components/schemas/'
+
+const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && !Array.isArray(value)
+const nodes = (value: unknown): readonly Node[] => (isNode(value) ? Object.values(value).filter(isNode) : [])
+
+/** What makes two schemas one. The words that stand for an answer say nothing about its form. */
+const textOf = (schema: Node): string => JSON.stringify({ ...schema, description: undefined })
+
+/** A copy of the description with `components.schemas`, to which its operations refer. */
+export function withNamedSchemas(document: object): object {
+  const copy: unknown = structuredClone(document)
+  if (!isNode(copy)) throw new TypeError('the description is no object')
+  const schemas = new Map<string, Node>()
+  const names = new Map<string, string>()
+
+  /** The same schema has one name, wherever it is. */
+  function name(holder: Node, wanted: string): void {
+    const { schema } = holder
+    if (!isNode(schema) || schema.$ref !== undefined) return
+    refer(schema)
+    const text = textOf(schema)
+    const known = names.get(text) ?? unused(wanted)
+    names.set(text, known)
+    schemas.set(known, schema)
+    holder.schema = { $ref: PREFIX + known }
+  }
+
+  function unused(wanted: string): string {
+    for (let i = 2, found = wanted; ; i++) {
+      if (!schemas.has(found)) return found
+      found = `${wanted}${i}`
+    }
+  }
+
+  /** Objects within a schema that have a name already become references. */
+  function refer(schema: Node): void {
+    for (const [member, value] of Object.entries(schema)) {
+      if (Array.isArray(value)) for (const item of value.filter(isNode)) refer(item)
+      if (!isNode(value)) continue
+      refer(value)
+      const known = value.properties === undefined ? undefined : names.get(textOf(value))
+      if (known !== undefined) schema[member] = { $ref: PREFIX + known }
+    }
+  }
+
+  for (const { id, contents } of operationsOf(copy)) {
+    const title = id.replace(/^get(?=[A-Z])/, '').replace(/^./, (letter) => letter.toUpperCase())
+    const isGet = id.startsWith('get')
+    for (const { holder, kind } of contents) name(holder, kind === 'Problem' ? kind : isGet ? title : title + kind)
+  }
+  const described = [...schemas].map(([key, schema]) => [key, { ...schema, examples: [exampleOf(schema, schemas)] }])
+  copy.components = { ...(isNode(copy.components) ? copy.components : {}), schemas: Object.fromEntries(described) }
+  return copy
+}
+
+type Content = { readonly holder: Node; readonly kind: 'Problem' | 'Request' | 'Answer' }
+type Operation = { readonly id: string; readonly contents: readonly Content[] }
+
+/** Those that read one object come first, so that its schema has the object's name everywhere. */
+function operationsOf(document: Node): readonly Operation[] {
+  const found = nodes(document.paths).flatMap((path) =>
+    nodes(path).flatMap((operation) =>
+      typeof operation.operationId === 'string' ? [{ id: operation.operationId, contents: contentsOf(operation) }] : [],
+    ),
+  )
+  return found.toSorted((a, b) => Number(b.id.startsWith('get')) - Number(a.id.startsWith('get')))
+}
+
+function contentsOf({ requestBody, responses }: Node): readonly Content[] {
+  const requests = isNode(requestBody) ? nodes(requestBody.content) : []
+  const answers = nodes(responses).flatMap(({ content }) => (isNode(content) ? Object.entries(content) : []))
+  return [
+    ...requests.map((holder) => ({ holder, kind: 'Request' }) as const),
+    ...answers.flatMap(([type, holder]) =>
+      isNode(holder) ? [{ holder, kind: type === 'application/problem+json' ? 'Problem' : 'Answer' } as const] : [],
+    ),
+  ]
+}
