@@ -45,7 +45,7 @@ async function examinePdp({ url, options, io }: Asked): Promise<readonly Finding
   const certificate = await examineCertificate(url)
   const reached = await get(`${url}/.well-known/openid-configuration`)
   if (!('status' in reached)) {
-    const advice = `start it with portcullis-pdp serve, or give its address by --url or PORTCULLIS_URL`
+    const advice = adviceFor(reached.reason)
     return [
       { check: 'PDP', state: 'failed', said: `${url} cannot be reached (${reached.reason})`, advice },
       ...certificate,
@@ -65,6 +65,15 @@ async function examinePdp({ url, options, io }: Asked): Promise<readonly Finding
     )
   } catch (error) {
     const said = error instanceof Error ? error.message : String(error)
+    // Without the database nobody gets a token: the credentials may be good.
+    if (/temporarily_unavailable|server_error|status 503/.test(said)) {
+      const skipped: Finding = {
+        check: 'credentials',
+        state: 'skipped',
+        said: 'the PDP cannot check them without its database',
+      }
+      return [...found, skipped, DATABASE_DOWN]
+    }
     const advice = 'give a client that has directory:read by --client-id and --client-secret-file'
     found.push(
       { check: 'credentials', state: 'failed', said, advice },
@@ -72,6 +81,22 @@ async function examinePdp({ url, options, io }: Asked): Promise<readonly Finding
     )
   }
   return found
+}
+
+const DATABASE_DOWN: Finding = {
+  check: 'database',
+  state: 'failed',
+  said: 'the PDP cannot reach it',
+  advice:
+    'is PostgreSQL up, and is DATABASE_URL of the PDP right? Its log says more, and so does /readyz of its metrics port',
+}
+
+function adviceFor(reason: string): string {
+  if (/CERT|SELF_SIGNED|ISSUER|SIGNATURE/i.test(reason))
+    return 'its certificate is not accepted here: see the next line'
+  if (reason === 'ENOTFOUND' || reason === 'EAI_AGAIN')
+    return 'this name has no address: give the right one by --url or PORTCULLIS_URL'
+  return 'start it with portcullis-pdp serve, or give its address by --url or PORTCULLIS_URL'
 }
 
 type Got = { readonly status: number; readonly date: string | null; readonly body: unknown }
@@ -139,13 +164,7 @@ async function examineDatabase(url: string, token: string): Promise<Finding> {
   const answer = await get(`${url}/v1/organizations?page_size=1`, { authorization: `Bearer ${token}` })
   if (!('status' in answer)) return { check: 'database', state: 'failed', said: answer.reason, advice: 'try again' }
   if (answer.status === 200) return { check: 'database', state: 'ok', said: 'the PDP reads it' }
-  if (answer.status === 503)
-    return {
-      check: 'database',
-      state: 'failed',
-      said: 'the PDP cannot reach it',
-      advice: 'look at DATABASE_URL of the PDP and at its log',
-    }
+  if (answer.status === 503) return DATABASE_DOWN
   return {
     check: 'database',
     state: 'failed',

@@ -70,13 +70,20 @@ function operationsOf(document: Node): readonly Operation[] {
   return found.toSorted((a, b) => Number(b.id.startsWith('get')) - Number(a.id.startsWith('get')))
 }
 
+/** Many lines, each of its own: its schema is not that of one JSON text. */
+const isStream = (type: string): boolean => !/json$|form-urlencoded$/.test(type) || type.endsWith('ndjson')
+
 function contentsOf({ requestBody, responses }: Node): readonly Content[] {
-  const requests = isNode(requestBody) ? nodes(requestBody.content) : []
+  const requests = isNode(requestBody) && isNode(requestBody.content) ? Object.entries(requestBody.content) : []
   const answers = nodes(responses).flatMap(({ content }) => (isNode(content) ? Object.entries(content) : []))
   return [
-    ...requests.map((holder) => ({ holder, kind: 'Request' }) as const),
+    ...requests.flatMap(([type, holder]) =>
+      isNode(holder) && !isStream(type) ? [{ holder, kind: 'Request' } as const] : [],
+    ),
     ...answers.flatMap(([type, holder]) =>
-      isNode(holder) ? [{ holder, kind: type === 'application/problem+json' ? 'Problem' : 'Answer' } as const] : [],
+      isNode(holder) && !isStream(type)
+        ? [{ holder, kind: type === 'application/problem+json' ? 'Problem' : 'Answer' } as const]
+        : [],
     ),
   ]
 }

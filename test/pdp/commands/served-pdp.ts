@@ -68,7 +68,7 @@ export async function servePdp(): Promise<ServedPdp> {
   }
 }
 
-async function runOn(
+export async function runOn(
   { folder, url }: Pick<ServedPdp, 'folder' | 'url'>,
   line: string,
   { env, onError }: RunOptions,
