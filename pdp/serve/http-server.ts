@@ -5,7 +5,6 @@ import swagger from '@fastify/swagger'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Pdp } from '../domain/decision.ts'
 import type { JsonObject } from '../domain/json.ts'
-import { SERVICE_SCOPES } from '../identity/oauth/scopes.ts'
 import type { TokenState } from '../identity/tokens/token-state.ts'
 import { bindableAddress, dialableHost, formatAddress, type ListenAddress, listenError } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
@@ -18,10 +17,9 @@ import type { AnswerQuestion } from './decisions/answer.ts'
 import { addDecisions } from './decisions/route.ts'
 import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
 import { addDeadline, DEADLINES, type Deadlines } from './http/deadline.ts'
+import { addDescription, descriptionBase } from './http/description.ts'
 import { closeAfterAnswers } from './http/draining.ts'
 import { addMessageGuard } from './http/message-guard.ts'
-import { withNamedSchemas } from './http/named-schemas.ts'
-import { OAUTH_PATHS } from './http/oauth-description.ts'
 import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/problem-response.ts'
 import { FORM } from './http/schemas.ts'
 import { addTextGuard } from './http/text-guard.ts'
@@ -147,7 +145,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
   addMessageGuard(app)
   addTextGuard(app)
   addProblemAnswers(app, deps)
-  await app.register(swagger, { openapi: openapi(deps.issuer) })
+  await app.register(swagger, { openapi: descriptionBase(deps.issuer) })
   addRoutes(app, deps)
   return app
 }
@@ -179,29 +177,6 @@ function requestId(req: { readonly headers: IncomingMessage['headers']; readonly
   const given = req.headers['x-request-id']
   const form = req.url?.startsWith('/access/v1/') === true ? AUTHZEN_REQUEST_ID : REQUEST_ID
   return typeof given === 'string' && form.test(given) ? given : randomUUID()
-}
-
-function openapi(issuer: string) {
-  const scopes = Object.fromEntries(SERVICE_SCOPES.map((scope) => [scope, scope]))
-  return {
-    openapi: '3.1.0',
-    info: {
-      title: 'Portcullis',
-      version: '1',
-      description:
-        'Decisions, management and OAuth. Errors are RFC 9457 problem details; those of OAuth are RFC 6749 section 5.2.',
-    },
-    servers: [{ url: issuer }],
-    components: {
-      securitySchemes: {
-        bearer: {
-          type: 'oauth2' as const,
-          flows: { clientCredentials: { tokenUrl: new URL('/oauth/token', issuer).href, scopes } },
-        },
-        client: { type: 'http' as const, scheme: 'basic', description: 'Id and secret of a client.' },
-      },
-    },
-  }
 }
 
 function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
@@ -264,11 +239,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
   }
   for (const add of MANAGEMENT) add(app, management)
   addAuthzen(app, { ...management, recognize, signStatement })
-  let description: object | null = null
-  app.get('/openapi.json', { schema: { hide: true } }, () => {
-    description ??= withNamedSchemas({ ...app.swagger(), paths: { ...app.swagger().paths, ...OAUTH_PATHS } })
-    return description
-  })
+  addDescription(app)
   for (const [url, known] of [...methods]) addMethodProblem(app, url, known)
   for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps)
 }

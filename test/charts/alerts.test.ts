@@ -165,7 +165,7 @@ describe('the metrics of the PDP', () => {
   })
 })
 
-/** Prometheus's own tool; `go install github.com/prometheus/prometheus/cmd/promtool@v0.305.0` makes it. */
+/** Prometheus's own tool. `go get` and `go build` of github.com/prometheus/prometheus/cmd/promtool@v0.305.0 in an empty module make it. */
 function promtool(): string | null {
   const folders = [
     join(homedir(), '.cache', 'portcullis-promtool'),
