@@ -34,6 +34,9 @@ imported while anything is refused. With --dry-run nothing is imported at all.
 
 Exit status: 0 imported, or could be; 2 something is refused, or failed.`
 
+/** As a trusted issuer may have it. */
+const SUBJECT_PREFIX = /^[\x21\x22\x24-\x7e]{1,64}$/
+
 export function addImportCommands(program: Command, io: NodeJS.Process, run: Run): void {
   const group = program.command('import').description('Bring in a model and tuples of another system.')
   const add = (name: string, description: string): Command =>
@@ -96,6 +99,8 @@ async function planOfFile(file: string, options: Options, io: NodeJS.Process): P
 }
 
 async function bring(found: Plan, options: Options, io: NodeJS.Process): Promise<number> {
+  if (options.subjectPrefix !== undefined && !SUBJECT_PREFIX.test(options.subjectPrefix))
+    throw new CliError('--subject-prefix must be 1 to 64 visible ASCII characters without #')
   const renamed = options.subjectPrefix === undefined ? found : withSubjectPrefix(found, options.subjectPrefix)
   const users = usersOf(renamed)
   const plan = users.length === 0 ? renamed : { ...renamed, notes: [...renamed.notes, usersNote(users, options)] }

@@ -48,6 +48,8 @@ test.each([
   ['models.md', 'writes a model, tests it, and gets the answers that it shows'],
   ['migrate.md', 'brings in stores of OpenFGA and SpiceDB'],
   ['api.md', 'asks, writes and lists over HTTP'],
+  // With the token of the page before it.
+  ['authzen.md', 'asks in the words of AuthZEN'],
 ])('%s %s', BOOK, (name) => play(name))
 
 describe('operate.md', () => {

@@ -137,6 +137,7 @@ describe('import openfga', () => {
       ['--app', 'docs', '-o', 'acme'],
       /tests do not pass:\n.*"tpe doc"/,
     ],
+    ['a prefix that no issuer has', STORE, ['--app', 'docs', '-o', 'acme', '--subject-prefix', 'a#'], /without #/],
     ['no organization', STORE, ['--app', 'docs'], /name the organization/],
     ['no app', STORE, ['-o', 'acme'], /--app/],
     ['an unknown organization', STORE, ['--app', 'docs', '-o', 'nowhere'], /nowhere/],
