@@ -55,6 +55,16 @@ module.exports = {
       { path: '^pdp/store/', pathNot: '^pdp/store/(contract|directory|advisory-locks)\\.ts$' },
     ),
     rule(
+      'the-console-knows-no-store-implementation',
+      { path: tree('pdp/console') },
+      { path: '^pdp/(store/(?!contract\\.ts$|directory\\.ts$)|commands/|runtime/)' },
+    ),
+    rule(
+      'nothing-but-the-composition-root-imports-the-console',
+      { path: '^(pdp|sidecar)/', pathNot: '^pdp/(console|runtime)/' },
+      { path: tree('pdp/console') },
+    ),
+    rule(
       'writes-and-middleware-know-no-server',
       { path: '^pdp/(writes|middleware|decision-point)/' },
       { path: '^pdp/(serve|identity|runtime|commands)/' },
@@ -68,6 +78,11 @@ module.exports = {
       'only-identity-imports-oidc-provider',
       { path: '^(pdp|sidecar)/', pathNot: '^pdp/identity/' },
       { path: 'node_modules/oidc-provider/' },
+    ),
+    rule(
+      'only-the-console-lays-out-graphs',
+      { path: '^(pdp|sidecar)/', pathNot: tree('pdp/console') },
+      { path: 'node_modules/@dagrejs/' },
     ),
     rule(
       'x509-is-loaded-only-by-the-command-that-needs-it',

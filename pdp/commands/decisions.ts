@@ -26,7 +26,9 @@ Examples:
 Exit status: 0 allowed, 1 denied, 2 the question could not be answered.
 
 Example:
-  ${program} explain user:alice viewer invoice:42 -o acme`,
+  ${program} explain user:alice viewer invoice:42 -o acme
+  ${program} explain user:alice viewer invoice:42 -o acme --without group:staff#member@user:alice
+  ${program} explain user:alice viewer invoice:42 -o acme --as-of 2030-01-31T12:00:00Z`,
 })
 
 type Reason = {
@@ -84,6 +86,7 @@ async function decide(asked: {
   const accompanying = readQuestion(options)
   if (options.model !== undefined) {
     if (subject === null) throw new CliError('name a subject: without a server there is no token')
+    if (options.asOf !== undefined) throw new CliError('a file has no past: --as-of needs a running PDP')
     return decideLocally(
       options.model,
       { subject, relation, resource, explain, json: options.json === true, ...accompanying },

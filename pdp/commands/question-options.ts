@@ -6,28 +6,42 @@ import type { JsonObject } from '../domain/json.ts'
 import { parseTuple, quote } from '../domain/names.ts'
 import { CliError } from './errors.ts'
 
-export type QuestionOptions = { readonly context?: string; readonly with?: readonly string[] }
-export type Accompanying = { readonly context?: JsonObject; readonly contextualTuples?: readonly ContextualTuple[] }
+type Tuples = readonly ContextualTuple[]
+export type QuestionOptions = {
+  readonly context?: string
+  readonly with?: readonly string[]
+  readonly without?: readonly string[]
+  readonly asOf?: string
+}
+export type Accompanying = {
+  readonly context?: JsonObject
+  readonly contextualTuples?: Tuples
+  readonly withoutTuples?: Tuples
+  readonly asOfMs?: number
+}
+const collect = (tuple: string, earlier: readonly string[] = []): readonly string[] => [...earlier, tuple]
 
 export const addQuestionOptions = (command: Command): Command =>
   command
     .option('--context <json>', 'values of parameters of conditions, such as \'{"ip": "203.0.113.7"}\'')
-    .option(
-      '--with <tuple>',
-      'a tuple that counts in this question only; may be repeated',
-      (tuple: string, earlier: readonly string[] = []) => [...earlier, tuple],
-    )
+    .option('--with <tuple>', 'a tuple that counts in this question only; may be repeated', collect)
+    .option('--without <tuple>', 'a stored tuple that does not count in this question; may be repeated', collect)
+    .option('--as-of <instant>', 'what was true then, by the log of changes, such as 2030-01-31T12:00:00Z')
 
 /** Throws CliError. */
-export const readQuestion = ({ context, with: tuples }: QuestionOptions): Accompanying => ({
+export const readQuestion = ({ context, with: tuples, without, asOf }: QuestionOptions): Accompanying => ({
   ...(context === undefined ? {} : { context: parseContext(context) }),
-  ...(tuples === undefined ? {} : { contextualTuples: tuples.map(parseContextualTuple) }),
+  ...(tuples === undefined ? {} : { contextualTuples: tuples.map((text) => parseContextualTuple('--with', text)) }),
+  ...(without === undefined ? {} : { withoutTuples: without.map((text) => parseContextualTuple('--without', text)) }),
+  ...(asOf === undefined ? {} : { asOfMs: parseInstant(asOf) }),
 })
 
 /** As the PDP's API names them. */
-export const questionBody = ({ context, contextualTuples }: Accompanying): object => ({
+export const questionBody = ({ context, contextualTuples, withoutTuples, asOfMs }: Accompanying): object => ({
   ...(context === undefined ? {} : { context }),
   ...(contextualTuples === undefined ? {} : { contextual_tuples: contextualTuples }),
+  ...(withoutTuples === undefined ? {} : { without_tuples: withoutTuples }),
+  ...(asOfMs === undefined ? {} : { as_of: new Date(asOfMs).toISOString() }),
 })
 
 function parseContext(text: string): JsonObject {
@@ -40,11 +54,17 @@ function parseContext(text: string): JsonObject {
   throw new CliError(`--context must be a JSON object, such as {"ip": "203.0.113.7"}, not ${quote(text)}`)
 }
 
-function parseContextualTuple(text: string): ContextualTuple {
+function parseInstant(text: string): number {
+  const instant = Date.parse(text)
+  if (!Number.isNaN(instant)) return instant
+  throw new CliError(`--as-of must be an instant, such as 2030-01-31T12:00:00Z, not ${quote(text)}`)
+}
+
+function parseContextualTuple(option: string, text: string): ContextualTuple {
   try {
     return parseTuple(text)
   } catch (error) {
-    if (error instanceof PdpError) throw new CliError(`--with: ${error.message}`)
+    if (error instanceof PdpError) throw new CliError(`${option}: ${error.message}`)
     throw error
   }
 }

@@ -10,6 +10,7 @@ import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { conditionIssue, formatTuple, tupleIssue, typeOf } from '../domain/names.ts'
 import type { TupleCondition } from '../domain/tuple.ts'
 import type { Model } from './model.ts'
+import { viewWithout } from './removed-tuples.ts'
 import { restrictionIssue } from './restrictions.ts'
 import { isUserset, Userset } from './usersets.ts'
 import {
@@ -46,10 +47,22 @@ export function relationViewOf(
   model: Model,
   log: LogId,
   tuples: readonly ContextualTuple[],
+  without: readonly ContextualTuple[] = [],
 ): View | undefined {
-  if (tuples.length === 0) return undefined
+  if (tuples.length === 0 && without.length === 0) return undefined
   requireAllowed(tuples, model)
-  return new ContextualView(stored, log, tuples)
+  const rest = viewWithout(stored, log, without)
+  return tuples.length === 0 ? rest : new ContextualView(rest, log, tuples)
+}
+
+/** What is wrong with tuples that shall not count, whatever the model says. */
+export function withoutIssues(tuples: readonly ContextualTuple[]): readonly ValidationIssue[] {
+  const place = '/withoutTuples'
+  if (tuples.length > CONTEXTUAL_TUPLES_MAX) return [{ place, message: `has more than ${CONTEXTUAL_TUPLES_MAX} items` }]
+  return tuples.flatMap((tuple, i) => {
+    const message = tupleIssue(tuple)
+    return message === null ? [] : [{ place: `${place}/${i}`, message }]
+  })
 }
 
 function requireAllowed(tuples: readonly ContextualTuple[], model: Model): void {

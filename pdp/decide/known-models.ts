@@ -1,7 +1,8 @@
 /** Models by their text: compiled here where that costs little, and otherwise in a thread of their own, before they are needed. */
 import { PdpError } from '../domain/errors.ts'
+import type { Manifest } from '../domain/manifest.ts'
 import { isLight } from './language/model-bounds.ts'
-import type { Model } from './model.ts'
+import { type Model, mergeModels, NO_MODEL } from './model.ts'
 import { compileModel } from './model-language.ts'
 
 /** Texts that are kept at most. */
@@ -45,5 +46,21 @@ function attempt(compile: () => Model): Kept {
   } catch (error) {
     if (error instanceof PdpError) return { error }
     throw error
+  }
+}
+
+/** The relation model that is in force: those of all manifests, compiled once each. Throws ModelPending where one of them is still to be compiled. */
+export type ModelCompiler = (manifests: readonly Manifest[]) => Model
+
+/** Remembers what it merged, by the very list of manifests that the caller holds. */
+export function createModelCompiler(): ModelCompiler {
+  const byList = new WeakMap<readonly Manifest[], Model>()
+  return (manifests) => {
+    const known = byList.get(manifests)
+    if (known !== undefined) return known
+    const texts = manifests.flatMap((manifest) => (manifest.model === null ? [] : [manifest.model]))
+    const model = texts.length === 0 ? NO_MODEL : mergeModels(texts.map(knownModel))
+    byList.set(manifests, model)
+    return model
   }
 }

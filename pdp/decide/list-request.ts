@@ -4,9 +4,9 @@ import type { JsonValue } from '../domain/json.ts'
 import { formatTuple, isId, isObject, isRelation, isRelationOrKey, isSubject, isType, quote } from '../domain/names.ts'
 import { type Cursor, formatPageToken, parsePageToken } from '../domain/page-token.ts'
 import { subjectName } from '../domain/subjects.ts'
-import { contextualIssues } from './contextual-tuples.ts'
+import { contextualIssues, withoutIssues } from './contextual-tuples.ts'
 import type { ListQuestion } from './lists.ts'
-import { askedSubjectIssues, contextIssues } from './request.ts'
+import { askedSubjectIssues, asOfIssues, contextIssues } from './request.ts'
 
 export const PAGE_SIZE_MAX = 1_000
 export const PAGE_SIZE_DEFAULT = 100
@@ -31,6 +31,7 @@ export function parseListRequest(question: ListQuestion): { readonly size: numbe
     expect(subjectRelation === undefined || isRelation(subjectRelation), '/subjectRelation', 'is not a relation')
   }
   issues.push(...contextualIssues(question.contextualTuples ?? []))
+  issues.push(...withoutIssues(question.withoutTuples ?? []), ...asOfIssues(question.asOfMs))
   const from = pageToken == null ? null : parseCursor(pageToken, question)
   expect(from !== undefined, '/pageToken', 'is not a page token of this list')
   if (issues.length === 0) return { size: pageSize, from: from ?? null }
@@ -56,6 +57,8 @@ function listOf(question: ListQuestion): readonly JsonValue[] {
   const tuples = (question.contextualTuples ?? [])
     .map((tuple) => JSON.stringify([formatTuple(tuple), tuple.condition ?? null]))
     .sort()
-  const { context = null } = question
-  return [kind, organization, relation, type, app, context, ...rest, ...tuples]
+  const { context = null, asOfMs = null } = question
+  const without = (question.withoutTuples ?? []).map((tuple) => `without ${formatTuple(tuple)}`).sort()
+  const at = asOfMs === null ? [] : [asOfMs]
+  return [kind, organization, relation, type, app, context, ...at, ...rest, ...tuples, ...without]
 }

@@ -14,7 +14,7 @@ import {
 } from '../domain/names.ts'
 import { isAskedSubject } from '../domain/subjects.ts'
 import { CONTEXT_BYTES_MAX } from '../domain/tuple.ts'
-import { contextualIssues } from './contextual-tuples.ts'
+import { contextualIssues, withoutIssues } from './contextual-tuples.ts'
 
 export const CHECKS_MAX = 256
 export const ENTITLEMENTS_MAX = 256
@@ -35,8 +35,9 @@ export function contextIssues(context: JsonObject | undefined): readonly Validat
 export function assertRequest(request: DecideRequest): void {
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
   if (isRequest(request)) return
+  const { withoutTuples = [], asOfMs } = request
   const issues: ValidationIssue[] = [...subjectIssues(organization, subject), ...contextualIssues(contextualTuples)]
-  issues.push(...contextIssues(request.context))
+  issues.push(...contextIssues(request.context), ...withoutIssues(withoutTuples), ...asOfIssues(asOfMs))
   if (permissions.length > CHECKS_MAX)
     issues.push({ place: '/permissions', message: `has more than ${CHECKS_MAX} items` })
   if (entitlements.length > ENTITLEMENTS_MAX) {
@@ -52,11 +53,17 @@ export function assertRequest(request: DecideRequest): void {
   if (issues.length > 0) throw invalid(issues)
 }
 
+export function asOfIssues(asOfMs: number | undefined): readonly ValidationIssue[] {
+  const isInstant = asOfMs === undefined || Number.isFinite(asOfMs)
+  return isInstant ? [] : [{ place: '/asOfMs', message: 'is not an instant' }]
+}
+
 /** Builds nothing: most requests are right. */
 function isRequest(request: DecideRequest): boolean {
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
   if (permissions.length > CHECKS_MAX || entitlements.length > ENTITLEMENTS_MAX || contextualTuples.length > 0)
     return false
+  if (request.withoutTuples !== undefined || request.asOfMs !== undefined) return false
   if (contextIssues(request.context).length > 0) return false
   return isId(organization) && isAsked(subject) && permissions.every(isCheck) && entitlements.every(isEntitlementKey)
 }

@@ -1,11 +1,11 @@
 /** The policy decision point over a store: evaluates each question at one position of the logs and returns that position. */
-import { type Answer, type Asked, answerCheck, isUndecided } from '../decide/check.ts'
+import { type Asked, answerCheck, isUndecided } from '../decide/check.ts'
 import { ConditionRun } from '../decide/conditions/run.ts'
 import { relationViewOf } from '../decide/contextual-tuples.ts'
-import { undecidedReason } from '../decide/explanation.ts'
-import { ModelPending } from '../decide/known-models.ts'
+import { createModelCompiler, type ModelCompiler, ModelPending } from '../decide/known-models.ts'
+import { parseListRequest } from '../decide/list-request.ts'
+import type { ListQuestion } from '../decide/lists.ts'
 import { NO_MODEL } from '../decide/model.ts'
-import { createModelCompiler, type ModelCompiler } from '../decide/models.ts'
 import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
 import { assertCheck, assertRequest } from '../decide/request.ts'
 import { ancestors, heldPermissions } from '../decide/roles.ts'
@@ -16,11 +16,10 @@ import type {
   DecideRequest,
   Decision,
   EntitlementResult,
+  ListPage,
   PermissionCheck,
-  PermissionResult,
   RevocationQuestion,
   Subject,
-  UndecidedCode,
 } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
@@ -37,10 +36,14 @@ import { noSharedCache } from '../store/entitlements/shared-cache.ts'
 import { storeEntitlements } from '../store/entitlements/store-source.ts'
 import { isResident, residentEvaluator } from '../store/memory/memory.ts'
 import { withModels } from '../worker/worker.ts'
+import { compare } from './compare.ts'
 import type { EmbeddedPdp } from './embedded.ts'
 import { embeddedWrites } from './embedded-writes.ts'
+import { entitlementResults, NO_ENTITLEMENTS } from './entitlement-results.ts'
 import { listPage } from './list.ts'
 import type { PdpOptions } from './options.ts'
+import { createPast } from './past.ts'
+import { type Outcome, resultOf } from './results.ts'
 
 /** As many as for one check, where that may take more. */
 const TUPLES_PER_REQUEST_MAX = 100_000
@@ -88,9 +91,25 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     revision: createRevisionTexts(),
     tuplesMax,
   }
+  const past = createPast(store)
+  /** What answers the question: what is stored, or what was stored then. */
+  async function partsFor({ organization, asOfMs }: { organization: string; asOfMs?: number }): Promise<Parts> {
+    if (asOfMs === undefined) return parts
+    const then = await past.storeAt(organization, asOfMs)
+    const cached = new EntitlementCache({ source: storeEntitlements(then), shared: noSharedCache() })
+    return { ...parts, store: then, evaluator: validated(residentEvaluator(then)), entitlements: cached }
+  }
+  async function listed(question: ListQuestion): Promise<ListPage> {
+    parseListRequest(question)
+    const from = await partsFor(question)
+    return withModels(() => listPage(from, question))
+  }
   return {
     ...embeddedWrites({ store, entitlements: source, pdp: { held: (request) => held(parts, request) } }),
-    decide: (request) => decideAt(parts, { app, ...request }),
+    async decide(request) {
+      assertRequest(request)
+      return decideAt(request.asOfMs === undefined ? parts : await partsFor(request), { app, ...request })
+    },
     /** Applications call this on every request, so it returns no reasons and no revision, and allocates little. */
     async can(organization, subject, relation, resource, options) {
       const { evaluator } = parts
@@ -125,8 +144,9 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
       const evaluate = (view: View) => relationsOf(view, compile, type)
       return (await parts.evaluator.ask({ organization, evaluate })).value
     },
-    listResources: (request) => withModels(() => listPage(parts, { app, ...request, kind: 'resources' })),
-    listSubjects: (request) => withModels(() => listPage(parts, { app, ...request, kind: 'subjects' })),
+    listResources: (request) => listed({ app, ...request, kind: 'resources' }),
+    listSubjects: (request) => listed({ app, ...request, kind: 'subjects' }),
+    compare: (request) => withModels(() => compare(parts, { app, ...request })),
     async close() {
       shared.close()
       await store.close()
@@ -180,21 +200,27 @@ function collectMissingRows(view: View, asked: Asked, check: PermissionCheck): u
 }
 
 async function decideAt(parts: Parts, request: DecideRequest & { app: string | null }): Promise<Decision> {
-  assertRequest(request)
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [], app } = request
   const { tuplesMax } = parts
   const asked = { organization, subject: subjectName(subject), app, explain: request.explain === true, tuplesMax }
-  const { audiences = [], memberships, context } = request
+  const { audiences = [], memberships, context, withoutTuples = [] } = request
   const evaluate = (stored: View) => {
     const revoked = isRevoked(stored, request)
     const view = memberships === undefined ? stored : new TokenMembershipView(stored, asked.subject, memberships)
-    const answers = answerAll(view, parts.compile, { asked, audiences, checks: permissions, contextualTuples, context })
+    const answers = answerAll(view, parts.compile, {
+      asked,
+      audiences,
+      checks: permissions,
+      contextualTuples,
+      withoutTuples,
+      context,
+    })
     return revoked === undefined || answers === undefined ? undefined : { revoked, answers }
   }
   const { fresh, read } = await atOnePosition(parts, { organization, evaluate }, (position) =>
     entitlements.length === 0
       ? NO_ENTITLEMENTS
-      : entitlementResults(parts, { organization, keys: entitlements, position }),
+      : entitlementResults(parts.entitlements, { organization, keys: entitlements, position }),
   )
   return {
     permissions: permissions.map((check, i) => resultOf(check, fresh.value.answers[i], asked)),
@@ -208,7 +234,7 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
 async function entitlement(parts: Parts, organization: string, key: string): Promise<EntitlementResult | null> {
   if (!isEntitlementKey(key)) throw invalid('/key', `${quote(key)} is not an entitlement key`)
   const { read } = await atOnePosition(parts, { organization, evaluate: () => true }, (position) =>
-    entitlementResults(parts, { organization, keys: [key], position }),
+    entitlementResults(parts.entitlements, { organization, keys: [key], position }),
   )
   return read.get(key) ?? null
 }
@@ -231,33 +257,6 @@ async function atOnePosition<T, R>(
   throw new PdpError('store_unavailable', 'the entitlements changed faster than they could be read')
 }
 
-const NO_ENTITLEMENTS: ReadonlyMap<string, EntitlementResult | null> = new Map()
-
-async function entitlementResults(
-  { entitlements }: Parts,
-  asked: { organization: string; keys: readonly string[]; position: LogPosition | undefined },
-): Promise<ReadonlyMap<string, EntitlementResult | null> | undefined> {
-  const { organization, keys, position } = asked
-  if (position === undefined) return new Map(keys.map((key) => [key, null]))
-  const values = await entitlements.read(organization, position, keys)
-  if (values === undefined) return undefined
-  return new Map(
-    [...values].map(([key, found]) => [
-      key,
-      found === null ? null : entitlementResult(found.value, position.entitlementVersion),
-    ]),
-  )
-}
-
-const entitlementResult = (value: JsonObject, version: number): EntitlementResult => ({
-  value,
-  version,
-  boolean: () => value.enabled === true,
-})
-
-type Undecided = PdpError & { readonly code: UndecidedCode }
-type Outcome = Answer | { readonly undecided: Undecided }
-
 /** Undefined while the token log is not loaded. */
 function isRevoked(view: View, { revocationKeys = [], issuedAtMs = 0 }: RevocationQuestion): boolean | undefined {
   if (revocationKeys.length === 0) return false
@@ -279,6 +278,7 @@ function answerAll(
     audiences: readonly string[]
     checks: readonly PermissionCheck[]
     contextualTuples: readonly ContextualTuple[]
+    withoutTuples: readonly ContextualTuple[]
     context: JsonObject | undefined
   },
 ): readonly Outcome[] | undefined {
@@ -290,7 +290,8 @@ function answerAll(
   let missing = manifests === undefined
   const meter = { tuplesCount: 0 }
   const tuplesMax = Math.max(TUPLES_PER_REQUEST_MAX, request.asked.tuplesMax)
-  const relationView = relationViewOf(view, model, request.asked.organization, request.contextualTuples)
+  const { contextualTuples, withoutTuples } = request
+  const relationView = relationViewOf(view, model, request.asked.organization, contextualTuples, withoutTuples)
   const conditions = new ConditionRun(view, request.context)
   const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter, relationView, conditions }
   const outcomes: Outcome[] = []
@@ -312,21 +313,6 @@ function answerAll(
 function assertWithin(tuplesMax: number, { tuplesCount }: { readonly tuplesCount: number }): void {
   if (tuplesCount <= tuplesMax) return
   throw new PdpError('evaluation_limit', `the request visited more than ${tuplesMax} tuples`)
-}
-
-function resultOf(check: PermissionCheck, outcome: Outcome | undefined, { explain }: Asked): PermissionResult {
-  const { relation, resource } = check
-  if (outcome === undefined)
-    return { relation, resource, allowed: false, reasonCode: 'evaluation_limit', error: 'evaluation_limit' }
-  if ('undecided' in outcome) {
-    const { code, missingContext } = outcome.undecided
-    const missing = code === 'condition_failed' ? { missingContext } : {}
-    const reason = explain === true ? { reason: undecidedReason(outcome.undecided) } : {}
-    return { relation, resource, allowed: false, reasonCode: code, error: code, ...missing, ...reason }
-  }
-  const { allowed, code, reason } = outcome
-  if (reason === undefined) return { relation, resource, allowed, reasonCode: code }
-  return { relation, resource, allowed, reasonCode: code, reason }
 }
 
 async function held({ evaluator }: Parts, request: { organization: string; subject: Subject; app: string | null }) {

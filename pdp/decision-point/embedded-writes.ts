@@ -24,7 +24,7 @@ type Deps = {
   readonly entitlements: Pick<EntitlementSource, 'name'>
   readonly pdp: Pick<Pdp, 'held'>
 }
-type Writes = Omit<EmbeddedPdp, keyof Pdp>
+type Writes = Omit<EmbeddedPdp, keyof Pdp | 'compare'>
 const ACTOR = 'embedded'
 
 export function embeddedWrites(deps: Deps): Writes {

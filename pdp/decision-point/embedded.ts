@@ -8,6 +8,7 @@ import type { Organization } from '../domain/organization.ts'
 import type { CheckArguments, CheckOf, RelationModel, TupleOf } from '../domain/relation-types.ts'
 import type { RoleGrant } from '../domain/role.ts'
 import type { TransactionClient } from '../store/contract.ts'
+import type { Comparing } from './comparison.ts'
 
 /**
  * Who did it, for the log of changes.
@@ -91,7 +92,7 @@ export type ManifestInput = Partial<Omit<Manifest, 'app'>>
  * await pdp.can('acme', user('alice'), 'viewer', 'invoice:42') // true
  * ```
  */
-export interface EmbeddedPdp<M extends RelationModel = RelationModel> extends Omit<Pdp, 'can' | 'decide'> {
+export interface EmbeddedPdp<M extends RelationModel = RelationModel> extends Omit<Pdp, 'can' | 'decide'>, Comparing {
   /** Whether the subject has the relation, or the permission key, on the resource. An unknown organization is a denial. */
   can(
     organization: string,

@@ -1,6 +1,7 @@
 /** Pages of a list: candidates in key order out of one snapshot of the store, each checked at that snapshot's moment. */
 
 import { relationViewOf } from '../decide/contextual-tuples.ts'
+import type { ModelCompiler } from '../decide/known-models.ts'
 import { formatCursor, parseListRequest } from '../decide/list-request.ts'
 import {
   type Candidates,
@@ -12,7 +13,6 @@ import {
   TUPLES_PER_PAGE_MAX,
   UNDECIDED_MAX,
 } from '../decide/lists.ts'
-import type { ModelCompiler } from '../decide/models.ts'
 import type { ListPage } from '../domain/decision.ts'
 import { TOKENS } from '../domain/log.ts'
 import { compareNames, nameBefore } from '../domain/names.ts'
@@ -38,28 +38,34 @@ type Progress = {
 
 /** Throws PdpError `request_invalid`, `store_unavailable`. */
 export async function listPage({ store, compile }: Parts, question: ListQuestion): Promise<ListPage> {
+  parseListRequest(question)
+  return store.snapshot((at) => listAt({ at, evaluator: evaluatorOf(at), compile }, question))
+}
+
+/** As listPage, in a snapshot that is open. */
+export async function listAt(
+  { at, evaluator, compile }: Pick<Filling, 'at' | 'evaluator' | 'compile'>,
+  question: ListQuestion,
+): Promise<ListPage> {
   const { size, from } = parseListRequest(question)
-  return store.snapshot(async (at) => {
-    const evaluator = evaluatorOf(at)
-    const { organization } = question
-    const found = await evaluator.ask({ organization, evaluate: (view) => candidatesOf(view, question) })
-    const progress: Progress = { items: [], undecided: [], after: from?.after ?? null, more: true, complete: true }
-    await fill(progress, { at, evaluator, compile, question, candidates: found.value, size })
-    // The token log changes often, and no list depends on it.
-    const revision = revisionText({ vector: found.vector, logs: found.logs.filter((log) => log !== TOKENS) })
-    const digest = shortDigest(revision)
-    const unchanged = from === null || from.revision === digest
-    const { items, undecided, after, more, complete } = progress
-    return {
-      items,
-      nextPageToken:
-        more && after !== null ? formatCursor(question, { after, revision: unchanged ? digest : null }) : null,
-      complete,
-      undecided: undecided.slice(0, UNDECIDED_MAX),
-      revision,
-      revisionUnchanged: unchanged,
-    }
-  })
+  const { organization } = question
+  const found = await evaluator.ask({ organization, evaluate: (view) => candidatesOf(view, question) })
+  const progress: Progress = { items: [], undecided: [], after: from?.after ?? null, more: true, complete: true }
+  await fill(progress, { at, evaluator, compile, question, candidates: found.value, size })
+  // The token log changes often, and no list depends on it.
+  const revision = revisionText({ vector: found.vector, logs: found.logs.filter((log) => log !== TOKENS) })
+  const digest = shortDigest(revision)
+  const unchanged = from === null || from.revision === digest
+  const { items, undecided, after, more, complete } = progress
+  return {
+    items,
+    nextPageToken:
+      more && after !== null ? formatCursor(question, { after, revision: unchanged ? digest : null }) : null,
+    complete,
+    undecided: undecided.slice(0, UNDECIDED_MAX),
+    revision,
+    revisionUnchanged: unchanged,
+  }
 }
 
 type Filling = {
@@ -101,7 +107,13 @@ async function check(
       const manifests = view.manifests()
       if (manifests === undefined) return undefined
       const model = compile(manifests)
-      const relationView = relationViewOf(view, model, question.organization, question.contextualTuples ?? [])
+      const relationView = relationViewOf(
+        view,
+        model,
+        question.organization,
+        question.contextualTuples ?? [],
+        question.withoutTuples,
+      )
       return listOf(view, model, { question, relationView, candidates, ...bounds })
     },
   })

@@ -97,6 +97,10 @@ export type DecideRequest = RevocationQuestion & {
   readonly explain?: boolean
   /** At most 100. They count for relations, and never for memberships, roles or permission keys. */
   readonly contextualTuples?: readonly ContextualTuple[]
+  /** Stored tuples that do not count in this question, at most 100: what would be denied without them? For relations only. */
+  readonly withoutTuples?: readonly ContextualTuple[]
+  /** Milliseconds since the epoch: the question is about what was true then, as far as the log of changes reaches back. */
+  readonly asOfMs?: number
   /** For the subject, in this question only. */
   readonly memberships?: TokenMemberships
   /** Values of parameters of conditions. What a tuple stores wins over them. */
@@ -175,15 +179,10 @@ export type Decision = {
 export type HeldRoles = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
 
 /** `pageSize`: 1 to 1,000, 100 by default. `pageToken`: `nextPageToken` of the page before, for the same question. */
-type PageRequest = {
-  readonly pageSize?: number
-  readonly pageToken?: string | null
-  readonly app?: string | null
-  /** As in a decision. */
-  readonly contextualTuples?: readonly ContextualTuple[]
-  /** As DecideRequest's. */
-  readonly context?: JsonObject
-}
+type PageRequest = { readonly pageSize?: number; readonly pageToken?: string | null } & Pick<
+  DecideRequest,
+  'app' | 'contextualTuples' | 'withoutTuples' | 'asOfMs' | 'context'
+>
 /**
  * Resources of a type on which the subject has the relation (or permission key).
  *

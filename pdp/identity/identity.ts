@@ -28,6 +28,7 @@ import { createHandler } from './routes.ts'
 import { createSemaphores } from './sign-in/attempts.ts'
 import { createClientOf } from './sign-in/client-of.ts'
 import { createConsent } from './sign-in/consent.ts'
+import { type ConsoleIdentity, createConsoleIdentity } from './sign-in/console.ts'
 import { createDevices } from './sign-in/devices.ts'
 import { createKnownAddresses } from './sign-in/known-addresses.ts'
 import { createSecondFactor } from './sign-in/second-factor.ts'
@@ -89,6 +90,7 @@ export type Identity = Introspection &
     readonly events: Pick<Events, 'after'>
     /** The operations of management, inside an open transaction. */
     within(at: { readonly sql: Sql; readonly directory: Directory }): Controls & Pick<Introspection, 'introspect'>
+    readonly console: ConsoleIdentity
     /** Creates the client `admin` with every service scope, or sets its secret. A deleted `admin` stays deleted. */
     ensureAdmin(secret: string): Promise<void>
     /** Throws PdpError `request_invalid` for a registration that could never be used. `secretHash` is the one to be stored. */
@@ -204,6 +206,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       ...controlsWithin({ ...deps, ...at }, hook),
       introspect: (token) => introspection.introspect(token, at),
     }),
+    console: createConsoleIdentity({ ...deps, secondFactor, record: introspection.record }),
     ensureAdmin: createAdmin({ directory, log }),
     validateClient: (client) => validateClient(providers.current().provider, client),
     publicKeys: publicJwks,

@@ -10,6 +10,9 @@ import type { TlsFiles } from '../serve/grpc/tls.ts'
 import { isSchemaName } from '../store/postgres/migrate.ts'
 
 export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
+const SWITCH = ['on', 'off'] as const
+const DECISIONS_KEPT = 10_000
+const DECISIONS_KEPT_MAX = 1_000_000
 const SECRET_CHARACTERS_MIN = 16
 const MASTER_KEY_BYTES = 32
 
@@ -40,6 +43,10 @@ export type PdpConfig = {
   /** The external system that owns the entitlements; null: the store does. */
   readonly entitlementSource: { readonly url: string; readonly secret: string } | null
   readonly embedEntitlements: (typeof EMBED_ENTITLEMENTS)[number]
+  /** Whether people may use the console at /console. */
+  readonly console: boolean
+  /** How many of the latest decisions the console can show; they are kept in memory. */
+  readonly decisionsKept: number
   /** After this many days, entries of the log of changes are deleted; null: never. */
   readonly changesKeptDays: number | null
   /** An absolute path. */
@@ -82,6 +89,11 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_ENTITLEMENT_SOURCE_URL', 'URL of the system that owns the entitlements (the database owns them)'],
   ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token for requests to that system, also as …_FILE'],
   ['PORTCULLIS_CHANGES_KEPT_DAYS', 'days after which entries of the log of changes are deleted (never)'],
+  ['PORTCULLIS_CONSOLE', 'on, off: the console for people at /console (on when HTTP listens on loopback only)'],
+  [
+    'PORTCULLIS_DECISIONS_KEPT',
+    'how many of the latest decisions the console can show, in memory; 0 to 1000000 (10000)',
+  ],
   ['PORTCULLIS_DATA_DIR', 'directory of generated secrets and of the embedded PostgreSQL (.data)'],
   ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (info)`],
   [
@@ -114,6 +126,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
       entitlementSource: readEntitlementSource(reader),
       embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
+      console: (reader.parsed('PORTCULLIS_CONSOLE', oneOf(SWITCH)) ?? (isLoopback(http.host) ? 'on' : 'off')) === 'on',
+      decisionsKept: reader.parsed('PORTCULLIS_DECISIONS_KEPT', parseKept) ?? DECISIONS_KEPT,
       changesKeptDays: reader.parsed('PORTCULLIS_CHANGES_KEPT_DAYS', parseDays),
       dataDirectory: resolve(reader.text('PORTCULLIS_DATA_DIR') ?? '.data'),
       logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
@@ -219,6 +233,11 @@ function requireExplicit(reader: EnvironmentReader, given: Secrets & { readonly 
 function parseDays(text: string): number {
   if (!/^[1-9]\d{0,4}$/.test(text)) throw new Error('must be a number of days from 1 to 99999')
   return Number(text)
+}
+
+function parseKept(text: string): number {
+  if (/^\d{1,7}$/.test(text) && Number(text) <= DECISIONS_KEPT_MAX) return Number(text)
+  throw new Error(`must be a number from 0 to ${DECISIONS_KEPT_MAX}`)
 }
 
 function parseIssuer(text: string): string {

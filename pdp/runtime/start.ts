@@ -1,5 +1,6 @@
 /** The composition root of the PDP: makes every part, inner before outer, and closes them in reverse order. */
 import { randomUUID } from 'node:crypto'
+import { addConsole } from '../console/console.ts'
 import { createPdp } from '../decision-point/create-pdp.ts'
 import { PdpError } from '../domain/errors.ts'
 import { ENVIRONMENT } from '../domain/log.ts'
@@ -16,8 +17,10 @@ import type { Shutdown } from '../process/shutdown.ts'
 import { withTimeout } from '../process/with-timeout.ts'
 import { createAdmission, DECISION_MS } from '../serve/authentication/admission.ts'
 import { createCallers } from '../serve/authentication/grpc-callers.ts'
+import { createPeople } from '../serve/authentication/people.ts'
 import { createServiceAccounts } from '../serve/authentication/service-account.ts'
 import { admitted, createAnswerQuestion, createAskAgain } from '../serve/decisions/answer.ts'
+import { createDecisionRing, keepDecisions } from '../serve/decisions/decision-ring.ts'
 import { createWatchedQuestions } from '../serve/decisions/watched-questions.ts'
 import { createBudgets } from '../serve/grpc/budgets.ts'
 import { type GrpcDeps, startGrpcServer } from '../serve/grpc/server.ts'
@@ -34,6 +37,7 @@ import { postgresMoves } from '../store/postgres/moves.ts'
 import { appendEvents } from '../store/postgres/outbox.ts'
 import { type RedisReplayMemory, redisReplayMemory } from '../token/replay-redis.ts'
 import type { PdpConfig } from './config.ts'
+import { prepareConsole } from './console.ts'
 import { openStore } from './database.ts'
 import { countAnswers, hookOutcomes, requestMetrics } from './metrics.ts'
 import { reachAtomically } from './reach.ts'
@@ -107,7 +111,10 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
 
   const admission = createAdmission({ clock: () => performance.now() })
   const asked = createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID })
-  const answer = countAnswers(admitted(asked, admission), { registry, admission })
+  const decisions = createDecisionRing(config.console ? config.decisionsKept : 0)
+  const counted = countAnswers(admitted(asked, admission), { registry, admission })
+  const answer = keepDecisions(counted, { ring: decisions, clock: Date.now })
+  const people = createPeople()
   const { introspect } = identity
   const recognize = (token: string): Promise<TokenState> =>
     withTimeout(identity.recognize(token), DECISION_MS, unanswered)
@@ -128,10 +135,25 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     moves: postgresMoves(sql),
     atomically: reachAtomically(atomically, identity.within),
     answer,
+    people,
     issuer: config.issuer,
     log,
     observe: requestMetrics(registry),
   })
+  if (config.console && (await prepareConsole({ store, identity: identity.console, log }))) {
+    const management = { store, directory, pdp }
+    const { issuer } = config
+    await addConsole(app, {
+      issuer,
+      identity: identity.console,
+      people,
+      management,
+      decisions,
+      log,
+      masterKeys,
+      clock: Date.now,
+    })
+  }
   const http = await under('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
   shutdown.add('http', () => http.close())
   const askAgain = createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID })

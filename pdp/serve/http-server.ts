@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import swagger from '@fastify/swagger'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import type { Pdp } from '../domain/decision.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { TokenState } from '../identity/tokens/token-state.ts'
 import { bindableAddress, dialableHost, formatAddress, type ListenAddress, listenError } from '../process/listen.ts'
@@ -26,7 +25,8 @@ import { addTextGuard } from './http/text-guard.ts'
 import { addApps } from './management/apps.ts'
 import { addChanges } from './management/changes.ts'
 import { addClients } from './management/clients/clients.ts'
-import type { EventSource, IdentityControl, ReachAtomically } from './management/deps.ts'
+import { addCompare } from './management/compare.ts'
+import type { EventSource, IdentityControl, ManagementDeps, ReachAtomically } from './management/deps.ts'
 import { addEntitlements } from './management/entitlements.ts'
 import { addEvents } from './management/events.ts'
 import { addHooks } from './management/hooks.ts'
@@ -68,6 +68,7 @@ const MANAGEMENT = [
   addClients,
   addChanges,
   addLists,
+  addCompare,
   addUsers,
   addHooks,
   addSessions,
@@ -85,9 +86,8 @@ export type IdentityHandler = {
   /** Throws PdpError `request_invalid` for a registration that could never be used. */
   validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
 }
-export type HttpDeps = {
+export type HttpDeps = Pick<ManagementDeps, 'pdp' | 'people'> & {
   readonly identity: IdentityHandler & IdentityControl & EventSource
-  readonly pdp: Pdp
   readonly store: Store
   readonly entitlements: EntitlementSource
   readonly directory: Directory

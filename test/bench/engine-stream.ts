@@ -38,6 +38,8 @@ export async function benchStream(): Promise<void> {
       entitlementSource: null,
       embedEntitlements: 'claims-mode',
       changesKeptDays: null,
+      console: false,
+      decisionsKept: 0,
       dataDirectory,
       logLevel: 'silent',
     },

@@ -260,7 +260,7 @@ export async function plant(name: string, edits: readonly Edit[]): Promise<Engin
   const root = plantSource(name, edits)
   const load = (file: string) => import(pathToFileURL(join(root, 'pdp', file)).href)
   const [{ Freshness }, { answerCheck }, { createModelCompiler }, { readRowSets }] = await Promise.all(
-    [FRESHNESS, 'decide/check.ts', 'decide/models.ts', 'store/memory/rows.ts'].map(load),
+    [FRESHNESS, 'decide/check.ts', 'decide/known-models.ts', 'store/memory/rows.ts'].map(load),
   )
   return { Freshness, answerCheck, createModelCompiler, readRowSets }
 }

@@ -10,7 +10,7 @@ import { type Faults, SimulatedStore } from './simulated-store.ts'
 export type Engine = {
   readonly Freshness: typeof import('../../pdp/store/cache/freshness.ts').Freshness
   readonly answerCheck: typeof import('../../pdp/decide/check.ts').answerCheck
-  readonly createModelCompiler: typeof import('../../pdp/decide/models.ts').createModelCompiler
+  readonly createModelCompiler: typeof import('../../pdp/decide/known-models.ts').createModelCompiler
   readonly readRowSets: typeof import('../../pdp/store/memory/rows.ts').readRowSets
 }
 type Focus = 'groups' | 'tree' | 'wide'

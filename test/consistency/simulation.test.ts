@@ -1,7 +1,7 @@
 /** Thousands of schedules, none wrong; and every planted mistake is found. A failure is replayed by its seed. `npm test` plays a tenth. */
 import { describe, expect, test } from 'vitest'
 import { answerCheck } from '../../pdp/decide/check.ts'
-import { createModelCompiler } from '../../pdp/decide/models.ts'
+import { createModelCompiler } from '../../pdp/decide/known-models.ts'
 import { Freshness } from '../../pdp/store/cache/freshness.ts'
 import { readRowSets } from '../../pdp/store/memory/rows.ts'
 import { effort, LONG } from '../support/effort.ts'

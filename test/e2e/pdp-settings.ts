@@ -23,6 +23,8 @@ export function pdpSettings({
     entitlementSource: null,
     embedEntitlements: 'off',
     changesKeptDays: null,
+    console: false,
+    decisionsKept: 0,
     databaseSchema: null,
     logLevel: 'info',
   }

@@ -49,7 +49,7 @@ const PACKAGES: readonly Package[] = [
     name: 'portcullis-server',
     description: 'The Portcullis policy decision point with its identity service, the sidecar and the injector',
     config: 'tsconfig.build.json',
-    beside: ['{pdp,sidecar}/**/*.{sql,json,html,css}'],
+    beside: ['{pdp,sidecar}/**/*.{sql,json}', 'pdp/console/assets/*'],
     bins: { 'portcullis-pdp': './pdp/bin.js', 'portcullis-sidecar': './sidecar/bin.js' },
     exports: {},
     node: '>=24.18.1',

@@ -1,5 +1,6 @@
 /** `role grant`, `role revoke`, `role grants`, and `list resources|subjects`. */
 import type { Command } from 'commander'
+import { MANAGEMENT_APP, MANAGEMENT_MANIFEST, scopesIn } from '../../identity/oauth/management-app.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
 import { addQuestionOptions, type QuestionOptions, questionBody, readQuestion } from '../question-options.ts'
@@ -13,6 +14,12 @@ type Options = ConnectionOptions &
 /** In an organization and those below it, or everywhere. */
 const grantsPath = ({ organization }: Options): string =>
   organization === undefined ? '/v1/role-grants' : `/v1/organizations/${encodeURIComponent(organization)}/role-grants`
+
+/** Roles of the built-in app give management scopes, which a client can give only if its token has them. */
+function scopeToGrant(role: string, { app }: Options): string {
+  const permissions = app === MANAGEMENT_APP ? (MANAGEMENT_MANIFEST.roles[role]?.permissions ?? []) : []
+  return [...new Set(['roles:write', ...scopesIn(permissions)])].join(' ')
+}
 
 export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run): void {
   const group = program.commands.find((command) => command.name() === 'role')
@@ -40,7 +47,7 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
       .option(...app),
   ).action((role: string, subject: string, options: Options) =>
     run(async () => {
-      const connection = await open(options, 'roles:write')
+      const connection = await open(options, scopeToGrant(role, options))
       const response = await connection.send({
         method: 'POST',
         path: grantsPath(options),

@@ -7,6 +7,7 @@ import type { Choice } from '../html/page.ts'
 import { type Context, type Params, paramsOf, requireClient, requireSession } from '../oauth/request.ts'
 import { isOpenidScope, OFFLINE_ACCESS, scopesAt, splitScope } from '../oauth/scopes.ts'
 import { type Binding, type Bindings, mayActIn } from '../tokens/bindings.ts'
+import { CONSOLE_CLIENT } from './console.ts'
 
 const DEVICE_ROUTES: ReadonlySet<string> = new Set(['code_verification', 'device_resume'])
 
@@ -52,6 +53,8 @@ export function createConsent(deps: ConsentDeps): Consent {
 
   async function choose(request: { accountId: string; client: Client; asked: string | null }): Promise<Choice> {
     const { asked, client } = request
+    // What a person may do in the console does not depend on an organization that was chosen before.
+    if (client.clientId === CONSOLE_CLIENT) return { kind: 'unbound' }
     const clientOrganization = client.portcullis_organization
     const eligible = await eligibleOrganizations(deps, request.accountId, clientOrganization)
     return chooseOrganization({ asked, eligible, clientOrganization })

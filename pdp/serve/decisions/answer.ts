@@ -25,7 +25,11 @@ export type Question = {
   readonly subject: AskedSubject | null
   readonly explain: boolean
   readonly contextualTuples?: readonly ContextualTuple[]
+  readonly withoutTuples?: readonly ContextualTuple[]
+  readonly asOfMs?: number
   readonly context?: JsonObject
+  /** The id of the request that led to the question, if the caller says it. */
+  readonly requestId?: string
   /** The caller is authenticated by itself, and does not speak for the bearer: it may say what the context is. */
   readonly ownCaller?: boolean
   /** The caller proved that it holds the key that the token is bound to. */
@@ -95,17 +99,17 @@ export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
 async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState, question: Question): Promise<Answer> {
   const decisionId = deps.randomId()
   if (!token.active) return denied({ token: null, question, decisionId })
-  const { subject: named, contextualTuples = [], context } = question
+  const { subject: named, contextualTuples = [], withoutTuples, asOfMs, context } = question
   // A bearer that could set the context would state its own address or clearance.
   const setsContext = context !== undefined && question.ownCaller !== true
-  if (named !== null || question.explain || contextualTuples.length > 0 || setsContext)
-    requireReader(token, question.provenKey === true)
+  const isSupposed = contextualTuples.length > 0 || withoutTuples !== undefined || asOfMs !== undefined
+  if (named !== null || question.explain || isSupposed || setsContext) requireReader(token, question.provenKey === true)
   if (token.organization === null) {
     return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
   }
   const subject = named ?? token.subject
-  // Wildcard grants are for people and clients that exist. A token's own subject exists, or the token is revoked.
-  const existing = named === null || !isBearer(named) || deps.directory.exists(named)
+  // A token's own subject exists, or the token is revoked.
+  const existing = named === null || existsAsSubject(deps.directory, named)
   const deciding = deps.pdp.decide({
     organization: token.organization,
     subject,
@@ -119,13 +123,15 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     issuedAtMs: token.issuedAtMs,
     explain: question.explain,
     contextualTuples,
+    ...(withoutTuples !== undefined && { withoutTuples }),
+    ...(asOfMs !== undefined && { asOfMs }),
     ...(context !== undefined && { context }),
   })
   const [exists, decision] = await Promise.all([existing, deciding])
   if (decision.tokenRevoked) return denied({ token: null, question, decisionId })
   const permissions = exists
     ? decision.permissions
-    : question.permissions.map((check) => refused(check, 'none', question.explain, unknownSubject(subject)))
+    : question.permissions.map((check) => refusedUnknown(check, subject, question.explain))
   const { entitlements, revision, validUntilMs } = decision
   const { organization, acr, authTime } = token
   // Not a spread, which takes as long as everything else here.
@@ -142,6 +148,14 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     authTime,
   }
 }
+
+/** Wildcard grants are for people and clients that exist. */
+export async function existsAsSubject(directory: Pick<Directory, 'exists'>, subject: AskedSubject): Promise<boolean> {
+  return !isBearer(subject) || directory.exists(subject)
+}
+
+export const refusedUnknown = (check: PermissionCheck, subject: AskedSubject, explain: boolean): PermissionResult =>
+  refused(check, 'none', explain, unknownSubject(subject))
 
 /** A token without an organization is denied everything; the answer still says whether the token is active. */
 async function isAlive(pdp: Pick<Pdp, 'isRevoked'>, token: ActiveToken): Promise<boolean> {

@@ -5,13 +5,17 @@ import type { JsonObject } from '../../domain/json.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import { type CredentialDeps, presentedToken, provesKey } from '../authentication/credentials.ts'
 import {
+  AS_OF,
   ASKED_SUBJECT,
   CONTEXT,
   CONTEXTUAL_TUPLES,
   NAME,
+  readAsOf,
   readContextualTuples,
+  readWithoutTuples,
   relocated,
   type TupleBody,
+  WITHOUT_TUPLES,
 } from '../http/question-schemas.ts'
 import { PROBLEM_RESPONSE } from '../http/schemas.ts'
 import { SUCCESS } from '../problems/status.ts'
@@ -25,6 +29,8 @@ type Body = {
   readonly entitlements?: readonly string[]
   readonly subject?: AskedSubject
   readonly contextual_tuples?: readonly TupleBody[]
+  readonly without_tuples?: readonly TupleBody[]
+  readonly as_of?: string
   readonly context?: JsonObject
   readonly explain?: boolean
 }
@@ -55,6 +61,8 @@ const BODY = {
       ...CONTEXTUAL_TUPLES,
       description: `${CONTEXTUAL_TUPLES.description} Needs decisions:read as well.`,
     },
+    without_tuples: WITHOUT_TUPLES,
+    as_of: AS_OF,
     explain: { type: 'boolean', description: 'Adds a reason to each permission. Also needs the scope decisions:read.' },
   },
 } as const
@@ -141,6 +149,9 @@ export function addDecisions(
         subject,
         explain,
         contextualTuples,
+        ...readWithoutTuples(request.body.without_tuples),
+        ...readAsOf(request.body.as_of),
+        requestId: request.id,
         provenKey,
         ...(context !== undefined && { context }),
       }

@@ -4,7 +4,7 @@ import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
 import { parseTuple } from '../../domain/names.ts'
 import type { TupleCondition } from '../../domain/tuple.ts'
 import { RequestProblem } from '../problems/status.ts'
-import { object } from './schemas.ts'
+import { object, TIMESTAMP } from './schemas.ts'
 
 /** Longer than any name may be, so that the engine says what is wrong with one that is too long. */
 export const NAME = { type: 'string', maxLength: 1_024 } as const
@@ -35,6 +35,17 @@ export const CONTEXTUAL_TUPLES = {
     'Tuples that count in this question only: type:id#relation@subject, or the same in parts. They count for relations, and never for memberships, roles or permission keys.',
 } as const
 
+export const WITHOUT_TUPLES = {
+  ...CONTEXTUAL_TUPLES,
+  description:
+    'Stored tuples that do not count in this question, in the same forms. Needs decisions:read as well. They go on counting for memberships, roles and permission keys.',
+} as const
+export const AS_OF = {
+  ...TIMESTAMP,
+  description:
+    'The question is about what was true then, as far as the log of changes reaches back; people and clients are those of today. Needs decisions:read as well.',
+} as const
+
 export const CONTEXT = {
   type: 'object',
   additionalProperties: true,
@@ -47,8 +58,19 @@ export type TupleBody =
       readonly condition?: Partial<TupleCondition> & Pick<TupleCondition, 'name'>
     })
 
+/** As members of a question, which lacks what the request does. */
+export const readAsOf = (instant: string | undefined): { readonly asOfMs?: number } =>
+  instant === undefined ? {} : { asOfMs: Date.parse(instant) }
+export const readWithoutTuples = (
+  bodies: readonly TupleBody[] | undefined,
+): { readonly withoutTuples?: readonly ContextualTuple[] } =>
+  bodies === undefined ? {} : { withoutTuples: readContextualTuples(bodies, '/without_tuples') }
+
 /** Throws RequestProblem with the place of each that is no tuple. */
-export function readContextualTuples(bodies: readonly TupleBody[]): readonly ContextualTuple[] {
+export function readContextualTuples(
+  bodies: readonly TupleBody[],
+  member = '/contextual_tuples',
+): readonly ContextualTuple[] {
   const issues: ValidationIssue[] = []
   const tuples = bodies.flatMap((body, i) => {
     if (typeof body !== 'string') return [withContext(body)]
@@ -56,7 +78,7 @@ export function readContextualTuples(bodies: readonly TupleBody[]): readonly Con
       return [parseTuple(body)]
     } catch (err) {
       if (!(err instanceof PdpError)) throw err
-      issues.push({ place: `/contextual_tuples/${i}`, message: err.message })
+      issues.push({ place: `${member}/${i}`, message: err.message })
       return []
     }
   })
@@ -71,6 +93,8 @@ function withContext({ condition, ...tuple }: Exclude<TupleBody, string>): Conte
 /** The engine's names of what a request says. */
 const PLACES: readonly (readonly [engine: RegExp, request: string])[] = [
   [/^\/contextualTuples/, '/contextual_tuples'],
+  [/^\/withoutTuples/, '/without_tuples'],
+  [/^\/asOfMs/, '/as_of'],
   [/^\/subjectRelation/, '/subject_relation'],
   [/^\/organization/, ':org'],
   [/^\/pageSize/, '?page_size'],

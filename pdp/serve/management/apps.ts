@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { MODEL_CHARACTERS_MAX } from '../../decide/language/model-bounds.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import type { Manifest, StoredManifest } from '../../domain/manifest.ts'
+import { MANAGEMENT_APP } from '../../identity/oauth/management-app.ts'
 import { type PreparedManifest, prepareManifest, requireAcceptable } from '../../writes/manifests.ts'
 import { readDeclared } from '../../writes/role-definitions.ts'
 import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
@@ -88,6 +89,8 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
     locks: () => [ENVIRONMENT],
     lengthy: true,
     async prepare({ params, body }) {
+      if (params.app === MANAGEMENT_APP)
+        throw new RequestProblem('conflict', `app ${MANAGEMENT_APP} is built in: its manifest cannot be written`)
       const { app: named = params.app, audiences = [], permissions = {}, roles = {}, model = null } = body
       const manifest: Manifest = { app: params.app, audiences, permissions, roles, model }
       const issues = named === params.app ? [] : [{ place: '/app', message: 'is not the app of the path' }]

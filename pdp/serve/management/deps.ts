@@ -1,4 +1,5 @@
 /** What management calls read and write through: outside a transaction, or inside the one transaction of a write. */
+import type { Comparing } from '../../decision-point/comparison.ts'
 import type { WriteContext } from '../../domain/change.ts'
 import type { Pdp } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
@@ -9,6 +10,7 @@ import type { EntitlementSource, Store } from '../../store/contract.ts'
 import type { Client, Directory, Moves, Sql } from '../../store/directory.ts'
 import type { Places } from '../authentication/admission.ts'
 import type { CredentialDeps } from '../authentication/credentials.ts'
+import type { People } from '../authentication/people.ts'
 
 /** The parts of the identity service that these calls use. */
 export type IdentityControl = {
@@ -38,7 +40,7 @@ export type Reach = IdentityControl & {
   readonly introspect: (token: string) => Promise<TokenState>
   readonly store: Store
   readonly directory: Directory
-  readonly pdp: Pdp
+  readonly pdp: Pdp & Comparing
   readonly moves: Moves
 }
 /** Locks the logs, then runs `work` in one transaction, which is rolled back if `work` throws. */
@@ -71,4 +73,6 @@ export type ManagementDeps = CredentialDeps &
     readonly validateClient: (client: Client & { readonly secretHash: string | null }) => Promise<void>
     readonly entitlements: EntitlementSource
     readonly places: Places
+    /** Who calls through the console; absent: nobody. */
+    readonly people?: Pick<People, 'of'>
   }

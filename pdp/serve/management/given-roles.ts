@@ -4,6 +4,7 @@ import type { Tuple } from '../../domain/tuple.ts'
 import type { HeldRole, Store } from '../../store/contract.ts'
 import { type Definitions, definitionsOf, readDeclared } from '../../writes/role-definitions.ts'
 import type { ManagementClient } from '../authentication/authenticate.ts'
+import { beyondCaller } from '../authentication/people.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { Reach } from './deps.ts'
 
@@ -72,8 +73,11 @@ async function requireGivable(
     const given = new Set(held.flatMap((role) => definitions(role) ?? []))
     if (given.size === 0) continue
     if (!caller.token.scopes.has(SCOPE)) throw lacksScope(`${what} ${listed([...given])}`)
-    // An unbound client manages the whole environment.
-    if (caller.organizationScope.length === 0) continue
+    // An unbound client manages the whole environment, but gives nobody more management scopes than it has.
+    if (caller.organizationScope.length === 0) {
+      for (const key of beyondCaller(caller, [...given])) lacking.add(key)
+      continue
+    }
     const own = await at.pdp.held({ organization: log, subject: caller.token.subject, app })
     for (const key of given) if (!own.permissions.includes(key)) lacking.add(key)
   }

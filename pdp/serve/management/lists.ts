@@ -6,13 +6,17 @@ import { isBearer } from '../../domain/subjects.ts'
 import type { Directory } from '../../store/directory.ts'
 import { PAGE_PROPERTIES, type PageQuery, pageSize } from '../http/pagination.ts'
 import {
+  AS_OF,
   ASKED_SUBJECT,
   CONTEXT,
   CONTEXTUAL_TUPLES,
   NAME,
+  readAsOf,
   readContextualTuples,
+  readWithoutTuples,
   relocated,
   type TupleBody,
+  WITHOUT_TUPLES,
 } from '../http/question-schemas.ts'
 import { ID, type JsonSchema, object } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
@@ -24,6 +28,8 @@ type ResourcesBody = {
   readonly type: string
   readonly app?: string
   readonly contextual_tuples?: readonly TupleBody[]
+  readonly without_tuples?: readonly TupleBody[]
+  readonly as_of?: string
   readonly context?: JsonObject
 }
 type SubjectsBody = {
@@ -33,6 +39,8 @@ type SubjectsBody = {
   readonly subject_relation?: string
   readonly app?: string
   readonly contextual_tuples?: readonly TupleBody[]
+  readonly without_tuples?: readonly TupleBody[]
+  readonly as_of?: string
   readonly context?: JsonObject
 }
 
@@ -45,6 +53,8 @@ const RESOURCES = object(
     type: { ...NAME, description: 'Type of the resources.' },
     app: APP,
     contextual_tuples: CONTEXTUAL_TUPLES,
+    without_tuples: WITHOUT_TUPLES,
+    as_of: AS_OF,
     context: CONTEXT,
   },
   ['subject', 'relation', 'type'],
@@ -57,6 +67,8 @@ const SUBJECTS = object(
     subject_relation: { ...NAME, description: 'Lists usersets <type>:<id>#<subject_relation> instead.' },
     app: APP,
     contextual_tuples: CONTEXTUAL_TUPLES,
+    without_tuples: WITHOUT_TUPLES,
+    as_of: AS_OF,
     context: CONTEXT,
   },
   ['resource', 'relation', 'type'],
@@ -104,9 +116,10 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       'Resources of a type on which a subject has a relation. These are exactly the resources for which a check is allowed.',
     body: RESOURCES,
     async handle({ params, body, query }) {
-      const { app = null, contextual_tuples = [], ...question } = body
+      const { app = null, contextual_tuples = [], without_tuples, as_of, ...question } = body
       const contextualTuples = readContextualTuples(contextual_tuples)
-      const request = { ...pageOf(query), ...question, organization: params.org, app, contextualTuples }
+      const supposed = { contextualTuples, ...readWithoutTuples(without_tuples), ...readAsOf(as_of) }
+      const request = { ...pageOf(query), ...question, organization: params.org, app, ...supposed }
       const page = await relocated(deps.pdp.listResources(request))
       // As in a decision: a subject that does not exist has nothing, not even what a wildcard grants.
       const nothing = { items: [], undecided: [], nextPageToken: null }
@@ -121,10 +134,11 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       'Subjects of a type that have a relation on a resource. These are exactly the subjects for which a check is allowed.',
     body: SUBJECTS,
     async handle({ params, body, query }) {
-      const { app = null, subject_relation, contextual_tuples = [], ...question } = body
+      const { app = null, subject_relation, contextual_tuples = [], without_tuples, as_of, ...question } = body
       const contextualTuples = readContextualTuples(contextual_tuples)
       const userset = subject_relation === undefined ? {} : { subjectRelation: subject_relation }
-      const request = { ...pageOf(query), ...question, ...userset, organization: params.org, app, contextualTuples }
+      const supposed = { contextualTuples, ...readWithoutTuples(without_tuples), ...readAsOf(as_of) }
+      const request = { ...pageOf(query), ...question, ...userset, organization: params.org, app, ...supposed }
       return present(await relocated(deps.pdp.listSubjects(request)))
     },
   })

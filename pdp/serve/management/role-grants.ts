@@ -7,6 +7,7 @@ import type { RoleGrant } from '../../domain/role.ts'
 import { definitionsOf, readDeclared } from '../../writes/role-definitions.ts'
 import { grantOf, requireFitting, requireRole, requireSubjectForm } from '../../writes/role-grants.ts'
 import type { ManagementClient } from '../authentication/authenticate.ts'
+import { beyondCaller } from '../authentication/people.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, object, PERMISSION_KEY } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
@@ -145,15 +146,19 @@ async function requireSubject(deps: ManagementDeps, subject: string): Promise<vo
   if (found === null) throw new RequestProblem('not_found', `there is no ${subject}`)
 }
 
-/** A bound client can give only permissions that it holds itself. An unbound client manages the whole environment. */
+/**
+ * A bound client can give only permissions that it holds itself. An unbound client manages the whole environment, but roles
+ * of the built-in app are management scopes for people, of which it gives only its own.
+ */
 async function requireHolding(
   deps: ManagementDeps,
   grant: { caller: ManagementClient; log: LogId; app: string | null; permissions: readonly string[] },
 ): Promise<void> {
   const { caller, log, app, permissions } = grant
-  if (caller.organizationScope.length === 0) return
-  const held = await deps.pdp.held({ organization: log, subject: caller.token.subject, app })
-  const lacking = permissions.filter((key) => !held.permissions.includes(key))
+  const isBound = caller.organizationScope.length > 0
+  const held = isBound ? await deps.pdp.held({ organization: log, subject: caller.token.subject, app }) : null
+  const lacking =
+    held === null ? beyondCaller(caller, permissions) : permissions.filter((key) => !held.permissions.includes(key))
   if (lacking.length === 0) return
   throw new RequestProblem(
     'permission_denied',

@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import type { OrganizationRole } from '../../domain/role.ts'
+import { isManagementKey, MANAGEMENT_APP } from '../../identity/oauth/management-app.ts'
 import { type Declared, definitionsOf, readDeclared, sizeIssue, tokenIssue } from '../../writes/role-definitions.ts'
 import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
 import { LABEL, object, PERMISSION_KEY, PERMISSION_KEYS } from '../http/schemas.ts'
@@ -32,6 +33,7 @@ export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
     state: ({ at, params }) => roleOf(at, params.key),
     async handle({ at, params, body, context }) {
       const role = { key: params.key, name: body.name, permissions: body.permissions }
+      requireNoManagement(role)
       const declared = await readDeclared(at.store)
       await requireFitting(at, declared, role)
       await at.store.write(ENVIRONMENT, [{ kind: 'role', key: role.key, role }], { context })
@@ -67,6 +69,14 @@ export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
     },
   })
   addReads(app, deps)
+}
+
+/** Only the built-in app gives management scopes to people. Throws RequestProblem. */
+function requireNoManagement({ permissions }: OrganizationRole): void {
+  const [key] = permissions.filter(isManagementKey)
+  if (key === undefined) return
+  const message = `${key} belongs to app ${MANAGEMENT_APP}: grant a role of that app`
+  throw new RequestProblem('request_invalid', message, { issues: [{ place: '/permissions', message }] })
 }
 
 function addReads(app: FastifyInstance, deps: ManagementDeps): void {

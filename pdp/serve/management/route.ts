@@ -11,12 +11,14 @@ import {
   requireUnbound,
   requireWithin,
 } from '../authentication/authenticate.ts'
+import { authorizePerson } from '../authentication/people.ts'
 import { BODY_TYPES, type BodyKind } from '../http/bodies.ts'
 import { isNoneMatch, requireConditions, tagOf } from '../http/conditions.ts'
 import { PAGE_PROPERTIES, pageSchema } from '../http/pagination.ts'
-import { ENTITLEMENT_KEY, FORM, ID, type JsonSchema, object, PROBLEM_RESPONSE } from '../http/schemas.ts'
-import { RequestProblem, SUCCESS } from '../problems/status.ts'
+import { ID, type JsonSchema, object, PROBLEM_RESPONSE } from '../http/schemas.ts'
+import { SUCCESS } from '../problems/status.ts'
 import type { ManagementDeps, Reach } from './deps.ts'
+import { PARAMETERS, requireForms } from './path-parameters.ts'
 
 type Shape = {
   readonly body?: unknown
@@ -94,13 +96,6 @@ const CONDITIONS: JsonSchema = {
   },
 }
 const ETAG = { etag: { type: 'string', description: 'The tag of the stored state (RFC 9110 section 8.8.3).' } }
-const PARAMETERS: { readonly [name: string]: typeof ID } = {
-  app: ID,
-  org: ID,
-  user: ID,
-  client_id: ID,
-  key: ENTITLEMENT_KEY,
-}
 
 /** A GET needs the scope for reading, or the one for writing. */
 const scopeOf = ({ method, scope }: { readonly method: string; readonly scope: string }): string =>
@@ -115,9 +110,16 @@ export function addManagementRoute<S extends Shape>(
   const callers = new WeakMap<FastifyRequest, ManagementClient>()
   const names = [...route.path.replaceAll('::', '').matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name)
   const authorize = async (request: FastifyRequest, at: Reach): Promise<ManagementClient> => {
+    const scope = scopeOf(route)
+    const person = deps.people?.of(request.raw) ?? null
+    if (person !== null) {
+      requireForms(request.params)
+      const organization = route.organizationScope === 'environment' ? null : organizationOf(request.params) || null
+      return authorizePerson(at, person, { scope, organization })
+    }
     const caller = await authenticateManagementClient(
       { ...deps, ...at },
-      { message: request.raw, scope: scopeOf(route), provenBefore: callers.has(request) },
+      { message: request.raw, scope, provenBefore: callers.has(request) },
     )
     requireForms(request.params)
     if (route.organizationScope === 'environment') requireUnbound(caller)
@@ -147,7 +149,7 @@ export function addManagementRoute<S extends Shape>(
       const calls = callsOf(deps, request, (at) => authorize(request, at))
       const found = callers.get(request)
       if (found === undefined) throw new TypeError('a management call ran before its caller was authorized')
-      const free = deps.places.take(found.token.clientId)
+      const free = deps.places.take(nameOf(found))
       reply.raw.once('close', free)
       const { status, body, type, headers = {} } = await answer(deps, route, { request, found, calls })
       reply.code(SUCCESS[status]).header('cache-control', 'no-store').headers(headers)
@@ -155,19 +157,6 @@ export function addManagementRoute<S extends Shape>(
       return body === undefined ? reply.send() : body
     },
   })
-}
-
-/** Validates the names in the path before they are used in a query. Throws RequestProblem `request_invalid`. */
-function requireForms(params: unknown): void {
-  if (typeof params !== 'object' || params === null) return
-  const issues = Object.entries(params).flatMap(([name, value]: [string, unknown]) => {
-    const { pattern, [FORM]: form } = PARAMETERS[name] ?? ID
-    const valid = typeof value === 'string' && new RegExp(pattern).test(value)
-    return valid ? [] : [{ place: `:${name}`, message: `must be ${form}` }]
-  })
-  if (issues.length === 0) return
-  const message = issues.map(({ place, message }) => `${place} ${message}`).join('; ')
-  throw new RequestProblem('request_invalid', message, { issues })
 }
 
 type Calls = {
@@ -249,6 +238,10 @@ function organizationOf(params: unknown): string {
   return typeof params === 'object' && params !== null && 'org' in params ? String(params.org) : ''
 }
 
+/** As the log of changes names the caller. */
+const nameOf = ({ token }: ManagementClient): string =>
+  token.subject.type === 'user' ? `user:${token.subject.id}` : `service:${token.clientId}`
+
 /** Gives types to what the schemas of the route have checked. */
 function parseCall<S extends Shape>(
   request: FastifyRequest,
@@ -260,7 +253,7 @@ function parseCall<S extends Shape>(
     params: request.params as Call<S>['params'],
     query: request.query as S['query'],
     body: request.body as S['body'],
-    context: { actor: `service:${caller.token.clientId}`, requestId: request.id },
+    context: { actor: nameOf(caller), requestId: request.id },
   }
 }
 

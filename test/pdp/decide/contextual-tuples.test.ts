@@ -162,8 +162,11 @@ describe('a planted fault', () => {
       ['doc:2#viewer@user:b'],
       edits(
         ['export function relationViewOf(', 'const planted: ContextualTuple[] = []\nexport function relationViewOf('],
-        ['if (tuples.length === 0) return undefined', 'planted.push(...tuples)'],
-        ['new ContextualView(stored, log, tuples)', 'new ContextualView(stored, log, planted)'],
+        ['if (tuples.length === 0 && without.length === 0) return undefined', 'planted.push(...tuples)'],
+        [
+          'tuples.length === 0 ? rest : new ContextualView(rest, log, tuples)',
+          'new ContextualView(rest, log, planted)',
+        ],
       ),
     ],
     [

@@ -54,6 +54,8 @@ const OTHERS: { readonly [F in Field]: DecideRequest } = {
   app: { ...BASE, app: 'two' },
   explain: { ...BASE, explain: true },
   contextualTuples: { ...BASE, contextualTuples: [tuple('doc:2#editor@user:ann')] },
+  withoutTuples: { ...BASE, withoutTuples: [tuple('doc:1#viewer@user:ann')] },
+  asOfMs: { ...BASE, asOfMs: 1 },
   audiences: { ...BASE, audiences: ['https://two.example'] },
   revocationKeys: { ...BASE, revocationKeys: [revocationKey('jti', 'ended')] },
   issuedAtMs: { ...BASE, issuedAtMs: 0 },
@@ -211,7 +213,7 @@ describe('a copy of the source', () => {
       'one model for all texts',
       'near',
       plantedIn(
-        'decide/models.ts',
+        'decide/known-models.ts',
         ['texts.map(knownModel)', 'texts.map((text) => knownModel((plantedText ??= text)))'],
         [
           'export function createModelCompiler',

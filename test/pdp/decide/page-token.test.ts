@@ -32,6 +32,8 @@ describe('a page token', () => {
     app: { app: null },
     context: { context: { level: 1 } },
     contextualTuples: { contextualTuples: [tuple('doc:3#viewer@user:ann')] },
+    withoutTuples: { withoutTuples: [tuple('doc:3#viewer@user:ann')] },
+    asOfMs: { asOfMs: 1 },
   }
   const otherSubjects: { readonly [F in Exclude<keyof ListSubjectsRequest, 'pageSize' | 'pageToken'>]: object } = {
     organization: { organization: 'other' },
@@ -42,6 +44,8 @@ describe('a page token', () => {
     app: { app: null },
     context: { context: { level: 1 } },
     contextualTuples: { contextualTuples: [tuple('doc:3#viewer@user:ann')] },
+    withoutTuples: { withoutTuples: [tuple('doc:3#viewer@user:ann')] },
+    asOfMs: { asOfMs: 1 },
   }
   const accepted = (from: ListQuestion, by: ListQuestion): boolean => {
     const pageToken = formatCursor(from, { after: `${by.type}:1`, revision: null })

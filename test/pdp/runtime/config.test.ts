@@ -32,6 +32,8 @@ describe('readConfig', () => {
       entitlementSource: null,
       embedEntitlements: 'claims-mode',
       changesKeptDays: null,
+      console: true,
+      decisionsKept: 10_000,
       dataDirectory: `${process.cwd()}/.data`,
       logLevel: 'info',
     })
@@ -48,6 +50,7 @@ describe('readConfig', () => {
       PORTCULLIS_TRUSTED_PROXIES: '10.0.3.7, fd00:1::/64,::ffff:192.0.2.0/120',
       PORTCULLIS_EMBED_ENTITLEMENTS: 'off',
       PORTCULLIS_CHANGES_KEPT_DAYS: '90',
+      PORTCULLIS_DECISIONS_KEPT: '0',
       PORTCULLIS_DATA_DIR: '/var/lib/portcullis',
       PORTCULLIS_LOG_LEVEL: 'warn',
       DATABASE_URL: 'postgresql://a:b@db/portcullis',
@@ -62,6 +65,8 @@ describe('readConfig', () => {
       ],
       embedEntitlements: 'off',
       changesKeptDays: 90,
+      console: false,
+      decisionsKept: 0,
     })
     expect(config.masterKey).toEqual(Buffer.alloc(32, 7))
   })

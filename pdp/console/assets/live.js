@@ -1,0 +1,94 @@
+/** Adds what lives to pages that are whole without it: an answer that follows writes, the tail of decisions, buttons to copy. */
+
+for (const shown of document.querySelectorAll('[data-watch]')) watch(shown)
+for (const region of document.querySelectorAll('[data-tail]')) tail(region)
+for (const figure of document.querySelectorAll('figure.copy')) addCopyButton(figure)
+
+function watch(heading) {
+  const events = new EventSource(heading.dataset.watch)
+  const note = document.createElement('span')
+  note.className = 'note live'
+  note.textContent = ' live'
+  let first = true
+  events.onopen = () => heading.after(note)
+  events.onerror = () => note.remove()
+  events.onmessage = ({ data }) => {
+    const { verdict, state } = JSON.parse(data)
+    const current = heading.querySelector('span')
+    const isNew = current.textContent !== verdict
+    if (isNew) {
+      current.textContent = verdict
+      current.className = state
+      const section = heading.closest('.answer')
+      section.classList.toggle('is-allowed', state === 'allowed')
+      section.classList.toggle('is-denied', state !== 'allowed')
+    }
+    if (isNew && !first) addReload(heading)
+    first = false
+  }
+}
+
+function addReload(heading) {
+  if (document.querySelector('.changed') !== null) return
+  const hint = document.createElement('p')
+  hint.className = 'changed note'
+  const again = document.createElement('a')
+  again.href = location.href
+  again.textContent = 'Why? Show the new reason'
+  hint.append('The answer has changed since the page was made. ', again)
+  heading.parentElement.after(hint)
+}
+
+/** Off until somebody turns it on, because a table that moves by itself cannot be read (WCAG 2.2.2). */
+function tail(region) {
+  const button = document.createElement('button')
+  button.type = 'button'
+  button.className = 'plain'
+  button.textContent = 'Follow live'
+  button.setAttribute('aria-pressed', 'false')
+  region.before(button)
+  let events = null
+  button.onclick = () => {
+    if (events !== null) {
+      events.close()
+      events = null
+    } else {
+      events = new EventSource(region.dataset.tail)
+      events.onmessage = ({ data }) => addRow(region, JSON.parse(data))
+    }
+    button.setAttribute('aria-pressed', String(events !== null))
+    button.textContent = events === null ? 'Follow live' : 'Pause'
+  }
+}
+
+function addRow(region, { cells, ask }) {
+  const body = region.querySelector('tbody')
+  if (body === null) return location.reload()
+  const row = document.createElement('tr')
+  for (const [i, text] of cells.entries()) {
+    const cell = document.createElement('td')
+    const holder = i === 2 && ask !== null ? document.createElement('a') : document.createElement('bdi')
+    if (holder instanceof HTMLAnchorElement) holder.href = `/console/ask?${new URLSearchParams(ask)}`
+    holder.textContent = text
+    if (i === 3) holder.className = text.startsWith('✓') ? 'allowed' : 'denied'
+    cell.append(holder)
+    row.append(cell)
+  }
+  body.prepend(row)
+  while (body.rows.length > 200) body.deleteRow(-1)
+}
+
+function addCopyButton(figure) {
+  const button = document.createElement('button')
+  button.type = 'button'
+  button.className = 'plain'
+  button.textContent = 'Copy'
+  button.onclick = async () => {
+    await navigator.clipboard.writeText(figure.querySelector('code').textContent)
+    button.textContent = 'Copied'
+    setTimeout(() => {
+      button.textContent = 'Copy'
+    }, 1500)
+  }
+  figure.querySelector('figcaption').append(' ', button)
+}

@@ -1,0 +1,150 @@
+/** The console: pages at `/console` on which people ask, look and change things with their own rights. */
+import { readFileSync } from 'node:fs'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { html } from '../identity/html/html.ts'
+import { PATHS } from '../identity/oauth/paths.ts'
+import { CONSOLE_CALLBACK } from '../identity/sign-in/console.ts'
+import type { MasterKeys } from '../process/encryption.ts'
+import { asHttpProblem } from '../serve/http/problem-response.ts'
+import { isFault, RequestProblem, STATUS, SUCCESS } from '../serve/problems/status.ts'
+import { frame, plainPage } from './layout.ts'
+import { addLive } from './live.ts'
+import { createOwnServer, type OwnServer } from './own-server.ts'
+import { link, problems } from './parts.ts'
+import { SCREENS } from './screens.ts'
+import { addSignIn, isSame, signedOut, signInUrl } from './sign-in.ts'
+import { type ConsoleDeps, openVisit, type View, type Visit } from './visit.ts'
+
+const FORM_BYTES_MAX = 1_048_576
+const SEE_OTHER = 303
+const HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'",
+  'cache-control': 'no-store',
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'x-frame-options': 'DENY',
+  'x-robots-tag': 'noindex',
+}
+const ASSETS: { readonly [file: string]: string } = {
+  'console.css': 'text/css; charset=utf-8',
+  'live.js': 'text/javascript; charset=utf-8',
+  'icon.svg': 'image/svg+xml',
+}
+const ASSET_SECONDS = 300
+
+/** Call it before the server listens. */
+export async function addConsole(
+  app: FastifyInstance,
+  deps: ConsoleDeps & { readonly masterKeys: MasterKeys },
+): Promise<void> {
+  app.get('/', { schema: { hide: true } }, async (request, reply) => {
+    const wantsPage = request.headers.accept?.includes('text/html') === true
+    if (!wantsPage) throw new RequestProblem('route_unknown', 'there is nothing at this path')
+    return reply.redirect('/console', SEE_OTHER)
+  })
+  const call = createOwnServer(app.server)
+  await app.register(async (scope) => {
+    scope.addHook('onRoute', (route) => {
+      route.schema = { ...route.schema, hide: true }
+    })
+    scope.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string', bodyLimit: FORM_BYTES_MAX },
+      async (_request: unknown, text: string) => Object.fromEntries(new URLSearchParams(text)),
+    )
+    scope.addHook('onRequest', async (_request, reply) => {
+      reply.headers(HEADERS)
+    })
+    scope.setErrorHandler((error, request, reply) => refuse(deps, { error, request, reply }))
+    addAssets(scope)
+    const signIn = addSignIn(scope, { ...deps, token: (form) => redeem(call, form) })
+    const visitOf = async (request: FastifyRequest): Promise<Visit | null> => {
+      const current = await signIn.current(request)
+      return current === null ? null : openVisit(call, deps, { request, ...current })
+    }
+    for (const { path, show, act } of SCREENS) {
+      const url = path === '' ? '/console' : `/console/${path}`
+      scope.get(url, async (request, reply) => {
+        const visit = await visitOf(request)
+        return visit === null ? signIn.begin(reply, request.url) : answer(visit, reply, await show(visit))
+      })
+      if (act === undefined) continue
+      scope.post(url, { bodyLimit: FORM_BYTES_MAX }, async (request, reply) => {
+        const visit = await visitOf(request)
+        if (visit === null) return signIn.begin(reply, url)
+        requireOwnForm(request, visit)
+        return answer(visit, reply, await act(visit))
+      })
+    }
+    scope.post('/console/sign-out', async (request, reply) => {
+      const visit = await visitOf(request)
+      if (visit !== null) {
+        requireOwnForm(request, visit)
+        await signIn.end(request, reply)
+      }
+      return reply.type('text/html; charset=utf-8').send(plainPage('Signed out', signedOut))
+    })
+    addLive(scope, { deps, visitOf })
+  })
+}
+
+/** Besides the cookie's SameSite=Lax: the form came from a page of ours, made for this session. */
+function requireOwnForm(request: FastifyRequest, visit: Visit): void {
+  const { origin } = request.headers
+  const isOurs = origin === undefined || origin === new URL(visit.deps.issuer).origin
+  if (isOurs && isSame(visit.form('csrf'), visit.csrf)) return
+  throw new RequestProblem('permission_denied', 'this form came from somewhere else, or from a session that is over')
+}
+
+function answer(visit: Visit, reply: FastifyReply, view: View): FastifyReply {
+  if ('goTo' in view) return reply.redirect(new URL(view.goTo, visit.deps.issuer).href, SEE_OTHER)
+  if ('file' in view) {
+    reply.header('content-disposition', `attachment; filename="${view.file}"`)
+    return reply.type(`${view.type}; charset=utf-8`).send(view.text)
+  }
+  return reply
+    .code(view.status ?? SUCCESS.ok)
+    .type('text/html; charset=utf-8')
+    .send(frame(visit, view))
+}
+
+function refuse(
+  { log, issuer }: ConsoleDeps,
+  { error, request, reply }: { error: unknown; request: FastifyRequest; reply: FastifyReply },
+): FastifyReply {
+  const problem = asHttpProblem(error)
+  if (isFault(problem.code))
+    log.error({ event: 'request_failed', request_id: request.id, code: problem.code, err: problem.cause })
+  const isDenied = problem.code === 'permission_denied'
+  const title = isDenied ? 'You may not do this' : problem.code === 'not_found' ? 'Not found' : 'This did not work'
+  const isPage = request.method === 'GET' && !request.url.startsWith(CONSOLE_CALLBACK)
+  const to = isPage ? request.url : '/console'
+  const body = html`${problems(problem.message, problem.issues)}
+<p><small>Request ${request.id}</small></p>
+<p>${link('/console', 'Back to the start')} · ${link(signInUrl(issuer, to), 'Sign in again')}</p>`
+  return reply.code(STATUS[problem.code].http).type('text/html; charset=utf-8').send(plainPage(title, body))
+}
+
+/** At our own token endpoint, inside this process: the browser never sees what comes back. */
+async function redeem(call: OwnServer, form: URLSearchParams): Promise<string | null> {
+  const { status, text } = await call({
+    method: 'POST',
+    path: PATHS.token,
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: form.toString(),
+  })
+  const answered: unknown = status === SUCCESS.ok ? JSON.parse(text) : null
+  if (typeof answered !== 'object' || answered === null || !('access_token' in answered)) return null
+  return String(answered.access_token)
+}
+
+function addAssets(scope: FastifyInstance): void {
+  for (const [file, type] of Object.entries(ASSETS)) {
+    const content = readFileSync(new URL(`./assets/${file}`, import.meta.url))
+    scope.get(`/console/assets/${file}`, async (_request, reply) =>
+      reply.header('cache-control', `public, max-age=${ASSET_SECONDS}`).type(type).send(content),
+    )
+  }
+}

@@ -1,0 +1,106 @@
+/** What lives: an answer that follows the writes, and the tail of the decisions, as server-sent events. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { DIRECTORY, ENVIRONMENT } from '../domain/log.ts'
+import { asRequestProblem, SUCCESS } from '../serve/problems/status.ts'
+import { supposedOf } from './question.ts'
+import { answerAsked, askedOf } from './screens/ask.ts'
+import { filterOf, isShown, rowTexts } from './screens/decisions.ts'
+import type { ConsoleDeps, Visit } from './visit.ts'
+
+const POLL_MS = 500
+/** After this long the browser asks again, and the person's session and rights are read again. */
+const STREAM_MS = 30_000
+const STREAMS_PER_PERSON_MAX = 20
+/** What waits for a browser that does not read. */
+const BUFFERED_BYTES_MAX = 262_144
+
+type Stream = { readonly closed: AbortSignal; send(event: object): void }
+
+export function addLive(
+  scope: FastifyInstance,
+  { deps, visitOf }: { deps: ConsoleDeps; visitOf: (request: FastifyRequest) => Promise<Visit | null> },
+): void {
+  const open = new Map<string, number>()
+
+  function stream(request: FastifyRequest, reply: FastifyReply, serve: (visit: Visit, to: Stream) => Promise<void>) {
+    return async (): Promise<FastifyReply | undefined> => {
+      const visit = await visitOf(request)
+      if (visit === null) return reply.code(SUCCESS.empty).send()
+      await visit.require('decisions:read')
+      const count = open.get(visit.person.id) ?? 0
+      // No content: an EventSource does not come back.
+      if (count >= STREAMS_PER_PERSON_MAX) return reply.code(SUCCESS.empty).send()
+      open.set(visit.person.id, count + 1)
+      const ended = new AbortController()
+      reply.hijack()
+      const { raw } = reply
+      raw.writeHead(SUCCESS.ok, {
+        ...reply.getHeaders(),
+        'content-type': 'text/event-stream; charset=utf-8',
+        'cache-control': 'no-store',
+      } as Record<string, string>)
+      raw.write('retry: 1000\n\n')
+      raw.once('close', () => ended.abort())
+      const timer = setTimeout(() => ended.abort(), STREAM_MS)
+      timer.unref()
+      const send = (event: object): void => {
+        if (raw.writableLength > BUFFERED_BYTES_MAX) ended.abort()
+        else raw.write(`data: ${JSON.stringify(event)}\n\n`)
+      }
+      await serve(visit, { closed: ended.signal, send }).catch((err: unknown) =>
+        deps.log.warn({ event: 'console_stream_failed', err }),
+      )
+      clearTimeout(timer)
+      raw.end()
+      const left = (open.get(visit.person.id) ?? 1) - 1
+      if (left === 0) open.delete(visit.person.id)
+      else open.set(visit.person.id, left)
+    }
+  }
+  scope.get('/console/ask/watch', (request, reply) => stream(request, reply, watch)())
+  scope.get('/console/decisions/tail', (request, reply) => stream(request, reply, tail)())
+}
+
+/** Asks again whenever a log moved that the answer may depend on. */
+async function watch(visit: Visit, { closed, send }: Stream): Promise<void> {
+  const { store, pdp } = visit.deps.management
+  const { organization } = visit
+  const logs = [ENVIRONMENT, DIRECTORY, ...(organization === null ? [] : ((await pdp.ancestors(organization)) ?? []))]
+  let seen = ''
+  while (!closed.aborted) {
+    const { logs: positions } = await store.vector(logs)
+    const now = [...positions].map(([log, { revision }]) => `${log} ${revision}`).join(',')
+    if (now !== seen) {
+      seen = now
+      send(await verdictNow(visit))
+    }
+    await delay(POLL_MS, undefined, { signal: closed }).catch(() => undefined)
+  }
+}
+
+async function verdictNow(visit: Visit): Promise<object> {
+  try {
+    const { result } = await answerAsked(visit, askedOf(visit), supposedOf(visit))
+    if (result.error !== undefined) return { verdict: '? cannot be decided', state: 'denied' }
+    return result.allowed ? { verdict: '✓ allowed', state: 'allowed' } : { verdict: '✗ denied', state: 'denied' }
+  } catch (err) {
+    return { verdict: `? ${asRequestProblem(err).message}`, state: 'denied' }
+  }
+}
+
+async function tail(visit: Visit, { closed, send }: Stream): Promise<void> {
+  const filter = filterOf(visit)
+  const { organization: org } = visit
+  const unfollow = visit.deps.decisions.follow((decision) => {
+    if (!isShown(visit, filter, decision)) return
+    const [check] = decision.permissions
+    const ask =
+      decision.subject === null || check === undefined
+        ? null
+        : { org: org ?? '', subject: decision.subject, relation: check.relation, resource: check.resource }
+    send({ cells: rowTexts(decision), ask })
+  })
+  await new Promise<void>((resolve) => closed.addEventListener('abort', () => resolve(), { once: true }))
+  unfollow()
+}

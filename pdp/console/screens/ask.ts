@@ -1,0 +1,159 @@
+/** Ask: may this subject do this? With the reason, what made it so, what is missing, and what would change it. */
+import type { PermissionResult } from '../../domain/decision.ts'
+import { typeOf } from '../../domain/names.ts'
+import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+import { existsAsSubject, refusedUnknown } from '../../serve/decisions/answer.ts'
+import { asRequestProblem } from '../../serve/problems/status.ts'
+import { type Asked, copies, reasonSentence } from '../answer-texts.ts'
+import { changesOf, type Found } from '../history.ts'
+import { address, alert, copyable, field, hidden, instant, link, name, problems, table, verdict } from '../parts.ts'
+import { isSupposed, parametersOf, readSubject, readSupposed, type Supposed, supposedOf } from '../question.ts'
+import type { View, Visit } from '../visit.ts'
+
+export type Answered = { readonly result: PermissionResult; readonly tookMs: number; readonly revision: string }
+
+/** Throws RequestProblem and PdpError. */
+export async function answerAsked(visit: Visit, asked: Asked, supposed: Supposed): Promise<Answered> {
+  await visit.require('decisions:read')
+  const { pdp, directory } = visit.deps.management
+  const subject = readSubject(asked.subject)
+  if (subject === null) throw new TypeError('the subject was checked before')
+  const { relation, resource, organization, app } = asked
+  const permissions = [{ relation, resource }]
+  const startedMs = performance.now()
+  const question = { organization, subject, permissions, explain: true, app, ...readSupposed(supposed) }
+  const [exists, decision] = await Promise.all([existsAsSubject(directory, subject), pdp.decide(question)])
+  const [result] = exists ? decision.permissions : permissions.map((check) => refusedUnknown(check, subject, true))
+  if (result === undefined) throw new TypeError('a question was not answered')
+  return { result, tookMs: performance.now() - startedMs, revision: decision.revision }
+}
+
+export const askedOf = (visit: Visit): Asked => ({
+  organization: visit.organization ?? '',
+  subject: visit.query('subject').trim(),
+  relation: visit.query('relation').trim(),
+  resource: visit.query('resource').trim(),
+  app: visit.query('app').trim() || null,
+})
+
+export async function showAsk(visit: Visit): Promise<View> {
+  await visit.require('decisions:read')
+  const asked = askedOf(visit)
+  const supposed = supposedOf(visit)
+  const form = await questionForm(visit, asked, supposed)
+  const isComplete = [asked.subject, asked.relation, asked.resource].every((text) => text !== '')
+  const title = isComplete ? `May ${asked.subject} ${asked.relation} ${asked.resource}?` : 'Ask'
+  return { title, body: html`${form}${isComplete ? await answerParts(visit, asked, supposed) : HINT}` }
+}
+
+const HINT = html`<div class="empty"><p>Ask about a person, such as <code>user:alice</code>; a group's members,
+<code>group:staff#member</code>; or a client, <code>service:importer</code>. The relation is one of the model, or a permission
+key on <code>app:…</code> or <code>organization:…</code>.</p></div>`
+
+async function questionForm(visit: Visit, asked: Asked, supposed: Supposed): Promise<Html> {
+  const { organization } = visit
+  const type = typeOf(asked.resource)
+  const relations =
+    organization === null || type === '' ? [] : await visit.deps.management.pdp.relations(organization, type)
+  return html`<form method="get" action="/console/ask" class="question">${hidden('org', organization ?? '')}
+${field({ name: 'subject', label: 'Subject', value: asked.subject, required: true })}
+${field({ name: 'relation', label: 'Relation or permission', value: asked.relation, required: true, among: relations })}
+${field({ name: 'resource', label: 'Resource', value: asked.resource, required: true })}
+<button type="submit">Ask</button>
+<details${isSupposed(supposed) || asked.app !== null ? html` open` : EMPTY}><summary>What if, at another time, with a context</summary>
+<div class="fields">
+${field({ name: 'with', label: 'With these relationships', value: supposed.with, lines: 2, hint: 'One on each line: doc:1#viewer@user:alice. They count in this question only.' })}
+${field({ name: 'without', label: 'Without these relationships', value: supposed.without, lines: 2 })}
+${field({ name: 'as_of', label: 'As of (UTC)', value: supposed.asOf, hint: '2030-01-31T12:00. Read from the log of changes.' })}
+${field({ name: 'context', label: 'Context of conditions', value: supposed.context, lines: 2, hint: 'A JSON object.' })}
+${field({ name: 'app', label: 'App of the roles', value: asked.app ?? '' })}</div></details></form>`
+}
+
+async function answerParts(visit: Visit, asked: Asked, supposed: Supposed): Promise<Html> {
+  if (readSubject(asked.subject) === null)
+    return alert(
+      html`${name(asked.subject)} names no subject. Write <code>type:id</code>, such as <code>user:alice</code>.`,
+    )
+  try {
+    const answered = await answerAsked(visit, asked, supposed)
+    return await answerPage(visit, { asked, supposed, answered })
+  } catch (err) {
+    const { code, message, issues } = asRequestProblem(err)
+    if (code !== 'request_invalid' && code !== 'condition_failed' && code !== 'evaluation_limit') throw err
+    return problems(message, issues)
+  }
+}
+
+type Told = { readonly asked: Asked; readonly supposed: Supposed; readonly answered: Answered }
+
+async function answerPage(visit: Visit, { asked, supposed, answered }: Told): Promise<Html> {
+  const { result, tookMs } = answered
+  const { reason } = result
+  const { asOfMs = Number.POSITIVE_INFINITY } = readSupposed(supposed)
+  const tuples = (reason?.path ?? []).flatMap((step) => ('tuple' in step ? [step.tuple] : []))
+  const found = await changesOf(visit, tuples, asOfMs)
+  const word =
+    result.error === undefined ? verdict(result.allowed) : html`<span class="denied">? cannot be decided</span>`
+  const watch = address('ask/watch', {
+    org: asked.organization,
+    ...questionParameters(asked),
+    ...parametersOf(supposed),
+  })
+  const isNow = supposed.asOf === ''
+  return html`<section class="answer ${result.allowed ? 'is-allowed' : 'is-denied'}" aria-labelledby="answer">
+<div role="status" class="verdict-line"><h2 id="answer" class="verdict"${isNow ? html` data-watch="${watch}"` : EMPTY}>${word}</h2></div>
+<p class="sentence">${reasonSentence(asked, result)}</p>${isSupposed(supposed) ? SUPPOSED : EMPTY}
+<p class="note">Answered in ${tookMs.toFixed(1)} ms in organization ${name(asked.organization)}.</p></section>
+${result.allowed ? await pathTable(visit, result, found) : missingTable(visit, asked, result)}
+<details class="copies"><summary>Copy as test, curl, code</summary>${copies(visit.deps.issuer, { asked, supposed, allowed: result.allowed }).map(({ title, text }) => copyable(title, text))}</details>
+<p class="related">${link(address('who', { org: asked.organization, relation: asked.relation, resource: asked.resource, ...parametersOf(supposed) }), 'Who else may?')}
+· ${link(address('what', { org: asked.organization, relation: asked.relation, subject: asked.subject, type: typeOf(asked.resource), ...parametersOf(supposed) }), 'On what else?')}</p>`
+}
+
+const SUPPOSED = html`<p class="note"><strong>What if:</strong> this answers a supposition. Nothing was written, and nothing is remembered.</p>`
+const questionParameters = ({ subject, relation, resource, app }: Asked) => ({ subject, relation, resource, app })
+
+async function pathTable(visit: Visit, { reason }: PermissionResult, { entries, since }: Found): Promise<Html> {
+  const rows: (readonly (Html | string)[])[] = []
+  for (const step of reason?.path ?? []) {
+    const [[kind, text] = ['', '']] = Object.entries(step)
+    const entry = entries.get(text)
+    const changed =
+      entry === undefined
+        ? html`<span class="note">${kind === 'tuple' && since !== null ? `before revision ${since}` : '–'}</span>`
+        : html`${instant(entry.atMs)} by ${name(entry.actor)} ${link(address('changes', { org: visit.organization, after: String(entry.revision - 1) }), `revision ${entry.revision}`)}`
+    rows.push([kind.replace('_', ' '), kind === 'role_grant' ? await grantText(visit, text) : name(text), changed])
+  }
+  return table({
+    caption: 'The chain of grants, from the resource to the subject',
+    columns: ['Step', 'What', 'Since'],
+    rows,
+    empty: html`<p>No grant is part of the answer.</p>`,
+  })
+}
+
+/** A grant is known by its id alone. */
+async function grantText(visit: Visit, id: string): Promise<Html> {
+  const [grant] = await visit.deps.management.store.roleGrants({ id }, { after: null, countMax: 1 })
+  if (grant === undefined) return name(id)
+  const where = grant.log.startsWith('#') ? html`everywhere` : html`in ${name(grant.log)}`
+  return html`role ${name(grant.role)}${grant.app === null ? EMPTY : html` of app ${name(grant.app)}`} for ${name(grant.subject)} ${where}`
+}
+
+function missingTable(visit: Visit, asked: Asked, { reason }: PermissionResult): Html {
+  const details = (reason?.details ?? []).map((detail) => html`<li>${name(detail)}</li>`)
+  const rows = (reason?.missing ?? []).map((tuple) => [
+    name(tuple),
+    link(address('ask', { org: asked.organization, ...questionParameters(asked), with: tuple }), 'What if?'),
+    visit.may('relationships:write')
+      ? link(address('relationships', { org: asked.organization, lines: tuple }), 'Write it')
+      : EMPTY,
+  ])
+  const edges = table({
+    caption: 'What is missing: any one of these would allow it',
+    columns: ['Relationship', 'Try', 'Do'],
+    rows,
+    empty: html`<p>No single relationship would allow it.</p>`,
+  })
+  return html`${details.length === 0 ? EMPTY : html`<ul class="details">${details}</ul>`}${edges}`
+}

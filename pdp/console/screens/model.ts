@@ -1,0 +1,165 @@
+/** Models: each app's text with its problems, its types as a picture and a table, and what another text would change. */
+import { knownModel } from '../../decide/known-models.ts'
+import { modelIssues } from '../../decision-point/compare.ts'
+import type { StoredManifest } from '../../domain/manifest.ts'
+import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'
+import { withModels } from '../../worker/worker.ts'
+import { picture, typeGraph, typeTable } from '../graph.ts'
+import { address, alert, field, hidden, link, name, problems, status, table } from '../parts.ts'
+import { freshness, mustSignInAgain } from '../step-up.ts'
+import type { View, Visit } from '../visit.ts'
+
+type Access = { readonly subject: string; readonly resource: string }
+type Comparison = {
+  readonly gains: readonly Access[]
+  readonly loses: readonly Access[]
+  readonly gains_count: number
+  readonly loses_count: number
+  readonly complete: boolean
+}
+
+export async function showModel(visit: Visit): Promise<View> {
+  const { items } = await visit.api<{ items: readonly StoredManifest[] }>('GET', '/v1/apps?page_size=1000')
+  const asked = visit.query('app')
+  const chosen =
+    asked === ''
+      ? (items.find(({ model }) => model !== null) ?? null)
+      : (items.find(({ app }) => app === asked) ?? null)
+  if (asked !== '' && chosen === null) throw new RequestProblem('not_found', `app ${asked} has no manifest`)
+  const done =
+    visit.query('done') === '' ? EMPTY : status('The new model is in force. Every decision from now on follows it.')
+  const apps = table({
+    caption: 'Apps',
+    columns: ['App', { title: 'Version', number: true }, 'Roles', 'Permissions', 'Model'],
+    rows: items.map(({ app, version, roles, permissions, model }) => [
+      link(address('model', { org: visit.organization, app }), name(app)),
+      String(version),
+      String(Object.keys(roles).length),
+      String(Object.keys(permissions).length),
+      model === null ? html`<span class="note">none</span>` : `${model.split('\n').length} lines`,
+    ]),
+    empty: html`<p>No app is declared yet.</p><pre tabindex="0"><code>portcullis-pdp manifest apply manifest.yaml</code></pre>`,
+  })
+  if (chosen === null)
+    return {
+      title: 'Models',
+      body: html`${apps}${items.length > 0 ? html`<div class="empty"><p>No app has a relation model yet: relationships are then what they say themselves.</p></div>` : EMPTY}`,
+    }
+  return {
+    title: `Model of ${chosen.app}`,
+    body: html`${done}${apps}${await pictureOf(chosen.model)}${editor(visit, { app: chosen.app, text: chosen.model ?? '' })}`,
+  }
+}
+
+async function pictureOf(text: string | null): Promise<Html> {
+  if (text === null) return EMPTY
+  const model = await withModels(() => knownModel(text))
+  return html`<h2>Types</h2>${picture(typeGraph(model))}${typeTable(model)}`
+}
+
+function editor(visit: Visit, { app, text }: { readonly app: string; readonly text: string }): Html {
+  const { organization: org, form } = visit
+  const here = address('model', { org, app })
+  return html`<section aria-labelledby="model-text"><h2 id="model-text">Text</h2>
+<form method="post" action="${here}">${hidden('csrf', visit.csrf)}
+${field({ name: 'text', label: 'Model in the OpenFGA language', value: text, lines: Math.min(30, Math.max(8, text.split('\n').length + 1)) })}
+<fieldset><legend>Whose access to compare</legend><div class="fields">
+${field({ name: 'type', label: 'Type of the resources', value: form('type') || firstType(text), hint: 'Compared in the chosen organization.' })}
+${field({ name: 'relation', label: 'Relation', value: form('relation'), hint: 'Empty: every relation of the type.' })}
+${field({ name: 'subject_type', label: 'Type of the subjects', value: form('subject_type') || 'user' })}</div></fieldset>
+<button type="submit" name="action" value="compare">Check and compare</button></form></section>`
+}
+
+/** The first type that declares relations. */
+const firstType = (text: string): string => /^type\s+(\S+)\s*\n\s*relations/m.exec(text)?.[1] ?? ''
+
+export async function actModel(visit: Visit): Promise<View> {
+  const { form, query, organization: org } = visit
+  const app = query('app')
+  const current = await visit.api<StoredManifest>('GET', `/v1/apps/${encodeURIComponent(app)}/manifest`)
+  const text = form('text').replaceAll('\r\n', '\n')
+  const title = `Model of ${app}`
+  const issues = await withModels(() => modelIssues(text))
+  if (issues.length > 0) {
+    const placed = issues.map(({ place, message }) => ({ place: `line ${place.replace(':', ', column ')}`, message }))
+    return {
+      title,
+      status: 400,
+      body: html`${problems('The text is no model.', placed)}${editor(visit, { app, text })}`,
+    }
+  }
+  if (form('action') === 'apply') return apply(visit, { current, text })
+  return {
+    title: `${title}: compared`,
+    body: html`${await compared(visit, { app, text })}${applyForm(visit, { app, text })}${await pictureOf(text)}${editor(visit, { app, text })}<p>${link(address('model', { org, app }), 'Back to the model in force')}</p>`,
+  }
+}
+
+/** Every relation of the type that either text has, unless one is named. */
+async function compared(visit: Visit, { app, text }: { app: string; text: string }): Promise<Html> {
+  const { form, organization: org, deps } = visit
+  const type = form('type').trim()
+  if (org === null || type === '') return alert('Name a type of resources to compare who has access.')
+  const after = await withModels(() => knownModel(text))
+  const before = await deps.management.pdp.relations(org, type)
+  const all = [...new Set([...before, ...(after.get(type)?.keys() ?? [])])].sort()
+  const relations = form('relation').trim() === '' ? all : [form('relation').trim()]
+  if (relations.length === 0) return alert(html`Neither text has relations on type ${name(type)}.`)
+  const parts: Html[] = []
+  for (const relation of relations.slice(0, 20)) {
+    const body = { relation, type, subject_type: form('subject_type').trim() || 'user', model: { app, text } }
+    try {
+      const found = await visit.api<Comparison>('POST', `/v1/organizations/${encodeURIComponent(org)}/compare`, body)
+      parts.push(comparison(visit, relation, found))
+    } catch (err) {
+      const { code, message, issues } = asRequestProblem(err)
+      if (code !== 'request_invalid') throw err
+      parts.push(problems(message, issues))
+    }
+  }
+  return html`<h2>Who would gain and who would lose in ${name(org)}</h2>${parts}`
+}
+
+function comparison(visit: Visit, relation: string, found: Comparison): Html {
+  const { gains, loses, gains_count, loses_count, complete } = found
+  const rows = (sign: string, all: readonly Access[]): (readonly (Html | string)[])[] =>
+    all.map(({ subject, resource }) => [
+      sign,
+      name(subject),
+      name(resource),
+      link(address('ask', { org: visit.organization, subject, relation, resource }), 'Why now?'),
+    ])
+  const unchanged = html`<p><strong>${relation}</strong>: nobody gains and nobody loses.</p>`
+  const summary = html`${name(relation)}: ${String(loses_count)} would lose, ${String(gains_count)} would gain`
+  return html`${complete ? EMPTY : alert(html`${name(relation)}: there is more than was compared, so this is not everything.`)}${table({ caption: summary, columns: ['', 'Subject', 'Resource', 'Ask'], rows: [...rows('− loses', loses), ...rows('+ gains', gains)], empty: unchanged })}`
+}
+
+function applyForm(visit: Visit, { app, text }: { app: string; text: string }): Html {
+  if (!visit.mayEverywhere('manifest:write')) return EMPTY
+  const here = address('model', { org: visit.organization, app })
+  return html`${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('text', text)}
+<button type="submit" name="action" value="apply">Put this model in force</button> </form>`
+}
+
+async function apply(visit: Visit, { current, text }: { current: StoredManifest; text: string }): Promise<View> {
+  const { app, version: _, ...manifest } = current
+  const here = address('model', { org: visit.organization, app })
+  const stale = mustSignInAgain(visit, here)
+  if (stale !== null) return stale
+  try {
+    await visit.api('PUT', `/v1/apps/${encodeURIComponent(app)}/manifest`, {
+      ...manifest,
+      model: text.trim() === '' ? null : text,
+    })
+    return { goTo: `${here}&done=1` }
+  } catch (err) {
+    const { code, message, issues } = asRequestProblem(err)
+    if (code === 'internal' || code === 'store_unavailable') throw err
+    return {
+      title: `Model of ${app}`,
+      status: 400,
+      body: html`${problems(message, issues)}${editor(visit, { app, text })}`,
+    }
+  }
+}

@@ -1,0 +1,132 @@
+/** People: who there is; of one person the memberships, the roles with their source, and the sessions, which can be ended. */
+import { ENVIRONMENT } from '../../domain/log.ts'
+import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+import { RequestProblem } from '../../serve/problems/status.ts'
+import { shellWord } from '../answer-texts.ts'
+import { address, field, hidden, instant, link, name, status, table } from '../parts.ts'
+import { freshness, mustSignInAgain } from '../step-up.ts'
+import type { View, Visit } from '../visit.ts'
+
+const PAGE_SIZE = 100
+
+type Person = { readonly id: string; readonly email: string | null; readonly name: string | null }
+type Page<T> = { readonly items: readonly T[]; readonly next_page_token: string | null }
+type Member = { readonly user: string; readonly role: string; readonly status: string }
+
+export async function showPeople(visit: Visit): Promise<View> {
+  await visit.require('directory:read')
+  const user = visit.query('user').trim()
+  return user === '' ? showAll(visit) : showOne(visit, user)
+}
+
+/** Everybody for those who may see the whole environment; else the members of the organization. */
+async function showAll(visit: Visit): Promise<View> {
+  const { organization: org, query } = visit
+  const everywhere = visit.mayEverywhere('directory:read')
+  const page = new URLSearchParams({
+    page_size: String(PAGE_SIZE),
+    ...(query('page') === '' ? {} : { page_token: query('page') }),
+  })
+  const path = everywhere ? `/v1/users?${page}` : `/v1/organizations/${encodeURIComponent(org ?? '')}/members?${page}`
+  const { items, next_page_token: next } = await visit.api<Page<Person & Member>>('GET', path)
+  const rows = items.map((item) => {
+    const id = everywhere ? item.id : item.user
+    return [
+      link(address('people', { org, user: id }), name(id)),
+      name(everywhere ? (item.name ?? '') : item.role),
+      name(everywhere ? (item.email ?? '') : item.status),
+    ]
+  })
+  return {
+    title: 'People',
+    body: html`<form method="get" action="/console/people" class="question">${hidden('org', org ?? '')}${field({ name: 'user', label: 'Id of a person', value: '', required: true })}<button type="submit">Show</button></form>
+${table({ caption: everywhere ? 'Everybody in the directory' : 'Members of the organization', columns: everywhere ? ['Id', 'Name', 'E-mail'] : ['Id', 'Tier', 'Status'], rows, empty: html`<p>There is nobody yet.</p><pre tabindex="0"><code>portcullis user put alice --email alice@example.com</code></pre>` })}
+${next === null ? EMPTY : html`<p>${link(address('people', { org, page: next }), 'Next page')}</p>`}`,
+  }
+}
+
+async function showOne(visit: Visit, user: string): Promise<View> {
+  const { organization: org, query, deps } = visit
+  const { directory, store } = deps.management
+  const everywhere = visit.mayEverywhere('directory:read')
+  const [membership] =
+    org === null
+      ? []
+      : (await store.rows([org], [{ log: org, kind: 'membership', user }])).rows.flatMap((row) =>
+          'membership' in row && row.membership !== null ? [row.membership] : [],
+        )
+  // A person with rights in one organization learns nothing of those who are not in it.
+  if (!everywhere && membership === undefined) throw new RequestProblem('not_found', 'there is no such member')
+  const found = await directory.user(user)
+  if (found === null && everywhere) throw new RequestProblem('not_found', `there is no user ${user}`)
+  const done = query('done') === '' ? EMPTY : status('The sessions were ended, and every token of them.')
+  const memberships = everywhere
+    ? (await directory.activeMemberships(user)).map(({ organization, role }) => ({
+        id: organization.id,
+        role,
+        state: 'active',
+      }))
+    : [{ id: org ?? '', role: membership?.role ?? '', state: membership?.status ?? '' }]
+  return {
+    title: found?.name ?? user,
+    body: html`${done}<dl><dt>Id</dt><dd>${name(user)}</dd>${everywhere ? html`<dt>E-mail</dt><dd>${name(found?.email ?? 'none')}${found?.emailVerified === true ? ' (verified)' : ''}</dd>` : EMPTY}</dl>
+<p class="actions">${link(address('what', { org, subject: `user:${user}` }), 'What may they?')} · ${link(address('ask', { org, subject: `user:${user}` }), 'Ask')} · ${visit.may('audit:read') ? link(address('changes', { org, actor: `user:${user}`, after: '0' }), 'What did they change here?') : EMPTY}</p>
+${table({ caption: 'Memberships', columns: ['Organization', 'Tier', 'Status'], rows: memberships.map(({ id, role, state }) => [link(address('organization', { org: id }), name(id)), role, state]), empty: html`<p>No active membership.</p>` })}
+${visit.may('roles:read') ? await roles(visit, user) : EMPTY}
+${visit.mayEverywhere('sessions:revoke') ? await sessions(visit, user) : EMPTY}`,
+  }
+}
+
+/** Of the organization in view: given to the person or to a group, here, above or everywhere. */
+async function roles(visit: Visit, user: string): Promise<Html> {
+  const { organization: org, deps } = visit
+  const { store, pdp } = deps.management
+  const subject = `user:${user}`
+  const path = org === null ? [] : ((await pdp.ancestors(org)) ?? [])
+  const rows: Html[][] = []
+  for (const log of [...path, ENVIRONMENT]) {
+    const reading = await store.rows([log], [{ log, kind: 'grants', subject }])
+    for (const row of reading.rows) {
+      if (!('grants' in row) || row.key.kind !== 'grants') continue
+      const through = row.key.subject === subject ? html`directly` : html`through ${name(row.key.subject)}`
+      for (const { app, role } of row.grants)
+        rows.push([
+          html`${app === null ? EMPTY : html`${name(app)} / `}${name(role)}`,
+          through,
+          log === ENVIRONMENT ? html`everywhere` : log === org ? html`here` : html`${name(log)}, above`,
+        ])
+    }
+  }
+  return table({
+    caption: html`Roles that count in ${name(org ?? 'no organization')}`,
+    columns: ['Role', 'Held', 'Granted'],
+    rows,
+    empty: html`<p>No role counts here.</p><pre tabindex="0"><code>portcullis role grant ROLE ${shellWord(subject)} --app APP</code></pre>`,
+  })
+}
+
+async function sessions(visit: Visit, user: string): Promise<Html> {
+  const { organization: org, deps, session } = visit
+  const found = await deps.identity.sessionsOf(user)
+  const here = address('people', { org, user })
+  const end = (uid: string): Html =>
+    html`<form method="post" action="${here}" class="inline">${hidden('csrf', visit.csrf)}${hidden('session', uid)}<button type="submit" class="plain">End<span class="for-readers"> session ${uid}</span></button></form>`
+  const rows = found.map(({ uid, signedInMs }) => [
+    html`${name(uid)}${uid === session.sessionUid ? html` <span class="note">this one</span>` : EMPTY}`,
+    signedInMs === null ? html`–` : instant(signedInMs),
+    end(uid),
+  ])
+  return html`${freshness(visit, here)}${table({ caption: 'Sessions at the identity service', columns: ['Session', 'Signed in', 'Do'], rows, empty: html`<p>Nobody is signed in as this person.</p>` })}
+${rows.length === 0 ? EMPTY : html`<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('all', '1')}<button type="submit">End all sessions and tokens</button></form>`}`
+}
+
+export async function actPeople(visit: Visit): Promise<View> {
+  const { organization: org, form, query } = visit
+  const user = query('user')
+  const here = address('people', { org, user })
+  const stale = mustSignInAgain(visit, here)
+  if (stale !== null) return stale
+  if (form('all') === '1') await visit.api('POST', `/v1/users/${encodeURIComponent(user)}/sessions:revoke`)
+  else await visit.api('DELETE', `/v1/sessions/${encodeURIComponent(form('session'))}`)
+  return { goTo: address('people', { org, user, done: '1' }) }
+}

@@ -1,0 +1,159 @@
+/** Who may, and on what: complete lists, page by page or whole as CSV, each row a question. */
+import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+import { asRequestProblem } from '../../serve/problems/status.ts'
+import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
+import { isSupposed, parametersOf, readSubject, supposedOf } from '../question.ts'
+import type { View, Visit } from '../visit.ts'
+
+const PAGE_SIZE = 100
+const EXPORT_PAGE_SIZE = 1_000
+/** Pages that one export reads at most. */
+const EXPORT_PAGES_MAX = 100
+
+type Page = {
+  readonly items: readonly string[]
+  readonly next_page_token: string | null
+  readonly complete: boolean
+  readonly undecided: readonly { readonly item: string; readonly missing_context: readonly string[] }[]
+  readonly revision: string
+  readonly revision_unchanged: boolean
+}
+type List = {
+  readonly kind: 'who' | 'what'
+  readonly caption: Html
+  readonly body: object
+  /** The question of a row. */
+  readonly ask: (item: string) => { readonly [name: string]: string }
+  readonly form: Html
+}
+
+export const showWho = (visit: Visit): Promise<View> => {
+  const { query } = visit
+  const [resource, relation, type] = [
+    query('resource').trim(),
+    query('relation').trim(),
+    query('type').trim() || 'user',
+  ]
+  const supposed = suppositionOf(visit)
+  return show(visit, {
+    kind: 'who',
+    caption: html`Every ${name(type)} that has ${name(relation)} on ${name(resource)}`,
+    body: resource === '' || relation === '' ? {} : { resource, relation, type, ...supposed },
+    ask: (item) => ({ subject: item, relation, resource }),
+    form: html`${field({ name: 'resource', label: 'Resource', value: resource, required: true, hint: 'Such as invoice:42.' })}
+${field({ name: 'relation', label: 'Relation or permission', value: relation, required: true })}
+${field({ name: 'type', label: 'Type of the subjects', value: type, required: true, among: ['user', 'service', 'group'] })}`,
+  })
+}
+
+export const showWhat = (visit: Visit): Promise<View> => {
+  const { query } = visit
+  const [subject, relation, type] = [query('subject').trim(), query('relation').trim(), query('type').trim()]
+  const parsed = readSubject(subject)
+  return show(visit, {
+    kind: 'what',
+    caption: html`Every ${name(type)} on which ${name(subject)} has ${name(relation)}`,
+    body:
+      parsed === null || relation === '' || type === ''
+        ? {}
+        : { subject: parsed, relation, type, ...suppositionOf(visit) },
+    ask: (item) => ({ subject, relation, resource: item }),
+    form: html`${field({ name: 'subject', label: 'Subject', value: subject, required: true, hint: 'Such as user:alice.' })}
+${field({ name: 'relation', label: 'Relation or permission', value: relation, required: true })}
+${field({ name: 'type', label: 'Type of the resources', value: type, required: true, hint: 'Such as invoice.' })}`,
+  })
+}
+
+/** As the API takes it; what is not a tuple there is refused with its place. */
+function suppositionOf(visit: Visit): object {
+  const { with: added, without, asOf, context } = supposedOf(visit)
+  const lines = (text: string): readonly string[] => text.split(/\r?\n/).filter((line) => line.trim() !== '')
+  return {
+    ...(lines(added).length > 0 && { contextual_tuples: lines(added) }),
+    ...(lines(without).length > 0 && { without_tuples: lines(without) }),
+    ...(asOf !== '' && { as_of: /T\d\d:\d\d$/.test(asOf) ? `${asOf}:00Z` : asOf }),
+    ...(context.trim() !== '' && { context: JSON.parse(context) }),
+  }
+}
+
+async function show(visit: Visit, list: List): Promise<View> {
+  await visit.require('decisions:read')
+  const { organization, query } = visit
+  const isAsked = Object.keys(list.body).length > 0
+  const title = list.kind === 'who' ? 'Who may?' : 'On what?'
+  const supposed = supposedOf(visit)
+  const form = html`<form method="get" action="/console/${list.kind}" class="question">${hidden('org', organization ?? '')}
+${list.form}<button type="submit">List</button>${Object.entries(parametersOf(supposed)).map(([key, value]) => hidden(key, value))}</form>
+${isSupposed(supposed) ? status('The list supposes what the question did: relationships, a time or a context.') : EMPTY}`
+  if (!isAsked || organization === null) return { title, body: html`${form}${emptyHint(list.kind)}` }
+  try {
+    if (query('format') === 'csv') return await exportOf(visit, list)
+    const page = await read(visit, list, { size: PAGE_SIZE, token: query('page') })
+    return { title, body: html`${form}${pageOf(visit, list, page)}` }
+  } catch (err) {
+    const { code, message, issues } = asRequestProblem(err)
+    if (code !== 'request_invalid') throw err
+    return { title, body: html`${form}${problems(message, issues)}` }
+  }
+}
+
+function emptyHint(kind: List['kind']): Html {
+  const text =
+    kind === 'who'
+      ? html`<p>Name a resource and a relation, and get everybody who has it: by a relationship, a group, a rule, a membership or a role.</p>`
+      : html`<p>Name a subject, a relation and a type, and get every resource on which the subject has it.</p>`
+  return html`<div class="empty">${text}</div>`
+}
+
+function read(visit: Visit, { kind, body }: List, page: { size: number; token: string }): Promise<Page> {
+  const query = new URLSearchParams({
+    page_size: String(page.size),
+    ...(page.token === '' ? {} : { page_token: page.token }),
+  })
+  const org = encodeURIComponent(visit.organization ?? '')
+  const what = kind === 'who' ? 'list-subjects' : 'list-resources'
+  return visit.api<Page>('POST', `/v1/organizations/${org}/${what}?${query}`, body)
+}
+
+function pageOf(visit: Visit, list: List, page: Page): Html {
+  const { query, organization: org } = visit
+  const state = {
+    org,
+    resource: query('resource'),
+    subject: query('subject'),
+    relation: query('relation'),
+    type: query('type'),
+    ...parametersOf(supposedOf(visit)),
+  }
+  const rows = page.items.map((item) => [
+    name(item),
+    link(address('ask', { org, ...list.ask(item), ...parametersOf(supposedOf(visit)) }), 'Why?'),
+  ])
+  const undecided = page.undecided.map(
+    ({ item, missing_context: missing }) => html`<li>${name(item)}: needs ${missing.join(', ')}</li>`,
+  )
+  return html`<p class="actions">${link(address(list.kind, { ...state, format: 'csv' }), 'Download all as CSV')}</p>
+${page.complete ? EMPTY : alert('The list is not complete: something in it could not be decided.')}
+${undecided.length === 0 ? EMPTY : html`<ul class="details">${undecided}</ul>`}
+${table({ caption: list.caption, columns: ['Name', 'Ask'], rows, empty: html`<p>Nothing here${page.next_page_token === null ? '' : ' yet; there is another page'}.</p>` })}
+${page.next_page_token === null ? html`<p class="note">That is all, read in one snapshot.</p>` : html`<p>${link(address(list.kind, { ...state, page: page.next_page_token }), 'Next page')}${page.revision_unchanged ? EMPTY : html` <span class="note">Something changed since the first page.</span>`}</p>`}`
+}
+
+/** Whole, or it says that it is not: the last row tells the revision, and whether everything is there. */
+async function exportOf(visit: Visit, list: List): Promise<View> {
+  const rows: string[][] = [['name']]
+  let [token, complete, steady, revision]: [string | null, boolean, boolean, string] = ['', true, true, '']
+  for (let pages = 0; token !== null && pages < EXPORT_PAGES_MAX; pages++) {
+    const page: Page = await read(visit, list, { size: EXPORT_PAGE_SIZE, token })
+    for (const item of page.items) rows.push([item])
+    complete &&= page.complete
+    steady &&= page.revision_unchanged
+    revision = page.revision
+    token = page.next_page_token
+  }
+  const whole = complete && token === null
+  rows.push([
+    `# ${whole ? 'complete' : 'not complete'}${steady ? '' : '; changed while it was read'}; revision ${revision}`,
+  ])
+  return { file: `${list.kind}.csv`, type: 'text/csv', text: csv(rows) }
+}

@@ -1,0 +1,113 @@
+/** Compares who has a relation now with who would have it under another model or with other tuples, in one snapshot. */
+import { contextualIssues, withoutIssues } from '../decide/contextual-tuples.ts'
+import { createModelCompiler, knownModel, type ModelCompiler } from '../decide/known-models.ts'
+import { boundIssues } from '../decide/language/model-bounds.ts'
+import { parseListRequest } from '../decide/list-request.ts'
+import type { ListQuestion } from '../decide/lists.ts'
+import { PdpError } from '../domain/errors.ts'
+import type { Manifest } from '../domain/manifest.ts'
+import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
+import type { Snapshot, Store } from '../store/contract.ts'
+import type { ComparedAccess, CompareRequest, Comparison } from './comparison.ts'
+import { listAt } from './list.ts'
+
+/** Resources that are compared at most, and subjects of each. */
+const RESOURCES_MAX = 100
+const SUBJECTS_MAX = 500
+/** Pairs that are named; all are counted. */
+const NAMED_MAX = 100
+
+/** Reads through no cache and fills none. Throws PdpError `request_invalid`, `store_unavailable`. */
+export async function compare(
+  { store, compile }: { readonly store: Pick<Store, 'snapshot'>; readonly compile: ModelCompiler },
+  request: CompareRequest,
+): Promise<Comparison> {
+  requireValid(request)
+  const { contextualTuples = [], withoutTuples = [] } = request
+  const otherwise = compilerFor(request.model)
+  return store.snapshot(async (at) => {
+    const evaluator = evaluatorOf(at)
+    const found = { gains: [] as ComparedAccess[], loses: [] as ComparedAccess[], complete: true }
+    const resources = await resourcesOf(at, request)
+    found.complete = resources.length <= RESOURCES_MAX
+    for (const resource of resources.slice(0, RESOURCES_MAX)) {
+      const question = questionAbout(request, resource)
+      const before = await listAt({ at, evaluator, compile }, question)
+      const supposed = { ...question, contextualTuples, withoutTuples }
+      const after = await listAt({ at, evaluator, compile: otherwise ?? compile }, supposed)
+      found.complete &&= [before, after].every(({ complete, nextPageToken }) => complete && nextPageToken === null)
+      found.gains.push(...missingIn(before.items, after.items, resource))
+      found.loses.push(...missingIn(after.items, before.items, resource))
+    }
+    return {
+      gains: found.gains.slice(0, NAMED_MAX),
+      loses: found.loses.slice(0, NAMED_MAX),
+      gainsCount: found.gains.length,
+      losesCount: found.loses.length,
+      complete: found.complete,
+    }
+  })
+}
+
+function questionAbout(request: CompareRequest, resource: string): ListQuestion {
+  const { organization, relation, subjectType: type = 'user', app = null } = request
+  return { kind: 'subjects', organization, resource, relation, type, app, pageSize: SUBJECTS_MAX }
+}
+
+/** Throws PdpError `request_invalid`, also for a model that has mistakes. */
+function requireValid(request: CompareRequest): void {
+  parseListRequest(questionAbout(request, `${request.type}:any`))
+  const { contextualTuples = [], withoutTuples = [], model } = request
+  const issues = [...contextualIssues(contextualTuples), ...withoutIssues(withoutTuples)]
+  if (model !== undefined && model.text !== null) issues.push(...modelIssues(model.text))
+  if (issues.length === 0) return
+  throw new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })
+}
+
+/** Each with its line and column. Throws ModelPending while the model is being compiled. */
+export function modelIssues(text: string): PdpError['issues'] {
+  const beyond = boundIssues(text)
+  if (beyond.length > 0) return beyond
+  try {
+    knownModel(text)
+    return []
+  } catch (err) {
+    if (err instanceof PdpError) return err.issues
+    throw err
+  }
+}
+
+/** Null where the models stay as they are. */
+function compilerFor(model: CompareRequest['model']): ModelCompiler | null {
+  if (model === undefined) return null
+  const compile = createModelCompiler()
+  const changed = new WeakMap<readonly Manifest[], readonly Manifest[]>()
+  return (manifests) => {
+    const known = changed.get(manifests) ?? replaced(manifests, model)
+    changed.set(manifests, known)
+    return compile(known)
+  }
+}
+
+function replaced(
+  manifests: readonly Manifest[],
+  { app, text: model }: NonNullable<CompareRequest['model']>,
+): readonly Manifest[] {
+  const own = manifests.find((manifest) => manifest.app === app)
+  const others = manifests.filter((manifest) => manifest.app !== app)
+  return [...others, { audiences: [], permissions: {}, roles: {}, ...own, app, model }]
+}
+
+async function resourcesOf(at: Snapshot, request: CompareRequest): Promise<readonly string[]> {
+  const { organization, type, contextualTuples = [] } = request
+  const page = { after: null, countMax: RESOURCES_MAX + 1 }
+  const stored = await at.names(organization, { kind: 'objects', type }, page)
+  const supposed = contextualTuples.map(({ object }) => object).filter((object) => object.startsWith(`${type}:`))
+  const own = type === 'organization' ? [`organization:${organization}`] : []
+  return [...new Set([...stored, ...supposed, ...own])]
+}
+
+function missingIn(few: readonly string[], many: readonly string[], resource: string): readonly ComparedAccess[] {
+  const known = new Set(few)
+  return many.filter((subject) => !known.has(subject)).map((subject) => ({ subject, resource }))
+}

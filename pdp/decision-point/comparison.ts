@@ -1,0 +1,61 @@
+/** Who would gain and who would lose something if the model or some tuples were others. */
+import type { Tuple } from '../domain/tuple.ts'
+
+type SupposedTuple = Omit<Tuple, 'expiresAtMs'>
+
+/**
+ * Subjects of a type with a relation on resources of a type, now and if things were otherwise.
+ *
+ * @example
+ * ```ts
+ * const request: CompareRequest = { organization: 'acme', relation: 'viewer', type: 'invoice', withoutTuples: [] }
+ * const { gains, loses } = await pdp.compare(request)
+ * ```
+ */
+export type CompareRequest = {
+  readonly organization: string
+  readonly relation: string
+  /** Of the resources. */
+  readonly type: string
+  /** Of the subjects; `user` by default. */
+  readonly subjectType?: string
+  /** Whose roles answer a permission key on the organization. */
+  readonly app?: string | null
+  /** In place of the app's current model; `text` null for none. */
+  readonly model?: { readonly app: string; readonly text: string | null }
+  readonly contextualTuples?: readonly SupposedTuple[]
+  readonly withoutTuples?: readonly SupposedTuple[]
+}
+/**
+ * One pair that the comparison found.
+ *
+ * @example
+ * ```ts
+ * const effect: ComparedAccess = { subject: 'user:alice', resource: 'invoice:42' }
+ * ```
+ */
+export type ComparedAccess = { readonly subject: string; readonly resource: string }
+/**
+ * What a comparison found, in one snapshot.
+ *
+ * @example
+ * ```ts
+ * const found: Comparison = await pdp.compare({ organization: 'acme', relation: 'viewer', type: 'invoice' })
+ * if (!found.complete) console.log('there may be more')
+ * ```
+ */
+export type Comparison = {
+  /** The first 100 of each. */
+  readonly gains: readonly ComparedAccess[]
+  readonly loses: readonly ComparedAccess[]
+  readonly gainsCount: number
+  readonly losesCount: number
+  /** False: there are more resources or subjects than were compared, or something could not be decided. */
+  readonly complete: boolean
+}
+
+/** The part of a decision point that compares. */
+export interface Comparing {
+  /** Throws PdpError as a list, and `request_invalid` for a model with mistakes. */
+  compare(request: CompareRequest): Promise<Comparison>
+}

@@ -1,0 +1,91 @@
+/** What was true at a time in the past: the logs that a question depends on, replayed from their beginning until then. */
+import { ancestors } from '../decide/roles.ts'
+import { PdpError } from '../domain/errors.ts'
+import { ENVIRONMENT, type LogId } from '../domain/log.ts'
+import type { LogEntry, Store } from '../store/contract.ts'
+import { memoryStore, type ResidentStore } from '../store/memory/memory.ts'
+
+/** Changes that are replayed for one question at most. */
+export const REPLAYED_MAX = 100_000
+const ENTRIES_PER_READ = 5_000
+/** The largest revision that can be written. */
+const ENTRIES_PER_REVISION_MAX = 200_000
+
+/** One replay at a time, because each reads and holds whole logs. */
+export type Past = {
+  /**
+   * A store with the content that the logs of the organization had at `atMs`, of which nothing is kept afterwards. Throws
+   * PdpError `request_invalid` when the log of changes does not reach back to its beginning, or is too long.
+   */
+  storeAt(organization: string, atMs: number): Promise<ResidentStore>
+}
+
+export function createPast(store: Pick<Store, 'vector' | 'entries'>): Past {
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    storeAt(organization, atMs) {
+      const replayed = last.then(() => replay(store, organization, atMs))
+      last = replayed.catch(() => undefined)
+      return replayed
+    },
+  }
+}
+
+async function replay(
+  store: Pick<Store, 'vector' | 'entries'>,
+  organization: string,
+  atMs: number,
+): Promise<ResidentStore> {
+  const past = memoryStore({ clock: () => atMs })
+  const budget = { left: REPLAYED_MAX }
+  await replayLog(store, past, { log: ENVIRONMENT, atMs, budget })
+  // Where the organization was then, which may not be where it is now.
+  for (const log of ancestors(past.currentView(), organization) ?? [])
+    await replayLog(store, past, { log, atMs, budget })
+  return past
+}
+
+async function replayLog(
+  store: Pick<Store, 'vector' | 'entries'>,
+  past: ResidentStore,
+  of: { readonly log: LogId; readonly atMs: number; readonly budget: { left: number } },
+): Promise<void> {
+  const { log, atMs, budget } = of
+  const to = (await store.vector([log])).logs.get(log)?.revision ?? 0
+  for (let from = 0; from < to; ) {
+    const entries = await entriesAfter(store, { log, from, to })
+    for (const changes of Map.groupBy(entries, ({ revision }) => revision).values()) {
+      const [first] = changes
+      if (first === undefined || first.revision !== from + 1) throw lost(log, 'the beginning of the log was deleted')
+      if (first.atMs > atMs) return
+      if (changes.some(({ change }) => change.kind === 'clear'))
+        throw lost(log, 'too much changed at once to be replayed')
+      budget.left -= changes.length
+      if (budget.left < 0) throw lost(log, `there are more than ${REPLAYED_MAX} changes until then`)
+      const { actor, requestId } = first
+      await past.write(
+        log,
+        changes.map(({ change }) => change),
+        { context: { actor, requestId } },
+      )
+      from = first.revision
+    }
+    if (entries.length === 0) throw lost(log, 'the beginning of the log was deleted')
+  }
+}
+
+async function entriesAfter(
+  store: Pick<Store, 'entries'>,
+  range: { readonly log: LogId; readonly from: number; readonly to: number },
+): Promise<readonly LogEntry[]> {
+  for (const entriesMax of [ENTRIES_PER_READ, ENTRIES_PER_REVISION_MAX]) {
+    const entries = (await store.entries([range], entriesMax)).filter(({ revision }) => revision > range.from)
+    if (entries.length > 0) return entries
+  }
+  return []
+}
+
+function lost(log: LogId, why: string): PdpError {
+  const message = `what was true then cannot be told: ${why} (${log})`
+  return new PdpError('request_invalid', message, { issues: [{ place: '/asOfMs', message }] })
+}

@@ -1,0 +1,23 @@
+/** What the engine found out about one check, as a decision presents it. */
+import type { Answer, Asked } from '../decide/check.ts'
+import { undecidedReason } from '../decide/explanation.ts'
+import type { PermissionCheck, PermissionResult, UndecidedCode } from '../domain/decision.ts'
+import type { PdpError } from '../domain/errors.ts'
+
+type Undecided = PdpError & { readonly code: UndecidedCode }
+export type Outcome = Answer | { readonly undecided: Undecided }
+
+export function resultOf(check: PermissionCheck, outcome: Outcome | undefined, { explain }: Asked): PermissionResult {
+  const { relation, resource } = check
+  if (outcome === undefined)
+    return { relation, resource, allowed: false, reasonCode: 'evaluation_limit', error: 'evaluation_limit' }
+  if ('undecided' in outcome) {
+    const { code, missingContext } = outcome.undecided
+    const missing = code === 'condition_failed' ? { missingContext } : {}
+    const reason = explain === true ? { reason: undecidedReason(outcome.undecided) } : {}
+    return { relation, resource, allowed: false, reasonCode: code, error: code, ...missing, ...reason }
+  }
+  const { allowed, code, reason } = outcome
+  if (reason === undefined) return { relation, resource, allowed, reasonCode: code }
+  return { relation, resource, allowed, reasonCode: code, reason }
+}

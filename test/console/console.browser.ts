@@ -1,0 +1,241 @@
+/** The console as people use it: in a real browser, with and without scripts, by keyboard, in both schemes. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { openTestDatabase, type TestDatabase } from '../support/database.ts'
+import { launchChromium, openTab, type Tab } from './chromium.ts'
+import { SCREENS } from './screens.ts'
+import { HOSTILE, MODEL, startWorld, type World } from './world.ts'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const PAGE_BYTES_MAX = 50_000
+
+let world: World
+let database: TestDatabase
+let browser: Browser
+const tabs: Tab[] = []
+beforeAll(async () => {
+  database = await openTestDatabase()
+  world = await startWorld(database.connectionString)
+  browser = await launchChromium()
+})
+afterAll(async () => {
+  await browser?.close()
+  await world?.close()
+  await database?.drop()
+})
+/** What a policy refuses, or a script gets wrong, fails the test that saw it. */
+afterEach(async () => {
+  const complaints = tabs.flatMap((tab) => tab.complaints)
+  await Promise.all(tabs.splice(0).map(({ context }) => context.close()))
+  expect(complaints).toEqual([])
+})
+/** Signed in once for each person: most tests are about what comes after. */
+const states = new Map<string, Awaited<ReturnType<BrowserContext['storageState']>>>()
+async function open({ person, ...options }: BrowserContextOptions & { readonly person: string }): Promise<Page> {
+  const known = states.get(person)
+  const tab = await openTab(browser, world, {
+    ...options,
+    ...(known === undefined ? { person } : { person: null, storageState: known }),
+  })
+  tabs.push(tab)
+  if (known === undefined) states.set(person, await tab.context.storageState())
+  return tab.page
+}
+
+describe('in three clicks', () => {
+  test('the request id of a refused question leads to the missing relationship', async () => {
+    await world.ask({ requestId: 'refused-request-1', relation: 'viewer', resource: 'doc:1' })
+    const page = await open({ person: 'root' })
+    await page.goto('/console?org=acme')
+    await page.getByLabel('Somebody was refused?').fill('refused-request-1')
+    await page.getByRole('button', { name: 'Find the decision' }).click()
+    await page.getByRole('link', { name: 'viewer doc:1' }).click()
+    await expect.poll(() => page.locator('.verdict').innerText()).toContain('denied')
+    await page
+      .getByRole('row', { name: /doc:1#viewer@user:bob/ })
+      .getByRole('link', { name: 'What if?' })
+      .click()
+    await expect.poll(() => page.locator('.verdict').innerText()).toContain('allowed')
+  })
+
+  test('who can see a resource becomes a CSV with all of them', async () => {
+    const page = await open({ person: 'root' })
+    await page.goto('/console?org=acme')
+    await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: 'Who', exact: true }).click()
+    await page.getByLabel('Resource', { exact: true }).fill('doc:2')
+    await page.getByLabel('Relation or permission').fill('viewer')
+    await page.getByRole('button', { name: 'List' }).click()
+    const downloading = page.waitForEvent('download')
+    await page.getByRole('link', { name: 'Download all as CSV' }).click()
+    const text = readFileSync((await (await downloading).path()) ?? '', 'utf8')
+    expect(text.split('\r\n')).toEqual(['name', 'user:bob', expect.stringMatching(/^# complete; revision /), ''])
+  })
+
+  test('a changed model names who would lose access', async () => {
+    const page = await open({ person: 'root' })
+    await page.goto('/console?org=acme')
+    await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: 'Model' }).click()
+    await page.getByLabel('Model in the OpenFGA language').fill(MODEL.replace(' or viewer from parent', ''))
+    await page.getByLabel('Type of the resources').fill('doc')
+    await page.getByLabel('Relation', { exact: true }).fill('viewer')
+    await page.getByRole('button', { name: 'Check and compare' }).click()
+    await expect.poll(() => page.getByRole('table').first().innerText()).toMatch(/would lose, 0 would gain/)
+  })
+})
+
+test('an answer follows the writes while the page is open', async () => {
+  const page = await open({ person: 'root' })
+  await page.goto('/console/ask?org=acme&subject=user:bob&relation=viewer&resource=doc:live')
+  await expect.poll(() => page.locator('.live').count()).toBe(1)
+  expect(await page.locator('.verdict').innerText()).toContain('denied')
+  await world.manage('POST', '/v1/organizations/acme/relationships', { write: ['doc:live#viewer@user:bob'] })
+  await expect.poll(() => page.locator('.verdict').innerText()).toContain('✓ allowed')
+})
+
+test('decisions come in as they are made, once somebody asks for that', async () => {
+  const page = await open({ person: 'root' })
+  await page.goto('/console/decisions?org=acme&resource=doc:tail')
+  await world.ask({ requestId: 'tail-request-0', relation: 'viewer', resource: 'doc:tail' })
+  await page.reload()
+  await page.getByRole('button', { name: 'Follow live' }).click()
+  await expect
+    .poll(async () => {
+      await world.ask({ requestId: 'tail-request-1', relation: 'viewer', resource: 'doc:tail' })
+      return page.getByText('tail-request-1').count()
+    })
+    .toBeGreaterThan(0)
+  await page.getByRole('button', { name: 'Pause' }).click()
+})
+
+test('every screen is whole without JavaScript, within 50 KB', async () => {
+  const page = await open({ person: 'root', javaScriptEnabled: false })
+  for (const [name, path] of Object.entries(SCREENS)) {
+    const response = await page.goto(path)
+    const isSmall = ((await response?.body())?.length ?? 0) < PAGE_BYTES_MAX
+    expect({ name, status: response?.status(), isSmall }).toEqual({ name, status: 200, isSmall: true })
+    expect(await page.locator('h1').count()).toBe(1)
+  }
+})
+
+describe.each(['light', 'dark'] as const)('in the %s scheme', (colorScheme) => {
+  test('every screen passes axe, and fits a phone and 400 % zoom', async () => {
+    const page = await open({ person: 'root', colorScheme, bypassCSP: true })
+    for (const [name, path] of Object.entries(SCREENS)) {
+      await page.setViewportSize({ width: 1280, height: 900 })
+      await page.goto(path)
+      await page.evaluate(AXE)
+      const found = await page.evaluate(
+        "axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })",
+      )
+      expect({ name, violations: violationsIn(found) }).toEqual({ name, violations: [] })
+      // 1280 pixels at 400 % (WCAG 1.4.10).
+      await page.setViewportSize({ width: 320, height: 256 })
+      const beyond = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+      expect({ name, beyond }).toEqual({ name, beyond: 0 })
+    }
+  })
+})
+
+function violationsIn(found: unknown): readonly string[] {
+  if (typeof found !== 'object' || found === null || !('violations' in found)) throw new Error('axe did not run')
+  return [found.violations]
+    .flat()
+    .map((violation) => JSON.stringify(violation, ['id', 'help', 'nodes', 'html', 'target']))
+}
+
+test('a question is asked and answered by keyboard alone', async () => {
+  const page = await open({ person: 'root' })
+  await page.goto('/console/ask?org=acme')
+  await page.keyboard.press('Tab')
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content')
+  await page.keyboard.press('Enter')
+  for (const text of ['user:bob', 'viewer', 'doc:2']) {
+    await page.keyboard.press('Tab')
+    await page.keyboard.type(text)
+  }
+  await page.keyboard.press('Enter')
+  await expect.poll(() => page.locator('.verdict').innerText()).toContain('allowed')
+})
+
+describe('names from outside', () => {
+  test.each(Object.entries(HOSTILE))(
+    'that are %s stand as text on every screen that shows them',
+    async (_, hostile) => {
+      const page = await open({ person: 'root' })
+      const [id, user] = [encodeURIComponent(hostile), encodeURIComponent(hostile.replace('doc:', 'user:'))]
+      for (const path of [
+        `ask?org=acme&subject=user%3Abob&relation=viewer&resource=${id}`,
+        `ask?org=acme&subject=${user}&relation=viewer&resource=doc%3A5`,
+        `who?org=acme&relation=viewer&resource=${id}`,
+        `what?org=acme&subject=${user}&relation=viewer&type=doc`,
+        `relationships?org=acme&object=${id}`,
+        `decisions?org=acme&subject=${user}&request=${id}`,
+        `changes?org=acme&text=${id}`,
+        'relationships?org=acme',
+        'who?org=acme&relation=viewer&resource=doc%3A5',
+      ]) {
+        const response = await page.goto(`/console/${path}`)
+        expect(response?.status()).toBe(200)
+        expect(await page.locator('script:not([src])').count()).toBe(0)
+        const isReversed =
+          "[...document.querySelectorAll('main bdi')].some((one) => /[\\u202a-\\u202e]/.test(one.textContent))"
+        expect(await page.evaluate(isReversed)).toBe(false)
+      }
+    },
+  )
+})
+
+describe('people see what their roles let them see', () => {
+  test('somebody without a role sees neither a link nor data, and what would help', async () => {
+    const page = await open({ person: 'bob' })
+    expect(await page.getByRole('navigation', { name: 'Screens' }).getByRole('link').allInnerTexts()).toEqual(['Start'])
+    expect(await page.locator('main').innerText()).toContain('portcullis role grant auditor user:bob --app portcullis')
+    for (const path of Object.values(SCREENS).slice(1)) {
+      const response = await page.goto(path)
+      expect({ path, status: response?.status() }).toEqual({ path, status: 403 })
+      expect(await page.locator('main').innerText()).not.toMatch(/anna|finance|feature\.export/)
+    }
+  })
+
+  test('two tenants see nothing of each other', async () => {
+    const page = await open({ person: 'tom' })
+    await page.goto('/console/relationships')
+    expect(await page.locator('main').innerText()).toContain('secret-of-globex')
+    expect(await page.content()).not.toContain('acme')
+    for (const path of Object.values(SCREENS).slice(1)) {
+      const response = await page.goto(path)
+      expect({ path, status: response?.status() }).toEqual({ path, status: 403 })
+      expect(await page.locator('main').innerText()).not.toMatch(/anna|finance|feature\.export/)
+    }
+  })
+
+  test('a person who may write nothing is offered nothing to write', async () => {
+    const page = await open({ person: 'tom' })
+    await page.goto('/console/relationships?org=globex')
+    expect(await page.getByRole('button', { name: 'Preview' }).count()).toBe(0)
+  })
+})
+
+test('a relationship is previewed, written and seen by the next decision', async () => {
+  const page = await open({ person: 'anna' })
+  await page.goto('/console/relationships?org=acme')
+  await page.getByLabel('Relationships', { exact: true }).fill('doc:new#viewer@user:carla\ndoc:1#nothing@user:carla')
+  await page.getByRole('button', { name: 'Preview' }).click()
+  expect(await page.getByRole('alert').innerText()).toMatch(/line 2/)
+  await page.getByLabel('Relationships', { exact: true }).fill('doc:new#viewer@user:carla 2099-01-31T12:00:00Z')
+  await page.getByRole('button', { name: 'Preview' }).click()
+  expect(await page.locator('table').first().innerText()).toContain('is added')
+  await page.getByRole('button', { name: 'Write 1 relationship' }).click()
+  await expect.poll(() => page.getByRole('status').first().innerText()).toContain('Every decision from now on sees it')
+  const changes = await world.manage('GET', '/v1/organizations/acme/changes?after=0')
+  expect(changes.items.at(-1)).toMatchObject({ actor: 'user:anna' })
+})
+
+test('a session that is ended is over at the next click', async () => {
+  const page = await open({ person: 'anna' })
+  await world.manage('POST', '/v1/users/anna/sessions:revoke')
+  await page.goto('/console')
+  await expect.poll(() => page.url()).toContain('/oauth/interaction/')
+})

@@ -1,0 +1,53 @@
+/** Pictures of every screen in both schemes and three widths; those that the documentation shows go into `docs/pictures`. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openTestDatabase, type TestDatabase } from '../support/database.ts'
+import { launchChromium, openTab } from './chromium.ts'
+import { SCREENS } from './screens.ts'
+import { startWorld, type World } from './world.ts'
+
+const WIDTHS = [390, 1024, 1600]
+const KEPT = ['ask-allowed', 'ask-denied', 'model', 'decisions']
+/** `CONSOLE_PICTURES` names a folder for all of them. */
+const ALL = process.env.CONSOLE_PICTURES
+const KEPT_FOLDER = 'docs/pictures'
+
+let world: World
+let database: TestDatabase
+let browser: Browser
+beforeAll(async () => {
+  database = await openTestDatabase()
+  world = await startWorld(database.connectionString)
+  browser = await launchChromium()
+  for (const [i, resource] of ['doc:1', 'doc:2', 'doc:3', 'doc:2'].entries())
+    await world.ask({ requestId: `request-${i}-of-the-story`, relation: 'viewer', resource })
+})
+afterAll(async () => {
+  await browser?.close()
+  await world?.close()
+  await database?.drop()
+})
+
+test.each(['light', 'dark'] as const)(
+  'in the %s scheme',
+  async (colorScheme) => {
+    const { page } = await openTab(browser, world, { person: 'root', colorScheme })
+    for (const [name, path] of Object.entries(SCREENS)) {
+      for (const width of ALL === undefined ? [] : WIDTHS) {
+        await page.setViewportSize({ width, height: 900 })
+        await page.goto(path, { waitUntil: 'load' })
+        mkdirSync(ALL ?? '', { recursive: true })
+        await page.screenshot({ path: join(ALL ?? '', `${name}-${width}-${colorScheme}.png`), fullPage: true })
+      }
+      if (!KEPT.includes(name)) continue
+      await page.setViewportSize({ width: 1024, height: 640 })
+      await page.goto(path, { waitUntil: 'load' })
+      mkdirSync(KEPT_FOLDER, { recursive: true })
+      await page.screenshot({ path: join(KEPT_FOLDER, `console-${name}-${colorScheme}.png`) })
+    }
+    expect(page.url()).toContain('/console')
+  },
+  240_000,
+)

@@ -1,0 +1,156 @@
+/** A PDP with its console, and what there is to see in it: two tenants, people with different rights, and hostile names. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SERVICE_SCOPES } from '../../pdp/identity/oauth/scopes.ts'
+import { createLog } from '../../pdp/process/log.ts'
+import { createShutdown } from '../../pdp/process/shutdown.ts'
+import { startPdp } from '../../pdp/runtime/start.ts'
+import { choosePorts } from '../e2e/demo-stack.ts'
+import { pdpSettings } from '../e2e/pdp-settings.ts'
+import type { Json } from '../pdp/serve/harness.ts'
+import { clientToken } from '../support/sign-in.ts'
+
+const HOST = '127.0.0.1'
+const ADMIN_SECRET = 'the-secret-of-the-administrator'
+export const PASSWORD = 'correct horse battery staple'
+/** What an id may hold at worst: markup, a text that runs from right to left, and the longest of all. */
+export const HOSTILE = {
+  markup: `doc:"><script>alert(1)</script>&'`,
+  bidi: 'doc:a\u202Etxt.exe',
+  long: `doc:${'w'.repeat(256)}`,
+}
+export const MODEL = `model
+  schema 1.1
+type user
+type group
+  relations
+    define member: [user, group#member]
+type folder
+  relations
+    define viewer: [user, group#member]
+type doc
+  relations
+    define parent: [folder]
+    define banned: [user]
+    define editor: [user, group#member]
+    define viewer: ([user, user:*, group#member] or editor or viewer from parent) but not banned
+`
+/** With a role everywhere, in acme, in globex, and without one. */
+export const PEOPLE = ['root', 'anna', 'tom', 'bob'] as const
+export type PersonId = (typeof PEOPLE)[number]
+export const emailOf = (person: string): string => `${person}@acme.example`
+
+export type World = {
+  readonly issuer: string
+  readonly adminToken: string
+  readonly logged: string[]
+  manage(method: string, path: string, body?: object): Promise<Json>
+  /** A question about Bob, as a client of acme asks it, with this request id. */
+  ask(question: { readonly requestId: string; readonly relation: string; readonly resource: string }): Promise<Response>
+  close(): Promise<void>
+}
+
+export async function startWorld(databaseUrl: string): Promise<World> {
+  const ports = await choosePorts({})
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-console-'))
+  const issuer = `http://${HOST}:${ports.http}`
+  const logged: string[] = []
+  const destination = { write: (line: string) => void logged.push(line) }
+  const log = createLog({ service: 'test', level: 'info', destination })
+  const shutdown = createShutdown({ log, timeoutMs: 20_000 })
+  const settings = pdpSettings({ issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl, dataDirectory })
+  await startPdp({ ...settings, console: true, decisionsKept: 1_000 }, { log, shutdown })
+  const scope = SERVICE_SCOPES.join(' ')
+  const token = async (organization?: string): Promise<string> =>
+    (
+      await clientToken({
+        issuer,
+        clientId: 'admin',
+        clientSecret: ADMIN_SECRET,
+        scope,
+        ...(organization === undefined ? {} : { organization }),
+      })
+    ).access_token
+  const adminToken = await token()
+  const manage: World['manage'] = async (method, path, body) => {
+    const json = body === undefined ? {} : { 'content-type': 'application/json' }
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    const headers = { authorization: `Bearer ${adminToken}`, ...json }
+    const response = await fetch(issuer + path, { method, headers, ...sent })
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+    const text = await response.text()
+    return text === '' ? null : JSON.parse(text)
+  }
+  await fill(manage)
+  const asking = await token('acme')
+  return {
+    issuer,
+    adminToken,
+    logged,
+    manage,
+    ask: ({ requestId, relation, resource }) =>
+      fetch(`${issuer}/oauth/decisions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${asking}`, 'content-type': 'application/json', 'x-request-id': requestId },
+        body: JSON.stringify({ subject: { type: 'user', id: 'bob' }, permissions: [{ relation, resource }] }),
+      }),
+    async close() {
+      await shutdown.run('test over')
+      await rm(dataDirectory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function fill(manage: World['manage']): Promise<void> {
+  for (const [id, name, parent] of [
+    ['acme', 'Acme', null],
+    ['acme~eu', 'Acme Europe', 'acme'],
+    ['globex', 'Globex', null],
+  ] as const)
+    await manage('PUT', `/v1/organizations/${id}`, parent === null ? { name } : { name, parent })
+  await manage('PUT', '/v1/apps/docs/manifest', {
+    audiences: ['https://docs.example'],
+    permissions: { 'docs:export': 'Export documents' },
+    roles: { exporter: { name: 'Exporter', permissions: ['docs:export'] } },
+    model: MODEL,
+  })
+  for (const person of PEOPLE)
+    await manage('PUT', `/v1/users/${person}`, {
+      name: person,
+      email: emailOf(person),
+      email_verified: true,
+      password: PASSWORD,
+    })
+  for (const [org, person] of [
+    ['acme', 'anna'],
+    ['acme', 'bob'],
+    ['globex', 'tom'],
+  ] as const)
+    await manage('PUT', `/v1/organizations/${org}/members/${person}`, { role: 'member', status: 'active' })
+  const grant = (path: string, role: string, person: string): Promise<Json> =>
+    manage('POST', `${path}/role-grants`, { app: 'portcullis', role, subject: `user:${person}` })
+  await grant('/v1', 'administrator', 'root')
+  await grant('/v1/organizations/acme', 'editor', 'anna')
+  await grant('/v1/organizations/globex', 'auditor', 'tom')
+  await manage('PUT', '/v1/organizations/acme/entitlements/feature.export', { value: true })
+  await manage('POST', '/v1/organizations/acme/relationships', {
+    write: [
+      'doc:1#viewer@user:anna',
+      'doc:2#viewer@group:finance#member',
+      'group:finance#member@group:accounting#member',
+      'group:accounting#member@user:bob',
+      'doc:3#parent@folder:plans',
+      'folder:plans#viewer@group:finance#member',
+      'doc:3#banned@user:bob',
+      { object: 'doc:4', relation: 'editor', subject: 'user:anna', expires_at: '2099-01-31T12:00:00Z' },
+      ...Object.values(HOSTILE).map((object) => ({ object, relation: 'viewer', subject: 'user:bob' })),
+      ...Object.values(HOSTILE).map((id) => ({
+        object: 'doc:5',
+        relation: 'viewer',
+        subject: id.replace('doc:', 'user:'),
+      })),
+    ],
+  })
+  await manage('POST', '/v1/organizations/globex/relationships', { write: ['doc:secret-of-globex#viewer@user:tom'] })
+}
