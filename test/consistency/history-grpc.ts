@@ -100,6 +100,7 @@ function createStream(open: () => Call) {
   const waiting = new Map<number, (outcome: Outcome) => void>()
   const handles = new Map<string, number>()
   let call: Call | null = null
+  let isClosed = false
   let lastId = 0
   let next = create(DecideStreamRequestSchema)
 
@@ -129,7 +130,7 @@ function createStream(open: () => Call) {
     setImmediate(() => {
       const message = next
       next = create(DecideStreamRequestSchema)
-      opened().write(message)
+      if (!isClosed) opened().write(message)
     })
   }
 
@@ -154,6 +155,7 @@ function createStream(open: () => Call) {
       }
     },
     close(): void {
+      isClosed = true
       call?.end()
       call?.cancel()
     },
