@@ -15,9 +15,10 @@ export type Fault = {
   readonly end: (system: System, load: Load) => Promise<void> | void
   /**
    * `unaffected`: no question goes unanswered. `routed around`: none does once the others had time to notice.
+   * `kept`: none may be lost; what runs into a deadline does not count.
    * `back`: questions may go unanswered for as long as it lasts.
    */
-  readonly questions: 'unaffected' | 'routed around' | 'back'
+  readonly questions: 'unaffected' | 'kept' | 'routed around' | 'back'
   /** Of questions with a proof, which need Redis; without: what holds for all. */
   readonly proofs?: Fault['questions']
   /** For the end of a question or a write that runs into it; without: what holds for all. */
@@ -130,7 +131,7 @@ const rolling: readonly Fault[] = [
     lastsMs: 0,
     questions: 'unaffected',
     // Redis has a short deadline, and is no part of this.
-    proofs: 'back',
+    proofs: 'kept',
     async begin({ pdps }) {
       for (const { part } of pdps) await restart(part)
     },

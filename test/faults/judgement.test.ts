@@ -1,5 +1,6 @@
 /** What counts as a lost question, and what as the machine's delay. */
 import { expect, test } from 'vitest'
+import type { Fault } from './catalogue.ts'
 import { unanswered } from './judgement.ts'
 import type { Asked } from './load.ts'
 import type { Part } from './part.ts'
@@ -24,7 +25,7 @@ const ask = (id: string, outcome: Asked['outcome'] = 'unavailable', startMs = 50
   id,
 })
 const well = (count: number): Asked[] => Array.from({ length: count }, (_, at) => ask(`well-${at}`, 'allowed'))
-const judge = (questions: 'unaffected' | 'routed around' | 'back', asked: Asked[], endMs = 100): string[] =>
+const judge = (questions: Fault['questions'], asked: Asked[], endMs = 100): string[] =>
   unanswered(questions, { system, asked, beginMs: 0, endMs })
 
 test('of unaffected questions none may be lost, whatever their number', () => {
@@ -34,8 +35,15 @@ test('of unaffected questions none may be lost, whatever their number', () => {
 })
 
 test('of unaffected questions a few may run into a deadline, since the machine has other things to do', () => {
-  expect(judge('unaffected', [...well(198), ask('late'), ask('busy')])).toEqual([])
-  expect(judge('unaffected', [...well(50), ask('late')]).length).toBe(2)
+  expect(judge('unaffected', [...well(998), ask('late'), ask('busy')])).toEqual([])
+  expect(judge('unaffected', [...well(50), ask('late')])).toEqual([])
+  expect(judge('unaffected', [...well(998), ask('late'), ask('late'), ask('busy')]).length).toBe(2)
+  expect(judge('unaffected', [...well(50), ask('late'), ask('busy')]).length).toBe(2)
+})
+
+test('of kept questions none may be lost, and any may be late', () => {
+  expect(judge('kept', [...well(5_000), ask('lost')])[1]).toContain('the connection was lost twice')
+  expect(judge('kept', [...well(1), ask('late'), ask('busy')])).toEqual([])
 })
 
 test('questions that are routed around count once the others had time to notice', () => {

@@ -29,8 +29,10 @@ const BEFORE_MS = 700
 const WELL_MS = 1_500
 /** On a busy machine it takes a while until each part has had a turn. */
 const HEARD_MS = 10_000
-/** Of those that the others could answer: a question may run into its own deadline on a machine without time. */
+/** Of those that the others could answer, while a part that is gone is routed around. */
 const MISSED_SHARE_MAX = 0.01
+/** Of unaffected ones, and one at least: a question may run into its own deadline on a machine without time. */
+const LATE_SHARE_MAX = 0.002
 
 export async function playFault(
   fault: Fault,
@@ -114,7 +116,7 @@ export function unanswered(
   { system, asked, beginMs, endMs }: Period & { readonly system: Pick<System, 'sidecars'> },
 ): string[] {
   if (questions === 'back') return []
-  const noticedMs = questions === 'unaffected' ? beginMs : beginMs + NOTICED_MS
+  const noticedMs = questions === 'routed around' ? beginMs + NOTICED_MS : beginMs
   const missed = asked.filter(
     ({ outcome, startMs }) => outcome === 'unavailable' && startMs >= noticedMs && startMs <= endMs,
   )
@@ -126,8 +128,11 @@ export function unanswered(
   const lost = told.filter((one) => !isLate(one))
   // Those that ran into a deadline may have been kept waiting by the machine; no part has lost them.
   const late = told.filter(isLate)
-  const few = judged * MISSED_SHARE_MAX
-  const fits = questions === 'unaffected' ? lost.length === 0 && late.length <= few : missed.length <= few
+  const fewLate = questions === 'kept' ? late.length : Math.max(1, judged * LATE_SHARE_MAX)
+  const fits =
+    questions === 'routed around'
+      ? missed.length <= judged * MISSED_SHARE_MAX
+      : lost.length === 0 && late.length <= fewLate
   const [first] = lost.length > 0 ? lost : late
   if (fits || first === undefined) return []
   const { one, line } = first
