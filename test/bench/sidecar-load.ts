@@ -20,6 +20,7 @@ export type Measured = {
 }
 
 const CONNECTIONS = 32
+export const ROUNDS = 3
 
 /** Rejects when a request was not answered with 2xx. */
 export const fullSpeed = async (load: Load, seconds: number): Promise<Measured> =>
@@ -89,3 +90,20 @@ async function wrk(
 
 const UNITS: { readonly [unit: string]: number } = { us: 0.001, ms: 1, s: 1_000 }
 const milliseconds = (match: RegExpExecArray | null): number => Number(match?.[1] ?? 0) * (UNITS[match?.[2] ?? ''] ?? 0)
+
+/** For each load the medians of its figures, of rounds in turn, so that what else the machine does falls on all. */
+export async function medians(loads: readonly Load[], measure: (load: Load) => Promise<Measured>): Promise<Measured[]> {
+  const found = loads.map((): Measured[] => [])
+  for (let round = 0; round < ROUNDS; round += 1)
+    for (const [at, load] of loads.entries()) found[at]?.push(await measure(load))
+  return found.map((rounds) => {
+    const median = (figure: keyof Measured): number =>
+      rounds.map((one) => one[figure]).sort((a, b) => a - b)[ROUNDS >> 1] ?? 0
+    return {
+      perSecond: median('perSecond'),
+      p50Ms: median('p50Ms'),
+      p99Ms: median('p99Ms'),
+      refused: median('refused'),
+    }
+  })
+}

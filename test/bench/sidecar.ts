@@ -6,14 +6,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type SidecarProcess, startProcess } from '../sidecar/support/process.ts'
 import { benchBody } from './sidecar-body.ts'
-import { atRate, fullSpeed, type Load, type Measured, sustained } from './sidecar-load.ts'
+import { atRate, fullSpeed, type Load, medians, ROUNDS, sustained } from './sidecar-load.ts'
 import { startGate, startUpstream } from './sidecar-nginx.ts'
 import { benchOverload } from './sidecar-overload.ts'
 import { type BenchPdp, PATH, RESOURCE, startBenchPdp } from './sidecar-pdp.ts'
 import { benchProofs } from './sidecar-proofs.ts'
 
 const RATE = 500
-const ROUNDS = 3
 /** Until what runs often is compiled. */
 const WARM_UP_SECONDS = 5
 
@@ -83,23 +82,6 @@ async function benchShort(
   const [from = 0, to = 0] = slow.map(({ p50Ms }) => p50Ms)
   say(`at ${RATE}/s: bare proxy ${before}; full enforcement ${after}; added p50 ${(to - from).toFixed(2)} ms`)
   say(await benchProofs({ port: ports.sidecar, path: PATH, fields: { Host: 'app.test' } }, { pdp, seconds }))
-}
-
-/** For each load the medians of its figures, of rounds in turn, so that what else the machine does falls on all. */
-async function medians(loads: readonly Load[], measure: (load: Load) => Promise<Measured>): Promise<Measured[]> {
-  const found = loads.map((): Measured[] => [])
-  for (let round = 0; round < ROUNDS; round += 1)
-    for (const [at, load] of loads.entries()) found[at]?.push(await measure(load))
-  return found.map((rounds) => {
-    const median = (figure: keyof Measured): number =>
-      rounds.map((one) => one[figure]).sort((a, b) => a - b)[ROUNDS >> 1] ?? 0
-    return {
-      perSecond: median('perSecond'),
-      p50Ms: median('p50Ms'),
-      p99Ms: median('p99Ms'),
-      refused: median('refused'),
-    }
-  })
 }
 
 /** Is memory flat? One line a minute under full load of 32 connections. */
