@@ -14,7 +14,6 @@ export const FRAMING_FIELDS: ReadonlySet<string> = new Set([
   'trailer',
   'transfer-encoding',
   'upgrade',
-  'http2-settings',
   'content-length',
   'expect',
   'via',

@@ -134,7 +134,9 @@ function forgedField(
     if (passes(name)) continue
     if (!WRITTEN.has(name)) return name
     const isClients = sent.some(([own, text]) => foldName(own) === name && text.trim() === value && value.length > 1)
-    if (isClients && FORGEABLE.has(name)) return name
+    // A client may guess what is true.
+    const isTrue = inline !== undefined && fieldValue(inline, name) === value
+    if (isClients && !isTrue && FORGEABLE.has(name)) return name
   }
   return null
 }
