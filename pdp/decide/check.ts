@@ -79,18 +79,28 @@ function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck
   const byRole = app || (own && isPermissionQuestion(model, check.relation))
   // An app's keys are held through roles only.
   const byTuple = !app && (tier || isRelation(model, check))
+  // What is held without an active membership does not count, so that nothing about it has to be decided.
+  const isHeld = node !== null && (membership == null || membership.status === 'active')
   // Everything is looked at before giving up for want of rows, so that one load brings it all.
-  const relation = byTuple
-    ? new RelationCheck({
-        view: asked.relationView ?? view,
-        log: asked.organization,
-        model,
-        subject: asked.subject,
-        tuplesMax: asked.tuplesMax,
-        conditions: asked.conditions,
-      })
-    : null
-  const related: Truth = relation === null ? FALSE : visit(relation, asked, check)
+  const relation =
+    byTuple && isHeld
+      ? new RelationCheck({
+          view: asked.relationView ?? view,
+          log: asked.organization,
+          model,
+          subject: asked.subject,
+          tuplesMax: asked.tuplesMax,
+          conditions: asked.conditions,
+        })
+      : null
+  let related: Truth = FALSE
+  try {
+    if (relation !== null) related = visit(relation, asked, check)
+  } catch (error) {
+    if (node !== undefined && membership !== undefined) throw error
+    if (!isUndecided(error)) throw error
+    related = UNKNOWN
+  }
   const role = byRole ? roleAnswer(view, asked, check) : NOTHING_HELD
   // Of an organization that does not exist no row can ever be had, so nothing more is waited for.
   if (node === null) return NOTHING_HELD

@@ -39,17 +39,18 @@ export function contextualIssues(tuples: readonly ContextualTuple[]): readonly V
 }
 
 /**
- * The view that relations of the organization are read from; undefined where that is the stored one.
+ * The view that relations of the organization are read from; undefined where that is the stored one. `model` null: it is not
+ * loaded, so that it cannot be told yet which of the tuples it lets count.
  * Throws PdpError `request_invalid` when the model does not let one of the tuples count.
  */
 export function relationViewOf(
   stored: View,
-  model: Model,
+  model: Model | null,
   log: LogId,
   tuples: readonly ContextualTuple[],
   without: readonly ContextualTuple[] = [],
 ): View | undefined {
-  if (tuples.length === 0 && without.length === 0) return undefined
+  if (model === null || (tuples.length === 0 && without.length === 0)) return undefined
   requireAllowed(tuples, model)
   const rest = viewWithout(stored, log, without)
   return tuples.length === 0 ? rest : new ContextualView(rest, log, tuples)

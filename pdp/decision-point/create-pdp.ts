@@ -291,7 +291,8 @@ function answerAll(
   const meter = { tuplesCount: 0 }
   const tuplesMax = Math.max(TUPLES_PER_REQUEST_MAX, request.asked.tuplesMax)
   const { contextualTuples, withoutTuples } = request
-  const relationView = relationViewOf(view, model, request.asked.organization, contextualTuples, withoutTuples)
+  const known = manifests === undefined ? null : model
+  const relationView = relationViewOf(view, known, request.asked.organization, contextualTuples, withoutTuples)
   const conditions = new ConditionRun(view, request.context)
   const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter, relationView, conditions }
   const outcomes: Outcome[] = []

@@ -259,8 +259,11 @@ export function plantSource(name: string, edits: readonly Edit[]): string {
 export async function plant(name: string, edits: readonly Edit[]): Promise<Engine> {
   const root = plantSource(name, edits)
   const load = (file: string) => import(pathToFileURL(join(root, 'pdp', file)).href)
-  const [{ Freshness }, { answerCheck }, { createModelCompiler }, { readRowSets }] = await Promise.all(
-    [FRESHNESS, 'decide/check.ts', 'decide/known-models.ts', 'store/memory/rows.ts'].map(load),
+  const modules = await Promise.all(
+    [
+      ...[FRESHNESS, 'decide/check.ts', 'decide/known-models.ts', 'store/memory/rows.ts'],
+      ...['decide/conditions/run.ts', 'decide/contextual-tuples.ts'],
+    ].map(load),
   )
-  return { Freshness, answerCheck, createModelCompiler, readRowSets }
+  return Object.assign({}, ...modules)
 }

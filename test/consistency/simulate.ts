@@ -1,19 +1,31 @@
 /** One schedule: random writers and readers over the simulated store, the real cache and evaluator, every answer checked. */
 import type { Change } from '../../pdp/domain/change.ts'
 import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/domain/log.ts'
+import { formatTuple } from '../../pdp/domain/names.ts'
 import type { MemoryState } from '../../pdp/store/memory/log.ts'
 import { type Rules, referenceAnswer, type World } from '../support/reference.ts'
 import { grant, member, organization, put, tuple } from '../support/tuples.ts'
+import {
+  type Asked,
+  CONDITIONAL,
+  conditionalManifest,
+  conditionalQuestion,
+  conditionalWrite,
+  holdsLow,
+  type Pick1,
+} from './conditions/world.ts'
 import { type Faults, SimulatedStore } from './simulated-store.ts'
 
 /** The code under test, so that a mutated copy of it can take its place. */
 export type Engine = {
   readonly Freshness: typeof import('../../pdp/store/cache/freshness.ts').Freshness
   readonly answerCheck: typeof import('../../pdp/decide/check.ts').answerCheck
+  readonly ConditionRun: typeof import('../../pdp/decide/conditions/run.ts').ConditionRun
+  readonly relationViewOf: typeof import('../../pdp/decide/contextual-tuples.ts').relationViewOf
   readonly createModelCompiler: typeof import('../../pdp/decide/known-models.ts').createModelCompiler
   readonly readRowSets: typeof import('../../pdp/store/memory/rows.ts').readRowSets
 }
-type Focus = 'groups' | 'tree' | 'wide'
+type Focus = 'groups' | 'tree' | 'wide' | 'conditions'
 export type Setup = Faults & {
   readonly cacheBytesMax?: number
   readonly triesMax?: number
@@ -65,7 +77,6 @@ export function xorshift(seed: number): () => number {
   }
 }
 
-type Pick1 = <T>(items: readonly T[]) => T
 const ORGANIZATIONS = ['o0', 'o1', 'p'] as const
 const USERS = ['u0', 'u1', 'u2'] as const
 
@@ -124,7 +135,6 @@ function randomTuple(pick: Pick1): string {
   ])()
 }
 
-type Asked = { organization: string; subject: string; relation: string; resource: string; app: null }
 function randomQuestion(pick: Pick1): Asked {
   const organizationId = pick(ORGANIZATIONS)
   const [relation, resource] = pick([
@@ -154,6 +164,7 @@ function focusedWrite(pick: Pick1, focus: Focus, clockMs: number): { log: LogId;
       }),
     ])()
   }
+  if (focus === 'conditions') return { log: 'o0', changes: [conditionalWrite(pick)] }
   const texts = {
     groups: [
       'group:g1#member@group:g0#member',
@@ -173,6 +184,7 @@ function focusedWrite(pick: Pick1, focus: Focus, clockMs: number): { log: LogId;
 }
 
 function focusedQuestion(pick: Pick1, focus: Focus): Asked {
+  if (focus === 'conditions') return conditionalQuestion(pick)
   const [organizationId, relation, resource] =
     focus === 'tree' ? (['o0', 'x:read', 'organization:o0'] as const) : (['o0', 'r', 'thing:0'] as const)
   return {
@@ -189,6 +201,7 @@ export async function simulate(seed: number, engine: Engine, setup: Setup = {}):
   const pick: Pick1 = (items) => items[Math.floor(random() * items.length)]!
   const sim = new SimulatedStore(random, setup, engine.readRowSets)
   for (const id of ['p', 'o1', 'o0']) sim.commit(ENVIRONMENT, [organization(id, id === 'o0' ? 'p' : null)])
+  if (setup.focus === 'conditions') sim.commit(ENVIRONMENT, [conditionalManifest()])
   const freshness = new engine.Freshness({
     store: sim.store,
     schedule: sim.schedule,
@@ -213,8 +226,20 @@ export async function simulate(seed: number, engine: Engine, setup: Setup = {}):
         organization: q.organization,
         evaluate: (view) => {
           const manifests = view.manifests()
-          const answer = engine.answerCheck(view, manifests === undefined ? new Map() : compile(manifests), q, q)
-          return manifests === undefined ? undefined : answer
+          const model = manifests === undefined ? new Map() : compile(manifests)
+          try {
+            const known = manifests === undefined ? null : model
+            const relationView = engine.relationViewOf(view, known, q.organization, q.contextual ?? [])
+            const conditions = new engine.ConditionRun(view, q.context)
+            const answer = engine.answerCheck(view, model, { ...q, relationView, conditions }, q)
+            return manifests === undefined || answer === undefined ? undefined : { allowed: answer.allowed }
+          } catch (error) {
+            const code = error instanceof Error && 'code' in error ? error.code : null
+            if (code === 'condition_failed') return manifests === undefined ? undefined : { allowed: null }
+            // Another model was in force, which does not let the tuple of the question count.
+            if (code === 'request_invalid') return { allowed: 'refused' as const }
+            throw error
+          }
         },
       })
       .then(
@@ -224,7 +249,7 @@ export async function simulate(seed: number, engine: Engine, setup: Setup = {}):
             clockMs: whole.clockMs,
             logs: new Map([...whole.logs].filter(([log]) => logs.includes(log))),
           }
-          if (!possible(sim, { start, vector }, (world) => referenceAnswer(world, q) === value.allowed)) {
+          if (!possible(sim, { start, vector }, (world) => isRight(world, q, value.allowed))) {
             wrong.push(
               `seed ${seed}: ${q.subject} ${q.relation} ${q.resource} in ${q.organization} = ${value.allowed} at ${positions(vector)}`,
             )
@@ -262,6 +287,16 @@ export async function simulate(seed: number, engine: Engine, setup: Setup = {}):
   return { wrong, asked, answered }
 }
 
+function isRight(world: World, q: Asked, allowed: boolean | null | 'refused'): boolean {
+  const { context = {}, contextual = [] } = q
+  if (allowed === 'refused') return contextual.length > 0 && world.rules !== CONDITIONAL.rules
+  const own = world.content.get(q.organization)
+  const named = new Map([...(own?.tuples ?? []), ...contextual].map((t) => [formatTuple(t), t]))
+  const content = new Map(world.content)
+  if (own !== undefined) content.set(q.organization, { ...own, tuples: [...named.values()] })
+  return referenceAnswer({ ...world, content, holds: (t) => holdsLow(context, t) }, q) === allowed
+}
+
 /** Was there a moment since the question was asked with exactly the reported positions, at which the answer was right? */
 function possible(
   sim: SimulatedStore,
@@ -288,7 +323,8 @@ function worldOf(state: MemoryState, clockMs: number): World {
   const environment = state.logs.get(ENVIRONMENT)
   const content = [...state.logs].filter(([log]) => log !== ENVIRONMENT && log !== TOKENS)
   const model = environment?.manifests.get('a')?.model
-  const rules = model === undefined || model === null ? {} : (MODELS.find((m) => m.text === model)?.rules ?? {})
+  const rules =
+    model === undefined || model === null ? {} : ([...MODELS, CONDITIONAL].find((m) => m.text === model)?.rules ?? {})
   return {
     clockMs,
     organizations: environment?.organizations ?? new Map(),

@@ -1,14 +1,17 @@
 /** Thousands of schedules, none wrong; and every planted mistake is found. A failure is replayed by its seed. `npm test` plays a tenth. */
 import { describe, expect, test } from 'vitest'
 import { answerCheck } from '../../pdp/decide/check.ts'
+import { ConditionRun } from '../../pdp/decide/conditions/run.ts'
+import { relationViewOf } from '../../pdp/decide/contextual-tuples.ts'
 import { createModelCompiler } from '../../pdp/decide/known-models.ts'
 import { Freshness } from '../../pdp/store/cache/freshness.ts'
 import { readRowSets } from '../../pdp/store/memory/rows.ts'
 import { effort, LONG } from '../support/effort.ts'
+import { CONDITION_MISTAKES } from './conditions/mistakes.ts'
 import { MISTAKES, plant, WIDE } from './mistakes.ts'
 import { type Engine, type Setup, simulate } from './simulate.ts'
 
-const ENGINE: Engine = { Freshness, answerCheck, createModelCompiler, readRowSets }
+const ENGINE: Engine = { Freshness, answerCheck, ConditionRun, relationViewOf, createModelCompiler, readRowSets }
 const SEEDS_MAX = 500
 /** Of computation alone: some seconds each where nothing else runs. */
 const TIMEOUT_MS = 600_000
@@ -32,6 +35,8 @@ describe('the freshness protocol', () => {
     ['with history lost in failovers', 2_000, { failOver: 0.02, trim: 0.01 }],
     ['with the organization tree in motion', 1_000, { focus: 'tree', cacheBytesMax: 8_000 }],
     ['with groups that change and expire', 1_000, { focus: 'groups', cacheBytesMax: 3_000 }],
+    ['with conditions and tuples of questions', 1_000, { focus: 'conditions', cacheBytesMax: 4_000 }],
+    ['with conditions and history lost in failovers', 500, { focus: 'conditions', failOver: 0.02, trim: 0.01 }],
   ])('answers right in every schedule %s', { timeout: TIMEOUT_MS }, async (_, count, setup) => {
     const seeds = { from: 1, count: effort({ short: count / 10, long: count }) }
     const { answered, wrong } = await run(ENGINE, setup, seeds)
@@ -46,7 +51,7 @@ describe('the freshness protocol', () => {
     expect((await run(engine, { focus: 'wide', cacheBytesMax: 9_000 }, seeds)).wrong).toBeNull()
   })
 
-  test.each(MISTAKES.map((m) => [m.name, m] as const))(
+  test.each([...MISTAKES, ...CONDITION_MISTAKES].map((m) => [m.name, m] as const))(
     'shows it when %s',
     { timeout: TIMEOUT_MS },
     async (_, { name, edits, setup, foundAt }) => {

@@ -1,4 +1,5 @@
 /** Why OpenFGA answers otherwise than the reference: every cause that we know, and how it is recognized. */
+import type { Tuple } from '../../pdp/domain/tuple.ts'
 import type { Rule } from '../support/reference.ts'
 import type { Said } from './openfga.ts'
 import type { World } from './worlds.ts'
@@ -7,6 +8,8 @@ export type Disagreement = {
   readonly world: World
   /** `object#relation` of all that the answer is about. */
   readonly about: readonly string[]
+  /** Tuples of the question; they are among those of the world, too. */
+  readonly contextual: readonly Tuple[]
   readonly right: boolean | readonly string[] | null
   readonly said: Said<boolean | readonly string[]>
 }
@@ -14,6 +17,16 @@ export type Cause = { readonly text: string; readonly explains: (found: Disagree
 
 /** The first that fits is the cause. */
 export const CAUSES: readonly Cause[] = [
+  {
+    text: 'a condition lacks a parameter, or has a value of another type: we say condition_failed wherever the answer may depend on it, OpenFGA only where it comes by it first',
+    explains: ({ right, world }) => right === null && world.model.includes('\ncondition '),
+  },
+  {
+    text: 'OpenFGA evaluates conditions that the answer does not depend on, and says what the first of them lacks',
+    explains: ({ said }) =>
+      'error' in said &&
+      /missing context parameters|failed to evaluate relationship condition|parameter type error/.test(said.error),
+  },
   {
     text: 'the answer would depend on its own absence ("but not"), so that there is none: we say evaluation_limit, OpenFGA says something',
     explains: ({ right }) => right === null,

@@ -1,8 +1,11 @@
 /** What is right for each question of a world, by the reference, and how an answer compares with it. */
+import { formatTuple } from '../../pdp/domain/names.ts'
+import type { Tuple } from '../../pdp/domain/tuple.ts'
 import type { World as ReferenceWorld } from '../support/reference.ts'
 import { referenceAnswer } from '../support/reference.ts'
+import { holds } from './conditions.ts'
 import type { Said } from './openfga.ts'
-import type { Check, ListObjects, ListUsers, World } from './worlds.ts'
+import type { Brought, Check, ListObjects, ListUsers, World } from './worlds.ts'
 
 /** `wrong`: another answer than the right one. `none`: an error where there is an answer, or the reverse. */
 export type Verdict = 'right' | 'wrong' | 'none'
@@ -11,25 +14,36 @@ export type Judge = {
   check(asked: Check): boolean | null
   objects(asked: ListObjects): readonly string[] | null
   /** Objects of the type that tuples name as such. */
-  objectsOf(type: string): readonly string[]
+  objectsOf(type: string, brought: Brought): readonly string[]
   /** Those whom tuples name, and `type:*` for whoever is not named. */
   users(asked: ListUsers): readonly string[] | null
 }
 
 export function createJudge(world: World): Judge {
-  const reference: ReferenceWorld = {
+  const known = new Map<string, ReferenceWorld>()
+  const tuplesOf = ({ contextual }: Brought): readonly Tuple[] => [
+    ...new Map([...world.tuples, ...contextual].map((tuple) => [formatTuple(tuple), tuple])).values(),
+  ]
+  const newWorld = (brought: Brought): ReferenceWorld => ({
     clockMs: 0,
     organizations: new Map([['o', { parent: null }]]),
-    content: new Map([['o', { tuples: world.tuples, memberships: new Map(), grants: [] }]]),
+    content: new Map([['o', { tuples: tuplesOf(brought), memberships: new Map(), grants: [] }]]),
     environmentGrants: [],
     roles: [],
     manifests: [],
     rules: world.rules,
+    holds: (tuple) => holds(tuple, brought.context),
+  })
+  const worldOf = ({ context, contextual }: Brought): ReferenceWorld => {
+    const name = JSON.stringify([context, contextual])
+    const found = known.get(name) ?? newWorld({ context, contextual })
+    known.set(name, found)
+    return found
   }
-  const check = ({ subject, relation, object }: Check): boolean | null =>
-    referenceAnswer(reference, { organization: 'o', subject, relation, resource: object, app: null })
-  const namesOf = (type: string, usersets: boolean): readonly string[] => {
-    const named = world.tuples.flatMap(({ object, subject }) => [
+  const check = ({ subject, relation, object, ...brought }: Check): boolean | null =>
+    referenceAnswer(worldOf(brought), { organization: 'o', subject, relation, resource: object, app: null })
+  const namesOf = (type: string, usersets: boolean, brought: Brought): readonly string[] => {
+    const named = tuplesOf(brought).flatMap(({ object, subject }) => [
       object,
       usersets ? subject.replace(/#.*/, '') : subject,
     ])
@@ -37,33 +51,37 @@ export function createJudge(world: World): Judge {
   }
   return {
     check,
-    objects({ subject, relation, type }) {
+    objects({ subject, relation, type, ...brought }) {
       const own = subject.includes('#')
         ? [subject.replace(/#.*/, '')].filter((name) => name.startsWith(`${type}:`))
         : []
-      return holding([...new Set([...objectsOf(world, type), ...own])].sort(), (object) =>
-        check({ subject, relation, object }),
+      return holding([...new Set([...objectsOf(tuplesOf(brought), type), ...own])].sort(), (object) =>
+        check({ subject, relation, object, ...brought }),
       )
     },
-    objectsOf: (type) => objectsOf(world, type),
-    users({ object, relation, type, subjectRelation }) {
+    objectsOf: (type, brought) => objectsOf(tuplesOf(brought), type),
+    users({ object, relation, type, subjectRelation, ...brought }) {
       if (subjectRelation !== null) {
         const own = object.startsWith(`${type}:`) ? [object] : []
-        const usersets = [...new Set([...namesOf(type, true), ...own])]
+        const usersets = [...new Set([...namesOf(type, true, brought), ...own])]
           .sort()
           .map((name) => `${name}#${subjectRelation}`)
-        return holding(usersets, (subject) => check({ subject, relation, object }))
+        return holding(usersets, (subject) => check({ subject, relation, object, ...brought }))
       }
-      const everybody = check({ subject: `${type}:nobody`, relation, object })
-      const found = holding(namesOf(type, false), (subject) => check({ subject, relation, object }))
+      // Nobody is held whom no tuple names, unless one names everybody.
+      const isNamed = tuplesOf(brought).some((tuple) => tuple.subject === `${type}:*`)
+      const everybody = isNamed && check({ subject: `${type}:nobody`, relation, object, ...brought })
+      const found = holding(namesOf(type, false, brought), (subject) =>
+        check({ subject, relation, object, ...brought }),
+      )
       if (everybody === null || found === null) return null
       return everybody ? [`${type}:*`, ...found] : found
     },
   }
 }
 
-const objectsOf = (world: World, type: string): readonly string[] => [
-  ...new Set(world.tuples.map(({ object }) => object).filter((object) => object.startsWith(`${type}:`))),
+const objectsOf = (tuples: readonly Tuple[], type: string): readonly string[] => [
+  ...new Set(tuples.map(({ object }) => object).filter((object) => object.startsWith(`${type}:`))),
 ]
 
 function holding(names: readonly string[], truth: (name: string) => boolean | null): readonly string[] | null {

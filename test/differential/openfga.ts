@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import openfga from '@openfga/syntax-transformer'
+import type { Tuple } from '../../pdp/domain/tuple.ts'
 import { freePort } from '../support/free-port.ts'
 import type { Check, ListObjects, ListUsers, World } from './worlds.ts'
 
@@ -48,9 +49,7 @@ export async function startOpenFga(binary: string): Promise<Peer> {
       if (model.status !== 201) return { refused: String(model.body.message) }
       const authorization_model_id = model.body.authorization_model_id
       for (const tuple_keys of inParts(world.tuples)) {
-        const writes = {
-          tuple_keys: tuple_keys.map(({ object, relation, subject: user }) => ({ user, relation, object })),
-        }
+        const writes = { tuple_keys: tuple_keys.map(tupleKey) }
         const written = await post(`${path}/write`, { writes, authorization_model_id })
         if (written.status !== 200) throw new Error(`OpenFGA took no tuples: ${JSON.stringify(written.body)}`)
       }
@@ -66,8 +65,10 @@ export async function startOpenFga(binary: string): Promise<Peer> {
 function storeAt(post: (call: string, body: object) => Promise<Answer>): PeerStore {
   return {
     async checks(asked) {
-      const checks = asked.map(({ subject: user, relation, object }, i) => ({
+      const checks = asked.map(({ subject: user, relation, object, context, contextual }, i) => ({
         tuple_key: { user, relation, object },
+        context,
+        contextual_tuples: { tuple_keys: contextual.map(tupleKey) },
         correlation_id: `q${i}`,
       }))
       const { body } = await post('batch-check', { checks, consistency: 'HIGHER_CONSISTENCY' })
@@ -78,17 +79,22 @@ function storeAt(post: (call: string, body: object) => Promise<Answer>): PeerSto
         return found.error === undefined ? { value: found.allowed === true } : { error: JSON.stringify(found.error) }
       })
     },
-    async listObjects({ subject: user, relation, type }) {
-      const { status, body } = await post('list-objects', { user, relation, type, consistency: 'HIGHER_CONSISTENCY' })
+    async listObjects({ subject: user, relation, type, context, contextual }) {
+      const { status, body } = await post('list-objects', {
+        ...{ user, relation, type, context, consistency: 'HIGHER_CONSISTENCY' },
+        contextual_tuples: { tuple_keys: contextual.map(tupleKey) },
+      })
       return status === 200 ? { value: body.objects as readonly string[] } : { error: String(body.message) }
     },
-    async listUsers({ object, relation, type, subjectRelation }) {
+    async listUsers({ object, relation, type, subjectRelation, context, contextual }) {
       const at = object.indexOf(':')
       const filter = subjectRelation === null ? { type } : { type, relation: subjectRelation }
       const { status, body } = await post('list-users', {
         object: { type: object.slice(0, at), id: object.slice(at + 1) },
         relation,
         user_filters: [filter],
+        context,
+        contextual_tuples: contextual.map(tupleKey),
         consistency: 'HIGHER_CONSISTENCY',
       })
       if (status !== 200) return { error: String(body.message) }
@@ -96,6 +102,11 @@ function storeAt(post: (call: string, body: object) => Promise<Answer>): PeerSto
     },
   }
 }
+
+const tupleKey = ({ object, relation, subject: user, condition }: Tuple) => ({
+  ...{ user, relation, object },
+  ...(condition !== undefined && { condition }),
+})
 
 type User = {
   readonly object?: { readonly type: string; readonly id: string }

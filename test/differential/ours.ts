@@ -7,7 +7,7 @@ import { memoryStore } from '../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../support/cached.ts'
 import { given } from '../support/tuples.ts'
 import type { PeerStore, Said } from './openfga.ts'
-import type { World } from './worlds.ts'
+import type { Brought, World } from './worlds.ts'
 
 /** Every second world is read through the cache, as from a database. */
 export async function openOurs(world: World): Promise<PeerStore | { readonly refused: string }> {
@@ -28,24 +28,40 @@ function storeOf(pdp: Pdp): PeerStore {
   return {
     checks: (asked) =>
       Promise.all(
-        asked.map(async ({ subject, relation, object }): Promise<Said<boolean>> => {
+        asked.map(async ({ subject, relation, object, ...brought }): Promise<Said<boolean>> => {
           const permissions = [{ relation, resource: object }]
-          const decision = await pdp.decide({ organization: 'o', subject: askedSubject(subject), permissions })
+          const question = { organization: 'o', subject: askedSubject(subject), permissions, ...broughtBy(brought) }
+          const decision = await pdp.decide(question)
           const [result] = decision.permissions
           return result?.error === undefined ? { value: result?.allowed === true } : { error: result.error }
         }),
       ),
-    async listObjects({ subject, relation, type }) {
-      const page = await pdp.listResources({ ...common, subject: askedSubject(subject), relation, type })
+    async listObjects({ subject, relation, type, ...brought }) {
+      const page = await pdp.listResources({
+        ...common,
+        ...broughtBy(brought),
+        subject: askedSubject(subject),
+        relation,
+        type,
+      })
       return page.complete ? { value: page.items } : { error: 'not complete' }
     },
-    async listUsers({ object, relation, type, subjectRelation }) {
+    async listUsers({ object, relation, type, subjectRelation, ...brought }) {
       const userset = subjectRelation === null ? {} : { subjectRelation }
-      const page = await pdp.listSubjects({ ...common, ...userset, resource: object, relation, type })
+      const page = await pdp.listSubjects({
+        ...common,
+        ...broughtBy(brought),
+        ...userset,
+        resource: object,
+        relation,
+        type,
+      })
       return page.complete ? { value: page.items } : { error: 'not complete' }
     },
   }
 }
+
+const broughtBy = ({ context, contextual }: Brought) => ({ context, contextualTuples: contextual })
 
 function askedSubject(name: string): AskedSubject {
   const [object = '', relation] = name.split('#')

@@ -1,9 +1,10 @@
 /**
- * `npm run differential [-- --questions N --seed S]`: random models, tuples and questions, asked of this PDP and of a real
+ * `npm run differential [-- --questions N --seed S --conditions]`: random models, tuples and questions, asked of this PDP and of a real
  * OpenFGA server, and judged by a reference that shares no code with either. Fails when this PDP is wrong once, and when
  * OpenFGA is for a cause that is not written down in causes.ts. Skipped where OpenFGA neither is nor can be built.
  */
 import { parseArgs } from 'node:util'
+import type { Tuple } from '../../pdp/domain/tuple.ts'
 import { openFgaBinary } from './binary.ts'
 import { type Cause, causeOf } from './causes.ts'
 import { compareCheck, compareList, compareOpenFgaUsers, createJudge, type Verdict } from './judge.ts'
@@ -12,7 +13,11 @@ import { openOurs } from './ours.ts'
 import { randomWorld, type World } from './worlds.ts'
 
 const { values } = parseArgs({
-  options: { questions: { type: 'string', default: '20000' }, seed: { type: 'string', default: '1' } },
+  options: {
+    questions: { type: 'string', default: '20000' },
+    seed: { type: 'string', default: '1' },
+    conditions: { type: 'boolean', default: false },
+  },
 })
 
 type Tally = {
@@ -32,7 +37,7 @@ async function compare(path: string): Promise<number> {
   const tally: Tally = { questions: 0, refusedByBoth: 0, causes: new Map(), failures: [] }
   try {
     for (let seed = Number(values.seed); tally.questions < Number(values.questions); seed++) {
-      await compareWorld(peer, randomWorld(seed), tally)
+      await compareWorld(peer, randomWorld(seed, values.conditions), tally)
       if (tally.failures.length >= FAILURES_MAX) break
     }
   } finally {
@@ -59,9 +64,18 @@ async function compareWorld(peer: Peer, world: World, tally: Tally): Promise<voi
   }
   const judge = createJudge(world)
   const settle = (asked: object, answers: Answers): void => {
-    const { right, ours: mine, theirs: other, ourVerdict, theirVerdict, about } = answers
+    const { right, ours: mine, theirs: other, ourVerdict, theirVerdict, about, contextual } = answers
     tally.questions += 1
-    const cause = theirVerdict === 'right' ? null : causeOf({ world, about, right, said: other })
+    const cause =
+      theirVerdict === 'right'
+        ? null
+        : causeOf({
+            world: { ...world, tuples: [...world.tuples, ...contextual] },
+            contextual,
+            about,
+            right,
+            said: other,
+          })
     if (ourVerdict !== 'right' || cause === undefined) fail(tally, world, asked, { right, ours: mine, theirs: other })
     else if (cause !== null) tally.causes.set(cause, (tally.causes.get(cause) ?? 0) + 1)
   }
@@ -70,20 +84,34 @@ async function compareWorld(peer: Peer, world: World, tally: Tally): Promise<voi
     const [mine, other] = [our[i] ?? NO_ANSWER, their[i] ?? NO_ANSWER]
     const right = judge.check(asked)
     const verdicts = { ourVerdict: compareCheck(right, mine), theirVerdict: compareCheck(right, other) }
-    settle(asked, { right, ours: mine, theirs: other, ...verdicts, about: [`${asked.object}#${asked.relation}`] })
+    settle(asked, {
+      right,
+      ours: mine,
+      theirs: other,
+      ...verdicts,
+      about: [`${asked.object}#${asked.relation}`],
+      contextual: asked.contextual,
+    })
   })
   for (const asked of world.objectLists) {
     const [mine, other] = [await ours.listObjects(asked), await theirs.listObjects(asked)]
     const right = judge.objects(asked)
     const verdicts = { ourVerdict: compareList(right, mine), theirVerdict: compareList(right, other) }
-    const about = judge.objectsOf(asked.type).map((object) => `${object}#${asked.relation}`)
-    settle(asked, { right, ours: mine, theirs: other, ...verdicts, about })
+    const about = judge.objectsOf(asked.type, asked).map((object) => `${object}#${asked.relation}`)
+    settle(asked, { right, ours: mine, theirs: other, ...verdicts, about, contextual: asked.contextual })
   }
   for (const asked of world.userLists) {
     const [mine, other] = [await ours.listUsers(asked), await theirs.listUsers(asked)]
     const right = judge.users(asked)
     const verdicts = { ourVerdict: compareList(right, mine), theirVerdict: compareOpenFgaUsers(right, other) }
-    settle(asked, { right, ours: mine, theirs: other, ...verdicts, about: [`${asked.object}#${asked.relation}`] })
+    settle(asked, {
+      right,
+      ours: mine,
+      theirs: other,
+      ...verdicts,
+      about: [`${asked.object}#${asked.relation}`],
+      contextual: asked.contextual,
+    })
   }
 }
 
@@ -95,6 +123,7 @@ type Answers = {
   readonly ourVerdict: Verdict
   readonly theirVerdict: Verdict
   readonly about: readonly string[]
+  readonly contextual: readonly Tuple[]
 }
 const NO_ANSWER = { error: 'no answer' }
 

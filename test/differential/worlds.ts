@@ -1,11 +1,15 @@
 /** Random worlds: a model as text and as rules, tuples that it allows, and questions. One seed makes one world. */
+import type { JsonObject } from '../../pdp/domain/json.ts'
 import type { Tuple } from '../../pdp/domain/tuple.ts'
 import type { Rule, Rules } from '../support/reference.ts'
 import { tuple } from '../support/tuples.ts'
+import { CONDITION_NAMES, conditionText, randomContext, storedContext } from './conditions.ts'
 
-export type Check = { readonly subject: string; readonly relation: string; readonly object: string }
-export type ListObjects = { readonly subject: string; readonly relation: string; readonly type: string }
-export type ListUsers = {
+/** What a question brings: values for conditions, and tuples that count in it alone. */
+export type Brought = { readonly context: JsonObject; readonly contextual: readonly Tuple[] }
+export type Check = Brought & { readonly subject: string; readonly relation: string; readonly object: string }
+export type ListObjects = Brought & { readonly subject: string; readonly relation: string; readonly type: string }
+export type ListUsers = Brought & {
   readonly object: string
   readonly relation: string
   readonly type: string
@@ -51,30 +55,38 @@ function generator(seed: number) {
 type Random = ReturnType<typeof generator>
 type Part = { readonly text: string; readonly rule: Rule }
 
-export function randomWorld(seed: number): World {
+/** `withConditions` false: questions bring nothing, and models have no conditions. */
+export function randomWorld(seed: number, withConditions = true): World {
   const random = generator(seed)
-  const { model, rules } = randomModel(random)
+  const conditional = withConditions && random.chance(0.6)
+  const { model, rules } = randomModel(random, conditional)
   const objects = TYPES.flatMap((type) => Array.from({ length: OBJECTS_OF_A_TYPE }, (_, i) => `${type}:${i}`))
   const usersets = objects.flatMap((object) => RELATIONS.map((relation) => `${object}#${relation}`))
   const subjects = (): string => (random.chance(0.75) ? random.pick(USERS) : random.pick([...usersets, 'user:*']))
+  const brought = (): Brought => ({
+    context: conditional ? randomContext(random) : {},
+    contextual: withConditions && random.chance(0.2) ? randomTuples(random, { rules, objects, countMax: 3 }) : [],
+  })
   const many = <T>(count: number, make: () => T): readonly T[] => Array.from({ length: count }, make)
   return {
     seed,
     model,
     rules,
-    tuples: randomTuples(random, rules, objects),
+    tuples: randomTuples(random, { rules, objects, countMax: 50 }),
     checks: many(COUNTS.checks, () => ({
       subject: subjects(),
       relation: random.pick(RELATIONS),
       object: random.pick(objects),
+      ...brought(),
     })),
     objectLists: many(COUNTS.objectLists, () => ({
       subject: subjects(),
       relation: random.pick(RELATIONS),
       type: random.pick(TYPES),
+      ...brought(),
     })),
     userLists: many(COUNTS.userLists, () => {
-      const common = { object: random.pick(objects), relation: random.pick(RELATIONS) }
+      const common = { object: random.pick(objects), relation: random.pick(RELATIONS), ...brought() }
       return random.chance(0.7)
         ? { ...common, type: random.pick(['user', 'robot']), subjectRelation: null }
         : { ...common, type: random.pick(TYPES), subjectRelation: random.pick(RELATIONS) }
@@ -83,26 +95,29 @@ export function randomWorld(seed: number): World {
 }
 
 /** Half of the models subtract nothing that leads back to what it is subtracted from; the others may do anything. */
-function randomModel(random: Random): { model: string; rules: Rules } {
+function randomModel(random: Random, conditional: boolean): { model: string; rules: Rules } {
   const wild = random.chance(0.5)
   const rules: { [type: string]: { [relation: string]: Rule } } = {}
   const lines = ['model', '  schema 1.1', 'type user', 'type robot']
   for (const type of TYPES) {
     const parents = TYPES.filter(() => random.chance(0.5))
     const parent = parents.length === 0 ? [random.pick(TYPES)] : parents
-    const ofType: { [relation: string]: Rule } = { parent: { direct: parent } }
-    lines.push(`type ${type}`, '  relations', `    define parent: [${parent.join(', ')}]`)
+    const direct = withConditions(random, parent, conditional)
+    const ofType: { [relation: string]: Rule } = { parent: { direct } }
+    lines.push(`type ${type}`, '  relations', `    define parent: [${direct.join(', ')}]`)
     RELATIONS.forEach((relation, index) => {
-      const { text, rule } = definition(random, { index, wild })
+      const { text, rule } = definition(random, { index, wild, conditional })
       ofType[relation] = rule
       lines.push(`    define ${relation}: ${text}`)
     })
     rules[type] = ofType
   }
-  return { model: `${lines.join('\n')}\n`, rules }
+  // The language refuses a condition that nothing uses.
+  const used = CONDITION_NAMES.filter((name) => lines.some((line) => line.includes(` with ${name}`)))
+  return { model: `${[...lines, ...used.map(conditionText)].join('\n')}\n`, rules }
 }
 
-type Scope = { readonly index: number; readonly wild: boolean }
+type Scope = { readonly index: number; readonly wild: boolean; readonly conditional: boolean }
 
 /** The language takes no operand twice in one definition, although the server does. */
 function definition(random: Random, scope: Scope): Part {
@@ -144,29 +159,46 @@ function leaf(random: Random, { index, wild }: Scope): Part {
   return { text: `${relation} from parent`, rule: { from: 'parent', relation } }
 }
 
-function direct(random: Random, { index, wild }: Scope): Part {
+function direct(random: Random, { index, wild, conditional }: Scope): Part {
   const usersets = TYPES.flatMap((type) =>
     (wild ? RELATIONS : RELATIONS.slice(0, index + 1)).map((relation) => `${type}#${relation}`),
   )
   const names = new Set(['user', 'robot', 'user:*'].filter(() => random.chance(0.5)))
   for (let count = random.below(3); count > 0; count--) names.add(random.pick(usersets))
   if (![...names].some((name) => !name.includes('#'))) names.add('user')
-  return { text: `[${[...names].join(', ')}]`, rule: { direct: [...names] } }
+  const allowed = withConditions(random, [...names], conditional)
+  return { text: `[${allowed.join(', ')}]`, rule: { direct: allowed } }
 }
 
-function randomTuples(random: Random, rules: Rules, objects: readonly string[]): readonly Tuple[] {
-  const texts = new Set<string>()
-  for (let count = 10 + random.below(40); count > 0; count--) {
+/** Some of the kinds with a condition, in place of themselves or besides. */
+function withConditions(random: Random, kinds: readonly string[], conditional: boolean): readonly string[] {
+  return kinds.flatMap((kind) => {
+    if (!conditional || random.chance(0.5)) return [kind]
+    const named = CONDITION_NAMES.filter(() => random.chance(0.4)).map((name) => `${kind} with ${name}`)
+    return named.length === 0 || random.chance(0.4) ? [kind, ...named] : named
+  })
+}
+
+function randomTuples(
+  random: Random,
+  { rules, objects, countMax }: { rules: Rules; objects: readonly string[]; countMax: number },
+): readonly Tuple[] {
+  const found = new Map<string, Tuple>()
+  for (let count = Math.ceil(countMax / 5) + random.below(countMax * 0.8); count > 0; count--) {
     const object = random.pick(objects)
     const ofType = rules[object.slice(0, object.indexOf(':'))] ?? {}
     const relation = random.pick(['parent', ...RELATIONS])
     const allowed = allowedIn(ofType[relation])
     if (allowed.length === 0) continue
-    const subject = subjectOf(random, random.pick(allowed), objects)
+    const [kind = '', condition] = random.pick(allowed).split(' with ')
+    const subject = subjectOf(random, kind, objects)
     // OpenFGA takes no tuple that says what holds anyway.
-    if (subject !== `${object}#${relation}`) texts.add(`${object}#${relation}@${subject}`)
+    if (subject === `${object}#${relation}`) continue
+    const text = `${object}#${relation}@${subject}`
+    const stored = condition === undefined ? null : { name: condition, context: storedContext(random, condition) }
+    found.set(text, { ...tuple(text), ...(stored !== null && { condition: stored }) })
   }
-  return [...texts].map((text) => tuple(text))
+  return [...found.values()]
 }
 
 function allowedIn(rule: Rule | undefined): readonly string[] {

@@ -24,6 +24,8 @@ export type World = {
   readonly manifests: readonly StoredManifest[]
   /** type -> relation -> how it is defined. A type that is absent has no model. */
   readonly rules?: Rules
+  /** Whether a tuple's condition holds; null where that cannot be told. A rule names it: `user with few`. */
+  readonly holds?: (tuple: Tuple) => boolean | null
 }
 export type Rule =
   | { readonly direct: readonly string[] }
@@ -47,7 +49,7 @@ const split = (text: string, mark: string): [string, string] => {
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** Null: neither, since the answer would depend on its own absence. */
+/** Null: neither, since the answer would depend on its own absence, or on a condition of which nothing can be told. */
 export function referenceAnswer(world: World, q: Question): boolean | null {
   const held = world.content.get(q.organization)
   if (!world.organizations.has(q.organization) || held === undefined) return false
@@ -141,35 +143,61 @@ function derive(world: World, organization: string, subject: string, rules: Rule
   const tiers = membership?.status === 'active' ? [membership.role, 'active_member'] : []
   for (const tier of [...TIERS, 'active_member']) nodes.add(`organization:${organization}#${tier}`)
 
-  const direct = (node: string, allowed: readonly string[] | null, holding: ReadonlySet<string>): boolean => {
+  /** Null where it depends on a condition of which nothing can be told. */
+  const counts = (t: Tuple, allowed: readonly string[] | null, kind: string): boolean | null => {
+    if (t.condition === undefined) return allowed === null || allowed.includes(kind)
+    if (allowed?.includes(`${kind} with ${t.condition.name}`) !== true) return false
+    return world.holds?.(t) ?? null
+  }
+  /** What cannot be told counts where as much as can be is derived, whatever the tuple leads to. */
+  const leads = (counting: boolean | null, on: boolean, optimistic: boolean): boolean =>
+    counting === null ? optimistic : counting && on
+  const direct = (
+    node: string,
+    allowed: readonly string[] | null,
+    holding: ReadonlySet<string>,
+    optimistic: boolean,
+  ): boolean => {
     const [object, relation] = split(node, '#')
     if (object === `organization:${organization}` && [...TIERS, 'active_member'].includes(relation)) {
       return tiers.includes(relation) && (allowed === null || allowed.includes('user'))
     }
     return (named.get(node) ?? []).some((t) => {
       const [type] = split(t.subject, ':')
-      if (t.subject.endsWith(':*')) return allowed?.includes(`${type}:*`) === true && type === subjectType && !isUserset
-      if (!t.subject.includes('#')) return t.subject === subject && (allowed === null || allowed.includes(type))
+      if (t.subject.endsWith(':*'))
+        return (
+          allowed !== null &&
+          type === subjectType &&
+          !isUserset &&
+          leads(counts(t, allowed, `${type}:*`), true, optimistic)
+        )
+      if (!t.subject.includes('#')) return t.subject === subject && leads(counts(t, allowed, type), true, optimistic)
       const [, inner] = split(t.subject, '#')
-      return holding.has(t.subject) && (allowed === null || allowed.includes(`${type}#${inner}`))
+      return leads(counts(t, allowed, `${type}#${inner}`), holding.has(t.subject), optimistic)
     })
   }
   /** `excluding`: what is taken to hold wherever it is subtracted. */
-  const follows = (node: string, rule: Rule, holding: ReadonlySet<string>, excluding: ReadonlySet<string>): boolean => {
+  const follows = (
+    node: string,
+    rule: Rule,
+    holding: ReadonlySet<string>,
+    excluding: ReadonlySet<string>,
+    optimistic: boolean,
+  ): boolean => {
     const [object] = split(node, '#')
-    const part = (of: Rule): boolean => follows(node, of, holding, excluding)
-    if ('direct' in rule) return direct(node, rule.direct, holding)
+    const part = (of: Rule): boolean => follows(node, of, holding, excluding, optimistic)
+    if ('direct' in rule) return direct(node, rule.direct, holding, optimistic)
     if ('or' in rule) return rule.or.some(part)
     if ('and' in rule) return rule.and.every(part)
-    if ('butNot' in rule) return part(rule.base) && !follows(node, rule.butNot, excluding, holding)
+    if ('butNot' in rule) return part(rule.base) && !follows(node, rule.butNot, excluding, holding, !optimistic)
     if ('same' in rule) return holding.has(`${object}#${rule.same}`)
     const own = rules[split(object, ':')[0]]?.[rule.from]
     const parents = own !== undefined && 'direct' in own ? own.direct : []
-    return (named.get(`${object}#${rule.from}`) ?? []).some(
-      (t) => parents.includes(split(t.subject, ':')[0]) && holding.has(`${t.subject}#${rule.relation}`),
+    return (named.get(`${object}#${rule.from}`) ?? []).some((t) =>
+      leads(counts(t, parents, split(t.subject, ':')[0]), holding.has(`${t.subject}#${rule.relation}`), optimistic),
     )
   }
-  const fixpoint = (excluding: ReadonlySet<string>): ReadonlySet<string> => {
+  const fixpoint = (excluding: ReadonlySet<string>, optimistic: boolean): ReadonlySet<string> => {
     const holding = new Set<string>(isUserset ? [subject] : [])
     for (let grown = true; grown; ) {
       grown = false
@@ -181,9 +209,9 @@ function derive(world: World, organization: string, subject: string, rules: Rule
         const tier = object === `organization:${organization}` && [...TIERS, 'active_member'].includes(relation)
         const holds =
           rule !== undefined
-            ? follows(node, rule, holding, excluding)
+            ? follows(node, rule, holding, excluding, optimistic)
             : relations === undefined || tier
-              ? direct(node, null, holding)
+              ? direct(node, null, holding, optimistic)
               : false
         if (holds) {
           holding.add(node)
@@ -195,8 +223,8 @@ function derive(world: World, organization: string, subject: string, rules: Rule
   }
   let holding: ReadonlySet<string> = new Set()
   for (;;) {
-    const atMost = fixpoint(holding)
-    const next = fixpoint(atMost)
+    const atMost = fixpoint(holding, true)
+    const next = fixpoint(atMost, false)
     if (next.size === holding.size) return { holding, undefined: new Set([...atMost].filter((n) => !next.has(n))) }
     holding = next
   }

@@ -162,7 +162,10 @@ describe('a planted fault', () => {
       ['doc:2#viewer@user:b'],
       edits(
         ['export function relationViewOf(', 'const planted: ContextualTuple[] = []\nexport function relationViewOf('],
-        ['if (tuples.length === 0 && without.length === 0) return undefined', 'planted.push(...tuples)'],
+        [
+          'if (model === null || (tuples.length === 0 && without.length === 0)) return undefined',
+          'planted.push(...tuples)\n  if (model === null) return undefined',
+        ],
         [
           'tuples.length === 0 ? rest : new ContextualView(rest, log, tuples)',
           'new ContextualView(rest, log, planted)',
