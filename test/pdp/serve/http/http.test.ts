@@ -250,6 +250,7 @@ const CALLS = [
   ...crud('/v1/organizations/{org}/entitlements', '{key}'),
   ...crud('/v1/organizations/{org}/members', '{user}'),
   'POST /v1/organizations/{org}/entitlements:changed',
+  'POST /v1/organizations/{org}/compare',
   'GET /v1/apps',
   'GET /v1/apps/{app}/manifest',
   'PUT /v1/apps/{app}/manifest',
