@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { Expression, Model } from '../decide/model.ts'
-import { compileModel } from '../decide/model-language.ts'
+import { compileModel } from '../decide/models/model-language.ts'
 import { directOf } from '../decide/restrictions.ts'
 import { PdpError } from '../domain/errors.ts'
 import { CliError, EXIT, type Run } from './errors.ts'

@@ -49,7 +49,7 @@ export class ConditionalTuples {
   /** Does the tuple that names the subject count? Null while rows are missing; UNKNOWN: that cannot be told. */
   names(place: Place, subject: string): Truth | null {
     const { object, relation, allowed } = place
-    if (isWildcard(subject) || !allowed.has(subjectType(subject))) return FALSE
+    if (!allowed.has(isWildcard(subject) ? subject : subjectType(subject))) return FALSE
     const condition = this.#view.conditionOf(this.#log, object, relation, subject)
     if (condition === undefined) return null
     return condition === null ? FALSE : this.#counts(place, { subject, condition })

@@ -131,14 +131,24 @@ class ContextualView implements View {
     return this.#stored.has(log, object, relation, subject)
   }
 
-  usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined {
-    const stored = this.#stored.usersets(log, object, relation)
+  usersets(log: LogId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined {
+    const stored = this.#stored.usersets(log, object, relation, countMax)
     const own = this.#of(log, object, relation) ?? NONE
     const conditional = this.#conditionsOf(log, object, relation)
-    if (stored === undefined || own.size + conditional.size === 0) return stored
+    if (stored === undefined || stored === null || own.size + conditional.size === 0) return stored
     const known = new Set(stored.map(({ text }) => text))
     const more = [...own].filter((subject) => isUserset(subject) && !known.has(subject))
-    return [...stored.filter(({ text }) => !conditional.has(text)), ...more.map((subject) => new Userset(subject))]
+    const all = [...stored.filter(({ text }) => !conditional.has(text)), ...more.map((subject) => new Userset(subject))]
+    return all.length > countMax ? null : all
+  }
+
+  namedBy: View['namedBy'] = (log, name, where) => {
+    const stored = this.#stored.namedBy(log, name, where)
+    if (stored === undefined || stored === null || log !== this.#log) return stored
+    const all = new Set(stored)
+    for (const sets of [this.#subjects, this.#conditional])
+      for (const [set, subjects] of sets) if (subjects.has(name) && isWithin(set, where)) all.add(set)
+    return [...all]
   }
 
   objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
@@ -222,6 +232,10 @@ class ContextualView implements View {
   roles: View['roles'] = () => this.#stored.roles()
   deaths: View['deaths'] = () => this.#stored.deaths()
 }
+
+/** Is the set, as `object#relation`, of the relation and type? */
+const isWithin = (set: string, where: { readonly type: string; readonly relation: string } | null): boolean =>
+  where === null || (typeOf(set) === where.type && set.slice(set.indexOf('#') + 1) === where.relation)
 
 function add(sets: Map<string, Set<string>>, key: string, value: string): void {
   const known = sets.get(key)

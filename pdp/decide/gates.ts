@@ -96,6 +96,13 @@ export function decide(gate: Gate, truth: typeof TRUE | typeof FALSE): void {
   if (gate.uses !== null) passOn([gate])
 }
 
+/** It is allowed, in this way. */
+export function found(gate: Gate, way: Way): true {
+  gate.way = way
+  decide(gate, TRUE)
+  return true
+}
+
 /** All operands are there: once none of them can decide it any more, it is the opposite. */
 export function completed(gate: Gate): void {
   gate.complete = true

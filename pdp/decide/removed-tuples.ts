@@ -37,9 +37,15 @@ class ViewWithout implements View {
     return this.#stored.has(log, object, relation, subject)
   }
 
-  usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined {
+  usersets(log: LogId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined {
     const set = setName(object, relation)
-    return this.#stored.usersets(log, object, relation)?.filter(({ text }) => !this.#lacks(log, set, text))
+    const stored = this.#stored.usersets(log, object, relation, countMax)
+    return stored == null ? stored : stored.filter(({ text }) => !this.#lacks(log, set, text))
+  }
+
+  namedBy: View['namedBy'] = (log, name, where) => {
+    const stored = this.#stored.namedBy(log, name, where)
+    return stored == null ? stored : stored.filter((set) => !this.#lacks(log, set, name))
   }
 
   objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {

@@ -18,16 +18,17 @@ import { contextualIssues, withoutIssues } from './contextual-tuples.ts'
 
 export const CHECKS_MAX = 256
 export const ENTITLEMENTS_MAX = 256
+const NO_ISSUES: readonly ValidationIssue[] = []
 
 /** What is wrong with the context of a question, whatever the conditions say. */
 export function contextIssues(context: JsonObject | undefined): readonly ValidationIssue[] {
-  if (context === undefined) return []
+  if (context === undefined) return NO_ISSUES
   if (typeof context !== 'object' || context === null || Array.isArray(context))
     return [{ place: '/context', message: 'is not an object' }]
   const text = jsonText(context)
   if (text === null) return [{ place: '/context', message: 'is not JSON' }]
   return Buffer.byteLength(text) <= CONTEXT_BYTES_MAX
-    ? []
+    ? NO_ISSUES
     : [{ place: '/context', message: `has more than ${CONTEXT_BYTES_MAX} bytes` }]
 }
 

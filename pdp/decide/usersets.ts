@@ -16,6 +16,10 @@ export class Userset {
   /** `group:x#member`, which is followed from the subject's side unless a model says what a group is. */
   readonly isGroup: boolean
   readonly #hash: number
+  /** Taken out of the text once they are needed: a text that was looked up before is found faster. */
+  #object: string | null = null
+  #relation: string | null = null
+  #type: string | null = null
 
   constructor(text: string, number = 0) {
     this.text = text
@@ -29,14 +33,17 @@ export class Userset {
   }
 
   get object(): string {
-    return this.text.slice(0, this.#hash)
+    this.#object ??= this.text.slice(0, this.#hash)
+    return this.#object
   }
 
   get relation(): string {
-    return this.text.slice(this.#hash + 1)
+    this.#relation ??= this.text.slice(this.#hash + 1)
+    return this.#relation
   }
 
   get type(): string {
-    return subjectType(this.text)
+    this.#type ??= subjectType(this.text)
+    return this.#type
   }
 }

@@ -30,10 +30,19 @@ export type ConditionalSubject = { readonly subject: string; readonly condition:
 export interface View {
   /** Is there a tuple object#relation@subject, with exactly this subject? */
   has(log: LogId, object: string, relation: string, subject: string): Truth
-  /** Usersets (`type:id#relation`) and wildcards (`type:*`) of object#relation. */
-  usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined
+  /** Usersets (`type:id#relation`) and wildcards (`type:*`) of object#relation. Null when there are more than `countMax`. */
+  usersets(log: LogId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined
   /** Plain objects of object#relation: the parents of `x from y`. Null when there are more than `countMax`. */
   objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined
+  /**
+   * What tuples name the name, as `object#relation`: those of this type and relation, or all. Those with a condition are
+   * among them, and those that expire may be after that, so that it says no more than what may count. Null: too many.
+   */
+  namedBy(
+    log: LogId,
+    name: string,
+    where: { readonly type: string; readonly relation: string } | null,
+  ): readonly string[] | null | undefined
   /** The condition of the tuple object#relation@subject; null where there is no such tuple with a condition. */
   conditionOf(log: LogId, object: string, relation: string, subject: string): TupleCondition | null | undefined
   /** Tuples of object#relation with a condition: those of usersets and wildcards, or those of plain objects. Null past `countMax`. */

@@ -1,9 +1,9 @@
 /** Compares who has a relation now with who would have it under another model or with other tuples, in one snapshot. */
 import { contextualIssues, withoutIssues } from '../decide/contextual-tuples.ts'
-import { createModelCompiler, knownModel, type ModelCompiler } from '../decide/known-models.ts'
 import { boundIssues } from '../decide/language/model-bounds.ts'
-import { parseListRequest } from '../decide/list-request.ts'
-import type { ListQuestion } from '../decide/lists.ts'
+import { parseListRequest } from '../decide/lists/list-request.ts'
+import type { ListQuestion } from '../decide/lists/lists.ts'
+import { createModelCompiler, knownModel, type ModelCompiler } from '../decide/models/known-models.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { Manifest } from '../domain/manifest.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'

@@ -2,15 +2,15 @@
 import { type Asked, answerCheck, isUndecided } from '../decide/check.ts'
 import { ConditionRun } from '../decide/conditions/run.ts'
 import { relationViewOf } from '../decide/contextual-tuples.ts'
-import { createModelCompiler, type ModelCompiler, ModelPending } from '../decide/known-models.ts'
-import { parseListRequest } from '../decide/list-request.ts'
-import type { ListQuestion } from '../decide/lists.ts'
+import { parseListRequest } from '../decide/lists/list-request.ts'
+import type { ListQuestion } from '../decide/lists/lists.ts'
 import { NO_MODEL } from '../decide/model.ts'
+import { createModelCompiler, type ModelCompiler } from '../decide/models/known-models.ts'
 import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
 import { assertCheck, assertRequest } from '../decide/request.ts'
 import { ancestors, heldPermissions } from '../decide/roles.ts'
-import { TokenMembershipView } from '../decide/token-memberships.ts'
 import type { View } from '../decide/view.ts'
+import { TokenMembershipView } from '../decide/views/token-memberships.ts'
 import type {
   ContextualTuple,
   DecideRequest,
@@ -41,6 +41,7 @@ import type { EmbeddedPdp } from './embedded.ts'
 import { embeddedWrites } from './embedded-writes.ts'
 import { entitlementResults, NO_ENTITLEMENTS } from './entitlement-results.ts'
 import { listPage } from './list.ts'
+import { allowedLater, allowedNow } from './one-check.ts'
 import type { PdpOptions } from './options.ts'
 import { createPast } from './past.ts'
 import { type Outcome, resultOf } from './results.ts'
@@ -112,22 +113,14 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     },
     /** Applications call this on every request, so it returns no reasons and no revision, and allocates little. */
     async can(organization, subject, relation, resource, options) {
-      const { evaluator } = parts
       const check = { relation, resource }
       const context = options?.context
       assertCheck(organization, subject, check, context)
       const asked = { organization, subject: subjectName(subject), app, tuplesMax }
-      const { currentView } = evaluator
-      if (currentView !== undefined) {
-        try {
-          return isAllowed(currentView(), compile, { asked, check, context }) === true
-        } catch (error) {
-          if (!(error instanceof ModelPending)) throw error
-          return withModels(() => isAllowed(currentView(), compile, { asked, check, context }) === true)
-        }
-      }
-      const evaluate = (view: View) => isAllowed(view, compile, { asked, check, context })
-      return (await evaluator.ask({ organization, evaluate })).value
+      const { currentView } = parts.evaluator
+      return currentView === undefined
+        ? allowedLater(parts, { asked, check, context })
+        : allowedNow(currentView, compile, { asked, check, context })
     },
     entitlement: (organization, key) => entitlement(parts, organization, key),
     async isRevoked(token) {
@@ -176,28 +169,6 @@ function validated(evaluator: SnapshotEvaluator): SnapshotEvaluator {
 
 const invalid = (place: string, message: string): PdpError =>
   new PdpError('request_invalid', `${place} ${message}`, { issues: [{ place, message }] })
-
-/** Undefined while rows are missing. */
-function isAllowed(
-  view: View,
-  compile: ModelCompiler,
-  of: { asked: Asked; check: PermissionCheck; context: JsonObject | undefined },
-): boolean | undefined {
-  const { asked, check, context } = of
-  const manifests = view.manifests()
-  if (manifests === undefined) return collectMissingRows(view, asked, check)
-  const question = context === undefined ? asked : { ...asked, conditions: new ConditionRun(view, context) }
-  return answerCheck(view, compile(manifests), question, check)?.allowed
-}
-
-/** Evaluates without a model, only to collect the rows that have to be loaded. The result is discarded. */
-function collectMissingRows(view: View, asked: Asked, check: PermissionCheck): undefined {
-  try {
-    answerCheck(view, NO_MODEL, asked, check)
-  } catch (error) {
-    if (!isUndecided(error)) throw error
-  }
-}
 
 async function decideAt(parts: Parts, request: DecideRequest & { app: string | null }): Promise<Decision> {
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [], app } = request

@@ -1,8 +1,7 @@
 /** Pages of a list: candidates in key order out of one snapshot of the store, each checked at that snapshot's moment. */
 
 import { relationViewOf } from '../decide/contextual-tuples.ts'
-import type { ModelCompiler } from '../decide/known-models.ts'
-import { formatCursor, parseListRequest } from '../decide/list-request.ts'
+import { formatCursor, parseListRequest } from '../decide/lists/list-request.ts'
 import {
   type Candidates,
   candidateOf,
@@ -12,7 +11,8 @@ import {
   listOf,
   TUPLES_PER_PAGE_MAX,
   UNDECIDED_MAX,
-} from '../decide/lists.ts'
+} from '../decide/lists/lists.ts'
+import type { ModelCompiler } from '../decide/models/known-models.ts'
 import type { ListPage } from '../domain/decision.ts'
 import { TOKENS } from '../domain/log.ts'
 import { compareNames, nameBefore } from '../domain/names.ts'

@@ -1,6 +1,7 @@
 /** Which row sets a change may alter: the only place that knows, for caches, replays and watched questions alike. */
 import type { Change } from '../domain/change.ts'
 import { ENVIRONMENT, type LogId, TOKENS } from '../domain/log.ts'
+import { typeOf } from '../domain/names.ts'
 import type { RowKey } from './contract.ts'
 
 /** Every key whose content may differ after the change, empty sets included. A `clear` affects everything: null. */
@@ -11,6 +12,8 @@ export function affectedKeys(log: LogId, change: Change): readonly RowKey[] | nu
       const keys: RowKey[] = [
         { log, kind: 'set', object, relation },
         { log, kind: 'tuple', object, relation, subject },
+        { log, kind: 'named', name: subject, where: { type: typeOf(object), relation } },
+        { log, kind: 'named', name: subject, where: null },
       ]
       if (isGroupMembership(change)) keys.push({ log, kind: 'groups', subject })
       return keys

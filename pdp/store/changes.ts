@@ -1,7 +1,8 @@
 /** Which changes a log accepts, and what is wrong with those it does not: one rule book for every store. */
-import { knownModel } from '../decide/known-models.ts'
+
 import { boundIssues } from '../decide/language/model-bounds.ts'
 import { SUBJECT_TYPES } from '../decide/model.ts'
+import { knownModel } from '../decide/models/known-models.ts'
 import { reservedTypeIssues } from '../decide/restrictions.ts'
 import type { Change } from '../domain/change.ts'
 import { ENFORCEMENTS } from '../domain/entitlement.ts'

@@ -21,6 +21,13 @@ export type RowKey =
       readonly relation: string
       readonly subject: string
     }
+  /** What tuples name the name, those with a condition too: of one type and relation, or all. */
+  | {
+      readonly log: LogId
+      readonly kind: 'named'
+      readonly name: string
+      readonly where: { readonly type: string; readonly relation: string } | null
+    }
   /** Groups that name the subject (`user:a`, `group:b#member`) directly. The groups above them are returned too. */
   | { readonly log: LogId; readonly kind: 'groups'; readonly subject: string }
   | { readonly log: LogId; readonly kind: 'membership'; readonly user: string }
@@ -39,8 +46,18 @@ export type SubjectRow = {
   readonly condition?: TupleCondition
 }
 export type RowSet =
-  /** `complete` false: more than `SET_ROWS_MAX` rows; `subjects` then holds only the usersets and wildcards. */
-  | { readonly key: RowKey & { kind: 'set' }; readonly subjects: readonly SubjectRow[]; readonly complete: boolean }
+  /**
+   * `complete` false: more than `SET_ROWS_MAX` rows; `subjects` then holds only the usersets and wildcards.
+   * `usersetsComplete` false: of these there are more than that too, and it holds nothing.
+   */
+  | {
+      readonly key: RowKey & { kind: 'set' }
+      readonly subjects: readonly SubjectRow[]
+      readonly complete: boolean
+      readonly usersetsComplete: boolean
+    }
+  /** `subject` of each row is what names it, as `object#relation`. `complete` false: more than `NAMED_BY_MAX`, and none are here. */
+  | { readonly key: RowKey & { kind: 'named' }; readonly sets: readonly SubjectRow[]; readonly complete: boolean }
   | { readonly key: RowKey & { kind: 'tuple' }; readonly row: SubjectRow | null }
   /** `subject` of each row is a group as `group:x#member`. Tuples with a condition put nobody in a group here. */
   | { readonly key: RowKey & { kind: 'groups' }; readonly groups: readonly SubjectRow[] }
@@ -51,6 +68,7 @@ export type RowSet =
   | { readonly key: RowKey & { kind: 'roles' }; readonly roles: readonly OrganizationRole[] }
   | { readonly key: RowKey & { kind: 'deaths' }; readonly deaths: readonly Revocation[] }
 export const SET_ROWS_MAX = 1_000
+export const NAMED_BY_MAX = 100_000
 
 /** Row sets and positions of one moment. `rows` holds at least what was asked, plus the groups above the asked ones. */
 export type Reading = { readonly vector: Vector; readonly rows: readonly RowSet[] }

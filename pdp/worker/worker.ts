@@ -1,7 +1,7 @@
 /** Work on texts that may take long, in a thread of its own and with a deadline: everything else goes on meanwhile. */
 import { Worker } from 'node:worker_threads'
-import { keepModel, ModelPending } from '../decide/known-models.ts'
 import type { Model } from '../decide/model.ts'
+import { keepModel, ModelPending } from '../decide/models/known-models.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 
 /** `model`: a text in the OpenFGA language. `yaml`: a document. */

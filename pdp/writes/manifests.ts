@@ -1,7 +1,8 @@
 /** What a manifest must satisfy before it is stored, by itself and beside what is stored: over HTTP and in process alike. */
-import { knownModel } from '../decide/known-models.ts'
+
 import { boundIssues } from '../decide/language/model-bounds.ts'
 import { type Model, NO_MODEL } from '../decide/model.ts'
+import { knownModel } from '../decide/models/known-models.ts'
 import { reservedTypeIssues } from '../decide/restrictions.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { pointer, storageIssue } from '../domain/json.ts'

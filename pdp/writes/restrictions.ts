@@ -1,7 +1,7 @@
 /** Finds tuples without a meaning: stored tuples that a new model would not use, and tuples that must not be written. */
 
-import { createModelCompiler } from '../decide/known-models.ts'
 import { type Model, mergeModels } from '../decide/model.ts'
+import { createModelCompiler } from '../decide/models/known-models.ts'
 import { restrictionIssue, shapeIssue } from '../decide/restrictions.ts'
 import type { Tuple } from '../domain/tuple.ts'
 import type { Store, TupleShape } from '../store/contract.ts'

@@ -234,6 +234,20 @@ export const MISTAKES: readonly Mistake[] = [
     foundAt: 38,
     edits: [...WIDE, edit('store/cache/subject-set.ts', 'this.notePresence(subject, null)\n      return', 'return')],
   },
+  {
+    name: 'affectedKeys forgets what names a name',
+    setup: { focus: 'aside', focusShare: 0.8, steps: 800 },
+    foundAt: 55,
+    edits: [
+      ...WIDE,
+      edit(
+        'store/affected-keys.ts',
+        "{ log, kind: 'named', name: subject, where: { type: typeOf(object), relation } },",
+        '',
+      ),
+      edit('store/affected-keys.ts', "{ log, kind: 'named', name: subject, where: null },", ''),
+    ],
+  },
 ]
 
 /** A copy of the source with the edits, each of which must fit exactly once. @returns the folder that holds `pdp`. */
@@ -261,7 +275,7 @@ export async function plant(name: string, edits: readonly Edit[]): Promise<Engin
   const load = (file: string) => import(pathToFileURL(join(root, 'pdp', file)).href)
   const modules = await Promise.all(
     [
-      ...[FRESHNESS, 'decide/check.ts', 'decide/known-models.ts', 'store/memory/rows.ts'],
+      ...[FRESHNESS, 'decide/check.ts', 'decide/models/known-models.ts', 'store/memory/rows.ts'],
       ...['decide/conditions/run.ts', 'decide/contextual-tuples.ts'],
     ].map(load),
   )

@@ -22,10 +22,10 @@ export type Engine = {
   readonly answerCheck: typeof import('../../pdp/decide/check.ts').answerCheck
   readonly ConditionRun: typeof import('../../pdp/decide/conditions/run.ts').ConditionRun
   readonly relationViewOf: typeof import('../../pdp/decide/contextual-tuples.ts').relationViewOf
-  readonly createModelCompiler: typeof import('../../pdp/decide/known-models.ts').createModelCompiler
+  readonly createModelCompiler: typeof import('../../pdp/decide/models/known-models.ts').createModelCompiler
   readonly readRowSets: typeof import('../../pdp/store/memory/rows.ts').readRowSets
 }
-type Focus = 'groups' | 'tree' | 'wide' | 'conditions'
+type Focus = 'groups' | 'tree' | 'wide' | 'aside' | 'conditions'
 export type Setup = Faults & {
   readonly cacheBytesMax?: number
   readonly triesMax?: number
@@ -173,6 +173,11 @@ function focusedWrite(pick: Pick1, focus: Focus, clockMs: number): { log: LogId;
       'thing:0#r@user:u1',
     ],
     wide: ['thing:0#r@user:u0', 'thing:0#r@user:u1', 'thing:0#r@user:u2', 'thing:0#r@team:a#x', 'thing:0#r@team:b#x'],
+    aside: [
+      ...['a', 'b', 'c', 'd'].map((team) => `thing:0#r@team:${team}#x`),
+      ...['a', 'b', 'c', 'd'].map((team) => `team:${team}#x@${team === 'd' ? 'team:a#x' : 'user:u0'}`),
+      'team:b#x@user:u1',
+    ],
   }
   const text = pick(texts[focus])
   const change = pick([

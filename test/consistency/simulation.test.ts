@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { answerCheck } from '../../pdp/decide/check.ts'
 import { ConditionRun } from '../../pdp/decide/conditions/run.ts'
 import { relationViewOf } from '../../pdp/decide/contextual-tuples.ts'
-import { createModelCompiler } from '../../pdp/decide/known-models.ts'
+import { createModelCompiler } from '../../pdp/decide/models/known-models.ts'
 import { Freshness } from '../../pdp/store/cache/freshness.ts'
 import { readRowSets } from '../../pdp/store/memory/rows.ts'
 import { effort, LONG } from '../support/effort.ts'
@@ -49,6 +49,8 @@ describe('the freshness protocol', () => {
     const seeds = { from: 1, count: effort({ short: 50, long: 500 }) }
     expect((await run(engine, { cacheBytesMax: 12_000, trim: 0.01 }, seeds)).wrong).toBeNull()
     expect((await run(engine, { focus: 'wide', cacheBytesMax: 9_000 }, seeds)).wrong).toBeNull()
+    expect((await run(engine, { focus: 'aside', cacheBytesMax: 9_000 }, seeds)).wrong).toBeNull()
+    expect((await run(engine, { focus: 'aside', trim: 0.02, failOver: 0.01 }, seeds)).wrong).toBeNull()
   })
 
   test.each([...MISTAKES, ...CONDITION_MISTAKES].map((m) => [m.name, m] as const))(

@@ -9,6 +9,9 @@ const dpop = inFile('pdp/token/dpop.ts')
 const check = inFile('pdp/decide/check.ts')
 const relations = inFile('pdp/decide/relations.ts')
 const settle = inFile('pdp/decide/settle.ts')
+const terms = inFile('pdp/decide/check-terms.ts')
+const own = inFile('pdp/decide/own-tuples.ts')
+const budget = inFile('pdp/decide/budget.ts')
 
 export const PDP_GROUPS: readonly Group[] = [
   {
@@ -157,10 +160,10 @@ export const PDP_GROUPS: readonly Group[] = [
         "const all = new Gate(gate.object, gate.type, gate.relation, null, 'all')",
         "const all = new Gate(gate.object, gate.type, gate.relation, null, 'operand')",
       ),
-      relations('a parent of another type', 'if (!allowed.types.has(typeOf(parent))) continue', ''),
+      relations('a parent of another type', 'if (allowed.types.has(this.#terms.typeOf(parent))) this', 'this'),
       relations(
         'a wildcard of another type',
-        'if (allowed?.wildcards.has(userset.type) !== true || !this.#isOf(userset.type)) return true',
+        'if (allowed?.wildcards.has(userset.type) !== true || !this.#terms.isOf(userset.type)) return true',
         'if (allowed?.wildcards.has(userset.type) !== true) return true',
       ),
       relations(
@@ -168,28 +171,28 @@ export const PDP_GROUPS: readonly Group[] = [
         'if (allowed !== null && !allowed.usersets.has(userset.type)) return true',
         '',
       ),
-      relations(
+      terms(
         'a subject type that the model does not allow',
         'return allowed.types.has(this.#subjectType) || allowed.usersets.has(this.#subjectType)',
         'return true',
       ),
-      relations('an inactive membership', "membership?.status !== 'active' || ", ''),
-      relations(
+      own('an inactive membership', "membership?.status !== 'active' || ", ''),
+      terms(
         'a tier of another organization',
         "return object.length === 'organization:'.length + this.#log.length && object.endsWith(this.#log)",
         'return true',
       ),
       relations(
         'missing rows of usersets',
-        'return this.#missed()\n    }\n    if (!this.#count(usersets.length)) return false',
-        'return true\n    }\n    if (!this.#count(usersets.length)) return false',
+        'return this.#budget.missed()\n    }\n    if (usersets === null',
+        'return true\n    }\n    if (usersets === null',
       ),
       relations(
         'a bound that is exceeded is a denial',
-        'if (this.#missing) return UNKNOWN',
-        'return this.#missing ? UNKNOWN : FALSE',
+        'if (this.#budget.missing) return UNKNOWN',
+        'return this.#budget.missing ? UNKNOWN : FALSE',
       ),
-      relations(
+      budget(
         'more tuples than the bound',
         'if (this.tuplesCount + tuples > this.#tuplesMax)',
         'if (this.tuplesCount + tuples > 2 * this.#tuplesMax)',

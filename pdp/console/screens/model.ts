@@ -1,5 +1,5 @@
 /** Models: each app's text with its problems, its types as a picture and a table, and what another text would change. */
-import { knownModel } from '../../decide/known-models.ts'
+import { knownModel } from '../../decide/models/known-models.ts'
 import { modelIssues } from '../../decision-point/compare.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import { EMPTY, type Html, html } from '../../identity/html/html.ts'

@@ -5,6 +5,7 @@ import { affectedKeys } from '../affected-keys.ts'
 import type { RowKey, RowSet } from '../contract.ts'
 import type { Evictable, RowBudget } from './row-budget.ts'
 import { bytesOf, type Content, contentAfter, contentOf } from './row-content.ts'
+import { namedName } from './row-keys.ts'
 import type { SubjectSet } from './subject-set.ts'
 
 /** One row set in its place. */
@@ -42,6 +43,8 @@ export class LogRows {
   readonly sets = new Map<string, Map<string, HeldRows>>()
   /** subject -> groups that name it */
   readonly groups = new Map<string, HeldRows>()
+  /** by `namedName` */
+  readonly named = new Map<string, HeldRows>()
   readonly memberships = new Map<string, HeldRows>()
   readonly grants = new Map<string, HeldRows>()
   readonly organizations = new Map<string, HeldRows>()
@@ -63,7 +66,13 @@ export class LogRows {
 
   get empty(): boolean {
     return (
-      this.sets.size + this.groups.size + this.memberships.size + this.grants.size + this.organizations.size === 0 &&
+      this.sets.size +
+        this.groups.size +
+        this.named.size +
+        this.memberships.size +
+        this.grants.size +
+        this.organizations.size ===
+        0 &&
       this.manifests === undefined &&
       this.roles === undefined &&
       this.deaths === undefined
@@ -98,6 +107,8 @@ export class LogRows {
         return this.sets.get(key.relation)?.get(key.object)
       case 'groups':
         return this.groups.get(key.subject)
+      case 'named':
+        return this.named.get(namedName(key))
       case 'membership':
         return this.memberships.get(key.user)
       case 'grants':
@@ -126,6 +137,9 @@ export class LogRows {
       }
       case 'groups':
         this.groups.set(key.subject, held)
+        break
+      case 'named':
+        this.named.set(namedName(key), held)
         break
       case 'membership':
         this.memberships.set(key.user, held)
@@ -166,6 +180,9 @@ export class LogRows {
         this.groups.delete(key.subject)
         this.above.clear()
         break
+      case 'named':
+        this.named.delete(namedName(key))
+        break
       case 'membership':
         this.memberships.delete(key.user)
         break
@@ -192,8 +209,8 @@ export class LogRows {
   clear(): void {
     this.version++
     for (const held of this.all()) this.#budget?.remove(held)
-    for (const sets of [this.sets, this.groups, this.memberships, this.grants, this.organizations, this.above])
-      sets.clear()
+    const { sets, groups, named, memberships, grants, organizations, above } = this
+    for (const map of [sets, groups, named, memberships, grants, organizations, above]) map.clear()
     this.manifests = undefined
     this.roles = undefined
     this.deaths = undefined
@@ -201,7 +218,7 @@ export class LogRows {
 
   *all(): Iterable<HeldRows> {
     for (const sets of this.sets.values()) yield* sets.values()
-    for (const map of [this.groups, this.memberships, this.grants, this.organizations]) yield* map.values()
+    for (const map of [this.groups, this.named, this.memberships, this.grants, this.organizations]) yield* map.values()
     if (this.manifests !== undefined) yield this.manifests
     if (this.roles !== undefined) yield this.roles
     if (this.deaths !== undefined) yield this.deaths

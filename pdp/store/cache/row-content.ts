@@ -22,8 +22,9 @@ type Held = { readonly key: RowKey; readonly content: Content }
 
 /** What was read, as it is held. */
 export function contentOf(rows: RowSet): Content {
-  if ('subjects' in rows) return SubjectSet.of(rows.subjects, rows.complete)
-  if ('groups' in rows) return SubjectSet.of(rows.groups, true)
+  if ('subjects' in rows) return SubjectSet.of(rows.subjects, rows)
+  if ('sets' in rows) return SubjectSet.of(rows.sets, { complete: rows.complete, usersetsComplete: rows.complete })
+  if ('groups' in rows) return SubjectSet.of(rows.groups, { complete: true, usersetsComplete: true })
   if ('membership' in rows) return rows.membership
   if ('grants' in rows) return rows.grants
   if ('organization' in rows) return rows.organization
@@ -35,7 +36,7 @@ export function contentOf(rows: RowSet): Content {
 
 /** Heap bytes, roughly: the row set, its key, its place in a map, and what it holds. */
 export function bytesOf({ key, content }: Held): number {
-  const name = key.kind === 'set' ? key.object : key.kind === 'groups' || key.kind === 'grants' ? key.subject : ''
+  const name = key.kind === 'set' ? key.object : 'subject' in key ? key.subject : 'name' in key ? key.name : ''
   const measured = content instanceof SubjectSet || content instanceof RevokedTokens
   const held = measured ? content.bytes : Array.isArray(content) ? 40 + content.length * 200 : 100
   return 230 + name.length + held
@@ -49,10 +50,15 @@ export function contentAfter({ key, content }: Held, { change, atMs }: Pick<LogE
       return content
     case 'tuple': {
       const set = content as SubjectSet
-      const { object, relation: _, ...row } = change.tuple
-      const member = key.kind === 'groups' ? `${object}#member` : row.subject
-      if (change.op === 'write') set.put({ ...row, subject: member })
-      else set.remove(member)
+      const { object, relation, ...row } = change.tuple
+      if (key.kind === 'groups' || key.kind === 'named') {
+        const subject = `${object}#${relation}`
+        // What names a name does so whatever the condition; a condition puts nobody in a group here.
+        const row = { subject, expiresAtMs: change.tuple.expiresAtMs }
+        if (change.op === 'write' && (key.kind === 'named' || change.tuple.condition === undefined)) set.put(row)
+        else set.remove(subject)
+      } else if (change.op === 'write') set.put(row)
+      else set.remove(row.subject)
       return set
     }
     case 'membership':

@@ -1,6 +1,10 @@
 /** A row key as text, for maps. */
 import type { RowKey } from '../contract.ts'
 
+/** Of keys of one log. */
+export const namedName = ({ name, where }: RowKey & { readonly kind: 'named' }): string =>
+  where === null ? name : `${name} ${where.type} ${where.relation}`
+
 /** One text per key, unique: no part of a key can hold a space. */
 export function rowKeyName(key: RowKey): string {
   switch (key.kind) {
@@ -8,6 +12,8 @@ export function rowKeyName(key: RowKey): string {
       return `set ${key.log} ${key.object} ${key.relation}`
     case 'tuple':
       return `tuple ${key.log} ${key.object} ${key.relation} ${key.subject}`
+    case 'named':
+      return `named ${key.log} ${namedName(key)}`
     case 'groups':
       return `groups ${key.log} ${key.subject}`
     case 'membership':

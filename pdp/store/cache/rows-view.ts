@@ -131,7 +131,7 @@ export class RowsView implements View {
   ): readonly ConditionalSubject[] | null | undefined {
     const set = this.#set(log, object, relation)
     if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
-    if (kind === 'objects' && !set.complete) return null
+    if (kind === 'objects' ? !set.complete : !set.usersetsComplete) return null
     const found = [...set.conditional.values()].filter(
       ({ subject, expiresAtMs }) => isUserset(subject) === (kind === 'usersets') && this.#live(expiresAtMs),
     )
@@ -146,9 +146,10 @@ export class RowsView implements View {
     this.validUntilMs = Math.min(this.validUntilMs ?? instantMs, instantMs)
   }
 
-  usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined {
+  usersets(log: LogId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined {
     const set = this.#set(log, object, relation)
     if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
+    if (!set.usersetsComplete || set.usersets.length > countMax) return null
     return set.hasExpiries ? set.usersets.filter(({ text }) => this.#live(set.expiryOf(text))) : set.usersets
   }
 
@@ -157,6 +158,15 @@ export class RowsView implements View {
     if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
     if (!set.complete || set.size > countMax) return null
     return this.#liveSubjects(set, set.members()).filter((subject) => !isUserset(subject))
+  }
+
+  namedBy: View['namedBy'] = (log, name, where) => {
+    const key = { log, kind: 'named', name, where } as const
+    const held = this.#rows(log).find(key)
+    if (held === undefined) return this.#need(key)
+    held.hot = true
+    const set = held.content as SubjectSet
+    return set.complete ? this.#liveSubjects(set, set.members()) : null
   }
 
   groups(log: LogId, subject: string): readonly string[] | undefined {

@@ -22,13 +22,19 @@ export class SubjectSet {
   #conditional: Map<string, ConditionalRow> | null = null
   /** False: too wide to hold. The members are then its usersets, and what was probed stands in `#probed`. */
   #complete = true
+  /** False: too many usersets to hold either. It has no members then. */
+  #usersetsComplete = true
   #probed: Map<string, SubjectRow | null> | null = null
   /** Of the contexts of conditions, which may be large. */
   #conditionBytes = 0
 
-  static of(rows: readonly SubjectRow[], complete: boolean): SubjectSet {
+  static of(
+    rows: readonly SubjectRow[],
+    { complete, usersetsComplete }: { readonly complete: boolean; readonly usersetsComplete: boolean },
+  ): SubjectSet {
     const set = new SubjectSet()
     set.#complete = complete
+    set.#usersetsComplete = usersetsComplete
     if (rows.length > LIST_MAX) set.#members = new Set()
     for (const row of rows) set.put(row)
     return set
@@ -36,6 +42,10 @@ export class SubjectSet {
 
   get complete(): boolean {
     return this.#complete
+  }
+
+  get usersetsComplete(): boolean {
+    return this.#usersetsComplete
   }
 
   get size(): number {
@@ -104,7 +114,7 @@ export class SubjectSet {
   put(row: SubjectRow): void {
     const { subject, expiresAtMs, condition } = row
     const userset = isUserset(subject)
-    if (!this.#complete && !userset) {
+    if (this.#isProbed(userset)) {
       this.notePresence(subject, row)
       return
     }
@@ -125,6 +135,11 @@ export class SubjectSet {
     if (userset) this.#usersets = [...this.#usersets, new Userset(subject)]
   }
 
+  /** Is such a subject no member, but only known where it was asked for? */
+  #isProbed(isUserset: boolean): boolean {
+    return isUserset ? !this.#usersetsComplete : !this.#complete
+  }
+
   #add(subject: string): void {
     const members = this.#members
     if (members instanceof Set) members.add(subject)
@@ -141,7 +156,7 @@ export class SubjectSet {
   }
 
   remove(subject: string): void {
-    if (!this.#complete && !isUserset(subject)) {
+    if (this.#isProbed(isUserset(subject))) {
       this.notePresence(subject, null)
       return
     }

@@ -10,6 +10,8 @@ export const holds = (many: Many, value: number): boolean =>
 
 export const sizeOf = (many: Many): number => (many instanceof Set ? many.size : (many as readonly number[]).length)
 
+export const valuesOf = (held: number | Many): readonly number[] => (typeof held === 'number' ? [held] : [...held])
+
 /** The same values in as little memory as their number allows. */
 export const packed = (values: Set<number>): Many => (values.size > LIST_MAX ? values : [...values])
 

@@ -19,10 +19,6 @@ export class ConditionalTuples {
   /** object -> relation -> subjects */
   readonly #objects = new Map<string, Map<string, Rows>>()
 
-  get empty(): boolean {
-    return this.#objects.size === 0
-  }
-
   get({ object, relation, subject }: Key): ConditionalRow | undefined {
     return this.of(object, relation)[kindOf(subject)].get(subject)
   }

@@ -1,5 +1,6 @@
 /** Keys that occur any number of times, each once in order: pages of them cost what is in the page. */
 import { compareNames } from '../../domain/names.ts'
+import type { Tuple } from '../../domain/tuple.ts'
 
 /** Keys of one block at most; a block that is full becomes two. */
 const BLOCK_MAX = 512
@@ -67,4 +68,8 @@ export function lowerBound(keys: readonly string[], key: string): number {
     else high = middle
   }
   return low
+}
+
+export function* namesOf(tuples: Iterable<Tuple>, of: 'object' | 'subject'): Iterable<string> {
+  for (const tuple of tuples) yield tuple[of]
 }

@@ -1,7 +1,7 @@
 /** Row sets out of a log that is held whole, with the same sets coming along as a database's statement brings. */
 import { isUserset } from '../../decide/usersets.ts'
 import { rowKeyName } from '../cache/row-keys.ts'
-import { type RowKey, type RowSet, SET_ROWS_MAX } from '../contract.ts'
+import { NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX } from '../contract.ts'
 import { emptyLog, type MemoryLog } from './log.ts'
 
 /** One row set for each key, and what comes along. */
@@ -21,7 +21,15 @@ function addRowSets(log: MemoryLog, key: RowKey, found: Map<string, RowSet>): vo
       const subjects = [...log.tuples.subjects(object, relation), ...conditional]
       const complete = subjects.length <= SET_ROWS_MAX
       const usersets = [...log.tuples.usersetRows(object, relation), ...conditional.filter((r) => isUserset(r.subject))]
-      found.set(name, { key, subjects: complete ? subjects : usersets, complete })
+      const usersetsComplete = complete || usersets.length <= SET_ROWS_MAX
+      const held = complete ? subjects : usersetsComplete ? usersets : []
+      found.set(name, { key, subjects: held, complete, usersetsComplete })
+      break
+    }
+    case 'named': {
+      const sets = [...log.tuples.namedBy(key.name, key.where)]
+      const complete = sets.length <= NAMED_BY_MAX
+      found.set(name, { key, sets: complete ? sets : [], complete })
       break
     }
     case 'tuple': {

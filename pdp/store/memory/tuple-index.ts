@@ -6,10 +6,12 @@ import type { Userset } from '../../decide/usersets.ts'
 import { compareNames } from '../../domain/names.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import type { SubjectRow } from '../contract.ts'
-import { Column, holds, type Many, sizeOf } from './column.ts'
+import { Column, holds, type Many, sizeOf, valuesOf } from './column.ts'
 import { ConditionalTuples } from './conditional-tuples.ts'
+import { Expiries, isGroup } from './expiries.ts'
 import { GroupIndex } from './group-index.ts'
-import { KeyOrder } from './key-order.ts'
+import { KeyOrder, namesOf } from './key-order.ts'
+import { NamerIndex } from './namer-index.ts'
 import { isUsersetNumber, NumberedNames, rowOf } from './numbered-names.ts'
 
 const NO_ROWS: readonly SubjectRow[] = []
@@ -28,12 +30,11 @@ export class TupleIndex {
   readonly #relations = new Map<string, Relation>()
   readonly #groups = new GroupIndex()
   readonly #conditional = new ConditionalTuples()
-  /** By `tupleKey`: instants; few tuples expire. */
-  readonly #expiries = new Map<string, number>()
-  /** Of the expiring tuples, those that put somebody in a group. */
-  #expiringMembersCount = 0
+  readonly #expiries = new Expiries()
   /** Made when the first page is asked for, and kept up from then on. */
   #order: { readonly objects: KeyOrder; readonly subjects: KeyOrder } | null = null
+  /** Made when a relation is asked about that names very many, and kept up from then on. */
+  #namers: NamerIndex | null = null
   #lastObject: string | null = null
   #lastObjectNumber: number | undefined
   #lastSubject: string | null = null
@@ -75,30 +76,17 @@ export class TupleIndex {
   /** Undefined when there is no such tuple; null when it never expires. */
   expiryOf({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): number | null | undefined {
     if (!this.has(object, relation, subject)) return undefined
-    return this.#expiry(object, relation, subject)
-  }
-
-  #expiry(object: string, relation: string, subject: string): number | null {
-    return this.#expiries.size === 0 ? null : (this.#expiries.get(tupleKey(object, relation, subject)) ?? null)
-  }
-
-  #setExpiry({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>, expiresAtMs: number | null): void {
-    if (expiresAtMs === null && this.#expiries.size === 0) return
-    const before = this.#expiries.size
-    const key = tupleKey(object, relation, subject)
-    if (expiresAtMs === null) this.#expiries.delete(key)
-    else this.#expiries.set(key, expiresAtMs)
-    if (isGroup(object, relation)) this.#expiringMembersCount += this.#expiries.size - before
+    return this.#expiries.of({ object, relation, subject })
   }
 
   /** True when a tuple expires at all: then each one that a question is shown has to be looked at. */
   get expires(): boolean {
-    return this.#expiries.size > 0
+    return this.#expiries.count > 0
   }
 
   /** True when somebody's place in a group expires: then closures depend on the time. */
   get groupsExpire(): boolean {
-    return this.#expiringMembersCount > 0
+    return this.#expiries.membersCount > 0
   }
 
   /** The tuple as it is stored, with or without a condition. */
@@ -128,21 +116,19 @@ export class TupleIndex {
     return o === undefined ? null : column.get(rowOf(o))
   }
 
-  /** Subjects of object#relation, of every kind. */
-  count(object: string, relation: string): number {
-    const held = this.#held(this.#columns(relation)?.subjects, object)
-    return held === null ? 0 : typeof held === 'number' ? 1 : sizeOf(held)
-  }
-
   subjects(object: string, relation: string): readonly SubjectRow[] {
     return this.#rowsOf(this.#columns(relation)?.subjects, object, relation)
   }
 
-  /** Plain objects among them, expired ones too. */
-  objects(object: string, relation: string): readonly string[] {
+  /** Plain objects among them, expired ones too. Null when there are more than `countMax` subjects of every kind. */
+  objects(object: string, relation: string, countMax: number): readonly string[] | null {
     const held = this.#held(this.#columns(relation)?.subjects, object)
     if (held === null) return NO_NAMES
-    if (typeof held === 'number') return isUsersetNumber(held) ? NO_NAMES : [this.#names.text(held)]
+    if (typeof held === 'number') {
+      if (countMax < 1) return null
+      return isUsersetNumber(held) ? NO_NAMES : [this.#names.object(rowOf(held))]
+    }
+    if (sizeOf(held) > countMax) return null
     return valuesOf(held).flatMap((value) => (isUsersetNumber(value) ? [] : this.#names.text(value)))
   }
 
@@ -156,17 +142,21 @@ export class TupleIndex {
     if (held === null) return NO_ROWS
     return valuesOf(held).map((value) => {
       const subject = this.#names.text(value)
-      return { subject, expiresAtMs: this.#expiry(object, relation, subject) }
+      return { subject, expiresAtMs: this.#expiries.of({ object, relation, subject }) }
     })
   }
 
-  /** As usersetRows, expired ones too. */
-  usersets(object: string, relation: string): readonly Userset[] {
+  /** As usersetRows, expired ones too. Null when there are more than `countMax`. */
+  usersets(object: string, relation: string, countMax: number): readonly Userset[] | null {
     const columns = this.#columns(relation)
     const held = this.#held(columns?.subjects, object)
     if (held === null) return NO_USERSETS
-    if (typeof held === 'number') return isUsersetNumber(held) ? [this.#names.userset(held)] : NO_USERSETS
+    if (typeof held === 'number') {
+      if (!isUsersetNumber(held)) return NO_USERSETS
+      return countMax < 1 ? null : [this.#names.userset(held)]
+    }
     const several = this.#held(columns?.usersets, object) ?? []
+    if (typeof several !== 'number' && sizeOf(several) > countMax) return null
     return valuesOf(several).map((value) => this.#names.userset(value))
   }
 
@@ -177,8 +167,23 @@ export class TupleIndex {
     if (held === null) return NO_ROWS
     return valuesOf(held).map((value) => {
       const group = this.#names.text(value)
-      return { subject: group, expiresAtMs: this.#expiry(group.slice(0, -'#member'.length), 'member', subject) }
+      return {
+        subject: group,
+        expiresAtMs: this.#expiries.of({ object: group.slice(0, -'#member'.length), relation: 'member', subject }),
+      }
     })
+  }
+
+  /** What tuples name the name, as `object#relation`; those with a condition and expired ones too. */
+  *namedBy(
+    name: string,
+    where: { readonly type: string; readonly relation: string } | null,
+  ): Iterable<{ readonly subject: string; readonly expiresAtMs: number | null }> {
+    this.#namers ??= new NamerIndex(this.all())
+    for (const { object, relation } of this.#namers.of(name, where)) {
+      const found = this.find({ object, relation, subject: name })
+      if (found !== undefined) yield { subject: `${object}#${relation}`, expiresAtMs: found.expiresAtMs }
+    }
   }
 
   /** Is the subject in the group, expired tuples counted? Null when there are more than `countMax` groups above it. */
@@ -193,40 +198,45 @@ export class TupleIndex {
     if (condition !== undefined) {
       this.#removePlain(tuple)
       if (!this.#conditional.put({ object, relation, subject, expiresAtMs, condition })) return
-      this.#order?.objects.add(object)
-      this.#order?.subjects.add(subject)
+      this.#added(tuple)
       return
     }
-    this.#removeConditional(tuple)
+    if (this.#conditional.delete(tuple)) this.#removed(tuple)
     this.#forgetLast()
     const o = this.#names.use(object)
     const s = this.#names.use(subject)
     const { subjects, usersets } = this.#relation(relation)
     const fresh = subjects.add(rowOf(o), s)
-    this.#setExpiry({ object, relation, subject }, expiresAtMs)
+    this.#expiries.set({ object, relation, subject }, expiresAtMs)
     if (!fresh) {
       this.#names.release(o)
       this.#names.release(s)
       return
     }
-    this.#order?.objects.add(object)
-    this.#order?.subjects.add(subject)
+    this.#added(tuple)
     if (isUsersetNumber(s)) usersets.add(rowOf(o), s)
     if (isGroup(object, relation)) this.#groups.add(s, this.#names.use(`${object}#member`))
   }
 
   remove(tuple: Omit<Tuple, 'expiresAtMs'>): void {
     this.#removePlain(tuple)
-    this.#removeConditional(tuple)
+    if (this.#conditional.delete(tuple)) this.#removed(tuple)
   }
 
-  #removeConditional({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): void {
-    if (this.#conditional.empty || !this.#conditional.delete({ object, relation, subject })) return
-    this.#order?.objects.delete(object)
-    this.#order?.subjects.delete(subject)
+  #added(tuple: Tuple): void {
+    this.#order?.objects.add(tuple.object)
+    this.#order?.subjects.add(tuple.subject)
+    this.#namers?.add(tuple)
   }
 
-  #removePlain({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): void {
+  #removed(tuple: Omit<Tuple, 'expiresAtMs'>): void {
+    this.#order?.objects.delete(tuple.object)
+    this.#order?.subjects.delete(tuple.subject)
+    this.#namers?.delete(tuple)
+  }
+
+  #removePlain(tuple: Omit<Tuple, 'expiresAtMs'>): void {
+    const { object, relation, subject } = tuple
     this.#forgetLast()
     const o = this.#names.find(object)
     const s = this.#names.find(subject)
@@ -234,9 +244,8 @@ export class TupleIndex {
     if (o === undefined || s === undefined || held?.subjects.has(rowOf(o), s) !== true) return
     held.subjects.delete(rowOf(o), s)
     if (isUsersetNumber(s)) held.usersets.delete(rowOf(o), s)
-    this.#setExpiry({ object, relation, subject }, null)
-    this.#order?.objects.delete(object)
-    this.#order?.subjects.delete(subject)
+    this.#expiries.set({ object, relation, subject }, null)
+    this.#removed(tuple)
     const group = isGroup(object, relation) ? this.#names.find(`${object}#member`) : undefined
     if (group !== undefined) {
       this.#groups.delete(s, group)
@@ -267,8 +276,8 @@ export class TupleIndex {
   /** Names of objects or of subjects in key order, from `start` (inclusive) on. */
   names(kind: 'objects' | 'subjects', start: string): Iterable<string> {
     this.#order ??= {
-      objects: new KeyOrder(map(this.all(), (tuple) => tuple.object)),
-      subjects: new KeyOrder(map(this.all(), (tuple) => tuple.subject)),
+      objects: new KeyOrder(namesOf(this.all(), 'object')),
+      subjects: new KeyOrder(namesOf(this.all(), 'subject')),
     }
     return this.#order[kind].from(start)
   }
@@ -286,14 +295,4 @@ export class TupleIndex {
       for (const row of rows.toSorted((a, b) => compareNames(a.subject, b.subject))) yield { object, relation, ...row }
     }
   }
-}
-
-const isGroup = (object: string, relation: string): boolean => relation === 'member' && object.startsWith('group:')
-
-const tupleKey = (object: string, relation: string, subject: string): string => `${relation} ${object} ${subject}`
-
-const valuesOf = (held: number | Many): readonly number[] => (typeof held === 'number' ? [held] : [...held])
-
-function* map<A, B>(items: Iterable<A>, f: (item: A) => B): Iterable<B> {
-  for (const item of items) yield f(item)
 }

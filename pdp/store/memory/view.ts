@@ -16,7 +16,7 @@ import type { Organization } from '../../domain/organization.ts'
 import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
 import type { TupleCondition } from '../../domain/tuple.ts'
 import { RevokedTokens } from '../cache/revoked-tokens.ts'
-import type { SubjectRow } from '../contract.ts'
+import { NAMED_BY_MAX, type SubjectRow } from '../contract.ts'
 import type { MemoryLog } from './log.ts'
 
 const NONE: readonly never[] = []
@@ -83,21 +83,30 @@ export class MemoryView implements View {
     return this.#live(tuples.expiryOf({ object, relation, subject }) ?? null) ? TRUE : FALSE
   }
 
-  usersets(log: LogId, object: string, relation: string): readonly Userset[] {
+  usersets(log: LogId, object: string, relation: string, countMax: number): readonly Userset[] | null {
     const tuples = this.#of(log)?.tuples
     if (tuples === undefined) return NONE
-    const usersets = tuples.usersets(object, relation)
-    if (!tuples.expires) return usersets
+    const usersets = tuples.usersets(object, relation, countMax)
+    if (usersets === null || !tuples.expires) return usersets
     return usersets.filter(({ text }) => this.#live(tuples.expiryOf({ object, relation, subject: text }) ?? null))
   }
 
   objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null {
     const tuples = this.#of(log)?.tuples
     if (tuples === undefined) return NONE
-    if (tuples.count(object, relation) > countMax) return null
-    const objects = tuples.objects(object, relation)
-    if (!tuples.expires) return objects
+    const objects = tuples.objects(object, relation, countMax)
+    if (objects === null || !tuples.expires) return objects
     return objects.filter((subject) => this.#live(tuples.expiryOf({ object, relation, subject }) ?? null))
+  }
+
+  namedBy: View['namedBy'] = (log, name, where) => {
+    const sets: string[] = []
+    for (const { subject, expiresAtMs } of this.#of(log)?.tuples.namedBy(name, where) ?? NONE) {
+      if (!this.#live(expiresAtMs)) continue
+      if (sets.length === NAMED_BY_MAX) return null
+      sets.push(subject)
+    }
+    return sets
   }
 
   conditionOf(log: LogId, object: string, relation: string, subject: string): TupleCondition | null {

@@ -7,7 +7,7 @@ import type { Organization } from '../../domain/organization.ts'
 import { type Revocation, type RevocationCause, revocationKey } from '../../domain/revocation.ts'
 import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
 import { rowKeyName } from '../cache/row-keys.ts'
-import type { RowKey, RowSet, SubjectRow } from '../contract.ts'
+import { NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX, type SubjectRow } from '../contract.ts'
 
 /** branch, log, then a, b, c, d and milliseconds, whose meaning the branch gives. Where it allows no null there is none. */
 export type Row = readonly [string, LogId, string, string, string, string, number | null]
@@ -59,6 +59,11 @@ class RowCollector {
       case 'tuple':
         this.#at({ log, kind: 'tuple', object: a, relation: b, subject: c }).rows.push(subjectRow(c, expiresAtMs, d))
         break
+      case 'named': {
+        const where = b === '' ? null : { type: b, relation: c }
+        this.#at({ log, kind: 'named', name: a, where }).rows.push({ subject: d, expiresAtMs })
+        break
+      }
       case 'groups':
         this.#at({ log, kind: 'groups', subject: a }).rows.push({ subject: `${b}#member`, expiresAtMs })
         this.#at({ log, kind: 'groups', subject: `${b}#member` }) // every reached group was expanded: empty means none
@@ -127,8 +132,14 @@ type Gathered = { readonly key: RowKey; rows: unknown[]; complete: boolean }
 
 function rowSetOf({ key, rows, complete }: Gathered): RowSet {
   switch (key.kind) {
-    case 'set':
-      return { key, subjects: rows as SubjectRow[], complete }
+    case 'set': {
+      const usersetsComplete = complete || rows.length <= SET_ROWS_MAX
+      return { key, subjects: usersetsComplete ? (rows as SubjectRow[]) : [], complete, usersetsComplete }
+    }
+    case 'named': {
+      const whole = rows.length <= NAMED_BY_MAX
+      return { key, sets: whole ? (rows as SubjectRow[]) : [], complete: whole }
+    }
     case 'tuple':
       return { key, row: (rows[0] as SubjectRow | undefined) ?? null }
     case 'groups':

@@ -1,13 +1,11 @@
 /** The statement that reads row sets and positions in one snapshot: one index probe per asked item, whatever the sizes. */
 import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
 import { REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
-import { type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
+import { NAMED_BY_MAX, type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
 import type { Connection } from './connection/database.ts'
 import { type Row, rowSetsOf } from './row-sets.ts'
 import { given, type KnownPositions, VECTOR_LINES, type VectorQuestion } from './vector.ts'
 
-/** Usersets of one wide set that are read at most; the evaluator's own bound is reached long before. */
-const WIDE_USERSETS_MAX = 100_001
 const MILLISECONDS = (column: string): string => `(extract(epoch from ${column}) * 1000)::float8`
 
 // Every join is lateral with `offset 0`, which keeps the planner from hashing or scanning whole tables.
@@ -39,7 +37,7 @@ const BRANCHES = {
       select 'set', o, object, relation, subject, condition, ${MILLISECONDS('expires_at')} from narrow
       union all select 'wide', q.o, q.object, q.relation, r.subject, r.condition, ${MILLISECONDS('r.expires_at')} from wide q, lateral (
         select subject, ${CONDITION} as condition, expires_at from stored_relationship where organization_id = q.o and object = q.object and relation = q.relation
-        and ${USERSET} limit ${WIDE_USERSETS_MAX} offset 0) r
+        and ${USERSET} limit ${SET_ROWS_MAX + 1} offset 0) r
       union all select 'wide', o, object, relation, null, null, null from wide`,
   },
   tuple: {
@@ -50,6 +48,19 @@ const BRANCHES = {
       from unnest(${o}, ${object}, ${relation}, ${subject}) q(o, object, relation, subject), lateral (
         select subject, ${CONDITION} as condition, expires_at from stored_relationship
         where organization_id = q.o and object = q.object and relation = q.relation and subject = q.subject offset 0) r`,
+  },
+  named: {
+    values: ['text[]', 'text[]', 'text[]', 'text[]'],
+    with: () => '',
+    // Type and relation are '' where all are asked for, which no name is.
+    select: ([o, name, type, relation]: string[]) => `
+      select 'named', q.o, q.name, q.type, q.relation, r.set, ${MILLISECONDS('r.expires_at')}
+      from unnest(${o}, ${name}, ${type}, ${relation}) q(o, name, type, relation), lateral (
+        (select object || '#' || relation as set, expires_at from stored_relationship
+        where q.type <> '' and organization_id = q.o and subject = q.name and relation = q.relation
+        and object >= q.type || ':' and object < q.type || ';' limit ${NAMED_BY_MAX + 1})
+        union all (select object || '#' || relation, expires_at from stored_relationship
+        where q.type = '' and organization_id = q.o and subject = q.name limit ${NAMED_BY_MAX + 1}) offset 0) r`,
   },
   groups: {
     values: ['text[]', 'text[]'],
@@ -164,6 +175,7 @@ function columnsOf(kind: Kind, keys: readonly RowKey[]): readonly (readonly stri
   const fields: Record<Kind, readonly string[]> = {
     set: ['log', 'object', 'relation'],
     tuple: ['log', 'object', 'relation', 'subject'],
+    named: ['log', 'name', 'type', 'relation'],
     groups: ['log', 'subject'],
     grants: ['log', 'subject'],
     membership: ['log', 'user'],
@@ -172,5 +184,10 @@ function columnsOf(kind: Kind, keys: readonly RowKey[]): readonly (readonly stri
     roles: [],
     deaths: [],
   }
-  return fields[kind].map((field) => keys.map((key) => (key as unknown as Record<string, string>)[field] ?? ''))
+  return fields[kind].map((field) =>
+    keys.map((key) => {
+      const members: Record<string, unknown> = key.kind === 'named' ? { ...key, ...key.where } : key
+      return String(members[field] ?? '')
+    }),
+  )
 }

@@ -95,6 +95,46 @@ export function readsSuite(open: OpenStore): void {
       expect(probe).toMatchObject({ row: { subject: 'user:7', expiresAtMs: null } })
     })
 
+    test(`gives no usersets of a set that has more than ${SET_ROWS_MAX} of them`, async () => {
+      const usersets = Array.from({ length: SET_ROWS_MAX + 1 }, (_, i) => put(`doc:1#viewer@team:${i}#member`))
+      await t.write(t.acme, ...usersets.slice(0, SET_ROWS_MAX), put('doc:1#viewer@user:a'))
+      const key: RowKey = { log: t.acme, kind: 'set', object: 'doc:1', relation: 'viewer' }
+      expect(await t.read(key)).toMatchObject({
+        complete: false,
+        usersetsComplete: true,
+        subjects: { length: SET_ROWS_MAX },
+      })
+      await t.write(t.acme, ...usersets.slice(SET_ROWS_MAX))
+      expect(await t.read(key)).toMatchObject({ complete: false, usersetsComplete: false, subjects: [] })
+    })
+
+    test('gives what names a name, of one type and relation or all, with conditions and expiries', async () => {
+      const condition = { name: 'c', context: {} }
+      await t.write(
+        t.acme,
+        put('doc:1#viewer@team:a'),
+        put('doc:2#viewer@team:a', 9_000),
+        { kind: 'tuple', op: 'write', tuple: { ...tuple('doc:3#viewer@team:a'), condition } },
+        put('doc:4#owner@team:a'),
+        put('document:5#viewer@team:a'),
+        put('doc:6#viewer@team:a#member'),
+        put('doc:7#viewer@team:ab'),
+      )
+      const named = async (where: { type: string; relation: string } | null) => {
+        const rows = await t.read({ log: t.acme, kind: 'named', name: 'team:a', where })
+        const sets = 'sets' in rows ? rows.sets : []
+        return sets.map(({ subject, expiresAtMs }) => [subject, expiresAtMs]).sort()
+      }
+      const viewers = [
+        ['doc:1#viewer', null],
+        ['doc:2#viewer', 9_000],
+        ['doc:3#viewer', null],
+      ]
+      expect(await named({ type: 'doc', relation: 'viewer' })).toEqual(viewers)
+      expect(await named({ type: 'doc', relation: 'reader' })).toEqual([])
+      expect(await named(null)).toEqual([...viewers, ['doc:4#owner', null], ['document:5#viewer', null]])
+    })
+
     test('gives rows and standings of one moment', async () => {
       await t.write(t.acme, put('doc:1#viewer@user:a'))
       const { vector } = await t.store.rows(

@@ -20,16 +20,17 @@ type folder
 `
 const limit = { code: 'evaluation_limit' }
 const times = (count: number, make: (i: number) => Change): Change[] => Array.from({ length: count }, (_, i) => make(i))
-/** A check of it visits 10,000 tuples: itself, its 4,999 teams, as many empty sets of theirs, and `groups` groups. */
+/** A check of it visits 10,000 tuples: itself, its 5 parts, twice, 4,994 teams of theirs, twice, and `groups` groups: 1. */
 const wide = (doc: string, groups: number): Change[] => [
-  ...times(4_999, (i) => put(`${doc}#viewer@team:${i}#lead`)),
+  ...times(5, (i) => put(`${doc}#viewer@part:${doc}/${i}#viewer`)),
+  ...times(4_994, (i) => put(`part:${doc}/${i % 5}#viewer@team:${i}#lead`)),
   ...times(groups, (i) => put(`${doc}#viewer@group:${i}#member`)),
 ]
 
 describe.each([
   ['memory', memoryStore],
   ['the cache', remoteMemoryStore],
-])('with %s', (name, open) => {
+])('with %s', (_, open) => {
   let store: Store
   let pdp: Pdp
   beforeEach(async () => {
@@ -87,12 +88,11 @@ describe.each([
     expect(() => createPdp({ store, tuplesPerCheckMax })).toThrow(TypeError)
   })
 
-  test('1,000 parents are followed; more of them from memory only', async () => {
+  test('1,000 parents are gone through; of more, those are found that hold the subject', async () => {
     const parents = (of: string, count: number) => times(count, (i) => put(`${of}#parent@folder:p${i}`))
     await given(store, 'acme', ...parents('folder:at', 1_000), ...parents('folder:past', 1_001))
     await given(store, 'acme', put('folder:p999#viewer@user:ann'))
     expect(await can('folder:at')).toBe(true)
-    if (name === 'memory') expect(await can('folder:past')).toBe(true)
-    else await expect(can('folder:past')).rejects.toMatchObject(limit)
+    expect(await can('folder:past')).toBe(true)
   })
 })

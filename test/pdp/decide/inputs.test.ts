@@ -213,7 +213,7 @@ describe('a copy of the source', () => {
       'one model for all texts',
       'near',
       plantedIn(
-        'decide/known-models.ts',
+        'decide/models/known-models.ts',
         ['texts.map(knownModel)', 'texts.map((text) => knownModel((plantedText ??= text)))'],
         [
           'export function createModelCompiler',

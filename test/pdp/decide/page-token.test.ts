@@ -1,7 +1,7 @@
 /** A page token is good for the question that it came from, and for no other. */
 import { describe, expect, test } from 'vitest'
-import { formatCursor, parseListRequest } from '../../../pdp/decide/list-request.ts'
-import type { ListQuestion } from '../../../pdp/decide/lists.ts'
+import { formatCursor, parseListRequest } from '../../../pdp/decide/lists/list-request.ts'
+import type { ListQuestion } from '../../../pdp/decide/lists/lists.ts'
 import type { ListResourcesRequest, ListSubjectsRequest } from '../../../pdp/domain/decision.ts'
 import { service, user } from '../../../pdp/domain/subjects.ts'
 import { tuple } from '../../support/tuples.ts'

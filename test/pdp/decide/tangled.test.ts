@@ -1,7 +1,7 @@
 /** Relations that lean on each other in circles: every question has its one answer, whatever order things are found in. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { compileModel } from '../../../pdp/decide/model-language.ts'
+import { compileModel } from '../../../pdp/decide/models/model-language.ts'
 import { RelationCheck } from '../../../pdp/decide/relations.ts'
 import { FALSE, TRUE } from '../../../pdp/decide/view.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
@@ -296,6 +296,8 @@ describe('a bound that is reached in one operand', () => {
 `)
   const texts = [
     ...Array.from({ length: 251 }, (_, i) => `doc:1#wide@team:${i}#member`),
+    // As many as on the other side, so that no side is short enough.
+    ...Array.from({ length: 251 }, (_, i) => `team:own${i}#member@user:ann`),
     ...Array.from({ length: 3 }, (_, i) => `doc:1#deep@team:tree${i}#member`),
     ...Array.from({ length: 200 }, (_, i) =>
       Array.from({ length: 3 }, (_, child) => `team:tree${i}#member@team:tree${3 * i + 3 + child}#member`),

@@ -1,7 +1,7 @@
 /** Stores of other systems as plans: what they become here, what is renamed, and what is refused by name. */
 import { existsSync, globSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { compileModel } from '../../../pdp/decide/model-language.ts'
+import { compileModel } from '../../../pdp/decide/models/model-language.ts'
 import { formatTuple } from '../../../pdp/domain/names.ts'
 import { planOpenFga } from '../../../pdp/import/openfga.ts'
 import { readOpenFga } from '../../../pdp/import/openfga-api.ts'

@@ -53,6 +53,7 @@ describe('a log’s cache', () => {
       key: { log: 'acme', kind: 'set', object: 'doc:1', relation: 'viewer' },
       subjects: [],
       complete: false,
+      usersetsComplete: true,
     }
     const probe: RowSet = {
       key: { log: 'acme', kind: 'tuple', object: 'doc:1', relation: 'viewer', subject: 'user:ann' },

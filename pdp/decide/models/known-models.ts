@@ -1,8 +1,8 @@
 /** Models by their text: compiled here where that costs little, and otherwise in a thread of their own, before they are needed. */
-import { PdpError } from '../domain/errors.ts'
-import type { Manifest } from '../domain/manifest.ts'
-import { isLight } from './language/model-bounds.ts'
-import { type Model, mergeModels, NO_MODEL } from './model.ts'
+import { PdpError } from '../../domain/errors.ts'
+import type { Manifest } from '../../domain/manifest.ts'
+import { isLight } from '../language/model-bounds.ts'
+import { type Model, mergeModels, NO_MODEL } from '../model.ts'
 import { compileModel } from './model-language.ts'
 
 /** Texts that are kept at most. */

@@ -1,11 +1,11 @@
 /** Compiles the OpenFGA language (schema 1.1), and refuses what cannot be evaluated, with line and column. */
 import openfga from '@openfga/syntax-transformer'
-import { PdpError, type ValidationIssue } from '../domain/errors.ts'
-import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
-import type { ConditionDefinition } from './conditions/condition.ts'
-import { conditionIssues } from './conditions/issues.ts'
-import { plainMessage } from './language/model-messages.ts'
-import type { Direct, Expression, Model } from './model.ts'
+import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
+import { MEMBERSHIP_RELATIONS } from '../../domain/membership.ts'
+import type { ConditionDefinition } from '../conditions/condition.ts'
+import { conditionIssues } from '../conditions/issues.ts'
+import { plainMessage } from '../language/model-messages.ts'
+import type { Direct, Expression, Model } from '../model.ts'
 
 /** What every model may refer to without declaring it. A model that declares one of these types replaces our declaration. */
 const BUILT_IN: Readonly<Record<string, string>> = {

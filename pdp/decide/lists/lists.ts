@@ -2,16 +2,16 @@
  * Lists by exhaustion: everything that tuples, memberships and grants name is a candidate, and a candidate is in the list
  * if and only if the check says so. Pure; pages and storage are the caller's.
  */
-import type { ListPage, ListResourcesRequest, ListSubjectsRequest, PermissionCheck } from '../domain/decision.ts'
-import { ENVIRONMENT, type LogId } from '../domain/log.ts'
-import { isWildcard, typeOf } from '../domain/names.ts'
-import { subjectName } from '../domain/subjects.ts'
-import type { NameSource } from '../domain/tuple.ts'
-import { type Asked, answerCheck, isUndecided } from './check.ts'
-import { ConditionRun } from './conditions/run.ts'
-import type { Model } from './model.ts'
-import { ancestors } from './roles.ts'
-import type { View } from './view.ts'
+import type { ListPage, ListResourcesRequest, ListSubjectsRequest, PermissionCheck } from '../../domain/decision.ts'
+import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
+import { isWildcard, typeOf } from '../../domain/names.ts'
+import { subjectName } from '../../domain/subjects.ts'
+import type { NameSource } from '../../domain/tuple.ts'
+import { type Asked, answerCheck, isUndecided } from '../check.ts'
+import { ConditionRun } from '../conditions/run.ts'
+import type { Model } from '../model.ts'
+import { ancestors } from '../roles.ts'
+import type { View } from '../view.ts'
 
 /** Named on one page at most. */
 export const UNDECIDED_MAX = 100

@@ -1,12 +1,21 @@
 /** What a request for a list must look like, and the cursor that leads from one page to the next. */
-import { PdpError, type ValidationIssue } from '../domain/errors.ts'
-import type { JsonValue } from '../domain/json.ts'
-import { formatTuple, isId, isObject, isRelation, isRelationOrKey, isSubject, isType, quote } from '../domain/names.ts'
-import { type Cursor, formatPageToken, parsePageToken } from '../domain/page-token.ts'
-import { subjectName } from '../domain/subjects.ts'
-import { contextualIssues, withoutIssues } from './contextual-tuples.ts'
+import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
+import type { JsonValue } from '../../domain/json.ts'
+import {
+  formatTuple,
+  isId,
+  isObject,
+  isRelation,
+  isRelationOrKey,
+  isSubject,
+  isType,
+  quote,
+} from '../../domain/names.ts'
+import { type Cursor, formatPageToken, parsePageToken } from '../../domain/page-token.ts'
+import { subjectName } from '../../domain/subjects.ts'
+import { contextualIssues, withoutIssues } from '../contextual-tuples.ts'
+import { askedSubjectIssues, asOfIssues, contextIssues } from '../request.ts'
 import type { ListQuestion } from './lists.ts'
-import { askedSubjectIssues, asOfIssues, contextIssues } from './request.ts'
 
 export const PAGE_SIZE_MAX = 1_000
 export const PAGE_SIZE_DEFAULT = 100

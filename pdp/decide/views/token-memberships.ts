@@ -1,8 +1,8 @@
 /** A view in which the groups that a token names hold its subject, besides what is stored. */
-import type { TokenMemberships } from '../domain/decision.ts'
-import type { LogId } from '../domain/log.ts'
-import type { Userset } from './usersets.ts'
-import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
+import type { TokenMemberships } from '../../domain/decision.ts'
+import type { LogId } from '../../domain/log.ts'
+import type { Userset } from '../usersets.ts'
+import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, UNKNOWN, type View } from '../view.ts'
 
 /** Nothing of it enters a cache: what is derived for all questions is derived by the stored view. */
 export class TokenMembershipView implements View {
@@ -28,8 +28,13 @@ export class TokenMembershipView implements View {
     return this.#stored.has(log, object, relation, subject)
   }
 
-  usersets(log: LogId, object: string, relation: string): readonly Userset[] | undefined {
-    return this.#stored.usersets(log, object, relation)
+  usersets: View['usersets'] = (...place) => this.#stored.usersets(...place)
+
+  namedBy: View['namedBy'] = (log, name, where) => {
+    const stored = this.#stored.namedBy(log, name, where)
+    const isAbout = where === null || (where.type === 'group' && where.relation === 'member')
+    if (stored === undefined || stored === null || !isAbout || !this.#holds(log, name)) return stored
+    return [...new Set([...stored, ...this.#groups])]
   }
 
   objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {

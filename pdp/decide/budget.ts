@@ -1,0 +1,43 @@
+/** What a check may still visit, and what kept it from visiting more: a bound, or missing rows. */
+
+const GONE_THROUGH_MAX = 1_000
+
+export class Budget {
+  tuplesCount = 0
+  /** Rows were missing somewhere. */
+  missing = false
+  /** The first bound that was reached. */
+  limit: string | null = null
+  readonly #tuplesMax: number
+
+  constructor(tuplesMax: number) {
+    this.#tuplesMax = tuplesMax
+  }
+
+  get left(): number {
+    return this.#tuplesMax - this.tuplesCount
+  }
+
+  /** Parents or usersets of one relation; of more, those are looked for that hold the subject. `all`: there is no other way. */
+  goneThroughMax(all: boolean): number {
+    return all ? this.left : Math.min(GONE_THROUGH_MAX, this.left)
+  }
+
+  /** What does not fit is not begun, so that what is smaller can still be looked at. */
+  count(tuples: number): boolean {
+    if (this.tuplesCount + tuples > this.#tuplesMax)
+      return this.limited(`more than ${this.#tuplesMax} tuples would have to be visited`)
+    this.tuplesCount += tuples
+    return true
+  }
+
+  missed(): false {
+    this.missing = true
+    return false
+  }
+
+  limited(message: string): false {
+    this.limit ??= message
+    return false
+  }
+}

@@ -1,0 +1,118 @@
+/** What the tuples of a relation say by themselves. Most relations are nothing but these, and are decided by them alone. */
+import type { PdpError } from '../domain/errors.ts'
+import type { LogId } from '../domain/log.ts'
+import { isWildcard } from '../domain/names.ts'
+import type { Budget } from './budget.ts'
+import type { CheckTerms, Relations } from './check-terms.ts'
+import { ConditionalTuples, type Place } from './conditional-tuples.ts'
+import type { ConditionRun } from './conditions/run.ts'
+import { groupSteps, notesOf, tupleStep } from './explanation.ts'
+import { found, type Gate, type Way } from './gates.ts'
+import type { Direct } from './model.ts'
+import type { Userset } from './usersets.ts'
+import { FALSE, TRUE, UNKNOWN, type View } from './view.ts'
+
+/** More than these are left to a node. */
+const USERSETS_MAX = 8
+
+export class OwnTuples {
+  readonly #view: View
+  readonly #log: LogId
+  readonly #subject: string
+  readonly #terms: CheckTerms
+  readonly #budget: Budget
+  readonly #explains: boolean
+  readonly #run: ConditionRun | null
+  /** Made once a relation allows a condition, as few do. */
+  #conditional: ConditionalTuples | null = null
+
+  constructor(
+    of: {
+      readonly view: View
+      readonly log: LogId
+      readonly subject: string
+      readonly explains?: boolean
+      readonly conditions?: ConditionRun | undefined
+    },
+    terms: CheckTerms,
+    budget: Budget,
+  ) {
+    this.#view = of.view
+    this.#log = of.log
+    this.#subject = of.subject
+    this.#terms = terms
+    this.#budget = budget
+    this.#explains = of.explains === true
+    this.#run = of.conditions ?? null
+  }
+
+  /** The way in which it is allowed, FALSE where it is denied, or null where it takes more to tell. `relations`: of the type. */
+  answer(object: string, relation: string, relations: Relations | undefined): Way | typeof FALSE | null {
+    const expression = relations?.get(relation)
+    const allowed = expression?.kind === 'direct' ? expression.allowed : null
+    if ((relations !== undefined && allowed === null) || allowed?.conditional != null) return null
+    if (this.#terms.isSubject(object, relation) || this.#terms.isTier(object, relation)) return null
+    if (this.#terms.mayName(allowed)) {
+      const named = this.#view.has(this.#log, object, relation, this.#subject)
+      if (named === TRUE) return this.#budget.count(1) ? 'tuple' : null
+      if (named === UNKNOWN) return null
+    }
+    const usersets = this.#view.usersets(this.#log, object, relation, USERSETS_MAX)
+    if (usersets === undefined || usersets === null) return null
+    for (const userset of usersets) {
+      if (!userset.isGroup || this.#terms.groupsAreModelled || isWildcard(this.#subject)) return null
+      if (allowed !== null && !allowed.usersets.has(userset.type)) continue
+      const truth = this.#view.inGroup(this.#log, this.#subject, userset)
+      if (truth === TRUE) return this.#budget.count(1 + usersets.length) ? 'group' : null
+      if (truth !== FALSE) return null
+    }
+    return this.#budget.count(1 + usersets.length) ? FALSE : null
+  }
+
+  get conditions(): ConditionalTuples {
+    this.#conditional ??= new ConditionalTuples(this.#view, this.#log, this.#run)
+    return this.#conditional
+  }
+
+  /** Why something could not be told. Null when everything could. */
+  get failure(): PdpError | null {
+    return this.#conditional?.failure ?? null
+  }
+
+  /** Tiers come from memberships only; no tier implies another unless the model says so. */
+  tier(node: Gate, allowed: Direct | null): boolean {
+    const { relation } = node
+    if (!this.#terms.mayName(allowed)) return true
+    const membership = this.#view.membership(this.#log, this.#subject)
+    if (membership === undefined) return this.#budget.missed()
+    if (membership?.status !== 'active' || (relation !== 'active_member' && relation !== membership.role)) return true
+    if (this.#explains) notesOf(node).found = [{ member: `organization:${this.#log}#${relation}@${this.#subject}` }]
+    return found(node, 'membership')
+  }
+
+  /** The subject itself, by a tuple with a condition. @returns false when that cannot be told. */
+  namedOnCondition(node: Gate, place: Place): boolean {
+    const named = this.conditions.names(place, this.#subject)
+    if (named === null) return this.#budget.missed()
+    if (named !== TRUE) return named === FALSE
+    if (this.#explains) notesOf(node).found = [{ tuple: `${place.object}#${place.relation}@${this.#subject}` }]
+    return found(node, 'tuple')
+  }
+
+  /** From the subject's side, so that a large group costs nothing. */
+  group(node: Gate, userset: Userset): boolean {
+    if (isWildcard(this.#subject)) return true // a group names its members
+    const truth = this.#view.inGroup(this.#log, this.#subject, userset)
+    if (truth === FALSE) {
+      if (this.#explains) notesOf(node).missed.push(`${userset.text}@${this.#subject}`)
+      return true
+    }
+    if (truth === UNKNOWN) return this.#budget.missed()
+    if (truth === null) return this.#budget.limited(`${this.#subject} is in too many groups`)
+    if (this.#explains) {
+      const groups = groupSteps(this.#view, this.#log, { subject: this.#subject, group: userset.text })
+      notesOf(node).found = [tupleStep(node, userset), ...groups]
+    }
+    return found(node, 'group')
+  }
+}
