@@ -27,7 +27,7 @@ export function addLive(
     return async (): Promise<FastifyReply | undefined> => {
       const visit = await visitOf(request)
       if (visit === null) return reply.code(SUCCESS.empty).send()
-      await visit.require('decisions:read')
+      await visit.requireScope('decisions:read')
       const count = open.get(visit.person.id) ?? 0
       // No content: an EventSource does not come back.
       if (count >= STREAMS_PER_PERSON_MAX) return reply.code(SUCCESS.empty).send()

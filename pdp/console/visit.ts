@@ -52,7 +52,7 @@ export type Visit = {
   /** Calls the management API with the person's own rights. Throws RequestProblem. */
   api<T>(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: object): Promise<T>
   /** For what is no call of the management API. Throws RequestProblem. */
-  require(scope: string): Promise<void>
+  requireScope(scope: string): Promise<void>
 }
 
 export async function openVisit(
@@ -95,7 +95,7 @@ export async function openVisit(
         if (answer.status <= SUCCESS.empty) return value
         throw problemIn(value)
       }),
-    async require(scope) {
+    async requireScope(scope) {
       await authorizePerson(management, person, { scope, organization })
     },
   }

@@ -54,7 +54,7 @@ async function replayLog(
   const to = (await store.vector([log])).logs.get(log)?.revision ?? 0
   for (let from = 0; from < to; ) {
     const entries = await entriesAfter(store, { log, from, to })
-    for (const changes of Map.groupBy(entries, ({ revision }) => revision).values()) {
+    for (const changes of byRevision(entries)) {
       const [first] = changes
       if (first === undefined || first.revision !== from + 1) throw lost(log, 'the beginning of the log was deleted')
       if (first.atMs > atMs) return
@@ -71,6 +71,14 @@ async function replayLog(
       from = first.revision
     }
     if (entries.length === 0) throw lost(log, 'the beginning of the log was deleted')
+  }
+}
+
+/** Not `Map.groupBy`, which Node 20 lacks: embedders use this file. */
+function* byRevision(entries: readonly LogEntry[]): Generator<readonly LogEntry[]> {
+  for (let from = 0, to = 0; from < entries.length; from = to) {
+    while (entries[to]?.revision === entries[from]?.revision) to++
+    yield entries.slice(from, to)
   }
 }
 

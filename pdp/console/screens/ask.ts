@@ -14,7 +14,7 @@ export type Answered = { readonly result: PermissionResult; readonly tookMs: num
 
 /** Throws RequestProblem and PdpError. */
 export async function answerAsked(visit: Visit, asked: Asked, supposed: Supposed): Promise<Answered> {
-  await visit.require('decisions:read')
+  await visit.requireScope('decisions:read')
   const { pdp, directory } = visit.deps.management
   const subject = readSubject(asked.subject)
   if (subject === null) throw new TypeError('the subject was checked before')
@@ -37,7 +37,7 @@ export const askedOf = (visit: Visit): Asked => ({
 })
 
 export async function showAsk(visit: Visit): Promise<View> {
-  await visit.require('decisions:read')
+  await visit.requireScope('decisions:read')
   const asked = askedOf(visit)
   const supposed = supposedOf(visit)
   const form = await questionForm(visit, asked, supposed)

@@ -17,7 +17,7 @@ type Item = {
 type Page = { readonly items: readonly Item[]; readonly after: number; readonly more: boolean; readonly gap: boolean }
 
 export async function showChanges(visit: Visit): Promise<View> {
-  await visit.require('audit:read')
+  await visit.requireScope('audit:read')
   const { organization: org, query } = visit
   const log = ['environment', 'directory'].find((one) => one === query('log')) ?? ''
   const head = await revisionOf(visit, log)

@@ -47,7 +47,7 @@ export const rowTexts = (decision: KeptDecision): readonly string[] => [
 ]
 
 export async function showDecisions(visit: Visit): Promise<View> {
-  await visit.require('decisions:read')
+  await visit.requireScope('decisions:read')
   const { deps, organization: org, person } = visit
   const filter = filterOf(visit)
   const rows: (readonly (Html | string)[])[] = []

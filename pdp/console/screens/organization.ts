@@ -22,7 +22,7 @@ type Entitlement = {
 type Page<T> = { readonly items: readonly T[] }
 
 export async function showOrganization(visit: Visit): Promise<View> {
-  await visit.require('directory:read')
+  await visit.requireScope('directory:read')
   const { organization: org, query } = visit
   if (org === null) throw new RequestProblem('not_found', 'there is no organization yet')
   const base = `/v1/organizations/${encodeURIComponent(org)}`
@@ -99,7 +99,7 @@ function toggle(visit: Visit, { key, value, enforcement }: Entitlement): Html {
 
 export async function actOrganization(visit: Visit): Promise<View> {
   const { organization: org, form } = visit
-  await visit.require('entitlements:write')
+  await visit.requireScope('entitlements:write')
   const stale = mustSignInAgain(visit, address('organization', { org }))
   if (stale !== null) return stale
   const path = `/v1/organizations/${encodeURIComponent(org ?? '')}/entitlements/${encodeURIComponent(form('key'))}`

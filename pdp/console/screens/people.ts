@@ -14,7 +14,7 @@ type Page<T> = { readonly items: readonly T[]; readonly next_page_token: string 
 type Member = { readonly user: string; readonly role: string; readonly status: string }
 
 export async function showPeople(visit: Visit): Promise<View> {
-  await visit.require('directory:read')
+  await visit.requireScope('directory:read')
   const user = visit.query('user').trim()
   return user === '' ? showAll(visit) : showOne(visit, user)
 }

@@ -24,7 +24,7 @@ type Item = {
 type Page = { readonly items: readonly Item[]; readonly next_page_token: string | null }
 
 export async function showRelationships(visit: Visit): Promise<View> {
-  await visit.require('relationships:read')
+  await visit.requireScope('relationships:read')
   const { organization, query } = visit
   const filter = {
     object: query('object').trim(),
@@ -121,7 +121,7 @@ type Line = {
 }
 
 export async function actRelationships(visit: Visit): Promise<View> {
-  await visit.require('relationships:write')
+  await visit.requireScope('relationships:write')
   const { form, organization: org } = visit
   const op = form('op') === 'delete' ? 'delete' : 'write'
   const lines = await readLines(visit, form('lines'), op)

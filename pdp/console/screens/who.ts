@@ -77,7 +77,7 @@ function suppositionOf(visit: Visit): object {
 }
 
 async function show(visit: Visit, list: List): Promise<View> {
-  await visit.require('decisions:read')
+  await visit.requireScope('decisions:read')
   const { organization, query } = visit
   const isAsked = Object.keys(list.body).length > 0
   const title = list.kind === 'who' ? 'Who may?' : 'On what?'

@@ -1,7 +1,6 @@
 /** What the chart's text must agree on with the programs that it runs. What Helm and the API server make of it: test/cluster. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Registry } from 'prom-client'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { SETTINGS as PDP_SETTINGS } from '../../../pdp/runtime/config.ts'
@@ -10,7 +9,6 @@ import { PORTS_COUNT_MAX } from '../../../sidecar/injector/pod/annotations.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
 import { ADJUSTABLE, buildSidecars, COMMAND } from '../../../sidecar/injector/pod/sidecar-container.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
-import { createMetrics } from '../../../sidecar/runtime/metrics.ts'
 import { INJECTION_ATTACKS } from '../../attacks/kubernetes.ts'
 import { CONFIG } from './pod/pods.ts'
 
@@ -72,18 +70,6 @@ test('the route files of the operator’s guide have no mistake, that for gRPC a
   ].map(([, text = '']) => text)
   const upstream = http.replace(/^upstream:.*\n/m, '').replace(/^routes:[^`]*/m, '')
   for (const source of [http, `${upstream}${grpc}`]) expect(parseRouteFile(source)).toMatchObject({ issues: [] })
-})
-
-test('the dashboard shows metrics that there are', () => {
-  const named = new Set(read('dashboards', 'portcullis.json').match(/portcullis_\w+?(?=_bucket|_sum|_count|\b)/g))
-  const registry = new Registry()
-  createMetrics(registry)
-  const ofSidecars = registry.getMetricsAsArray().map(({ name }) => name)
-  const code = ['pdp/runtime/metrics.ts', 'sidecar/injector/start.ts']
-    .map((path) => readFileSync(path, 'utf8'))
-    .join('\n')
-  expect(named.size).toBeGreaterThan(5)
-  expect([...named].filter((name) => !ofSidecars.includes(name) && !code.includes(`'${name}'`))).toEqual([])
 })
 
 describe('the backstop', () => {

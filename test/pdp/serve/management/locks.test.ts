@@ -42,7 +42,8 @@ async function whileWaiting(call: WriteCall, token: string, meanwhile: () => Pro
 describe('a write', () => {
   test('is in the table below, each of them', async () => {
     const { body } = await served.send('GET', '/openapi.json')
-    const reads = ['list-resources', 'list-subjects', '/oauth/decisions', ' /access/v1/']
+    // The calls of OAuth have locks of their own.
+    const reads = ['list-resources', 'list-subjects', '/compare', ' /oauth/', ' /access/v1/']
     const calls = Object.entries<object>(body.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     )
