@@ -118,7 +118,9 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const { introspect } = identity
   const recognize = (token: string): Promise<TokenState> =>
     withTimeout(identity.recognize(token), DECISION_MS, unanswered)
-  const probes = { '/livez': () => null, '/readyz': () => storeProbe(store) }
+  let listening = false
+  const ready = () => (listening ? storeProbe(store) : 'HTTP and gRPC do not listen yet')
+  const probes = { '/livez': () => null, '/readyz': ready }
   const operations = await under(
     'PORTCULLIS_METRICS_LISTEN',
     startOperations({ listen: config.metrics, registry, probes }),
@@ -171,6 +173,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   shutdown.add('http connections', () => http.drain())
   shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
 
+  listening = true
   const metricsUrl = `http://${formatAddress(operations.address)}`
   log.info({ event: 'listening', issuer: config.issuer, http: http.url, grpc: grpc.address, metrics: metricsUrl })
   return {

@@ -22,7 +22,7 @@ export function assemble(part: Part, { dist, folder }: { dist: string; folder: s
   for (const file of files) copy(join(dist, file), join(folder, file))
   for (const root of BESIDE[part]) {
     for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
-      if (/\.(?:sql|json|html|css)$/.test(name)) copy(join(root, name), join(folder, root, name))
+      if (/\.(?:sql|json|html|css)$|(?:^|\/)assets\//.test(name)) copy(join(root, name), join(folder, root, name))
     }
   }
   const closure = packagesOf(packages)
