@@ -83,7 +83,7 @@ export async function readTables(database: pg.Pool): Promise<ReadonlyMap<LogId, 
     union all select '#environment', 'organization ' || organization_id || ' ' || coalesce(parent_id, '') from organization
     union all select '#environment', 'role ' || key || ' ' || array_to_string(permissions, ',') from organization_role
     union all select '#environment', 'manifest ' || app || ' ' || version || ' ' || md5(coalesce(document ->> 'model', '')) || ' ' ||
-      (document -> 'roles' -> 'clerk' -> 'permissions')::text from manifest where current`)
+      coalesce(document -> 'roles' -> 'clerk' -> 'permissions', '[]')::text from manifest where current`)
   const byLog = Map.groupBy(rows, (row) => row.log)
   return new Map([...byLog].map(([log, items]) => [log, items.map((i) => i.item).sort()]))
 }

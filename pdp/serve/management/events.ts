@@ -27,6 +27,7 @@ export function addEvents(app: FastifyInstance, deps: ManagementDeps): void {
     organizationScope: 'call',
     method: 'GET',
     path: '/v1/events',
+    waits: true,
     operation: 'listEvents',
     summary:
       'At most 100 events after a position. Waits for the first one. A bound client sees only its organizations.',

@@ -77,6 +77,8 @@ export type ManagementRoute<S extends Shape> = {
   locks?(params: Call<S>['params']): readonly LogId[]
   /** It reads or deletes whole tables, so its statements get more time. */
   readonly lengthy?: true
+  /** It answers when something happens, and has a bound of its own for that. */
+  readonly waits?: true
   /** Slow work before the locks. Its result may be outdated when `handle` runs. */
   prepare?(call: Call<S>): Promise<S['prepared']>
   /** The stored state that the path names, from which the entity tag is made; null if it does not exist. Makes the request conditional. */
@@ -129,7 +131,7 @@ export function addManagementRoute<S extends Shape>(
   app.route({
     method: route.method,
     url: route.path,
-    config: { bodies: route.bodies ?? ['json'], deadline: (route.lengthy ?? route.streams) ? 'none' : 'call' },
+    config: { bodies: route.bodies ?? ['json'], deadline: (route.lengthy ?? route.streams ?? route.waits) ? 'none' : 'call' },
     schema: {
       operationId: route.operation,
       summary: route.summary,

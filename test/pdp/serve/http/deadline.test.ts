@@ -85,3 +85,10 @@ test('a call that streams has none', async () => {
   out.end()
   expect(await answer).toMatch(/^200 .*"done":true/s)
 })
+
+test('a call that waits for an event has a time of its own', async () => {
+  served = await serve({ deadlines: { ...PATIENT, callMs: 200 } })
+  const token = await served.manager()
+  const { status, body } = await served.send('GET', '/v1/events?wait=1&after=999999999', { token })
+  expect([status, body]).toEqual([200, { items: [], next: '999999999' }])
+})
