@@ -72,7 +72,14 @@ export async function startStack(options: {
   const log = createLog({ service: 'demo', level: 'info', destination })
   const issuer = `http://${at(ports.http)}`
   const settings = pdpSettings({ issuer, adminSecret: null, host, ports, databaseUrl, dataDirectory })
-  const config: PdpConfig = { ...settings, masterKey: null, nextMasterKey: null, embedEntitlements: 'claims-mode' }
+  const shown = { console: true, decisionsKept: 10_000 }
+  const config: PdpConfig = {
+    ...settings,
+    ...shown,
+    masterKey: null,
+    nextMasterKey: null,
+    embedEntitlements: 'claims-mode',
+  }
   const start = (): Promise<RunningPdp> =>
     startPdp(config, { log, shutdown: createShutdown({ log, timeoutMs: CLOSE_TIMEOUT_MS }) })
   let pdp: RunningPdp | null = await start()

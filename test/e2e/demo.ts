@@ -9,7 +9,16 @@ import { createLog } from '../../pdp/process/log.ts'
 import { createShutdown } from '../../pdp/process/shutdown.ts'
 import { choosePorts, type DemoStack, startStack } from './demo-stack.ts'
 import { playStory } from './demo-story.ts'
-import { ALICE_READS, createWorld, GATE, ORGANIZATION, PEOPLE, tokenOf } from './demo-world.ts'
+import {
+  ALICE_READS,
+  CONSOLE_PERSON,
+  createWorld,
+  GATE,
+  ORGANIZATION,
+  PASSWORD,
+  PEOPLE,
+  tokenOf,
+} from './demo-world.ts'
 
 const PORTS = { http: 8080, grpc: 9090, metrics: 9091, sidecar: 15_080 }
 const SHUTDOWN_TIMEOUT_MS = 30_000
@@ -70,6 +79,9 @@ function endWithReader(output: NodeJS.WriteStream, end: () => void): void {
 
 function instructions({ sidecarUrl, issuer }: DemoStack): string {
   return `
+The console is at ${issuer}/console. Sign in as ${CONSOLE_PERSON.email} with the password "${PASSWORD}".
+Send some of the calls below first: under Decisions each is a question that says why.
+
 The sidecar at ${sidecarUrl} guards an API that knows nothing of authorization. The PDP is at ${issuer}.
 Paste into another terminal, in this folder:
 
