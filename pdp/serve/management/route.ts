@@ -131,7 +131,10 @@ export function addManagementRoute<S extends Shape>(
   app.route({
     method: route.method,
     url: route.path,
-    config: { bodies: route.bodies ?? ['json'], deadline: (route.lengthy ?? route.streams ?? route.waits) ? 'none' : 'call' },
+    config: {
+      bodies: route.bodies ?? ['json'],
+      deadline: (route.lengthy ?? route.streams ?? route.waits) ? 'none' : 'call',
+    },
     schema: {
       operationId: route.operation,
       summary: route.summary,
