@@ -230,6 +230,8 @@ function chartEnvironment(): NodeJS.ProcessEnv {
     PORTCULLIS_CHANGES_KEPT_DAYS: '400',
     PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://billing.example.com/entitlements',
     PORTCULLIS_LOG_LEVEL: 'info',
+    PORTCULLIS_CONSOLE: 'on',
+    PORTCULLIS_DECISIONS_KEPT: '500',
   }
   return Object.fromEntries(
     [...text.matchAll(/\{name: (PORTCULLIS_\w+), value: ("?)([^"}]*)\2/g)].map(([, name = '', , value = '']) => [
