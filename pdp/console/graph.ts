@@ -75,7 +75,7 @@ export function picture({ types, edges }: TypeGraph): Html {
   const nodes = [...shown].map((type) => node(type, graph.node(type), loops.has(type)))
   const left = types.length - shown.size
   return html`<figure class="graph"><div class="scroll" role="region" tabindex="0" aria-label="Picture of the types">
-<svg viewBox="0 0 ${round(width)} ${round(height)}" width="${round(width)}" height="${round(height)}" role="img" aria-labelledby="graph-title">
+<svg viewBox="0 0 ${round(width)} ${round(height)}" width="${round(width)}" height="${round(height)}" role="group" aria-labelledby="graph-title">
 <title id="graph-title">Types and which types their relations name; the table below says the same.</title>
 <defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0 10 5 0 10z"></path></marker></defs>
 ${lines}${nodes}</svg></div>${left > 0 ? html`<figcaption>${String(left)} more types are in the table only.</figcaption>` : EMPTY}</figure>`

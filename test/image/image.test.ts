@@ -129,8 +129,7 @@ describe.runIf(LONG)('the sidecar of the image', () => {
     const rpc = ['@grpc/grpc-js', '@bufbuild/protobuf', 'grpc-health-check']
     const certificates = ['@peculiar/x509', 'reflect-metadata']
     const runtime = ['undici', 'jose', 'yaml', 'commander', 'prom-client', 'pino', '@opentelemetry/api', 'ioredis']
-    // What check-gateway reads Traefik's TOML with.
-    const gateways = ['toml-eslint-parser']
+    const gateways = ['toml-eslint-parser'] // of check-gateway, for Traefik
     const allowed = [...rpc, ...certificates, ...runtime, ...gateways]
     const closure = new Set(allowed.flatMap((name) => dependenciesOf(name)))
     const packages = packageFolders(appOf('sidecar'))
