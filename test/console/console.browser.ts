@@ -77,7 +77,7 @@ describe('in three clicks', () => {
     const page = await open({ person: 'root' })
     await page.goto('/console?org=acme')
     await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: 'Model' }).click()
-    await page.getByLabel('Model in the OpenFGA language').fill(MODEL.replace(' or viewer from parent', ''))
+    await page.getByLabel('Model in the OpenFGA language').fill(MODEL.replace(' or editor', ''))
     await page.getByLabel('Type of the resources').fill('doc')
     await page.getByLabel('Relation', { exact: true }).fill('viewer')
     await page.getByRole('button', { name: 'Check and compare' }).click()
