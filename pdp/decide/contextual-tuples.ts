@@ -20,7 +20,7 @@ import {
   GROUPS_MAX,
   TRUE,
   type Truth,
-  UNKNOWN,
+  truthIn,
   type View,
 } from './view.ts'
 
@@ -195,10 +195,7 @@ class ContextualView implements View {
 
   /** By name: the store's index knows its own groups by number, and none of the question's. */
   inGroup(log: LogId, subject: string, group: Userset): Truth | null {
-    const closure = this.closure(log, subject)
-    if (closure === undefined) return UNKNOWN
-    if (closure.groups.has(group.text)) return TRUE
-    return closure.truncated ? null : FALSE
+    return truthIn(this.closure(log, subject), group)
   }
 
   closure(log: LogId, subject: string): Closure | undefined {

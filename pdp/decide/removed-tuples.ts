@@ -2,7 +2,7 @@
 import type { ContextualTuple } from '../domain/decision.ts'
 import type { LogId } from '../domain/log.ts'
 import type { Userset } from './usersets.ts'
-import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
+import { type Closure, FALSE, GROUPS_MAX, type Truth, truthIn, type View } from './view.ts'
 
 const setName = (object: string, relation: string): string => `${object}#${relation}`
 
@@ -71,10 +71,7 @@ class ViewWithout implements View {
 
   inGroup(log: LogId, subject: string, group: Userset): Truth | null {
     if (!this.#hasGroups || log !== this.#log) return this.#stored.inGroup(log, subject, group)
-    const closure = this.closure(log, subject)
-    if (closure === undefined) return UNKNOWN
-    if (closure.groups.has(group.text)) return TRUE
-    return closure.truncated ? null : FALSE
+    return truthIn(this.closure(log, subject), group)
   }
 
   closure(log: LogId, subject: string): Closure | undefined {

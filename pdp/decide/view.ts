@@ -71,3 +71,10 @@ export interface View {
   /** What tokens are dead by, as death keys. */
   deaths(): { at(key: string): number | undefined } | undefined
 }
+
+/** Whether a closure has the group: null when the closure was cut and does not show it. */
+export function truthIn(closure: Closure | undefined, group: Userset): Truth | null {
+  if (closure === undefined) return UNKNOWN
+  if (closure.groups.has(group.text)) return TRUE
+  return closure.truncated ? null : FALSE
+}

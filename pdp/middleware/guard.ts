@@ -1,7 +1,7 @@
 /** Verifies a request's access token and DPoP proof and asks the embedded PDP: what the middleware of each framework calls. */
 import type { EmbeddedPdp } from '../decision-point/embedded.ts'
 import type { Subject } from '../domain/decision.ts'
-import { PdpError, type PdpErrorCode } from '../domain/errors.ts'
+import { PdpError } from '../domain/errors.ts'
 import { isObject } from '../domain/names.ts'
 import type { CheckArguments, RelationModel } from '../domain/relation-types.ts'
 import { revocationKey } from '../domain/revocation.ts'
@@ -9,7 +9,7 @@ import type { ProblemCode } from '../process/problems.ts'
 import { parseAuthorization } from '../token/authorization.ts'
 import type { AccessClaims } from '../token/claims.ts'
 import { createProofVerifier, type ProofVerifier } from '../token/dpop.ts'
-import { TokenError, type TokenErrorCode } from '../token/errors.ts'
+import { TOKEN_PROBLEMS, TokenError } from '../token/errors.ts'
 import { isSafeKeyUrl, remoteKeys } from '../token/remote-keys.ts'
 import { processReplayMemory, type ReplayMemory } from '../token/replay.ts'
 import { createTokenVerifier, type TokenVerifier } from '../token/verify.ts'
@@ -179,31 +179,12 @@ function fill(template: string, parameters: unknown): string {
   return resource
 }
 
-const TOKEN_CODES: { readonly [code in TokenErrorCode]: ProblemCode } = {
-  token_missing: 'token_missing',
-  authorization_invalid: 'request_invalid',
-  token_invalid: 'token_invalid',
-  token_expired: 'token_expired',
-  proof_missing: 'proof_missing',
-  proof_invalid: 'proof_invalid',
-  proof_replayed: 'proof_replayed',
-  proof_nonce_required: 'proof_nonce_required',
-  proof_unverifiable: 'replay_memory_unavailable',
-  keys_unavailable: 'keys_unavailable',
-  issuer_unavailable: 'issuer_unavailable',
-}
 /** Of a decision that could not be made; all others are faults of the program. */
-const PDP_CODES: ReadonlySet<PdpErrorCode> = new Set(['store_unavailable', 'overloaded', 'evaluation_limit'])
+const PDP_CODES = ['store_unavailable', 'overloaded', 'evaluation_limit'] as const
 
 /** Null: nothing that a client may hear of. */
 function codeOf(error: unknown): ProblemCode | null {
   if (error instanceof Refused) return error.code
-  if (error instanceof TokenError) return TOKEN_CODES[error.code]
-  if (error instanceof PdpError && PDP_CODES.has(error.code))
-    return error.code === 'overloaded'
-      ? 'overloaded'
-      : error.code === 'evaluation_limit'
-        ? 'evaluation_limit'
-        : 'store_unavailable'
-  return null
+  if (error instanceof TokenError) return TOKEN_PROBLEMS[error.code]
+  return (error instanceof PdpError && PDP_CODES.find((code) => code === error.code)) || null
 }

@@ -1,7 +1,7 @@
 /** Why a request is not forwarded, as a value: what the client learns, and what only the log records. */
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { ChallengeScheme } from '../../pdp/token/challenge.ts'
-import { TokenError, type TokenErrorCode } from '../../pdp/token/errors.ts'
+import { TOKEN_PROBLEMS, TokenError, type TokenErrorCode } from '../../pdp/token/errors.ts'
 import { EXTERNAL_MARK } from '../../pdp/token/foreign-claims.ts'
 import { PdpUnavailable, RequestError } from '../request/errors.ts'
 import type { Route } from '../routes/route.ts'
@@ -67,20 +67,6 @@ export function denied(
   const route = 'route' in stage ? stage.route : null
   const subject = 'claims' in stage ? stage.claims.subject : null
   return { kind: 'denial', code, members, reason, route, subject }
-}
-
-const TOKEN_PROBLEMS: { readonly [code in TokenErrorCode]: ProblemCode } = {
-  token_missing: 'token_missing',
-  authorization_invalid: 'request_invalid',
-  token_invalid: 'token_invalid',
-  token_expired: 'token_expired',
-  proof_missing: 'proof_missing',
-  proof_invalid: 'proof_invalid',
-  proof_replayed: 'proof_replayed',
-  proof_nonce_required: 'proof_nonce_required',
-  proof_unverifiable: 'replay_memory_unavailable',
-  issuer_unavailable: 'issuer_unavailable',
-  keys_unavailable: 'keys_unavailable',
 }
 
 /** Checks that compare times: a wrong clock makes them refuse a good token. */

@@ -1,11 +1,10 @@
 /** nginx for the sidecar benchmark: the upstream of everybody, and its own gate (`auth_request`) asking the same PDP. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from '../sidecar/support/harness.ts'
-import { freePort } from '../support/free-port.ts'
+import { freePort, isOpen } from '../support/free-port.ts'
 
 export type Nginx = { readonly port: number; stop(): Promise<void> }
 
@@ -57,15 +56,4 @@ http { access_log off; keepalive_requests 1000000000; client_max_body_size 0; ${
         child.kill('SIGQUIT')
       }),
   }
-}
-
-function isOpen(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('error', () => resolve(false))
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-  })
 }

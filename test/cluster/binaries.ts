@@ -14,6 +14,7 @@ import {
 import { homedir } from 'node:os'
 import { basename, delimiter, join } from 'node:path'
 import { isObject } from '../../sidecar/injector/pod/json.ts'
+import { askJson, runs } from '../support/programs/run.ts'
 
 const PROMETHEUS_OPERATOR = 'github.com/prometheus-operator/prometheus-operator@v0.83.0'
 const PROMETHEUS_CRDS = 'example/prometheus-operator-crd/monitoring.coreos.com'
@@ -34,7 +35,6 @@ export type Binaries = { readonly [name in Program]: string } & {
 
 const KUBERNETES = { version: 'v1.36.3', staging: 'v0.36.3', major: '1', minor: '36' } as const
 const HELM_VERSION = 'v3.21.4'
-const BUILD_TIMEOUT_MS = 3_600_000
 
 /** Outside of the repository; XDG_CACHE_HOME moves it. */
 export function cacheFolder(environment: NodeJS.ProcessEnv): string {
@@ -165,22 +165,4 @@ function fetchDefinitions(cache: string): void {
     if (isObject(downloaded) && typeof downloaded.Dir === 'string')
       copyFileSync(join(downloaded.Dir, path), join(folder, name))
   }
-}
-
-function askJson(program: string, words: readonly string[], cwd: string): unknown {
-  const { status, stdout } = spawnSync(program, words, { cwd, encoding: 'utf8', timeout: BUILD_TIMEOUT_MS })
-  if (status !== 0) return null
-  const value: unknown = JSON.parse(stdout)
-  return value
-}
-
-function runs(program: string, words: readonly string[], cwd: string): boolean {
-  const env = { ...process.env, CGO_ENABLED: '0' }
-  const { status } = spawnSync(program, words, {
-    cwd,
-    env,
-    stdio: ['ignore', 'ignore', 'inherit'],
-    timeout: BUILD_TIMEOUT_MS,
-  })
-  return status === 0
 }

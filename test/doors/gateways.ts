@@ -1,7 +1,6 @@
 /** Real gateways with the configuration that `gateway-config` prints for a route file. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,7 +9,7 @@ import type { DoorProfile } from '../../sidecar/http/door-fields.ts'
 import type { DoorEntry } from '../../sidecar/route-file/doors.ts'
 import type { RouteFile } from '../../sidecar/route-file/route-file.ts'
 import { until } from '../sidecar/support/harness.ts'
-import { freePort } from '../support/free-port.ts'
+import { freePort, isOpen } from '../support/free-port.ts'
 import type { Binaries, Program } from './binaries.ts'
 
 export type Gateway = { readonly port: number; stop(): Promise<void> }
@@ -83,17 +82,6 @@ function nginxMain(folder: string): string {
   return `daemon off; worker_processes 1; pid ${folder}/pid; error_log stderr crit; user root;
 events { worker_connections 1024; }
 http { access_log off; keepalive_requests 1000000000; ${temporary.join(' ')} include ${folder}/portcullis.conf; }`
-}
-
-function isOpen(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('error', () => resolve(false))
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-  })
 }
 
 function stop(child: ChildProcess, folder: string): Promise<void> {

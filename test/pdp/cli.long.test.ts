@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isRunning } from '../../pdp/store/embedded-postgres/process.ts'
+import { endOf } from '../support/programs/run.ts'
 
 const MAIN = new URL('../../pdp/main.ts', import.meta.url).pathname
 const BIN = new URL('../../pdp/bin.ts', import.meta.url).pathname
@@ -23,17 +24,6 @@ const ANY_PORTS = {
 function start(args: readonly string[], environment: NodeJS.ProcessEnv = {}, file = MAIN): ChildProcess {
   const env = { PATH: process.env.PATH, PORTCULLIS_DATA_DIR: dataDirectory, ...environment }
   return spawn(process.execPath, [file, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-}
-async function ended(child: ChildProcess): Promise<{ status: number | null; out: string; err: string }> {
-  const text = { out: '', err: '' }
-  child.stdout?.on('data', (chunk) => {
-    text.out += chunk
-  })
-  child.stderr?.on('data', (chunk) => {
-    text.err += chunk
-  })
-  const status = await new Promise<number | null>((done) => child.once('close', done))
-  return { status, ...text }
 }
 /** The log entry that says where it listens. */
 function listening(child: ChildProcess): Promise<{ http: string; grpc: string; metrics: string }> {
@@ -55,7 +45,7 @@ describe('portcullis-pdp', () => {
       PORTCULLIS_TYPO: 'x',
       PORTCULLIS_PORT: 'tcp://10.0.0.1:80',
     })
-    const { status, out, err } = await ended(child)
+    const { status, out, err } = await endOf(child)
     expect([status, out]).toEqual([64, ''])
     expect(err.trim().split('\n')).toHaveLength(4)
     expect(err).toMatch(/^PORTCULLIS_TYPO is not a known setting$/m)
@@ -71,29 +61,29 @@ describe('portcullis-pdp', () => {
     [['migrate', '--dry'], "error: unknown option '--dry'\nTry: portcullis-pdp migrate --help\n"],
     [['--verison'], "error: unknown option '--verison'\n(Did you mean --version?)\nTry: portcullis-pdp --help\n"],
   ])('exits 1 and says what was meant for %j', async (args, said) => {
-    const { status, out, err } = await ended(start(args))
+    const { status, out, err } = await endOf(start(args))
     expect([status, out, err]).toEqual([1, '', said])
   })
 
   test('says its version', async () => {
     const { version } = JSON.parse(await readFile('package.json', 'utf8'))
-    expect(await ended(start(['--version']))).toEqual({ status: 0, out: `${version}\n`, err: '' })
+    expect(await endOf(start(['--version']))).toEqual({ status: 0, out: `${version}\n`, err: '' })
   })
 
   test('explains itself', async () => {
-    const { status, out } = await ended(start(['--help'], {}, BIN))
+    const { status, out } = await endOf(start(['--help'], {}, BIN))
     expect([status, out]).toEqual([0, expect.stringContaining('PORTCULLIS_GRPC_LISTEN')])
   })
 
   test('migrates, serves with probes, and ends with 0 and without a process left on SIGTERM', async () => {
-    const migrated = await ended(start(['migrate']))
+    const migrated = await endOf(start(['migrate']))
     expect([migrated.status, migrated.err, migrated.out]).toEqual([
       0,
       '',
       expect.stringMatching(/^Applied: 0001-initial/),
     ])
     const child = start(['serve'], ANY_PORTS)
-    const end = ended(child)
+    const end = endOf(child)
     const { http, metrics } = await listening(child)
     expect((await fetch(`${metrics}/readyz`)).status).toBe(200)
     expect(await (await fetch(`${metrics}/metrics`)).text()).toContain('portcullis_checks_total')
@@ -111,7 +101,7 @@ describe('portcullis-pdp', () => {
 
   test('ends cleanly on a signal while it is still starting', async () => {
     const child = start([], ANY_PORTS)
-    const end = ended(child)
+    const end = endOf(child)
     await new Promise((done) => setTimeout(done, 700))
     child.kill('SIGINT')
     const { err } = await end
@@ -128,14 +118,14 @@ describe('portcullis-pdp', () => {
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
     const address = server.address()
     const place = `127.0.0.1:${address === null || typeof address === 'string' ? 0 : address.port}`
-    const { status, err } = await ended(start([], { ...ANY_PORTS, [name]: place }))
+    const { status, err } = await endOf(start([], { ...ANY_PORTS, [name]: place }))
     expect([status, err]).toEqual([1, `${name}: ${what} cannot listen on ${place}: another process uses this port\n`])
     await expect(stat(join(dataDirectory, 'postgres/postmaster.pid'))).rejects.toThrow('ENOENT')
     await new Promise((done) => server.close(done))
   })
 
   test('says one line when the database cannot be reached', async () => {
-    const { status, err } = await ended(start([], { ...ANY_PORTS, DATABASE_URL: 'postgresql://a:b@127.0.0.1:1/x' }))
+    const { status, err } = await endOf(start([], { ...ANY_PORTS, DATABASE_URL: 'postgresql://a:b@127.0.0.1:1/x' }))
     expect([status, err]).toEqual([1, 'PostgreSQL: the database cannot be reached (ECONNREFUSED)\n'])
   })
 })

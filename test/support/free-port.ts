@@ -1,5 +1,5 @@
 /** Ports for servers that must come back, or be named before they start. */
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 
 /** Below those that systems give away themselves, so that no other server or client is given one in the meantime. */
 const [FIRST, COUNT] = [20_000, 12_000]
@@ -22,5 +22,17 @@ export function isFree(port: number): Promise<boolean> {
     const probe = createServer()
     probe.once('error', () => resolve(false))
     probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+  })
+}
+
+/** Whether somebody listens on the port of this machine. */
+export function isOpen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('error', () => resolve(false))
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
   })
 }

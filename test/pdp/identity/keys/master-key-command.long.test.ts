@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest'
 import { openMasterKeys } from '../../../../pdp/identity/keys/master-keys.ts'
 import { loadSigningKeys } from '../../../../pdp/identity/keys/signing-keys.ts'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
+import { endOf } from '../../../support/programs/run.ts'
 import { MASTER_KEY } from '../harness.ts'
 import {
   connectionString,
@@ -29,17 +30,6 @@ describe('the command', () => {
   const start = (environment: NodeJS.ProcessEnv, args: readonly string[] = []): ChildProcess => {
     const env = { PATH: process.env.PATH, DATABASE_URL: connectionString, ...environment }
     return spawn(process.execPath, [MAIN, 'rotate-master-key', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  }
-  async function ended(child: ChildProcess): Promise<{ status: number | null; out: string; err: string }> {
-    const text = { out: '', err: '' }
-    child.stdout?.on('data', (chunk) => {
-      text.out += chunk
-    })
-    child.stderr?.on('data', (chunk) => {
-      text.err += chunk
-    })
-    const status = await new Promise<number | null>((done) => child.once('close', done))
-    return { status, ...text }
   }
   const BOTH = { PORTCULLIS_MASTER_KEY: base64(MASTER_KEY), PORTCULLIS_NEXT_MASTER_KEY: base64(NEXT) }
 
@@ -63,7 +53,7 @@ describe('the command', () => {
       const one = 'select id from oidc_record order by kind, id offset $1 limit 1'
       await blocker.query(`select 1 from oidc_record where id = (${one}) for update`, [row])
       const child = start(BOTH)
-      const end = ended(child)
+      const end = endOf(child)
       await expect.poll(waiting, { timeout: 30_000 }).toBe(1)
       child.kill('SIGKILL')
       expect((await end).status).toBe(null)
@@ -76,7 +66,7 @@ describe('the command', () => {
       await blocker.query('rollback')
       await expect.poll(waiting, { timeout: 30_000 }).toBe(0)
     }
-    const last = await ended(start(BOTH))
+    const last = await endOf(start(BOTH))
     expect(last.status).toBe(0)
     expect(last.out).toContain('Make the next key PORTCULLIS_MASTER_KEY')
     expect(await readable(NEXT)).toEqual([LASTING + sessions, 0])
@@ -84,7 +74,7 @@ describe('the command', () => {
 
   test('says what it did as JSON', async () => {
     await fill(await identityWith(masterKeysOf(MASTER_KEY)))
-    const { status, out } = await ended(start(BOTH, ['--dry-run', '--json']))
+    const { status, out } = await endOf(start(BOTH, ['--dry-run', '--json']))
     expect([status, JSON.parse(out)]).toMatchObject([0, { dryRun: true, complete: false, unreadable: [] }])
     expect(out).not.toContain(base64(NEXT))
   })
@@ -96,7 +86,7 @@ describe('the command', () => {
     [{ ...BOTH, PORTCULLIS_MASTER_KEY: base64(THIRD) }, /PORTCULLIS_MASTER_KEY is not the key/],
   ])('refuses the settings %#, and changes nothing', async (environment, message) => {
     await openMasterKeys(sql, given(null))
-    const { status, out, err } = await ended(start(environment))
+    const { status, out, err } = await endOf(start(environment))
     expect([status === 0, out, err]).toEqual([false, '', expect.stringMatching(message)])
     expect(await readable(MASTER_KEY)).toEqual([2, 0])
   })
@@ -106,11 +96,11 @@ describe('the command', () => {
     ends.push(async () => rmSync(directory, { recursive: true }))
     await sql.query('delete from signing_key')
     const settings = { PORTCULLIS_DATA_DIR: directory }
-    const before = await ended(start(settings, ['--dry-run']))
+    const before = await endOf(start(settings, ['--dry-run']))
     expect([before.status, existsSync(join(directory, 'next-master-key'))]).toEqual([0, false])
     const former = readFileSync(join(directory, 'master-key'), 'utf8')
     await loadSigningKeys({ sql, masterKeys: masterKeysOf(Buffer.from(former, 'base64url')) })
-    const { status, out } = await ended(start(settings))
+    const { status, out } = await endOf(start(settings))
     expect([status, out]).toEqual([0, expect.stringContaining('signing keys       2 changed')])
     const key = Buffer.from(readFileSync(join(directory, 'master-key'), 'utf8'), 'base64url')
     expect([await readable(key), existsSync(join(directory, 'next-master-key'))]).toEqual([[2, 0], false])

@@ -1,22 +1,13 @@
 /** Questions about any subject, and with tuples of their own, over HTTP and gRPC: the same answers as in process. */
-import { create, type MessageInitShape } from '@bufbuild/protobuf'
-import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
+import { type ServiceError, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { AskedSubject } from '../../../../pdp/domain/decision.ts'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
-import {
-  type DecideRequest,
-  DecideRequestSchema,
-  type DecideResponse,
-  DecisionService,
-} from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
 import { put } from '../../../support/tuples.ts'
+import { type DecisionClient, decisionClient } from '../decision-client.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
 
-const definition = serviceDefinition(DecisionService)
-const Client = makeClientConstructor(definition, 'DecisionService')
 let served: Served
-let client: InstanceType<typeof Client>
+let client: DecisionClient
 let manager: string
 beforeAll(async () => {
   served = await serve()
@@ -28,25 +19,14 @@ beforeAll(async () => {
     { context: CONTEXT },
   )
   manager = await served.manager({ organization: 'acme', scopes: ['decisions:read'] })
-  client = new Client(served.grpc.address, credentials.createInsecure())
+  client = decisionClient(served.grpc.address)
 })
 afterAll(async () => {
   client.close()
   await served.close()
 })
 
-function overGrpc(request: MessageInitShape<typeof DecideRequestSchema>): Promise<DecideResponse> {
-  const { path, requestSerialize, responseDeserialize } = definition.decide
-  return new Promise((resolve, reject) => {
-    client.makeUnaryRequest<DecideRequest, DecideResponse>(
-      path,
-      requestSerialize,
-      responseDeserialize,
-      create(DecideRequestSchema, request),
-      (err, value) => (err === null && value !== undefined ? resolve(value) : reject(err)),
-    )
-  })
-}
+const overGrpc: DecisionClient['decide'] = (request) => client.decide(request)
 const reader = () =>
   served.token({
     subject: { type: 'service', id: 'backend' },

@@ -1,16 +1,9 @@
 /** The context of a question over HTTP and gRPC: who may set it, and what comes of it. */
-import { create, type MessageInitShape } from '@bufbuild/protobuf'
-import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
+import { type ServiceError, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
-import {
-  type DecideRequest,
-  DecideRequestSchema,
-  type DecideResponse,
-  DecisionService,
-} from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
 import { putIf } from '../../../support/tuples.ts'
+import { type DecisionClient, decisionClient } from '../decision-client.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
 
 const MODEL = `model
@@ -22,35 +15,22 @@ condition low(level: int) {
   level < 5
 }
 `
-const definition = serviceDefinition(DecisionService)
-const Client = makeClientConstructor(definition, 'DecisionService')
 let served: Served
-let client: InstanceType<typeof Client>
+let client: DecisionClient
 beforeAll(async () => {
   served = await serve()
   await seedAcme(served)
   const manifest = { app: 'sheets', audiences: [], permissions: {}, roles: {}, model: MODEL }
   await served.store.write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context: CONTEXT })
   await served.store.write('acme', [putIf('sheet:1#viewer@user:alice', 'low')], { context: CONTEXT })
-  client = new Client(served.grpc.address, credentials.createInsecure())
+  client = decisionClient(served.grpc.address)
 })
 afterAll(async () => {
   client.close()
   await served.close()
 })
 
-function overGrpc(request: MessageInitShape<typeof DecideRequestSchema>): Promise<DecideResponse> {
-  const { path, requestSerialize, responseDeserialize } = definition.decide
-  return new Promise((resolve, reject) => {
-    client.makeUnaryRequest<DecideRequest, DecideResponse>(
-      path,
-      requestSerialize,
-      responseDeserialize,
-      create(DecideRequestSchema, request),
-      (err, value) => (err === null && value !== undefined ? resolve(value) : reject(err)),
-    )
-  })
-}
+const overGrpc: DecisionClient['decide'] = (request) => client.decide(request)
 const own = () => served.token({ subject: { type: 'user', id: 'alice' } })
 const reader = () =>
   served.token({

@@ -1,24 +1,15 @@
 /** Reasons, and questions about others: the same over HTTP and gRPC, for services alone, in their organization alone. */
-import { create, type MessageInitShape } from '@bufbuild/protobuf'
-import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
+import { type ServiceError, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PermissionResult } from '../../../../pdp/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
-import {
-  type DecideRequest,
-  DecideRequestSchema,
-  type DecideResponse,
-  DecisionService,
-} from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
 import { grant, member, organization, put } from '../../../support/tuples.ts'
+import { type DecisionClient, decisionClient } from '../decision-client.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
 
-const definition = serviceDefinition(DecisionService)
-const Client = makeClientConstructor(definition, 'DecisionService')
 const options = { context: CONTEXT }
 let served: Served
-let client: InstanceType<typeof Client>
+let client: DecisionClient
 /** A service of acme that may ask about others. */
 let reader: string
 beforeAll(async () => {
@@ -41,7 +32,7 @@ beforeAll(async () => {
     CONTEXT,
   )
   reader = served.token({ ...SERVICE })
-  client = new Client(served.grpc.address, credentials.createInsecure())
+  client = decisionClient(served.grpc.address)
 })
 afterAll(async () => {
   client.close()
@@ -56,20 +47,8 @@ const SERVICE = {
 } as const
 const USER = { scopes: new Set(['openid', 'decisions:read']), audiences: ['https://id.example.test'] }
 
-type Question = Omit<MessageInitShape<typeof DecideRequestSchema>, '$typeName' | '$unknown' | 'token'>
-function overGrpc(token: string, question: Question): Promise<DecideResponse> {
-  const { path, requestSerialize, responseDeserialize } = definition.decide
-  const request = create(DecideRequestSchema, { token, ...question })
-  return new Promise((resolve, reject) => {
-    client.makeUnaryRequest<DecideRequest, DecideResponse>(
-      path,
-      requestSerialize,
-      responseDeserialize,
-      request,
-      (err, value) => (err === null && value !== undefined ? resolve(value) : reject(err)),
-    )
-  })
-}
+type Question = Omit<Parameters<DecisionClient['decide']>[0], '$typeName' | '$unknown' | 'token'>
+const overGrpc = (token: string, question: Question) => client.decide({ token, ...question })
 const overHttp = async (token: string, body: object): Promise<Json> =>
   (await served.send('POST', '/oauth/decisions', { token, body })).body
 const check = (relation: string, resource: string) => ({ relation, resource })
