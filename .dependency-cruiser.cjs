@@ -55,6 +55,11 @@ module.exports = {
       { path: '^pdp/store/', pathNot: '^pdp/store/(contract|directory|advisory-locks)\\.ts$' },
     ),
     rule(
+      'signals-know-contracts-and-leaves',
+      { path: tree('pdp/signals') },
+      { path: '^(pdp|proto)/', pathNot: '^pdp/(signals|token|process|domain)/|^pdp/store/(contract|directory)\\.ts$' },
+    ),
+    rule(
       'the-console-knows-no-store-implementation',
       { path: tree('pdp/console') },
       { path: '^pdp/(store/(?!contract\\.ts$|directory\\.ts$)|commands/|runtime/)' },
@@ -78,6 +83,20 @@ module.exports = {
       'only-identity-imports-oidc-provider',
       { path: '^(pdp|sidecar)/', pathNot: '^pdp/identity/' },
       { path: 'node_modules/oidc-provider/' },
+    ),
+    rule(
+      'openid-client-is-loaded-by-the-first-sign-in-only',
+      { path: '^(pdp|sidecar)/' },
+      {
+        path: 'node_modules/(openid-client|oauth4webapi)/',
+        dynamic: false,
+        dependencyTypesNot: ['type-only', 'type-import'],
+      },
+    ),
+    rule(
+      'only-the-running-sidecar-and-its-doors-sign-in',
+      { path: tree('sidecar'), pathNot: '^sidecar/(sign-in|runtime|doors)/' },
+      { path: tree('sidecar/sign-in') },
     ),
     rule(
       'only-the-console-lays-out-graphs',

@@ -1,19 +1,23 @@
 /** The command line of `portcullis-pdp`. */
 import { Command } from 'commander'
 import { CLIENT_SETTINGS } from './commands/client-settings.ts'
-import { exitWithFailure, hintAtHelp, readVersion, runClient, settingsTable } from './commands/command-line.ts'
+import { exitOnMisuse, runClient, settingsTable } from './commands/command-line.ts'
 import { addDecisionCommands } from './commands/decisions.ts'
+import { EXIT } from './commands/errors.ts'
 import { addImportCommands } from './commands/import.ts'
 import { addKeyCommands } from './commands/keys.ts'
 import { addManifestCommands } from './commands/manifest.ts'
 import { addMasterKeyCommand } from './commands/master-key.ts'
 import { addModelCommands } from './commands/model.ts'
 import { addRelationshipCommands } from './commands/relationships.ts'
-import { runCommand } from './process/exit.ts'
+import { finishCommands } from './process/command/json-errors.ts'
+import { readVersion } from './process/command/version.ts'
+import { EXIT_USAGE, runCommand } from './process/exit.ts'
 import { createLog } from './process/log.ts'
 import { openLogOutput } from './process/log-output.ts'
 import { createShutdown } from './process/shutdown.ts'
-import { readConfig, SETTINGS } from './runtime/config.ts'
+import { readConfig } from './runtime/config.ts'
+import { SETTINGS } from './runtime/settings.ts'
 
 const SHUTDOWN_TIMEOUT_MS = 20_000
 
@@ -41,7 +45,8 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
   program
     .command('migrate')
     .description('Update the schema of the database and exit.')
-    .action(() => runCommand(() => migrate(io), io))
+    .option('--json', 'print JSON')
+    .action(({ json }: { json?: true }) => runCommand(() => migrate(json === true, io), io))
   addKeyCommands(program, io)
   addMasterKeyCommand(program, io)
   addModelCommands(program, io)
@@ -50,10 +55,9 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
   addRelationshipCommands(program, io, { run, name: 'relationships' })
   addManifestCommands(program, io, run)
   addImportCommands(program, io, run)
-  for (const command of program.commands) {
-    if (!SERVER_COMMANDS.has(command.name())) exitWithFailure(command, io)
-  }
-  hintAtHelp(program, program.name())
+  exitOnMisuse(program, io, EXIT.failed)
+  for (const command of program.commands) if (SERVER_COMMANDS.has(command.name())) exitOnMisuse(command, io, EXIT_USAGE)
+  finishCommands(program, program.name(), io)
   const [node = '', script = '', ...words] = io.argv
   await program.parseAsync(words.length === 0 ? [node, script, 'serve'] : io.argv)
 }
@@ -70,8 +74,9 @@ async function serve(io: NodeJS.Process): Promise<void> {
   await startPdp(config, { log, shutdown })
 }
 
-async function migrate(io: NodeJS.Process): Promise<void> {
+async function migrate(json: boolean, io: NodeJS.Process): Promise<void> {
   const { migrateStore } = await import('./runtime/database.ts')
   const applied = await migrateStore(readConfig(io.env))
-  io.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied: ${applied.join(', ')}\n`)
+  const text = applied.length === 0 ? 'The schema is up to date.' : `Applied: ${applied.join(', ')}`
+  io.stdout.write(`${json ? JSON.stringify({ applied }) : text}\n`)
 }

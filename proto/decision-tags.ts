@@ -43,6 +43,8 @@ export const QUESTION = {
   entitlements: longTag(ofQuestion.entitlements),
   context: longTag(ofQuestion.context),
   watched: shortTag(ofQuestion.watched),
+  requestId: longTag(ofQuestion.requestId),
+  traceparent: longTag(ofQuestion.traceparent),
 }
 export const CHECK = { relation: longTag(ofCheck.relation), resource: longTag(ofCheck.resource) }
 

@@ -1,28 +1,12 @@
-/** What the command lines have in common: versions, help, exit statuses, and errors without a stack. */
-import { existsSync, readFileSync } from 'node:fs'
+/** What the command lines have in common: help, exit statuses, and errors without a stack. */
 import type { Command } from 'commander'
+import { errorJson, type Failure, wantsJson } from '../process/command/json-errors.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 
-/** Of the nearest package.json, which is this one's in the source, in a package and in an image. */
-export function readVersion(): string {
-  for (let folder = new URL('./', import.meta.url); folder.pathname !== '/'; folder = new URL('../', folder)) {
-    const file = new URL('package.json', folder)
-    if (!existsSync(file)) continue
-    const found: unknown = JSON.parse(readFileSync(file, 'utf8'))
-    if (typeof found === 'object' && found !== null && 'version' in found) return String(found.version)
-  }
-  return 'unknown'
-}
-
-export function hintAtHelp(command: Command, name: string): void {
-  command.showHelpAfterError(`Try: ${name} --help`)
-  for (const inner of command.commands) hintAtHelp(inner, `${name} ${inner.name()}`)
-}
-
-/** Wrong arguments are a failure like any other: 1 is the answer "denied". */
-export function exitWithFailure(command: Command, io: NodeJS.Process): void {
-  command.exitOverride((err) => void io.exit(err.exitCode === 0 ? EXIT.ok : EXIT.failed))
-  for (const inner of command.commands) exitWithFailure(inner, io)
+/** `status`: for wrong arguments, which have been reported. `--help` is no mistake. */
+export function exitOnMisuse(command: Command, io: NodeJS.Process, status: number): void {
+  command.exitOverride((err) => void io.exit(err.exitCode === 0 ? EXIT.ok : status))
+  for (const inner of command.commands) exitOnMisuse(inner, io, status)
 }
 
 /** Runs a command that asks a running PDP; an error is one line, without a stack. */
@@ -33,11 +17,17 @@ export function runClient(io: NodeJS.Process): Run {
     try {
       io.exitCode = await work()
     } catch (err) {
-      io.stderr.write(`${err instanceof CliError ? err.message : err instanceof Error ? err.stack : err}\n`)
+      const text = err instanceof CliError ? err.message : String(err instanceof Error ? err.stack : err)
+      io.stderr.write(wantsJson(io) ? errorJson(failureOf(err, text)) : `${text}\n`)
       io.exitCode = EXIT.failed
     }
   }
 }
+
+const failureOf = (err: unknown, text: string): Failure =>
+  err instanceof CliError
+    ? { code: err.code, text, ...(err.status === null ? {} : { status: err.status }) }
+    : { code: 'internal_error', text }
 
 /** Environment variables with what they mean, for `--help`. */
 export function settingsTable(settings: readonly (readonly [name: string, meaning: string])[]): string {

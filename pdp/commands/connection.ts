@@ -1,8 +1,10 @@
 /** Connects client commands to a running PDP: finds its address, and gets an access token. */
+
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
+import { fileProblem } from '../process/command/file-problem.ts'
 import { isLoopback, urlHost } from '../process/listen.ts'
 import { URL_DEFAULT } from './client-settings.ts'
 import { CliError, problemError } from './errors.ts'
@@ -93,7 +95,7 @@ function secretOf(env: NodeJS.ProcessEnv, name: string, file: string | undefined
   try {
     return readFileSync(path, 'utf8').trim()
   } catch (cause) {
-    throw new CliError(`${path} cannot be read: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    throw new CliError(fileProblem(path, cause), { cause })
   }
 }
 
@@ -134,10 +136,16 @@ function localAdminSecret(url: string, id: string, env: NodeJS.ProcessEnv): stri
     // reported below
   }
   const where =
-    local && id === 'admin' ? `, or call this where the PDP runs: ${path} would have it (PORTCULLIS_DATA_DIR)` : ''
-  throw new CliError(
-    `no token, and no secret of client ${id}: set PORTCULLIS_CLIENT_SECRET or --client-secret-file${where}`,
-  )
+    local && id === 'admin'
+      ? [
+          `or run this in the folder in which portcullis-pdp serve was started: ${path} holds the secret there (PORTCULLIS_DATA_DIR names another folder)`,
+        ]
+      : []
+  const lines = [
+    `the secret of client ${id} is not known: set PORTCULLIS_CLIENT_SECRET or --client-secret-file`,
+    ...where,
+  ]
+  throw new CliError(lines.join('\n  '))
 }
 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
@@ -160,6 +168,17 @@ async function send(request: Sent & { url: string; token: string; fetch: typeof 
   })
   if (response.ok) return response
   throw problemError(response.status, await response.json().catch(() => null))
+}
+
+/** What GET answers; null where nothing is there. Throws CliError. */
+export async function find(connection: Connection, path: string): Promise<{ readonly [name: string]: unknown } | null> {
+  try {
+    const found: unknown = await (await connection.send({ method: 'GET', path })).json()
+    return isObject(found) ? found : null
+  } catch (error) {
+    if (error instanceof CliError && error.status === 404) return null
+    throw error
+  }
 }
 
 /** Throws CliError if there is no answer. Retries an answer of 503, unless the request streams its body. */
@@ -185,5 +204,7 @@ async function reach(
 
 function reasonOf(err: unknown): string {
   if (!(err instanceof Error)) return String(err)
+  if ('code' in err && err.code === 'ECONNREFUSED')
+    return 'nothing listens there. Is the PDP running? Try: portcullis doctor'
   return err.cause instanceof Error ? reasonOf(err.cause) : err.message || err.name
 }

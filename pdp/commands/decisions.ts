@@ -1,7 +1,6 @@
 /** The commands `check` and `explain`: ask one question, for a person or for a script. */
 import type { Command } from 'commander'
 import type { AskedSubject } from '../domain/decision.ts'
-import { isSubject, quote } from '../domain/names.ts'
 import { reasonText } from '../domain/reasons.ts'
 import { subjectName } from '../domain/subjects.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
@@ -9,6 +8,7 @@ import { CliError, EXIT, type Run } from './errors.ts'
 import {
   type Accompanying,
   addQuestionOptions,
+  parseSubject,
   type QuestionOptions,
   questionBody,
   readQuestion,
@@ -146,17 +146,6 @@ function requireDecided({ error, reason, missing_context: missing = [] }: Result
   const why = reason?.details ?? (missing.length === 0 ? [] : [`--context lacks ${missing.join(', ')}`])
   const lines = [`the question cannot be decided (${reasonText(error)})`, ...why]
   throw new CliError(lines.join('\n  '))
-}
-
-function parseSubject(text: string): AskedSubject {
-  if (!isSubject(text))
-    throw new CliError(
-      `the subject must be <type>:<id>, <type>:<id>#<relation> or <type>:*, such as user:alice, not ${quote(text)}`,
-    )
-  const [object = '', relation] = text.split('#')
-  const colon = object.indexOf(':')
-  const subject = { type: object.slice(0, colon), id: object.slice(colon + 1) }
-  return relation === undefined ? subject : { ...subject, relation }
 }
 
 function parseDecision(value: unknown): Decision {

@@ -11,9 +11,15 @@ export class CliError extends Error {
   override readonly name = 'CliError'
   /** Of the answer that it comes from; null where there was none. */
   readonly status: number | null
-  constructor(message: string, options: { readonly cause?: unknown; readonly status?: number } = {}) {
+  /** The problem code of that answer; else `failed`. */
+  readonly code: string
+  constructor(
+    message: string,
+    options: { readonly cause?: unknown; readonly status?: number; readonly code?: string } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.status = options.status ?? null
+    this.code = options.code ?? 'failed'
   }
 }
 
@@ -21,12 +27,15 @@ export class CliError extends Error {
 export function problemError(status: number, problem: unknown): CliError {
   if (typeof problem !== 'object' || problem === null)
     return new CliError(`the PDP answered with status ${status}`, { status })
-  const { title, detail, errors }: { [member: string]: unknown } = { ...problem }
+  const { title, detail, errors, code }: { [member: string]: unknown } = { ...problem }
   const lines = Array.isArray(errors) ? errors.map(issueLine) : []
   // Omits a detail that only repeats the issues.
   const isRepeated = lines.length > 0 && lines.every((line) => String(detail).includes(line.replace(': ', ' ')))
   const head = [title, isRepeated ? null : detail].filter((text) => typeof text === 'string').join(': ')
-  return new CliError([head || `the PDP answered with status ${status}`, ...lines].join('\n  '), { status })
+  return new CliError([head || `the PDP answered with status ${status}`, ...lines].join('\n  '), {
+    status,
+    ...(typeof code === 'string' ? { code } : {}),
+  })
 }
 
 function issueLine(issue: unknown): string {

@@ -1,4 +1,5 @@
 /** The command `import`: brings the model, the tuples and the tests of another system into an app and an organization. */
+
 import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { Command } from 'commander'
@@ -13,7 +14,8 @@ import { ValidationIssues } from '../model-test/located.ts'
 import { runModelTests } from '../model-test/model-test.ts'
 import { readModelText } from '../model-test/model-text.ts'
 import { readStoreFile } from '../model-test/store-file.ts'
-import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
+import { fileProblem } from '../process/command/file-problem.ts'
+import { addConnectionOptions, type ConnectionOptions, connect, find } from './connection.ts'
 import { CliError, EXIT } from './errors.ts'
 import { importLines } from './relationships.ts'
 
@@ -81,8 +83,9 @@ async function importOpenFga(file: string | undefined, options: Options, io: Nod
   }
 }
 
-/** Throws CliError when a test of the file fails. */
+/** Throws CliError when the file cannot be read, or a test of it fails. */
 async function planOfFile(file: string, options: Options, io: NodeJS.Process): Promise<Plan> {
+  await textOf(file)
   const allowExternalFiles = options.allowExternalFiles === true
   const lines: string[] = []
   const write = (text: string): number => lines.push(text)
@@ -128,14 +131,7 @@ async function createUsers(users: readonly string[], options: Options, io: NodeJ
   const connection = await connect(options, { env: io.env, fetch, scope: 'directory:write', bind: false })
   for (const user of users) {
     const path = `/v1/users/${encodeURIComponent(user)}`
-    const known = await connection.send({ method: 'GET', path }).then(
-      () => true,
-      (error: unknown) => {
-        if (error instanceof CliError && error.status === 404) return false
-        throw error
-      },
-    )
-    if (!known) await connection.send({ method: 'PUT', path, body: {} })
+    if ((await find(connection, path)) === null) await connection.send({ method: 'PUT', path, body: {} })
   }
 }
 
@@ -148,20 +144,13 @@ const lineOf = ({ object, relation, subject, expiresAtMs, condition }: Tuple): s
 async function putModel(model: string, options: Options, io: NodeJS.Process): Promise<unknown> {
   const connection = await connect(options, { env: io.env, fetch, scope: 'manifest:write', bind: false })
   const path = `/v1/apps/${encodeURIComponent(options.app)}/manifest`
-  const current = await connection.send({ method: 'GET', path }).then(
-    async (response): Promise<object> => Object(await response.json()),
-    (error: unknown) => {
-      if (error instanceof CliError && error.status === 404) return {}
-      throw error
-    },
-  )
-  const { audiences, permissions, roles }: { [member: string]: unknown } = { ...current }
+  const { audiences, permissions, roles } = (await find(connection, path)) ?? {}
   const response = await connection.send({ method: 'PUT', path, body: { audiences, permissions, roles, model } })
   return Object(await response.json()).version
 }
 
 async function textOf(file: string): Promise<string> {
   return readFile(file, 'utf8').catch((cause: Error) => {
-    throw new CliError(`${file} cannot be read: ${cause.message}`, { cause })
+    throw new CliError(fileProblem(file, cause), { cause })
   })
 }

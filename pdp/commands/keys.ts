@@ -9,11 +9,16 @@ export function addKeyCommands(program: Command, io: NodeJS.Process): void {
     .description('Signing keys of the identity service.')
     .command('rotate')
     .description('Sign with the next key, which all verifiers have already fetched, and publish another one.')
-    .action(() => runCommand(() => rotate(io), io))
+    .option('--json', 'print JSON')
+    .action(({ json }: { json?: true }) => runCommand(() => rotate(json === true, io), io))
 }
 
-async function rotate(io: NodeJS.Process): Promise<void> {
+async function rotate(json: boolean, io: NodeJS.Process): Promise<void> {
   const { rotateSigningKeys } = await import('../runtime/database.ts')
   const { activeKid, nextKid } = await rotateSigningKeys(readConfig(io.env))
-  io.stdout.write(`All nodes sign with ${activeKid} within half a minute. The next key is ${nextKid}.\n`)
+  io.stdout.write(
+    json
+      ? `${JSON.stringify({ active_kid: activeKid, next_kid: nextKid })}\n`
+      : `All nodes sign with ${activeKid} within half a minute. The next key is ${nextKid}.\n`,
+  )
 }

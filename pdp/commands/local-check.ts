@@ -1,4 +1,5 @@
 /** `check --model FILE`: one question about a store file, answered in this process as a PDP that serves would. */
+
 import { createPdp } from '../decision-point/create-pdp.ts'
 import type { AskedSubject, PermissionResult } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
@@ -9,6 +10,7 @@ import { unconfined } from '../model-test/confined-files.ts'
 import { ValidationIssues } from '../model-test/located.ts'
 import { readModelText } from '../model-test/model-text.ts'
 import { type ModelSource, readStoreFile } from '../model-test/store-file.ts'
+import { fileProblem } from '../process/command/file-problem.ts'
 import { memoryStore } from '../store/memory/memory.ts'
 import { CliError } from './errors.ts'
 import type { Accompanying } from './question-options.ts'
@@ -61,7 +63,7 @@ async function planOf(file: string): Promise<Plan> {
     return planOpenFga(await readModelText(source, unconfined), tuples)
   } catch (error) {
     if (error instanceof PdpError) throw new CliError(`${file}: ${error.message}`, { cause: error })
-    if (error instanceof Error && 'code' in error) throw new CliError(`${file} cannot be read: ${error.message}`)
+    if (error instanceof Error && 'code' in error) throw new CliError(fileProblem(file, error))
     throw error
   }
 }

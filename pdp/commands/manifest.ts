@@ -1,11 +1,14 @@
 /** The command `manifest`: shows, tries and applies the manifest of an app. */
+
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { PdpError } from '../domain/errors.ts'
+import { fileProblem } from '../process/command/file-problem.ts'
 import { parseYaml } from '../worker/yaml.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
+import { readModelFile } from './model-file.ts'
 
 type Effect = { readonly permission: string; readonly subject: string; readonly organization: string | null }
 type DryRun = {
@@ -45,7 +48,7 @@ async function show(asked: Asked): Promise<number> {
 
 async function apply(asked: Asked, { file, dryRun }: { file: string; dryRun: boolean }): Promise<number> {
   const bytes = await readFile(file).catch((cause: Error) => {
-    throw new CliError(`${file} cannot be read: ${cause.message}`, { cause })
+    throw new CliError(fileProblem(file, cause), { cause })
   })
   const body = await withModelFile(bytes, file)
   const connection = await open(asked)
@@ -69,19 +72,14 @@ async function withModelFile(bytes: Uint8Array, file: string): Promise<Uint8Arra
   try {
     const { model_file: named, ...manifest }: { [member: string]: unknown } = Object(parseYaml(text))
     if (typeof named !== 'string') return bytes
-    const { readModelText } = await import('../model-test/model-text.ts')
-    const path = resolve(dirname(file), named)
-    const read = (name: string): Promise<string> => readFile(name, 'utf8')
-    const model = await readModelText({ kind: 'file', file: path, line: 1, from: file }, read)
+    const model = await readModelFile(resolve(dirname(file), named), { by: file, as: `${file}: model_file` })
     return Buffer.from(JSON.stringify({ ...manifest, model }))
   } catch (cause) {
-    if (cause instanceof PdpError)
-      throw new CliError(
-        [`${file}: ${cause.message}`, ...cause.issues.map((i) => `${i.place} ${i.message}`)].join('\n  '),
-        { cause },
-      )
-    if (!(cause instanceof Error && 'code' in cause)) throw cause
-    throw new CliError(`${file} names a model that cannot be read: ${cause.message}`, { cause })
+    if (!(cause instanceof PdpError)) throw cause
+    throw new CliError(
+      [`${file}: ${cause.message}`, ...cause.issues.map((i) => `${i.place} ${i.message}`)].join('\n  '),
+      { cause },
+    )
   }
 }
 

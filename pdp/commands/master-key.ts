@@ -21,7 +21,7 @@ export function addMasterKeyCommand(program: Command, io: NodeJS.Process): void 
 async function rotate({ dryRun = false, json = false }: Options, io: NodeJS.Process): Promise<void> {
   const { changeMasterKey } = await import('../runtime/database.ts')
   const config = readConfig(io.env)
-  const progress = (line: string): void => void io.stderr.write(`${line}\n`)
+  const progress = (line: string): void => void (json || io.stderr.write(`${line}\n`))
   const report = await changeMasterKey(config, { dryRun, progress })
   io.stdout.write(
     json ? `${JSON.stringify({ ...report, dryRun })}\n` : text(report, { dryRun, isGiven: config.masterKey !== null }),

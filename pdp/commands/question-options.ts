@@ -1,9 +1,9 @@
 /** Options of the commands that ask: the context and the tuples that come with the question. */
 import type { Command } from 'commander'
-import type { ContextualTuple } from '../domain/decision.ts'
+import type { AskedSubject, ContextualTuple } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
-import { parseTuple, quote } from '../domain/names.ts'
+import { isSubject, parseTuple, quote } from '../domain/names.ts'
 import { CliError } from './errors.ts'
 
 type Tuples = readonly ContextualTuple[]
@@ -27,6 +27,18 @@ export const addQuestionOptions = (command: Command): Command =>
     .option('--with <tuple>', 'a tuple that counts in this question only; may be repeated', collect)
     .option('--without <tuple>', 'a stored tuple that does not count in this question; may be repeated', collect)
     .option('--as-of <instant>', 'what was true then, by the log of changes, such as 2030-01-31T12:00:00Z')
+
+/** Throws CliError. */
+export function parseSubject(text: string): AskedSubject {
+  if (!isSubject(text))
+    throw new CliError(
+      `the subject must be <type>:<id>, <type>:<id>#<relation> or <type>:*, such as user:alice, not ${quote(text)}`,
+    )
+  const [object = '', relation] = text.split('#')
+  const colon = object.indexOf(':')
+  const subject = { type: object.slice(0, colon), id: object.slice(colon + 1) }
+  return relation === undefined ? subject : { ...subject, relation }
+}
 
 /** Throws CliError. */
 export const readQuestion = ({ context, with: tuples, without, asOf }: QuestionOptions): Accompanying => ({

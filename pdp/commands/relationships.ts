@@ -1,8 +1,10 @@
 /** The command `relationships`: writes, deletes, imports and exports tuples of an organization. */
+
 import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError } from 'commander'
+import { fileProblem } from '../process/command/file-problem.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, problemError, type Run } from './errors.ts'
 
@@ -150,7 +152,7 @@ export async function importLines(
 function readable(source: Readable, file: string): Promise<void> {
   return new Promise((resolve, reject) => {
     source.once('open', () => resolve())
-    source.once('error', (cause) => reject(new CliError(`${file} cannot be read: ${cause.message}`, { cause })))
+    source.once('error', (cause) => reject(new CliError(fileProblem(file, cause), { cause })))
   })
 }
 

@@ -1,10 +1,12 @@
 /** `types`: a relation model as TypeScript, with which a wrong relation does not compile. */
+
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { Expression, Model } from '../decide/model.ts'
 import { compileModel } from '../decide/models/model-language.ts'
 import { directOf } from '../decide/restrictions.ts'
 import { PdpError } from '../domain/errors.ts'
+import { fileProblem } from '../process/command/file-problem.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 
 const HELP = `
@@ -23,10 +25,18 @@ export function addTypesCommand(program: Command, io: NodeJS.Process, run: Run):
       run(async () => {
         const text = typesOf(readModel(file), file)
         if (out === undefined) io.stdout.write(text)
-        else writeFileSync(out, text)
+        else write(out, text)
         return EXIT.ok
       }),
     )
+}
+
+function write(file: string, text: string): void {
+  try {
+    writeFileSync(file, text)
+  } catch (cause) {
+    throw new CliError(fileProblem(file, cause, 'written'), { cause })
+  }
 }
 
 function readModel(file: string): Model {
@@ -34,7 +44,7 @@ function readModel(file: string): Model {
   try {
     text = readFileSync(file, 'utf8')
   } catch (cause) {
-    throw new CliError(`${file} cannot be read: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    throw new CliError(fileProblem(file, cause), { cause })
   }
   try {
     return compileModel(text)

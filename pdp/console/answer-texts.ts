@@ -1,7 +1,7 @@
 /** An answer in words, and the same question as a test, a command and code. */
 import type { PermissionResult } from '../domain/decision.ts'
 import { REASONS } from '../domain/reasons.ts'
-import { type Html, html } from '../identity/html/html.ts'
+import { type Html, html } from '../process/pages/html.ts'
 import { name } from './parts.ts'
 import type { Supposed } from './question.ts'
 

@@ -1,10 +1,10 @@
 /** The console: pages at `/console` on which people ask, look and change things with their own rights. */
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { html } from '../identity/html/html.ts'
 import { PATHS } from '../identity/oauth/paths.ts'
 import { CONSOLE_CALLBACK } from '../identity/sign-in/console.ts'
 import type { MasterKeys } from '../process/encryption.ts'
+import { html } from '../process/pages/html.ts'
 import { asHttpProblem } from '../serve/http/problem-response.ts'
 import { isFault, RequestProblem, STATUS, SUCCESS } from '../serve/problems/status.ts'
 import { frame, plainPage } from './layout.ts'

@@ -1,7 +1,7 @@
 /** The types of a model as a picture that the server lays out, and as a list that says the same. */
 import { graphlib, layout } from '@dagrejs/dagre'
 import type { Direct, Expression, Model } from '../decide/model.ts'
-import { EMPTY, type Html, html } from '../identity/html/html.ts'
+import { EMPTY, type Html, html } from '../process/pages/html.ts'
 import { name, table } from './parts.ts'
 
 const NODES_MAX = 150
@@ -51,6 +51,14 @@ export const subjectsOf = ({ types, wildcards, usersets, conditional }: Direct):
   ...usersets,
   ...(conditional === null ? [] : conditional.keys()),
 ]
+
+/** What relationships may name: relations that are granted directly, and not only derived. */
+export const writableRelations = (model: Model): readonly { readonly type: string; readonly relation: string }[] =>
+  [...model].flatMap(([type, relations]) =>
+    [...relations].flatMap(([relation, expression]) =>
+      directsOf(expression).some((direct) => subjectsOf(direct).length > 0) ? [{ type, relation }] : [],
+    ),
+  )
 
 /** The first types only, in a large model; the table has them all. */
 export function picture({ types, edges }: TypeGraph): Html {

@@ -1,5 +1,5 @@
 /** The frame of every page: whose console it is, where one is, and which screens the person may open. */
-import { EMPTY, type Html, html } from '../identity/html/html.ts'
+import { EMPTY, type Html, html } from '../process/pages/html.ts'
 import { address, field, hidden, link, name } from './parts.ts'
 import type { Visit } from './visit.ts'
 
@@ -20,6 +20,7 @@ export const PLACES = {
   relationships: { path: 'relationships', title: 'Relationships', scope: 'relationships:read' },
   organization: { path: 'organization', title: 'Organization', scope: 'directory:read' },
   person: { path: 'people', title: 'People', scope: 'directory:read' },
+  routes: { path: 'routes', title: 'Routes', scope: 'decisions:read', everywhere: true },
   changes: { path: 'changes', title: 'Changes', scope: 'audit:read' },
 } as const satisfies { readonly [key: string]: Place }
 

@@ -2,16 +2,22 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { DIRECTORY, ENVIRONMENT } from '../domain/log.ts'
+import type { KeptDecision } from '../serve/decisions/decision-ring.ts'
 import { asRequestProblem, SUCCESS } from '../serve/problems/status.ts'
 import { supposedOf } from './question.ts'
 import { answerAsked, askedOf } from './screens/ask.ts'
-import { filterOf, isShown, rowTexts } from './screens/decisions.ts'
+import { filterOf, isShown, logView, rowTexts } from './screens/decisions.ts'
 import type { ConsoleDeps, Visit } from './visit.ts'
 
 const POLL_MS = 500
 /** After this long the browser asks again, and the person's session and rights are read again. */
 const STREAM_MS = 30_000
 const STREAMS_PER_PERSON_MAX = 20
+const STREAMS_MAX = 200
+/** After this long the session and the rights are read again. */
+const RECHECK_MS = 2_000
+/** Rows that one look at the decisions sends at most: the newest. */
+const ROWS_PER_LOOK_MAX = 20
 /** What waits for a browser that does not read. */
 const BUFFERED_BYTES_MAX = 262_144
 
@@ -23,14 +29,21 @@ export function addLive(
 ): void {
   const open = new Map<string, number>()
 
+  async function stillMay(request: FastifyRequest): Promise<boolean> {
+    const visit = await visitOf(request)
+    await visit?.requireScope('decisions:read')
+    return visit !== null
+  }
+
   function stream(request: FastifyRequest, reply: FastifyReply, serve: (visit: Visit, to: Stream) => Promise<void>) {
     return async (): Promise<FastifyReply | undefined> => {
       const visit = await visitOf(request)
       if (visit === null) return reply.code(SUCCESS.empty).send()
       await visit.requireScope('decisions:read')
       const count = open.get(visit.person.id) ?? 0
+      const all = open.values().reduce((sum, one) => sum + one, 0)
       // No content: an EventSource does not come back.
-      if (count >= STREAMS_PER_PERSON_MAX) return reply.code(SUCCESS.empty).send()
+      if (count >= STREAMS_PER_PERSON_MAX || all >= STREAMS_MAX) return reply.code(SUCCESS.empty).send()
       open.set(visit.person.id, count + 1)
       const ended = new AbortController()
       reply.hijack()
@@ -44,6 +57,12 @@ export function addLive(
       raw.once('close', () => ended.abort())
       const timer = setTimeout(() => ended.abort(), STREAM_MS)
       timer.unref()
+      const rechecking = setInterval(() => {
+        stillMay(request).then(
+          (may) => may || ended.abort(),
+          () => ended.abort(),
+        )
+      }, RECHECK_MS)
       const send = (event: object): void => {
         if (raw.writableLength > BUFFERED_BYTES_MAX) ended.abort()
         else raw.write(`data: ${JSON.stringify(event)}\n\n`)
@@ -52,6 +71,7 @@ export function addLive(
         deps.log.warn({ event: 'console_stream_failed', err }),
       )
       clearTimeout(timer)
+      clearInterval(rechecking)
       raw.end()
       const left = (open.get(visit.person.id) ?? 1) - 1
       if (left === 0) open.delete(visit.person.id)
@@ -64,6 +84,8 @@ export function addLive(
 
 /** Asks again whenever a log moved that the answer may depend on. */
 async function watch(visit: Visit, { closed, send }: Stream): Promise<void> {
+  // Nothing that is written changes what was true then, and each answer replays a log.
+  if (supposedOf(visit).asOf !== '') return
   const { store, pdp } = visit.deps.management
   const { organization } = visit
   const logs = [ENVIRONMENT, DIRECTORY, ...(organization === null ? [] : ((await pdp.ancestors(organization)) ?? []))]
@@ -90,17 +112,28 @@ async function verdictNow(visit: Visit): Promise<object> {
 }
 
 async function tail(visit: Visit, { closed, send }: Stream): Promise<void> {
+  const { deps, organization: org } = visit
   const filter = filterOf(visit)
-  const { organization: org } = visit
-  const unfollow = visit.deps.decisions.follow((decision) => {
-    if (!isShown(visit, filter, decision)) return
-    const [check] = decision.permissions
-    const ask =
-      decision.subject === null || check === undefined
-        ? null
-        : { org: org ?? '', subject: decision.subject, relation: check.relation, resource: check.resource }
-    send({ cells: rowTexts(decision), ask })
-  })
-  await new Promise<void>((resolve) => closed.addEventListener('abort', () => resolve(), { once: true }))
-  unfollow()
+  logView(visit, filter, 'live')
+  let seen = newestOf(deps.decisions)
+  while (!closed.aborted) {
+    const found: KeptDecision[] = []
+    const from = seen
+    seen = newestOf(deps.decisions)
+    for (const decision of deps.decisions.latest()) {
+      if (decision.number <= from || found.length >= ROWS_PER_LOOK_MAX) break
+      if (isShown(visit, filter, decision)) found.push(decision)
+    }
+    const rows = found.toReversed().map((decision) => ({ cells: rowTexts(decision), ask: askOf(org, decision) }))
+    if (rows.length > 0) send({ rows })
+    await delay(POLL_MS, undefined, { signal: closed }).catch(() => undefined)
+  }
+}
+
+const newestOf = (decisions: Visit['deps']['decisions']): number => decisions.latest().next().value?.number ?? -1
+
+function askOf(org: string | null, { subject, permissions }: KeptDecision): object | null {
+  const [check] = permissions
+  if (subject === null || check === undefined) return null
+  return { org: org ?? '', subject, relation: check.relation, resource: check.resource }
 }

@@ -1,6 +1,7 @@
 /** The page for those who may do nothing here: what is missing, and how they get it. */
-import { html } from '../identity/html/html.ts'
+
 import { MANAGEMENT_APP } from '../identity/oauth/management-app.ts'
+import { html } from '../process/pages/html.ts'
 import { shellWord } from './answer-texts.ts'
 import { address, alert, link } from './parts.ts'
 import type { View, Visit } from './visit.ts'

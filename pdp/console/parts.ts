@@ -1,5 +1,5 @@
 /** The parts that screens are made of: names from outside made visible, tables, fields, and links that keep the state. */
-import { EMPTY, type Html, html } from '../identity/html/html.ts'
+import { EMPTY, type Html, html } from '../process/pages/html.ts'
 
 // Controls, and what changes or hides its neighbours: directions, joiners, variation selectors, tags, and odd spaces.
 const INVISIBLE =

@@ -6,6 +6,7 @@ import { actModel, showModel } from './screens/model.ts'
 import { actOrganization, showOrganization } from './screens/organization.ts'
 import { actPeople, showPeople } from './screens/people.ts'
 import { actRelationships, showRelationships } from './screens/relationships.ts'
+import { showRoutes } from './screens/routes.ts'
 import { showStart } from './screens/start.ts'
 import { showWhat, showWho } from './screens/who.ts'
 import type { View, Visit } from './visit.ts'
@@ -28,5 +29,6 @@ export const SCREENS: readonly Screen[] = [
   { path: 'relationships', show: showRelationships, act: actRelationships },
   { path: 'organization', show: showOrganization, act: actOrganization },
   { path: 'people', show: showPeople, act: actPeople },
+  { path: 'routes', show: showRoutes },
   { path: 'changes', show: showChanges },
 ]

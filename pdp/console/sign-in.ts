@@ -1,10 +1,10 @@
 /** Signing in to the console by our own OpenID Connect: code with PKCE, redeemed here, so that no token meets the browser. */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { html } from '../identity/html/html.ts'
 import { PATHS, urlOf } from '../identity/oauth/paths.ts'
 import { CONSOLE_CALLBACK, CONSOLE_CLIENT, type ConsoleSession } from '../identity/sign-in/console.ts'
 import { type MasterKeys, open, seal } from '../process/encryption.ts'
+import { html } from '../process/pages/html.ts'
 import { RequestProblem } from '../serve/problems/status.ts'
 import type { ConsoleDeps } from './visit.ts'
 

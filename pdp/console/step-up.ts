@@ -1,5 +1,5 @@
 /** Writes need a recent sign-in with everything that the person can prove (RFC 9470's idea, for our own pages). */
-import { EMPTY, type Html, html } from '../identity/html/html.ts'
+import { EMPTY, type Html, html } from '../process/pages/html.ts'
 import { link, status } from './parts.ts'
 import type { View, Visit } from './visit.ts'
 

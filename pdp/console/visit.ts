@@ -1,11 +1,12 @@
 /** One request of a signed-in person: who they are, what they may do, and the management API as they may call it. */
 import type { FastifyRequest } from 'fastify'
-import type { Html } from '../identity/html/html.ts'
 import { holdsScope } from '../identity/oauth/scopes.ts'
 import type { ConsoleIdentity, ConsoleSession } from '../identity/sign-in/console.ts'
 import type { Log } from '../process/log.ts'
+import type { Html } from '../process/pages/html.ts'
 import { authorizePerson, type People, scopesEverywhere, scopesWithin } from '../serve/authentication/people.ts'
 import type { DecisionRing } from '../serve/decisions/decision-ring.ts'
+import type { RouteReports } from '../serve/grpc/route-reports.ts'
 import type { ManagementDeps } from '../serve/management/deps.ts'
 import { RequestProblem, type RequestProblemCode, STATUS, SUCCESS } from '../serve/problems/status.ts'
 import type { OwnServer } from './own-server.ts'
@@ -20,6 +21,7 @@ export type ConsoleDeps = {
   readonly people: People
   readonly management: Pick<ManagementDeps, 'store' | 'directory' | 'pdp'>
   readonly decisions: DecisionRing
+  readonly routes: Pick<RouteReports, 'all'>
   readonly log: Log
   /** Milliseconds since the epoch. */
   readonly clock: () => number
@@ -47,6 +49,8 @@ export type Visit = {
   /** Whether the person has the management scope here: in the organization, or everywhere. */
   may(scope: string): boolean
   mayEverywhere(scope: string): boolean
+  /** In another organization than the one that the screen is about. */
+  mayWithin(scope: string, organization: string): Promise<boolean>
   /** The sign-in is recent and as strong as the person can make it, so that they may write. */
   readonly isFresh: boolean
   /** Calls the management API with the person's own rights. Throws RequestProblem. */
@@ -84,6 +88,8 @@ export async function openVisit(
     form: (name) => one(request.body, name),
     may: (scope) => holdsScope(wide, scope) || holdsScope(here, scope),
     mayEverywhere: (scope) => holdsScope(wide, scope),
+    mayWithin: async (scope, at) =>
+      holdsScope(wide, scope) || holdsScope(await scopesWithin(management, session.user, at), scope),
     isFresh,
     api: (method, path, body) =>
       people.as(person, async (authorization) => {

@@ -18,9 +18,9 @@ export class Budget {
     return this.#tuplesMax - this.tuplesCount
   }
 
-  /** Parents or usersets of one relation; of more, those are looked for that hold the subject. `all`: there is no other way. */
-  goneThroughMax(all: boolean): number {
-    return all ? this.left : Math.min(GONE_THROUGH_MAX, this.left)
+  /** Parents or usersets of one relation; of more, those are looked for that hold the subject. */
+  get goneThroughMax(): number {
+    return Math.min(GONE_THROUGH_MAX, this.left)
   }
 
   /** What does not fit is not begun, so that what is smaller can still be looked at. */

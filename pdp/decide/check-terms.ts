@@ -3,7 +3,7 @@ import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isWildcard, typeOf } from '../domain/names.ts'
 import type { Direct, Expression, Model } from './model.ts'
-import { subjectType } from './usersets.ts'
+import { subjectType, type Userset } from './usersets.ts'
 
 export type Relations = ReadonlyMap<string, Expression>
 
@@ -64,5 +64,11 @@ export class CheckTerms {
   /** A userset asked about is only ever found by name: it is a subject of no type. */
   isOf(type: string): boolean {
     return this.#subject.startsWith(`${type}:`) && !this.#subject.includes('#')
+  }
+
+  /** Does a tuple that names it count, and may what it names hold the subject? */
+  lets(allowed: Direct | null, userset: Userset): boolean {
+    if (userset.isWildcard) return allowed?.wildcards.has(userset.type) === true && this.isOf(userset.type)
+    return allowed === null || allowed.usersets.has(userset.type)
   }
 }

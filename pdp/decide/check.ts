@@ -9,8 +9,9 @@ import type { ConditionRun } from './conditions/run.ts'
 import { denialDetails, groupSteps } from './explanation.ts'
 import type { Way } from './gates.ts'
 import type { Model } from './model.ts'
-import { RelationCheck } from './relations.ts'
+import { PAUSED, RelationCheck } from './relations.ts'
 import { type HeldGrant, heldPermissions } from './roles.ts'
+import { after, Paused, Slice, type Sliced } from './slices.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
 export type Asked = {
@@ -56,20 +57,36 @@ function denied(code: ReasonCode): Answer {
 
 /** @returns undefined while rows are missing. Throws PdpError `evaluation_limit` and `condition_failed`. */
 export function answerCheck(view: View, model: Model, asked: Asked, check: PermissionCheck): Answer | undefined {
-  const answer = answerOf(view, model, asked, check)
-  if (answer === undefined || asked.explain !== true || answer.reason !== undefined) return answer
-  const reason = relationReason(view, model, { asked, check, answer })
-  if (reason === undefined) return undefined
-  const { organization: log, subject } = asked
-  const { details: found = [], ...rest } = reason
-  const details = answer.allowed ? [] : [...found, ...denialDetails(view, model, { log, subject, check })]
-  return {
-    ...answer,
-    reason: { code: answer.code, message: REASONS[answer.code], ...rest, ...(details.length === 0 ? {} : { details }) },
-  }
+  const answer = answerWithin(new Slice(Number.POSITIVE_INFINITY), { view, model, asked, check })
+  if (answer instanceof Paused) throw new TypeError('a slice without an end was used up')
+  return answer
 }
 
-function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck): Answer | undefined {
+type Question = { readonly view: View; readonly model: Model; readonly asked: Asked; readonly check: PermissionCheck }
+
+/** As answerCheck, as far as the slice reaches. */
+export function answerWithin(slice: Slice, question: Question): Sliced<Answer | undefined> {
+  const answer = answerOf(slice, question, null)
+  return question.asked.explain === true ? after(answer, (of) => explained(slice, question, of)) : answer
+}
+
+function explained(slice: Slice, question: Question, answer: Answer | undefined): Sliced<Answer | undefined> {
+  if (answer === undefined || answer.reason !== undefined) return answer
+  return after(relationReason(slice, question, answer), (reason) => {
+    if (reason === undefined) return undefined
+    const { view, model, asked, check } = question
+    const { organization: log, subject } = asked
+    const { details: found = [], ...rest } = reason
+    const details = answer.allowed ? [] : [...found, ...denialDetails(view, model, { log, subject, check })]
+    const { code } = answer
+    const withDetails = details.length === 0 ? {} : { details }
+    return { ...answer, reason: { code, message: REASONS[code], ...rest, ...withDetails } }
+  })
+}
+
+/** `begun`: the check of relations that was paused. */
+function answerOf(slice: Slice, question: Question, begun: RelationCheck | null): Sliced<Answer | undefined> {
+  const { view, model, asked, check } = question
   const node = view.organization(asked.organization)
   const membership = view.membership(asked.organization, asked.subject)
   const { resource } = check
@@ -82,25 +99,17 @@ function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck
   // What is held without an active membership does not count, so that nothing about it has to be decided.
   const isHeld = node !== null && (membership == null || membership.status === 'active')
   // Everything is looked at before giving up for want of rows, so that one load brings it all.
-  const relation =
-    byTuple && isHeld
-      ? new RelationCheck({
-          view: asked.relationView ?? view,
-          log: asked.organization,
-          model,
-          subject: asked.subject,
-          tuplesMax: asked.tuplesMax,
-          conditions: asked.conditions,
-        })
-      : null
-  let related: Truth = FALSE
+  const relation = byTuple && isHeld ? (begun ?? relationCheck(question, false)) : null
+  let related: Truth | typeof PAUSED = FALSE
+  let undecided: unknown = null
   try {
-    if (relation !== null) related = visit(relation, asked, check)
+    if (relation !== null) related = visit(slice, relation, question)
   } catch (error) {
-    if (node !== undefined && membership !== undefined) throw error
     if (!isUndecided(error)) throw error
     related = UNKNOWN
+    undecided = error
   }
+  if (related === PAUSED) return new Paused(() => answerOf(slice, question, relation))
   const role = byRole ? roleAnswer(view, asked, check) : NOTHING_HELD
   // Of an organization that does not exist no row can ever be had, so nothing more is waited for.
   if (node === null) return NOTHING_HELD
@@ -109,17 +118,25 @@ function answerOf(view: View, model: Model, asked: Asked, check: PermissionCheck
   if (membership !== null && membership.status !== 'active') return role?.allowed === false ? SUSPENDED : role
   if (relation !== null && related === TRUE) return ALLOWED[relation.way]
   if (role?.allowed === true) return role
+  if (undecided !== null && role !== undefined) throw undecided
   if (related === UNKNOWN || role === undefined) return undefined
   if (relation !== null && isRelationName(check.relation)) return NOTHING_HELD
   return byRole && role.code !== 'unknown_relation' ? NOTHING_HELD : UNKNOWN_RELATION
 }
 
-function visit(walk: RelationCheck, { meter }: Asked, { resource, relation }: PermissionCheck): Truth {
-  if (meter === undefined) return walk.holds(resource, relation)
+function relationCheck({ view, model, asked }: Question, explains: boolean): RelationCheck {
+  const { organization: log, subject, relationView, tuplesMax, conditions } = asked
+  return new RelationCheck({ view: relationView ?? view, log, model, subject, explains, tuplesMax, conditions })
+}
+
+function visit(slice: Slice, walk: RelationCheck, { asked: { meter }, check }: Question): Truth | typeof PAUSED {
+  const { resource, relation } = check
+  if (meter === undefined) return walk.holdsWithin(slice, resource, relation)
+  const before = walk.tuplesCount
   try {
-    return walk.holds(resource, relation)
+    return walk.holdsWithin(slice, resource, relation)
   } finally {
-    meter.tuplesCount += walk.tuplesCount
+    meter.tuplesCount += walk.tuplesCount - before
   }
 }
 
@@ -159,25 +176,30 @@ function roleReason(view: View, subject: string, { grant, origin, log }: HeldGra
   return { code: origin, message: REASONS[origin], path: [{ role_grant: grant.id }, ...steps], missing: [] }
 }
 
+type RelationReason = Omit<Reason, 'code' | 'message'>
+
 /** A second walk over the same moment, which notes what it passes: the decision itself never depends on it. Undefined while rows are missing. */
-function relationReason(
-  view: View,
-  model: Model,
-  of: { asked: Asked; check: PermissionCheck; answer: Answer },
-): Omit<Reason, 'code' | 'message'> | undefined {
-  const { asked, check, answer } = of
-  const nothing = { path: [], missing: [] }
-  if (answer.code === 'membership_suspended' || answer.code === 'unknown_relation') return nothing
-  if (!isRelationName(check.relation) || typeOf(check.resource) === 'app') return nothing
-  const { organization: log, subject, tuplesMax, conditions } = asked
-  const relationView = asked.relationView ?? view
-  const walk = new RelationCheck({ view: relationView, log, model, subject, explains: true, tuplesMax, conditions })
+function relationReason(slice: Slice, question: Question, answer: Answer): Sliced<RelationReason | undefined> {
+  const { check } = question
+  const isNamed = isRelationName(check.relation) && typeOf(check.resource) !== 'app'
+  if (!isNamed || answer.code === 'membership_suspended' || answer.code === 'unknown_relation') return NO_REASON
+  return readOff(slice, relationCheck(question, true), { check, answer })
+}
+
+const NO_REASON: RelationReason = { path: [], missing: [] }
+
+function readOff(
+  slice: Slice,
+  walk: RelationCheck,
+  of: { readonly check: PermissionCheck; readonly answer: Answer },
+): Sliced<RelationReason | undefined> {
+  const { resource, relation } = of.check
   try {
-    walk.holds(check.resource, check.relation)
-    return !answer.allowed && walk.lacksRows ? undefined : walk.explanation
+    if (walk.holdsWithin(slice, resource, relation) === PAUSED) return new Paused(() => readOff(slice, walk, of))
+    return !of.answer.allowed && walk.lacksRows ? undefined : walk.explanation
   } catch (error) {
     // A denial is explained by more than it takes to decide it, which may be too much.
-    if (isUndecided(error)) return nothing
+    if (isUndecided(error)) return NO_REASON
     throw error
   }
 }

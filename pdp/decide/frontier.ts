@@ -47,6 +47,12 @@ export class Frontier {
     else ofLevel.push(node)
   }
 
+  /** After what is as near as the one at hand. */
+  queueAgain(node: Gate): void {
+    node.level = Math.max(node.level, this.level)
+    this.queue(node)
+  }
+
   next(): Gate | undefined {
     for (; this.level < this.#levels.length; this.level++) {
       const node = this.#levels[this.level]?.[this.#at]

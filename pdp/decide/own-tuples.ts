@@ -4,12 +4,12 @@ import type { LogId } from '../domain/log.ts'
 import { isWildcard } from '../domain/names.ts'
 import type { Budget } from './budget.ts'
 import type { CheckTerms, Relations } from './check-terms.ts'
-import { ConditionalTuples, type Place } from './conditional-tuples.ts'
+import { ConditionalTuples, type Met, type Place } from './conditional-tuples.ts'
 import type { ConditionRun } from './conditions/run.ts'
 import { groupSteps, notesOf, tupleStep } from './explanation.ts'
 import { found, type Gate, type Way } from './gates.ts'
 import type { Direct } from './model.ts'
-import type { Userset } from './usersets.ts'
+import { subjectType, type Userset } from './usersets.ts'
 import { FALSE, TRUE, UNKNOWN, type View } from './view.ts'
 
 /** More than these are left to a node. */
@@ -97,6 +97,12 @@ export class OwnTuples {
     if (named !== TRUE) return named === FALSE
     if (this.#explains) notesOf(node).found = [{ tuple: `${place.object}#${place.relation}@${this.#subject}` }]
     return found(node, 'tuple')
+  }
+
+  /** Usersets, and the wildcard that holds the subject, whose conditions are met. */
+  metUsersets(place: Place, countMax: number): Met | null | undefined {
+    const isWanted = (subject: string): boolean => !isWildcard(subject) || this.#terms.isOf(subjectType(subject))
+    return this.conditions.met(place, { kind: 'usersets', isWanted, countMax })
   }
 
   /** From the subject's side, so that a large group costs nothing. */

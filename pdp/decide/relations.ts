@@ -5,7 +5,6 @@
 import type { Reason, ReasonStep } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
-import { isWildcard } from '../domain/names.ts'
 import { Budget } from './budget.ts'
 import { CheckTerms } from './check-terms.ts'
 import type { ConditionRun } from './conditions/run.ts'
@@ -14,16 +13,20 @@ import { Frontier } from './frontier.ts'
 import { completed, Edge, found, Gate, isNeeded, lean, OPEN, type Way, wayBy } from './gates.ts'
 import type { Direct, Expression, Model } from './model.ts'
 import { OwnTuples } from './own-tuples.ts'
-import { settle } from './settle.ts'
-import { type Aside, SubjectSide } from './subject-side.ts'
-import { isUserset, subjectType, Userset } from './usersets.ts'
+import { EDGES_PER_STEP, EDGES_PER_VISIT, settleInSteps } from './settle.ts'
+import { Slice, type Steps } from './slices.ts'
+import { isUserset, Userset } from './usersets.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
+import { WideRelations } from './wide/wide-relations.ts'
 
 /** Tuples that are visited for one check at most. */
 export const TUPLES_PER_CHECK_MAX = 100_000
 
 /** What is within so many levels of what is being looked at is looked at along with it. */
 const ALONG_MAX = 2
+
+/** The slice is used up. */
+export const PAUSED = 3
 
 export type RelationCheckOptions = {
   readonly view: View
@@ -54,7 +57,8 @@ export class RelationCheck {
   #root: Gate | null = null
   /** Null as long as the root leans on nothing but its own tuples, as it mostly does. */
   #frontier: Frontier | null = null
-  #side: SubjectSide | null = null
+  #wide: WideRelations | null = null
+  #settling: Steps<void> | null = null
 
   constructor(options: RelationCheckOptions) {
     this.#view = options.view
@@ -84,7 +88,7 @@ export class RelationCheck {
 
   /** Of an answer to a check that explains. */
   get explanation(): Omit<Reason, 'code' | 'message'> {
-    return explanationOf(this.#root, (gates) => this.#budget.count(gates))
+    return explanationOf(this.#root, (count) => this.#budget.count(count))
   }
 
   /**
@@ -92,16 +96,38 @@ export class RelationCheck {
    * `condition_failed` where it depends on a condition that could not be evaluated.
    */
   holds(object: string, relation: string): Truth {
-    const root = this.#begin(object, relation)
+    const truth = this.holdsWithin(new Slice(Number.POSITIVE_INFINITY), object, relation)
+    if (truth === PAUSED) throw new TypeError('a slice without an end was used up')
+    return truth
+  }
+
+  /** As `holds`, as far as the slice reaches. Called again, it goes on where it stopped. */
+  holdsWithin(slice: Slice, object: string, relation: string): Truth | typeof PAUSED {
+    const before = this.#budget.tuplesCount
+    const root = this.#root ?? this.#begin(object, relation)
     if (root === null) return this.#ownWay === null ? FALSE : TRUE
-    this.#lookFurther(root)
-    if (root.truth === OPEN) settle(root, (gates) => this.#budget.count(gates))
+    const isDone = this.#lookFurther(root, before + slice.left)
+    slice.left -= this.#budget.tuplesCount - before
+    return isDone && (root.truth !== OPEN || this.#settled(slice, root)) ? this.#solved(root) : PAUSED
+  }
+
+  /** @returns false when the slice was used up before it was. */
+  #settled(slice: Slice, root: Gate): boolean {
+    this.#settling ??= settleInSteps(root, (count) => this.#budget.count(count))
+    while (this.#settling.next().done !== true) {
+      slice.left -= EDGES_PER_STEP / EDGES_PER_VISIT
+      if (slice.left <= 0) return false
+    }
+    return true
+  }
+
+  #solved(root: Gate): Truth {
     if (root.truth === TRUE || root.truth === FALSE) return root.truth
     // What is not loaded yet may decide it, whatever bound was reached in search of it.
     if (this.#budget.missing) return UNKNOWN
     const failure = this.#own.failure
     if (failure != null) throw failure
-    const absent = `${object}#${relation} depends on its own absence ("but not")`
+    const absent = `${root.object}#${root.relation} depends on its own absence ("but not")`
     throw new PdpError('evaluation_limit', this.#budget.limit ?? absent)
   }
 
@@ -120,13 +146,16 @@ export class RelationCheck {
     return root
   }
 
-  #lookFurther(root: Gate): void {
+  /** @returns false when `until` tuples were visited before there was an end to it. */
+  #lookFurther(root: Gate, until: number): boolean {
     while (root.truth === OPEN || (root.truth === FALSE && this.#explains)) {
+      if (this.#budget.tuplesCount >= until) return false
       const next = this.#frontier?.next()
-      if (next === undefined) return
-      if (this.#explains || isNeeded(next)) this.#look(next)
+      if (next === undefined) return true
+      if (this.#explains || next === root || isNeeded(next)) this.#look(next)
       else next.queued = false // it may come to be needed
     }
+    return true
   }
 
   /** `near`: what leans on it. */
@@ -140,10 +169,24 @@ export class RelationCheck {
     return gate
   }
 
-  #look(gate: Gate): void {
-    gate.queued = true
+  #look(node: Gate): void {
+    node.queued = true
+    const unfinished = this.#wide?.unfinished
+    if (unfinished?.has(node) === true) {
+      const whole = unfinished.goOn(node)
+      if (whole === null) this.#frontierOf().queueAgain(node)
+      else if (whole) completed(node)
+      return
+    }
     if (!this.#budget.count(1)) return
-    if (gate.expression === null ? this.#direct(gate, null) : this.#operand(gate, gate.expression)) completed(gate)
+    const whole = node.expression === null ? this.#direct(node, null) : this.#operand(node, node.expression)
+    if (this.#wide?.unfinished.begun(node, whole) === true) this.#frontierOf().queueAgain(node)
+    else if (whole) completed(node)
+  }
+
+  #frontierOf(): Frontier {
+    this.#frontier ??= new Frontier(this.#root)
+    return this.#frontier
   }
 
   /** Adds what the expression leans on to an `or`. @returns false when not all of it could be looked at. */
@@ -155,12 +198,8 @@ export class RelationCheck {
         const { relation } = expression
         const { object } = gate
         if (this.#leansOnOwn(gate, { object, relation, fanOut: 1, byRule: true })) return true
-        return this.#lean(
-          gate,
-          this.#reach(gate, object, relation, 1),
-          true,
-          this.#explains ? [ruleStep(gate, relation)] : null,
-        )
+        const steps = this.#explains ? [ruleStep(gate, relation)] : null
+        return this.#lean(gate, this.#reach(gate, object, relation, 1), true, steps)
       }
       case 'from':
         return this.#from(gate, expression)
@@ -226,8 +265,7 @@ export class RelationCheck {
 
   /** The relation of the object, which is going to be looked at. `fanOut`: how many there are like it in the same place. */
   #reach(gate: Gate, object: string, relation: string, fanOut: number): Gate {
-    this.#frontier ??= new Frontier(this.#root)
-    const frontier = this.#frontier
+    const frontier = this.#frontierOf()
     const known = frontier.find(object, relation)
     const to = known ?? this.#gate(object, relation, gate)
     if (known === undefined) frontier.add(to)
@@ -239,45 +277,40 @@ export class RelationCheck {
     return to
   }
 
-  /** `all`: of however many, since those that hold the subject could not be told apart. */
-  #from(node: Gate, rule: From, all = false): boolean {
+  #from(node: Gate, rule: From): boolean {
     const { tupleset, parents: allowed } = rule
     const { object } = node
-    const countMax = this.#budget.goneThroughMax(all)
+    const countMax = this.#budget.goneThroughMax
     const parents = this.#view.objects(this.#log, object, tupleset, countMax)
     if (parents === undefined) return this.#budget.missed()
-    if (parents === null || !this.#budget.count(parents.length)) return this.#fromAside(node, rule, all)
+    if (parents === null || !this.#budget.count(parents.length)) return this.#manyParents(node, rule)
     for (const parent of parents) {
       if (allowed.types.has(this.#terms.typeOf(parent))) this.#parent(node, rule, parent, parents.length)
       if (node.truth === TRUE) return true
     }
     if (allowed.conditional === null) return true
-    const unmet = this.#explains ? notesOf(node).unmet : null
-    const place = { object, relation: tupleset, allowed: allowed.conditional, unmet }
+    const place = { object, relation: tupleset, allowed: allowed.conditional, unmet: this.#unmet(node) }
     const met = this.#own.conditions.met(place, { kind: 'objects', countMax })
     if (met === undefined) return this.#budget.missed()
-    if (met === null || !this.#budget.count(met.rows)) return this.#fromAside(node, rule, all)
+    if (met === null || !this.#budget.count(met.rows)) return this.#manyParents(node, rule)
     for (const parent of met.subjects) this.#parent(node, rule, parent, met.rows)
     return !met.undecided
   }
 
-  #fromAside(node: Gate, rule: From, all: boolean): boolean {
-    if (all) return this.#budget.limited(`${node.object}#${rule.tupleset} has too many parents`)
-    const aside = this.#subjectSide().parents(node.object, rule)
-    if (aside === null) return this.#from(node, rule, true)
-    return this.#leansAside(aside, (parent) => this.#parent(node, rule, parent, aside.named.length))
+  #unmet(node: Gate): string[] | null {
+    return this.#explains ? notesOf(node).unmet : null
   }
 
-  #subjectSide(): SubjectSide {
+  #manyParents(node: Gate, rule: From): true {
+    const lean = (parent: string, fanOut: number): true => this.#parent(node, rule, parent, fanOut)
+    return this.#wideRelations().parents(node, rule, this.#unmet(node), lean)
+  }
+
+  #wideRelations(): WideRelations {
     const of = { view: this.#view, log: this.#log, model: this.#model, subject: this.#subject }
-    this.#side ??= new SubjectSide({ ...of, conditions: this.#own.conditions, budget: this.#budget })
-    return this.#side
-  }
-
-  #leansAside({ named, missing, undecided }: Aside, leans: (name: string) => boolean): boolean {
-    let whole = !undecided
-    for (const name of named) if (!leans(name)) whole = false
-    return missing ? this.#budget.missed() : whole
+    const side = { ...of, conditions: this.#own.conditions, budget: this.#budget }
+    this.#wide ??= new WideRelations(side, this.#terms, this.#own)
+    return this.#wide
   }
 
   /** @returns true: that it leans on it is all there is to say. */
@@ -287,12 +320,8 @@ export class RelationCheck {
     if (this.#leansOnOwn(node, { object: parent, relation, fanOut, byRule: true })) return true
     const to = this.#reach(node, parent, relation, fanOut)
     const tuple = `${node.object}#${tupleset}@${parent}`
-    return this.#lean(
-      node,
-      to,
-      true,
-      this.#explains ? [ruleStep(node, `${relation} from ${tupleset}`), { tuple }] : null,
-    )
+    const steps = this.#explains ? [ruleStep(node, `${relation} from ${tupleset}`), { tuple }] : null
+    return this.#lean(node, to, true, steps)
   }
 
   /** The relation's own tuples. `allowed` null: no model, so anything but a wildcard. */
@@ -312,28 +341,30 @@ export class RelationCheck {
     return this.#usersets(gate, allowed) && whole
   }
 
-  #usersets(node: Gate, allowed: Direct | null, all = false): boolean {
+  #usersets(node: Gate, allowed: Direct | null): boolean {
     const { object, relation } = node
-    const countMax = this.#budget.goneThroughMax(all)
+    const countMax = this.#budget.goneThroughMax
     const usersets = this.#view.usersets(this.#log, object, relation, countMax)
     if (usersets === undefined) {
       this.#view.groups(this.#log, this.#subject) // both sides of the question in one load
       return this.#budget.missed()
     }
-    if (usersets === null || !this.#budget.count(usersets.length)) return this.#usersetsAside(node, allowed, all)
+    const isWide = usersets === null || !this.#budget.count(usersets.length)
     let whole = true
-    for (const userset of usersets) {
-      if (!this.#userset(node, userset, allowed, usersets.length)) whole = false
-      if (node.truth === TRUE) return true
-    }
-    if (allowed === null || allowed.conditional === null) return whole
-    const place = { object, relation, allowed: allowed.conditional, unmet: this.#explains ? notesOf(node).unmet : null }
+    if (!isWide)
+      for (const userset of usersets) {
+        if (this.#terms.lets(allowed, userset) && !this.#counted(node, userset, usersets.length)) whole = false
+        if (node.truth === TRUE) return true
+      }
+    const conditional = allowed?.conditional ?? null
+    if (conditional === null) return isWide ? this.#manyUsersets(node, allowed) : whole
+    const place = { object, relation, allowed: conditional, unmet: this.#unmet(node) }
     if (!this.#own.namedOnCondition(node, place)) whole = false
-    if (![...place.allowed.keys()].some(isUserset)) return whole
-    const isWanted = (subject: string): boolean => !isWildcard(subject) || this.#terms.isOf(subjectType(subject))
-    const met = this.#own.conditions.met(place, { kind: 'usersets', isWanted, countMax })
+    if (isWide) return this.#manyUsersets(node, allowed) && whole
+    if (![...conditional.keys()].some(isUserset)) return whole
+    const met = this.#own.metUsersets(place, countMax)
     if (met === undefined) return this.#budget.missed()
-    if (met === null || !this.#budget.count(met.rows)) return this.#usersetsAside(node, allowed, all)
+    if (met === null || !this.#budget.count(met.rows)) return this.#manyUsersets(node, allowed) && whole
     for (const subject of met.subjects) {
       if (!this.#counted(node, new Userset(subject), met.rows)) whole = false
       if (node.truth === TRUE) return true
@@ -341,23 +372,9 @@ export class RelationCheck {
     return whole && !met.undecided
   }
 
-  #usersetsAside(node: Gate, allowed: Direct | null, all: boolean): boolean {
-    const { object, relation } = node
-    if (all) return this.#budget.limited(`${object}#${relation} has too many usersets`)
-    const aside = this.#subjectSide().usersets({ object, relation }, allowed)
-    if (aside === null) return this.#usersets(node, allowed, true)
-    const conditional = allowed?.conditional ?? null
-    const unmet = this.#explains ? notesOf(node).unmet : null
-    const whole =
-      conditional === null || this.#own.namedOnCondition(node, { object, relation, allowed: conditional, unmet })
-    return this.#leansAside(aside, (name) => this.#counted(node, new Userset(name), aside.named.length)) && whole
-  }
-
-  #userset(gate: Gate, userset: Userset, allowed: Direct | null, fanOut: number): boolean {
-    if (userset.isWildcard) {
-      if (allowed?.wildcards.has(userset.type) !== true || !this.#terms.isOf(userset.type)) return true
-    } else if (allowed !== null && !allowed.usersets.has(userset.type)) return true
-    return this.#counted(gate, userset, fanOut)
+  #manyUsersets(node: Gate, allowed: Direct | null): true {
+    const lean = (name: string, fanOut: number): boolean => this.#counted(node, new Userset(name), fanOut)
+    return this.#wideRelations().usersets(node, allowed, this.#unmet(node), lean)
   }
 
   /** The tuple that names it counts: what it holds is held. */

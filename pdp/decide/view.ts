@@ -69,7 +69,7 @@ export interface View {
   manifests(): readonly StoredManifest[] | undefined
   roles(): readonly OrganizationRole[] | undefined
   /** What tokens are dead by, as death keys. */
-  deaths(): { at(key: string): number | undefined } | undefined
+  deaths(): { revokes(key: string, issuedAtMs: number): boolean } | undefined
 }
 
 /** Whether a closure has the group: null when the closure was cut and does not show it. */

@@ -7,34 +7,41 @@ import { createModelCompiler, knownModel, type ModelCompiler } from '../decide/m
 import { PdpError } from '../domain/errors.ts'
 import type { Manifest } from '../domain/manifest.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
-import type { Snapshot, Store } from '../store/contract.ts'
+import type { Snapshot } from '../store/contract.ts'
 import type { ComparedAccess, CompareRequest, Comparison } from './comparison.ts'
-import { listAt } from './list.ts'
+import { type ListParts, listAt } from './list.ts'
 
 /** Resources that are compared at most, and subjects of each. */
 const RESOURCES_MAX = 100
 const SUBJECTS_MAX = 500
+/** After this long a comparison ends with what it has. */
+const COMPARING_MS = 3_000
 /** Pairs that are named; all are counted. */
 const NAMED_MAX = 100
 
 /** Reads through no cache and fills none. Throws PdpError `request_invalid`, `store_unavailable`. */
 export async function compare(
-  { store, compile }: { readonly store: Pick<Store, 'snapshot'>; readonly compile: ModelCompiler },
+  { store, compile, tuplesMax, turns }: ListParts,
   request: CompareRequest,
 ): Promise<Comparison> {
   requireValid(request)
   const { contextualTuples = [], withoutTuples = [] } = request
   const otherwise = compilerFor(request.model)
   return store.snapshot(async (at) => {
-    const evaluator = evaluatorOf(at)
+    const evaluator = evaluatorOf(at, turns)
     const found = { gains: [] as ComparedAccess[], loses: [] as ComparedAccess[], complete: true }
     const resources = await resourcesOf(at, request)
     found.complete = resources.length <= RESOURCES_MAX
+    const startedMs = performance.now()
     for (const resource of resources.slice(0, RESOURCES_MAX)) {
+      if (performance.now() - startedMs > COMPARING_MS) {
+        found.complete = false
+        break
+      }
       const question = questionAbout(request, resource)
-      const before = await listAt({ at, evaluator, compile }, question)
+      const before = await listAt({ at, evaluator, compile, tuplesMax }, question)
       const supposed = { ...question, contextualTuples, withoutTuples }
-      const after = await listAt({ at, evaluator, compile: otherwise ?? compile }, supposed)
+      const after = await listAt({ at, evaluator, compile: otherwise ?? compile, tuplesMax }, supposed)
       found.complete &&= [before, after].every(({ complete, nextPageToken }) => complete && nextPageToken === null)
       found.gains.push(...missingIn(before.items, after.items, resource))
       found.loses.push(...missingIn(after.items, before.items, resource))

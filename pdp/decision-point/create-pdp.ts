@@ -1,28 +1,22 @@
 /** The policy decision point over a store: evaluates each question at one position of the logs and returns that position. */
-import { type Asked, answerCheck, isUndecided } from '../decide/check.ts'
-import { ConditionRun } from '../decide/conditions/run.ts'
-import { relationViewOf } from '../decide/contextual-tuples.ts'
 import { parseListRequest } from '../decide/lists/list-request.ts'
 import type { ListQuestion } from '../decide/lists/lists.ts'
-import { NO_MODEL } from '../decide/model.ts'
 import { createModelCompiler, type ModelCompiler } from '../decide/models/known-models.ts'
 import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
 import { assertCheck, assertRequest } from '../decide/request.ts'
 import { ancestors, heldPermissions } from '../decide/roles.ts'
+import { begin, type Slice } from '../decide/slices.ts'
 import type { View } from '../decide/view.ts'
 import { TokenMembershipView } from '../decide/views/token-memberships.ts'
 import type {
-  ContextualTuple,
   DecideRequest,
   Decision,
   EntitlementResult,
   ListPage,
-  PermissionCheck,
   RevocationQuestion,
   Subject,
 } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
-import type { JsonObject } from '../domain/json.ts'
 import type { LogPosition } from '../domain/log.ts'
 import { isEntitlementKey, isId, quote } from '../domain/names.ts'
 import type { RelationModel } from '../domain/relation-types.ts'
@@ -30,12 +24,14 @@ import { createRevisionTexts } from '../domain/revision.ts'
 import { subjectName } from '../domain/subjects.ts'
 import { Freshness } from '../store/cache/freshness.ts'
 import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/question.ts'
+import { Turns } from '../store/cache/turns.ts'
 import type { Store } from '../store/contract.ts'
 import { EntitlementCache } from '../store/entitlements/cache.ts'
 import { noSharedCache } from '../store/entitlements/shared-cache.ts'
 import { storeEntitlements } from '../store/entitlements/store-source.ts'
 import { isResident, residentEvaluator } from '../store/memory/memory.ts'
 import { withModels } from '../worker/worker.ts'
+import { answerAll } from './all-checks.ts'
 import { compare } from './compare.ts'
 import type { EmbeddedPdp } from './embedded.ts'
 import { embeddedWrites } from './embedded-writes.ts'
@@ -44,10 +40,8 @@ import { listPage } from './list.ts'
 import { allowedLater, allowedNow } from './one-check.ts'
 import type { PdpOptions } from './options.ts'
 import { createPast } from './past.ts'
-import { type Outcome, resultOf } from './results.ts'
+import { resultOf } from './results.ts'
 
-/** As many as for one check, where that may take more. */
-const TUPLES_PER_REQUEST_MAX = 100_000
 /** How often one request is evaluated because entitlements were written in between. */
 const TRIES_MAX = 10
 /** Roles give permission keys on an app and on the organization. */
@@ -60,6 +54,7 @@ type Parts = {
   readonly compile: ModelCompiler
   readonly revision: ReturnType<typeof createRevisionTexts>
   readonly tuplesMax: number
+  readonly turns: Turns
 }
 
 /**
@@ -84,9 +79,11 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
   if (app !== null && !isId(app)) throw new TypeError(`app ${quote(app)} is not an id`)
   if (!Number.isInteger(tuplesMax) || tuplesMax < 1) throw new TypeError('tuplesPerCheckMax is not a positive integer')
   const compile = createModelCompiler()
+  const turns = new Turns()
   const parts: Parts = {
     store,
-    evaluator: validated(isResident(store) ? residentEvaluator(store) : new Freshness(options)),
+    turns,
+    evaluator: validated(isResident(store) ? residentEvaluator(store, turns) : new Freshness({ ...options, turns })),
     entitlements: new EntitlementCache({ source, shared }),
     compile,
     revision: createRevisionTexts(),
@@ -98,8 +95,10 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     if (asOfMs === undefined) return parts
     const then = await past.storeAt(organization, asOfMs)
     const cached = new EntitlementCache({ source: storeEntitlements(then), shared: noSharedCache() })
-    return { ...parts, store: then, evaluator: validated(residentEvaluator(then)), entitlements: cached }
+    return { ...parts, store: then, evaluator: validated(residentEvaluator(then, turns)), entitlements: cached }
   }
+  const isRevokedNow = async (token: RevocationQuestion): Promise<boolean> =>
+    (await parts.evaluator.ask({ organization: null, evaluate: (view) => isRevoked(view, token) })).value
   async function listed(question: ListQuestion): Promise<ListPage> {
     parseListRequest(question)
     const from = await partsFor(question)
@@ -109,7 +108,9 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     ...embeddedWrites({ store, entitlements: source, pdp: { held: (request) => held(parts, request) } }),
     async decide(request) {
       assertRequest(request)
-      return decideAt(request.asOfMs === undefined ? parts : await partsFor(request), { app, ...request })
+      // A token that is revoked now asks about no past in which it was not.
+      const isPast = request.asOfMs !== undefined && !(await isRevokedNow(request))
+      return decideAt(isPast ? await partsFor(request) : parts, { app, ...request })
     },
     /** Applications call this on every request, so it returns no reasons and no revision, and allocates little. */
     async can(organization, subject, relation, resource, options) {
@@ -120,13 +121,10 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
       const { currentView } = parts.evaluator
       return currentView === undefined
         ? allowedLater(parts, { asked, check, context })
-        : allowedNow(currentView, compile, { asked, check, context })
+        : allowedNow(currentView, parts, { asked, check, context })
     },
     entitlement: (organization, key) => entitlement(parts, organization, key),
-    async isRevoked(token) {
-      const { value } = await parts.evaluator.ask({ organization: null, evaluate: (view) => isRevoked(view, token) })
-      return value
-    },
+    isRevoked: isRevokedNow,
     held: (request) => held(parts, request),
     claimsEntitlements: (organization) => claimsEntitlements(parts, organization),
     async ancestors(organization) {
@@ -175,19 +173,14 @@ async function decideAt(parts: Parts, request: DecideRequest & { app: string | n
   const { tuplesMax } = parts
   const asked = { organization, subject: subjectName(subject), app, explain: request.explain === true, tuplesMax }
   const { audiences = [], memberships, context, withoutTuples = [] } = request
-  const evaluate = (stored: View) => {
+  function* evaluation(stored: View, slice: Slice) {
     const revoked = isRevoked(stored, request)
     const view = memberships === undefined ? stored : new TokenMembershipView(stored, asked.subject, memberships)
-    const answers = answerAll(view, parts.compile, {
-      asked,
-      audiences,
-      checks: permissions,
-      contextualTuples,
-      withoutTuples,
-      context,
-    })
+    const all = { asked, audiences, checks: permissions, contextualTuples, withoutTuples, context }
+    const answers = yield* answerAll(slice, view, parts.compile, all)
     return revoked === undefined || answers === undefined ? undefined : { revoked, answers }
   }
+  const evaluate = (view: View, slice: Slice) => begin(evaluation(view, slice))
   const { fresh, read } = await atOnePosition(parts, { organization, evaluate }, (position) =>
     entitlements.length === 0
       ? NO_ENTITLEMENTS
@@ -233,58 +226,7 @@ function isRevoked(view: View, { revocationKeys = [], issuedAtMs = 0 }: Revocati
   if (revocationKeys.length === 0) return false
   const deaths = view.deaths()
   if (deaths === undefined) return undefined
-  return revocationKeys.some((key) => {
-    const diedAtMs = deaths.at(key)
-    // Revoking a client ends the tokens issued until then; the client may get new ones. All else is revoked for ever.
-    return diedAtMs !== undefined && (!key.startsWith('client ') || issuedAtMs <= diedAtMs)
-  })
-}
-
-/** Every check is evaluated before any row is loaded, so that one load serves them all. */
-function answerAll(
-  view: View,
-  compile: ModelCompiler,
-  request: {
-    asked: Asked & { tuplesMax: number }
-    audiences: readonly string[]
-    checks: readonly PermissionCheck[]
-    contextualTuples: readonly ContextualTuple[]
-    withoutTuples: readonly ContextualTuple[]
-    context: JsonObject | undefined
-  },
-): readonly Outcome[] | undefined {
-  const manifests = view.manifests()
-  const { audiences } = request
-  const owner = manifests?.find((m) => m.audiences.some((audience) => audiences.includes(audience)))
-  const model = manifests === undefined ? NO_MODEL : compile(manifests)
-  // Without the model the evaluation only collects the rows that have to be loaded.
-  let missing = manifests === undefined
-  const meter = { tuplesCount: 0 }
-  const tuplesMax = Math.max(TUPLES_PER_REQUEST_MAX, request.asked.tuplesMax)
-  const { contextualTuples, withoutTuples } = request
-  const known = manifests === undefined ? null : model
-  const relationView = relationViewOf(view, known, request.asked.organization, contextualTuples, withoutTuples)
-  const conditions = new ConditionRun(view, request.context)
-  const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter, relationView, conditions }
-  const outcomes: Outcome[] = []
-  for (const check of request.checks) {
-    try {
-      assertWithin(tuplesMax, meter)
-      const answer = answerCheck(view, model, asked, check)
-      assertWithin(tuplesMax, meter)
-      if (answer === undefined) missing = true
-      else outcomes.push(answer)
-    } catch (error) {
-      if (!isUndecided(error)) throw error
-      outcomes.push({ undecided: error })
-    }
-  }
-  return missing ? undefined : outcomes
-}
-
-function assertWithin(tuplesMax: number, { tuplesCount }: { readonly tuplesCount: number }): void {
-  if (tuplesCount <= tuplesMax) return
-  throw new PdpError('evaluation_limit', `the request visited more than ${tuplesMax} tuples`)
+  return revocationKeys.some((key) => deaths.revokes(key, issuedAtMs))
 }
 
 async function held({ evaluator }: Parts, request: { organization: string; subject: Subject; app: string | null }) {

@@ -13,6 +13,8 @@ import {
   UNDECIDED_MAX,
 } from '../decide/lists/lists.ts'
 import type { ModelCompiler } from '../decide/models/known-models.ts'
+import { begin, type Slice } from '../decide/slices.ts'
+import type { View } from '../decide/view.ts'
 import type { ListPage } from '../domain/decision.ts'
 import { TOKENS } from '../domain/log.ts'
 import { compareNames, nameBefore } from '../domain/names.ts'
@@ -20,6 +22,7 @@ import { shortDigest } from '../domain/page-token.ts'
 import { revisionText } from '../domain/revision.ts'
 import type { SnapshotEvaluator } from '../store/cache/question.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
+import type { Turns } from '../store/cache/turns.ts'
 import type { Snapshot, Store } from '../store/contract.ts'
 
 /** At most this many candidates are checked for one page. The next page continues after them. */
@@ -27,7 +30,13 @@ export const CANDIDATES_PER_PAGE_MAX = 2_000
 /** Candidates that are loaded and checked together. */
 const CHUNK = 250
 
-type Parts = { readonly store: Pick<Store, 'snapshot'>; readonly compile: ModelCompiler }
+/** `tuplesMax`: for one check. */
+export type ListParts = {
+  readonly store: Pick<Store, 'snapshot'>
+  readonly compile: ModelCompiler
+  readonly tuplesMax: number
+  readonly turns: Turns
+}
 type Progress = {
   readonly items: string[]
   readonly undecided: ListPage['undecided'][number][]
@@ -37,21 +46,24 @@ type Progress = {
 }
 
 /** Throws PdpError `request_invalid`, `store_unavailable`. */
-export async function listPage({ store, compile }: Parts, question: ListQuestion): Promise<ListPage> {
+export async function listPage(
+  { store, compile, tuplesMax, turns }: ListParts,
+  question: ListQuestion,
+): Promise<ListPage> {
   parseListRequest(question)
-  return store.snapshot((at) => listAt({ at, evaluator: evaluatorOf(at), compile }, question))
+  return store.snapshot((at) => listAt({ at, evaluator: evaluatorOf(at, turns), compile, tuplesMax }, question))
 }
 
 /** As listPage, in a snapshot that is open. */
 export async function listAt(
-  { at, evaluator, compile }: Pick<Filling, 'at' | 'evaluator' | 'compile'>,
+  { at, evaluator, compile, tuplesMax }: Pick<Filling, 'at' | 'evaluator' | 'compile' | 'tuplesMax'>,
   question: ListQuestion,
 ): Promise<ListPage> {
   const { size, from } = parseListRequest(question)
   const { organization } = question
   const found = await evaluator.ask({ organization, evaluate: (view) => candidatesOf(view, question) })
   const progress: Progress = { items: [], undecided: [], after: from?.after ?? null, more: true, complete: true }
-  await fill(progress, { at, evaluator, compile, question, candidates: found.value, size })
+  await fill(progress, { at, evaluator, compile, tuplesMax, question, candidates: found.value, size })
   // The token log changes often, and no list depends on it.
   const revision = revisionText({ vector: found.vector, logs: found.logs.filter((log) => log !== TOKENS) })
   const digest = shortDigest(revision)
@@ -72,6 +84,7 @@ type Filling = {
   readonly at: Snapshot
   readonly evaluator: SnapshotEvaluator
   readonly compile: ModelCompiler
+  readonly tuplesMax: number
   readonly question: ListQuestion
   readonly candidates: Candidates
   readonly size: number
@@ -98,26 +111,18 @@ async function fill(progress: Progress, filling: Filling): Promise<void> {
 
 async function check(
   candidates: readonly (string | null)[],
-  { evaluator, compile, question }: Filling,
+  { evaluator, compile, question, tuplesMax: tuplesPerCheckMax }: Filling,
   bounds: { readonly countMax: number; readonly tuplesMax: number },
 ): Promise<Listed> {
-  const { value } = await evaluator.ask({
-    organization: question.organization,
-    evaluate(view) {
-      const manifests = view.manifests()
-      if (manifests === undefined) return undefined
-      const model = compile(manifests)
-      const relationView = relationViewOf(
-        view,
-        model,
-        question.organization,
-        question.contextualTuples ?? [],
-        question.withoutTuples,
-      )
-      return listOf(view, model, { question, relationView, candidates, ...bounds })
-    },
-  })
-  return value
+  const { organization, contextualTuples = [], withoutTuples } = question
+  const evaluate = (view: View, slice: Slice) => {
+    const manifests = view.manifests()
+    if (manifests === undefined) return undefined
+    const model = compile(manifests)
+    const relationView = relationViewOf(view, model, organization, contextualTuples, withoutTuples)
+    return begin(listOf(slice, view, model, { question, relationView, candidates, tuplesPerCheckMax, ...bounds }))
+  }
+  return (await evaluator.ask({ organization, evaluate })).value
 }
 
 /**

@@ -1,47 +1,50 @@
 /** One check by itself, which applications ask on every request: no reasons and no revision, and little is allocated. */
-import { type Asked, answerCheck, isUndecided } from '../decide/check.ts'
+import { type Answer, type Asked, answerWithin, isUndecided } from '../decide/check.ts'
 import { ConditionRun } from '../decide/conditions/run.ts'
 import { NO_MODEL } from '../decide/model.ts'
 import { type ModelCompiler, ModelPending } from '../decide/models/known-models.ts'
+import { after, Paused, type Slice, type Sliced } from '../decide/slices.ts'
 import type { View } from '../decide/view.ts'
 import type { PermissionCheck } from '../domain/decision.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { SnapshotEvaluator } from '../store/cache/question.ts'
-import { withModels } from '../worker/worker.ts'
+import type { Turns } from '../store/cache/turns.ts'
 
 type Alone = { readonly asked: Asked; readonly check: PermissionCheck; readonly context: JsonObject | undefined }
 
-/** Where everything is in this process; without a promise but where a model is still to be compiled. */
-export function allowedNow(currentView: () => View, compile: ModelCompiler, alone: Alone): boolean | Promise<boolean> {
+type Parts = { readonly evaluator: SnapshotEvaluator; readonly compile: ModelCompiler; readonly turns: Turns }
+
+/** Where everything is in this process; without a promise, but where it takes long or a model is still to be compiled. */
+export function allowedNow(currentView: () => View, parts: Parts, alone: Alone): boolean | Promise<boolean> {
   try {
-    return isAllowed(currentView(), compile, alone) === true
+    const found = isAllowed(parts.turns.newSlice(), currentView(), parts.compile, alone)
+    return found instanceof Paused ? allowedLater(parts, alone) : found === true
   } catch (error) {
     if (!(error instanceof ModelPending)) throw error
-    return withModels(() => isAllowed(currentView(), compile, alone) === true)
+    return allowedLater(parts, alone)
   }
 }
 
-export async function allowedLater(
-  { evaluator, compile }: { readonly evaluator: SnapshotEvaluator; readonly compile: ModelCompiler },
-  alone: Alone,
-): Promise<boolean> {
+export async function allowedLater({ evaluator, compile }: Parts, alone: Alone): Promise<boolean> {
   const { organization } = alone.asked
-  return (await evaluator.ask({ organization, evaluate: (view) => isAllowed(view, compile, alone) })).value
+  const evaluate = (view: View, slice: Slice) => isAllowed(slice, view, compile, alone)
+  return (await evaluator.ask({ organization, evaluate })).value
 }
 
 /** Undefined while rows are missing. */
-function isAllowed(view: View, compile: ModelCompiler, of: Alone): boolean | undefined {
+function isAllowed(slice: Slice, view: View, compile: ModelCompiler, of: Alone): Sliced<boolean | undefined> {
   const { asked, check, context } = of
   const manifests = view.manifests()
-  if (manifests === undefined) return collectMissingRows(view, asked, check)
+  if (manifests === undefined) return collectMissingRows(slice, view, of)
   const question = context === undefined ? asked : { ...asked, conditions: new ConditionRun(view, context) }
-  return answerCheck(view, compile(manifests), question, check)?.allowed
+  const answer = answerWithin(slice, { view, model: compile(manifests), asked: question, check })
+  return answer instanceof Paused ? after(answer, (of: Answer | undefined) => of?.allowed) : answer?.allowed
 }
 
 /** Evaluates without a model, only to collect the rows that have to be loaded. The result is discarded. */
-function collectMissingRows(view: View, asked: Asked, check: PermissionCheck): undefined {
+function collectMissingRows(slice: Slice, view: View, { asked, check }: Alone): undefined {
   try {
-    answerCheck(view, NO_MODEL, asked, check)
+    answerWithin(slice, { view, model: NO_MODEL, asked, check })
   } catch (error) {
     if (!isUndecided(error)) throw error
   }

@@ -1,4 +1,5 @@
 /** What was true at a time in the past: the logs that a question depends on, replayed from their beginning until then. */
+import { setImmediate as turn } from 'node:timers/promises'
 import { ancestors } from '../decide/roles.ts'
 import { PdpError } from '../domain/errors.ts'
 import { ENVIRONMENT, type LogId } from '../domain/log.ts'
@@ -11,22 +12,35 @@ const ENTRIES_PER_READ = 5_000
 /** The largest revision that can be written. */
 const ENTRIES_PER_REVISION_MAX = 200_000
 
+/** Questions that wait for their replay at most. */
+const WAITING_MAX = 16
+/** Changes after which other work gets its turn. */
+const CHANGES_PER_TURN = 200
+
 /** One replay at a time, because each reads and holds whole logs. */
 export type Past = {
   /**
    * A store with the content that the logs of the organization had at `atMs`, of which nothing is kept afterwards. Throws
-   * PdpError `request_invalid` when the log of changes does not reach back to its beginning, or is too long.
+   * PdpError `request_invalid` when the log of changes does not reach back to its beginning, or is too long, and `overloaded`
+   * when too many wait.
    */
   storeAt(organization: string, atMs: number): Promise<ResidentStore>
 }
 
 export function createPast(store: Pick<Store, 'vector' | 'entries'>): Past {
   let last: Promise<unknown> = Promise.resolve()
+  let waiting = 0
   return {
-    storeAt(organization, atMs) {
+    async storeAt(organization, atMs) {
+      if (waiting >= WAITING_MAX) throw new PdpError('overloaded', 'too many questions about the past wait already')
+      waiting += 1
       const replayed = last.then(() => replay(store, organization, atMs))
       last = replayed.catch(() => undefined)
-      return replayed
+      try {
+        return await replayed
+      } finally {
+        waiting -= 1
+      }
     },
   }
 }
@@ -60,7 +74,9 @@ async function replayLog(
       if (first.atMs > atMs) return
       if (changes.some(({ change }) => change.kind === 'clear'))
         throw lost(log, 'too much changed at once to be replayed')
+      const turns = Math.floor(budget.left / CHANGES_PER_TURN)
       budget.left -= changes.length
+      if (Math.floor(budget.left / CHANGES_PER_TURN) < turns) await turn()
       if (budget.left < 0) throw lost(log, `there are more than ${REPLAYED_MAX} changes until then`)
       const { actor, requestId } = first
       await past.write(

@@ -22,8 +22,8 @@ export type Change =
   | { readonly kind: 'role'; readonly key: string; readonly role: OrganizationRole | null }
   /** No decision reads these: in the directory's log the first three, in the environment's the others. */
   | { readonly kind: AdministeredKind; readonly id: string; readonly op: 'write' | 'delete' }
-  /** Revokes every token of the jti, grant, session, user or client before its `exp`. */
-  | { readonly kind: 'token'; readonly by: RevocationCause; readonly id: string }
+  /** Revokes every token of the jti, grant, session, user or client before its `exp`; with `issuedUntilMs` those of before. */
+  | { readonly kind: 'token'; readonly by: RevocationCause; readonly id: string; readonly issuedUntilMs?: number }
   /** Too much changed to be listed: caches discard this log. */
   | { readonly kind: 'clear' }
 /** The whole write fails with `precondition_failed` unless the tuple is (or is not) there, unexpired. */

@@ -13,7 +13,7 @@ import type { Tuple } from './tuple.ts'
 export type Subject = { readonly type: 'user' | 'service'; readonly id: string }
 /**
  * Whom a question is about: anything that a tuple may name. With `relation`, everybody who has it on `type:id`; with `*` as
- * its id, whoever is of the type.
+ * its id, every subject of the type.
  *
  * @example
  * ```ts

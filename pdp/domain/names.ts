@@ -135,6 +135,9 @@ export function tupleIssue(tuple: Omit<Tuple, 'expiresAtMs'>): string | null {
   return null
 }
 
+/** Safe to log, and to find a decision by. */
+export const isRequestId = (text: string): boolean => /^[A-Za-z0-9._-]{1,128}$/.test(text)
+
 const CONDITION_NAME_CHARACTERS_MAX = 256
 
 /** What is wrong with it, whatever a model says: it must be what every store can keep. */

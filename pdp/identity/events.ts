@@ -1,5 +1,6 @@
 /** Reads the outbox: events in the order of their commits, without gaps. */
 import type { JsonObject } from '../domain/json.ts'
+import { PUBLISHED_EVENTS } from '../domain/outbox/events.ts'
 import type { Sql } from '../store/directory.ts'
 
 const POLL_MS = 250
@@ -27,7 +28,7 @@ export type Events = {
 const READ = `
   select seq, event_id as id, type, organization_id as organization, payload as data,
     to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at
-  from outbox where seq > $1 order by seq limit ${PAGE_MAX}`
+  from outbox where seq > $1 and type = any($2) order by seq limit ${PAGE_MAX}`
 
 /** Events get their numbers under a lock that is held until the commit, so a readable event never has a later predecessor. */
 export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Events {
@@ -71,7 +72,7 @@ export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Eve
     async after(after, { waitMs, signal }) {
       const untilMs = performance.now() + waitMs
       for (;;) {
-        const rows = await sql.query<OutboxRow>(READ, [after])
+        const rows = await sql.query<OutboxRow>(READ, [after, PUBLISHED_EVENTS])
         const leftMs = untilMs - performance.now()
         if (rows.length > 0 || leftMs <= 0 || signal.aborted || waiting.size >= WAITING_MAX) return rows
         await pause(leftMs, signal)

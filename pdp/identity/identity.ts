@@ -20,7 +20,7 @@ import { createEvents, type Events } from './events.ts'
 import { KEYS_POLL_MS, keysVersion } from './keys/key-rotation.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password-hash.ts'
 import { createRecordSecrets } from './keys/record-secrets.ts'
-import { createStatementSigner, loadSigningKeys, type SigningKeys } from './keys/signing-keys.ts'
+import { createSetSigner, createStatementSigner, loadSigningKeys, type SigningKeys } from './keys/signing-keys.ts'
 import { providerMetadata } from './provider/client-metadata.ts'
 import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
@@ -99,6 +99,8 @@ export type Identity = Introspection &
     publicKeys(): readonly JWK[]
     /** A statement of the issuer: a JWT of these claims, signed with the key that signs ID tokens. */
     signStatement(claims: JsonObject): Promise<string>
+    /** A Security Event Token of these claims, signed with the same key. */
+    signSet(claims: JsonObject): Promise<{ readonly token: string; readonly kid: string }>
     /** Loads changed keys at once; otherwise it polls every 30 seconds. */
     reloadKeys(): Promise<void>
     close(): Promise<void>
@@ -211,6 +213,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     validateClient: (client) => validateClient(providers.current().provider, client),
     publicKeys: publicJwks,
     signStatement: createStatementSigner(ring.current),
+    signSet: createSetSigner(ring.current),
     reloadKeys: ring.reload,
     async close() {
       clearInterval(collector)

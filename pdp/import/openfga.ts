@@ -7,7 +7,7 @@ import { typeOf } from '../domain/names.ts'
 import type { TupleCondition } from '../domain/tuple.ts'
 import { modelTextOf } from '../model-test/model-text.ts'
 import { isTier, renamed, renameTypes, typeNames } from './mapping.ts'
-import { judged, type Plan } from './plan.ts'
+import { checkedPlan, type Plan } from './plan.ts'
 
 export type FgaTuple = {
   readonly user: string
@@ -21,7 +21,7 @@ export function planOpenFga(text: string, tuples: readonly FgaTuple[]): Plan {
   const model = compileModel(text, { builtIn: false })
   const names = typeNames(new Set(model.keys()), reservedTypes(model, tuples))
   const document = parsed(() => openfga.transformer.transformDSLToJSONObject(text), text)
-  return judged({
+  return checkedPlan({
     model: names.size === 0 ? text : modelTextOf(renameTypes(document, names)),
     tuples: tuples.map(({ object, relation, user, condition }) => ({
       object: renamed(object, names),

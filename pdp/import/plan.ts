@@ -19,7 +19,7 @@ export type Plan = {
 const SHOWN_MAX = 20
 
 /** The plan, with whatever a PDP that serves would refuse of it. */
-export function judged(plan: Plan): Plan {
+export function checkedPlan(plan: Plan): Plan {
   const refusals = [...plan.refusals, ...modelRefusals(plan.model)]
   if (refusals.length === 0) refusals.push(...tupleRefusals(plan))
   return { ...plan, refusals }

@@ -3,7 +3,7 @@ import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { parseTuple } from '../domain/names.ts'
 import type { Tuple } from '../domain/tuple.ts'
 import { renamed, type TypeNames, typeNames } from './mapping.ts'
-import { judged, type Plan } from './plan.ts'
+import { checkedPlan, type Plan } from './plan.ts'
 import { type Allowed, type Definition, type Expression, parseSchema, type Schema } from './spicedb-schema.ts'
 
 const REFUSALS_MAX = 100
@@ -24,7 +24,7 @@ export function planSpiceDb(schemaText: string, relationshipText: string): Plan 
     refusals: refusals.slice(0, REFUSALS_MAX),
   }
   // What is missing of the schema would be told again, in other words.
-  return refusals.length > 0 ? plan : judged(plan)
+  return refusals.length > 0 ? plan : checkedPlan(plan)
 }
 
 const shown = ({ place, message }: ValidationIssue): string => `schema ${place}: ${message}`

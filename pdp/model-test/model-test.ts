@@ -1,9 +1,11 @@
 /** `portcullis-pdp model test FILE…`: runs the tests of the ecosystem's own store files on our engine. */
+
 import fs, { existsSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
 import type { Model } from '../decide/model.ts'
 import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
 import { PdpError } from '../domain/errors.ts'
+import { fileProblem } from '../process/command/file-problem.ts'
 import { confinedTo, unconfined } from './confined-files.ts'
 import { ValidationIssues } from './located.ts'
 import { readModel } from './model-file.ts'
@@ -99,7 +101,7 @@ async function load(
     store = await readStoreFile(file, { read, issues })
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error
-    issues.note(file, 1, `it cannot be read (${error.code})`)
+    issues.note(file, 1, fileProblem('it', error))
     return null
   }
   const { model: source } = store

@@ -40,7 +40,7 @@ export type StoreFile = {
   readonly tuples: readonly FileTuple[]
   readonly tests: readonly StoreTest[]
 }
-/** The text of a file; throws when there is none. */
+/** The text of a file. Throws when it does not exist. */
 export type ReadText = (path: string) => Promise<string>
 type Context = { readonly reader: Reader; readonly read: ReadText; readonly issues: ValidationIssues }
 

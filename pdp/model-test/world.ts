@@ -6,6 +6,7 @@ import { TRUE, UNKNOWN, type View } from '../decide/view.ts'
 import type { Change } from '../domain/change.ts'
 import type { JsonObject } from '../domain/json.ts'
 import { ENVIRONMENT } from '../domain/log.ts'
+import { Turns } from '../store/cache/turns.ts'
 import { memoryStore, residentEvaluator } from '../store/memory/memory.ts'
 import { Coding } from './coding.ts'
 import type { UserFilter } from './store-file.ts'
@@ -35,7 +36,7 @@ export async function createWorld(model: Model, tuples: readonly FileTuple[]): P
     changes.set(`${tuple.object}#${tuple.relation}@${tuple.subject}`, { kind: 'tuple', op: 'write', tuple })
   }
   if (changes.size > 0) await store.write(ORGANIZATION, [...changes.values()], { context })
-  const moments = residentEvaluator(store)
+  const moments = residentEvaluator(store, new Turns())
   const ask = async (questions: readonly Question[], asked: JsonObject): Promise<readonly boolean[]> => {
     const evaluate = (view: View) => answerAll(view, coded, { questions, context: asked })
     return (await moments.ask({ organization: ORGANIZATION, evaluate })).value

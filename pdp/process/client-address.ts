@@ -8,7 +8,7 @@ export type Said = {
   readonly hosts: readonly (string | null)[]
 }
 /** `peer`: a trusted proxy's, at the other end of the connection. */
-export type Standing = { readonly peer: string; readonly trusted: Networks }
+export type ProxyChain = { readonly peer: string; readonly trusted: Networks }
 /** `proxyCount`: the trusted proxies in a row, counted from ours. */
 export type Nearest = { readonly address: string; readonly proxyCount: number }
 
@@ -28,7 +28,7 @@ export function standardSaid(raw: readonly string[]): Said | null {
 }
 
 /** From the nearest proxy to the first address that is no trusted proxy's. Throws Error for what is no address. */
-export function nearestStranger({ addresses }: Said, { peer, trusted }: Standing): Nearest {
+export function nearestStranger({ addresses }: Said, { peer, trusted }: ProxyChain): Nearest {
   let address = peer
   let proxyCount = 1
   for (let at = addresses.length - 1; at >= 0; at -= 1) {
@@ -68,7 +68,7 @@ export function parseNetworks(text: string): readonly Network[] {
       return parseNetwork(one)
     } catch (err) {
       throw new Error(
-        `must list addresses or CIDR blocks with commas between; ${JSON.stringify(one)} ${err instanceof Error ? err.message : 'is none'}`,
+        `must list addresses or CIDR blocks with commas between; ${JSON.stringify(one)} ${err instanceof Error ? err.message : 'is not one'}`,
       )
     }
   })
@@ -76,7 +76,7 @@ export function parseNetworks(text: string): readonly Network[] {
 
 const NODE = /^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::(?:\d{1,5}|_[A-Za-z0-9._-]+))?$/
 
-/** RFC 7239 section 6, and the bare IPv6 addresses of X-Forwarded-For. Null: whoever says it does not know. */
+/** RFC 7239 section 6, and the bare IPv6 addresses of X-Forwarded-For. Null: the proxy that wrote it does not know. */
 function parseNode(text: string | null): string | null {
   if (text === null || /^(?:unknown|_[A-Za-z0-9._-]+)(?::\S*)?$/i.test(text)) return null
   const match = NODE.exec(text)

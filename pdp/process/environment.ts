@@ -1,5 +1,7 @@
 /** Reads settings from environment variables, and reports all errors together. */
+
 import { readFileSync } from 'node:fs'
+import { fileProblem } from './command/file-problem.ts'
 import { ConfigError } from './exit.ts'
 
 const PREFIX = 'PORTCULLIS_'
@@ -11,6 +13,7 @@ const SERVICE_LINK =
 export const ALL_SETTINGS: ReadonlySet<string> = new Set([
   'PORTCULLIS_ADMIN_SECRET',
   'PORTCULLIS_CHANGES_KEPT_DAYS',
+  'PORTCULLIS_CHECK_TUPLES_MAX',
   'PORTCULLIS_CLIENT_ID',
   'PORTCULLIS_CLIENT_SECRET',
   'PORTCULLIS_CONSOLE',
@@ -27,6 +30,7 @@ export const ALL_SETTINGS: ReadonlySet<string> = new Set([
   'PORTCULLIS_GRPC_TLS_KEY_FILE',
   'PORTCULLIS_HTTP_LISTEN',
   'PORTCULLIS_ISSUER',
+  'PORTCULLIS_LOG_ALLOWED_ONE_IN',
   'PORTCULLIS_LOG_LEVEL',
   'PORTCULLIS_MASTER_KEY',
   'PORTCULLIS_METRICS_LISTEN',
@@ -38,6 +42,7 @@ export const ALL_SETTINGS: ReadonlySet<string> = new Set([
   'PORTCULLIS_SIDECAR_ADMIN_LISTEN',
   'PORTCULLIS_SIDECAR_CONTROL',
   'PORTCULLIS_SIDECAR_LISTEN',
+  'PORTCULLIS_SIGNAL_INTERNAL_HOSTS',
   'PORTCULLIS_TOKEN',
   'PORTCULLIS_TRUSTED_PROXIES',
   'PORTCULLIS_URL',
@@ -85,7 +90,7 @@ export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader
       if (content !== '') return content
       report(`${name} names an empty file: ${path}`)
     } catch (err) {
-      report(`${name} names a file that cannot be read: ${err instanceof Error ? err.message : path}`)
+      report(`${name}: ${fileProblem(path, err)}`)
     }
     return null
   }

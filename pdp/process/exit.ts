@@ -1,5 +1,7 @@
 /** Ends a command: errors that an operator can fix print one line each; other errors print a stack. */
 
+import { errorJson, type Failure, wantsJson } from './command/json-errors.ts'
+
 /** sysexits.h EX_USAGE: the configuration is wrong, so a restart does not help. */
 export const EXIT_USAGE = 64
 const EXIT_FAILURE = 1
@@ -21,6 +23,7 @@ export class ConfigError extends Error {
 
 /** The part of `process` that ends a command. */
 export type CommandIo = {
+  readonly argv?: readonly string[]
   readonly stderr: { write(text: string): unknown }
   readonly exit: (status: number) => unknown
 }
@@ -30,9 +33,17 @@ export async function runCommand(command: () => Promise<void>, io: CommandIo): P
   try {
     await command()
   } catch (err) {
-    io.stderr.write(`${describe(err)}\n`)
+    io.stderr.write(wantsJson(io) ? errorJson(failureOf(err)) : `${describe(err)}\n`)
     io.exit(err instanceof ConfigError ? EXIT_USAGE : EXIT_FAILURE)
   }
+}
+
+function failureOf(err: unknown): Failure {
+  if (!(err instanceof ConfigError))
+    return { code: err instanceof StartError ? 'failed' : 'internal_error', text: describe(err) }
+  const { problems } = err
+  const head = problems.length === 1 ? [] : [`${problems.length} problems`]
+  return { code: 'configuration_invalid', text: [...head, ...problems].join('\n') }
 }
 
 function describe(err: unknown): string {

@@ -23,7 +23,7 @@ export const PROBLEM_TITLES = {
   permission_denied: 'The subject does not have this permission',
   entitlement_required: 'The organization lacks a required entitlement',
   step_up_required: 'A stronger or more recent sign-in is required',
-  origin_refused: 'This origin may not open a WebSocket connection',
+  origin_refused: 'Pages of this origin may not send this request',
   // The stored state does not allow the operation.
   not_found: 'The object does not exist',
   organization_unknown: 'The organization does not exist',
@@ -32,6 +32,7 @@ export const PROBLEM_TITLES = {
   // The server cannot answer.
   overloaded: 'The server has too many requests to answer in time',
   replay_memory_unavailable: 'The server cannot check whether the DPoP proof was used before',
+  session_unavailable: 'The server cannot read the session',
   condition_failed: 'The decision depends on a condition that cannot be evaluated',
   evaluation_limit: 'The decision exceeds the evaluation limit',
   store_unavailable: 'The store cannot be reached',

@@ -68,3 +68,12 @@ function summaryOf(entry: object): object {
   const err = 'err' in entry ? entry.err : undefined
   return err instanceof Error ? { ...entry, err: `${err.name}: ${err.message}` } : entry
 }
+
+/** Lets one of many lines through that say that all went well: true for the first of each `oneIn` calls. */
+export function everyNth(oneIn: number): () => boolean {
+  let count = 0
+  return () => {
+    count = (count % oneIn) + 1
+    return count === 1
+  }
+}

@@ -1,10 +1,12 @@
 /** The PDP's settings, read once from environment variables. Every issue is reported together. */
 import { resolve } from 'node:path'
+import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
 import type { Network } from '../process/addresses.ts'
 import { parseNetworks } from '../process/client-address.ts'
 import { type EnvironmentReader, oneOf, readEnvironment } from '../process/environment.ts'
 import { formatAddress, isLoopback, type ListenAddress, parseListenAddress, urlHost } from '../process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from '../process/log.ts'
+import { readTracing, type TracingSettings } from '../process/tracing/settings.ts'
 import { isCaller, type ServiceAccountSettings } from '../serve/authentication/service-account.ts'
 import type { TlsFiles } from '../serve/grpc/tls.ts'
 import { isSchemaName } from '../store/postgres/migrate.ts'
@@ -12,7 +14,6 @@ import { isSchemaName } from '../store/postgres/migrate.ts'
 export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
 const SWITCH = ['on', 'off'] as const
 const DECISIONS_KEPT = 10_000
-const DECISIONS_KEPT_MAX = 1_000_000
 const SECRET_CHARACTERS_MIN = 16
 const MASTER_KEY_BYTES = 32
 
@@ -38,6 +39,8 @@ export type PdpConfig = {
   readonly databaseUrl: string | null
   /** Null: the first of the connection's `search_path`. */
   readonly databaseSchema: string | null
+  /** `host` or `host:port` that may be called for security events although its addresses are internal. */
+  readonly internalHosts: readonly string[]
   /** Null: replicas do not share entitlement values. */
   readonly redisUrl: string | null
   /** The external system that owns the entitlements; null: the store does. */
@@ -49,63 +52,16 @@ export type PdpConfig = {
   readonly decisionsKept: number
   /** After this many days, entries of the log of changes are deleted; null: never. */
   readonly changesKeptDays: number | null
+  /** Tuples that are visited for one check at most; more is no answer. */
+  readonly checkTuplesMax: number
   /** An absolute path. */
   readonly dataDirectory: string
   readonly logLevel: LogLevel
+  /** Of this many questions that are allowed in all parts, one is logged. */
+  readonly logAllowedOneIn: number
+  /** Null: no collector is set. */
+  readonly tracing: TracingSettings | null
 }
-
-/** The help text of each variable. */
-export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
-  ['PORTCULLIS_ISSUER', 'origin of the identity service, the iss of its tokens, such as https://id.example.com'],
-  ['PORTCULLIS_ADMIN_SECRET', 'secret of the client admin, which the first start creates; 16 to 256 characters'],
-  [
-    'PORTCULLIS_MASTER_KEY',
-    'key that encrypts stored secrets: 32 bytes in base64, such as from: openssl rand -base64 32',
-  ],
-  [
-    'PORTCULLIS_NEXT_MASTER_KEY',
-    'the key that follows, while rotate-master-key goes from one to the other; both decrypt (none)',
-  ],
-  ['PORTCULLIS_HTTP_LISTEN', 'host:port of HTTP (127.0.0.1:8080)'],
-  ['PORTCULLIS_GRPC_LISTEN', 'host:port of gRPC; needs TLS unless it is a loopback address (127.0.0.1:9090)'],
-  ['PORTCULLIS_GRPC_TLS_CERT_FILE', 'PEM file with the certificate chain; reloaded when it changes'],
-  ['PORTCULLIS_GRPC_TLS_KEY_FILE', 'PEM file with its private key'],
-  ['PORTCULLIS_GRPC_CLIENT_CA_FILE', 'PEM file with a CA; clients with its certificates may call'],
-  [
-    'PORTCULLIS_SERVICE_ACCOUNT_ISSUER',
-    'issuer of a Kubernetes cluster whose ServiceAccount tokens (audience portcullis-pdp) may call',
-  ],
-  ['PORTCULLIS_SERVICE_ACCOUNTS', 'the accounts that may call: namespace/name or namespace/*, separated by commas'],
-  ['PORTCULLIS_SERVICE_ACCOUNT_JWKS', 'URL or file of the key set of that issuer; by default the one in its metadata'],
-  ['PORTCULLIS_METRICS_LISTEN', 'host:port of /metrics, /livez and /readyz (127.0.0.1:9091)'],
-  [
-    'PORTCULLIS_TRUSTED_PROXIES',
-    'addresses or CIDR blocks of proxies whose X-Forwarded-For or Forwarded field is trusted (none)',
-  ],
-  [
-    'PORTCULLIS_EMBED_ENTITLEMENTS',
-    'claims-mode: tokens carry entitlements with enforcement Claims; off: never (claims-mode)',
-  ],
-  ['PORTCULLIS_ENTITLEMENT_SOURCE_URL', 'URL of the system that owns the entitlements (the database owns them)'],
-  ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token for requests to that system, also as …_FILE'],
-  ['PORTCULLIS_CHANGES_KEPT_DAYS', 'days after which entries of the log of changes are deleted (never)'],
-  ['PORTCULLIS_CONSOLE', 'on, off: the console for people at /console (on when HTTP listens on loopback only)'],
-  [
-    'PORTCULLIS_DECISIONS_KEPT',
-    'how many of the latest decisions the console can show, in memory; 0 to 1000000 (10000)',
-  ],
-  ['PORTCULLIS_DATA_DIR', 'directory of generated secrets and of the embedded PostgreSQL (.data)'],
-  ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (info)`],
-  [
-    'PORTCULLIS_DATABASE_SCHEMA',
-    'schema of the tables in that database, created if need be (the first of its search_path)',
-  ],
-  ['DATABASE_URL', 'URL of PostgreSQL; without it an embedded PostgreSQL runs in the data directory'],
-  [
-    'REDIS_URL',
-    'URL of a Redis in which replicas share entitlement values and DPoP proofs (each process keeps its own)',
-  ],
-]
 
 /** Throws ConfigError with one line for each issue. */
 export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
@@ -123,14 +79,19 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       trustedProxies: reader.parsed('PORTCULLIS_TRUSTED_PROXIES', parseNetworks) ?? [],
       databaseUrl: reader.parsed('DATABASE_URL', parseDatabaseUrl),
       databaseSchema: reader.parsed('PORTCULLIS_DATABASE_SCHEMA', parseSchema),
+      internalHosts: reader.parsed('PORTCULLIS_SIGNAL_INTERNAL_HOSTS', parseHosts) ?? [],
       redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
       entitlementSource: readEntitlementSource(reader),
       embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
       console: (reader.parsed('PORTCULLIS_CONSOLE', oneOf(SWITCH)) ?? (isLoopback(http.host) ? 'on' : 'off')) === 'on',
-      decisionsKept: reader.parsed('PORTCULLIS_DECISIONS_KEPT', parseKept) ?? DECISIONS_KEPT,
+      decisionsKept: reader.parsed('PORTCULLIS_DECISIONS_KEPT', countWithin(0, 1_000_000)) ?? DECISIONS_KEPT,
       changesKeptDays: reader.parsed('PORTCULLIS_CHANGES_KEPT_DAYS', parseDays),
+      checkTuplesMax:
+        reader.parsed('PORTCULLIS_CHECK_TUPLES_MAX', countWithin(1_000, 1_000_000)) ?? TUPLES_PER_CHECK_MAX,
       dataDirectory: resolve(reader.text('PORTCULLIS_DATA_DIR') ?? '.data'),
       logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
+      logAllowedOneIn: reader.parsed('PORTCULLIS_LOG_ALLOWED_ONE_IN', countWithin(1, 1_000_000)) ?? 1,
+      tracing: readTracing(environment, { service: 'portcullis-pdp', report: reader.report }),
     }
   })
 }
@@ -230,14 +191,23 @@ function requireExplicit(reader: EnvironmentReader, given: Secrets & { readonly 
   }
 }
 
+function parseHosts(text: string): readonly string[] {
+  const hosts = text.split(',').map((host) => host.trim().toLowerCase())
+  const odd = hosts.find((host) => URL.parse(`https://${host}`)?.host !== host)
+  if (odd !== undefined) throw new Error(`must list host or host:port, not ${JSON.stringify(odd)}`)
+  return hosts
+}
+
 function parseDays(text: string): number {
   if (!/^[1-9]\d{0,4}$/.test(text)) throw new Error('must be a number of days from 1 to 99999')
   return Number(text)
 }
 
-function parseKept(text: string): number {
-  if (/^\d{1,7}$/.test(text) && Number(text) <= DECISIONS_KEPT_MAX) return Number(text)
-  throw new Error(`must be a number from 0 to ${DECISIONS_KEPT_MAX}`)
+function countWithin(least: number, most: number): (text: string) => number {
+  return (text) => {
+    if (/^(?:0|[1-9]\d{0,6})$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text)
+    throw new Error(`must be a number from ${least} to ${most}`)
+  }
 }
 
 function parseIssuer(text: string): string {

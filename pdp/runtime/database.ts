@@ -3,10 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { PdpError } from '../domain/errors.ts'
 import { rotateKeys } from '../identity/keys/key-rotation.ts'
 import { type RotationReport, rotateMasterKey } from '../identity/keys/master-key-rotation.ts'
-import { openMasterKeys } from '../identity/keys/master-keys.ts'
+import { forgetProcesses, openMasterKeys } from '../identity/keys/master-keys.ts'
 import { StartError } from '../process/exit.ts'
 import type { Shutdown } from '../process/shutdown.ts'
+import type { Spans } from '../process/tracing/spans.ts'
+import { spanError } from '../process/tracing/tracing.ts'
 import { startEmbeddedPostgres } from '../store/embedded-postgres/embedded-postgres.ts'
+import type { OnStatement } from '../store/postgres/connection/database.ts'
 import { openPostgres } from '../store/postgres/postgres.ts'
 import type { PdpConfig } from './config.ts'
 import { installSuccessor, loadMasterKeys, makeSuccessor } from './secrets.ts'
@@ -17,16 +20,29 @@ const schemaOf = ({ databaseSchema: schema }: PdpConfig): { readonly schema?: st
   schema === null ? {} : { schema }
 
 /** Brings the schema up to date. `shutdown` closes the database. Throws StartError. */
-export async function openStore(config: PdpConfig, shutdown: Shutdown): Promise<Database> {
+export async function openStore(
+  config: PdpConfig,
+  { shutdown, spans }: { readonly shutdown: Shutdown; readonly spans: Spans | null },
+): Promise<Database> {
   let connectionString = config.databaseUrl
   if (connectionString === null) {
     const embedded = await startEmbeddedPostgres(config)
     shutdown.add('embedded PostgreSQL', () => embedded.stop())
     connectionString = embedded.connectionString
   }
-  const opened = await openPostgres({ connectionString, ...schemaOf(config) }).catch(explainDatabase)
+  const opened = await openPostgres({ connectionString, ...schemaOf(config) }, spans && statementSpans(spans)).catch(
+    explainDatabase,
+  )
   shutdown.add('store', () => opened.close())
   return opened
+}
+
+/** Below the span of who began the statement: questions that share one have it below the first. */
+function statementSpans(spans: Spans): OnStatement {
+  return (name) => {
+    const span = spans.current()?.child(`postgresql ${name}`, 'client', { 'db.system.name': 'postgresql' })
+    return (error) => span?.end(error === null ? null : spanError(error))
+  }
 }
 
 /** Brings the schema up to date, and returns the names of the applied migrations. Throws StartError. */
@@ -56,15 +72,18 @@ export async function changeMasterKey(
 ): Promise<RotationReport> {
   const given = await loadMasterKeys(config)
   const isGenerated = config.masterKey === null && config.nextMasterKey === null
-  const next = given.next ?? (isGenerated && !dryRun ? await makeSuccessor(config) : null)
-  // A dry run makes no file. Any key but the current one has the same effect: all that is stored would change.
-  const target = next ?? (isGenerated ? randomBytes(given.current.length) : null)
-  if (target === null)
+  if (given.next === null && !isGenerated)
     throw new StartError(
       'PORTCULLIS_NEXT_MASTER_KEY is not set. Make a key (openssl rand -base64 32), give it to every PDP under this name beside PORTCULLIS_MASTER_KEY, restart them, and run this command with both',
     )
   return withDatabase(config, async ({ sql }) => {
-    const report = await rotateMasterKey({ sql, current: given.current, next: target, dryRun, progress })
+    // We hold the data directory, so no PDP runs on it: rows of processes are of those that were killed.
+    if (config.databaseUrl === null) await forgetProcesses(sql)
+    // Made only now: a command that is refused the data directory leaves no key behind.
+    const made = given.next === null && !dryRun ? await makeSuccessor(config) : null
+    // A dry run makes no file. Any key but the current one has the same effect: all that is stored would change.
+    const next = given.next ?? made ?? randomBytes(given.current.length)
+    const report = await rotateMasterKey({ sql, current: given.current, next, dryRun, progress })
     if (isGenerated && !dryRun && report.complete) await installSuccessor(config)
     return report
   })

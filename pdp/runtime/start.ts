@@ -13,16 +13,21 @@ import { StartError } from '../process/exit.ts'
 import { formatAddress } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
 import { createRegistry, startOperations } from '../process/operations.ts'
+import { everyNth } from '../process/repeated-lines.ts'
 import type { Shutdown } from '../process/shutdown.ts'
+import { openTracing } from '../process/tracing/otlp.ts'
+import { createSpans, type Spans } from '../process/tracing/spans.ts'
 import { withTimeout } from '../process/with-timeout.ts'
-import { createAdmission, DECISION_MS } from '../serve/authentication/admission.ts'
+import { createAdmission, DECISION_MS, unanswered } from '../serve/authentication/admission.ts'
 import { createCallers } from '../serve/authentication/grpc-callers.ts'
 import { createPeople } from '../serve/authentication/people.ts'
 import { createServiceAccounts } from '../serve/authentication/service-account.ts'
 import { admitted, createAnswerQuestion, createAskAgain } from '../serve/decisions/answer.ts'
 import { createDecisionRing, keepDecisions } from '../serve/decisions/decision-ring.ts'
+import { traceAnswers } from '../serve/decisions/traced-answers.ts'
 import { createWatchedQuestions } from '../serve/decisions/watched-questions.ts'
 import { createBudgets } from '../serve/grpc/budgets.ts'
+import { createRouteReports } from '../serve/grpc/route-reports.ts'
 import { type GrpcDeps, startGrpcServer } from '../serve/grpc/server.ts'
 import { loadTls } from '../serve/grpc/tls.ts'
 import { createHttpServer, listenHttp } from '../serve/http-server.ts'
@@ -41,8 +46,10 @@ import { prepareConsole } from './console.ts'
 import { openStore } from './database.ts'
 import { countAnswers, hookOutcomes, requestMetrics } from './metrics.ts'
 import { reachAtomically } from './reach.ts'
+import { receiveSignals } from './received-signals.ts'
 import { startRetention } from './retention.ts'
 import { loadSecrets } from './secrets.ts'
+import { createCommits, startSignals } from './signals.ts'
 import { stateMetrics, timedStore } from './state-metrics.ts'
 
 export type RunningPdp = {
@@ -76,7 +83,9 @@ export async function startPdp(
 async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdown: Shutdown }): Promise<RunningPdp> {
   const secrets = await loadSecrets(config)
   const registry = createRegistry()
-  const opened = await openStore(config, shutdown)
+  const spans = openSpans(config, { log, shutdown })
+  const commits = createCommits()
+  const opened = commits.watch(await openStore(config, { shutdown, spans }))
   const { sql, atomically } = opened
   const store = timedStore(opened.store, registry)
   const masterKeys = await openMasterKeys(sql, secrets.masterKeys)
@@ -88,7 +97,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     log,
   })
   shutdown.add('shared cache', async () => sharedCache.close())
-  const pdp = createPdp({ store, entitlements, sharedCache })
+  const pdp = createPdp({ store, entitlements, sharedCache, tuplesPerCheckMax: config.checkTuplesMax })
   const identity = await createIdentity({
     issuer: config.issuer,
     trustedProxies: createNetworks(config.trustedProxies),
@@ -107,19 +116,28 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     onHookOutcome: hookOutcomes(registry),
   })
   shutdown.add('identity', () => identity.close())
+  const receiver = receiveSignals(config, { sql, appendLog, masterKeys, registry, log })
+  shutdown.add('signals', () => receiver.close())
   await identity.ensureAdmin(secrets.adminSecret)
 
+  const transmitter = startSignals({ ...config, sql, identity, masterKeys, commits, registry, log })
+
   const admission = createAdmission({ clock: () => performance.now() })
-  const asked = createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID })
+  const deciding = { pdp, directory, log, clock: Date.now, randomId: randomUUID }
+  const asked = createAnswerQuestion(deciding, everyNth(config.logAllowedOneIn))
   const decisions = createDecisionRing(config.console ? config.decisionsKept : 0)
   const counted = countAnswers(admitted(asked, admission), { registry, admission })
-  const answer = keepDecisions(counted, { ring: decisions, clock: Date.now })
+  const kept = keepDecisions(counted, { ring: decisions, clock: Date.now })
+  const answer = spans === null ? kept : traceAnswers(kept, spans)
   const people = createPeople()
+  const reports = createRouteReports({ clock: Date.now })
+  const routes = config.console ? reports : null
   const { introspect } = identity
   const recognize = (token: string): Promise<TokenState> =>
     withTimeout(identity.recognize(token), DECISION_MS, unanswered)
   let listening = false
-  const ready = () => (listening ? storeProbe(store) : 'HTTP and gRPC do not listen yet')
+  const ready = async () =>
+    listening ? ((await storeProbe(store)) ?? receiver.note()) : 'HTTP and gRPC do not listen yet'
   const probes = { '/livez': () => null, '/readyz': ready }
   const operations = await under(
     'PORTCULLIS_METRICS_LISTEN',
@@ -137,9 +155,12 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     moves: postgresMoves(sql),
     atomically: reachAtomically(atomically, identity.within),
     answer,
+    transmitter,
     people,
+    receiver,
     issuer: config.issuer,
     log,
+    spans,
     observe: requestMetrics(registry),
   })
   if (config.console && (await prepareConsole({ store, identity: identity.console, log }))) {
@@ -151,6 +172,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
       people,
       management,
       decisions,
+      routes: reports,
       log,
       masterKeys,
       clock: Date.now,
@@ -158,6 +180,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   }
   const http = await under('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
   shutdown.add('http', () => http.close())
+  shutdown.add('signal streams', () => transmitter.close())
   const askAgain = createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID })
   const watched = createWatchedQuestions({ store, pdp, recognize, answer: askAgain, clock: Date.now, log })
   const guards = await grpcGuards(config, { introspect, log })
@@ -166,7 +189,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   stateMetrics(registry, { sql, connections: opened.connections, budgets, certificateEndMs })
   const grpc = await under(
     'PORTCULLIS_GRPC_LISTEN',
-    startGrpcServer({ recognize, answer, watched, log, budgets, ...guards }, config.grpc),
+    startGrpcServer({ recognize, answer, watched, log, routes, budgets, ...guards }, config.grpc),
   )
   shutdown.add('grpc', () => grpc.close())
   // At once, so that clients come back on another connection, to another PDP, before this one stops to listen.
@@ -193,6 +216,17 @@ async function under<T>(setting: string, listener: Promise<T>): Promise<T> {
   } catch (err) {
     throw err instanceof StartError ? new StartError(`${setting}: ${err.message}`) : err
   }
+}
+
+/** Null: no collector is set. */
+function openSpans(
+  { tracing }: PdpConfig,
+  { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
+): Spans | null {
+  if (tracing === null) return null
+  const opened = openTracing(tracing, { log })
+  shutdown.add('spans', () => opened.close())
+  return createSpans(opened)
 }
 
 async function entitlementParts(config: PdpConfig, deps: { store: Store; masterKey: Buffer; log: Log }) {
@@ -230,8 +264,6 @@ async function grpcGuards(
     authenticate: createCallers({ introspect, issuer: config.issuer, serviceAccounts }),
   }
 }
-
-const unanswered = (): PdpError => new PdpError('store_unavailable', 'there was no answer in time')
 
 /** Says what it waits for. */
 async function storeProbe(store: Store): Promise<string | null> {

@@ -7,6 +7,7 @@ import type { JsonObject } from '../domain/json.ts'
 import type { TokenState } from '../identity/tokens/token-state.ts'
 import { bindableAddress, dialableHost, formatAddress, type ListenAddress, listenError } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
+import type { Spans } from '../process/tracing/spans.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
 import type { Client, Directory, Moves } from '../store/directory.ts'
 import type { ProofVerifier } from '../token/dpop.ts'
@@ -21,15 +22,17 @@ import { closeAfterAnswers } from './http/draining.ts'
 import { addMessageGuard } from './http/message-guard.ts'
 import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/problem-response.ts'
 import { FORM } from './http/schemas.ts'
+import { addSpans } from './http/spans.ts'
 import { addTextGuard } from './http/text-guard.ts'
 import { addApps } from './management/apps.ts'
 import { addChanges } from './management/changes.ts'
 import { addClients } from './management/clients/clients.ts'
 import { addCompare } from './management/compare.ts'
-import type { EventSource, IdentityControl, ManagementDeps, ReachAtomically } from './management/deps.ts'
+import type { EventSource, IdentityControl, ReachAtomically } from './management/deps.ts'
 import { addEntitlements } from './management/entitlements.ts'
 import { addEvents } from './management/events.ts'
 import { addHooks } from './management/hooks.ts'
+import { addIssuers } from './management/issuers/issuers.ts'
 import { addLists } from './management/lists.ts'
 import { addMembers } from './management/members.ts'
 import { addOrganizations } from './management/organizations.ts'
@@ -40,6 +43,7 @@ import { addRoles } from './management/roles.ts'
 import { addSessions } from './management/sessions.ts'
 import { addUsers } from './management/users.ts'
 import { isFault, RequestProblem } from './problems/status.ts'
+import { addSignals, type SignalDeps } from './signals/routes.ts'
 
 const BODY_BYTES_MAX = 262_144
 const HEADER_BYTES_MAX = 16_384
@@ -71,6 +75,7 @@ const MANAGEMENT = [
   addCompare,
   addUsers,
   addHooks,
+  addIssuers,
   addSessions,
   addEvents,
 ] as const
@@ -86,7 +91,7 @@ export type IdentityHandler = {
   /** Throws PdpError `request_invalid` for a registration that could never be used. */
   validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
 }
-export type HttpDeps = Pick<ManagementDeps, 'pdp' | 'people'> & {
+export type HttpDeps = Pick<SignalDeps, 'pdp' | 'people' | 'transmitter'> & {
   readonly identity: IdentityHandler & IdentityControl & EventSource
   readonly store: Store
   readonly entitlements: EntitlementSource
@@ -101,6 +106,10 @@ export type HttpDeps = Pick<ManagementDeps, 'pdp' | 'people'> & {
   readonly bodyTimeoutMs?: number
   /** Default: 1 s for a question, 5 s for any other call. */
   readonly deadlines?: Deadlines
+  /** Takes what other issuers push; absent: nobody pushes. */
+  readonly receiver?: { push(req: IncomingMessage, res: ServerResponse, receiverId: string): Promise<void> }
+  /** Default: nobody collects spans. */
+  readonly spans?: Spans | null
   /** Called with the route's pattern once a request is answered. */
   readonly observe: (request: { route: string; method: string; status: number; durationMs: number }) => void
 }
@@ -140,6 +149,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
   // Response schemas only feed the OpenAPI description.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
   addObservation(app, deps)
+  if (deps.spans) addSpans(app, deps.spans)
   addBodyParsers(app)
   addBodyTimeout(app, deps.bodyTimeoutMs ?? REQUEST_TIMEOUT_MS)
   addMessageGuard(app)
@@ -239,7 +249,9 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
   }
   for (const add of MANAGEMENT) add(app, management)
   addAuthzen(app, { ...management, recognize, signStatement })
+  addSignals(app, management)
   addDescription(app)
+  addReceiver(app, deps)
   for (const [url, known] of [...methods]) addMethodProblem(app, url, known)
   for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps)
 }
@@ -254,6 +266,20 @@ function addMethodProblem(app: FastifyInstance, url: string, known: ReadonlySet<
     schema: { hide: true },
     onRequest: async () => {
       throw new RequestProblem('method_unsupported', `this path supports ${headers.allow}`, { headers })
+    },
+    handler: () => undefined,
+  })
+}
+
+/** RFC 8935. The receiver reads the body only when it knows who sends it. */
+function addReceiver(app: FastifyInstance, { receiver }: HttpDeps): void {
+  if (receiver === undefined) return
+  app.post<{ Params: { receiver: string } }>('/signals/received/:receiver', {
+    schema: { hide: true },
+    config: { deadline: 'none' },
+    onRequest: async (request, reply) => {
+      await receiver.push(request.raw, reply.raw, request.params.receiver)
+      return reply.hijack()
     },
     handler: () => undefined,
   })

@@ -217,7 +217,7 @@ export interface Store extends ReportingQueries {
     page: { after: Tuple | null; countMax: number },
   ): Promise<readonly Tuple[]>
   entitlements(organization: string, keys: readonly string[] | 'all'): Promise<EntitlementReading>
-  /** The current version; null when there is none. */
+  /** The current version; null before the first. */
   manifest(app: string): Promise<StoredManifest | null>
   organizations(page: { after: string | null; countMax: number }): Promise<readonly Organization[]>
   members(

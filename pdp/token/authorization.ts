@@ -7,7 +7,7 @@ export type Credentials = { readonly scheme: 'bearer' | 'dpop'; readonly token: 
 const CREDENTIALS = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?: +([A-Za-z0-9._~+/-]+=*))?/
 
 /**
- * `fields`: every Authorization field of the request, in order. Throws TokenError `token_missing` when there is none or
+ * `fields`: every Authorization field of the request, in order. Throws TokenError `token_missing` without one or
  * its scheme is not Bearer or DPoP, `authorization_invalid` when there are several fields or no credentials, and
  * `token_invalid` when the credentials are not one token68.
  */

@@ -24,10 +24,21 @@ export type AccessClaims = {
   readonly jkt: string | null
   /** Groups of another issuer that hold the subject as long as the token lives; none for our own tokens. */
   readonly groups: readonly string[]
+  /** By what another issuer may name the token when it ends a session or an account. Absent: one of our own tokens. */
+  readonly foreign?: ForeignNames
   /** SHA-256 of the token in base64url: the token's key in caches and handles, and the `ath` of proofs. */
   readonly digest: string
   /** All signed claims; the object has no prototype. */
   readonly all: JsonMembers
+}
+
+/** As the issuer wrote them, without our prefix. */
+export type ForeignNames = {
+  /** `sub`, and the claim that names our subject if that is another one. */
+  readonly subjects: readonly string[]
+  readonly session: string | null
+  readonly email: string | null
+  readonly jti: string | null
 }
 
 /** The id grammar of the domain model (ARCHITECTURE.md section 5), because these ids appear in tuples and header fields. */
@@ -39,7 +50,11 @@ const THUMBPRINT = /^[A-Za-z0-9_-]{43}$/
 const SECONDS_MAX = 8.64e12
 
 /** Checks only the form of each claim. Throws TokenError `token_invalid`, which names the claim. */
-export function parseClaims(payload: JsonMembers, digest: string, groups: readonly string[] = []): AccessClaims {
+export function parseClaims(
+  payload: JsonMembers,
+  digest: string,
+  external?: { readonly groups: readonly string[]; readonly foreign: ForeignNames },
+): AccessClaims {
   return Object.freeze({
     issuer: text(payload, 'iss'),
     subject: id(payload, 'sub'),
@@ -51,7 +66,8 @@ export function parseClaims(payload: JsonMembers, digest: string, groups: readon
     expiresAtMs: instant(payload, 'exp'),
     organization: payload.org === undefined ? null : id(payload, 'org'),
     jkt: confirmation(payload.cnf),
-    groups,
+    groups: [],
+    ...external,
     digest,
     all: Object.freeze(payload),
   })

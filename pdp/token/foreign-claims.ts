@@ -1,5 +1,5 @@
 /** Reads the access tokens of an issuer other than the PDP: which claims name its subject, client, organization and groups. */
-import { type AccessClaims, parseClaims } from './claims.ts'
+import { type AccessClaims, type ForeignNames, parseClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
 import { hasType, type JsonMembers, type Jws, members } from './jws.ts'
 
@@ -81,7 +81,14 @@ export function readForeignClaims(payload: JsonMembers, foreign: ForeignIssuer, 
     scope: scopeOf(payload.scope ?? payload.scp),
     ...(organization !== null && { org: organization }),
   })
-  return parseClaims(own, digest, groupsOf(payload, foreign))
+  return parseClaims(own, digest, { groups: groupsOf(payload, foreign), foreign: namesIn(payload, subject) })
+}
+
+/** OpenID Connect Front-Channel Logout section 3: `sid`. What is no text names nothing. */
+function namesIn(payload: JsonMembers, subject: string): ForeignNames {
+  const textAt = (name: string): string | null => namesOf(claimAt(payload, name))[0] ?? null
+  const subjects = [textAt('sub'), textAt(subject)].filter((name) => name !== null)
+  return { subjects: [...new Set(subjects)], session: textAt('sid'), email: textAt('email'), jti: textAt('jti') }
 }
 
 function inNamespace(payload: JsonMembers, name: string, { subject_prefix: prefix }: ForeignIssuer): string {

@@ -3,10 +3,10 @@ import type { LoadedConfig } from '../config/config.ts'
 import { NO_ADMISSION } from '../enforce/admission.ts'
 import { denialStatus } from '../enforce/denial-response.ts'
 import { enforce } from '../enforce/enforce.ts'
+import { toClientRequest } from '../enforce/explained-request.ts'
 import { originOf } from '../request/origin.ts'
 import { createClockSkew } from '../runtime/clock-skew.ts'
 import { createRuntime, createRuntimeLeases, type RuntimeDeps } from '../runtime/runtime.ts'
-import { toClientRequest } from './explained-request.ts'
 
 export type AskedRequest = {
   readonly method: string
@@ -41,10 +41,12 @@ export async function askAbout(
     const client = toClientRequest({ method, target, headers, body }, config.file.hosts)
     const arrival = {
       client,
+      requestId: '',
       origin: { ...originOf(client, null), address: from ?? '' },
       admission: NO_ADMISSION,
       readBody: async () => Buffer.from(body ?? ''),
       upgrade: false,
+      browser: null,
     }
     const outcome = await enforce(arrival, runtime.enforcing)
     if (outcome.kind === 'permit' && outcome.shadowed === null)

@@ -1,6 +1,5 @@
 /** `init`: a first route file, with a route and tests for each operation of an OpenAPI document when there is one. */
 import { Document } from 'yaml'
-import { SCHEMA_URL } from '../route-file/format.ts'
 import { parsePattern, patternText } from '../routes/patterns.ts'
 import { type Route, routeConflict } from '../routes/route.ts'
 import { type CheckText, checkOfMapping, MappingError } from './coaz.ts'
@@ -21,8 +20,8 @@ const EXAMPLE: ApiDescription = {
   ],
 }
 
-/** `api`: null without a document. */
-export function firstRouteFile(api: ApiDescription | null): FirstRouteFile {
+/** `api`: null without a document. `schema`: where an editor finds the schema. */
+export function firstRouteFile(api: ApiDescription | null, schema: string): FirstRouteFile {
   const { operations, origin } = api ?? EXAMPLE
   const { routes, leftOut } = routesOf(operations)
   const resource = origin ?? 'https://app.example.com'
@@ -37,7 +36,7 @@ export function firstRouteFile(api: ApiDescription | null): FirstRouteFile {
     tests: routes.flatMap(testsOf),
   })
   document.commentBefore = [
-    ` yaml-language-server: $schema=${SCHEMA_URL}`,
+    ` yaml-language-server: $schema=${schema}`,
     ' resource: the audience that tokens must have. hosts: the host names that are served; remove localhost later.',
     ' pdp: plain text (insecure) is for loopback only.',
     ' routes: signed_in accepts every active access token. Say more where it matters: viewer invoice:{id}.',

@@ -1,41 +1,60 @@
 /** Reports on a route file for the command line: its routes in order of precedence, and the results of its tests. */
+
+import { createExplainer, type Explanation } from '../enforce/explain.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 import type { RouteTest } from '../route-file/tests.ts'
 import { isWithin } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
-import { createExplainer, type Explanation } from './explain.ts'
 
-/** One line for each route; a more specific path comes before the wider one. */
-export function describeRoutes({ routes }: RouteFile): string[] {
+/** A more specific path comes before the wider one. */
+export function orderedRoutes({ routes }: RouteFile): readonly Route[] {
   const ordered: Route[] = []
   for (const route of routes) {
     const at = ordered.findIndex((other) => route.host === other.host && isWithin(route.pattern, other.pattern))
     ordered.splice(at < 0 ? ordered.length : at, 0, route)
   }
+  return ordered
+}
+
+/** One line for each route. */
+export function describeRoutes(file: RouteFile): string[] {
+  const ordered = orderedRoutes(file)
   const width = Math.max(0, ...ordered.map(({ id }) => id.length))
   return ordered.map((route) => `${route.id.padEnd(width)}  ${route.check === null ? 'public' : 'checked'}`)
 }
 
-export type TestReport = { readonly lines: readonly string[]; readonly failed: number }
+export type TestReport = {
+  readonly passed: number
+  readonly failed: number
+  /** One line for each, with its place. */
+  readonly failures: readonly string[]
+  /** Ids of the routes that no test reaches. */
+  readonly untested: readonly string[]
+}
 
-/** Ends with `N passed, N failed`; routes that no test names are listed before that. */
 export function runRouteTests(file: RouteFile, path: string): TestReport {
   const explainer = createExplainer(file)
   const reached = new Set<string>()
-  const lines: string[] = []
+  const failures: string[] = []
   let failed = 0
   for (const test of file.tests) {
     const explanation = explainer(test)
     if (explanation.route !== null) reached.add(explanation.route.id)
     const complaints = compare(test, explanation)
     if (complaints.length > 0) failed += 1
-    for (const complaint of complaints) lines.push(`${path}:${test.line}: ${test.method} ${test.target}: ${complaint}`)
+    for (const complaint of complaints)
+      failures.push(`${path}:${test.line}: ${test.method} ${test.target}: ${complaint}`)
   }
-  const untested = file.routes.filter(({ id }) => !reached.has(id))
-  for (const { id } of untested) lines.push(`no test reaches ${id}`)
-  lines.push(`${file.tests.length - failed} passed, ${failed} failed`)
-  return { lines, failed }
+  const untested = file.routes.flatMap(({ id }) => (reached.has(id) ? [] : [id]))
+  return { passed: file.tests.length - failed, failed, failures, untested }
 }
+
+/** Ends with `N passed, N failed`; routes that no test reaches are listed before that. */
+export const describeReport = ({ passed, failed, failures, untested }: TestReport): readonly string[] => [
+  ...failures,
+  ...untested.map((id) => `no test reaches ${id}`),
+  `${passed} passed, ${failed} failed`,
+]
 
 function compare({ expect }: RouteTest, { route, asks, context, denial }: Explanation): string[] {
   const complaints: string[] = []

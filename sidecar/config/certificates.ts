@@ -1,6 +1,8 @@
 /** Reads the certificates and keys that a route file names. */
+
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
+import { fileProblem } from '../../pdp/process/command/file-problem.ts'
 import { ConfigError } from '../../pdp/process/exit.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 
@@ -12,6 +14,8 @@ export type Certificates = {
   readonly tls: Pem | null
   /** One for each door of the route file, in its order. */
   readonly doors: readonly DoorKeys[]
+  /** What seals the sessions of browsers: the first seals, all open. Null: nobody signs in here. */
+  readonly signIn: readonly [Buffer, ...Buffer[]] | null
 }
 export type DoorKeys = {
   /** `ca` holds the authorities of the gateway's certificate. Null: plain text. */
@@ -21,18 +25,18 @@ export type DoorKeys = {
 }
 const NO_PEM: Pem = { ca: null, cert: null, key: null }
 /** For a route file that names no certificates. */
-export const NO_CERTIFICATES: Certificates = { upstream: NO_PEM, pdp: NO_PEM, tls: null, doors: [] }
+export const NO_CERTIFICATES: Certificates = { upstream: NO_PEM, pdp: NO_PEM, tls: null, doors: [], signIn: null }
 
 const SECRET = /^[\x21-\x7e]{32,1024}$/
 
 /** Throws ConfigError with one line for each file that cannot be read or used. */
-export function readCertificates({ upstream, pdp, tls, doors }: RouteFile): Certificates {
+export function readCertificates({ upstream, pdp, tls, doors, signIn }: RouteFile): Certificates {
   const problems: string[] = []
   const read = (path: string | null): Buffer | null => {
     try {
       return path === null ? null : readFileSync(path)
     } catch (err) {
-      problems.push(`${path} cannot be read: ${err instanceof Error ? err.message : 'unknown error'}`)
+      problems.push(fileProblem(String(path), err))
       return null
     }
   }
@@ -56,7 +60,18 @@ export function readCertificates({ upstream, pdp, tls, doors }: RouteFile): Cert
     problems.push(`${path} must hold one secret of 32 to 1024 visible ASCII characters`)
     return null
   }
+  const sealing = (path: string): readonly [Buffer, ...Buffer[]] | null => {
+    const text = read(path)?.toString('latin1')
+    if (text === undefined) return null
+    const lines = text.split('\n').map((line) => line.trim())
+    const [first, ...others] = lines.filter((line) => line !== '')
+    const isGood = first !== undefined && [first, ...others].every((line) => SECRET.test(line))
+    if (isGood) return [Buffer.from(first), ...others.map((line) => Buffer.from(line))]
+    problems.push(`${path} must hold one key a line, each of 32 to 1024 visible ASCII characters`)
+    return null
+  }
   const certificates: Certificates = {
+    signIn: signIn === null ? null : sealing(signIn.keysFile),
     upstream: pem([upstream.caFile, upstream.certFile, upstream.keyFile]),
     pdp: pem([pdp.caFile, pdp.certFile, pdp.keyFile]),
     tls: tls === null ? null : pem([tls.clientCaFile, tls.certFile, tls.keyFile]),
@@ -81,9 +96,16 @@ export function secureOptions({ ca, cert, key }: Pem): SecureContextOptions & Tl
 type TlsServerOptions = { readonly requestCert?: boolean; readonly rejectUnauthorized?: boolean }
 
 /** Changes when any of the files changes, also when Kubernetes swaps the symbolic link of a mounted volume. */
-export function fileSignature(path: string, { upstream, pdp, tls }: RouteFile): string {
+export function fileSignature(path: string, { upstream, pdp, tls, signIn }: RouteFile): string {
   const paths = [upstream.caFile, upstream.certFile, upstream.keyFile, pdp.caFile, pdp.certFile, pdp.keyFile]
-  const all = [path, ...paths, tls?.certFile ?? null, tls?.keyFile ?? null, tls?.clientCaFile ?? null]
+  const all = [
+    path,
+    ...paths,
+    tls?.certFile ?? null,
+    tls?.keyFile ?? null,
+    tls?.clientCaFile ?? null,
+    signIn?.keysFile ?? null,
+  ]
   return all.map((one) => (one === null ? '' : stamp(one))).join(' ')
 }
 

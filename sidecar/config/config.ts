@@ -1,10 +1,13 @@
 /** Reads the sidecar's settings (flags, then environment variables, then defaults) and its route file. */
+
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { doesNotExist, fileProblem } from '../../pdp/process/command/file-problem.ts'
 import { oneOf, readEnvironment } from '../../pdp/process/environment.ts'
 import { ConfigError } from '../../pdp/process/exit.ts'
 import { ANY_HOST, type ListenAddress, parseListenAddress } from '../../pdp/process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from '../../pdp/process/log.ts'
+import { readTracing, TRACING_SETTING, type TracingSettings } from '../../pdp/process/tracing/settings.ts'
 import { parseRouteFile, type RouteFile } from '../route-file/route-file.ts'
 import { type Certificates, readCertificates } from './certificates.ts'
 
@@ -21,6 +24,8 @@ export type SidecarConfig = {
   readonly redisUrl: string | null
   /** Authenticates nonces; null: a random secret of this process. */
   readonly nonceSecret: Buffer | null
+  /** Null: no collector is set. */
+  readonly tracing: TracingSettings | null
 }
 
 /** The environment variables that `--help` lists. */
@@ -35,6 +40,7 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ],
   ['REDIS_URL', 'URL of a Redis that stores used DPoP proofs for all replicas (default: each process stores its own)'],
   ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (default: info)`],
+  TRACING_SETTING,
 ]
 
 /** Throws ConfigError with one line for each error, including the errors of the route file. */
@@ -74,7 +80,9 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
     const secret = reader.secret('PORTCULLIS_DPOP_NONCE_SECRET')
     if (secret !== null && secret.length < 32)
       reader.report('PORTCULLIS_DPOP_NONCE_SECRET must have at least 32 characters')
+    const { report } = reader
     return {
+      tracing: readTracing(environment, { service: 'portcullis-sidecar', report }),
       redisUrl,
       nonceSecret: secret === null ? null : createHash('sha256').update(secret).digest(),
       controlPath: reader.text('PORTCULLIS_SIDECAR_CONTROL'),
@@ -101,8 +109,7 @@ function readText(path: string, what: string): Buffer {
   try {
     return readFileSync(path)
   } catch (err) {
-    const advice = err instanceof Error && 'code' in err && err.code === 'ENOENT' ? FIRST : ''
-    throw new ConfigError([`${what} cannot be read: ${err instanceof Error ? err.message : path}${advice}`])
+    throw new ConfigError([`${what} ${fileProblem(path, err)}${doesNotExist(err) ? FIRST : ''}`])
   }
 }
 

@@ -40,7 +40,7 @@ export function readCheck(check: CheckRequest, how: How): Held {
   if (http === undefined) throw new UnfitGateway('the question has no HTTP request')
   const fields = http.headerMap === undefined ? joinedFields(http, how) : rawFields(http.headerMap.headers)
   const { pseudo, raw } = split(fields)
-  const fault = faultOf(http, { pseudo, raw })
+  const fault = faultOf(http, { pseudo, raw, replaced: http.headerMap === undefined })
   const peer = source?.address?.socketAddress?.address ?? ''
   const address = parseAddress(peer) ?? ''
   const scheme = http.scheme === 'https' ? 'https' : 'http'
@@ -65,18 +65,18 @@ const rawFields = (headers: readonly { key: string; value: string; rawValue: Uin
   ])
 
 /**
- * Values of one name come joined by commas. What may have been two fields counts as two, so that a check that needs a
- * field exactly once refuses it.
+ * Values of one name come joined by commas, and each byte that is no UTF-8 comes as `!`, while the service gets what was sent.
+ * What may have been two fields, or another value, counts as two, so that a check that needs a field exactly once refuses it.
  */
 function joinedFields({ headers }: AttributeContext_HttpRequest, { profile }: How): Field[] {
   if (profile === 'envoy') throw new UnfitGateway('no raw header fields came: set encode_raw_headers: true')
   return Object.entries(headers).flatMap(([name, text]): Field[] => {
     const value = Buffer.from(text).toString('latin1')
-    const comma = value.indexOf(',')
-    if (comma < 0 || name.startsWith(':')) return [[name, value]]
+    const unsure = value.search(/[,!]/)
+    if (unsure < 0 || name.startsWith(':')) return [[name, value]]
     return [
-      [name, value.slice(0, comma)],
-      [name, value.slice(comma + 1)],
+      [name, value.slice(0, unsure)],
+      [name, value.slice(unsure + 1)],
     ]
   })
 }
@@ -97,14 +97,21 @@ const withHost = ({ host }: AttributeContext_HttpRequest, raw: readonly string[]
 
 function faultOf(
   http: AttributeContext_HttpRequest,
-  { pseudo, raw }: { readonly pseudo: ReadonlyMap<string, string>; readonly raw: readonly string[] },
+  about: {
+    readonly pseudo: ReadonlyMap<string, string>
+    readonly raw: readonly string[]
+    /** Bytes that are no UTF-8 came as `!`; else the raw path is compared with the other one. */
+    readonly replaced: boolean
+  },
 ): string | null {
   const { method, path, host, scheme, protocol, query, fragment } = http
+  const { pseudo, raw, replaced } = about
   if (VERSIONS[protocol] === undefined) return 'The HTTP version must be 1.0, 1.1, 2 or 3'
   if (!KNOWN_METHODS.has(method)) return 'The method is unknown'
   if (!SCHEMES.includes(scheme)) return 'The scheme is neither http nor https'
   // CONNECT has neither; the pipeline refuses it by its method.
   if (method !== 'CONNECT' && !path.startsWith('/')) return 'The path must start with a slash'
+  if (replaced && path.includes('!')) return 'The gateway may have replaced bytes of the path by !'
   if (query !== '' || fragment !== '') return 'The query and the fragment came apart from the path'
   const said = { ':method': method, ':path': path, ':authority': host, ':scheme': scheme }
   for (const [name, value] of Object.entries(said))

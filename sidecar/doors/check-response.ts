@@ -24,14 +24,18 @@ export function allowing(
   about: {
     readonly own: ReturnType<typeof ownFields>
     readonly rules: HeaderRules
+    /** Fields of the client with the value that the service gets; empty: it does not get the field. */
+    readonly rewritten: readonly (readonly [name: string, value: string])[]
     readonly toClient: readonly string[]
   },
 ): CheckResponse {
-  const { own, rules, toClient } = about
+  const { rules, rewritten, toClient } = about
+  const own = [...about.own, ...rewritten.filter(([, value]) => value !== '')]
   const set = new Set(own.map(([name]) => name))
+  const emptied = rewritten.filter(([, value]) => value === '').map(([name]) => name)
   // Envoy removes exact names: each spelling that is there, and each identity field that we do not set. It hides what the
   // client says about a partial body, and would forward it.
-  const unwanted = [...unwantedFields(permit, rules), ...IDENTITY_FIELDS, PARTIAL_FIELD].filter(
+  const unwanted = [...unwantedFields(permit, rules), ...IDENTITY_FIELDS, PARTIAL_FIELD, ...emptied].filter(
     (name) => !set.has(name),
   )
   return create(CheckResponseSchema, {

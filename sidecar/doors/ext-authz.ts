@@ -17,6 +17,7 @@ import type { DoorEntry } from '../route-file/doors.ts'
 import type { KnowsCaller } from './caller.ts'
 import { readCheck, UnfitGateway } from './check-request.ts'
 import { allowing, denying } from './check-response.ts'
+import { denyErrors } from './deny-errors.ts'
 import { type DoorOutcome, evaluateHeld, failure, type HeldDeps } from './held-request.ts'
 import { ownFields } from './service-fields.ts'
 import { openSocketFile } from './socket-file.ts'
@@ -41,7 +42,8 @@ export const ANSWER_MS = 5_000
 const SHARE_OF_DEADLINE = 0.8
 /** Beyond the largest body that a check may read. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024
-const CLOSE_MS = 2_000
+/** A question that is cut off is an error at the gateway, so each has the time that its answer may take. */
+const CLOSE_MS = ANSWER_MS + 1_000
 
 type CheckCall = ServerUnaryCall<Buffer, CheckResponse>
 type Entry = DoorEntry & { readonly profile: GrpcProfile }
@@ -51,6 +53,7 @@ export async function openExtAuthz(entry: Entry, deps: DoorDeps): Promise<Door> 
   const server = new Server({
     'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
     'grpc.keepalive_permit_without_calls': 1,
+    interceptors: [denyErrors(entry.profile, deps.log)],
   })
   const path = `/${Authorization.typeName}/${Authorization.method.check.name}`
   const definition = {
@@ -109,10 +112,18 @@ function timeFor(call: CheckCall): number {
   return Math.max(1, Math.min(ANSWER_MS, leftMs * SHARE_OF_DEADLINE))
 }
 
-function allow({ permit, origin, requestId }: Extract<DoorOutcome, { kind: 'allow' }>, deps: HeldDeps): CheckResponse {
+function allow(
+  { permit, origin, requestId, toClient, rewritten }: Extract<DoorOutcome, { kind: 'allow' }>,
+  deps: HeldDeps,
+): CheckResponse {
   const { rules, publicPort } = deps.forwarding
   const own = ownFields(permit, { origin, requestId, publicPort })
-  return allowing(permit, { own, rules, toClient: ['x-request-id', requestId, ...nonceFor(permit, deps)] })
+  return allowing(permit, {
+    own,
+    rules,
+    rewritten,
+    toClient: ['x-request-id', requestId, ...nonceFor(permit, deps), ...toClient],
+  })
 }
 
 /** RFC 9449 section 8.2: the response to a request with a valid proof carries the next nonce. */

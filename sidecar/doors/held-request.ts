@@ -1,6 +1,8 @@
 /** Judges a request that a gateway holds, by the same `enforce` as one that came to the data port, and says what to answer. */
 
 import type { ProblemCode } from '../../pdp/process/problems.ts'
+import type { Span, Tracing } from '../../pdp/process/tracing/tracing.ts'
+import { withTimeout } from '../../pdp/process/with-timeout.ts'
 import { type Admitted, admit } from '../enforce/admission.ts'
 import { type Denial, denied } from '../enforce/denial.ts'
 import { type DenialAnswer, type DenialMembers, describeDenial, OWN_STATUS } from '../enforce/denial-response.ts'
@@ -9,19 +11,27 @@ import type { Places } from '../enforce/places.ts'
 import { type RecordDeps, record, requestIdOf } from '../enforce/record.ts'
 import type { ResourceMetadata } from '../enforce/resource-metadata.ts'
 import { ARRIVED } from '../enforce/stages.ts'
+import { beginSpan, withSpan } from '../enforce/trace.ts'
 import type { Turns } from '../enforce/turns.ts'
 import type { ClientRequest } from '../http/client.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import type { HeaderNames, HeaderRules } from '../http/fields.ts'
+import type { InboundRequest } from '../request/inbound.ts'
 import type { Origin } from '../request/origin.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { readBody } from '../routes/json-body.ts'
+import type { SignIn } from '../sign-in/sign-in.ts'
+import type { Visit } from '../sign-in/visit.ts'
 
 /** What is in force when a gateway asks. */
 export type HeldDeps = RecordDeps & {
   readonly enforcing: EnforceDeps
+  /** Null: nobody collects spans. */
+  readonly tracing: Tracing | null
   readonly forwarding: { readonly rules: HeaderRules; readonly headers: HeaderNames; readonly publicPort: number }
   readonly metadata: ResourceMetadata | null
+  /** Null: nobody signs in here. */
+  readonly signIn: SignIn | null
   readonly limits: SidecarLimits
   readonly places: Places
   readonly turns: Turns
@@ -39,29 +49,63 @@ export type Asked = Held & {
   readonly objection: (permit: Permit) => string | null
 }
 export type DoorOutcome =
-  | { readonly kind: 'allow'; readonly permit: Permit; readonly origin: Origin; readonly requestId: string }
+  | {
+      readonly kind: 'allow'
+      readonly permit: Permit
+      readonly origin: Origin
+      readonly requestId: string
+      /** Names and values in turn to add to the response of the service. */
+      readonly toClient: readonly string[]
+      /** Fields of the client that the service gets with another value; empty: not at all. */
+      readonly rewritten: readonly (readonly [name: string, value: string])[]
+    }
   /** For the client, in place of the service's response. */
   | { readonly kind: 'answer'; readonly answer: DenialAnswer }
 
 /** Never rejects, and allows only by a Permit. */
-export async function evaluateHeld(asked: Asked, deps: HeldDeps): Promise<DoorOutcome> {
-  const requestId = requestIdOf(asked.client)
+export async function evaluateHeld(given: Asked, deps: HeldDeps): Promise<DoorOutcome> {
+  const requestId = requestIdOf(given.client)
+  const visit = deps.signIn === null ? null : deps.signIn.visit(given.client)
+  const asked = visit === null ? given : { ...given, client: visit.client }
+  const span = beginSpan(deps.tracing, asked.client)
   try {
     const startedMs = performance.now()
-    const outcome = await decideInTime(asked, deps)
+    const outcome = await decideInTime({ ...asked, requestId }, visit, deps, span)
     const { client, origin, door } = asked
     const durationMs = performance.now() - startedMs
-    record(outcome, { client, address: origin.address, requestId, durationMs, door }, deps)
-    if (outcome.kind === 'permit') return { kind: 'allow', permit: outcome, origin, requestId }
-    if (outcome.kind === 'denial') return { kind: 'answer', answer: answerOf(outcome, requestId, deps) }
+    record(outcome, { client, address: origin.address, requestId, durationMs, door, span }, deps)
+    span?.end()
+    const toClient = visit === null ? [] : visit.fields()
+    if (outcome.kind === 'permit')
+      return { kind: 'allow', permit: outcome, origin, requestId, toClient, rewritten: rewrittenFields(outcome, given) }
+    const about = { requestId, visit, leftMs: asked.withinMs - durationMs }
+    if (outcome.kind === 'denial') return { kind: 'answer', answer: await answerOf(outcome, about, deps) }
+    if (outcome.kind === 'sign_in') return { kind: 'answer', answer: await pageOf(outcome.request, about) }
     return { kind: 'answer', answer: ownAnswer(outcome, requestId, deps) }
   } catch (err) {
     deps.log.error({ event: 'request_failed', request_id: requestId, err })
+    span?.end('request_failed')
     return { kind: 'answer', answer: failure('internal', requestId) }
   }
 }
 
-async function decideInTime({ withinMs, objection, client, origin }: Asked, deps: HeldDeps): Promise<Outcome> {
+/** The gateway forwards what it holds: with the cookies of the sidecar, and without the token of a session. */
+function rewrittenFields({ request, route }: Permit, { client }: Asked): readonly (readonly [string, string])[] {
+  const valuesOf = (raw: readonly string[], name: string): readonly string[] =>
+    raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name)
+  const names = route.forwardToken ? ['cookie', 'authorization'] : ['cookie']
+  return names.flatMap((name) => {
+    const value = valuesOf(request.raw, name).join('; ')
+    return value === valuesOf(client.raw, name).join('; ') ? [] : [[name, value] as const]
+  })
+}
+
+async function decideInTime(
+  { withinMs, objection, client, requestId, origin }: Asked & { readonly requestId: string },
+  browser: Visit | null,
+  deps: HeldDeps,
+  span: Span | null,
+): Promise<Outcome> {
   const { limits, requestsMax, bodyBytesMax } = deps
   const admission: Admitted = admit(deps, { address: origin.address, upgrade: false, limits, requestsMax })
   const late = Promise.withResolvers<Denial>()
@@ -69,8 +113,8 @@ async function decideInTime({ withinMs, objection, client, origin }: Asked, deps
   try {
     const read: Parameters<typeof enforce>[0]['readBody'] = (request) =>
       readBody(client, request, { bytesMax: bodyBytesMax, timeoutMs: limits.bodyReadMs })
-    const arrival = { client, origin, admission, readBody: read, upgrade: false }
-    const outcome = await Promise.race([enforce(arrival, deps.enforcing), late.promise])
+    const arrival = { client, requestId, origin, admission, readBody: read, upgrade: false, browser }
+    const outcome = await Promise.race([enforce(arrival, withSpan(deps.enforcing, span)), late.promise])
     const reason = outcome.kind === 'permit' ? objection(outcome) : null
     if (outcome.kind !== 'permit' || reason === null) return outcome
     const { route, identity } = outcome
@@ -85,9 +129,28 @@ async function decideInTime({ withinMs, objection, client, origin }: Asked, deps
 
 const LATE = 'no decision before the deadline of the gateway'
 
-function answerOf({ code, members }: Denial, requestId: string, deps: HeldDeps): DenialAnswer {
+type Answering = { readonly requestId: string; readonly visit: Visit | null; readonly leftMs: number }
+
+async function answerOf(
+  denial: Denial,
+  { requestId, visit, leftMs }: Answering,
+  deps: HeldDeps,
+): Promise<DenialAnswer> {
+  const { code, members } = denial
   if (code === 'internal') return failure(code, requestId)
-  return describeDenial(code, members, contextOf(requestId, deps))
+  // An issuer that is slow must not keep the gateway waiting until it calls that an error, which it may let pass.
+  const page =
+    visit === null
+      ? null
+      : await withTimeout(visit.answer(denial, requestId), leftMs, () => new Error(LATE)).catch(() => null)
+  const answer = page ?? describeDenial(code, members, contextOf(requestId, deps))
+  return visit === null ? answer : { ...answer, fields: [...answer.fields, ...visit.fields()] }
+}
+
+function pageOf(request: InboundRequest, { requestId, visit, leftMs }: Answering): Promise<DenialAnswer> {
+  if (visit === null) throw new TypeError('a sign-in without its settings')
+  const page = visit.page(request, requestId)
+  return withTimeout(page, leftMs, () => new Error(LATE)).catch(() => failure('overloaded', requestId))
 }
 
 const contextOf = (requestId: string, { metadata, proofNonce }: HeldDeps): Parameters<typeof describeDenial>[2] => ({
@@ -110,7 +173,11 @@ export function failure(code: ProblemCode, requestId: string, members: DenialMem
 
 const UNAVAILABLE = 503
 
-function ownAnswer(own: OwnAnswer, requestId: string, { metadata }: HeldDeps): DenialAnswer {
+function ownAnswer(
+  own: Exclude<OwnAnswer, { kind: 'sign_in' }>,
+  requestId: string,
+  { metadata }: HeldDeps,
+): DenialAnswer {
   const id = ['x-request-id', requestId]
   if (own.kind === 'options')
     return { status: OWN_STATUS.options, fields: ['allow', own.allow.join(', '), ...id], body: '' }

@@ -1,6 +1,6 @@
 /** Which fields of a client a gateway that asks over HTTP takes away after the question, with the configuration that we print. */
 import { exactNames, OF_TRAEFIK, prefixes } from '../gateways/cleared.ts'
-import { DOOR_FIELDS, type HttpProfile, IDENTITY_FIELDS } from '../http/door-fields.ts'
+import { ANSWER_FIELDS, DOOR_FIELDS, type HttpProfile } from '../http/door-fields.ts'
 import type { HeaderNames } from '../http/fields.ts'
 import { isPlainName } from '../http/folding.ts'
 import { CREDENTIAL_FIELDS, OWN_FIELDS } from '../http/stripped-fields.ts'
@@ -18,7 +18,7 @@ export function createRemoval(profile: HttpProfile): (headers: HeaderNames) => R
 }
 
 function removesOf(profile: HttpProfile, headers: HeaderNames): Removes {
-  const written = new Set([...DOOR_FIELDS[profile].ofGateway, ...IDENTITY_FIELDS, ...CREDENTIAL_FIELDS, 'x-request-id'])
+  const written = new Set([...DOOR_FIELDS[profile].ofGateway, ...ANSWER_FIELDS, ...CREDENTIAL_FIELDS])
   // Caddy has removed what it can before it asks, and nginx all odd names: what is still there stays there.
   const exact = new Set(profile === 'caddy' ? [] : exactNames(headers))
   const starts = profile === 'traefik' ? prefixes(headers).filter((start) => !OF_TRAEFIK.includes(start)) : []

@@ -41,7 +41,8 @@ export function ownFields(
   const { hostname, port } = request.host
   const host = port !== null && Number(port) === publicPort ? `${hostname}:${port}` : hostname
   const forwarded = { for: origin.address, host, proto: origin.scheme }
-  const own = { version: request.version, host: request.hostField, forwarded, requestId, identity }
+  const { version, hostField } = request
+  const own = { version, host: hostField, forwarded, requestId, traceparent: null, identity }
   const none = { raw: [], names: [], connectionListed: new Set<string>(), rules: { passes: () => false } }
   const fields = upstreamFields({ ...none, forwardToken: false, own })
   const pairs: [string, string][] = []

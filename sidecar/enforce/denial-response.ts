@@ -51,6 +51,7 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
   issuer_unavailable: { status: 503, retry: true, shadowed: true },
   issuer_mismatch: { status: 503, retry: true, shadowed: true },
   replay_memory_unavailable: { status: 503, retry: true, shadowed: true },
+  session_unavailable: { status: 503, retry: true, shadowed: true },
   draining: { status: 503, retry: true },
   busy: { status: 503, retry: true },
   upstream_unavailable: { status: 502 },
@@ -99,7 +100,7 @@ export type DenialAnswer = {
 }
 export type DenialContext = {
   readonly requestId: string
-  /** URL of the protected resource metadata (RFC 9728 section 5.1); null when there is none. */
+  /** URL of the protected resource metadata (RFC 9728 section 5.1); null if it is not known. */
   readonly metadataUrl: string | null
   /** For the next proof (RFC 9449 section 8.2); null when proofs need none. */
   readonly nonce?: string | null

@@ -45,7 +45,11 @@ export type Permit = {
   readonly shadowed: Denial | null
 }
 /** An answer of the sidecar itself: the request needs no permission and is not forwarded. */
-export type OwnAnswer = { readonly kind: 'options'; readonly allow: readonly string[] } | { readonly kind: 'metadata' }
+export type OwnAnswer =
+  | { readonly kind: 'options'; readonly allow: readonly string[] }
+  | { readonly kind: 'metadata' }
+  /** A page of the sign-in, which the Browser of the arrival answers. */
+  | { readonly kind: 'sign_in'; readonly request: InboundRequest }
 export type Outcome = Permit | Denial | OwnAnswer
 
 export type EnforceDeps = RoutingDeps &
@@ -57,19 +61,29 @@ export type EnforceDeps = RoutingDeps &
     /** A sentence when this clock differs from that of others; else null. */
     readonly clockHint: () => string | null
   }
+/** What a browser may bring in place of a token. */
+export type Browser = {
+  /** Notes the request. True: it is part of a sign-in, and no route's. */
+  takes(request: InboundRequest): boolean
+  /** The request with the token of its session, or as it is without one. Rejects with RequestError. */
+  authorize(request: InboundRequest, how: { readonly upgrade: boolean }): Promise<InboundRequest>
+}
 /** The request, and how to get its body when a check needs it. */
 export type Arrival = {
   readonly client: ClientRequest
+  readonly requestId: string
   readonly origin: Origin
   readonly admission: Admission
   readonly readBody: (request: InboundRequest) => Promise<Buffer>
   /** The client asks for a WebSocket connection. */
   readonly upgrade: boolean
+  /** Null: nobody signs in here. */
+  readonly browser: Browser | null
 }
 
 /** Never throws: an error becomes a Denial, described by the stage that the request had reached. */
 export async function enforce(
-  { client, origin, admission, readBody, upgrade }: Arrival,
+  { client, requestId, origin, admission, readBody, upgrade, browser }: Arrival,
   deps: EnforceDeps,
 ): Promise<Outcome> {
   let stage: Stage = ARRIVED
@@ -77,6 +91,7 @@ export async function enforce(
     const arriving = admission.arrive() // RequestError
     if (arriving !== null) await arriving // RequestError
     const request = readInbound(client, origin) // RequestError
+    if (browser?.takes(request) === true) return { kind: 'sign_in', request }
     const match = routeRequest(deps, request) // RequestError
     if (match.kind !== 'route') return answerUnrouted(match, request, deps) // RequestError
     const routing = routed(match, request)
@@ -87,12 +102,13 @@ export async function enforce(
       if (entering !== null) await entering // RequestError
       return permit(routing, null)
     }
-    const verifying = verifyToken(routing, deps) // TokenError
+    const guarded = browser === null ? routing : { ...routing, request: await browser.authorize(request, { upgrade }) } // RequestError
+    const verifying = verifyToken(guarded, deps) // TokenError
     const verified = verifying instanceof Promise ? await verifying : verifying // TokenError
     stage = verified
     const authenticated = await authenticate(verified, { proven: false }, deps) // TokenError
     stage = authenticated
-    const prepared = await prepare(authenticated, readBody) // RequestError
+    const prepared = await prepare(authenticated, { requestId, readBody }) // RequestError
     stage = prepared
     const entering = admission.enter(prepared.route.id, prepared.claims) // RequestError
     if (entering !== null) await entering // RequestError
@@ -130,7 +146,7 @@ export async function reevaluate(
     stage = verified
     const authenticated = await authenticate(verified, { proven: former.identity !== null }, deps) // TokenError
     stage = authenticated
-    const prepared = await prepare(authenticated, async () => keptBody(former)) // RequestError
+    const prepared = await prepare(authenticated, { requestId: '', readBody: async () => keptBody(former) }) // RequestError
     const { route } = prepared
     if (route.shadow) return { kind: 'permitted', basis: null }
     const sameStepUp = JSON.stringify(route.stepUp) === JSON.stringify(former.route.stepUp)

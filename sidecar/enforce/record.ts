@@ -1,20 +1,22 @@
 /** Logs and counts what became of a request, under its request id. */
 import { randomUUID } from 'node:crypto'
+import { isRequestId } from '../../pdp/domain/names.ts'
+import type { Span } from '../../pdp/process/tracing/tracing.ts'
 import type { ClientRequest } from '../http/client.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import { firstValue } from '../http/fields.ts'
 import type { SubjectsInLog } from '../route-file/route-file.ts'
 import { type DecisionLine, decisionLine } from './decision-log.ts'
 import type { Outcome } from './enforce.ts'
+import { noteDecision } from './trace.ts'
 
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
 // W3C Trace Context section 3.2.
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$/
 
 /** The client's own id when it is safe to log, else a new one. The upstream and the client get it, too. */
 export function requestIdOf({ raw }: Pick<ClientRequest, 'raw'>): string {
   const value = firstValue(raw, 'x-request-id')
-  return value !== null && REQUEST_ID.test(value) ? value : randomUUID()
+  return value !== null && isRequestId(value) ? value : randomUUID()
 }
 
 export type RecordDeps = {
@@ -22,6 +24,8 @@ export type RecordDeps = {
   /** Never throws. */
   readonly log: { info(line: object): void; error(line: object): void }
   readonly subjectsInLog: SubjectsInLog
+  /** Whether the line of an allowed request is written. */
+  readonly logsAllowed: () => boolean
 }
 
 /** `door`: the gateway that asked; null: the request came to the data port. */
@@ -33,13 +37,18 @@ export function record(
     readonly requestId: string
     readonly durationMs: number
     readonly door: DoorProfile | null
+    /** Null: nobody collects spans. */
+    readonly span: Span | null
   },
-  { metrics, log, subjectsInLog }: RecordDeps,
+  { metrics, log, subjectsInLog, logsAllowed }: RecordDeps,
 ): void {
-  const { client, ...known } = about
-  const traceId = TRACEPARENT.exec(firstValue(client.raw, 'traceparent') ?? '')?.[1] ?? null
+  const { client, span, ...known } = about
+  const traceparent = span === null ? firstValue(client.raw, 'traceparent') : span.traceparent
+  const traceId = TRACEPARENT.exec(traceparent ?? '')?.[1] ?? null
   const { method, version } = client
   const line = decisionLine(outcome, { ...known, method, version, traceId, subjects: subjectsInLog })
   metrics.decided(line.route ?? '', line)
+  if (span !== null) noteDecision(span, line)
+  if (line.decision === 'allow' && !logsAllowed()) return
   log[line.reason === 'internal' ? 'error' : 'info'](line)
 }

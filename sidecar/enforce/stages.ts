@@ -115,7 +115,7 @@ export async function authenticate(
 /** Rejects with RequestError when the request lacks a value that a check needs. */
 export async function prepare(
   authenticated: Authenticated,
-  readBody: (request: InboundRequest) => Promise<Buffer>,
+  { requestId, readBody }: { requestId: string; readBody: (request: InboundRequest) => Promise<Buffer> },
 ): Promise<Prepared> {
   const { request, parameters, check, credentials, claims } = authenticated
   const asking = { check, context: authenticated.route.context }
@@ -123,7 +123,8 @@ export async function prepare(
   const questions = buildQuestions(asking, requestValues({ request, parameters, claims, body }))
   const { permissions, entitlements, context } = questions
   const { digest, subject, organization } = claims
-  const question = { token: credentials.token, digest, subject, organization, permissions, entitlements, context }
+  const asked = { permissions, entitlements, context, requestId }
+  const question = { token: credentials.token, digest, subject, organization, ...asked }
   return { ...authenticated, stage: 'prepared', body, questions, question }
 }
 

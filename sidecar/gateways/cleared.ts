@@ -5,8 +5,14 @@
 import { createHeaderRules, type HeaderNames } from '../http/fields.ts'
 import { COMMONLY_TRUSTED_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from '../http/stripped-fields.ts'
 
-/** Members of the prefixes that browsers, proxies and content networks send of themselves. */
+/** What browsers, proxies and content networks send of themselves: members of the prefixes, and fields of one connection. */
 const USUAL_MEMBERS = [
+  // Traefik carries any upgrade, after which nobody would ask about what is sent.
+  'upgrade',
+  'http2-settings',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
   'forwarded',
   'x-forwarded-port',
   'x-forwarded-server',
@@ -81,8 +87,8 @@ const USUAL_MEMBERS = [
   'x-azure-clientip',
   'x-appengine-country',
 ]
-/** What the configuration sets after the decision, or what is of the connection. */
-const SET: ReadonlySet<string> = new Set([...OWN_FIELDS])
+/** What the gateway sets after the decision, or what is of the connection. None of them sets Forwarded. */
+const SET: ReadonlySet<string> = new Set(OWN_FIELDS.filter((name) => name !== 'forwarded'))
 
 /** Names that a configuration without patterns takes away: exact names of the list, and the usual members of its prefixes. */
 export function exactNames({ strip, pass }: HeaderNames): readonly string[] {

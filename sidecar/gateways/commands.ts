@@ -1,6 +1,8 @@
 /** The command line of gateways: `check-gateway` and `gateway-config`. What they need is loaded when they run. */
+
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { fileProblem } from '../../pdp/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../pdp/process/exit.ts'
 import { parseListenAddress } from '../../pdp/process/listen.ts'
 import { loadRouteFile } from '../config/config.ts'
@@ -40,7 +42,7 @@ export function addGatewayCommands(program: Command, io: Io): void {
     )
     .addHelpText(
       'after',
-      '\nExit codes: 0 nothing was found, 1 something was, 64 a file cannot be read or is not known.',
+      '\nExit codes: 0 nothing was found that is not accepted, 1 something was, 64 a file cannot be read or is not known.\nA comment on the line, or right above it, accepts a finding: # portcullis: accept CODE: the reason',
     )
     .option('--json', 'print the findings as JSON')
     .action((paths: string[], options: { readonly json?: true }) => runCommand(() => check(paths, options, io), io))
@@ -78,16 +80,22 @@ function addressOf(text: string, option: string): HostAndPort {
 
 async function check(paths: readonly string[], { json }: { readonly json?: true }, io: Io): Promise<void> {
   const { checkGateways } = await import('./check/check-gateway.ts')
-  const { FINDING_CODES, UnreadableError } = await import('./check/finding.ts')
+  const { FINDING_CODES } = await import('./check/finding.ts')
+  const { UnreadableError } = await import('./read/source.ts')
   try {
-    const findings = checkGateways(paths.map((file) => ({ file, text: textOf(file) })))
-    if (json === true) io.stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`)
+    const { findings, accepted } = checkGateways(paths.map((file) => ({ file, text: textOf(file) })))
+    if (json === true) io.stdout.write(`${JSON.stringify({ findings, accepted }, null, 2)}\n`)
     else {
       const lines = findings.map(
         ({ file, line, code, message, fix }) => `${file}:${line}: ${code}: ${message}\n    ${fix}`,
       )
+      const known = accepted.map(
+        ({ file, line, code, message, reason }) =>
+          `${file}:${line}: accepted ${code}: ${message}\n    because: ${reason}`,
+      )
       const codes = [...new Set(findings.map(({ code }) => code))].map((code) => `${code}: ${FINDING_CODES[code]}`)
-      io.stdout.write(`${[...lines, ...codes, `${findings.length} unsafe settings`].join('\n')}\n`)
+      const counted = `${findings.length} unsafe settings${accepted.length > 0 ? `, ${accepted.length} accepted` : ''}`
+      io.stdout.write(`${[...lines, ...known, ...codes, counted].join('\n')}\n`)
     }
     if (findings.length > 0) io.exitCode = 1
   } catch (err) {
@@ -99,6 +107,6 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (err) {
-    throw new ConfigError([`${path} cannot be read: ${err instanceof Error ? err.message : 'unknown error'}`])
+    throw new ConfigError([fileProblem(path, err)])
   }
 }

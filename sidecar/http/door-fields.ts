@@ -67,3 +67,6 @@ export const REFUSAL_FIELD = 'x-portcullis-refusal'
 
 /** The fields that name the bearer to the service. A door names each of them in every answer that allows. */
 export const IDENTITY_FIELDS = OWN_FIELDS.filter((name) => name.startsWith('x-auth-'))
+
+/** What a door that is asked over HTTP answers in every permit, and a gateway writes over the client's own. */
+export const ANSWER_FIELDS = [...IDENTITY_FIELDS, 'x-request-id']

@@ -65,6 +65,8 @@ export type OwnFields = {
   /** Only the client, not the proxy chain, so that an upstream gets the same address from either end of the list. */
   readonly forwarded: { readonly for: string; readonly host: string; readonly proto: 'http' | 'https' }
   readonly requestId: string
+  /** In place of the client's (W3C Trace Context); null: the client's passes unchanged. */
+  readonly traceparent: string | null
   readonly identity: Identity | null
 }
 export type Identity = {
@@ -90,10 +92,12 @@ export function upstreamFields(options: {
   const fields: string[] = []
   for (const [at, folded] of names.entries()) {
     const name = raw[2 * at] ?? ''
+    if (folded === 'traceparent' && own.traceparent !== null) continue
     const passes = rules.passes(name) || (forwardToken && CREDENTIAL_FIELDS.includes(folded)) || folded === 'via'
     if (passes && !connectionListed.has(folded)) fields.push(name, raw[2 * at + 1] ?? '')
   }
   fields.push('host', own.host, 'via', `${own.version} portcullis`, 'x-request-id', own.requestId)
+  if (own.traceparent !== null) fields.push('traceparent', own.traceparent)
   const { forwarded } = own
   fields.push('x-forwarded-for', forwarded.for, 'x-forwarded-host', forwarded.host)
   fields.push('x-forwarded-proto', forwarded.proto)

@@ -2,6 +2,7 @@
  * Header fields that are not forwarded from clients: connection-specific fields, fields that the sidecar sets, and fields
  * that servers, frameworks, gateways and platforms trust as set by a proxy in front of them.
  */
+import { PLATFORM_FIELDS } from './platform-fields.ts'
 
 /** Connection-specific fields (RFC 9110 section 7.6.1), and fields that the next connection gets from the sidecar. */
 export const CONNECTION_FIELDS = [
@@ -46,12 +47,17 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'portcullis-*',
   'x-portcullis-*',
   'x-pdp-*',
+  'x-internal-*',
+  'x-trusted-*',
   'x-auth',
   'x-auth-*', // oauth2-proxy (X-Auth-Request-*), CouchDB, Louketo, and our own
   'x-authenticated-*', // Kong OAuth 2.0
   'authenticated-*', // Kong OpenID Connect
   'x-identity-*', // OpenStack keystonemiddleware
   'x-roles', // OpenStack keystonemiddleware
+  'x-is-admin-project',
+  'x-service-catalog',
+  'x-backend-*', // OpenStack Swift
   'x-user', // Ory Oathkeeper header mutator, KrakenD
   'x-user-email',
   'x-user-groups',
@@ -59,10 +65,22 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-user-info',
   'x-user-name',
   'x-user-roles',
+  'x-user-scopes',
+  'x-user-permissions',
+  'x-user-claims',
+  'x-user-sub',
+  'x-user-login',
+  'x-user-dn',
+  'x-user-domain-*', // OpenStack keystonemiddleware
   'x-userid',
   'x-username',
   'x-email', // single sign-on by header in many small applications
   'x-groups',
+  'x-token-user-*', // Caddy Security
+  'x-token-subject',
+  'x-sso-*', // Sonatype Nexus
+  'x-saml-*',
+  'auth-user', // YunoHost
   // Forwarding and client addresses.
   'forwarded*', // RFC 7239, and Forwarded-For and Forwarded-Proto
   'x-forward*', // X-Forwarded-*, X-Forward-For
@@ -73,12 +91,13 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-real-*', // nginx realip, Tornado
   'x-host*',
   'x-http-*', // method overrides (Rack, OData, JAX-RS), X-HTTP-Host-Override
+  'x-http2-*', // Netty: X-Http2-Path, X-Http2-Scheme
+  'x-replaced-path', // Traefik
   'x-method-override', // Express method-override, Plack
   'x-tunneled-method', // Catalyst
   'x-client-ip', // mod_remoteip, Azure
   'x-cluster-client-ip', // Rackspace, Zeus
   'x-true-ip',
-  'x-proxyuser-ip', // Google services
   'x-custom-ip-authorization',
   'client-ip', // Rails, Azure Application Gateway
   'true-client-ip', // Akamai, Cloudflare
@@ -86,8 +105,8 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-remote-*', // Kubernetes X-Remote-User
   'proxy',
   'proxy-*', // httpoxy; Jetty Proxy-auth-cert; 403 bypass lists
-  'x-proxy-*', // OpenSearch proxy authentication
   'x-proxied-*', // Jetty X-Proxied-Https
+  'x-proxy*', // OpenSearch proxy authentication, Apache Knox X-ProxyContextPath
   'http-*', // HTTP_CLIENT_IP and their like, sent with dashes
   // RFC 3875 section 4.1: meta-variables of CGI, which gunicorn, FastCGI and mod_php read as fields, too.
   'auth-type',
@@ -109,6 +128,7 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-traversal-path', // Plack
   'x-request-base', // Mojolicious, Catalyst
   'x-ingress-path', // Home Assistant
+  'x-hass-*', // Home Assistant
   'x-scheme', // ingress-nginx, Tornado, mod_wsgi
   'x-url-scheme', // Werkzeug, GitLab
   'x-https', // mod_wsgi
@@ -131,12 +151,18 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-prerender-*', // Next.js
   'x-next-*', // Next.js: revalidated tags
   'next-resume', // Next.js
+  'x-astro-*', // Astro: locals and path of a middleware
+  'x-nuxt-*', // Nuxt
+  'x-nitro-*', // Nitro
+  'x-react-router-*', // React Router: pre-rendered data, mode
+  'camel*', // Apache Camel: CamelHttpUri, CamelExecCommandExecutable
   'x-nf-*', // Netlify
   'raw-request-uri', // Pekko and Akka HTTP
   'tls-session-info',
   'timeout-access',
   'ms-aspnetcore-*', // IIS to ASP.NET Core
   'wl-proxy-*', // WebLogic
+  'x-weblogic-*',
   // Client certificates.
   'client-cert*', // RFC 9440
   'clientcert*',
@@ -153,99 +179,5 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-client-subject*',
   'x-client-verif*',
   'x-spiffe-*',
-  // Identity proxies.
-  'x-webauth-*', // Grafana, Gitea
-  'x-pomerium-*',
-  'x-vouch-*',
-  'x-authentik-*',
-  'tailscale-*',
-  'teleport-*',
-  'gap-*', // oauth2-proxy
-  'oidc-*', // mod_auth_openidc
-  'mellon-*', // mod_auth_mellon
-  'shib-*', // Shibboleth
-  'eppn',
-  'persistent-id',
-  'targeted-id',
-  'ajp-*', // Shibboleth over AJP
-  'cas-*', // mod_auth_cas
-  'sm-*', // SiteMinder SM_USER
-  'iv-*', // IBM WebSEAL
-  'oam-*', // Oracle Access Manager
-  'osso-*',
-  'x-jwt-*', // WSO2 X-JWT-Assertion
-  'x-approuter-*', // SAP application router
-  'x-ext-authz-*', // Envoy
-  'impersonate-*', // Kubernetes
-  'es-security-*', // Elasticsearch run-as
-  'securitytenant', // OpenSearch
-  'x-trino-user', // trusted without a password
-  'x-presto-user',
-  'x-scope-orgid', // Loki, Mimir, Tempo
-  'thanos-tenant',
-  // Gateways and meshes.
-  'x-consumer-*', // Kong, APISIX
-  'x-credential-*', // Kong, APISIX
-  'x-anonymous-consumer', // Kong
-  'x-userinfo', // Kong, APISIX
-  'x-id-token',
-  'x-access-token',
-  'x-refresh-token',
-  'x-kong-*',
-  'x-apisix-*',
-  'x-tyk-*',
-  'x-apigee-*',
-  'x-3scale-*',
-  'x-rh-*', // Red Hat X-RH-Identity
-  'x-agw-*', // Layer7, MuleSoft
-  'x-gravitee-*',
-  'x-krakend*',
-  'x-envoy-*',
-  'x-istio-*',
-  'l5d-*', // Linkerd
-  'dapr-*',
-  'knative-*',
-  'k-network-*',
-  'k-proxy-*',
-  // Platforms.
-  'x-amzn-oidc-*', // AWS load balancers
-  'x-amzn-mtls-*',
-  'x-amzn-tls-*',
-  'x-amzn-lambda-*', // AWS Lambda Web Adapter
-  'x-amzn-request-context',
-  'x-amzn-apigateway-*',
-  'x-amzn-lattice-*',
-  'x-amzn-source-*',
-  'x-apigateway-*', // Google and AWS API gateways
-  'x-endpoint-api-*', // Google Cloud Endpoints
-  'x-serverless-authorization', // Google Cloud Run
-  'x-goog-authenticated-user-*',
-  'x-goog-iap-*',
-  'x-google-*',
-  'x-appengine-*',
-  'x-cloudtasks-*',
-  'x-cloudscheduler*',
-  'x-ms-client-principal*', // Azure App Service
-  'x-ms-token-*',
-  'x-ms-forwarded-*', // AD FS
-  'x-ms-proxy',
-  'x-arr-*', // Azure and IIS Application Request Routing
-  'x-azure-*', // Azure Front Door
-  'x-fd-*',
-  'x-waws-*',
-  'x-appservice-*',
-  'disguised-host',
-  'x-site-deployment-id',
-  'was-default-hostname',
-  'cf-*', // Cloudflare: Cf-Access-*, CF-Connecting-IP, CF-IPCountry
-  'x-cf-*', // Cloud Foundry
-  'cloudfront-*',
-  'fastly-*',
-  'fly-*',
-  'akamai-*',
-  'x-akamai-*',
-  'incap-*',
-  'x-incap-*',
-  'x-sucuri-*',
-  'ali-cdn-*',
+  ...PLATFORM_FIELDS,
 ]

@@ -1,11 +1,14 @@
 /** The injector's part of the command line. */
+
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { fileProblem } from '../../pdp/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../pdp/process/exit.ts'
 import { type ListenAddress, parseListenAddress } from '../../pdp/process/listen.ts'
 import { createLog } from '../../pdp/process/log.ts'
 import { createShutdown } from '../../pdp/process/shutdown.ts'
 import { makeCertificate, secretManifest } from './certificate/certificate.ts'
+import { addMaintainCertificate, readCertificateOptions, serviceNames } from './certificate/command.ts'
 import { addCheckCluster } from './check-cluster/command.ts'
 import { injectFile } from './inject-file.ts'
 import { loadInjectorConfig } from './pod/config.ts'
@@ -29,9 +32,8 @@ type CertificateOptions = {
 
 const SHUTDOWN_TIMEOUT_MS = 10_000
 const CERTIFICATE_CHECK_MS = 10_000
-const DAYS_MAX = 3_650
 
-/** Adds `injector`, `injector certificate`, `injector ask`, `inject` and `check-cluster`. */
+/** Adds `injector`, `injector certificate`, `injector maintain-certificate`, `injector ask`, `inject` and `check-cluster`. */
 export function addInjectorCommands(program: Command, io: Io): void {
   const injector = program
     .command('injector')
@@ -56,6 +58,7 @@ export function addInjectorCommands(program: Command, io: Io): void {
     .option('--days <count>', 'days until the certificate expires', '365')
     .option('--ca-out <path>', 'also write the authority to this file, for the value caBundle')
     .action((options: CertificateOptions) => runCommand(() => certificate(options, io), io))
+  addMaintainCertificate(injector, io)
   injector
     .command('ask <url>')
     .description('Ask a running injector to add a sidecar to an example Pod; exit with 1 if it does not.')
@@ -99,16 +102,19 @@ function address(text: string, option: string): ListenAddress {
 
 async function certificate(options: CertificateOptions, io: Io): Promise<void> {
   const { service, namespace, secret } = options
-  const problems = Object.entries({ service, namespace, secret }).flatMap(([name, value]) =>
-    /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/.test(value) ? [] : [`--${name} must be a Kubernetes name`],
-  )
-  const days = Number(options.days)
-  if (!Number.isInteger(days) || days < 1 || days > DAYS_MAX) problems.push(`--days must be 1 to ${DAYS_MAX}`)
+  const { days, problems } = readCertificateOptions({ service, namespace, secret }, options.days)
   if (problems.length > 0) throw new ConfigError(problems)
-  const names = [`${service}.${namespace}.svc`, `${service}.${namespace}.svc.cluster.local`]
-  const made = await makeCertificate({ names, days, nowMs: Date.now() })
-  if (options.caOut !== undefined) writeFileSync(options.caOut, made.authority)
+  const made = await makeCertificate({ names: serviceNames(service, namespace), days, nowMs: Date.now() })
+  if (options.caOut !== undefined) write(options.caOut, made.authority)
   io.stdout.write(secretManifest(made, { name: secret, namespace }))
+}
+
+function write(path: string, text: string): void {
+  try {
+    writeFileSync(path, text)
+  } catch (err) {
+    throw new ConfigError([fileProblem(path, err, 'written')])
+  }
 }
 
 async function ask(url: string, { authority }: { authority: string }, io: Io): Promise<void> {
@@ -122,7 +128,7 @@ function readBytes(path: string): Buffer {
   try {
     return readFileSync(path)
   } catch (err) {
-    throw new ConfigError([`${path} cannot be read: ${err instanceof Error ? err.message : ''}`])
+    throw new ConfigError([fileProblem(path, err)])
   }
 }
 

@@ -2,6 +2,7 @@
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
+import { clientOf } from '../../pdp/process/addresses.ts'
 import { plainAddress } from '../../pdp/process/listen.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client.ts'
 import { FIELD_OPTIONS } from '../http/http2-fields.ts'
@@ -24,6 +25,8 @@ export type Http2ServerOptions = {
   readonly onRequest: (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void
   /** A connection was closed because of a flood of frames. */
   readonly onFlood: (socket: Socket) => void
+  /** True for addresses of trusted proxies, whose streams are not counted because they serve many clients. */
+  readonly isProxy: (address: string) => boolean
 }
 
 /** Above the pipeline's own limit, so that the pipeline can answer with a problem; beyond it the stream is reset. */
@@ -32,10 +35,12 @@ const FIELD_PAIRS_MAX = 256
 const SESSION_MB_MAX = 32
 const END_STREAM = 0x1
 
-export function createHttp2Server({ limits: given, onRequest, onFlood }: Http2ServerOptions): Http2Server {
+export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }: Http2ServerOptions): Http2Server {
   let limits = given
   const sessions = new Set<ServerHttp2Session>()
   let streamCount = 0
+  /** Open streams by client. One that reads no answers keeps them open. */
+  const ofClient = new Map<string, number>()
   let withdrawn = false
   let draining = false
 
@@ -72,11 +77,11 @@ export function createHttp2Server({ limits: given, onRequest, onFlood }: Http2Se
       stream.setTimeout(limits.bodyIdleMs, () => {
         if (stream.writableLength > 0) stream.destroy(new Error('the client does not read the response'))
       })
-      if (streamCount >= limits.connectionsMax) return stream.close(constants.NGHTTP2_REFUSED_STREAM)
-      streamCount += 1
+      const leave = enter(peer.address)
+      if (leave === null) return stream.close(constants.NGHTTP2_REFUSED_STREAM)
       idle.enter()
       stream.once('close', () => {
-        streamCount -= 1
+        leave()
         idle.leave()
       })
       const fieldCount = (): number | null => guard.takeFieldCount(stream.id ?? 0)
@@ -84,6 +89,22 @@ export function createHttp2Server({ limits: given, onRequest, onFlood }: Http2Se
       if (withdrawn) session.close()
     })
     if (draining) session.close()
+  }
+
+  /** Counts a stream until the returned function is called. Null: there are too many. */
+  function enter(address: string): (() => void) | null {
+    const client = clientOf(address)
+    const count = (ofClient.get(client) ?? 0) + 1
+    if (streamCount >= limits.connectionsMax) return null
+    if (count > limits.clientConnectionsMax && !isProxy(address)) return null
+    streamCount += 1
+    ofClient.set(client, count)
+    return () => {
+      streamCount -= 1
+      const left = (ofClient.get(client) ?? 1) - 1
+      if (left > 0) ofClient.set(client, left)
+      else ofClient.delete(client)
+    }
   }
 
   function begin(stream: ServerHttp2Stream, client: ClientRequest): void {

@@ -163,6 +163,7 @@ export function createListener(options: ListenerOptions): Listener {
     limits,
     onRequest,
     onFlood: (socket) => drop(socket, 'a flood of HTTP/2 frames', 'request_invalid'),
+    isProxy: options.isProxy,
   })
   const detection = detectProtocol(server, {
     timeoutMs: () => limits.headersTimeoutMs,

@@ -44,7 +44,9 @@ class QuestionAttempts {
     this.#timeoutMs = timeoutMs
     // Timers run before I/O, so `setImmediate` lets an answer that has arrived be read first.
     this.#deadline = setTimeout(() => setImmediate(() => this.#expire()), timeoutMs)
-    this.#attempt(null)
+    // No answer would be read in time, and the question would make this process later still.
+    if (pool.lag.isStarved(timeoutMs)) this.#fail('this sidecar is too busy to ask', 'overloaded')
+    else this.#attempt(null)
   }
 
   /** Uses another stream than `except`; if none is open, waits for the first one that opens, even if it is the same. */
@@ -76,7 +78,8 @@ class QuestionAttempts {
     if (this.#over) return
     const wasBusy = this.#wasBusy()
     if (!wasBusy) for (const stream of this.#pending) this.#pool.markFailed(stream)
-    this.#fail(wasBusy ? 'this sidecar was too busy to read an answer in time' : 'the PDP did not answer in time')
+    if (wasBusy) this.#fail('this sidecar was too busy to read an answer in time', 'overloaded')
+    else this.#fail('the PDP did not answer in time')
   }
 
   #wasBusy(): boolean {

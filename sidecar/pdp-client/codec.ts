@@ -28,6 +28,10 @@ export type Questions = {
     /** A JSON object: values of parameters of conditions; empty for none. */
     readonly context: string
     readonly watched: boolean
+    /** Empty for none. */
+    readonly requestId: string
+    /** Empty: none. */
+    readonly traceparent: string
   }[]
   /** Ids of watched questions to end. */
   readonly cancel: readonly number[]
@@ -81,6 +85,8 @@ function writeQuestion(to: BinaryWriter, question: Questions['questions'][number
   for (const key of question.entitlements) to.uint32(QUESTION.entitlements).string(key)
   if (question.context !== '') to.uint32(QUESTION.context).string(question.context)
   if (question.watched) to.uint32(QUESTION.watched).bool(true)
+  if (question.requestId !== '') to.uint32(QUESTION.requestId).string(question.requestId)
+  if (question.traceparent !== '') to.uint32(QUESTION.traceparent).string(question.traceparent)
   to.join()
 }
 

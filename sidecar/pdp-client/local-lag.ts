@@ -3,6 +3,8 @@
 export type LocalLag = {
   /** Milliseconds since `sinceMs`, in terms of `performance.now()`, for which the event loop was blocked. */
   since(sinceMs: number): number
+  /** True while each turn of the event loop takes longer than `limitMs`: twice in a row, because one long pause is no starvation. */
+  isStarved(limitMs: number): boolean
   close(): void
 }
 
@@ -37,6 +39,12 @@ export function createLocalLag(): LocalLag {
         total += Math.min(lagMs, endMs - sinceMs)
       }
       return total
+    },
+    isStarved(limitMs) {
+      const [before, last] = pauses.slice(-2)
+      if (before === undefined || last === undefined || performance.now() - last.endMs >= limitMs) return false
+      const isNext = last.endMs - last.lagMs - before.endMs <= 2 * TICK_MS
+      return isNext && before.lagMs >= limitMs && last.lagMs >= limitMs
     },
     close: () => clearInterval(timer),
   }

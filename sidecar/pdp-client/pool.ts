@@ -4,7 +4,7 @@
  */
 import type { ChannelCredentials } from '@grpc/grpc-js'
 import { createLocalLag, type LocalLag } from './local-lag.ts'
-import { createPdpStream, type PdpStream } from './stream.ts'
+import { createPdpStream, type PdpStream, type PdpStreamOptions } from './stream.ts'
 
 export type ConnectionChange = {
   readonly address: string
@@ -27,6 +27,7 @@ export type PoolOptions = {
   readonly onConnectionChange?: (change: ConnectionChange) => void
   /** The `Date` field of the answer to a stream that began at `startedMs`. */
   readonly onDate?: (address: string, date: string, startedMs: number) => void
+  readonly share?: NonNullable<PdpStreamOptions['share']> | null
 }
 export type Choice =
   | { readonly kind: 'stream'; readonly stream: PdpStream }
@@ -72,7 +73,7 @@ const RECONNECT_WAIT_MS = 1_000
 
 export function createPdpPool(options: PoolOptions): PdpPool {
   const { addresses, credentials, authorize = null, random, clock, connectMs = CONNECT_MS } = options
-  const { onConnectionChange, onDate } = options
+  const { onConnectionChange, onDate, share = null } = options
   const waiting = new Set<() => void>()
   const healths = new Map<PdpStream, Health>()
   const lag = createLocalLag()
@@ -90,6 +91,7 @@ export function createPdpPool(options: PoolOptions): PdpPool {
       random,
       clock,
       connectMs,
+      share,
       onDate: (date, startedMs) => onDate?.(address, date, startedMs),
       onOpen() {
         onConnectionChange?.({ address, open: true, reason: 'connected', wasOpen: false })

@@ -11,6 +11,10 @@ export type PdpQuestion = {
   readonly entitlements: readonly string[]
   /** A JSON object: values of parameters of conditions; empty for none. */
   readonly context: string
+  /** Of the request, under which the PDP keeps its answer; empty: it was answered before. */
+  readonly requestId: string
+  /** Of the span that asks (W3C Trace Context). */
+  readonly traceparent?: string
 }
 export type PdpAnswer = {
   /** False: the token is not active, and everything is denied. */

@@ -1,5 +1,12 @@
 /** One gRPC stream to one PDP address, which sends questions in batches, matches answers by id, and reconnects. */
-import { type ChannelCredentials, type ClientDuplexStream, Metadata, type ServiceError, status } from '@grpc/grpc-js'
+import {
+  type ChannelCredentials,
+  type Client,
+  type ClientDuplexStream,
+  Metadata,
+  type ServiceError,
+  status,
+} from '@grpc/grpc-js'
 import { serviceDefinition } from '../../pdp/process/grpc.ts'
 import { DecisionService } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import { createQuestionBatch } from './batch.ts'
@@ -10,7 +17,7 @@ import type { PdpQuestion } from './question.ts'
 
 /**
  * `lost`: the stream ended before the answer arrived. Asking again is safe, because a question only reads. `taken`: false
- * when the PDP ended the stream in order; it answers all that it took before that, so it has not looked at this question.
+ * when the PDP ended the stream in order; it answers all that it took before that, so it has not read this question.
  */
 export type Reply =
   | { readonly kind: 'answer'; readonly decision: Decision }
@@ -47,6 +54,8 @@ export type PdpStreamOptions = {
   readonly onDate: (date: string, startedMs: number) => void
   /** Milliseconds since the epoch. */
   readonly clock: () => number
+  /** Uses the connection for something else, too, until the returned function is called. */
+  readonly share?: ((client: Client, metadata: Metadata) => () => void) | null
 }
 
 type Call = ClientDuplexStream<Questions, readonly StreamAnswer[]>
@@ -75,6 +84,7 @@ class ReconnectingStream implements PdpStream {
   readonly #pending = new PendingQuestions<Pending>()
   #connection: PdpConnection | null = null
   #call: Call | null = null
+  #unshare: (() => void) | undefined
   #closed = false
   #failures = 0
   #isNew = true
@@ -124,6 +134,12 @@ class ReconnectingStream implements PdpStream {
     this.#timer = undefined
     this.#call?.cancel()
     this.#call = null
+    this.#closeConnection()
+  }
+
+  #closeConnection(): void {
+    this.#unshare?.()
+    this.#unshare = undefined
     this.#connection?.close()
   }
 
@@ -158,7 +174,7 @@ class ReconnectingStream implements PdpStream {
   #start({ client }: PdpConnection): void {
     const metadata = this.#metadata()
     if (metadata === null) return
-    const { clock, onDate, onOpen } = this.#options
+    const { clock, onDate, onOpen, share } = this.#options
     const startedMs = clock()
     const call: Call = client.makeBidiStreamRequest(PATH, encodeQuestions, decodeAnswers, metadata)
     this.#call = call
@@ -173,6 +189,7 @@ class ReconnectingStream implements PdpStream {
     })
     call.on('error', (err: ServiceError) => this.#end(call, err.message, err.code))
     call.on('end', () => this.#end(call, 'the PDP ended the stream'))
+    this.#unshare = share?.(client, metadata)
     onOpen()
   }
 
@@ -193,7 +210,7 @@ class ReconnectingStream implements PdpStream {
 
   #reconnect(reason: string, wasOpen: boolean): void {
     if (this.#closed) return
-    this.#connection?.close()
+    this.#closeConnection()
     this.#connection = null
     this.#isNew = false
     this.#options.onClosed(reason, wasOpen)

@@ -20,14 +20,19 @@ export type DoorEntry = {
   readonly body: boolean
 }
 
-/** `routes` must be such that every door can hold them. Reports errors to the reader. */
-export function readDoors(reader: YamlReader, node: Node | null, routes: readonly Route[]): readonly DoorEntry[] {
+/** The routes must be such that every door can hold them. Reports errors to the reader. */
+export function readDoors(
+  reader: YamlReader,
+  node: Node | null,
+  { routes, signsIn }: { readonly routes: readonly Route[]; readonly signsIn: boolean },
+): readonly DoorEntry[] {
   if (node === null) return []
   const places = new Set<string>()
   const read = (_: YamlReader, item: Node | null): DoorEntry | null => {
     const door = readDoor(reader, item)
     if (door === null) return null
     for (const reason of unheldRoutes(door, routes)) reader.report(item, reason)
+    if (signsIn && door.profile !== 'envoy') reader.report(item, NO_SIGN_IN)
     const place = JSON.stringify(door.listen)
     if (places.has(place)) reader.report(item, 'two doors listen on the same address')
     places.add(place)
@@ -39,6 +44,9 @@ export function readDoors(reader: YamlReader, node: Node | null, routes: readonl
 }
 
 const DOORS_MAX = 16
+// Another gateway forwards the Cookie field as it came, sends no new cookies to the client, or joins fields by commas.
+const NO_SIGN_IN =
+  'sign_in works behind a door of the profile envoy only: this gateway would send the cookie of the session to the service. Serve browsers by a sidecar in front of the service'
 
 function readDoor(reader: YamlReader, node: Node | null): DoorEntry | null {
   const members = reader.members(node, 'a door', DOOR)

@@ -21,8 +21,10 @@ import {
   TEXT,
   textLike,
 } from './schema.ts'
+import { SIGN_IN } from './sign-in-format.ts'
 
 /** `hashed`: the first 128 bits of SHA-256, so that lines of one subject can still be correlated. */
+export const ALLOWED_ONE_IN = { min: 1, max: 1_000_000 }
 export const SUBJECTS_IN_LOG = ['plain', 'hashed', 'omitted'] as const
 export const MODES = ['enforce', 'shadow'] as const
 export const NONCES = ['required', 'off'] as const
@@ -107,6 +109,10 @@ export const DPOP = {
 
 export const LOG = {
   subject: optional(oneOf(SUBJECTS_IN_LOG), 'How the decision log names subjects. Default: plain.'),
+  allowed_one_in: optional(
+    count(ALLOWED_ONE_IN),
+    'Of this many allowed requests, one is logged. Every other request is. Default: 1.',
+  ),
 } as const satisfies Members
 
 export const STEP_UP = {
@@ -143,6 +149,10 @@ export const ROUTE = {
   ),
   encoded_slash: optional({ const: 'keep' }, 'Allows %2F within a segment of the path.'),
   semicolon: optional({ const: 'keep' }, 'Allows ; in the path.'),
+  form: optional(
+    { const: 'keep' },
+    'Allows forms (application/x-www-form-urlencoded, multipart) where a service could take from one what the sidecar has read elsewhere: on routes whose checks read the query, and for POST where PUT, PATCH or DELETE of the path has another check.',
+  ),
   forward_token: optional(FLAG, 'Overrides the member of the same name of the file.'),
   mode: optional(oneOf(MODES), 'Overrides the member of the same name of the file.'),
   upgrade: optional(listOf({ const: 'websocket' }), 'Protocols that a request may upgrade to.'),
@@ -151,6 +161,10 @@ export const ROUTE = {
     'Origins of pages that may open a WebSocket connection. Default: those of public_url and resource.',
   ),
   step_up: optional(mapOf(STEP_UP, { minProperties: 1 }), 'How strong and how recent the sign-in must be (RFC 9470).'),
+  sign_in: optional(
+    FLAG,
+    'false: a browser without a session gets 401 and problem documents here, as an API client does. A session counts there, too. Default: true, when the file has sign_in.',
+  ),
 } as const satisfies Members
 
 export const EXPECT = {
@@ -204,6 +218,10 @@ export const ROUTE_FILE = {
     listOf(mapOf(DOOR)),
     'Where gateways ask whether they may forward a request, beside the data port. A gateway must authenticate: by tls with client_ca_file, by secret_file, or by a unix socket. A change needs a restart.',
   ),
+  sign_in: optional(
+    mapOf(SIGN_IN),
+    'Sends browsers without a token to sign in, and keeps a session for them in a cookie. Default: they get 401.',
+  ),
   dpop: optional(mapOf(DPOP), 'Proof of possession (RFC 9449).'),
   log: optional(mapOf(LOG), 'The decision log.'),
   mode: optional(oneOf(MODES), 'shadow: denials are logged and counted, and the request passes. Default: enforce.'),
@@ -253,13 +271,10 @@ const CHECK: Form = {
   ],
 }
 
-/** Where editors fetch the schema. */
-export const SCHEMA_URL = 'https://portcullis.dev/schemas/route-file.v1.json'
-
 /** For editors; `route-file.schema.json` holds it. */
 export const routeFileSchema = (): Form => ({
   $schema: 'http://json-schema.org/draft-07/schema#',
-  $id: SCHEMA_URL,
+  $id: 'urn:portcullis:schema:route-file:v1',
   title: 'Route file of a Portcullis sidecar',
   ...mapOf(ROUTE_FILE),
   definitions: { issuer: mapOf(ISSUER), external: mapOf(EXTERNAL), check: CHECK, route: mapOf(ROUTE) },

@@ -67,7 +67,8 @@ export const LIMIT_KEYS = {
   client_connections_max: {
     name: 'clientConnectionsMax',
     ...COUNT,
-    description: 'Open connections of one client address. Those of trusted proxies are not counted.',
+    description:
+      'Open connections of one client address, and its open HTTP/2 streams. Those of trusted proxies are not counted.',
   },
   pipelined_max: {
     name: 'pipelinedMax',

@@ -1,4 +1,4 @@
-/** Reads a route's options besides its check: path encoding, WebSocket upgrade and origins, mode, and step-up. */
+/** Reads a route's options besides its check: path encoding, forms, WebSocket upgrade and origins, mode, and step-up. */
 import { isMap, type Node } from 'yaml'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
@@ -13,14 +13,16 @@ export const plainOptions = (defaults: OptionDefaults): RouteOptions => ({
   ...defaults,
   encodedSlash: false,
   semicolon: false,
+  form: false,
   websocket: false,
   stepUp: null,
+  signIn: true,
   context: [],
 })
 
 /** Reports errors to the reader. */
 export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, defaults: OptionDefaults): RouteOptions {
-  const kept = (name: 'encoded_slash' | 'semicolon'): boolean => {
+  const kept = (name: 'encoded_slash' | 'semicolon' | 'form'): boolean => {
     const node = nodes[name]
     if (node === null) return false
     reader.choice(node, name, ['keep'])
@@ -34,11 +36,13 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
   return {
     encodedSlash: kept('encoded_slash'),
     semicolon: kept('semicolon'),
+    form: kept('form'),
     forwardToken: forward ?? defaults.forwardToken,
     shadow: nodes.mode === null ? defaults.shadow : readMode(reader, nodes.mode),
     websocket: upgrades.includes('websocket'),
     origins: readOrigins(reader, nodes.origins) ?? defaults.origins,
     stepUp: nodes.step_up === null ? null : readStepUp(reader, nodes.step_up),
+    signIn: nodes.sign_in === null || reader.boolean(nodes.sign_in, 'sign_in') !== false,
     context: [],
   }
 }

@@ -6,7 +6,17 @@ import { parseAuthority } from '../request/target.ts'
 import type { Route } from '../routes/route.ts'
 import type { SidecarLimits } from './default-limits.ts'
 import { type DoorEntry, readDoors } from './doors.ts'
-import { BODY_BYTES, DPOP, HEADER, HEADER_OR_PREFIX, LOG, NONCES, ROUTE_FILE, SUBJECTS_IN_LOG } from './format.ts'
+import {
+  ALLOWED_ONE_IN,
+  BODY_BYTES,
+  DPOP,
+  HEADER,
+  HEADER_OR_PREFIX,
+  LOG,
+  NONCES,
+  ROUTE_FILE,
+  SUBJECTS_IN_LOG,
+} from './format.ts'
 import { readLimits, readNetwork } from './limits.ts'
 import { readMode } from './options.ts'
 import {
@@ -20,6 +30,7 @@ import {
   type UpstreamEntry,
 } from './peers.ts'
 import { parseRoutes } from './routes.ts'
+import { readSignIn, type SignInEntry } from './sign-in.ts'
 import { parseTests, type RouteTest } from './tests.ts'
 import { type FileIssue, YamlReader } from './yaml-reader.ts'
 
@@ -36,10 +47,14 @@ export type RouteFile = {
   readonly tls: TlsEntry | null
   /** Where gateways ask. */
   readonly doors: readonly DoorEntry[]
+  /** How browsers sign in; null: they do not. */
+  readonly signIn: SignInEntry | null
   /** DPoP proofs must contain a nonce from this server (RFC 9449 section 9). */
   readonly proofNonces: boolean
   /** How the decision log names subjects. */
   readonly subjectsInLog: SubjectsInLog
+  /** Of this many allowed requests, one is logged. */
+  readonly allowedOneIn: number
   /** Lower case, without port. */
   readonly hosts: readonly string[]
   /** A prefix ends in `*`. */
@@ -112,9 +127,10 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   )
     return null
   const hosts = listed ?? [...new Set([resource, seenUrl].filter(isHttpUrl).map((url) => new URL(url).hostname))]
-  const doors = readDoors(reader, members.doors, routes)
-  const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors }
-  const logging = { proofNonces: readDpop(reader, members.dpop), subjectsInLog: readLog(reader, members.log) }
+  const signIn = readSignIn(reader, members.sign_in, { publicUrl: seenUrl, issuers })
+  const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
+  const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
+  const logging = { proofNonces: readDpop(reader, members.dpop), ...readLog(reader, members.log) }
   const operating = { ...logging, hosts, stripHeaders, passHeaders, bodyBytesMax, trustedProxies, limits }
   return { ...peers, ...operating, resource, publicUrl: seenUrl, routes, tests }
 }
@@ -190,8 +206,15 @@ function readDpop(reader: YamlReader, node: Node | null): boolean {
   return nonce !== null && reader.choice(nonce, 'nonce', NONCES) === 'required'
 }
 
-function readLog(reader: YamlReader, node: Node | null): SubjectsInLog {
-  if (node === null) return 'plain'
-  const subject = reader.members(node, 'log', LOG)?.subject ?? null
-  return subject === null ? 'plain' : (reader.choice(subject, 'subject', SUBJECTS_IN_LOG) ?? 'omitted')
+function readLog(
+  reader: YamlReader,
+  node: Node | null,
+): { readonly subjectsInLog: SubjectsInLog; readonly allowedOneIn: number } {
+  const members = node === null ? null : reader.members(node, 'log', LOG)
+  const subject = members?.subject ?? null
+  const oneIn = members?.allowed_one_in ?? null
+  return {
+    subjectsInLog: subject === null ? 'plain' : (reader.choice(subject, 'subject', SUBJECTS_IN_LOG) ?? 'omitted'),
+    allowedOneIn: oneIn === null ? 1 : (reader.count(oneIn, 'allowed_one_in', ALLOWED_ONE_IN) ?? 1),
+  }
 }

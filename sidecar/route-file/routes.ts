@@ -1,5 +1,5 @@
 /** Parses the `routes` of a route file. */
-import { isScalar, isSeq, type Node } from 'yaml'
+import { isMap, isScalar, isSeq, type Node } from 'yaml'
 import { createHeaderRules, type HeaderNames, type HeaderRules } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
 import { asksPermission, type Check } from '../routes/checks.ts'
@@ -62,7 +62,9 @@ function parseRoute(
 ): Route | null {
   const match = KEY.exec(key)
   if (match === null) {
-    reader.report(keyNode, `${JSON.stringify(key)} must be "METHOD /path" or "METHOD host/path"`)
+    const method = /^([a-z]+) /.exec(key)?.[1]
+    const advice = method === undefined ? '' : `: write ${method.toUpperCase()}`
+    reader.report(keyNode, `${JSON.stringify(key)} must be "METHOD /path" or "METHOD host/path"${advice}`)
     return null
   }
   const [, method = '', hostText = '', path = ''] = match
@@ -158,11 +160,21 @@ function parseCheckNode(context: Context, given: Node | null, depth: number): Ch
   const entries = reader.entries(given, 'a check') ?? []
   const [entry] = entries
   if (entry === undefined || entries.length > 1 || !COMBINATIONS.includes(entry.key)) {
-    if (reader.resolve(given) !== null)
+    const unquoted = entry === undefined || entries.length > 1 ? null : unquotedCheck(reader, entry)
+    if (unquoted !== null) reader.report(given, `put the check in quotes: ${unquoted}`)
+    else if (reader.resolve(given) !== null)
       reader.report(given, 'a check must be a string, or a map with exactly one of all, any and equals')
     return null
   }
   return entry.key === 'equals' ? parseEquals(context, entry) : parseCombination(context, entry, depth)
+}
+
+/** Within [ ], YAML reads `viewer doc:{id}` as a map from `viewer doc` to `{id}`. */
+function unquotedCheck(reader: YamlReader, { key, value }: Entry): string | null {
+  const node = reader.resolve(value)
+  if (!/^\S+ \S+$/.test(key) || !isMap(node)) return null
+  const [inner, ...more] = node.items
+  return inner === undefined || more.length > 0 || inner.value !== null ? null : `"${key}:{${inner.key}}"`
 }
 
 function parseCombination(context: Context, { key, keyNode, value }: Entry, depth: number): Check | null {

@@ -3,6 +3,37 @@ import { type Protection, protectsOtherwise, rulesOf } from '../routes/near-miss
 import { foldPattern, isWithin, otherSlash, type Pattern, patternText } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import { isScript } from '../routes/script-paths.ts'
+import type { RouteFile } from './route-file.ts'
+import { servedHosts } from './served-hosts.ts'
+
+/** One sentence for each mistake that does not make the file invalid. */
+export const fileWarnings = (file: RouteFile): string[] => [
+  ...methodWarnings(file.routes),
+  ...routeWarnings(file.routes),
+  ...signInWarnings(file),
+]
+
+/** What browsers that sign in will not reach. */
+export function signInWarnings(file: RouteFile): string[] {
+  const { signIn, routes, publicUrl } = file
+  if (signIn === null) return routes.some((route) => !route.signIn) ? [NOBODY_SIGNS_IN] : []
+  const { hostname } = new URL(publicUrl)
+  const others = servedHosts(file).filter((host) => host !== hostname)
+  const shadowed = routes.filter(({ pattern }) => patternText(pattern).startsWith('/.portcullis'))
+  const guarded = routes.filter(({ check, host }) => check !== null && (host === null || host === hostname))
+  return [
+    ...(others.length > 0
+      ? [`browsers sign in at ${hostname} only, as public_url says, and get 401 at ${others.join(', ')}`]
+      : []),
+    ...(servedHosts(file).includes(hostname)
+      ? []
+      : [`sign_in needs the host of public_url, ${hostname}, in hosts: browsers come back there`]),
+    ...shadowed.map(({ id }) => `${id} never matches: the sidecar answers paths below /.portcullis/ itself`),
+    ...(guarded.some((route) => route.signIn) ? [] : ['sign_in has no effect: no route sends browsers to sign in']),
+  ]
+}
+
+const NOBODY_SIGNS_IN = 'sign_in of a route has no effect, because the file has no sign_in'
 
 type Folded = Protection & { readonly route: Route }
 

@@ -32,7 +32,9 @@ export class YamlReader {
     const others = errors.filter(({ code }) => code !== 'TAB_AS_INDENT')
     if (tab !== undefined) this.#note(tab.pos[0], tabMessage(tabs.length))
     // What else a tab makes of the text is not the writer's mistake.
-    else for (const { pos, message } of [...others, ...warnings]) this.#note(pos[0], message)
+    else
+      for (const { code, pos, message } of [...others, ...warnings])
+        if (code !== 'MULTILINE_IMPLICIT_KEY' || others.length === 1) this.#note(pos[0], PLAIN[code] ?? message)
     this.isBroken = errors.some(({ code }) => code !== 'DUPLICATE_KEY')
     this.root = this.#document.contents
   }
@@ -148,6 +150,14 @@ const alternatives = (options: readonly string[]): string =>
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
 const isNull = (node: Node): node is Scalar<null> => isScalar(node) && node.value === null
+
+/** For what the library says in words of YAML's grammar. */
+const PLAIN: { readonly [code: string]: string } = {
+  BLOCK_IN_FLOW: 'within { } or [ ], a text with a colon must be in quotes, such as "viewer doc:{id}"',
+  BLOCK_AS_IMPLICIT_KEY:
+    'a text with a colon and a space must be in quotes; the keys of a map begin on lines of their own',
+  BAD_SCALAR_START: 'a text that begins with this character must be in quotes',
+}
 
 const tabMessage = (moreCount: number): string =>
   `the line is indented with a tab, but YAML needs spaces${moreCount === 0 ? '' : `; so are ${moreCount} more`}`

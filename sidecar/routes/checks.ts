@@ -149,10 +149,12 @@ export function describeQuestions({
   ]
 }
 
-/** True when the route takes a value from the body. */
-export const usesBody = ({ check, context }: Asking): boolean =>
-  readsBody(check) ||
-  (asksPermission(check) && context.some((entry) => 'source' in entry && entry.source.from === 'body'))
+/** True when the route takes a value from there. */
+export const usesSource = ({ check, context }: Asking, from: Source['from']): boolean =>
+  reads(check, from) ||
+  (asksPermission(check) && context.some((entry) => 'source' in entry && entry.source.from === from))
+
+export const usesBody = (asking: Asking): boolean => usesSource(asking, 'body')
 
 /** Only relations and permissions depend on conditions. */
 export const asksPermission = (check: Check): boolean =>
@@ -160,8 +162,8 @@ export const asksPermission = (check: Check): boolean =>
     ? check.of.some(asksPermission)
     : check.kind === 'relation' || check.kind === 'permission'
 
-function readsBody(check: Check): boolean {
-  if (check.kind === 'all' || check.kind === 'any') return check.of.some(readsBody)
-  if (check.kind === 'relation') return check.id.some((part) => typeof part === 'object' && part.from === 'body')
-  return check.kind === 'equals' && check.source.from === 'body'
+function reads(check: Check, from: Source['from']): boolean {
+  if (check.kind === 'all' || check.kind === 'any') return check.of.some((part) => reads(part, from))
+  if (check.kind === 'relation') return check.id.some((part) => typeof part === 'object' && part.from === from)
+  return check.kind === 'equals' && check.source.from === from
 }

@@ -16,6 +16,15 @@ export async function readBody(
 ): Promise<Buffer> {
   if (request.bodyBytes === 0) throw malformed('This route needs a body')
   checkMedia(request)
+  return readWhole(client, request, { bytesMax, timeoutMs })
+}
+
+/** Of any media type. Throws RequestError for too many bytes, or if the body is late or incomplete. */
+export async function readWhole(
+  client: ClientRequest,
+  request: InboundRequest,
+  { bytesMax, timeoutMs }: { readonly bytesMax: number; readonly timeoutMs: number },
+): Promise<Buffer> {
   if ((request.bodyBytes ?? 0) > bytesMax) throw tooLarge(bytesMax)
   const late = new RequestError('request_timeout', 'The body took too long to arrive')
   const { promise: timeout, reject } = Promise.withResolvers<never>()

@@ -22,7 +22,7 @@ export type Reading = {
 /** No character that folding changes, no `;` and no `/`. */
 const UNCHANGED = /^[\x20-\x2e\x30-\x3a\x3c-\x40\x5b-\x7e]*$/
 /** What a reader could drop from the end of a name, or take for a script. */
-const MARKED = /[. :]|^f?cgi-bin$/
+const MARKED = /[. :?#]|^f?cgi-bin$/
 
 /** True if the only other reading of the path is the same path with a slash at its end. */
 export const isPlain = ({ segments, written }: PathSegments): boolean => {
@@ -43,8 +43,15 @@ export function readingsOf(
   const bases: Reading[] = [first]
   if (folded.some((text) => text.includes(';')))
     bases.push({ ...first, segments: folded.map((text) => text.split(';', 1)[0] ?? '') })
+  const end = folded.findIndex((text) => QUERY_ALIKE.test(text))
+  // Servers that fold compatibility characters end a path at a full-width question mark.
+  if (end >= 0)
+    bases.push({ ...first, segments: [...folded.slice(0, end), (folded[end] ?? '').replace(QUERY_ALIKE, '')] })
   if (folded.some((text) => text.includes('/')))
     bases.push({ ...first, segments: folded.flatMap((text) => text.split('/')), aligned: false })
+  const dotted = folded.flatMap((text) => text.split(/[/\\]/).map((piece) => piece.trim()))
+  if (dotted.length !== folded.length || dotted.some(isDots))
+    bases.push({ ...first, segments: withoutDots(dotted), aligned: false })
   if (folded.some((text) => WINDOWS_END.test(text)))
     bases.push({ ...first, segments: folded.map((text) => text.replace(WINDOWS_END, '') || text) })
   const read = bases.flatMap((reading) => [reading, ...withoutScript(reading)])
@@ -52,6 +59,22 @@ export function readingsOf(
   const pages = slashed.flatMap((reading) => [reading, ...withIndexFile(reading, indexFiles)])
   return pages.flatMap((reading) => [reading, ...withoutFormat(reading)])
 }
+
+const isDots = (text: string): boolean => text === '.' || text === '..'
+
+/** Such a path has its dots or slashes in compatibility characters: U+2025 is `..` and U+FF0F is `/` when they are folded. */
+function withoutDots(segments: readonly string[]): readonly string[] {
+  const left: string[] = []
+  for (const text of segments) {
+    if (text === '..') left.pop()
+    else if (text !== '.' && text !== '') left.push(text)
+  }
+  // RFC 3986 section 5.2.4: the path of a folder ends in a slash.
+  const last = segments.at(-1) ?? ''
+  return last === '' || isDots(last) || left.length === 0 ? [...left, ''] : left
+}
+
+const QUERY_ALIKE = /[?#].*$/
 
 /** Windows drops dots and spaces at the end of a name, and reads `name::$DATA` as the name. */
 const WINDOWS_END = /(?:[. ]+|:.*\$.*)$/

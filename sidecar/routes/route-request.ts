@@ -1,6 +1,7 @@
 /** Finds the route of a parsed request. The pipeline, `explain` and the listener all use it, so they cannot disagree. */
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
+import { type JudgedRequest, refuseOtherReadings } from './form-body.ts'
 import type { Match, Route, RouteTable } from './route.ts'
 import { createRouteTable } from './route-table.ts'
 
@@ -11,7 +12,7 @@ export type RoutingDeps = {
 }
 /** `method`: the path has routes, but none for this method. `none`: the path has no route. */
 export type RequestMatch = Exclude<Match, { readonly kind: 'ambiguous' }>
-export type RoutedRequest = Pick<InboundRequest, 'host' | 'namedHost' | 'method' | 'target'>
+export type RoutedRequest = Pick<InboundRequest, 'host' | 'namedHost'> & JudgedRequest
 
 /** Limits the length of a log line that any client can cause. */
 const HOSTS_NAMED_MAX = 10
@@ -26,7 +27,8 @@ export function createRouting(file: {
 
 /**
  * Throws RequestError `host_unknown` for a host that is not served, and `request_invalid` for a path that other servers
- * could read as another route's, or for two host names that lead to different routes.
+ * could read as another route's, or for two host names that lead to different routes; `media_type_unsupported` for a form that
+ * could say something else than what is judged.
  */
 export function routeRequest(deps: RoutingDeps, request: RoutedRequest): RequestMatch {
   const { host, namedHost } = request
@@ -47,8 +49,10 @@ export function routeRequest(deps: RoutingDeps, request: RoutedRequest): Request
   return match
 }
 
-function matchRequest(routes: RouteTable, { host, method, target }: Omit<RoutedRequest, 'namedHost'>): RequestMatch {
-  const match = routes.match({ host: host.hostname, method, path: target })
+function matchRequest(routes: RouteTable, request: Omit<RoutedRequest, 'namedHost'>): RequestMatch {
+  const { method, target } = request
+  const host = request.host.hostname
+  const match = routes.match({ host, method, path: target })
   const route = match.kind === 'route' ? match.route : null
   if (target.encodedSlash && route?.encodedSlash !== true) throw malformed('The path has an encoded slash')
   if (target.semicolon && route?.semicolon !== true) throw malformed('The path has a semicolon')
@@ -56,8 +60,12 @@ function matchRequest(routes: RouteTable, { host, method, target }: Omit<RoutedR
     const message = 'Some servers would read this path as another path'
     throw new RequestError('request_invalid', message, `${message}, of route ${match.other.id}, which has other rules`)
   }
+  if (route !== null)
+    refuseOtherReadings(request, route, (other) => routeOf(routes.match({ host, method: other, path: target })))
   return match
 }
+
+const routeOf = (match: Match): Route | null => (match.kind === 'route' ? match.route : null)
 
 /** For the log and the command line only: a client does not learn which hosts are served. */
 function unknownHostReason(host: string, served: Iterable<string>): string {

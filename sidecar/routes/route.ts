@@ -51,6 +51,8 @@ export type RouteOptions = {
   readonly encodedSlash: boolean
   /** `;` may be in the path. */
   readonly semicolon: boolean
+  /** A body may be a form although a service could take a judged value, or the method, from it. */
+  readonly form: boolean
   readonly forwardToken: boolean
   /** Shadow mode: denials with 401, 403 or 503 are only logged and counted. */
   readonly shadow: boolean
@@ -59,6 +61,8 @@ export type RouteOptions = {
   /** Origins whose pages may open one. A client without an Origin field is not a browser. */
   readonly origins: ReadonlySet<string>
   readonly stepUp: StepUp | null
+  /** Browsers are sent to sign in, where the file says how. */
+  readonly signIn: boolean
   /** Of the questions of its check. */
   readonly context: RouteContext
 }

@@ -32,7 +32,7 @@ export function parseSource(text: string, parameters: readonly string[]): Source
     return { from: 'request', name: text === 'request.path' ? 'path' : 'method' }
   if (from === 'path') {
     const index = parameters.indexOf(name)
-    return index < 0 ? `{${text}} is not a parameter of the path` : { from, name, index }
+    return index < 0 ? unknownParameter(text, parameters) : { from, name, index }
   }
   if (from === 'header')
     return HEADER_NAME.test(name) ? { from, name: name.toLowerCase() } : `{${text}} is not a header name`
@@ -73,3 +73,6 @@ export function parseTemplate(text: string, parameters: readonly string[]): Temp
   }
   return parts.length === 0 ? 'has no id' : parts
 }
+
+const unknownParameter = (text: string, parameters: readonly string[]): string =>
+  `{${text}} is not a parameter of the path, which has ${parameters.length === 0 ? 'none' : parameters.map((name) => `{${name}}`).join(', ')}`

@@ -1,12 +1,12 @@
 /** Takes the values for a route's checks from the request. Each must occur exactly once (folding.ts says which names are equal). */
 import { isObjectId } from '../../pdp/domain/names.ts'
 import type { AccessClaims } from '../../pdp/token/claims.ts'
-import { keyParts, readsAlike } from '../http/folding.ts'
 import { malformed } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { CheckValues } from './checks.ts'
 import { isReadAlike, type ValueType } from './context.ts'
 import { readMember } from './json-body.ts'
+import { isReadAs, queryPairs, readQuery } from './query.ts'
 import { describeSource, type Source, type Template } from './template.ts'
 
 export type ValueOptions = {
@@ -32,6 +32,7 @@ export function requestValues({ request, parameters, claims, body }: ValueOption
       case 'claims':
         return claimText(claims.all[source.name])
       case 'body':
+        refuseTwin(request.target.query, source)
         return readMember(body, source, type)
       case 'client':
         if (request.clientAddress === '') throw malformed('The address of the client is not known')
@@ -72,6 +73,14 @@ function checkPart(value: string, source: Source): string {
   return value
 }
 
+/** Rails takes a value of the query rather than the member of a body that has its name. */
+function refuseTwin(query: string | null, source: Extract<Source, { from: 'body' }>): void {
+  if (query === null) return
+  for (const { key } of queryPairs(query))
+    if (isReadAs(key, source.parts))
+      throw malformed(`The query has a key that some servers read as ${describeSource(source)}`)
+}
+
 /** A slash within a segment could not be told from one between segments. */
 function decodedPath({ target }: InboundRequest): string {
   if (target.encodedSlash) throw malformed('The path has an encoded slash')
@@ -94,51 +103,4 @@ function readHeader({ raw, names, connectionListed }: InboundRequest, name: stri
   // RFC 9110 section 5.5: services decode other bytes in different ways.
   if (!/^[\t\x20-\x7e]*$/.test(value)) throw malformed(`The value of the ${name} field is not ASCII`)
   return value
-}
-
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-/** Parsers stop after some number of pairs (qs and PHP after 1,000), so a check must not depend on a later pair. */
-const PAIRS_MAX = 500
-
-/** `;` separates pairs for some servers, and `+` is a space for most, so neither may be in a value that a check needs. */
-export function readQuery(query: string | null, { name, parts }: Extract<Source, { from: 'query' }>): string {
-  if (query?.includes(';')) throw malformed('The query has a semicolon')
-  const pairs = query?.split('&') ?? []
-  if (pairs.length > PAIRS_MAX) throw malformed(`The query has more than ${PAIRS_MAX} keys`)
-  const values: string[] = []
-  for (const pair of pairs) {
-    const equals = pair.indexOf('=')
-    const key = decodeQuery(equals < 0 ? pair : pair.slice(0, equals))
-    if (key !== name) {
-      if (readsAlike(keyParts(decodeAgain(key)), parts))
-        throw malformed(`The query has a key that some servers read as ${name}`)
-      continue
-    }
-    const value = equals < 0 ? '' : pair.slice(equals + 1)
-    if (value.includes('+')) throw malformed(`The value of query.${name} has a plus sign`)
-    values.push(decodeQuery(value))
-  }
-  const [value] = values
-  if (value === undefined || values.length > 1) throw malformed(`The query must have ${name} exactly once`)
-  return value
-}
-
-const TRIPLET = /%([0-9A-Fa-f]{2})/g
-
-/** Decodes a key twice, as a server behind another server does. */
-const decodeAgain = (key: string): string =>
-  key.includes('%') ? decodeOnce(decodeOnce(key)).replaceAll('\0', ' ') : key
-const decodeOnce = (key: string): string =>
-  key.replace(TRIPLET, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
-
-/** target.ts has checked that the percent-encoding is well formed. */
-function decodeQuery(text: string): string {
-  if (!text.includes('%')) return text
-  const bytes = text.replace(/%(..)/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
-  try {
-    return UTF8.decode(Buffer.from(bytes, 'latin1'))
-  } catch {
-    throw malformed('The query is not UTF-8')
-  }
 }

@@ -1,8 +1,11 @@
 /** Serves one request: enforces the rules, logs the outcome, then forwards or denies, and cancels when the permission ends. */
 import type { Networks } from '../../pdp/process/addresses.ts'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
+import type { Span, Tracing } from '../../pdp/process/tracing/tracing.ts'
 import { type Admitted, admit } from '../enforce/admission.ts'
+import type { Denial } from '../enforce/denial.ts'
 import {
+  type DenialAnswer,
   type DenialMembers,
   describeDenial,
   describeGrpcDenial,
@@ -14,6 +17,7 @@ import type { PermissionWatch, Reevaluation } from '../enforce/permission-watch.
 import type { Places } from '../enforce/places.ts'
 import { record, requestIdOf } from '../enforce/record.ts'
 import type { ResourceMetadata } from '../enforce/resource-metadata.ts'
+import { beginSpan, withSpan } from '../enforce/trace.ts'
 import type { Turns } from '../enforce/turns.ts'
 import type { ClientAnswer, ClientRequest, Upgrade } from '../http/client.ts'
 import { isGrpc } from '../http/grpc.ts'
@@ -22,6 +26,8 @@ import { type Origin, originOf } from '../request/origin.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import type { SubjectsInLog } from '../route-file/route-file.ts'
 import { readBody } from '../routes/json-body.ts'
+import type { SignIn } from '../sign-in/sign-in.ts'
+import type { Visit } from '../sign-in/visit.ts'
 import { Cancellation } from '../upstream/cancellation.ts'
 import { type ForwardDeps, type Forwarded, type Forwarding, forward } from '../upstream/forward.ts'
 import { openTunnel, type Tunneled } from '../upstream/websocket-tunnel.ts'
@@ -30,9 +36,13 @@ import type { Metrics } from './metrics.ts'
 
 export type ExchangeDeps = {
   readonly enforcing: EnforceDeps
+  /** Null: nobody collects spans. */
+  readonly tracing: Tracing | null
   readonly forwarding: ForwardDeps
   readonly permissionWatch: PermissionWatch
   readonly metadata: ResourceMetadata | null
+  /** Null: nobody signs in here. */
+  readonly signIn: SignIn | null
   readonly limits: SidecarLimits
   readonly places: Places
   readonly turns: Turns
@@ -43,6 +53,8 @@ export type ExchangeDeps = {
   /** The size limit of a body that a check reads. */
   readonly bodyBytesMax: number
   readonly subjectsInLog: SubjectsInLog
+  /** Whether the line of an allowed request is written. */
+  readonly logsAllowed: () => boolean
   /** The nonce for the next proof; null if proofs need none. */
   readonly proofNonce: () => string | null
   readonly metrics: Metrics
@@ -60,31 +72,40 @@ type Serving = {
   readonly res: ClientAnswer
   readonly upgrade: Upgrade | null
   readonly requestId: string
+  /** Null: nobody signs in here. */
+  readonly visit: Visit | null
+  readonly span: Span | null
   /** The client waits for 100 (Continue), which was not sent yet. */
   awaitsContinue: boolean
 }
 
 /** Never rejects. */
 export async function serve(
-  client: ClientRequest,
+  arrived: ClientRequest,
   res: ClientAnswer,
   options: { readonly expectsContinue: boolean; readonly upgrade: Upgrade | null; readonly deps: ExchangeDeps },
 ): Promise<void> {
   const { deps, expectsContinue, upgrade } = options
   const startedMs = performance.now()
+  const visit = deps.signIn === null ? null : deps.signIn.visit(arrived)
+  const client = visit === null ? arrived : visit.client
   const origin = originOf(client, deps.trustedProxies)
   const requestId = requestIdOf(client)
-  const serving: Serving = { client, origin, res, upgrade, requestId, awaitsContinue: expectsContinue }
+  const span = beginSpan(deps.tracing, client)
+  const serving: Serving = { client, origin, res, upgrade, requestId, visit, span, awaitsContinue: expectsContinue }
+  // Of a WebSocket, when the connection ends.
+  if (span !== null) (upgrade?.socket ?? res).once('close', () => span.end())
   try {
     const readJson = (request: InboundRequest): Promise<Buffer> => {
       sendContinue(serving)
       return readBody(client, request, { bytesMax: deps.bodyBytesMax, timeoutMs: deps.limits.bodyReadMs })
     }
     const admission = beginAdmission(serving, deps)
-    const arrival = { client, origin, admission, readBody: readJson, upgrade: upgrade !== null }
-    const outcome = await enforce(arrival, deps.enforcing)
+    const browser = visit
+    const arrival = { client, requestId, origin, admission, readBody: readJson, upgrade: upgrade !== null, browser }
+    const outcome = await enforce(arrival, withSpan(deps.enforcing, span))
     const durationMs = performance.now() - startedMs
-    record(outcome, { client, address: origin.address, requestId, durationMs, door: null }, deps)
+    record(outcome, { client, address: origin.address, requestId, durationMs, door: null, span }, deps)
     // Meanwhile the parser may have rejected the rest of the message, or the client may have left.
     if (client.gone()) return
     await act(serving, outcome, deps)
@@ -105,22 +126,28 @@ function beginAdmission({ origin, res, upgrade }: Serving, deps: ExchangeDeps): 
 }
 
 async function act(serving: Serving, outcome: Outcome, deps: ExchangeDeps): Promise<void> {
-  if (outcome.kind === 'denial') return deny(serving, outcome, deps)
+  if (outcome.kind === 'denial') return refuse(serving, outcome, deps)
+  if (outcome.kind === 'sign_in') return answerSignIn(serving, outcome.request)
   if (outcome.kind !== 'permit') return answerAlone(serving, outcome, deps)
-  const { client, origin, res, requestId, upgrade } = serving
+  const { client, origin, res, requestId, upgrade, visit } = serving
+  const ofSession = visit === null ? NO_FIELDS : visit.fields()
+  const sending = serving.span?.child(client.method, 'client') ?? null
   const forwarding: Forwarding = {
     client,
     origin,
     res,
     requestId,
+    traceparent: sending?.traceparent ?? null,
     sendContinue: () => sendContinue(serving),
-    answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(outcome, deps)],
+    answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(outcome, deps), ...ofSession],
     cancellation: new Cancellation(),
   }
   const onEnd = watchPermission(outcome, { forwarding, upgrade: upgrade !== null }, deps)
   const result = await (upgrade === null
     ? forwardOnce(outcome, { forwarding, onEnd }, deps)
     : tunnel(outcome, { forwarding, onEnd, upgrade }, deps))
+  if (result.kind === 'answered') sending?.set({ 'http.response.status_code': result.status })
+  sending?.end(result.kind === 'failed' ? result.code : null)
   if (result.kind === 'answered') deps.metrics.forwarded(outcome.route.id, result.status)
   if (result.kind !== 'failed') return
   const reason = result.cause.message
@@ -128,6 +155,8 @@ async function act(serving: Serving, outcome: Outcome, deps: ExchangeDeps): Prom
     deps.log.warn({ event: 'upstream_failed', request_id: requestId, route: outcome.route.id, reason })
   deny(serving, { code: result.code, members: {} }, deps)
 }
+
+const NO_FIELDS: readonly string[] = []
 
 /** HTTP/2 ends a connection by GOAWAY instead. */
 const closing = ({ version }: ClientRequest, deps: ExchangeDeps): string[] =>
@@ -185,8 +214,30 @@ function sendContinue(serving: Serving): void {
   serving.res.writeContinue()
 }
 
+/** People get a page, or are sent to sign in. */
+async function refuse(serving: Serving, denial: Denial, deps: ExchangeDeps): Promise<void> {
+  const { client, requestId, visit } = serving
+  const page = visit === null ? null : await visit.answer(denial, requestId)
+  if (page === null || visit === null) return deny(serving, denial, deps)
+  if (!client.gone()) sendOwn(serving, { ...page, fields: [...page.fields, ...visit.fields()] })
+}
+
+async function answerSignIn(serving: Serving, request: InboundRequest): Promise<void> {
+  const { client, requestId, visit } = serving
+  if (visit === null) throw new TypeError('a sign-in without its settings')
+  sendContinue(serving)
+  const answer = await visit.page(request, requestId)
+  if (!client.gone()) sendOwn(serving, answer)
+}
+
+/** The rest of the request's body is not read. */
+function sendOwn({ client, res, upgrade }: Serving, answer: DenialAnswer): void {
+  const close = client.version !== '2' && (!client.complete() || upgrade !== null)
+  sendDenial(res, answer, { close })
+}
+
 function deny(
-  { client, res, requestId, upgrade }: Serving,
+  { client, res, requestId, upgrade, visit }: Serving,
   { code, members }: { readonly code: ProblemCode; readonly members: DenialMembers },
   deps: ExchangeDeps,
 ): void {
@@ -194,10 +245,15 @@ function deny(
   // The rest of the body is not read, so no other request can follow on this connection.
   const close = client.version !== '2' && (deps.draining() || !client.complete() || upgrade !== null)
   const describe = client.version === '2' && isGrpc(client.raw) ? describeGrpcDenial : describeDenial
-  sendDenial(res, describe(code, members, context), { close })
+  const answer = describe(code, members, context)
+  sendDenial(res, visit === null ? answer : { ...answer, fields: [...answer.fields, ...visit.fields()] }, { close })
 }
 
-function answerAlone({ res, requestId }: Serving, own: OwnAnswer, { metadata }: ExchangeDeps): void {
+function answerAlone(
+  { res, requestId }: Serving,
+  own: Exclude<OwnAnswer, { kind: 'sign_in' }>,
+  { metadata }: ExchangeDeps,
+): void {
   const id = ['x-request-id', requestId]
   if (own.kind === 'options') res.writeHead(OWN_STATUS.options, ['allow', own.allow.join(', '), ...id])
   else res.writeHead(OWN_STATUS.metadata, ['content-type', 'application/json', ...id])

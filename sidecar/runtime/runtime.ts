@@ -8,16 +8,19 @@ import type { Nonces } from '../../pdp/token/nonces.ts'
 import { createIntrospect, type Introspect } from '../../pdp/token/opaque-tokens.ts'
 import { type Fetch, remoteKeys } from '../../pdp/token/remote-keys.ts'
 import type { ReplayMemory } from '../../pdp/token/replay.ts'
-import { createTokenVerifier, type TrustedIssuer } from '../../pdp/token/verify.ts'
+import { createTokenVerifier, type TokenVerifier, type TrustedIssuer } from '../../pdp/token/verify.ts'
 import { type Pem, secureOptions } from '../config/certificates.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import type { EnforceDeps } from '../enforce/enforce.ts'
 import { describeResource, type ResourceMetadata } from '../enforce/resource-metadata.ts'
 import { createHeaderRules } from '../http/fields.ts'
 import { createPdpClient, type PdpClient } from '../pdp-client/client.ts'
+import type { RouteReports } from '../pdp-client/route-reports.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
 import type { IntrospectionEntry, IssuerEntry } from '../route-file/peers.ts'
 import { createRouting } from '../routes/route-request.ts'
+import type { SharedSessions } from '../sign-in/refresh.ts'
+import { createSignIn, type SignIn } from '../sign-in/sign-in.ts'
 import type { ForwardDeps } from '../upstream/forward.ts'
 import { createHttp1Upstream } from '../upstream/http1.ts'
 import { createHttp2Upstream } from '../upstream/http2.ts'
@@ -39,8 +42,12 @@ export type RuntimeDeps = {
   readonly replay: ReplayMemory
   readonly nonces: Nonces
   readonly readToken: (path: string) => string
+  /** What is known of sessions of browsers outside of their cookies. */
+  readonly sessions: SharedSessions
   readonly leases: RuntimeLeases
   readonly skew: ClockSkew
+  /** Null: no routes are reported. */
+  readonly reports: Pick<RouteReports, 'open'> | null
 }
 export type RuntimeLeases = {
   readonly keys: Leases<KeySource>
@@ -57,6 +64,8 @@ export type Runtime = {
   readonly enforcing: EnforceDeps
   readonly forwarding: ForwardDeps
   readonly metadata: ResourceMetadata | null
+  /** Null: nobody signs in here. */
+  readonly signIn: SignIn | null
   readonly proofNonce: () => string | null
   /** Issuers whose keys were never loaded. */
   issuersWithoutKeys(): readonly string[]
@@ -86,6 +95,8 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
   const limited: Limited = { ...deps, limits }
   const { issuers, pdp, upstream, release } = leaseAll(config, limited)
   const metadata = describeResource(file)
+  const { expiryLeewayMs } = limits
+  const tokens = createTokenVerifier({ issuers, audience: file.resource, clock, expiryLeewayMs })
   const headers = { strip: file.stripHeaders, pass: file.passHeaders }
   const proofNonces = file.proofNonces ? nonces : null
   let openCount = 0
@@ -101,9 +112,10 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
     trustedProxies: file.trustedProxies.length === 0 ? null : createNetworks(file.trustedProxies),
     requestsMax: file.upstream.http2 ? limits.requestsMax : Math.min(limits.requestsMax, limits.upstreamConnectionsMax),
     metadata,
+    signIn: signInOf(config, { ...deps, issuers, tokens }),
     enforcing: {
       ...createRouting(file),
-      tokens: createTokenVerifier({ issuers, audience: file.resource, clock, expiryLeewayMs: limits.expiryLeewayMs }),
+      tokens,
       verifyProof: createProofVerifier({ clock, replay, nonces: proofNonces }),
       publicUrl: file.publicUrl,
       metadataPath: metadata?.path ?? null,
@@ -122,6 +134,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
         bytesPerSecondMin: limits.bodyBytesPerSecondMin,
       },
       publicPort: urlPort(new URL(file.publicUrl)),
+      keepsCookies: file.signIn !== null,
     },
     proofNonce: () => proofNonces?.current() ?? null,
     issuersWithoutKeys: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
@@ -142,6 +155,18 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
       releaseWhenEnded()
     },
   }
+}
+
+function signInOf(
+  { file, certificates }: LoadedConfig,
+  deps: RuntimeDeps & { readonly issuers: readonly TrustedIssuer[]; readonly tokens: TokenVerifier },
+): SignIn | null {
+  const { signIn, publicUrl, resource } = file
+  if (signIn === null) return null
+  const { signIn: keys } = certificates
+  if (keys === null) throw new TypeError('sign_in without its keys')
+  const { issuers, tokens, sessions, readToken: readSecret, clock, log } = deps
+  return createSignIn({ publicUrl, resource, signIn }, { keys, issuers, tokens, ...sessions, readSecret, clock, log })
 }
 
 type Leased = {
@@ -218,7 +243,7 @@ function leaseKeys(
 const pemKey = ({ ca, cert, key }: Pem): string => [ca, cert, key].map((part) => part?.toString('base64')).join(' ')
 
 function leasePdp({ file, certificates }: LoadedConfig, deps: Limited): Lease<PdpClient> {
-  const { leases, metrics, log, random, clock, limits, readToken, skew } = deps
+  const { leases, metrics, log, random, clock, limits, readToken, skew, reports } = deps
   const { addresses, insecure, tokenFile } = file.pdp
   return leases.pdp.lease(JSON.stringify([file.pdp, pemKey(certificates.pdp), limits.pdpTimeoutMs]), () => {
     const value = createPdpClient({
@@ -228,6 +253,7 @@ function leasePdp({ file, certificates }: LoadedConfig, deps: Limited): Lease<Pd
       random,
       clock,
       timeoutMs: limits.pdpTimeoutMs,
+      share: reports?.open ?? null,
       onDate: (address, date, askedMs) => skew.observe(address, { date, askedMs }),
       onConnectionChange({ address, open, reason, wasOpen }) {
         metrics.pdpConnected(address, open)

@@ -5,6 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ConfigError } from '../../pdp/process/exit.ts'
 import type { ListenAddress } from '../../pdp/process/listen.ts'
 import type { ProbeResult } from '../../pdp/process/operations.ts'
+import { everyNth } from '../../pdp/process/repeated-lines.ts'
+import type { Tracing } from '../../pdp/process/tracing/tracing.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import type { Door } from '../doors/ext-authz.ts'
 import { openDoors } from '../doors/open-doors.ts'
@@ -17,6 +19,7 @@ import { Turns } from '../enforce/turns.ts'
 import { asksForWebSocket } from '../enforce/websocket-handshake.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client.ts'
 import { createListener } from '../listener/listener.ts'
+import { createRouteReports } from '../pdp-client/route-reports.ts'
 import { readInbound } from '../request/inbound.ts'
 import { originOf } from '../request/origin.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
@@ -24,11 +27,14 @@ import { routeRequest } from '../routes/route-request.ts'
 import { createClockSkew } from './clock-skew.ts'
 import { type ExchangeDeps, serve } from './exchange.ts'
 import { unfailingLog } from './log.ts'
+import { countedBy, createReportedRoutes } from './reported-routes.ts'
 import { createRuntime, createRuntimeLeases, type Runtime, type RuntimeDeps } from './runtime.ts'
 
-export type SidecarOptions = Omit<RuntimeDeps, 'limits' | 'leases' | 'skew'> & {
+export type SidecarOptions = Omit<RuntimeDeps, 'limits' | 'leases' | 'skew' | 'reports'> & {
   readonly config: LoadedConfig
   readonly limits?: Partial<SidecarLimits>
+  /** Default: nobody collects spans. */
+  readonly tracing?: Tracing | null
 }
 export type Sidecar = {
   /** Returns the bound address; port 0 means any free port. Throws StartError if it cannot listen. */
@@ -57,7 +63,10 @@ type ActiveRuntime = { readonly runtime: Runtime; readonly serving: ExchangeDeps
 const SILENCE_MS = 10_000
 
 export function createSidecar(given: SidecarOptions): Sidecar {
-  const { limits: limitOverrides = {}, metrics, clock } = given
+  const { limits: limitOverrides = {}, tracing = null, clock } = given
+  const routes = createReportedRoutes(given.config)
+  const reports = createRouteReports(routes)
+  const metrics = countedBy(routes, given.metrics)
   const log = unfailingLog(given.log)
   const skew = createClockSkew({
     clock,
@@ -68,7 +77,8 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       else if (changed) log.info({ event: 'clock_agrees', against })
     },
   })
-  const shared: RuntimeDeps = { ...given, log, limits: limitOverrides, leases: createRuntimeLeases(), skew }
+  const limits = limitOverrides
+  const shared: RuntimeDeps = { ...given, metrics, log, limits, leases: createRuntimeLeases(), skew, reports }
   // Limits that no route file can set.
   const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...limitOverrides }
   const permissionWatch = createPermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
@@ -81,12 +91,24 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   metrics.watchPdp(() => current.runtime.pdpSilentSinceMs())
 
   function activate(runtime: Runtime): ActiveRuntime {
-    const { enforcing, forwarding, metadata, proofNonce, limits, trustedProxies, requestsMax } = runtime
-    const { bodyBytesMax, subjectsInLog } = runtime.config.file
-    const settings = { metadata, limits, requestsMax, trustedProxies, bodyBytesMax, subjectsInLog, proofNonce }
+    const { enforcing, forwarding, metadata, signIn, proofNonce, limits, trustedProxies, requestsMax } = runtime
+    const { bodyBytesMax, subjectsInLog, allowedOneIn } = runtime.config.file
+    const logsAllowed = everyNth(allowedOneIn)
+    const settings = {
+      metadata,
+      signIn,
+      limits,
+      requestsMax,
+      trustedProxies,
+      bodyBytesMax,
+      subjectsInLog,
+      logsAllowed,
+      proofNonce,
+    }
     const operating = {
       metrics,
       log,
+      tracing,
       permissionWatch,
       places,
       turns,
@@ -172,6 +194,8 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       current = activate(runtime)
       listener.setLimits(runtime.limits)
       announce(runtime)
+      routes.show(config)
+      reports.changed()
       former.retire()
       permissionWatch.reevaluateAll()
     },
@@ -191,6 +215,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       await listener.close({ drainMs: Math.max(0, leftMs), onLate: () => permissionWatch.cancelAll('draining') })
       await closing
       permissionWatch.close()
+      reports.close()
       current.runtime.retire()
     },
   }

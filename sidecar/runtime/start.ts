@@ -7,12 +7,17 @@ import { formatAddress } from '../../pdp/process/listen.ts'
 import type { Log } from '../../pdp/process/log.ts'
 import { createRegistry, startOperations } from '../../pdp/process/operations.ts'
 import type { Shutdown } from '../../pdp/process/shutdown.ts'
+import { openTracing } from '../../pdp/process/tracing/otlp.ts'
+import type { Tracing } from '../../pdp/process/tracing/tracing.ts'
 import { createNonces } from '../../pdp/token/nonces.ts'
 import { processReplayMemory, type ReplayMemory } from '../../pdp/token/replay.ts'
 import { redisReplayMemory } from '../../pdp/token/replay-redis.ts'
 import { loadConfig, type SidecarConfig } from '../config/config.ts'
 import { DEFAULT_LIMITS } from '../route-file/default-limits.ts'
 import { servedHosts } from '../route-file/served-hosts.ts'
+import { processMemory, type SignInMemory } from '../sign-in/memory.ts'
+import { redisMemory } from '../sign-in/memory-redis.ts'
+import { shareSessions } from '../sign-in/refresh.ts'
 import { startControl } from './control.ts'
 import { fetchKeys } from './key-fetch.ts'
 import { createMetrics } from './metrics.ts'
@@ -44,6 +49,8 @@ export async function startSidecar(
     replay: await openReplayMemory(config.redisUrl, { log, shutdown }),
     nonces: createNonces({ secret: config.nonceSecret ?? randomBytes(SECRET_BYTES), clock }),
     readToken: (path) => readFileSync(path, 'utf8').trim(),
+    sessions: shareSessions(await openSignInMemory(config, { log, shutdown }), { clock, log }),
+    tracing: openSpans(config, { log, shutdown }),
   })
   const probes = { '/startz': () => null, '/livez': () => null, '/readyz': () => sidecar.notReady() }
   const operations = await startOperations({ listen: config.adminListen, registry, probes })
@@ -83,7 +90,37 @@ export function commandLineDeps(): Omit<RuntimeDeps, 'limits' | 'leases' | 'skew
     replay: processReplayMemory({ clock: Date.now, entriesMax: 1 }),
     nonces: createNonces({ secret: randomBytes(SECRET_BYTES), clock: Date.now }),
     readToken: (path) => readFileSync(path, 'utf8').trim(),
+    reports: null,
+    sessions: shareSessions(processMemory({ clock: Date.now }), { clock: Date.now, log: silent }),
   }
+}
+
+/** Redis is asked only where browsers sign in. A route file that begins with it later needs a restart to share sessions. */
+async function openSignInMemory(
+  { redisUrl, loaded }: SidecarConfig,
+  { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
+): Promise<SignInMemory> {
+  if (loaded.file.signIn === null || redisUrl === null) {
+    if (loaded.file.signIn !== null) log.info({ event: 'sessions_in_cookies', reason: 'REDIS_URL is not set' })
+    return processMemory({ clock: Date.now })
+  }
+  const memory = await redisMemory({
+    url: redisUrl,
+    onError: (err) => log.warn({ event: 'redis_failed', reason: messageOf(err) }),
+  })
+  shutdown.add('sessions', () => memory.close())
+  return memory
+}
+
+/** Null: no collector is set. */
+function openSpans(
+  { tracing }: SidecarConfig,
+  { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
+): Tracing | null {
+  if (tracing === null) return null
+  const opened = openTracing(tracing, { log })
+  shutdown.add('spans', () => opened.close())
+  return opened
 }
 
 async function openReplayMemory(

@@ -5,6 +5,7 @@ import type { ProblemCode } from '../../pdp/process/problems.ts'
 import { grpcDenialEnd } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client.ts'
+import { withoutOwnCookies } from '../http/cookies.ts'
 import { downstreamFields, firstValue, type HeaderNames, type HeaderRules, upstreamFields } from '../http/fields.ts'
 import { isGrpc } from '../http/grpc.ts'
 import { RequestError } from '../request/errors.ts'
@@ -19,6 +20,8 @@ export type Forwarding = {
   readonly origin: Origin
   readonly res: ClientAnswer
   readonly requestId: string
+  /** In place of the client's; null: the client's passes unchanged. */
+  readonly traceparent: string | null
   /** Sends 100 (Continue) to a client that waits for it. */
   readonly sendContinue: () => void
   /** Names and values in turn to add to the response. */
@@ -35,6 +38,8 @@ export type ForwardDeps = {
   readonly pace: PaceLimits
   /** The public port, which a forwarded host may contain. */
   readonly publicPort: number
+  /** Browsers sign in here, so the service must not set the cookies of the sidecar. */
+  readonly keepsCookies: boolean
 }
 /** `answered`: the response has begun or is complete. Otherwise the client got no byte of a response. */
 export type Forwarded =
@@ -76,20 +81,20 @@ const codeOf = (err: Error): string => ('code' in err && typeof err.code === 'st
 /** Names and values in turn for the upstream, without framing. */
 function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort }: ForwardDeps): string[] {
   const { request, route, identity } = permit
-  const { client, origin, requestId } = forwarding
+  const { client, origin, requestId, traceparent } = forwarding
   const { version, hostField: host } = request
   const { hostname, port } = origin.host ?? request.host
   // Omit a port that is not served: upstreams would use it in links.
   const isServed = port !== null && (Number(port) === publicPort || Number(port) === client.localPort())
   const forwarded = { for: origin.address, host: isServed ? `${hostname}:${port}` : hostname, proto: origin.scheme }
-  const own = { version, host, forwarded, requestId, identity }
+  const own = { version, host, forwarded, requestId, traceparent, identity }
   return upstreamFields({ ...request, rules, forwardToken: route.forwardToken, own })
 }
 
 function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const { promise, resolve } = Promise.withResolvers<Forwarded>()
   const mayEndLate = deps.upstream.version === '2'
-  const handler = createHandler(forwarding, { resolve, pace: deps.pace, mayEndLate })
+  const handler = createHandler(forwarding, { resolve, pace: deps.pace, mayEndLate, keepsCookies: deps.keepsCookies })
   try {
     deps.upstream.send(requestTo(permit, forwarding, deps), handler)
   } catch (err) {
@@ -124,11 +129,12 @@ type Handling = {
   readonly pace: PaceLimits
   /** The end of the response may arrive after its last byte, as in HTTP/2. */
   readonly mayEndLate: boolean
+  readonly keepsCookies: boolean
 }
 
 export function createHandler(
   { client, res, answerFields, cancellation }: Pick<Forwarding, 'client' | 'res' | 'answerFields' | 'cancellation'>,
-  { resolve, pace: limits, mayEndLate }: Handling,
+  { resolve, pace: limits, mayEndLate, keepsCookies }: Handling,
 ): Dispatcher.DispatchHandler {
   let abort: ((reason: Error) => void) | undefined
   let over = false
@@ -189,7 +195,8 @@ export function createHandler(
     onResponseStart(controller, status) {
       // Informational responses such as 103 are not forwarded.
       if (status < 200 || over) return
-      const fields = downstreamFields(rawFields(controller.rawHeaders))
+      const given = downstreamFields(rawFields(controller.rawHeaders))
+      const fields = keepsCookies ? withoutOwnCookies(given) : given
       ending = endingOf(fields, client.version)
       cancellation.endless = isEventStream(fields)
       bodyBytes = Number(firstValue(fields, 'content-length') ?? -1)

@@ -4,6 +4,7 @@ import type { Dispatcher } from 'undici'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { Upgrade } from '../http/client.ts'
+import { withoutOwnCookies } from '../http/cookies.ts'
 import { downstreamFields } from '../http/fields.ts'
 import type { Cancellation } from './cancellation.ts'
 import { createHandler, type ForwardDeps, type Forwarded, type Forwarding, rawFields, requestTo } from './forward.ts'
@@ -20,7 +21,7 @@ export type Tunneled = Forwarded | { readonly kind: 'opened' }
 export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDeps): Promise<Tunneled> {
   const { promise, resolve } = Promise.withResolvers<Tunneled>()
   const handler: Dispatcher.DispatchHandler = {
-    ...createHandler(tunneling, { resolve, pace: deps.pace, mayEndLate: false }),
+    ...createHandler(tunneling, { resolve, pace: deps.pace, mayEndLate: false, keepsCookies: deps.keepsCookies }),
     onRequestUpgrade(controller, status, _headers, upstream) {
       const fields = rawFields(controller.rawHeaders)
       if (status !== SWITCHING || !switchesToWebSocket(fields)) {
@@ -29,7 +30,7 @@ export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDe
         return resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
       }
       resolve({ kind: 'opened' })
-      switchProtocols(tunneling, fields)
+      switchProtocols(tunneling, deps.keepsCookies ? withoutOwnCookies(fields) : fields)
       const { upgrade, cancellation, onEnd } = tunneling
       relay({ client: upgrade.socket, upstream, cancellation, onEnd })
       if (upgrade.head.length > 0) upstream.write(upgrade.head)

@@ -10,7 +10,7 @@ import { readCases } from './shape.ts'
 
 /** Without any file, all that is known: the given ones beside the project, and our own. */
 const SHARED = fileURLToPath(new URL('../../../shared/attacks', import.meta.url))
-const OWN = fileURLToPath(new URL('.', import.meta.url))
+const OWN = fileURLToPath(new URL('./data/', import.meta.url))
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({

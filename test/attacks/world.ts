@@ -1,4 +1,5 @@
 /** What an attack case runs in: a sidecar as the fixture says, with the case's own faults, on real sockets. */
+
 import { mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,6 +15,8 @@ import { parseRouteFile, type RouteFile } from '../../sidecar/route-file/route-f
 import { createMetrics } from '../../sidecar/runtime/metrics.ts'
 import { watchConfig } from '../../sidecar/runtime/reload.ts'
 import { createSidecar, type Sidecar } from '../../sidecar/runtime/sidecar.ts'
+import { processMemory } from '../../sidecar/sign-in/memory.ts'
+import { shareSessions } from '../../sidecar/sign-in/refresh.ts'
 import { PATIENT, until } from '../sidecar/support/harness.ts'
 import { type ScriptedPdp, startScriptedPdp } from '../sidecar/support/pdp.ts'
 import { type SidecarProcess, startKeyServer, startProcess } from '../sidecar/support/process.ts'
@@ -125,6 +128,7 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
         warn: write,
         error: write,
       },
+      sessions: shareSessions(processMemory({ clock }), { clock, log: { warn: write } }),
       metrics,
       fetch: fetchFor(config, { jwks, fetched, issuing }),
       clock,

@@ -64,7 +64,16 @@ async function round(
     new Promise((resolve, reject) => {
       const sent = performance.now()
       link.send(
-        { token: load.token, digest, subject: 'bob', organization: 'acme', permissions, entitlements: [], context: '' },
+        {
+          token: load.token,
+          digest,
+          subject: 'bob',
+          organization: 'acme',
+          permissions,
+          entitlements: [],
+          context: '',
+          requestId: '',
+        },
         (outcome) => {
           const right =
             outcome.kind === 'answer' && outcome.decision.active && outcome.decision.permissions[0]?.allowed === true

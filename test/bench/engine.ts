@@ -5,6 +5,7 @@ const PARTS: Record<string, () => Promise<void>> = {
   casbin: async () => (await import('./engine-casbin.ts')).benchCasbin(),
   postgres: async () => (await import('./engine-postgres.ts')).benchPostgres(),
   large: async () => (await import('./engine-large.ts')).benchLarge(),
+  tangled: async () => (await import('../differential/tangled.ts')).benchTangled(),
   stream: async () => (await import('./engine-stream.ts')).benchStream(),
 }
 

@@ -9,9 +9,12 @@ import { parse } from 'yaml'
 import { createRegistry } from '../../pdp/process/operations.ts'
 import { PROBLEM_TITLES } from '../../pdp/process/problems.ts'
 import { countAnswers, hookOutcomes, requestMetrics } from '../../pdp/runtime/metrics.ts'
+import { receivedSignals, streamMetrics } from '../../pdp/runtime/received-signals.ts'
+import { signalMetrics } from '../../pdp/runtime/signals.ts'
 import { stateMetrics, timedStore } from '../../pdp/runtime/state-metrics.ts'
 import { createAdmission } from '../../pdp/serve/authentication/admission.ts'
 import { createBudgets } from '../../pdp/serve/grpc/budgets.ts'
+import { streamStates } from '../../pdp/signals/receiver/streams.ts'
 import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { createMetrics } from '../../sidecar/runtime/metrics.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -47,6 +50,9 @@ beforeAll(async () => {
   decide = countAnswers(() => Promise.reject(new Error('not asked for')), { registry: pdp, admission })
   hookOutcomes(pdp)
   requestMetrics(pdp)
+  receivedSignals(pdp)
+  streamMetrics(pdp, () => streamStates(opened.sql))
+  signalMetrics(pdp, opened.sql)
   const parts = { sql: opened.sql, connections: opened.connections, budgets: createBudgets() }
   stateMetrics(pdp, { ...parts, certificateEndMs: () => 86_400_000 })
 })

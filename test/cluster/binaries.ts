@@ -26,11 +26,30 @@ const DEFINITIONS = {
   'issuers.yaml': ['github.com/cert-manager/cert-manager@v1.18.2', 'deploy/crds/crd-issuers.yaml'],
   'servicemonitors.yaml': [PROMETHEUS_OPERATOR, `${PROMETHEUS_CRDS}_servicemonitors.yaml`],
   'prometheusrules.yaml': [PROMETHEUS_OPERATOR, `${PROMETHEUS_CRDS}_prometheusrules.yaml`],
+  'httproutes.yaml': [
+    'sigs.k8s.io/gateway-api@v1.3.0',
+    'config/crd/standard/gateway.networking.k8s.io_httproutes.yaml',
+  ],
   'podmonitors.yaml': [PROMETHEUS_OPERATOR, `${PROMETHEUS_CRDS}_podmonitors.yaml`],
+} as const
+/** Of the gateways whose objects `gateway-config` prints: without them that suite is skipped. */
+const GATEWAY_API = 'sigs.k8s.io/gateway-api@v1.6.3'
+const GATEWAY_API_CRDS = 'config/crd/experimental/gateway.networking.k8s.io'
+const ENVOY_GATEWAY = 'github.com/envoyproxy/gateway@v1.9.1'
+const ENVOY_GATEWAY_CRDS = 'charts/gateway-helm/charts/crds/crds/generated/gateway.envoyproxy.io'
+const GATEWAY_DEFINITIONS = {
+  'httproutes.yaml': [GATEWAY_API, `${GATEWAY_API_CRDS}_httproutes.yaml`],
+  'referencegrants.yaml': [GATEWAY_API, `${GATEWAY_API_CRDS}_referencegrants.yaml`],
+  'backendtlspolicies.yaml': [GATEWAY_API, `${GATEWAY_API_CRDS}_backendtlspolicies.yaml`],
+  'securitypolicies.yaml': [ENVOY_GATEWAY, `${ENVOY_GATEWAY_CRDS}_securitypolicies.yaml`],
+  'clienttrafficpolicies.yaml': [ENVOY_GATEWAY, `${ENVOY_GATEWAY_CRDS}_clienttrafficpolicies.yaml`],
+  'istio.yaml': ['istio.io/api@v1.31.1', 'kubernetes/customresourcedefinitions.gen.yaml'],
 } as const
 export type Binaries = { readonly [name in Program]: string } & {
   /** CustomResourceDefinitions, as YAML files. */
   readonly definitions: readonly string[]
+  /** The same of gateways; those that cannot be had are left out. */
+  readonly gatewayDefinitions: readonly string[]
 }
 
 const KUBERNETES = { version: 'v1.36.3', staging: 'v0.36.3', major: '1', minor: '36' } as const
@@ -52,7 +71,8 @@ export function findOrBuild(environment: NodeJS.ProcessEnv): Binaries | { readon
     else build(name, cache)
   }
   const definitions = Object.keys(DEFINITIONS).map((name) => join(cache, 'definitions', name))
-  fetchDefinitions(cache)
+  fetchDefinitions(join(cache, 'definitions'), DEFINITIONS)
+  fetchDefinitions(join(cache, 'gateway-definitions'), GATEWAY_DEFINITIONS)
   const missing = [
     ...PROGRAMS.filter((name) => find(name) === null),
     ...definitions.filter((path) => !existsSync(path)).map((path) => basename(path)),
@@ -61,6 +81,9 @@ export function findOrBuild(environment: NodeJS.ProcessEnv): Binaries | { readon
   const at = (name: Program): string => find(name) ?? ''
   return {
     definitions,
+    gatewayDefinitions: Object.keys(GATEWAY_DEFINITIONS)
+      .map((name) => join(cache, 'gateway-definitions', name))
+      .filter((path) => existsSync(path)),
     etcd: at('etcd'),
     'kube-apiserver': at('kube-apiserver'),
     kubectl: at('kubectl'),
@@ -156,10 +179,12 @@ function stagingModules(folder: string): readonly string[] | null {
   })
 }
 
-function fetchDefinitions(cache: string): void {
-  const folder = join(cache, 'definitions')
+function fetchDefinitions(
+  folder: string,
+  definitions: { readonly [name: string]: readonly [module: string, path: string] },
+): void {
   mkdirSync(folder, { recursive: true })
-  for (const [name, [module, path]] of Object.entries(DEFINITIONS)) {
+  for (const [name, [module, path]] of Object.entries(definitions)) {
     if (existsSync(join(folder, name))) continue
     const downloaded = askJson('go', ['mod', 'download', '-json', module], folder)
     if (isObject(downloaded) && typeof downloaded.Dir === 'string')

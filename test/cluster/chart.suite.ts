@@ -1,69 +1,37 @@
 /** The chart as Helm renders it, validated by the API server itself, for every values file in ci/. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { parse, parseAllDocuments } from 'yaml'
-import { isObject, type Json, type JsonObject, objectAt, textAt } from '../../sidecar/injector/pod/json.ts'
+import { type JsonObject, objectAt } from '../../sidecar/injector/pod/json.ts'
 import { type Cluster, NAMESPACE, startCluster } from './cluster.ts'
+import { define, missingFrom, objectsOf, pathOf } from './objects.ts'
 
 const CHART = 'charts/portcullis'
-const VALUES = readdirSync(join(CHART, 'ci')).map((name) => join(CHART, 'ci', name))
+const VALUES = [
+  ...readdirSync(join(CHART, 'ci')).map((name) => join(CHART, 'ci', name)),
+  ...['first-try', 'production'].map((name) => join(CHART, `values-${name}.yaml`)),
+]
 const binaries = inject('binaries')
+/** The values files for users leave it out. */
+const ISSUER = ['--set', 'pdp.issuer=https://id.example.com']
 let cluster: Cluster
 
 beforeAll(async () => {
   cluster = await startCluster(binaries)
   for (const name of [NAMESPACE, 'invoices', 'reports']) await cluster.namespace(name)
-  for (const path of binaries.definitions) {
-    // Those of cert-manager are themselves lines of a chart.
-    const text = readFileSync(path, 'utf8').replace(/^.*\{\{.*\n/gm, '')
-    const definition: unknown = parse(text)
-    if (!isObject(definition)) throw new Error(path)
-    const made = await cluster.kube.must('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition)
-    const spec = objectAt(made.spec, 'spec')
-    const served = `/apis/${spec.group}/v1/${textAt(objectAt(spec.names, 'names').plural, 'plural')}`
-    while ((await cluster.kube.send('GET', served)).status !== 200) await delay(100)
-  }
+  for (const path of binaries.definitions) await define(cluster.kube, path)
 })
 afterAll(() => cluster?.close())
 
 const helm = (...words: readonly string[]): string =>
   execFileSync(binaries.helm, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 const render = (values: string, ...more: readonly string[]): string =>
-  helm('template', 'portcullis', CHART, '--namespace', NAMESPACE, '--values', values, ...more)
-
-function objectsOf(text: string): readonly JsonObject[] {
-  const documents = parseAllDocuments(text)
-  if (!Array.isArray(documents)) return []
-  return documents.map((document): unknown => document.toJS()).filter((value) => isObject(value))
-}
-
-/** Paths of what was asked for and is not stored as it was. */
-function missingFrom(asked: Json | undefined, stored: Json | undefined, path = ''): readonly string[] {
-  if (Array.isArray(asked)) {
-    if (!Array.isArray(stored) || stored.length !== asked.length) return [path]
-    return asked.flatMap((item, at) => missingFrom(item, stored[at], `${path}[${at}]`))
-  }
-  if (!isObject(asked)) return asked === stored ? [] : [path]
-  if (!isObject(stored)) return [path]
-  return Object.entries(asked).flatMap(([name, value]) => missingFrom(value, stored[name], `${path}.${name}`))
-}
-
-/** Where the API server takes objects of this kind. */
-async function pathOf({ apiVersion, kind, metadata }: JsonObject): Promise<string> {
-  const root = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`
-  const { resources } = await cluster.kube.must('GET', root)
-  const found = Array.isArray(resources) ? resources.find((entry) => isObject(entry) && entry.kind === kind) : null
-  if (!isObject(found)) throw new Error(`${apiVersion} ${kind} is not known to the API server`)
-  const { namespace } = objectAt(metadata, 'metadata')
-  return found.namespaced === true ? `${root}/namespaces/${namespace}/${found.name}` : `${root}/${found.name}`
-}
+  helm('template', 'portcullis', CHART, '--namespace', NAMESPACE, '--values', values, ...ISSUER, ...more)
 
 describe.each(VALUES)('%s', (values) => {
   test('passes helm lint', () => {
-    expect(helm('lint', CHART, '--strict', '--values', values)).toContain('0 chart(s) failed')
+    expect(helm('lint', CHART, '--strict', '--values', values, ...ISSUER)).toContain('0 chart(s) failed')
   })
 
   test('is rendered twice without a difference', () => {
@@ -74,8 +42,13 @@ describe.each(VALUES)('%s', (values) => {
     const objects = objectsOf(render(values))
     expect(objects.length).toBeGreaterThan(4)
     for (const object of objects) {
-      const path = `${await pathOf(object)}?dryRun=All&fieldValidation=Strict`
+      const path = `${await pathOf(cluster.kube, object)}?dryRun=All&fieldValidation=Strict`
+      const account = object.kind === 'Pod' ? objectAt(object.spec, 'spec').serviceAccountName : undefined
+      // Admission looks for the account of a Pod.
+      const accounts = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts`
+      if (account !== undefined) await cluster.kube.must('POST', accounts, { metadata: { name: account } })
       const answer = await cluster.kube.send('POST', path, object)
+      if (account !== undefined) await cluster.kube.must('DELETE', `${accounts}/${account}`)
       const what = `${object.kind}/${objectAt(object.metadata, 'metadata').name}`
       expect([what, answer.status, answer.body.message, answer.warnings]).toEqual([what, 201, undefined, []])
       // A tool that compares Git with the cluster would apply it again and again.
@@ -139,6 +112,16 @@ describe('values that are refused', () => {
     ['a digest that is none', 'pdp.image.digest=sha256:1'],
     ['a caller without a namespace', 'pdp.grpc.serviceAccounts.callers={checkout}'],
     ['every ServiceAccount of the cluster as callers', 'pdp.grpc.serviceAccounts.callers={*/*}'],
+    ['a caller twice', 'pdp.grpc.serviceAccounts.callers={shop/*,shop/*}'],
+    ['an extra variable that is text', 'pdp.extraEnv={HOME}'],
+    ['an extra volume without a name', 'pdp.extraVolumes[0].emptyDir.medium=Memory'],
+    ['an IP family that is none', 'ipFamilies.families={IPv5}'],
+    ['a family twice', 'ipFamilies.families={IPv4,IPv4}'],
+    ['the injector on a port of the system', 'injector.webhook.port=443'],
+    ['the injector on the port of its metrics', 'injector.webhook.port=15090'],
+    ['a mode of certificates that is none', 'injector.certificates.mode=own'],
+    ['a Gateway without a name', 'pdp.gateway.parentRefs[0].namespace=gateways'],
+    ['a condition without an expression', 'injector.webhook.matchConditions[0].name=a'],
     ['the port of a sidecar', 'protectedNamespaces[0].name=x,protectedNamespaces[0].unprotectedPorts[0]=15080'],
     ['a port past the end', 'protectedNamespaces[0].name=x,protectedNamespaces[0].unprotectedPorts[0]=65536'],
   ])('%s', (_what, set) => {
@@ -161,12 +144,27 @@ describe('values that are refused', () => {
       'pdp.entitlementSource.url=https://billing.example.com',
       'pdp.entitlementSource.secretName',
     ],
+    ['a variable that the chart sets', 'pdp.extraEnv[0].name=PORTCULLIS_ISSUER', 'pdp.extraEnv: PORTCULLIS_ISSUER'],
+    ['a variable twice', 'pdp.extraEnv[0].name=A,pdp.extraEnv[1].name=A', 'pdp.extraEnv: A is there twice'],
+    ['a volume that the chart has', 'pdp.extraVolumes[0].name=tls', 'pdp.extraVolumes: tls'],
+    [
+      'a namespace twice',
+      'protectedNamespaces[0].name=shop,protectedNamespaces[1].name=shop',
+      'protectedNamespaces: shop is there twice',
+    ],
+    ['a Gateway that nobody named', 'pdp.gateway.enabled=true', 'pdp.gateway.parentRefs'],
+    ['monitors that no policy lets in', 'metrics.serviceMonitor.enabled=true', 'networkPolicy.metricsFrom is empty'],
+    [
+      'fewer Pods at most than at least',
+      'pdp.autoscaling.enabled=true,pdp.autoscaling.minReplicas=5,pdp.autoscaling.maxReplicas=3',
+      'pdp.autoscaling: minReplicas 5 is more than maxReplicas 3',
+    ],
   ])('%s', (_what, set, name) => {
     expect(() => render(`${CHART}/ci/minimal-values.yaml`, '--set', set)).toThrow(name)
   })
 })
 
-test('the PDP is open to protects alone until the operator names others', () => {
+test("the PDP is open to sidecars and the chart's test alone until the operator names others", () => {
   const policies = (...set: readonly string[]): readonly JsonObject[] =>
     objectsOf(render(`${CHART}/ci/minimal-values.yaml`, ...set)).filter(
       ({ kind, metadata }) => kind === 'NetworkPolicy' && objectAt(metadata, '').name === 'portcullis-pdp',
@@ -176,13 +174,14 @@ test('the PDP is open to protects alone until the operator names others', () => 
     from: [{ podSelector: { matchExpressions: [{ key: 'portcullis.dev/injected', operator: 'Exists' }] } }],
   }
   const [closed] = policies()
-  expect(objectAt(closed?.spec, '').ingress).toMatchObject([sidecars])
-  expect(objectAt(closed?.spec, '').ingress).toHaveLength(1)
+  const ports = [8080, 9090].map((port) => ({ protocol: 'TCP', port }))
+  const own = { ports, from: [{ podSelector: { matchLabels: { 'app.kubernetes.io/component': 'test' } } }] }
+  expect(objectAt(closed?.spec, '').ingress).toMatchObject([sidecars, own])
+  expect(objectAt(closed?.spec, '').ingress).toHaveLength(2)
   const label = 'namespaceSelector.matchLabels.team=edge'
   const [opened] = policies('--set', `networkPolicy.pdpFrom[0].${label}`)
-  const ports = [8080, 9090].map((port) => ({ protocol: 'TCP', port }))
   const from = [{ namespaceSelector: { matchLabels: { team: 'edge' } } }]
-  expect(objectAt(opened?.spec, '').ingress).toMatchObject([sidecars, { ports, from }])
+  expect(objectAt(opened?.spec, '').ingress).toMatchObject([sidecars, own, { ports, from }])
 })
 
 test('native sidecars are used from Kubernetes 1.32 and not below', () => {

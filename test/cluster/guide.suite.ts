@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { parse } from 'yaml'
+import { parseAllDocuments } from 'yaml'
 import { isObject, type JsonObject, listAt, objectAt, textsAt } from '../../sidecar/injector/pod/json.ts'
 import { parsePod } from '../../sidecar/injector/pod/pod.ts'
 import { type Cluster, NAMESPACE, startCluster, until } from './cluster.ts'
@@ -84,8 +84,10 @@ test('installs', async () => {
 
 test('is asked by the chart’s own test, as its Pod would', async () => {
   const release = 'helm get hooks portcullis -n portcullis'
-  const pod: unknown = parse(run(release))
-  const [container] = listAt(objectAt(isObject(pod) ? pod.spec : null, 'spec').containers, 'containers')
+  const hooks: readonly unknown[] = parseAllDocuments(run(release)).map((document) => document.toJS())
+  const pods = hooks.filter(isObject).filter(({ kind }) => kind === 'Pod')
+  const pod = pods.find(({ metadata }) => objectAt(metadata, '').name === 'portcullis-test')
+  const [container] = listAt(objectAt(pod?.spec, 'spec').containers, 'containers')
   const args = listAt(objectAt(container, 'container').args, 'args').map(String)
   expect(args[2]).toBe('https://portcullis-injector.portcullis.svc:443')
   // The name is the Service's, and its port leads to the injector's.

@@ -186,7 +186,7 @@ export const FAULTS: readonly HistoryCase[] = [
   planted('a write is acknowledged before it is committed', {
     edits: [
       {
-        file: 'store/postgres/connection.ts',
+        file: 'store/postgres/connection/connection.ts',
         find: "await connection.query('commit')",
         replace: "void connection.query('commit').catch(() => {})",
       },

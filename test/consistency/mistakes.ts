@@ -52,7 +52,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'rows newer than the cache are installed',
     setup: { ...SMALL, cacheBytesMax: 4_500, focus: 'groups', focusShare: 0.35, steps: 500 },
-    foundAt: 47,
+    foundAt: 55,
     edits: [
       edit(
         CACHES,
@@ -66,7 +66,7 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'several logs are answered at different moments',
     setup: {},
     foundAt: 11,
-    edits: [edit(FRESHNESS, 'if (!passed) return moment', 'if (passed || !passed) return moment')],
+    edits: [edit(FRESHNESS, 'if (!passed) return reading', 'if (passed || !passed) return reading')],
   },
   {
     name: 'a load survives the emptying of its cache',
@@ -101,6 +101,18 @@ export const MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'a paused evaluation goes on over what has moved on',
+    setup: { paused: true },
+    foundAt: 10,
+    edits: [edit(FRESHNESS, 'if (!this.#standsAt(at, at, scope.logs)) {', 'if (false) {')],
+  },
+  {
+    name: 'a paused evaluation shares its view with others',
+    setup: { paused: true },
+    foundAt: 18,
+    edits: [edit(FRESHNESS, '    this.#view = this.#newView()\n    pending.untilMs', '    pending.untilMs')],
+  },
+  {
     name: 'closures outlive a change of groups',
     setup: {},
     foundAt: 416,
@@ -132,7 +144,7 @@ export const MISTAKES: readonly Mistake[] = [
       edit(
         FRESHNESS,
         'this.#vectorBatches.add({\n        question,',
-        'const { last } = this as unknown as { last?: Moment }; const add = (pending: Pending) => last === undefined || this.#caches.tick % 2 === 0 ? this.#vectorBatches.add(pending) : this.#settle([pending], last); add({\n        question,',
+        'const { last } = this as unknown as { last?: Reading }; const add = (pending: Pending) => last === undefined || this.#caches.tick % 2 === 0 ? this.#vectorBatches.add(pending) : this.#settle([pending], last); add({\n        question,',
       ),
     ],
   },
@@ -140,7 +152,7 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'expiry is judged by another clock than the vector’s',
     setup: {},
     foundAt: 7,
-    edits: [edit(FRESHNESS, 'view.begin(moment.vector.clockMs)', 'view.begin(moment.vector.clockMs - 40)')],
+    edits: [edit(FRESHNESS, 'view.begin(at.vector.clockMs)', 'view.begin(at.vector.clockMs - 40)')],
   },
   {
     name: 'a closure is kept beyond the expiry of one of its links',
@@ -276,7 +288,7 @@ export async function plant(name: string, edits: readonly Edit[]): Promise<Engin
   const modules = await Promise.all(
     [
       ...[FRESHNESS, 'decide/check.ts', 'decide/models/known-models.ts', 'store/memory/rows.ts'],
-      ...['decide/conditions/run.ts', 'decide/contextual-tuples.ts'],
+      ...['decide/conditions/run.ts', 'decide/contextual-tuples.ts', 'store/cache/turns.ts', 'decide/slices.ts'],
     ].map(load),
   )
   return Object.assign({}, ...modules)

@@ -5,6 +5,7 @@ import { formatTuple } from '../../pdp/domain/names.ts'
 import type { MemoryState } from '../../pdp/store/memory/log.ts'
 import { type Rules, referenceAnswer, type World } from '../support/reference.ts'
 import { grant, member, organization, put, tuple } from '../support/tuples.ts'
+import { type EvaluationParts, evaluationBy } from './conditions/evaluation.ts'
 import {
   type Asked,
   CONDITIONAL,
@@ -17,18 +18,18 @@ import {
 import { type Faults, SimulatedStore } from './simulated-store.ts'
 
 /** The code under test, so that a mutated copy of it can take its place. */
-export type Engine = {
+export type Engine = EvaluationParts & {
   readonly Freshness: typeof import('../../pdp/store/cache/freshness.ts').Freshness
-  readonly answerCheck: typeof import('../../pdp/decide/check.ts').answerCheck
-  readonly ConditionRun: typeof import('../../pdp/decide/conditions/run.ts').ConditionRun
-  readonly relationViewOf: typeof import('../../pdp/decide/contextual-tuples.ts').relationViewOf
-  readonly createModelCompiler: typeof import('../../pdp/decide/models/known-models.ts').createModelCompiler
+  readonly begin: typeof import('../../pdp/decide/slices.ts').begin
+  readonly Turns: typeof import('../../pdp/store/cache/turns.ts').Turns
   readonly readRowSets: typeof import('../../pdp/store/memory/rows.ts').readRowSets
 }
 type Focus = 'groups' | 'tree' | 'wide' | 'aside' | 'conditions'
 export type Setup = Faults & {
   readonly cacheBytesMax?: number
   readonly triesMax?: number
+  /** Every evaluation is paused halfway. */
+  readonly paused?: boolean
   /** Chances per step. */
   readonly trim?: number
   readonly failOver?: number
@@ -212,8 +213,10 @@ export async function simulate(seed: number, engine: Engine, setup: Setup = {}):
     schedule: sim.schedule,
     cacheBytesMax: setup.cacheBytesMax ?? 1e9,
     triesMax: setup.triesMax ?? 12,
+    turns: new engine.Turns({ nextTurn: sim.schedule, clock: () => 0 }),
   })
   const compile = engine.createModelCompiler()
+  const evaluation = evaluationBy(engine, compile, setup.paused === true)
   const wrong: string[] = []
   let open = 0
   let asked = 0
@@ -229,23 +232,7 @@ export async function simulate(seed: number, engine: Engine, setup: Setup = {}):
     freshness
       .ask({
         organization: q.organization,
-        evaluate: (view) => {
-          const manifests = view.manifests()
-          const model = manifests === undefined ? new Map() : compile(manifests)
-          try {
-            const known = manifests === undefined ? null : model
-            const relationView = engine.relationViewOf(view, known, q.organization, q.contextual ?? [])
-            const conditions = new engine.ConditionRun(view, q.context)
-            const answer = engine.answerCheck(view, model, { ...q, relationView, conditions }, q)
-            return manifests === undefined || answer === undefined ? undefined : { allowed: answer.allowed }
-          } catch (error) {
-            const code = error instanceof Error && 'code' in error ? error.code : null
-            if (code === 'condition_failed') return manifests === undefined ? undefined : { allowed: null }
-            // Another model was in force, which does not let the tuple of the question count.
-            if (code === 'request_invalid') return { allowed: 'refused' as const }
-            throw error
-          }
-        },
+        evaluate: (view) => engine.begin(evaluation(view, q)),
       })
       .then(
         ({ value, vector: whole, logs }) => {

@@ -4,14 +4,18 @@ import { answerCheck } from '../../pdp/decide/check.ts'
 import { ConditionRun } from '../../pdp/decide/conditions/run.ts'
 import { relationViewOf } from '../../pdp/decide/contextual-tuples.ts'
 import { createModelCompiler } from '../../pdp/decide/models/known-models.ts'
+import { begin } from '../../pdp/decide/slices.ts'
 import { Freshness } from '../../pdp/store/cache/freshness.ts'
+import { Turns } from '../../pdp/store/cache/turns.ts'
 import { readRowSets } from '../../pdp/store/memory/rows.ts'
 import { effort, LONG } from '../support/effort.ts'
 import { CONDITION_MISTAKES } from './conditions/mistakes.ts'
 import { MISTAKES, plant, WIDE } from './mistakes.ts'
 import { type Engine, type Setup, simulate } from './simulate.ts'
 
-const ENGINE: Engine = { Freshness, answerCheck, ConditionRun, relationViewOf, createModelCompiler, readRowSets }
+const ENGINE: Engine = {
+  ...{ Freshness, Turns, begin, answerCheck, ConditionRun, relationViewOf, createModelCompiler, readRowSets },
+}
 const SEEDS_MAX = 500
 /** Of computation alone: some seconds each where nothing else runs. */
 const TIMEOUT_MS = 600_000
@@ -36,6 +40,8 @@ describe('the freshness protocol', () => {
     ['with the organization tree in motion', 1_000, { focus: 'tree', cacheBytesMax: 8_000 }],
     ['with groups that change and expire', 1_000, { focus: 'groups', cacheBytesMax: 3_000 }],
     ['with conditions and tuples of questions', 1_000, { focus: 'conditions', cacheBytesMax: 4_000 }],
+    ['with evaluations that are paused all the time', 1_500, { paused: true, cacheBytesMax: 8_000, trim: 0.01 }],
+    ['with paused evaluations and history lost in failovers', 500, { paused: true, failOver: 0.02, trim: 0.01 }],
     ['with conditions and history lost in failovers', 500, { focus: 'conditions', failOver: 0.02, trim: 0.01 }],
   ])('answers right in every schedule %s', { timeout: TIMEOUT_MS }, async (_, count, setup) => {
     const seeds = { from: 1, count: effort({ short: count / 10, long: count }) }

@@ -45,6 +45,19 @@ async function open({ person, ...options }: BrowserContextOptions & { readonly p
 }
 
 describe('in three clicks', () => {
+  test('the request id in the 403 of a sidecar leads to the missing relationship', async () => {
+    const refused = await world.send('GET', '/docs/1', 'refused-by-sidecar')
+    expect(refused.status).toBe(403)
+    const instance = /"instance":"([^"]+)"/.exec(await refused.text())?.[1] ?? ''
+    const page = await open({ person: 'root' })
+    await page.goto('/console?org=acme')
+    await page.getByLabel('Somebody was refused?').fill(instance)
+    await page.getByRole('button', { name: 'Find the decision' }).click()
+    await page.getByRole('link', { name: 'viewer doc:1' }).click()
+    await expect.poll(() => page.locator('.verdict').innerText()).toContain('denied')
+    expect(await page.getByRole('main').innerText()).toContain('doc:1#viewer@user:bob')
+  })
+
   test('the request id of a refused question leads to the missing relationship', async () => {
     await world.ask({ requestId: 'refused-request-1', relation: 'viewer', resource: 'doc:1' })
     const page = await open({ person: 'root' })
@@ -215,6 +228,52 @@ describe('people see what their roles let them see', () => {
     const page = await open({ person: 'tom' })
     await page.goto('/console/relationships?org=globex')
     expect(await page.getByRole('button', { name: 'Preview' }).count()).toBe(0)
+  })
+})
+
+describe('the routes of a connected sidecar', () => {
+  test('show what was asked, what never was, and what shadow mode would deny', async () => {
+    const page = await open({ person: 'root' })
+    await world.send('DELETE', '/docs/1', 'deleted-in-shadow')
+    await page.goto('/console/routes?org=acme&show=shadow')
+    await expect
+      .poll(async () => {
+        await page.reload()
+        return page.getByRole('main').innerText()
+      })
+      .toMatch(/Without shadow mode [1-9]/)
+    await page.goto('/console/routes?org=acme')
+    await page.getByRole('link', { name: /never asked/ }).click()
+    const text = await page.getByRole('main').innerText()
+    expect(text).toContain('GET /docs/{id}/export')
+    expect(text).toContain('FETCH is not a registered HTTP method')
+  })
+
+  test('say by the code of the sidecar what a request would ask, and lead to the question', async () => {
+    const page = await open({ person: 'root' })
+    await page.goto('/console/routes?org=acme')
+    await page.getByLabel('Path, or URL with host').fill('/docs/2/export')
+    await page.getByLabel('Claims of the token').fill('{"sub": "bob", "org": "acme"}')
+    await page.getByRole('button', { name: 'Try' }).click()
+    expect(await page.locator('.answer').innerText()).toMatch(
+      /takes GET \/docs\/\{id\}\/export[\s\S]*entitlement feature.export/,
+    )
+    await page.getByRole('link', { name: 'viewer doc:2' }).click()
+    await expect.poll(() => page.locator('.verdict').innerText()).toContain('allowed')
+  })
+
+  test.each([
+    ['/docs//1', '', 'The sidecar refuses it by itself: 400'],
+    ['/docs/1', '', 'The sidecar refuses it by itself: 401'],
+    ['/docs/1', '[1]', 'claims are no JSON object'],
+    ['/nothing', '{}', 'No route matches'],
+    ['https://elsewhere.example/docs/1', '{}', 'is not served'],
+    [`/docs/${encodeURIComponent(`"><b>`)}`, `{"sub":"bob"}`, 'takes GET /docs/{id}'],
+  ])('say of %s with the claims %s: %s', async (target, claims, expected) => {
+    const page = await open({ person: 'root' })
+    await page.goto(`/console/routes?${new URLSearchParams({ org: 'acme', target, claims })}`)
+    expect(await page.locator('.answer').innerText()).toContain(expected)
+    expect(await page.locator('script:not([src])').count()).toBe(0)
   })
 })
 

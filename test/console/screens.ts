@@ -14,5 +14,7 @@ export const SCREENS: { readonly [name: string]: string } = {
   organization: '/console/organization?org=acme',
   people: '/console/people?org=acme',
   person: '/console/people?org=acme&user=anna',
+  routes: '/console/routes?org=acme',
+  'routes-tried': `/console/routes?org=acme&method=GET&target=%2Fdocs%2F2%2Fexport&claims=${encodeURIComponent('{"sub":"bob","org":"acme"}')}`,
   changes: '/console/changes?org=acme',
 }

@@ -1,15 +1,17 @@
 /** A PDP with its console, and what there is to see in it: two tenants, people with different rights, and hostile names. */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SERVICE_SCOPES } from '../../pdp/identity/oauth/scopes.ts'
 import { createLog } from '../../pdp/process/log.ts'
 import { createShutdown } from '../../pdp/process/shutdown.ts'
 import { startPdp } from '../../pdp/runtime/start.ts'
-import { choosePorts } from '../e2e/demo-stack.ts'
+import { choosePorts, startDemoSidecar } from '../e2e/demo-stack.ts'
+import { startInvoicesApi } from '../e2e/invoices-api.ts'
 import { pdpSettings } from '../e2e/pdp-settings.ts'
 import type { Json } from '../pdp/serve/harness.ts'
-import { clientToken } from '../support/sign-in.ts'
+import { freePort } from '../support/free-port.ts'
+import { clientToken, signIn } from '../support/sign-in.ts'
 
 const HOST = '127.0.0.1'
 const ADMIN_SECRET = 'the-secret-of-the-administrator'
@@ -36,6 +38,23 @@ type doc
     define editor: [user, group#member]
     define viewer: ([user, user:*, group#member] or editor or viewer from parent) but not banned
 `
+const RESOURCE = 'https://docs.example'
+const CLIENT = { id: 'docs-app', redirectUri: 'https://app.docs.example/callback' }
+const ROUTE_FILE = (at: { issuer: string; upstream: string; grpc: string; sidecar: string }): string => `portcullis: v1
+resource: ${RESOURCE}
+public_url: ${at.sidecar}
+issuers: [{issuer: "${at.issuer}"}]
+upstream: ${at.upstream}
+pdp: {address: "${at.grpc}", insecure: true}
+routes:
+  GET /health: public
+  GET /docs/{id}: viewer doc:{id}
+  PUT /docs/{id}: editor doc:{id}
+  DELETE /docs/{id}: {check: "editor doc:{id}", mode: shadow}
+  GET /docs/{id}/export: {all: ["viewer doc:{id}", entitlement feature.export]}
+  GET /folders/{id}/Plans: viewer folder:{id}
+  FETCH /docs/{id}: viewer doc:{id}
+`
 /** With a role everywhere, in acme, in globex, and without one. */
 export const PEOPLE = ['root', 'anna', 'tom', 'bob'] as const
 export type PersonId = (typeof PEOPLE)[number]
@@ -47,6 +66,8 @@ export type World = {
   readonly logged: string[]
   manage(method: string, path: string, body?: object): Promise<Json>
   /** A question about Bob, as a client of acme asks it, with this request id. */
+  /** A request of Bob through the sidecar. */
+  send(method: string, path: string, requestId: string): Promise<Response>
   ask(question: { readonly requestId: string; readonly relation: string; readonly resource: string }): Promise<Response>
   close(): Promise<void>
 }
@@ -60,7 +81,7 @@ export async function startWorld(databaseUrl: string): Promise<World> {
   const log = createLog({ service: 'test', level: 'info', destination })
   const shutdown = createShutdown({ log, timeoutMs: 20_000 })
   const settings = pdpSettings({ issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl, dataDirectory })
-  await startPdp({ ...settings, console: true, decisionsKept: 1_000 }, { log, shutdown })
+  const { grpcAddress } = await startPdp({ ...settings, console: true, decisionsKept: 1_000 }, { log, shutdown })
   const scope = SERVICE_SCOPES.join(' ')
   const token = async (organization?: string): Promise<string> =>
     (
@@ -84,11 +105,32 @@ export async function startWorld(databaseUrl: string): Promise<World> {
   }
   await fill(manage)
   const asking = await token('acme')
+  const sidecarUrl = `http://${HOST}:${ports.sidecar}`
+  const api = await startInvoicesApi(HOST)
+  shutdown.add('service', api.close)
+  const path = join(dataDirectory, 'routes.yaml')
+  await writeFile(path, ROUTE_FILE({ issuer, upstream: api.url, grpc: grpcAddress, sidecar: sidecarUrl }))
+  const [listen, adminListen] = [`${HOST}:${ports.sidecar}`, `${HOST}:${await freePort()}`]
+  await startDemoSidecar({ path, listen, adminListen, log, shutdown })
+  const { tokens } = await signIn({
+    issuer,
+    clientId: CLIENT.id,
+    redirectUri: CLIENT.redirectUri,
+    email: emailOf('bob'),
+    password: PASSWORD,
+    resource: RESOURCE,
+    organization: 'acme',
+  })
   return {
     issuer,
     adminToken,
     logged,
     manage,
+    send: (method, target, requestId) =>
+      fetch(sidecarUrl + target, {
+        method,
+        headers: { authorization: `Bearer ${tokens.access_token}`, 'x-request-id': requestId },
+      }),
     ask: ({ requestId, relation, resource }) =>
       fetch(`${issuer}/oauth/decisions`, {
         method: 'POST',
@@ -114,6 +156,12 @@ async function fill(manage: World['manage']): Promise<void> {
     permissions: { 'docs:export': 'Export documents' },
     roles: { exporter: { name: 'Exporter', permissions: ['docs:export'] } },
     model: MODEL,
+  })
+  await manage('PUT', `/v1/clients/${CLIENT.id}`, {
+    app: 'docs',
+    redirect_uris: [CLIENT.redirectUri],
+    token_endpoint_auth_method: 'none',
+    scope: 'openid',
   })
   for (const person of PEOPLE)
     await manage('PUT', `/v1/users/${person}`, {

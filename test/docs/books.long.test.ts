@@ -52,6 +52,15 @@ test.each([
   ['authzen.md', 'asks in the words of AuthZEN'],
 ])('%s %s', BOOK, (name) => play(name))
 
+test('signals.md creates a stream, polls it, and looks after it', BOOK, async () => {
+  const own = await openBookPlayer()
+  try {
+    await own.play(bookSteps(page('signals.md')))
+  } finally {
+    await own.close()
+  }
+})
+
 describe('operate.md', () => {
   const [embedded = '', own = ''] = page('operate.md').split(/(?=^## With your own PostgreSQL$)/m)
 

@@ -31,7 +31,7 @@ describe('the pages of gateways', () => {
     )
     for (const printed of files) expect(shown).toContain(printed.text)
     await expect(shown).toMatchFileSnapshot(path)
-    expect(checkGateways(files.map((printed) => ({ file: printed.name, text: printed.text })))).toEqual([])
+    expect(checkGateways(files.map((printed) => ({ file: printed.name, text: printed.text }))).findings).toEqual([])
   })
 
   test('are all in the index, with every code of check-gateway', () => {

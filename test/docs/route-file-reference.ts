@@ -15,6 +15,7 @@ import {
 import { CLAIMS, EXTERNAL, INTROSPECTION, ISSUER } from '../../sidecar/route-file/issuer-format.ts'
 import { LIMIT_MEMBERS } from '../../sidecar/route-file/limits.ts'
 import type { Form, Members } from '../../sidecar/route-file/schema.ts'
+import { PROVIDER, SIGN_IN } from '../../sidecar/route-file/sign-in-format.ts'
 
 const TABLES: readonly (readonly [title: string, members: Members])[] = [
   ['The file', ROUTE_FILE],
@@ -26,6 +27,8 @@ const TABLES: readonly (readonly [title: string, members: Members])[] = [
   ['The PDP (`pdp`)', PDP],
   ['TLS of the data port (`tls`)', TLS],
   ['A door (`doors`); its `tls` is as that of the data port', DOOR],
+  ['Signing browsers in (`sign_in`)', SIGN_IN],
+  ['Where they sign in (`providers`)', PROVIDER],
   ['Proof of possession (`dpop`)', DPOP],
   ['The decision log (`log`)', LOG],
   ['A route, when it is a map (`routes`)', ROUTE],

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { runRouteTests } from '../../sidecar/commands/route-report.ts'
-import { SCHEMA_URL } from '../../sidecar/route-file/format.ts'
 import { parseRouteFile } from '../../sidecar/route-file/route-file.ts'
 import { routeFileReference } from './route-file-reference.ts'
 
@@ -26,7 +25,12 @@ test('the example is valid, and passes its tests', () => {
   expect(runRouteTests(file, 'routes.md').failed).toBe(0)
 })
 
-test('the entry for catalogues names the schema by its id', () => {
+test('the entry for catalogues has the form of SchemaStore', () => {
   const [, json = ''] = /```json\n([\s\S]*?)```/.exec(PAGE) ?? []
-  expect(JSON.parse(json)).toMatchObject({ url: SCHEMA_URL, fileMatch: expect.arrayContaining(['portcullis.yaml']) })
+  expect(JSON.parse(json)).toEqual({
+    name: expect.any(String),
+    description: expect.any(String),
+    fileMatch: expect.arrayContaining(['portcullis.yaml']),
+    url: expect.stringMatching(/^https:\/\//),
+  })
 })

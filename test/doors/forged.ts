@@ -31,6 +31,9 @@ const FORGED: readonly (readonly [string, string])[] = [
   ['Connection', 'close, X-Portcullis-Caller, X-Forwarded-Uri, X-Original-URI'],
   ['User-Agent', 'kube-probe/1.33'],
   ['Upgrade', 'websocket'],
+  ['Connection', 'Upgrade\r\nUpgrade: websocket'],
+  ['Connection', 'Upgrade\r\nUpgrade: h2c'],
+  ['Connection', 'Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__'],
 ]
 const TARGETS = ['/docs/1', '/docs/2', '/open', '/nothing']
 

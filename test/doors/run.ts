@@ -1,7 +1,9 @@
 /**
- * `npm run test:doors [-- --short] [-- --differences]`: attacks, random targets, forged control fields and failures through real
- * gateways with printed configurations, beside the data port. Ends with `N passed, N failed`.
+ * `npm run test:doors [-- --short] [-- --differences] [-- --write] [-- PART…]`: attacks, random targets, forged control fields
+ * and failures through real gateways with printed configurations, beside the data port. `--write` puts the table into
+ * docs/doors.md. Ends with `N passed, N failed`.
  */
+import { join } from 'node:path'
 import { findBinaries } from './binaries.ts'
 import { playCorpora } from './corpora.ts'
 import { failAll, sendForged } from './forged.ts'
@@ -13,14 +15,19 @@ const binaries = findBinaries(process.env, { make: !short })
 const missing = Object.entries(binaries).flatMap(([name, path]) => (path === null ? [name] : []))
 if (missing.length > 0) console.log(`left out, because their programs are missing: ${missing.join(', ')}`)
 const tally = new Tally()
-const parts = [
-  () => playCorpora(tally, binaries, short ? 6 : 1).then((count) => console.log(`${count} attack cases`)),
-  () => fuzzRouting(tally, binaries, short ? { count: 60, seed: 7 } : { count: 1_500, seed: Date.now() % 100_000 }),
-  () => sendForged(tally, binaries),
-  () => failAll(tally, binaries),
-]
+const parts = {
+  attacks: () => playCorpora(tally, binaries, short ? 6 : 1).then((count) => console.log(`${count} attack cases`)),
+  routing: () =>
+    fuzzRouting(tally, binaries, short ? { count: 60, seed: 7 } : { count: 1_500, seed: Date.now() % 100_000 }),
+  forged: () => sendForged(tally, binaries),
+  failures: () => failAll(tally, binaries),
+}
+const named = process.argv.slice(2).filter((word) => !word.startsWith('--'))
+const unknown = named.filter((word) => !Object.hasOwn(parts, word))
+if (unknown.length > 0) throw new Error(`${unknown.join(', ')}: the parts are ${Object.keys(parts).join(', ')}`)
 let broken = 0
-for (const part of parts) {
+for (const [name, part] of Object.entries(parts)) {
+  if (named.length > 0 && !named.includes(name)) continue
   try {
     await part()
   } catch (err) {
@@ -29,6 +36,7 @@ for (const part of parts) {
   }
 }
 tally.print()
+if (process.argv.includes('--write')) tally.write(join(import.meta.dirname, '../../docs/doors.md'))
 const failed = tally.looser + broken
 console.log(`\n${tally.held} passed, ${failed} failed`)
 process.exit(failed > 0 || tally.held === 0 ? 1 : 0)

@@ -1,4 +1,5 @@
 /** Counts how each gateway compares with the data port, and prints it as a table. */
+import { readFileSync, writeFileSync } from 'node:fs'
 import type { Agreement, Compared } from './compare.ts'
 
 const COLUMNS = ['same', 'otherwise', 'stricter', 'cleaned', 'looser'] as const satisfies readonly Agreement[]
@@ -34,14 +35,53 @@ export class Tally {
   print(): void {
     for (const line of this.#found.slice(0, FOUND_MAX)) console.log(line)
     console.log('\nAgainst the data port: same / refused otherwise / stricter / cleaned before the question / looser')
-    const ways = [...new Set([...this.#counts.values()].flatMap((counts) => [...counts.keys()]))]
-    console.log(['requests'.padEnd(28), ...ways.map((way) => way.padEnd(20))].join(''))
-    for (const [rows, counts] of this.#counts) {
-      const cells = ways.map((way) => {
-        const of = counts.get(way)
-        return (of === undefined ? '-' : COLUMNS.map((name) => of[name]).join(' / ')).padEnd(20)
-      })
-      console.log([rows.padEnd(28), ...cells].join(''))
-    }
+    const table = tableOf(this.#ways(), this.#rows())
+    const width = Math.max(...table.flat().map((cell) => cell.length))
+    for (const row of table) console.log(row.map((cell) => cell.padEnd(width + 2)).join(''))
+  }
+
+  /** Puts the rows in the place of those of the same name in the table of a page. */
+  write(path: string): void {
+    const page = readFileSync(path, 'utf8')
+    const [head = '', table = '', tail = ''] = page.split(MARK)
+    const [ways = [], ...known] = table
+      .trim()
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('|---'))
+      .map((line) =>
+        line
+          .split('|')
+          .slice(1, -1)
+          .map((cell) => cell.trim()),
+      )
+    const rows = new Map(
+      known.map(([name = '', ...cells]) => [name, new Map(cells.map((cell, at) => [ways[at + 1] ?? '', cell]))]),
+    )
+    for (const [name, cells] of this.#rows()) rows.set(name, new Map([...(rows.get(name) ?? []), ...cells]))
+    const names = [...new Set([...ways.slice(1), ...this.#ways()])]
+    const lines = tableOf(names, rows).map((cells) => `| ${cells.join(' | ')} |`)
+    const rule = `|---|${names.map(() => '---|').join('')}`
+    writeFileSync(path, [head, `\n${lines.toSpliced(1, 0, rule).join('\n')}\n`, tail].join(MARK))
+  }
+
+  #ways(): readonly string[] {
+    return [...new Set([...this.#counts.values()].flatMap((counts) => [...counts.keys()]))]
+  }
+
+  #rows(): Rows {
+    const cellOf = (counts: { readonly [name in Agreement]: number }): string =>
+      COLUMNS.map((name) => counts[name]).join(' / ')
+    return new Map(
+      [...this.#counts].map(([name, ways]) => [name, new Map([...ways].map(([way, counts]) => [way, cellOf(counts)]))]),
+    )
   }
 }
+
+type Rows = ReadonlyMap<string, ReadonlyMap<string, string>>
+/** Around the table in the page. */
+const MARK = '<!-- npm run test:doors -- --write -->'
+
+const tableOf = (ways: readonly string[], rows: Rows): readonly (readonly string[])[] => [
+  ['requests', ...ways],
+  ...[...rows].map(([name, cells]) => [name, ...ways.map((way) => cells.get(way) ?? '-')]),
+]

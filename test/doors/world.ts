@@ -1,4 +1,5 @@
 /** One sidecar that forwards, one behind each real gateway, and an upstream of its own for each: what reaches it got past. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,6 +16,8 @@ import { usesBody } from '../../sidecar/routes/checks.ts'
 import { createRouting, type RoutingDeps, routeRequest } from '../../sidecar/routes/route-request.ts'
 import { createMetrics } from '../../sidecar/runtime/metrics.ts'
 import { createSidecar, type Sidecar } from '../../sidecar/runtime/sidecar.ts'
+import { processMemory } from '../../sidecar/sign-in/memory.ts'
+import { shareSessions } from '../../sidecar/sign-in/refresh.ts'
 import { PATIENT, until } from '../sidecar/support/harness.ts'
 import { type Script, type ScriptedPdp, startScriptedPdp } from '../sidecar/support/pdp.ts'
 import { type Reached, startUpstream, type Upstream } from '../sidecar/support/upstream.ts'
@@ -87,6 +90,7 @@ export async function openWorld(
       replay: processReplayMemory({ clock: Date.now, entriesMax: 10_000 }),
       nonces,
       readToken: () => '',
+      sessions: shareSessions(processMemory({ clock: Date.now }), { clock: Date.now, log: { warn: write } }),
       limits: { ...PATIENT, bodyIdleMs: 2_000, keyCooldownMs: 0 },
     })
     const { port } = await sidecar.listen({ host: '127.0.0.1', port: 0 })

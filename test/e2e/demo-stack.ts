@@ -109,7 +109,7 @@ export async function startStack(options: {
 }
 
 /** As an operator starts it: a route file, and where to listen. */
-async function startDemoSidecar(options: {
+export async function startDemoSidecar(options: {
   path: string
   listen: string
   adminListen: string

@@ -1,7 +1,7 @@
 /** An identity provider of somebody else: oidc-provider with settings that are not ours, on a port of its own. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { exportJWK, generateKeyPair } from 'jose'
-import { type Configuration, Provider } from 'oidc-provider'
+import { type ClientMetadata, type Configuration, Provider } from 'oidc-provider'
 import { freePort } from '../support/free-port.ts'
 import { clientToken, signIn } from '../support/sign-in.ts'
 
@@ -29,14 +29,14 @@ export type ForeignProvider = {
 const REDIRECT_URI = 'https://spa.test/cb'
 export const INTROSPECTOR = { id: 'gateway', secret: 'the-secret-of-the-gateway-at-the-idp' }
 
-/** Everybody who is named signs in without a password. */
-export async function startForeignProvider(): Promise<ForeignProvider> {
+/** Everybody who is named signs in without a password. `clients`: besides its own. */
+export async function startForeignProvider(clients: readonly ClientMetadata[] = []): Promise<ForeignProvider> {
   const issuer = `http://127.0.0.1:${await freePort()}`
   const opaqueResource = 'https://opaque.test'
   const asked = new Map<string, number>()
   const { privateKey } = await generateKeyPair('RS256', { extractable: true })
   const provider = new Provider(issuer, {
-    ...settings(opaqueResource, (token) => running.shape(token)),
+    ...settings(opaqueResource, clients, (token) => running.shape(token)),
     jwks: { keys: [{ ...(await exportJWK(privateKey)), use: 'sig', kid: 'foreign' }] },
   })
   const answer = provider.callback()
@@ -93,9 +93,10 @@ async function approve(provider: Provider, req: IncomingMessage, res: ServerResp
   await provider.interactionFinished(req, res, { login: { accountId: accountId ?? '' }, consent })
 }
 
-function settings(opaqueResource: string, shape: Shape): Configuration {
+function settings(opaqueResource: string, clients: readonly ClientMetadata[], shape: Shape): Configuration {
   return {
     clients: [
+      ...clients,
       {
         client_id: 'spa',
         redirect_uris: [REDIRECT_URI],

@@ -18,7 +18,8 @@ import { pdpSettings } from './pdp-settings.ts'
 export const RESOURCE = 'https://orders.test'
 export const HOST = '127.0.0.1'
 const ADMIN_SECRET = 'the-secret-of-the-administrator'
-const SCOPES = 'directory:write manifest:write relationships:write roles:write issuers:write'
+const SCOPES =
+  'directory:write manifest:write relationships:write roles:write issuers:write clients:write sessions:revoke ssf.manage'
 
 export type OwnIssuerWorld = {
   /** Of the PDP. */
@@ -29,6 +30,8 @@ export type OwnIssuerWorld = {
   /** Of the log of all parts. */
   readonly lines: string[]
   manage(method: string, path: string, body?: object): Promise<void>
+  /** Null where nothing is. */
+  read(path: string): Promise<unknown>
   /** Of a client of the PDP without an organization. */
   ownToken(): Promise<string>
   /** Writes a route file and returns its path. */
@@ -38,7 +41,8 @@ export type OwnIssuerWorld = {
   close(): Promise<void>
 }
 
-export async function openOwnIssuerWorld(): Promise<OwnIssuerWorld> {
+/** `internalHosts`: of transmitters on this machine. */
+export async function openOwnIssuerWorld(options: { internalHosts?: readonly string[] } = {}): Promise<OwnIssuerWorld> {
   const lines: string[] = []
   const log = createLog({ service: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } })
   const shutdown = createShutdown({ log, timeoutMs: 20_000 })
@@ -49,7 +53,9 @@ export async function openOwnIssuerWorld(): Promise<OwnIssuerWorld> {
   const reached: IncomingHttpHeaders[] = []
   const server = createServer((req, res) => {
     reached.push(req.headers)
-    res.end('an order')
+    if (req.url?.startsWith('/streams/'))
+      res.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: an order\n\n')
+    else res.end('an order')
   })
   await new Promise<void>((done) => server.listen(0, HOST, done))
   const address = server.address()
@@ -63,8 +69,17 @@ export async function openOwnIssuerWorld(): Promise<OwnIssuerWorld> {
     databaseUrl,
     dataDirectory: directory,
   })
-  await startPdp(settings, { log, shutdown })
+  await startPdp({ ...settings, ...options }, { log, shutdown })
   const admin = { issuer, clientId: 'admin', clientSecret: ADMIN_SECRET }
+
+  async function send(method: string, path: string, body?: object): Promise<Response> {
+    const { access_token: token } = await clientToken({ ...admin, scope: SCOPES })
+    return fetch(`${issuer}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+  }
 
   async function routeFile(routes: string, entry: object, publicUrl = RESOURCE): Promise<string> {
     const file = join(directory, `routes-${await freePort()}.yaml`)
@@ -92,13 +107,13 @@ ${routes}`,
     reached,
     lines,
     async manage(method, path, body) {
-      const { access_token: token } = await clientToken({ ...admin, scope: SCOPES })
-      const response = await fetch(`${issuer}${path}`, {
-        method,
-        headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
-        ...(body && { body: JSON.stringify(body) }),
-      })
+      const response = await send(method, path, body)
       if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+    },
+    async read(path) {
+      const response = await send('GET', path)
+      const body: unknown = await response.json()
+      return response.ok ? body : null
     },
     ownToken: async () => (await clientToken({ ...admin, resource: RESOURCE, scope: '' })).access_token,
     async startOn(routes, entry) {
@@ -111,6 +126,7 @@ ${routes}`,
     },
     async close() {
       await shutdown.run('test')
+      server.closeAllConnections()
       server.close()
       await rm(directory, { recursive: true })
       await database.drop()

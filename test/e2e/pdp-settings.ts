@@ -22,10 +22,14 @@ export function pdpSettings({
     redisUrl: null,
     entitlementSource: null,
     embedEntitlements: 'off',
+    internalHosts: [],
     changesKeptDays: null,
     console: false,
     decisionsKept: 0,
+    checkTuplesMax: 100_000,
     databaseSchema: null,
     logLevel: 'info',
+    logAllowedOneIn: 1,
+    tracing: null,
   }
 }

@@ -141,7 +141,7 @@ const rolling: readonly Fault[] = [
     name: 'rolling-sidecar',
     lastsMs: 0,
     questions: 'unaffected',
-    proofs: 'back',
+    proofs: 'kept',
     async begin({ sidecars }, { serving }) {
       for (const [at, { part }] of sidecars.entries()) {
         // Requests under way are the sidecar's to finish; new ones go where the Service sends them.

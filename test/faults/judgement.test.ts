@@ -8,6 +8,7 @@ import type { Part } from './part.ts'
 const REASONS: { readonly [id: string]: string } = {
   lost: 'the connection was lost twice',
   late: 'the PDP did not answer in time',
+  redis: 'the replay memory did not answer',
   busy: 'this sidecar was too busy to read an answer in time',
 }
 const log = Object.entries(REASONS)
@@ -49,6 +50,8 @@ test('of kept questions none may be lost, and any may be late', () => {
 test('questions that are routed around count once the others had time to notice', () => {
   expect(judge('routed around', [ask('lost')])).toEqual([])
   expect(judge('routed around', [ask('lost', 'unavailable', 5_000)], 10_000).length).toBe(2)
+  expect(judge('routed around', [ask('redis', 'unavailable', 5_000)], 10_000)).toEqual([])
+  expect(judge('routed around', [ask('late', 'unavailable', 5_000)], 10_000).length).toBe(2)
   expect(judge('back', [ask('lost')])).toEqual([])
   expect(judge('unaffected', [ask('lost', 'unavailable', 200)])).toEqual([])
 })

@@ -129,9 +129,11 @@ export function unanswered(
   // Those that ran into a deadline may have been kept waiting by the machine; no part has lost them.
   const late = told.filter(isLate)
   const fewLate = questions === 'kept' ? late.length : Math.max(1, judged * LATE_SHARE_MAX)
+  // Redis has a shorter deadline than the PDP, and no other address.
+  const elsewhere = told.filter(({ line }) => line.includes(REDIS_LATE)).length
   const fits =
     questions === 'routed around'
-      ? missed.length <= judged * MISSED_SHARE_MAX
+      ? missed.length - elsewhere <= judged * MISSED_SHARE_MAX
       : lost.length === 0 && late.length <= fewLate
   const [first] = lost.length > 0 ? lost : late
   if (fits || first === undefined) return []
@@ -142,8 +144,9 @@ export function unanswered(
   ]
 }
 
+const REDIS_LATE = 'the replay memory did not answer'
 /** What the sidecar's log says of a deadline. */
-const LATE = /"detail":"[^"]*\b(?:in time|the replay memory did not answer)\b/
+const LATE = /"detail":"[^"]*\b(?:in time|too busy to ask|the replay memory did not answer)\b/
 
 function lineOf(id: string, log: string): string {
   const at = log.indexOf(`"${id}"`)

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { proof } from '../sidecar/support/issuer.ts'
-import { createOracle, type Oracle } from './oracle.ts'
+import { createOracle, missingOf, type Oracle } from './oracle.ts'
 import { FEATURES, RESOURCE, type System } from './system.ts'
 import {
   CLIENT_TIMEOUT_MS,
@@ -220,12 +220,9 @@ export async function startLoad(system: System): Promise<Load> {
   }
 
   async function lost(): Promise<string[]> {
-    const missing: string[] = []
-    const settled = oracle.settled()
+    const before = oracle.settled()
     const held = await readAll(first?.http ?? '', tokens.admin)
-    for (const [name, value] of settled)
-      if (held.has(name) !== value) missing.push(`${name} is ${held.has(name)}, but ${value} was acknowledged`)
-    return missing
+    return missingOf(held, { before, after: oracle.settled() })
   }
 
   const workers = [

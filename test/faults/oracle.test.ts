@@ -1,6 +1,6 @@
 /** The oracle of the fault tests must itself refuse what cannot be. */
 import { expect, test } from 'vitest'
-import { createOracle } from './oracle.ts'
+import { createOracle, missingOf } from './oracle.ts'
 
 const at = (startMs: number, endMs = startMs + 1) => ({ startMs, endMs })
 
@@ -37,7 +37,19 @@ test('a write of unknown outcome may take effect at any later time, and is not s
   expect(oracle.possible('a', false, at(100))).toBe(true)
   expect(oracle.settled().has('a')).toBe(false)
   oracle.begin('a', true, 10)(20)
-  expect(oracle.settled().get('a')).toBe(true)
+  expect(oracle.settled().get('a')?.value).toBe(true)
   oracle.begin('a', false, 30)(40)
   expect(oracle.settled().has('a')).toBe(false)
+})
+
+test('what is acknowledged and not held is missing, unless it was written again while it was read', () => {
+  const oracle = createOracle()
+  oracle.begin('lost', true, 0)(1)
+  oracle.begin('back', false, 0)(1)
+  oracle.begin('toggled', false, 0)(1)
+  const before = oracle.settled()
+  oracle.begin('toggled', true, 2)(3)
+  oracle.begin('toggled', false, 4)(5)
+  const missing = missingOf(new Set(['back', 'toggled']), { before, after: oracle.settled() })
+  expect(missing).toEqual(['lost is false, but true was acknowledged', 'back is true, but false was acknowledged'])
 })

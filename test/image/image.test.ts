@@ -129,8 +129,8 @@ describe.runIf(LONG)('the sidecar of the image', () => {
     const rpc = ['@grpc/grpc-js', '@bufbuild/protobuf', 'grpc-health-check']
     const certificates = ['@peculiar/x509', 'reflect-metadata']
     const runtime = ['undici', 'jose', 'yaml', 'commander', 'prom-client', 'pino', '@opentelemetry/api', 'ioredis']
-    const gateways = ['toml-eslint-parser'] // of check-gateway, for Traefik
-    const allowed = [...rpc, ...certificates, ...runtime, ...gateways]
+    // For check-gateway of Traefik, and for sign_in.
+    const allowed = [...rpc, ...certificates, ...runtime, 'toml-eslint-parser', 'openid-client']
     const closure = new Set(allowed.flatMap((name) => dependenciesOf(name)))
     const packages = packageFolders(appOf('sidecar'))
     expect(packages.length).toBeGreaterThan(5)
@@ -228,9 +228,9 @@ function chartEnvironment(): NodeJS.ProcessEnv {
     PORTCULLIS_EMBED_ENTITLEMENTS: 'claims-mode',
     PORTCULLIS_CHANGES_KEPT_DAYS: '400',
     PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://billing.example.com/entitlements',
-    PORTCULLIS_LOG_LEVEL: 'info',
-    PORTCULLIS_CONSOLE: 'on',
-    PORTCULLIS_DECISIONS_KEPT: '500',
+    ...{ PORTCULLIS_LOG_LEVEL: 'info', PORTCULLIS_CONSOLE: 'on' },
+    ...{ PORTCULLIS_DECISIONS_KEPT: '500', PORTCULLIS_CHECK_TUPLES_MAX: '50000', PORTCULLIS_LOG_ALLOWED_ONE_IN: '9' },
+    PORTCULLIS_SIGNAL_INTERNAL_HOSTS: '10.0.0.1:8443',
   }
   return Object.fromEntries(
     [...text.matchAll(/\{name: (PORTCULLIS_\w+), value: ("?)([^"}]*)\2/g)].map(([, name = '', , value = '']) => [

@@ -10,7 +10,7 @@ type Package = {
   readonly name: string
   readonly description: string
   readonly config: string
-  /** Files beside the code that it reads when it runs. */
+  /** Files beside the code: what it reads when it runs, and documents. */
   readonly beside: readonly string[]
   readonly bins: { readonly [name: string]: string }
   readonly exports: { readonly [path: string]: string }
@@ -49,7 +49,12 @@ const PACKAGES: readonly Package[] = [
     name: 'portcullis-server',
     description: 'The Portcullis policy decision point with its identity service, the sidecar and the injector',
     config: 'tsconfig.build.json',
-    beside: ['{pdp,sidecar}/**/*.{sql,json}', 'pdp/console/assets/*'],
+    beside: [
+      ...['{pdp,sidecar}/**/*.{sql,json}', 'pdp/console/assets/*'],
+      // The books, and what their links lead to.
+      ...['docs/**/*.{md,svg,png}', 'charts/portcullis/README.md', 'proto/portcullis/v1/*.proto'],
+      ...['ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'],
+    ],
     bins: { 'portcullis-pdp': './pdp/bin.js', 'portcullis-sidecar': './sidecar/bin.js' },
     exports: {},
     node: '>=24.18.1',

@@ -1,7 +1,7 @@
 /** The tarball of `portcullis`: how much it brings, its source maps and licences, and what linters of packages say. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { layOut } from './pack.ts'
 
@@ -68,6 +68,27 @@ test('holds the licences of what is bundled', () => {
   for (const name of ['cel', 'cel-spec', 'protobuf', 're2'])
     expect(notice).toMatch(new RegExp(`^## @bufbuild/${name} [\\d.]+\n\nLicence: `, 'm'))
   expect(notice).toContain('Permission is hereby granted, free of charge')
+})
+
+test('portcullis-server holds its books, and each of their links leads to a file in it', async () => {
+  const server = mkdtempSync('node_modules/.cache/server-')
+  try {
+    await layOut('portcullis-server', server)
+    const names = readdirSync(server, { recursive: true, encoding: 'utf8' })
+    const pages = names.filter((name) => name.endsWith('.md') && !/^(?:CHANGELOG|CONTRIBUTING)/.test(name))
+    expect(pages).toEqual(expect.arrayContaining(['README.md', 'docs/start.md', 'docs/gateways/nginx.md']))
+    for (const page of pages) {
+      const links = [...readFileSync(join(server, page), 'utf8').matchAll(/(?:\]\(|src=")([^)"#\s]+)/g)].map(
+        ([, to = '']) => to,
+      )
+      for (const to of links.filter((link) => !/^[a-z]+:/.test(link)))
+        expect([page, to, existsSync(join(server, dirname(page), to))]).toEqual([page, to, true])
+    }
+    // What `portcullis-sidecar init` names for editors.
+    expect(names).toContain('sidecar/route-file/route-file.schema.json')
+  } finally {
+    rmSync(server, { recursive: true, force: true })
+  }
 })
 
 test('pleases publint and attw', () => {

@@ -161,15 +161,15 @@ export const PDP_GROUPS: readonly Group[] = [
         "const all = new Gate(gate.object, gate.type, gate.relation, null, 'operand')",
       ),
       relations('a parent of another type', 'if (allowed.types.has(this.#terms.typeOf(parent))) this', 'this'),
-      relations(
+      terms(
         'a wildcard of another type',
-        'if (allowed?.wildcards.has(userset.type) !== true || !this.#terms.isOf(userset.type)) return true',
-        'if (allowed?.wildcards.has(userset.type) !== true) return true',
+        'allowed?.wildcards.has(userset.type) === true && this.isOf(userset.type)',
+        'allowed?.wildcards.has(userset.type) === true',
       ),
-      relations(
+      terms(
         'a userset that the model does not allow',
-        'if (allowed !== null && !allowed.usersets.has(userset.type)) return true',
-        '',
+        'return allowed === null || allowed.usersets.has(userset.type)',
+        'return true',
       ),
       terms(
         'a subject type that the model does not allow',
@@ -184,8 +184,8 @@ export const PDP_GROUPS: readonly Group[] = [
       ),
       relations(
         'missing rows of usersets',
-        'return this.#budget.missed()\n    }\n    if (usersets === null',
-        'return true\n    }\n    if (usersets === null',
+        'return this.#budget.missed()\n    }\n    const isWide',
+        'return true\n    }\n    const isWide',
       ),
       relations(
         'a bound that is exceeded is a denial',

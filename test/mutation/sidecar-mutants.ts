@@ -5,6 +5,8 @@ const enforce = inFile('sidecar/enforce/enforce.ts')
 const stages = inFile('sidecar/enforce/stages.ts')
 const denial = inFile('sidecar/enforce/denial.ts')
 const checks = inFile('sidecar/routes/checks.ts')
+const form = inFile('sidecar/routes/form-body.ts')
+const query = inFile('sidecar/routes/query.ts')
 const values = inFile('sidecar/routes/values.ts')
 
 export const SIDECAR_GROUPS: readonly Group[] = [
@@ -128,21 +130,33 @@ export const SIDECAR_GROUPS: readonly Group[] = [
         'if (raw[2 * at]?.toLowerCase() !== name) throw',
         'if (raw[2 * at] === undefined) throw',
       ),
-      values(
+      query(
         'a query parameter that is there twice',
         'if (value === undefined || values.length > 1) throw',
         'if (value === undefined) throw',
       ),
-      values('a key that some servers read alike', 'if (readsAlike(keyParts(decodeAgain(key)), parts))', 'if (false)'),
-      values('a semicolon in the query', "if (query?.includes(';')) throw", 'if (query === undefined) throw'),
-      values('a plus sign in a value', "if (value.includes('+')) throw", "if (value === '+') throw"),
-      values(
+      query('a key that some servers read alike', 'if (isReadAs(key, parts))', 'if (false)'),
+      values('a key of the query beside a member of the body', 'if (isReadAs(key, source.parts))', 'if (false)'),
+      form(
+        'a form beside a checked query',
+        "usesSource({ check: route.check, context: route.context }, 'query')",
+        'false',
+      ),
+      form(
+        'a method in the query',
+        'if (other === null || !protectsAlike(route, other))\n      throw',
+        'if (other === null) throw',
+      ),
+      form('a POST without a media type', 'found === null ? bodyBytes !== 0 &&', 'found === null ? false &&'),
+      query('a semicolon in the query', "if (query?.includes(';')) throw", 'if (query === undefined) throw'),
+      query('a plus sign in a value', "if (value.includes('+')) throw", "if (value === '+') throw"),
+      query(
         'more pairs than parsers read',
         'if (pairs.length > PAIRS_MAX) throw',
         'if (pairs.length > 10 * PAIRS_MAX) throw',
       ),
       values('a value with the character that ends it', 'value.includes(next.charAt(0))', 'value === next'),
-      values('an id that is no id', 'if (!ID.test(id)) throw', 'if (id === null) throw'),
+      values('an id that is no id', 'if (!isObjectId(id)) throw', 'if (id === null) throw'),
       values('a number that is not exact', 'Number.isSafeInteger(value)', 'Number.isInteger(value)'),
     ],
   },

@@ -13,7 +13,7 @@ const VERSION = '4.32.5'
 const ADMIN_SECRET = 'schemathesis-admin-secret-0123456789'
 const SCOPES = [
   'decisions:read directory:write manifest:write roles:write relationships:read relationships:write',
-  'entitlements:write clients:write hooks:write issuers:write sessions:revoke audit:read events:read',
+  'entitlements:write clients:write hooks:write issuers:write sessions:revoke audit:read events:read streams:write ssf.manage',
 ].join(' ')
 /** What is looked at. Whether a valid request succeeds depends on what is there, which the description does not say. */
 const CHECKS = [

@@ -143,14 +143,16 @@ describe('explain', () => {
 describe('run', () => {
   test.each([
     [['run', '--lisen', ':1'], {}, "unknown option '--lisen'"],
-    [['fly'], {}, 'too many arguments'],
-    [['run'], {}, 'The route file cannot be read'],
+    [['fly'], {}, "unknown command 'fly'"],
+    [['chekc', 'good.yaml'], {}, 'Did you mean check?'],
+    [['--lisen', ':1'], {}, "unknown option '--lisen'"],
+    [['run'], {}, 'The route file portcullis.yaml does not exist; portcullis-sidecar init writes a first one'],
     [['run', '--file', 'good.yaml', '--listen', 'x'], {}, '--listen must be host:port'],
     [['run'], { PORTCULLIS_SIDECAR_LISTN: ':1' }, 'PORTCULLIS_SIDECAR_LISTN is not a known setting'],
     [['run'], { PORTCULLIS_LOG_LEVEL: 'loud' }, 'PORTCULLIS_LOG_LEVEL must be one of'],
     [['run'], { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'disables all certificate checks'],
-  ])('%j with %j ends with 64: %s', (args, env, message) => {
-    const { status, stderr } = cli(args, env)
+  ])('%j with %j ends with 64: %s', async (args, env, message) => {
+    const { status, stderr } = await runCli(args, { env })
     expect([status, stderr.includes(message)]).toEqual([64, true])
   })
 
@@ -203,8 +205,8 @@ describe('run', () => {
   })
 })
 
-test('help names every command', () => {
-  const { status, stdout } = cli(['--help'])
+test('help names every command', async () => {
+  const { status, stdout } = await runCli(['--help'])
   expect(status).toBe(0)
   expect(stdout).toContain('explain')
   for (const name of ['drain', 'injector', 'check-cluster']) expect(stdout).toContain(`  ${name}`)

@@ -15,6 +15,8 @@ export const anyStreamRequest = fc.record({
       entitlements: fc.array(anyText, { maxLength: 3 }),
       context: anyText,
       watched: fc.boolean(),
+      requestId: anyText,
+      traceparent: anyText,
     }),
     { maxLength: 4 },
   ),

@@ -49,6 +49,11 @@ portcullis.dev/part: {{ .part }}
 {{- end -}}
 {{- end -}}
 
+{{/* ServiceAccount of the test's sidecar. A person who can make a Pod with it can also mount the PDP's own Secrets, so it adds no right. */}}
+{{- define "portcullis.testAccount" -}}
+{{- printf "%s-test" (include "portcullis.fullname" .) -}}
+{{- end -}}
+
 {{- define "portcullis.podSecurityContext" -}}
 runAsNonRoot: true
 seccompProfile: {type: RuntimeDefault}
@@ -58,6 +63,99 @@ seccompProfile: {type: RuntimeDefault}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* How a Deployment replaces its Pods: none is missing meanwhile, unless the values say otherwise. */}}
+{{- define "portcullis.strategy" -}}
+{{- if .values.strategy -}}
+{{- toYaml .values.strategy -}}
+{{- else -}}
+rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
+{{- end -}}
+{{- end -}}
+
+{{/* A HorizontalPodAutoscaler for a Deployment. Call with (dict "root" $ "part" "pdp" "values" .Values.pdp). */}}
+{{- define "portcullis.autoscaler" -}}
+{{- $name := printf "%s-%s" (include "portcullis.fullname" .root) .part -}}
+{{- if gt (int .values.autoscaling.minReplicas) (int .values.autoscaling.maxReplicas) -}}
+{{- fail (printf "%s.autoscaling: minReplicas %d is more than maxReplicas %d" .part (int .values.autoscaling.minReplicas) (int .values.autoscaling.maxReplicas)) -}}
+{{- end -}}
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata:
+  name: {{ $name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "portcullis.labels" . | nindent 4 }}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: {{ $name }}}
+  minReplicas: {{ .values.autoscaling.minReplicas }}
+  maxReplicas: {{ .values.autoscaling.maxReplicas }}
+  metrics:
+    - type: Resource
+      resource:
+        name: cpu
+        target: {type: Utilization, averageUtilization: {{ .values.autoscaling.cpuPercent }}}
+{{- end -}}
+
+{{/* IP families of a Service. */}}
+{{- define "portcullis.ipFamilies" -}}
+ipFamilyPolicy: {{ .Values.ipFamilies.policy }}
+{{- with .Values.ipFamilies.families }}
+ipFamilies: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/*
+Of two entries with one name Kubernetes takes the last, or refuses the object with the name of a field that nobody wrote.
+Call with (dict "where" "pdp.extraEnv" "own" NAMES "extra" LIST).
+*/}}
+{{- define "portcullis.refuseDuplicates" -}}
+{{- $where := .where -}}
+{{- $seen := dict -}}
+{{- range .own -}}
+{{- $_ := set $seen . "the chart has one of this name" -}}
+{{- end -}}
+{{- range .extra -}}
+{{- $name := toString .name -}}
+{{- if hasKey $seen $name -}}
+{{- fail (printf "%s: %s is there twice: %s" $where $name (get $seen $name)) -}}
+{{- end -}}
+{{- $_ := set $seen $name "remove one of the two" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Names of the entries of a YAML list, as JSON. */}}
+{{- define "portcullis.names" -}}
+{{- $names := list -}}
+{{- range fromYamlArray . -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end -}}
+
+{{/* The environment of a part and its extra variables. Call with (dict "where" "pdp" "values" .Values.pdp "own" YAML). */}}
+{{- define "portcullis.env" -}}
+{{- include "portcullis.refuseDuplicates" (dict "where" (printf "%s.extraEnv" .where) "own" (include "portcullis.names" .own | fromJsonArray) "extra" .values.extraEnv) -}}
+{{- .own -}}
+{{- with .values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The same of its mounts and volumes. */}}
+{{- define "portcullis.volumeMounts" -}}
+{{- .own -}}
+{{- with .values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "portcullis.volumes" -}}
+{{- include "portcullis.refuseDuplicates" (dict "where" (printf "%s.extraVolumes" .where) "own" (include "portcullis.names" .own | fromJsonArray) "extra" .values.extraVolumes) -}}
+{{- .own -}}
+{{- with .values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* Where the Pods of a part run. */}}
@@ -108,4 +206,10 @@ topologySpreadConstraints:
 matchExpressions:
   - {key: portcullis.dev/inject, operator: In, values: {{ toJson .modes }}}
   - {key: kubernetes.io/metadata.name, operator: NotIn, values: {{ include "portcullis.excluded" .root }}}
+  {{- with .root.Values.injector.webhook.namespaceSelector.matchExpressions }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .root.Values.injector.webhook.namespaceSelector.matchLabels }}
+matchLabels: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}

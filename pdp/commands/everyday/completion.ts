@@ -46,7 +46,7 @@ function bash(program: Command, shell: 'bash' | 'zsh'): string {
   const head = shell === 'zsh' ? '#compdef portcullis\nautoload -U +X bashcompinit && bashcompinit\n' : ''
   return `${head}_portcullis() {
   local path='' words='' word
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+  for word in "\${COMP_WORDS[@]:1:$((COMP_CWORD - 1))}"; do
     case "$word" in -*) break ;; esac
     path="\${path:+$path }$word"
   done
@@ -61,24 +61,23 @@ ${cases.map((line) => `  ${line}`).join('\n')}
   COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
 }
 complete -F _portcullis -o default portcullis
-`
+${shell === 'zsh' ? '# The first completion loads this file in place of the function.\n_bash_complete -o default -F _portcullis\n' : ''}`
 }
 
 function fish(program: Command): string {
   const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+  const options = (command: Command, condition: string): string[] =>
+    command.options.flatMap(({ long, description }) =>
+      long == null ? [] : [`complete -c portcullis -n '${condition}' -l ${long.slice(2)} -d ${quoted(description)}`],
+    )
+  const seen = (command: Command): string => `__fish_seen_subcommand_from ${command.name()}`
   const lines = program.commands.flatMap((command) => [
     `complete -c portcullis -n __fish_use_subcommand -a ${command.name()} -d ${quoted(command.description())}`,
-    ...command.commands.map(
-      (inner) =>
-        `complete -c portcullis -n '__fish_seen_subcommand_from ${command.name()}' -a ${inner.name()} -d ${quoted(inner.description())}`,
-    ),
-    ...command.options.flatMap(({ long, description }) =>
-      long == null
-        ? []
-        : [
-            `complete -c portcullis -n '__fish_seen_subcommand_from ${command.name()}' -l ${long.slice(2)} -d ${quoted(description)}`,
-          ],
-    ),
+    ...command.commands.flatMap((inner) => [
+      `complete -c portcullis -n '${seen(command)}' -a ${inner.name()} -d ${quoted(inner.description())}`,
+      ...options(inner, `${seen(command)}; and ${seen(inner)}`),
+    ]),
+    ...options(command, seen(command)),
   ])
   return `${lines.join('\n')}\n`
 }

@@ -152,7 +152,7 @@ async function examineIssuer(url: string, { status, body }: Got): Promise<Findin
       said: `${jwks_uri} cannot be read from here`,
       advice: 'PORTCULLIS_ISSUER must be the origin by which everybody reaches the PDP',
     }
-  const same = new URL(issuer).origin === url
+  const same = URL.parse(issuer)?.origin === url
   return {
     check: 'issuer',
     state: 'ok',
@@ -177,33 +177,39 @@ async function examineDatabase(url: string, token: string): Promise<Finding> {
 async function examineCertificate(url: string): Promise<readonly Finding[]> {
   const { protocol, hostname, port } = new URL(url)
   if (protocol !== 'https:') return []
-  const ends = await new Promise<string | Error>((resolve) => {
+  const found = await new Promise<{ readonly ends: string; readonly fault: string | null } | Error>((resolve) => {
+    // Nothing is sent: also what is not accepted is examined.
     const socket = connectTls(
-      { host: hostname, port: Number(port || 443), servername: hostname, timeout: TIMEOUT_MS },
+      {
+        host: hostname,
+        port: Number(port || 443),
+        servername: hostname,
+        timeout: TIMEOUT_MS,
+        rejectUnauthorized: false,
+      },
       () => {
-        resolve(socket.getPeerCertificate().valid_to)
+        const { valid_to: ends } = socket.getPeerCertificate()
+        resolve({ ends, fault: socket.authorized ? null : String(socket.authorizationError) })
         socket.end()
       },
     )
     socket.on('error', resolve)
     socket.on('timeout', () => socket.destroy(new Error('no answer')))
   })
-  if (ends instanceof Error)
-    return [
-      {
-        check: 'certificate',
-        state: 'failed',
-        said: ends.message,
-        advice: 'trust its CA by NODE_EXTRA_CA_CERTS, or renew it',
-      },
-    ]
+  return [certificateFinding(found)]
+}
+
+function certificateFinding(found: { readonly ends: string; readonly fault: string | null } | Error): Finding {
+  const failed = (said: string, advice: string): Finding => ({ check: 'certificate', state: 'failed', said, advice })
+  if (found instanceof Error) return failed(found.message, 'is this the https port of the PDP?')
+  const { ends, fault } = found
   const days = Math.floor((Date.parse(ends) - Date.now()) / DAY_MS)
-  const said = `good for ${days} days`
-  return [
-    days < DAYS_LEFT_MIN
-      ? { check: 'certificate', state: 'failed', said, advice: 'renew it' }
-      : { check: 'certificate', state: 'ok', said },
-  ]
+  if (days < 0) return failed(`it expired on ${new Date(ends).toISOString().slice(0, 10)}`, 'renew it')
+  if (fault === 'ERR_TLS_CERT_ALTNAME_INVALID')
+    return failed('it is for another name', 'give the name in the certificate by --url, or make one for this name')
+  if (fault !== null) return failed(`it is not accepted here (${fault})`, 'trust its CA by NODE_EXTRA_CA_CERTS')
+  if (days < DAYS_LEFT_MIN) return failed(`it expires in ${days} days`, 'renew it')
+  return { check: 'certificate', state: 'ok', said: `good for ${days} days` }
 }
 
 function examineRoutes({ options: { routeFile }, io }: Asked): Finding {

@@ -3,7 +3,13 @@ import type { Command } from 'commander'
 import { MANAGEMENT_APP, MANAGEMENT_MANIFEST, scopesIn } from '../../identity/oauth/management-app.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
-import { addQuestionOptions, type QuestionOptions, questionBody, readQuestion } from '../question-options.ts'
+import {
+  addQuestionOptions,
+  parseSubject,
+  type QuestionOptions,
+  questionBody,
+  readQuestion,
+} from '../question-options.ts'
 import { type Item, show } from './print.ts'
 import { readAll } from './resources.ts'
 
@@ -92,10 +98,7 @@ export function addListCommands(program: Command, io: NodeJS.Process, run: Run):
       .argument('<relation>')
       .argument('<type>'),
   ).action((subject: string, relation: string, type: string, options: Options) =>
-    run(() => {
-      const [kind, id] = [subject.slice(0, subject.indexOf(':')), subject.slice(subject.indexOf(':') + 1)]
-      return listAll('resources', { subject: { type: kind, id }, relation, type }, { options, io })
-    }),
+    run(() => listAll('resources', { subject: parseSubject(subject), relation, type }, { options, io })),
   )
   asks(
     group

@@ -36,7 +36,8 @@ export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run)
   program
     .command('logout')
     .description('End the sign-in and forget its tokens.')
-    .action(() => run(() => logout({ options: {}, io })))
+    .option('--json', 'print JSON')
+    .action((options: Options) => run(() => logout({ options, io })))
   program
     .command('whoami')
     .description('Print who is signed in.')
@@ -158,13 +159,13 @@ async function current(io: NodeJS.Process): Promise<SavedLogin> {
   return renewed
 }
 
-async function logout({ io }: Asked): Promise<number> {
+async function logout({ options, io }: Asked): Promise<number> {
   const saved = readLogin(fileOf(io))
   forgetLogin(fileOf(io))
   const token = saved?.refreshToken ?? saved?.accessToken
   if (saved !== null && token !== undefined)
     await post(saved.url, '/oauth/revoke', { token, client_id: saved.clientId })
-  io.stdout.write('Signed out\n')
+  io.stdout.write(options.json === true ? '{}\n' : 'Signed out\n')
   return EXIT.ok
 }
 

@@ -1,6 +1,8 @@
 /** `org`, `user`, `client`, `member`, `role` and `entitlement`: listed, shown, written and deleted on a running PDP. */
+
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { fileProblem } from '../../process/command/file-problem.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
 import { type Item, show } from './print.ts'
@@ -37,7 +39,7 @@ const fileText = (value: Flags[string]): string | undefined => {
 }
 /** Scopes of the PDP itself: a client can give only those that it holds. */
 const OWN_SCOPE =
-  /^(?:decisions|directory|manifest|roles|relationships|entitlements|clients|hooks|issuers|sessions|audit|events):/
+  /^(?:(?:decisions|directory|manifest|roles|relationships|entitlements|clients|hooks|issuers|sessions|audit|events|streams):|ssf\.)/
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 
 const RESOURCES: readonly Resource[] = [
@@ -261,6 +263,6 @@ function read(path: string): string {
   try {
     return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
   } catch (cause) {
-    throw new CliError(`${path} cannot be read: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    throw new CliError(fileProblem(path, cause), { cause })
   }
 }

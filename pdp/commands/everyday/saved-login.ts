@@ -1,7 +1,10 @@
 /** Where a sign-in is kept: one file in the configuration folder of the operating system, for its owner's eyes alone. */
+
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { fileProblem } from '../../process/command/file-problem.ts'
+import { CliError } from '../errors.ts'
 
 export type SavedLogin = {
   readonly url: string
@@ -41,13 +44,17 @@ const isLogin = (value: unknown): value is SavedLogin =>
   'expiresAtMs' in value &&
   typeof value.expiresAtMs === 'number'
 
-/** Written beside and renamed, so that nobody reads half of it, and never readable by others. */
+/** Written beside and renamed, so that nobody reads half of it, and never readable by others. Throws CliError. */
 export function saveLogin(file: string, login: SavedLogin): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  const fresh = `${file}.${process.pid}`
-  writeFileSync(fresh, `${JSON.stringify(login, null, 2)}\n`, { mode: 0o600 })
-  chmodSync(fresh, 0o600)
-  renameSync(fresh, file)
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    const fresh = `${file}.${process.pid}`
+    writeFileSync(fresh, `${JSON.stringify(login, null, 2)}\n`, { mode: 0o600 })
+    chmodSync(fresh, 0o600)
+    renameSync(fresh, file)
+  } catch (cause) {
+    throw new CliError(fileProblem(file, cause, 'written'), { cause })
+  }
 }
 
 export const forgetLogin = (file: string): void => rmSync(file, { force: true })

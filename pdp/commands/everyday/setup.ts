@@ -1,9 +1,11 @@
 /** `setup`: what a PDP must have before a route file works: the organization, the audience, trusted issuers, a first person. */
+
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { doesNotExist, fileProblem } from '../../process/command/file-problem.ts'
 import { parseYaml } from '../../worker/yaml.ts'
-import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from '../connection.ts'
+import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
 import { CLIENT, LOGIN_SCOPES, loginClient } from './login.ts'
 import { isMap, type Members, trustedIssuers } from './trusted-issuers.ts'
@@ -57,8 +59,7 @@ function readRouteFile(file: string): { readonly resource: string; readonly issu
   try {
     found = parseYaml(readFileSync(file, 'utf8'))
   } catch (cause) {
-    const advice = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT' ? INIT : ''
-    throw new CliError(`${file} cannot be read: ${cause instanceof Error ? cause.message : cause}${advice}`, { cause })
+    throw new CliError(`${fileProblem(file, cause)}${doesNotExist(cause) ? INIT : ''}`, { cause })
   }
   if (!isMap(found) || typeof found.resource !== 'string' || !Array.isArray(found.issuers))
     throw new CliError(
@@ -73,23 +74,13 @@ function parsePerson(address: string): { readonly id: string; readonly email: st
   return { id, email: address }
 }
 
-async function find({ connection }: World, path: string): Promise<Members | null> {
-  try {
-    const found: unknown = await (await connection.send({ method: 'GET', path })).json()
-    return isMap(found) ? found : null
-  } catch (error) {
-    if (error instanceof CliError && error.status === 404) return null
-    throw error
-  }
-}
-
 const put = async ({ connection }: World, path: string, body: object): Promise<void> =>
   void (await connection.send({ method: 'PUT', path, body }))
 
 async function putOrganization(world: World): Promise<Made> {
   const { organization: id } = world
   const path = `/v1/organizations/${encodeURIComponent(id)}`
-  if ((await find(world, path)) !== null) return { what: 'organization', said: id, done: 'there' }
+  if ((await find(world.connection, path)) !== null) return { what: 'organization', said: id, done: 'there' }
   await put(world, path, { name: id })
   return { what: 'organization', said: id, done: 'created' }
 }
@@ -98,7 +89,7 @@ async function putOrganization(world: World): Promise<Made> {
 async function putAudience(world: World, resource: string): Promise<Made> {
   const app = world.options.app ?? appOf(resource)
   const path = `/v1/apps/${encodeURIComponent(app)}/manifest`
-  const current = await find(world, path)
+  const current = await find(world.connection, path)
   const { audiences, permissions, roles, model } = current ?? {}
   const known = Array.isArray(audiences) ? audiences : []
   const said = `${app}, for the audience ${resource}`
@@ -114,19 +105,23 @@ function appOf(resource: string): string {
 }
 
 async function putIssuer(world: World, issuer: string, document: Members): Promise<Made> {
-  await put(world, `/v1/trusted-issuers/${encodeURIComponent(issuer)}`, document)
+  const path = `/v1/trusted-issuers/${encodeURIComponent(issuer)}`
+  // No route file names the issuer's transmitter. Its secret is not shown, and stays when it is left out.
+  const { ssf } = (await find(world.connection, path)) ?? {}
+  await put(world, path, ssf === undefined ? document : { ...document, ssf })
   return { what: 'issuer', said: `${issuer}, whose subjects are user:~${document.subject_prefix}…`, done: 'written' }
 }
 
 async function putPerson(world: World, { id, email }: { id: string; email: string }): Promise<readonly Made[]> {
   const path = `/v1/users/${encodeURIComponent(id)}`
   const membership = `/v1/organizations/${encodeURIComponent(world.organization)}/members/${encodeURIComponent(id)}`
-  const known = await find(world, path)
+  const known = await find(world.connection, path)
   if (known !== null && known.email !== email)
     throw new CliError(`user ${id} has another address: make the person by portcullis user put, with an id of your own`)
   const password = randomBytes(PASSWORD_BYTES).toString('base64url')
   if (known === null) await put(world, path, { email, email_verified: true, password })
-  if ((await find(world, membership)) === null) await put(world, membership, { role: 'member', status: 'active' })
+  if ((await find(world.connection, membership)) === null)
+    await put(world, membership, { role: 'member', status: 'active' })
   const person: Made = {
     what: 'person',
     said: `user:${id}, who signs in as ${email}`,
@@ -140,7 +135,7 @@ async function putPerson(world: World, { id, email }: { id: string; email: strin
 async function putLoginClient(world: World): Promise<Made> {
   const said = `${CLIENT}, which portcullis login uses`
   const path = `/v1/clients/${CLIENT}`
-  if ((await find(world, path)) !== null) return { what: 'client', said, done: 'there' }
+  if ((await find(world.connection, path)) !== null) return { what: 'client', said, done: 'there' }
   await put(world, path, loginClient(LOGIN_SCOPES))
   return { what: 'client', said, done: 'created' }
 }

@@ -1,5 +1,7 @@
 /** The external issuers of a route file as the PDP registers them, so that both read their tokens alike. */
+
 import { readFileSync } from 'node:fs'
+import { fileProblem } from '../../process/command/file-problem.ts'
 import { CliError } from '../errors.ts'
 
 const REQUEST_TIMEOUT_MS = 10_000
@@ -33,7 +35,7 @@ function introspectionOf({ client_secret_file: file, ...introspection }: Members
   try {
     return { ...introspection, client_secret: readFileSync(String(file), 'utf8').trim() }
   } catch (cause) {
-    throw new CliError(`${file} cannot be read: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    throw new CliError(fileProblem(String(file), cause), { cause })
   }
 }
 

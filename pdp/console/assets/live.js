@@ -54,7 +54,9 @@ function tail(region) {
       events = null
     } else {
       events = new EventSource(region.dataset.tail)
-      events.onmessage = ({ data }) => addRow(region, JSON.parse(data))
+      events.onmessage = ({ data }) => {
+        for (const row of JSON.parse(data).rows) addRow(region, row)
+      }
     }
     button.setAttribute('aria-pressed', String(events !== null))
     button.textContent = events === null ? 'Follow live' : 'Pause'

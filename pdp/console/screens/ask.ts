@@ -1,7 +1,7 @@
 /** Ask: may this subject do this? With the reason, what made it so, what is missing, and what would change it. */
 import type { PermissionResult } from '../../domain/decision.ts'
 import { typeOf } from '../../domain/names.ts'
-import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { existsAsSubject, refusedUnknown } from '../../serve/decisions/answer.ts'
 import { asRequestProblem } from '../../serve/problems/status.ts'
 import { type Asked, copies, reasonSentence } from '../answer-texts.ts'

@@ -1,11 +1,13 @@
 /** Changes: who changed what and when, from the log that decisions follow, and what was true before and after each. */
 import type { Change } from '../../domain/change.ts'
 import { formatTuple } from '../../domain/names.ts'
-import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { address, field, hidden, link, name, table } from '../parts.ts'
 import type { View, Visit } from '../visit.ts'
 
+/** Revisions of a page, and changes of these that are shown. */
 const SHOWN = 100
+const ROWS_MAX = 60
 
 type Item = {
   readonly revision: number
@@ -29,10 +31,9 @@ export async function showChanges(visit: Visit): Promise<View> {
       ? `/v1/organizations/${encodeURIComponent(org ?? '')}/changes?after=${after}`
       : `/v1/changes?log=${log}&after=${after}`
   const page = org === null && log === '' ? null : await visit.api<Page>('GET', path)
-  const items = (page?.items ?? [])
-    .slice(0, 10 * SHOWN)
-    .filter((item) => matches(item, filter))
-    .slice(0, 2 * SHOWN)
+  const matching = (page?.items ?? []).filter((item) => matches(item, filter))
+  const items = matching.slice(0, ROWS_MAX)
+  const part = matching.length > ROWS_MAX && matching[ROWS_MAX]?.revision === items.at(-1)?.revision
   const last = items.at(-1)?.revision ?? page?.after ?? after
   const state = { org, log, ...filter }
   const scopes: (readonly [string, string])[] = [['', 'this organization']]
@@ -50,6 +51,7 @@ ${field({ name: 'actor', label: 'Actor', value: filter.actor })}
 ${field({ name: 'text', label: 'Text in the change', value: filter.text })}
 <button type="submit">Show</button></form>
 ${page?.gap === true ? html`<p role="alert">Changes before the first one shown were deleted after their time.</p>` : EMPTY}
+${part ? html`<p class="note">Revision ${String(items.at(-1)?.revision)} has more changes than are shown: name an actor or a text to find others.</p>` : EMPTY}
 ${table({ caption: html`Changes after revision ${String(after)}, newest first`, columns: ['Revision', 'Time (UTC)', 'Actor', 'Change', 'Request'], rows: items.toReversed().map((item, i, all) => rowOf(item, { org, log, isFirst: all[i - 1]?.revision !== item.revision })), empty: html`<p>No change matches. Each write through the API, the command line or this console stands here with its author.</p>` })}
 <p class="actions">${after > 0 ? link(address('changes', { ...state, after: String(Math.max(0, after - SHOWN)) }), 'Older') : EMPTY} ${last < head ? link(address('changes', { ...state, after: String(last) }), 'Newer') : EMPTY}</p>`,
   }
@@ -109,7 +111,7 @@ export function changeText(change: Change): string {
     case 'role':
       return change.role === null ? `− role ${change.key}` : `role ${change.key}: ${change.role.permissions.join(', ')}`
     case 'token':
-      return `tokens of ${change.by} ${change.id} end`
+      return `tokens of ${change.by.replace('_', ' ')} ${change.id} end`
     case 'entitlements':
       return 'entitlements changed at their source'
     case 'clear':

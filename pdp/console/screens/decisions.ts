@@ -1,7 +1,10 @@
 /** Decisions: the latest answers of this PDP, found by request, subject, relation or outcome; each opens as a question. */
-import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { existsAsSubject } from '../../serve/decisions/answer.ts'
 import type { KeptDecision } from '../../serve/decisions/decision-ring.ts'
+import { asRequestProblem, isFault } from '../../serve/problems/status.ts'
 import { address, field, hidden, instant, link, name, table, verdict } from '../parts.ts'
+import { readSubject } from '../question.ts'
 import type { View, Visit } from '../visit.ts'
 
 const ROWS_MAX = 100
@@ -13,7 +16,10 @@ export type Filter = {
   readonly outcome: string
 }
 export const filterOf = ({ query }: Visit): Filter => ({
-  request: query('request').trim(),
+  // As it stands in the body of a refusal.
+  request: query('request')
+    .trim()
+    .replace(/^urn:portcullis:request:/, ''),
   subject: query('subject').trim(),
   resource: query('resource').trim(),
   outcome: query('outcome'),
@@ -46,23 +52,36 @@ export const rowTexts = (decision: KeptDecision): readonly string[] => [
   decision.requestId ?? decision.decisionId,
 ]
 
+/** Whom somebody asked about is nobody else's business, so that each look is on record. */
+export function logView({ deps, person, organization }: Visit, filter: Filter, how: 'page' | 'live'): void {
+  deps.log.info({ event: 'decisions_viewed', how, actor: `user:${person.id}`, organization, ...filter })
+}
+
 export async function showDecisions(visit: Visit): Promise<View> {
   await visit.requireScope('decisions:read')
-  const { deps, organization: org, person } = visit
+  const { deps, organization: org } = visit
   const filter = filterOf(visit)
-  const rows: (readonly (Html | string)[])[] = []
-  for (const decision of deps.decisions.latest(null)) {
+  const found: KeptDecision[] = []
+  let count = 0
+  for (const decision of deps.decisions.latest()) {
     if (!isShown(visit, filter, decision)) continue
-    rows.push(...rowsOf(org, decision))
-    if (rows.length >= ROWS_MAX) break
+    found.push(decision)
+    count += Math.max(1, decision.permissions.length + decision.entitlements.length)
+    if (count >= ROWS_MAX) break
   }
-  // Whom somebody asked about is nobody else's business, so that each look is on record.
-  deps.log.info({ event: 'decisions_viewed', actor: `user:${person.id}`, organization: org, ...filter })
-  const tail = address('decisions/tail', { org, ...filter })
+  const isCompared = filter.request !== '' || visit.query('now') === '1'
+  const now = isCompared ? await Promise.all(found.map((decision) => nowOf(visit, decision))) : null
+  const rows = found.flatMap((decision, i) => rowsOf(org, decision, now === null ? null : (now[i] ?? [])))
+  logView(visit, filter, 'page')
+  // The rows of a tail have no answers of now.
+  const tail = isCompared ? EMPTY : html` data-tail="${address('decisions/tail', { org, ...filter })}"`
+  const toNow = isCompared
+    ? EMPTY
+    : html`<p class="actions">${link(address('decisions', { org, ...filter, now: '1' }), 'Ask all of these again, now')}</p>`
   return {
     title: 'Decisions',
     body: html`<form method="get" action="/console/decisions" class="question">${hidden('org', org ?? '')}
-${field({ name: 'request', label: 'Request or decision id', value: filter.request, hint: 'Of the question to the PDP.' })}
+${field({ name: 'request', label: 'Request or decision id', value: filter.request, hint: 'Of a request to a sidecar or to the PDP.' })}
 ${field({ name: 'subject', label: 'Subject', value: filter.subject })}
 ${field({ name: 'resource', label: 'Resource', value: filter.resource })}
 ${field({
@@ -76,9 +95,9 @@ ${field({
   ],
 })}
 <button type="submit">Find</button></form>
-<div data-tail="${tail}">${table({
+${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table({
       caption: `The latest decisions of this PDP, newest first; ${ROWS_MAX} at most`,
-      columns: ['Time', 'Subject', 'Asked', 'Then', 'Request'],
+      columns: ['Time', 'Subject', 'Asked', 'Then', ...(isCompared ? ['Now'] : []), 'Request'],
       rows,
       empty: emptyText(deps.decisions.countMax, filter),
     })}</div>
@@ -87,26 +106,53 @@ Its log and the sidecars' logs keep them for longer.</p>`,
   }
 }
 
-function rowsOf(org: string | null, decision: KeptDecision): readonly (readonly (Html | string)[])[] {
-  const { atMs, subject, permissions, entitlements, requestId, decisionId, hasContext } = decision
+/** The same questions, now: true, false, or null where what they brought is not kept or they cannot be decided. */
+async function nowOf({ deps }: Visit, decision: KeptDecision): Promise<readonly (boolean | null)[]> {
+  const { subject: text, organization, app, audiences, permissions: asked } = decision
+  const subject = text === null ? null : readSubject(text)
+  if (subject === null || organization === null || decision.hasContext || decision.hasGroups || asked.length === 0)
+    return []
+  const { directory, pdp } = deps.management
+  const permissions = asked.map(({ relation, resource }) => ({ relation, resource }))
+  try {
+    const [exists, found] = await Promise.all([
+      existsAsSubject(directory, subject),
+      pdp.decide({ organization, subject, permissions, app, audiences }),
+    ])
+    return found.permissions.map(({ allowed, error }) => (error === undefined ? exists && allowed : null))
+  } catch (err) {
+    if (isFault(asRequestProblem(err).code)) throw err
+    return []
+  }
+}
+
+/** `now`: of each permission; null: it was not asked again. */
+function rowsOf(
+  org: string | null,
+  decision: KeptDecision,
+  now: readonly (boolean | null)[] | null,
+): readonly (readonly (Html | string)[])[] {
+  const { atMs, subject, permissions, entitlements, requestId, decisionId, hasContext, app } = decision
   const who = subject === null ? html`<span class="note">nobody</span>` : name(subject)
   const request = html`<span class="id">${link(address('decisions', { org, request: requestId ?? decisionId }), name(requestId ?? decisionId))}</span>`
-  const checks = permissions.map(({ relation, resource, allowed, reasonCode }) => [
-    instant(atMs),
-    who,
-    html`${subject === null ? html`${name(relation)} ${name(resource)}` : link(address('ask', { org, subject, relation, resource }), html`${name(relation)} ${name(resource)}`)}${hasContext ? html` <span class="note">with a context that is not kept</span>` : EMPTY}`,
-    html`${verdict(allowed)} <span class="note">${reasonCode}</span>`,
-    request,
-  ])
-  const keys = entitlements.map(({ key, present }) => [
-    instant(atMs),
-    who,
-    html`entitlement ${name(key)}`,
-    verdict(present),
-    request,
-  ])
-  const nothing = [instant(atMs), who, 'an active token', verdict(!decision.isInactive), request]
-  return checks.length + keys.length === 0 ? [nothing] : [...checks, ...keys]
+  const row = (asked: Html | string, then: Html, answerNow: Html) =>
+    now === null ? [instant(atMs), who, asked, then, request] : [instant(atMs), who, asked, then, answerNow, request]
+  const unknown = html`<span class="note">–</span>`
+  const checks = permissions.map(({ relation, resource, allowed, reasonCode }, i) => {
+    const text = html`${name(relation)} ${name(resource)}`
+    const asked = subject === null ? text : link(address('ask', { org, subject, relation, resource, app }), text)
+    const answer = now?.[i] ?? null
+    const changed = answer === null || answer === allowed ? EMPTY : html` <strong>changed</strong>`
+    return row(
+      html`${asked}${hasContext ? html` <span class="note">with a context that is not kept</span>` : EMPTY}`,
+      html`${verdict(allowed)} <span class="note">${reasonCode}</span>`,
+      answer === null ? unknown : html`${verdict(answer)}${changed}`,
+    )
+  })
+  const keys = entitlements.map(({ key, present }) => row(html`entitlement ${name(key)}`, verdict(present), unknown))
+  return checks.length + keys.length === 0
+    ? [row('an active token', verdict(!decision.isInactive), unknown)]
+    : [...checks, ...keys]
 }
 
 function emptyText(countMax: number, filter: Filter): Html {

@@ -2,22 +2,14 @@
 import { knownModel } from '../../decide/models/known-models.ts'
 import { modelIssues } from '../../decision-point/compare.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
-import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import type { ComparedAccess, Effect } from '../../serve/management/compare.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'
 import { withModels } from '../../worker/worker.ts'
 import { picture, typeGraph, typeTable } from '../graph.ts'
 import { address, alert, field, hidden, link, name, problems, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { View, Visit } from '../visit.ts'
-
-type Access = { readonly subject: string; readonly resource: string }
-type Comparison = {
-  readonly gains: readonly Access[]
-  readonly loses: readonly Access[]
-  readonly gains_count: number
-  readonly loses_count: number
-  readonly complete: boolean
-}
 
 export async function showModel(visit: Visit): Promise<View> {
   const { items } = await visit.api<{ items: readonly StoredManifest[] }>('GET', '/v1/apps?page_size=1000')
@@ -110,7 +102,11 @@ async function compared(visit: Visit, { app, text }: { app: string; text: string
   for (const relation of relations.slice(0, 20)) {
     const body = { relation, type, subject_type: form('subject_type').trim() || 'user', model: { app, text } }
     try {
-      const found = await visit.api<Comparison>('POST', `/v1/organizations/${encodeURIComponent(org)}/compare`, body)
+      const found = await visit.api<ComparedAccess>(
+        'POST',
+        `/v1/organizations/${encodeURIComponent(org)}/compare`,
+        body,
+      )
       parts.push(comparison(visit, relation, found))
     } catch (err) {
       const { code, message, issues } = asRequestProblem(err)
@@ -121,9 +117,9 @@ async function compared(visit: Visit, { app, text }: { app: string; text: string
   return html`<h2>Who would gain and who would lose in ${name(org)}</h2>${parts}`
 }
 
-function comparison(visit: Visit, relation: string, found: Comparison): Html {
+function comparison(visit: Visit, relation: string, found: ComparedAccess): Html {
   const { gains, loses, gains_count, loses_count, complete } = found
-  const rows = (sign: string, all: readonly Access[]): (readonly (Html | string)[])[] =>
+  const rows = (sign: string, all: readonly Effect[]): (readonly (Html | string)[])[] =>
     all.map(({ subject, resource }) => [
       sign,
       name(subject),

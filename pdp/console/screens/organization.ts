@@ -1,7 +1,10 @@
 /** An organization: its place in the tree, its members and their roles with where each comes from, and its entitlements. */
 import { ENVIRONMENT } from '../../domain/log.ts'
 import { TIERS } from '../../domain/membership.ts'
-import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { parseJson } from '../../serve/http/json.ts'
+
 import { RequestProblem } from '../../serve/problems/status.ts'
 import type { LoggedGrant } from '../../store/contract.ts'
 import { shellWord } from '../answer-texts.ts'
@@ -56,7 +59,10 @@ async function grants(visit: Visit, org: string): Promise<Html> {
   const { store, pdp } = visit.deps.management
   const path = (await pdp.ancestors(org)) ?? []
   const found: LoggedGrant[] = []
-  for (const log of [...path, ENVIRONMENT])
+  const isSeen = await Promise.all(path.map((log) => visit.mayWithin('roles:read', log)))
+  const seen = path.filter((_, i) => isSeen[i] === true)
+  const isWhole = visit.mayEverywhere('roles:read')
+  for (const log of isWhole ? [...seen, ENVIRONMENT] : seen)
     found.push(...(await store.roleGrants({ log }, { after: null, countMax: ROWS_MAX })))
   const rows = found
     .slice(0, ROWS_MAX)
@@ -68,8 +74,9 @@ async function grants(visit: Visit, org: string): Promise<Html> {
       html`${app === null ? EMPTY : html`${name(app)} / `}${name(role)}`,
       log === org ? html`here` : log === ENVIRONMENT ? html`everywhere` : html`${name(log)}, above`,
     ])
+  const hidden = isWhole && seen.length === path.length ? '' : '; those granted where you may not look are left out'
   return table({
-    caption: 'Roles that count here, with where they are granted',
+    caption: `Roles that count here, with where they are granted${hidden}`,
     columns: ['Subject', 'Role', 'Granted'],
     rows,
     empty: html`<p>No role counts here yet.</p><pre tabindex="0"><code>portcullis role grant ROLE user:alice -o ${shellWord(org)} --app APP</code></pre>`,
@@ -103,6 +110,6 @@ export async function actOrganization(visit: Visit): Promise<View> {
   const stale = mustSignInAgain(visit, address('organization', { org }))
   if (stale !== null) return stale
   const path = `/v1/organizations/${encodeURIComponent(org ?? '')}/entitlements/${encodeURIComponent(form('key'))}`
-  await visit.api('PUT', path, { value: JSON.parse(form('value')), enforcement: form('enforcement') })
+  await visit.api('PUT', path, { value: parseJson(form('value')), enforcement: form('enforcement') })
   return { goTo: address('organization', { org, done: '1' }) }
 }

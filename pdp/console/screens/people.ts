@@ -1,6 +1,6 @@
 /** People: who there is; of one person the memberships, the roles with their source, and the sessions, which can be ended. */
 import { ENVIRONMENT } from '../../domain/log.ts'
-import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { RequestProblem } from '../../serve/problems/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, field, hidden, instant, link, name, status, table } from '../parts.ts'

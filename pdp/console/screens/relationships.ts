@@ -2,7 +2,7 @@
 
 import { formatTuple } from '../../domain/names.ts'
 import type { Tuple } from '../../domain/tuple.ts'
-import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { parseTupleLine, presentTuple } from '../../serve/management/relationships/tuple-bodies.ts'
 import { asRequestProblem } from '../../serve/problems/status.ts'
 import { CHANGES_MAX } from '../../writes/relationships.ts'
@@ -11,7 +11,7 @@ import { address, alert, field, hidden, instant, link, name, problems, status, t
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { View, Visit } from '../visit.ts'
 
-const PAGE_SIZE = 100
+const PAGE_SIZE = 50
 const TITLE = 'Relationships'
 
 type Item = {

@@ -1,15 +1,11 @@
 /** The start: what there is, how the PDP does, and what deserves a look. */
 import { ENVIRONMENT } from '../../domain/log.ts'
-import { EMPTY, type Html, html } from '../../identity/html/html.ts'
-import { createRestrictions } from '../../writes/restrictions.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { findings } from '../findings.ts'
 import { mayOpen, PLACES } from '../layout.ts'
 import { noRights } from '../no-rights.ts'
-import { address, field, hidden, link, name, table } from '../parts.ts'
+import { address, field, hidden, link } from '../parts.ts'
 import type { View, Visit } from '../visit.ts'
-
-const LOOKED_AT_MAX = 1_000
-
-type Finding = { readonly what: Html; readonly where: Html }
 
 export async function showStart(visit: Visit): Promise<View> {
   const places = Object.values(PLACES).filter((place) => mayOpen(visit, place))
@@ -31,12 +27,13 @@ const WORTH: { readonly [path: string]: string } = {
   relationships: 'What is stored; write and delete.',
   organization: 'The tree, members, roles, entitlements.',
   people: 'Memberships, roles, sessions.',
+  routes: 'What sidecars enforce; try a request.',
   changes: 'Who changed what, and when.',
 }
 
 function askForm(visit: Visit): Html {
   return html`<form method="get" action="/console/decisions" class="question">${hidden('org', visit.organization ?? '')}
-${field({ name: 'request', label: 'Somebody was refused? The request or decision id', value: '', required: true, hint: 'Of the question to the PDP. Those of sidecars are found by subject and resource.' })}<button type="submit">Find the decision</button></form>`
+${field({ name: 'request', label: 'Somebody was refused? The request or decision id', value: '', required: true, hint: 'As instance in the body of a 403 names it.' })}<button type="submit">Find the decision</button></form>`
 }
 
 async function health({ deps, organization }: Visit): Promise<Html> {
@@ -46,7 +43,7 @@ async function health({ deps, organization }: Visit): Promise<Html> {
   const tookMs = performance.now() - startedMs
   const skewMs = Math.abs(deps.clock() - clockMs)
   let [allowed, denied] = [0, 0]
-  for (const decision of deps.decisions.latest(null)) {
+  for (const decision of deps.decisions.latest()) {
     if (decision.organization !== organization) continue
     allowed += decision.permissions.filter((one) => one.allowed).length
     denied += decision.permissions.filter((one) => !one.allowed).length
@@ -59,47 +56,4 @@ async function health({ deps, organization }: Visit): Promise<Html> {
     ['Kept decisions here', `${allowed} allowed, ${denied} denied`],
   ]
   return html`<dl class="numbers">${numbers.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>`
-}
-
-/** Each with the screen on which it can be mended. */
-async function findings(visit: Visit): Promise<Html> {
-  const found: Finding[] = []
-  if (visit.mayEverywhere('roles:read')) found.push(...(await wideGrants(visit)))
-  if (visit.may('relationships:read')) found.push(...(await tuplesThatDoNotCount(visit)))
-  return table({
-    caption: 'Problems found',
-    columns: ['What', 'Where'],
-    rows: found.map(({ what, where }) => [what, where]),
-    empty: html`<p>No problem found: no role is granted everywhere to a person or client, nothing expired is stored, and each of the first ${String(LOOKED_AT_MAX)} relationships counts.</p>`,
-  })
-}
-
-async function wideGrants({ deps, organization: org }: Visit): Promise<readonly Finding[]> {
-  const grants = await deps.management.store.roleGrants({ log: ENVIRONMENT }, { after: null, countMax: 20 })
-  return grants.map(({ app, role, subject }) => ({
-    what: html`${name(subject)} holds ${app === null ? EMPTY : html`${name(app)} / `}${name(role)} in every organization`,
-    where: subject.startsWith('user:')
-      ? link(address('people', { org, user: subject.slice('user:'.length) }), 'Person')
-      : EMPTY,
-  }))
-}
-
-async function tuplesThatDoNotCount({ deps, organization: org }: Visit): Promise<readonly Finding[]> {
-  if (org === null) return []
-  const { store } = deps.management
-  const restriction = await createRestrictions()(store)
-  const nowMs = deps.clock()
-  const tuples = await store.tuples(org, {}, { after: null, countMax: LOOKED_AT_MAX })
-  const found: Finding[] = []
-  for (const tuple of tuples) {
-    const { object, relation, subject, expiresAtMs } = tuple
-    const issue = expiresAtMs !== null && expiresAtMs <= nowMs ? 'it has expired' : restriction(tuple)
-    if (issue === null) continue
-    found.push({
-      what: html`${name(`${object}#${relation}@${subject}`)} does not count: ${issue}`,
-      where: link(address('relationships', { org, object, relation, subject }), 'Relationship'),
-    })
-    if (found.length === 20) break
-  }
-  return found
 }

@@ -1,8 +1,8 @@
 /** Who may, and on what: complete lists, page by page or whole as CSV, each row a question. */
-import { EMPTY, type Html, html } from '../../identity/html/html.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { asRequestProblem } from '../../serve/problems/status.ts'
 import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
-import { isSupposed, parametersOf, readSubject, supposedOf } from '../question.ts'
+import { isSupposed, parametersOf, readSubject, readSupposed, supposedOf } from '../question.ts'
 import type { View, Visit } from '../visit.ts'
 
 const PAGE_SIZE = 100
@@ -64,15 +64,14 @@ ${field({ name: 'type', label: 'Type of the resources', value: type, required: t
   })
 }
 
-/** As the API takes it; what is not a tuple there is refused with its place. */
+/** As the API takes it. Throws RequestProblem with the place of what cannot be read. */
 function suppositionOf(visit: Visit): object {
-  const { with: added, without, asOf, context } = supposedOf(visit)
-  const lines = (text: string): readonly string[] => text.split(/\r?\n/).filter((line) => line.trim() !== '')
+  const { contextualTuples, withoutTuples, asOfMs, context } = readSupposed(supposedOf(visit))
   return {
-    ...(lines(added).length > 0 && { contextual_tuples: lines(added) }),
-    ...(lines(without).length > 0 && { without_tuples: lines(without) }),
-    ...(asOf !== '' && { as_of: /T\d\d:\d\d$/.test(asOf) ? `${asOf}:00Z` : asOf }),
-    ...(context.trim() !== '' && { context: JSON.parse(context) }),
+    ...(contextualTuples !== undefined && { contextual_tuples: contextualTuples }),
+    ...(withoutTuples !== undefined && { without_tuples: withoutTuples }),
+    ...(asOfMs !== undefined && { as_of: new Date(asOfMs).toISOString() }),
+    ...(context !== undefined && { context }),
   }
 }
 

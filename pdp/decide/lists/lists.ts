@@ -7,10 +7,11 @@ import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import { isWildcard, typeOf } from '../../domain/names.ts'
 import { subjectName } from '../../domain/subjects.ts'
 import type { NameSource } from '../../domain/tuple.ts'
-import { type Asked, answerCheck, isUndecided } from '../check.ts'
+import { type Asked, answerWithin, isUndecided } from '../check.ts'
 import { ConditionRun } from '../conditions/run.ts'
 import type { Model } from '../model.ts'
 import { ancestors } from '../roles.ts'
+import { finished, Paused, type Slice, type Steps } from '../slices.ts'
 import type { View } from '../view.ts'
 
 /** Named on one page at most. */
@@ -91,7 +92,8 @@ export function candidateOf(question: ListQuestion, name: string): string | null
 }
 
 /** In the order of the candidates, up to `countMax` items; null for a name that makes no candidate. Undefined while rows are missing. */
-export function listOf(
+export function* listOf(
+  slice: Slice,
   view: View,
   model: Model,
   of: {
@@ -100,8 +102,10 @@ export function listOf(
     readonly candidates: readonly (string | null)[]
     readonly countMax: number
     readonly tuplesMax: number
+    /** For one check. */
+    readonly tuplesPerCheckMax: number
   },
-): Listed | undefined {
+): Steps<Listed | undefined> {
   const { question, relationView, candidates, countMax, tuplesMax } = of
   const items: string[] = []
   const undecided: ListPage['undecided'][number][] = []
@@ -114,7 +118,9 @@ export function listOf(
     if (candidate === null) continue
     const { asked, check } = pairOf(question, candidate)
     try {
-      const answer = answerCheck(view, model, { ...asked, meter, relationView, conditions }, check)
+      const all = { ...asked, meter, relationView, conditions, tuplesMax: of.tuplesPerCheckMax }
+      const found = answerWithin(slice, { view, model, asked: all, check })
+      const answer = found instanceof Paused ? yield* finished(found) : found
       if (answer === undefined) missing = true
       else if (answer.allowed) items.push(candidate)
     } catch (error) {

@@ -5,8 +5,9 @@ import { isLight } from '../language/model-bounds.ts'
 import { type Model, mergeModels, NO_MODEL } from '../model.ts'
 import { compileModel } from './model-language.ts'
 
-/** Texts that are kept at most. */
+/** Texts that are kept at most, and their characters: callers who suppose a model choose its text. */
 const KEPT_MAX = 1_000
+const CHARACTERS_MAX = 16_000_000
 
 /** Thrown where a model is needed that is still to be compiled: whoever can wait compiles it and tries again. */
 export class ModelPending extends Error {
@@ -35,8 +36,13 @@ export function knownModel(text: string): Model {
 }
 
 export function keepModel(text: string, compiled: Kept): void {
-  const [oldest] = kept.keys()
-  if (kept.size >= KEPT_MAX && oldest !== undefined) kept.delete(oldest)
+  let characters = text.length
+  for (const known of kept.keys()) characters += known.length
+  for (const oldest of kept.keys()) {
+    if (kept.size < KEPT_MAX && characters <= CHARACTERS_MAX) break
+    kept.delete(oldest)
+    characters -= oldest.length
+  }
   kept.set(text, compiled)
 }
 

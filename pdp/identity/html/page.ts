@@ -1,7 +1,7 @@
 /** The pages that people see: plain HTML that needs no JavaScript. The `html` template escapes every value. */
 import { createHash } from 'node:crypto'
 import type { Organization } from '../../domain/organization.ts'
-import { EMPTY, type Html, html } from './html.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 
 export type Page = { readonly html: string; readonly headers: { readonly [name: string]: string } }
 

@@ -120,3 +120,6 @@ function requireKeys({ sealing, rotatingFrom }: MasterKeyState, given: ReadonlyM
       `the rotation of the master key is not complete: some of what the database holds is still encrypted with the former key (${rotatingFrom}). Give both keys, as PORTCULLIS_MASTER_KEY and PORTCULLIS_NEXT_MASTER_KEY, and run portcullis-pdp rotate-master-key to its end`,
     )
 }
+
+/** For a caller that knows that no PDP uses this database. */
+export const forgetProcesses = async (sql: Sql): Promise<void> => void (await sql.query('delete from pdp_process'))

@@ -1,4 +1,6 @@
 /** Every place of the database that holds something encrypted with the master key, and how its rows are read and replaced. */
+import { RECEIVED_STREAM_SEALED_AS, TRANSMITTER_SEALED_AS } from '../../signals/receiver/registration.ts'
+import { AUTHORIZATION_PURPOSE, nameOfAuthorization } from '../../signals/transmitter/sealed.ts'
 import type { Sql } from '../../store/directory.ts'
 import {
   AUTHENTICATOR_PURPOSE,
@@ -68,6 +70,36 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
       key: ['issuer'],
       sealed: "document #>> '{introspection,secret_sealed}'",
       assign: "document = jsonb_set(t.document, '{introspection,secret_sealed}', to_jsonb(n.replacement))",
+    }),
+  },
+  {
+    ...{ what: 'credentials at transmitters', purpose: TRANSMITTER_SEALED_AS, transient: false },
+    nameOf: () => TRANSMITTER_SEALED_AS,
+    ...rowsOf({
+      table: 'trusted_issuer',
+      key: ['issuer'],
+      sealed: "document #>> '{ssf,secret_sealed}'",
+      assign: "document = jsonb_set(t.document, '{ssf,secret_sealed}', to_jsonb(n.replacement))",
+    }),
+  },
+  {
+    ...{ what: 'received streams', purpose: RECEIVED_STREAM_SEALED_AS, transient: false },
+    nameOf: () => RECEIVED_STREAM_SEALED_AS,
+    ...rowsOf({
+      table: 'received_stream',
+      key: ['issuer'],
+      sealed: 'authorization_sealed',
+      assign: 'authorization_sealed = n.replacement',
+    }),
+  },
+  {
+    ...{ what: 'endpoints of signal streams', purpose: AUTHORIZATION_PURPOSE, transient: false },
+    nameOf: ([stream = '']) => nameOfAuthorization(stream),
+    ...rowsOf({
+      table: 'signal_stream',
+      key: ['stream_id'],
+      sealed: 'authorization_sealed',
+      assign: 'authorization_sealed = n.replacement',
     }),
   },
   {

@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import { calculateJwkThumbprint, type JWK, SignJWT } from 'jose'
 import type { JsonObject } from '../../domain/json.ts'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
+import { SET_TYPE } from '../../signals/set/set.ts'
 import { ADVISORY_LOCKS } from '../../store/advisory-locks.ts'
 import type { Sql } from '../../store/directory.ts'
 import { SIGNING_KEY_PURPOSE } from './sealed-names.ts'
@@ -52,6 +53,19 @@ export function createStatementSigner(current: () => SigningKeys): (claims: Json
     const jwt = await new SignJWT({ ...claims }).setProtectedHeader({ alg: 'RS256', typ: 'JWT', kid }).sign(active)
     last = { kid, text, jwt }
     return jwt
+  }
+}
+
+/** Makes a Security Event Token (RFC 8417) of the claims by the active key, and names the key. */
+export function createSetSigner(
+  current: () => SigningKeys,
+): (claims: JsonObject) => Promise<{ readonly token: string; readonly kid: string }> {
+  return async (claims) => {
+    const { privateJwks, activeKid: kid } = current()
+    const [active] = privateJwks
+    if (active === undefined) throw new TypeError('there is no signing key')
+    const header = { alg: 'RS256', typ: SET_TYPE, kid }
+    return { kid, token: await new SignJWT({ ...claims }).setProtectedHeader(header).sign(active) }
   }
 }
 

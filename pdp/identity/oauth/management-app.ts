@@ -15,7 +15,7 @@ export const isManagementKey = (key: string): boolean => key.startsWith(PREFIX)
 export const scopesIn = (permissions: Iterable<string>): ReadonlySet<string> =>
   new Set([...permissions].filter(isManagementKey).map((key) => key.slice(PREFIX.length)))
 
-const isReading = (scope: string): boolean => scope.endsWith(':read')
+const isReading = (scope: string): boolean => scope.endsWith(':read') || scope === 'ssf.read'
 const EDITED: ReadonlySet<string> = new Set(['relationships:write', 'entitlements:write'])
 
 /** Only a new version of Portcullis changes it. */

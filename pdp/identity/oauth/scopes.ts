@@ -25,6 +25,11 @@ export const SERVICE_SCOPES = [
   'sessions:revoke',
   'audit:read',
   'events:read',
+  'streams:read',
+  'streams:write',
+  // The names that the interoperability profile of CAEP gives them: the streams of the caller itself.
+  'ssf.read',
+  'ssf.manage',
 ] as const
 /** OpenID Connect Core section 11: a refresh token that outlives the sign-in. Never part of an access token. */
 export const OFFLINE_ACCESS = 'offline_access'
@@ -37,13 +42,14 @@ export type GrantKind = 'person' | 'service'
 
 /** What reading needs where `scope` is needed for writing. Tuples have a scope of their own for each. */
 export function readScope(scope: string): string {
-  const read = scope.replace(/:write$/, ':read')
+  const read = scope.replace(/:write$/, ':read').replace(/\.manage$/, '.read')
   return SERVICE.has(read) ? read : scope
 }
 
 /** Who may write may read what they write; but not tuples, which many may write and few may list. */
 export const holdsScope = (scopes: ReadonlySet<string>, scope: string): boolean =>
   scopes.has(scope) ||
+  (scope === 'ssf.read' && scopes.has('ssf.manage')) ||
   (scope.endsWith(':read') && scope !== 'relationships:read' && scopes.has(scope.replace(/:read$/, ':write')))
 
 export const splitScope = (scope: string | undefined): readonly string[] =>

@@ -83,7 +83,7 @@ function recordAdapter(kind: string, { sql, revocations, rotation }: AdapterDeps
         'update oidc_record set consumed_at = now() where kind = $1 and id = $2 and consumed_at is null returning 1',
         [kind, keyOf(id)],
       )
-      // oidc-provider looks first and consumes later; of those that looked at the same time, one gets here first.
+      // oidc-provider reads first and consumes later. Of several requests that read at the same time, one gets here first.
       if (rows.length > 0) return
       throw kind === PUSHED ? new errors.InvalidRequestUri('used before') : new errors.InvalidGrant('used before')
     },

@@ -1,5 +1,5 @@
 /** The device page (RFC 8628 section 3.3) and the pages around signing out. */
-import { EMPTY, html } from '../html/html.ts'
+import { EMPTY, html } from '../../process/pages/html.ts'
 import { type Page, page } from '../html/page.ts'
 
 const PROBLEMS = {

@@ -34,7 +34,7 @@ const PROVIDER_PAGE_HEADERS = {
 /** The text of a page while the store is unavailable. */
 export const UNAVAILABLE = { code: 'temporarily_unavailable', detail: 'The service cannot answer right now.' }
 
-/** What failed is logged, and said without its reason; what may succeed later is said to be so. */
+/** Errors are logged with their reason and answered without it; the answer says if a later attempt may succeed. */
 export function installErrorResponses(provider: Provider, log: Log): void {
   provider.on('server_error', (ctx: Context, error: unknown) => {
     ctx.state.failure = error

@@ -78,7 +78,7 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
     requireIdToken(jwt)
     return validate.call(this, jwt, client)
   }
-  // 5. oidc-provider looks first and stores later; whoever is second then is told what it is told when it looks later.
+  // 5. oidc-provider reads first and stores later. The second of two requests gets the answer of a request that came later.
   const { unique } = ReplayDetection
   ReplayDetection.unique = async function (issuer: string, jti: string, expiresAt: number) {
     try {

@@ -90,7 +90,7 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrant
   }
 }
 
-/** A bound token is worth something only together with its key, whoever shows it. RFC 9449 section 7.1 */
+/** A bound token counts only with a proof of its key, also in an exchange. RFC 9449 section 7.1 */
 function requireKey(name: string, { jkt }: TokenRecord, proof: { readonly thumbprint: string } | undefined): void {
   if (jkt !== null && jkt !== proof?.thumbprint) {
     throw new errors.InvalidRequest(`the ${name} is bound to a key, and the request has no DPoP proof of it`)

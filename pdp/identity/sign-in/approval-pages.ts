@@ -1,5 +1,5 @@
 /** The page on which a person answers the requests of CIBA clients. */
-import { EMPTY, type Html, html } from '../html/html.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { type Choice, organizationField, type Page, page, scopeList } from '../html/page.ts'
 
 export type PendingRequest = {

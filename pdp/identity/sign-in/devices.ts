@@ -1,6 +1,6 @@
 /**
- * Where a sign-in comes from: a browser in which this person signed in before, which a cookie says, or an address. Whoever
- * guesses at somebody's password elsewhere uses up the tries of strangers, not those of the person's own devices.
+ * Where a sign-in comes from: a browser in which this person signed in before, known by a cookie, or an address. Somebody who
+ * guesses a password elsewhere uses up the tries of strangers, not those of the person's own devices.
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'

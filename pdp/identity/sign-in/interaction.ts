@@ -103,8 +103,8 @@ async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchPa
 }
 
 /**
- * Who is signed in by password and lacks nothing but the code. The time of the password stays that of the sign-in: whoever
- * asks for a fresh one by max_age is given neither by a code alone.
+ * Who is signed in by password and lacks only the code. The time of the sign-in stays that of the password: a code alone does
+ * not satisfy a client that asks for a fresh sign-in by max_age.
  */
 async function steppingUp(deps: InteractionDeps, { req, res, interaction }: Exchange): Promise<Waiting | null> {
   const [reason, ...others] = interaction.prompt.reasons

@@ -3,11 +3,12 @@ import { randomBytes } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
 import { DIRECTORY } from '../../domain/log.ts'
+import { type CredentialChange, credentialChanged } from '../../domain/outbox/events.ts'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { AUTHENTICATOR_PURPOSE, nameOfAuthenticator } from '../keys/sealed-names.ts'
 import { lockLog } from '../oauth/log-lock.ts'
-import type { AppendLog, Revocations } from '../tokens/revocation.ts'
+import type { AppendEvents, AppendLog, IdentityEvent, Revocations } from '../tokens/revocation.ts'
 import { base32, otpauthUri, stepOf, TOTP_SECRET_BYTES } from './totp.ts'
 
 export type SecondFactor = {
@@ -25,11 +26,12 @@ export function createSecondFactor(deps: {
   readonly sql: Sql
   readonly directory: Pick<Directory, 'user'>
   readonly appendLog: AppendLog
+  readonly appendEvents: AppendEvents
   readonly revocations: Pick<Revocations, 'endUser'>
   readonly masterKeys: MasterKeys
   readonly clock: () => number
 }): SecondFactor {
-  const { issuer, sql, directory, appendLog, revocations, clock } = deps
+  const { issuer, sql, directory, appendLog, appendEvents, revocations, clock } = deps
   const keys = () => deps.masterKeys.derive(AUTHENTICATOR_PURPOSE)
 
   return {
@@ -66,6 +68,7 @@ export function createSecondFactor(deps: {
           [user, seal(keys(), nameOfAuthenticator(user), secret.toString('base64url'))],
         )
         if (stored.length === 0) throw new PdpError('conflict', `${user} has an authenticator; delete it first`)
+        await appendEvents(tx, [credentialEvent(user, 'create', context)])
       })
       return { secret: base32(secret), uri: otpauthUri({ issuer, account: person.email ?? user, secret }) }
     },
@@ -76,7 +79,14 @@ export function createSecondFactor(deps: {
         if (removed.length === 0) return false
         await appendLog(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'delete' }], context)
         await revocations.endUser(tx, user, context)
+        await appendEvents(tx, [credentialEvent(user, 'delete', context)])
         return true
       }),
   }
 }
+
+/** CAEP calls an authenticator app `app`. */
+const credentialEvent = (user: string, changed: CredentialChange, { actor }: WriteContext): IdentityEvent => ({
+  ...credentialChanged({ user, credential: 'app', changed, actor }),
+  tenantsOf: user,
+})

@@ -1,5 +1,5 @@
 /** Signing in: the password, then the code of who has an authenticator app. */
-import { EMPTY, type Html, html } from '../html/html.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { type Page, page } from '../html/page.ts'
 import type { Outcome } from '../oauth/status.ts'
 

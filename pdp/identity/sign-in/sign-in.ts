@@ -65,7 +65,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
   const nowSeconds = (): number => Math.floor(deps.clock() / 1_000)
 
   /**
-   * What a try counts for: `account` is an id, or stands for an address that nobody has. Null: this address, or all that are
+   * What a try counts for: `account` is an id, or represents an address that nobody has. Null: this address, or all that are
    * unknown, tried too much already; before anything is stored.
    */
   async function budgetsOf(account: string, source: Source): Promise<readonly Budget[] | null> {

@@ -3,9 +3,19 @@ import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import { EXTERNAL } from '../../domain/names.ts'
+import { FOREIGN_TOKEN_AGE_MAX_MS } from '../../domain/revocation.ts'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
 import { withTimeout } from '../../process/with-timeout.ts'
+import {
+  externalKeys,
+  SILENT,
+  type SignalsDocument,
+  type StoredSignals,
+  shownSignals,
+  storedSignals,
+} from '../../signals/receiver/registration.ts'
+import { type StreamState, streamStates } from '../../signals/receiver/streams.ts'
 import type { Sql } from '../../store/directory.ts'
 import type { AlgorithmName } from '../../token/algorithms.ts'
 import type { AccessClaims } from '../../token/claims.ts'
@@ -41,10 +51,14 @@ export type TrustedIssuerDocument = ForeignIssuer & {
   readonly algorithms?: readonly AlgorithmName[]
   /** The audience of our app that tokens with `audience` are for; without it, `audience` is that of our app. */
   readonly resource?: string
+  /** Who says which sessions and accounts ended. */
+  readonly ssf?: SignalsDocument
 }
-type StoredDocument = Omit<TrustedIssuerDocument, 'introspection'> & {
+type StoredDocument = Omit<TrustedIssuerDocument, 'introspection' | 'ssf'> & {
+  readonly ssf?: StoredSignals
   readonly introspection?: { readonly endpoint: string; readonly client_id: string; readonly secret_sealed: string }
 }
+type Registration = { readonly issuer: string; readonly document: StoredDocument }
 export type ExternalIssuers = {
   /** Throws TokenError `keys_unavailable` or `issuer_unavailable` when the issuer does not answer soon. */
   readonly record: ReadRecord
@@ -52,6 +66,8 @@ export type ExternalIssuers = {
   /** False if the registration is new. */
   put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
   remove(issuer: string, context: WriteContext): Promise<boolean>
+  /** What their transmitters send us. */
+  streams(): Promise<readonly StreamState[]>
 }
 
 export function createExternalIssuers(deps: {
@@ -97,16 +113,21 @@ export function createExternalIssuers(deps: {
     })
   }
 
-  /** Of the issuer that the token names, or of the only one whose tokens are opaque. */
-  async function registrationOf(token: string): Promise<{ issuer: string; document: StoredDocument } | null> {
+  /**
+   * Of the issuer that the token names, or of the only one whose tokens are opaque. Throws TokenError `issuer_unavailable`
+   * while its transmitter is silent, if the registration says that its tokens do not count then.
+   */
+  async function registrationOf(token: string): Promise<Registration | null> {
     const iss = parseJws(token, TOKEN_CHARS_MAX)?.payload.iss
     if (iss === deps.issuer || (iss !== undefined && typeof iss !== 'string')) return null
-    const [row] = await sql.query<{ issuer: string; document: StoredDocument }>(
-      iss === undefined
-        ? "select issuer, document from trusted_issuer where document ? 'introspection'"
-        : 'select issuer, document from trusted_issuer where issuer = $1',
+    const [row] = await sql.query<Registration & { heard: boolean | null }>(
+      `select t.issuer, t.document, r.heard_at is not null and not ${SILENT} as heard
+       from trusted_issuer t left join received_stream r using (issuer)
+       where ${iss === undefined ? "t.document ? 'introspection'" : 't.issuer = $1'}`,
       iss === undefined ? [] : [iss],
     )
+    if (row?.document.ssf?.on_silence === 'refuse' && row.heard !== true)
+      throw new TokenError('issuer_unavailable', `the transmitter of ${row.issuer} is silent`)
     return row ?? null
   }
 
@@ -123,7 +144,8 @@ export function createExternalIssuers(deps: {
     })
   }
 
-  function stored({ introspection, ...document }: TrustedIssuerDocument): StoredDocument {
+  function stored({ introspection, ssf, ...given }: TrustedIssuerDocument, former?: StoredDocument): StoredDocument {
+    const document = { ...given, ...(ssf && { ssf: storedSignals(ssf, former?.ssf, deps.masterKeys) }) }
     if (introspection === undefined) return document
     const { client_secret: secret = '', ...shown } = introspection
     return {
@@ -137,7 +159,7 @@ export function createExternalIssuers(deps: {
       const found = token.length > TOKEN_CHARS_MAX ? null : await registrationOf(token)
       if (found === null) return null
       const { issuer, document } = found
-      // Whoever asked waits half a second for us; what the issuer answers later serves the next question.
+      // A caller waits half a second for us; an answer that the issuer gives later serves the next question.
       const claims = await withTimeout(
         verified(verifierOf(issuer, document), token),
         ISSUER_WAIT_MS,
@@ -148,16 +170,20 @@ export function createExternalIssuers(deps: {
           ),
       )
       if (claims === null) return null
+      const record = toRecord(claims, document)
+      // An old token whose revocation may be forgotten; else the verifier has compared its end already.
+      if (record.expiresAtMs < claims.expiresAtMs && record.expiresAtMs <= clock()) return null
       const recheck = document.introspection === undefined ? {} : { recheckAtMs: clock() + INTROSPECTED_MS }
-      return { ...toRecord(claims, document), ...recheck }
+      return { ...record, ...recheck }
     },
     async list() {
       const rows = await sql.query<{ issuer: string; document: StoredDocument }>(
         'select issuer, document from trusted_issuer order by issuer',
       )
-      return rows.map(({ issuer, document: { introspection, ...document } }) => ({
+      return rows.map(({ issuer, document: { introspection, ssf, ...document } }) => ({
         issuer,
         ...document,
+        ...(ssf && { ssf: shownSignals(ssf) }),
         ...(introspection && {
           introspection: { endpoint: introspection.endpoint, client_id: introspection.client_id },
         }),
@@ -169,14 +195,19 @@ export function createExternalIssuers(deps: {
         await deps.appendLog(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'write' }], context)
         await requireOwnPrefix(tx, issuer, document.subject_prefix)
         if (document.introspection !== undefined) await requireOnlyIntrospection(tx, issuer)
-        const [row] = await tx.query<{ created: boolean }>(
-          `insert into trusted_issuer as t (issuer, document) values ($1, $2::jsonb)
-           on conflict (issuer) do update set document = excluded.document returning xmax = 0 as created`,
-          [issuer, JSON.stringify(stored(document))],
+        const [former] = await tx.query<{ document: StoredDocument }>(
+          'select document from trusted_issuer where issuer = $1',
+          [issuer],
         )
-        return row?.created !== true
+        await tx.query(
+          `insert into trusted_issuer as t (issuer, document) values ($1, $2::jsonb)
+           on conflict (issuer) do update set document = excluded.document`,
+          [issuer, JSON.stringify(stored(document, former?.document))],
+        )
+        return former !== undefined
       })
     },
+    streams: () => streamStates(sql),
     remove: (issuer, context) =>
       sql.transaction(async (tx) => {
         await lockLog(tx, ENVIRONMENT)
@@ -215,7 +246,7 @@ async function requireOwnPrefix(tx: Pick<Sql, 'query'>, issuer: string, prefix: 
   if (user !== undefined) throw new PdpError('conflict', `subject_prefix: user ${user.id} would be one of its subjects`)
 }
 
-function toRecord(claims: AccessClaims, { audience, resource, organizations }: StoredDocument): TokenRecord {
+function toRecord(claims: AccessClaims, { audience, resource, organizations, ssf }: StoredDocument): TokenRecord {
   return {
     subject: { type: 'user', id: claims.subject },
     organization: claims.organization,
@@ -227,7 +258,8 @@ function toRecord(claims: AccessClaims, { audience, resource, organizations }: S
     jti: claims.jti,
     grantId: null,
     issuedAtMs: claims.issuedAtMs,
-    expiresAtMs: claims.expiresAtMs,
+    // What revoked an older token may be forgotten.
+    expiresAtMs: ssf ? Math.min(claims.expiresAtMs, claims.issuedAtMs + FOREIGN_TOKEN_AGE_MAX_MS) : claims.expiresAtMs,
     acr: text(claims.all.acr),
     authTime: seconds(claims.all.auth_time),
     grants: [],
@@ -236,6 +268,7 @@ function toRecord(claims: AccessClaims, { audience, resource, organizations }: S
     digest: claims.digest,
     act: undefined,
     externalIssuer: claims.issuer,
+    externalKeys: externalKeys(claims),
     ...(claims.groups.length > 0 && { memberships: { groups: claims.groups, organizations } }),
   }
 }

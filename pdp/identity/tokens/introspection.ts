@@ -1,5 +1,6 @@
 /** Says whether a token is active. Immutable parts are read once (token-record.ts), everything else on every call. */
 import type { JWK } from 'jose'
+import type { Pdp } from '../../domain/decision.ts'
 import { revocationKey } from '../../domain/revocation.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { createKeySource } from '../../token/keys.ts'
@@ -37,6 +38,8 @@ export type IntrospectionDeps = {
   readonly directory: Pick<Directory, 'user' | 'client'>
   readonly resources: Resources
   readonly external: ReadRecord
+  /** Reads the token log. */
+  readonly pdp: Pick<Pdp, 'isRevoked'>
   /** Milliseconds since the epoch. */
   readonly clock: () => number
 }
@@ -61,7 +64,8 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   const recordOfAny: ReadRecord = async (token) => (await record(token)) ?? deps.external(token)
 
   async function isRevoked(r: TokenRecord, at: Reads = deps): Promise<boolean> {
-    if (r.externalIssuer !== null) return false
+    if (r.externalIssuer !== null)
+      return deps.pdp.isRevoked({ revocationKeys: revocationKeysOf(r), issuedAtMs: r.issuedAtMs })
     const kind = r.subject.type === 'service' ? 'ClientCredentials' : 'AccessToken'
     const [rows, client, user] = await Promise.all([
       at.sql.query<{ alive: boolean }>(ALIVE, [r.jti, r.grants, kind]),
@@ -99,7 +103,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
 
 /** All keys in the token log that revoke this token. */
 function revocationKeysOf(record: TokenRecord): readonly string[] {
-  if (record.externalIssuer !== null) return []
+  if (record.externalIssuer !== null) return record.externalKeys ?? []
   const keys = [revocationKey('jti', record.jti), revocationKey('client', record.clientId)]
   for (const grant of record.grants) keys.push(revocationKey('grant', grant))
   if (record.sessionUid !== null) keys.push(revocationKey('session', record.sessionUid))
@@ -108,6 +112,7 @@ function revocationKeysOf(record: TokenRecord): readonly string[] {
 }
 
 function stateOf(record: TokenRecord, app: string | null): TokenState {
-  const { grants: _g, sessionUid: _s, userId: _u, digest: _d, act: _a, externalIssuer: _e, ...state } = record
+  const { grants: _g, sessionUid: _s, userId: _u, digest: _d, act: _a, ...shown } = record
+  const { externalIssuer: _e, externalKeys: _k, ...state } = shown
   return { active: true, ...state, app, revocationKeys: revocationKeysOf(record) }
 }

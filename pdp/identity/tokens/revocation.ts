@@ -2,19 +2,22 @@
 import type { Change, WriteContext } from '../../domain/change.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { type LogId, TOKENS } from '../../domain/log.ts'
+import type { OutboxEventType } from '../../domain/outbox/events.ts'
+import { initiatorOf } from '../../domain/outbox/events.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 
 type Queries = Pick<Sql, 'query'>
 /** Locks and raises a log and stores entries inside the caller's transaction. */
 export type AppendLog = (sql: Queries, log: LogId, changes: readonly Change[], context: WriteContext) => Promise<number>
-export type SessionRevoked = {
-  readonly type: 'session.revoked'
+export type IdentityEvent = {
+  readonly type: OutboxEventType
   readonly organization: null
   readonly data: JsonObject
+  readonly tenantsOf?: string
 }
 /** Numbers and stores events; must come last in the transaction. */
-export type AppendEvents = (sql: Queries, events: readonly SessionRevoked[]) => Promise<void>
+export type AppendEvents = (sql: Queries, events: readonly IdentityEvent[]) => Promise<void>
 
 export type Revocations = {
   /** One token without a grant (client_credentials). */
@@ -61,12 +64,9 @@ export function createRevocations(deps: {
   }
 
   async function endSession(sql: Queries, session: { uid: string; user: string | null }, context: WriteContext) {
-    const rows = await sql.query<{ id: string }>(
-      'select grant_id as id from grant_binding where session_uid = $1 and not offline',
-      [session.uid],
-    )
+    const rows = await sql.query<BoundGrant>(`${BOUND_GRANTS} where session_uid = $1 and not offline`, [session.uid])
     await endGrants(sql, { sessions: [session.uid], grants: rows.map(({ id }) => id) }, context)
-    await appendEvents(sql, [sessionRevoked(session.uid, session.user)])
+    await appendEvents(sql, [sessionRevoked({ ...session, session: session.uid, tenants: tenantsOf(rows) }, context)])
   }
 
   async function endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]> {
@@ -79,16 +79,23 @@ export function createRevocations(deps: {
       [user],
     )
     const uids = sessions.map(({ uid }) => uid).sort()
-    const grants = await sql.query<{ id: string }>(
-      `select grant_id as id from grant_binding b where user_id = $1
+    const grants = await sql.query<BoundGrant>(
+      `${BOUND_GRANTS} b where user_id = $1
        and exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id)`,
       [user],
     )
     await endGrants(sql, { sessions: uids, grants: grants.map(({ id }) => id) }, context)
-    await appendEvents(
-      sql,
-      uids.map((uid) => sessionRevoked(uid, user)),
-    )
+    await appendEvents(sql, [
+      ...uids.map((uid) => {
+        const tenants = tenantsOf(grants.filter(({ session }) => session === uid))
+        return sessionRevoked({ session: uid, user, tenants }, context)
+      }),
+      {
+        ...sessionRevoked({ session: null, user, tenants: tenantsOf(grants) }, context),
+        type: 'user.signed_out',
+        tenantsOf: user,
+      },
+    ])
     return uids
   }
 
@@ -119,8 +126,23 @@ export function createRevocations(deps: {
 
 type Ended = { readonly sessions: readonly string[]; readonly grants: readonly string[] }
 
-const sessionRevoked = (session: string, user: string | null): SessionRevoked => ({
+type BoundGrant = { readonly id: string; readonly tenant: string | null; readonly session: string | null }
+const BOUND_GRANTS = 'select grant_id as id, organization_id as tenant, session_uid as session from grant_binding'
+
+/** The organizations that gave grants to these: they may know that the session ended. */
+const tenantsOf = (rows: readonly { readonly tenant: string | null }[]): readonly string[] =>
+  [...new Set(rows.flatMap(({ tenant }) => (tenant === null ? [] : [tenant])))].sort()
+
+const sessionRevoked = (
+  ended: { readonly session: string | null; readonly user: string | null; readonly tenants: readonly string[] },
+  { actor }: WriteContext,
+): IdentityEvent => ({
   type: 'session.revoked',
   organization: null,
-  data: { session, user },
+  data: {
+    session: ended.session,
+    user: ended.user,
+    tenants: ended.tenants,
+    initiating_entity: initiatorOf(actor, ended.user),
+  },
 })

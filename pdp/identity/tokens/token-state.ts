@@ -32,6 +32,8 @@ export type TokenRecord = {
   readonly act: unknown
   /** The external issuer; null for our own tokens. Tokens of external issuers are valid only for decisions. */
   readonly externalIssuer: string | null
+  /** Keys of the token log by which the external issuer ends the token; none for our own tokens. */
+  readonly externalKeys?: readonly string[]
   /** When the issuer has to be asked about the token again. Absent: it is verified by keys. */
   readonly recheckAtMs?: number
   /** What an external issuer says of the subject's groups, as long as the token lives. */

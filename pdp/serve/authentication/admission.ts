@@ -90,7 +90,9 @@ export function createAdmission(options: AdmissionOptions): Admission {
   function shed(item: Waiting): void {
     leave(item)
     // If nothing is answered at all, the cause is a store that does not answer, not too many questions.
-    const stuck = answeredMs < item.sinceMs && clock() - answeredMs >= WAIT_MS
+    const nowMs = clock()
+    const waited = nowMs - item.sinceMs >= WAIT_MS_BUSY
+    const stuck = waited && answeredMs < item.sinceMs && nowMs - answeredMs >= WAIT_MS
     item.refuse(stuck ? unanswered() : new RequestProblem('overloaded', 'too many questions wait already'))
     forget(item.share)
   }
@@ -159,7 +161,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
   }
 }
 
-const unanswered = (): PdpError => new PdpError('store_unavailable', 'there was no answer in time')
+/** The error of whatever waited too long. */
+export const unanswered = (): PdpError => new PdpError('store_unavailable', 'there was no answer in time')
 
 /** Limits how many slow or expensive requests of one client are open at once. */
 export type Places = {

@@ -1,4 +1,4 @@
-/** Who asks over AuthZEN: a service about any subject of its organization, or a person about themselves. */
+/** The caller over AuthZEN: a service about any subject of its organization, or a person about themselves. */
 import type { IncomingMessage } from 'node:http'
 import type { AskedSubject, Subject } from '../../domain/decision.ts'
 import type { JsonValue } from '../../domain/json.ts'
@@ -58,7 +58,7 @@ function askerOf({ directory }: CallerDeps, token: ActiveToken): Asker {
 
 /**
  * The organization that a question is about: the token's own, or the one that `context.organization` names, for a service
- * that is bound to none. Null when there is none, where everything is denied. Throws RequestProblem.
+ * that is bound to none. Null without one: then everything is denied. Throws RequestProblem.
  */
 export async function organizationOf({ token, isUnbound }: Asker, named: JsonValue): Promise<string | null> {
   if (named === null) return token.organization
@@ -74,8 +74,8 @@ export const setsContext = (token: ActiveToken): boolean =>
   token.subject.type === 'service' && token.scopes.has('decisions:read')
 
 /**
- * The subject of a question, or null for one that this organization cannot know. `identity` is whoever has that id, and
- * first the bearer of the token. Throws RequestProblem when a person asks about somebody else.
+ * The subject of a question, or null for one that this organization cannot know. `identity` is the subject with that id: the
+ * bearer of the token before others. Throws RequestProblem when a person asks about somebody else.
  */
 export async function subjectOf(deps: CallerDeps, token: ActiveToken, entity: Entity): Promise<AskedSubject | null> {
   const subject = await find(deps, token, entity)

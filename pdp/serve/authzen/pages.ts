@@ -7,7 +7,7 @@ const LIMIT_DEFAULT = 100
 const LIMIT_MAX = 1_000
 const TOKEN_CHARACTERS_MAX = 4_096
 
-/** `digest`: of the question and who asks it; a token leads on in that search and in no other. */
+/** `digest`: of the question and its caller; a token continues that search and no other. */
 export type PageRequest = { readonly after: string | null; readonly limit: number; readonly digest: string }
 
 /** Throws RequestProblem `request_invalid`. */

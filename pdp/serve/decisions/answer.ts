@@ -28,8 +28,10 @@ export type Question = {
   readonly withoutTuples?: readonly ContextualTuple[]
   readonly asOfMs?: number
   readonly context?: JsonObject
-  /** The id of the request that led to the question, if the caller says it. */
+  /** The id of the request that led to the question; absent or empty: the caller does not say it. */
   readonly requestId?: string
+  /** Of the request that led to the question (W3C Trace Context), if the caller says it. */
+  readonly traceparent?: string
   /** The caller is authenticated by itself, and does not speak for the bearer: it may say what the context is. */
   readonly ownCaller?: boolean
   /** The caller proved that it holds the key that the token is bound to. */
@@ -72,14 +74,17 @@ export function admitted(answer: AnswerQuestion, admission: Admission): AnswerQu
       : answer(token, question)
 }
 
-export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
+/** `logsAllowed`: whether the line of a question that was allowed in all parts is written. Every denial is. */
+export function createAnswerQuestion(deps: QuestionDeps, logsAllowed = (): boolean => true): AnswerQuestion {
   return async (token, question) => {
     const startedMs = deps.clock()
     const answer = await answerQuestion(deps, token, question)
     if (!deps.log.isLevelEnabled('info')) return answer // building the log entry costs more than deciding
+    if (isAllowed(answer) && !logsAllowed()) return answer
     deps.log.info({
       event: 'decision',
       decision_id: answer.decisionId,
+      request_id: question.requestId || null,
       client_id: token.active ? token.clientId : null,
       subject: answer.subject === null ? null : subjectName(answer.subject),
       organization: answer.organization,
@@ -95,6 +100,8 @@ export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
     return answer
   }
 }
+
+const isAllowed = ({ active, permissions }: Answer): boolean => active && permissions.every(({ allowed }) => allowed)
 
 async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState, question: Question): Promise<Answer> {
   const decisionId = deps.randomId()

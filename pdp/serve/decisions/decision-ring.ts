@@ -13,48 +13,69 @@ export type KeptDecision = {
   readonly clientId: string | null
   readonly subject: string | null
   readonly organization: string | null
+  /** Whose roles answer permission keys. */
+  readonly app: string | null
+  readonly audiences: readonly string[]
   readonly permissions: readonly Pick<PermissionResult, 'relation' | 'resource' | 'allowed' | 'reasonCode'>[]
   readonly entitlements: readonly { readonly key: string; readonly present: boolean }[]
   readonly isInactive: boolean
   readonly durationMs: number
   /** The question brought a context or contextual tuples, without which its answer may be another one. */
   readonly hasContext: boolean
+  /** The token named groups, which are not kept. */
+  readonly hasGroups: boolean
 }
 export type DecisionRing = {
   readonly countMax: number
   record(decision: Omit<KeptDecision, 'number'>): void
-  /** The latest first, those before `before` only. */
-  latest(before: number | null): IterableIterator<KeptDecision>
-  /** Calls `onDecision` for each from now on. The returned function ends it. */
-  follow(onDecision: (decision: KeptDecision) => void): () => void
+  /** The latest first. A decision waits for no reader: readers come again. */
+  latest(): IterableIterator<KeptDecision>
 }
 
-/** `countMax` 0 keeps nothing. A decision waits for nobody: followers get it later. */
-export function createDecisionRing(countMax: number): DecisionRing {
-  const kept: KeptDecision[] = []
-  const followers = new Set<(decision: KeptDecision) => void>()
-  let count = 0
+/** Of all that is kept: a question may have 256 checks, each with a long name. */
+const CHARACTERS_MAX = 16_000_000
+/** Of a decision, besides its names. */
+const DECISION_CHARACTERS = 256
+const CHECK_CHARACTERS = 64
+
+/** `countMax` 0 keeps nothing. Large decisions take the places of several. */
+export function createDecisionRing(countMax: number, charactersMax = CHARACTERS_MAX): DecisionRing {
+  const kept: (KeptDecision | undefined)[] = []
+  let [first, count, characters] = [0, 0, 0]
+
+  function dropFirst(): void {
+    const dropped = kept[first % countMax]
+    kept[first % countMax] = undefined
+    if (dropped !== undefined) characters -= charactersOf(dropped)
+    first += 1
+  }
+
   return {
     countMax,
     record(decision) {
       if (countMax === 0) return
-      const numbered = { ...decision, number: count }
-      kept[count % countMax] = numbered
+      const size = charactersOf(decision)
+      while (count - first >= countMax || (count > first && characters + size > charactersMax)) dropFirst()
+      kept[count % countMax] = { ...decision, number: count }
+      characters += size
       count += 1
-      if (followers.size > 0) setImmediate(() => followers.forEach((send) => void send(numbered)))
     },
-    *latest(before) {
-      const from = before === null ? count : Math.min(before, count)
-      for (let number = from - 1; number >= 0 && number >= count - countMax; number--) {
+    *latest() {
+      for (let number = count - 1; number >= first; number--) {
         const found = kept[number % countMax]
-        if (found?.number === number) yield found
+        // Others were recorded while somebody read on.
+        if (found?.number !== number) return
+        yield found
       }
     },
-    follow(onDecision) {
-      followers.add(onDecision)
-      return () => void followers.delete(onDecision)
-    },
   }
+}
+
+function charactersOf({ subject, permissions, entitlements }: Omit<KeptDecision, 'number'>): number {
+  let size = DECISION_CHARACTERS + (subject?.length ?? 0)
+  for (const { relation, resource } of permissions) size += CHECK_CHARACTERS + relation.length + resource.length
+  for (const { key } of entitlements) size += CHECK_CHARACTERS + key.length
+  return size
 }
 
 /** Keeps each answer of `answer`. */
@@ -69,10 +90,12 @@ export function keepDecisions(
     ring.record({
       atMs: startedMs,
       decisionId: found.decisionId,
-      requestId: question.requestId ?? null,
+      requestId: question.requestId || null,
       clientId: token.active ? token.clientId : null,
       subject: found.subject === null ? null : subjectName(found.subject),
       organization: found.organization,
+      app: token.active ? token.app : null,
+      audiences: token.active ? token.audiences : [],
       permissions: found.permissions.map(({ relation, resource, allowed, reasonCode }) => ({
         relation,
         resource,
@@ -82,6 +105,7 @@ export function keepDecisions(
       entitlements: [...found.entitlements].map(([key, value]) => ({ key, present: value !== null })),
       isInactive: !found.active,
       durationMs: clock() - startedMs,
+      hasGroups: token.active && token.memberships !== undefined,
       hasContext: question.context !== undefined || (question.contextualTuples ?? []).length > 0,
     })
     return found

@@ -2,21 +2,29 @@
 import type { ContextualTuple, DecideRequest, Subject } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { AskedSubject } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
+import { isRequestId } from '../../domain/names.ts'
 import type { Question } from '../decisions/answer.ts'
 import { parseJson } from '../http/json.ts'
 import { RequestProblem } from '../problems/status.ts'
 
 /** A question of the stream is always about the token's bearer. The message is used as it is, because nothing changes it. */
 export function readStreamQuestion(
-  asked: Pick<Question, 'permissions' | 'entitlements'> & { readonly context: string },
+  asked: Pick<Question, 'permissions' | 'entitlements'> & {
+    readonly context: string
+    readonly requestId: string
+    readonly traceparent?: string
+  },
 ): Question {
-  const { permissions, entitlements, context } = asked
-  if (context === '') return { permissions, entitlements, subject: null, explain: false }
+  const { permissions, entitlements, context, traceparent = '' } = asked
+  const requestId = isRequestId(asked.requestId) ? asked.requestId : ''
+  if (context === '') return { permissions, entitlements, subject: null, explain: false, requestId, traceparent }
   return {
     permissions,
     entitlements,
     subject: null,
     explain: false,
+    requestId,
+    traceparent,
     context: readContext(context, 'context'),
     ownCaller: true,
   }

@@ -16,6 +16,10 @@ export type StreamQuestion = {
   /** A JSON object; empty for none. */
   readonly context: string
   readonly watched: boolean
+  /** As the caller says it, who may say anything. */
+  readonly requestId: string
+  /** As the caller says it; empty: none. */
+  readonly traceparent: string
 }
 export type StreamRequest = {
   readonly tokens: readonly TokenHandle[]
@@ -75,6 +79,8 @@ function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
   let handle = 0
   let context = ''
   let watched = false
+  let requestId = ''
+  let traceparent = ''
   readFields(from, from.uint32(), (field) => {
     count()
     if (field === QUESTION.permissions) permissions.push(readCheck(from))
@@ -83,10 +89,12 @@ function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
     else if (field === QUESTION.entitlements) entitlements.push(from.string(true))
     else if (field === QUESTION.context) context = from.string(true)
     else if (field === QUESTION.watched) watched = from.bool()
+    else if (field === QUESTION.requestId) requestId = from.string(true)
+    else if (field === QUESTION.traceparent) traceparent = from.string(true)
     else return false
     return true
   })
-  return { id, handle, permissions, entitlements, context, watched }
+  return { id, handle, permissions, entitlements, context, watched, requestId, traceparent }
 }
 
 function readCheck(from: BinaryReader): PermissionCheck {

@@ -1,21 +1,24 @@
-/** The PDP's gRPC server: Decide, DecideStream, health and reflection. */
+/** The PDP's gRPC server: Decide, DecideStream, reports of routes, health and reflection. */
 import { createServer } from 'node:net'
 import { Duplex } from 'node:stream'
-import { toBinary } from '@bufbuild/protobuf'
-import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
-import { Metadata, Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js'
-import { ReflectionService } from '@grpc/reflection'
-import { HealthImplementation } from 'grpc-health-check'
 import {
-  type DecideRequest,
-  DecisionService,
-  file_portcullis_v1_decision,
-} from '../../../proto/gen/portcullis/v1/decision_pb.ts'
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  type sendUnaryData,
+} from '@grpc/grpc-js'
+import { HealthImplementation } from 'grpc-health-check'
+import { type DecideRequest, DecisionService } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
+import { type ReportRequest, type ReportResponse, RouteService } from '../../../proto/gen/portcullis/v1/routes_pb.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import { StartError } from '../../process/exit.ts'
 import { serviceDefinition } from '../../process/grpc.ts'
 import { formatAddress, isLoopback, type ListenAddress, listenError, listenOn } from '../../process/listen.ts'
 import type { Log } from '../../process/log.ts'
+import { withTimeout } from '../../process/with-timeout.ts'
+import { DECISION_MS, unanswered } from '../authentication/admission.ts'
 import type { AuthenticateCaller } from '../authentication/grpc-callers.ts'
 import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
 import type { WatchedQuestions } from '../decisions/watched-questions.ts'
@@ -25,6 +28,8 @@ import { type Budgets, createBudgets, type Holding } from './budgets.ts'
 import type { StreamCall } from './outbox.ts'
 import { readRequest } from './question-codec.ts'
 import { decodeStreamRequest } from './questions.ts'
+import { addReflection } from './reflection.ts'
+import type { ReportCall, RouteReports } from './route-reports.ts'
 import { type OpenStream, serveStream } from './stream.ts'
 import type { ReloadedTls } from './tls.ts'
 import { createOutcomeWeight, type OutcomeWeight, questionWeight } from './weights.ts'
@@ -45,8 +50,12 @@ export type GrpcDeps = {
   /** Null: plain text. */
   readonly tls: ReloadedTls | null
   readonly log: Log
+  /** Without it no reports are taken, because nobody would look at them. */
+  readonly routes?: RouteReports | null
   /** Default: the limits of a process. */
   readonly budgets?: Pick<Budgets, 'of'>
+  /** For a call of Decide, and for the authentication of a stream. Default: that of a decision. */
+  readonly deadlineMs?: number
   /** How often the caller of a long stream is authenticated again. Default 30 s. */
   readonly recheckIntervalMs?: number
 }
@@ -85,6 +94,10 @@ export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Pr
   }
 }
 
+type ServerCall = Pick<
+  ServerDuplexStream<unknown, unknown>,
+  'once' | 'emit' | 'getPeer' | 'metadata' | 'getAuthContext'
+>
 type ServiceDeps = Omit<GrpcDeps, 'authenticate'> & { readonly authenticate: AuthenticateCaller | null }
 type Streams = {
   /** Ends all streams in order, and those that open later as soon as they open. */
@@ -100,24 +113,33 @@ function addDecisionService(server: Server, deps: ServiceDeps): Streams {
     return problem
   }
   const budgets = deps.budgets ?? createBudgets()
+  const deadlineMs = deps.deadlineMs ?? DECISION_MS
   function open(call: StreamCall, caller: string): void {
     const holding = budgets.of(caller)
     if (!holding.take('streams', 1)) throw tooManyStreams()
     // Sent at once. Callers compare their clock with its Date field.
     call.sendMetadata(new Metadata())
     const stream = serveStream(call, { ...deps, holding, problemCode: (err) => problemOf(err).code })
+    follow(call, stream, () => holding.give('streams', 1))
+  }
+  function openReport(call: ServerCall & ReportCall, caller: string): void {
+    const stream = deps.routes?.serve(call, caller) ?? null
+    if (stream === null) throw tooManyStreams()
+    follow(call, stream, () => undefined)
+  }
+  function follow(call: ServerCall, stream: OpenStream, onEnd: () => void): void {
     streams.add(stream)
     // It was under way when the server began to close.
     if (draining) stream.drain()
     const stop = deps.authenticate === null ? () => undefined : recheck(call, stream, deps)
     for (const end of ['close', 'cancelled', 'finish']) {
       call.once(end, () => {
-        if (streams.delete(stream)) holding.give('streams', 1)
+        if (streams.delete(stream)) onEnd()
         stop()
       })
     }
   }
-  const refuse = (call: StreamCall, err: unknown): void => void call.emit('error', grpcError(problemOf(err)))
+  const refuse = (call: ServerCall, err: unknown): void => void call.emit('error', grpcError(problemOf(err)))
   const definition = serviceDefinition(DecisionService)
   const encode = createAnswerEncoder()
   const weightOf = createOutcomeWeight()
@@ -129,24 +151,29 @@ function addDecisionService(server: Server, deps: ServiceDeps): Streams {
       responseSerialize: encode.all,
     },
   }
+  function admit<Call extends ServerCall>(call: Call, opened: (call: Call, caller: string) => void): void {
+    keepOneMessage(call)
+    const arriving = budgets.of(addressOf(call))
+    if (!arriving.take('streams', 1)) return void refuse(call, tooManyStreams())
+    const admitted = deps.authenticate === null ? Promise.resolve(LOCAL) : deps.authenticate(call)
+    withTimeout(admitted, deadlineMs, unanswered)
+      .finally(() => arriving.give('streams', 1))
+      .then((caller) => opened(call, caller))
+      .catch((err: unknown) => refuse(call, err))
+  }
   server.addService(service, {
     decide(call: ServerUnaryCall<DecideRequest, Answer>, done: sendUnaryData<Answer>) {
-      decide(call, { ...deps, budgets, weightOf }).then(
+      withTimeout(decide(call, { ...deps, budgets, weightOf }), deadlineMs, unanswered).then(
         (answer) => done(null, answer),
         (err: unknown) => done(grpcError(problemOf(err))),
       )
     },
-    decideStream(call: StreamCall) {
-      keepOneMessage(call)
-      const arriving = budgets.of(addressOf(call))
-      if (!arriving.take('streams', 1)) return refuse(call, tooManyStreams())
-      const admitted = deps.authenticate === null ? Promise.resolve(LOCAL) : deps.authenticate(call)
-      admitted
-        .finally(() => arriving.give('streams', 1))
-        .then((caller) => open(call, caller))
-        .catch((err: unknown) => refuse(call, err))
-    },
+    decideStream: (call: StreamCall) => admit(call, open),
   })
+  if (deps.routes)
+    server.addService(serviceDefinition(RouteService), {
+      report: (call: ServerDuplexStream<ReportRequest, ReportResponse>) => admit(call, openReport),
+    })
   return {
     drain() {
       draining = true
@@ -156,7 +183,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Streams {
 }
 
 /** Ends a stream when its caller may no longer call. The caller can open another stream with a newer token. */
-function recheck(call: StreamCall, stream: OpenStream, deps: ServiceDeps): () => void {
+function recheck(call: ServerCall, stream: OpenStream, deps: ServiceDeps): () => void {
   const timer = setInterval(() => {
     deps.authenticate?.(call).catch((err: unknown) => {
       if (!isFault(asRequestProblem(err).code)) stream.drain()
@@ -179,7 +206,8 @@ async function decide(
   hold(budget, weight)
   arrived()
   if (request.token === '') throw new RequestProblem('request_invalid', 'token is empty')
-  const answer = await deps.answer(await deps.recognize(request.token), readRequest(request))
+  const traceparent = String(call.metadata.get('traceparent')[0] ?? '')
+  const answer = await deps.answer(await deps.recognize(request.token), { ...readRequest(request), traceparent })
   hold(budget, deps.weightOf({ answer }))
   return answer
 }
@@ -207,10 +235,10 @@ function holdUntilEnd(call: object): (budget: Holding, weight: number) => () => 
 const tooManyStreams = (): RequestProblem => new RequestProblem('overloaded', 'too many streams are open')
 
 /** Names a caller that is not authenticated yet. */
-const addressOf = (call: Pick<StreamCall, 'getPeer'>): string => `address ${call.getPeer().replace(/:\d+$/, '')}`
+const addressOf = (call: Pick<ServerCall, 'getPeer'>): string => `address ${call.getPeer().replace(/:\d+$/, '')}`
 
 /** A stream that is not read would buffer 16 messages, which no budget counts. */
-function keepOneMessage(call: StreamCall): void {
+function keepOneMessage(call: object): void {
   const state: unknown = Reflect.get(call, '_readableState')
   if (typeof state === 'object' && state !== null) Reflect.set(state, 'highWaterMark', 1)
 }
@@ -222,14 +250,6 @@ function grpcError(problem: RequestProblem): { code: number; details: string; me
   // gRPC clients wait this long before a retry.
   if (problem.code === 'overloaded') metadata.set('grpc-retry-pushback-ms', RETRY_PUSHBACK_MS)
   return { code: STATUS[problem.code].grpc, details: problem.message, metadata }
-}
-
-function addReflection(server: Server): void {
-  const files = [file_portcullis_v1_decision, ...file_portcullis_v1_decision.dependencies]
-  const fileDescriptorProtos = files.map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)))
-  new ReflectionService({
-    [DecisionService.typeName]: { format: 'Protocol Buffer 3 DescriptorProto', type: {}, fileDescriptorProtos },
-  }).addToServer(server)
 }
 
 async function bind(server: Server, wanted: ListenAddress, credentials: ServerCredentials): Promise<ListenAddress> {

@@ -24,7 +24,7 @@ export type StreamDeps = {
   readonly problemCode: (err: unknown) => string
 }
 export type OpenStream = {
-  /** Answers the open questions, takes no more, and ends the stream. */
+  /** Answers the questions that it has taken, takes no more, and ends the stream. */
   drain(): void
 }
 
@@ -32,6 +32,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   const handles = createHandles(deps.holding)
   const outbox = createOutbox(call, deps.holding)
   const watched = createWatchedTable(outbox, deps)
+  let draining = false
 
   function take(question: StreamQuestion, stateOf: (token: string) => Promise<TokenState>): void {
     const { id, handle } = question
@@ -65,11 +66,14 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   }
 
   function drain(): void {
+    draining = true
     watched.clear()
     outbox.endWhenAnswered()
   }
 
   call.on('data', (message: StreamRequest) => {
+    // A caller that goes on asking would keep the stream open. It sees the stream end in order, and asks another PDP.
+    if (draining) return
     for (const { handle, token } of message.tokens) handles.define(handle, token)
     // Questions of one message share one read of each token's state, which begins after the message arrived.
     const states = new Map<string, Promise<TokenState>>()

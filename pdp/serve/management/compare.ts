@@ -23,6 +23,16 @@ type Body = {
   readonly contextual_tuples?: readonly TupleBody[]
   readonly without_tuples?: readonly TupleBody[]
 }
+/** What the answer holds: of those who gain and lose the first ones, and how many they are. */
+export type ComparedAccess = {
+  readonly gains: readonly Effect[]
+  readonly loses: readonly Effect[]
+  readonly gains_count: number
+  readonly loses_count: number
+  /** False: there may be more. */
+  readonly complete: boolean
+}
+export type Effect = { readonly subject: string; readonly resource: string }
 const EFFECTS = {
   type: 'array',
   items: object({ subject: { type: 'string' }, resource: { type: 'string' } }, ['subject', 'resource']),

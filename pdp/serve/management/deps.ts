@@ -6,6 +6,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import type { LogId } from '../../domain/log.ts'
 import type { TrustedIssuerDocument } from '../../identity/tokens/external-issuers.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
+import type { StreamState } from '../../signals/receiver/streams.ts'
 import type { EntitlementSource, Store } from '../../store/contract.ts'
 import type { Client, Directory, Moves, Sql } from '../../store/directory.ts'
 import type { Places } from '../authentication/admission.ts'
@@ -33,6 +34,8 @@ export type IdentityControl = {
     list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
     put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
     remove(issuer: string, context: WriteContext): Promise<boolean>
+    /** What their transmitters send us. */
+    streams(): Promise<readonly StreamState[]>
   }
 }
 /** Everything that a call reads and writes. */

@@ -1,5 +1,6 @@
 /** The outbox, read by long polling: events in the order of their commits. */
 import type { FastifyInstance } from 'fastify'
+import { PUBLISHED_EVENTS } from '../../domain/outbox/events.ts'
 import type { ManagementClient } from '../authentication/authenticate.ts'
 import { ID, object, POSITION, TIMESTAMP, text } from '../http/schemas.ts'
 import type { ManagementDeps, OutboxEvent } from './deps.ts'
@@ -12,7 +13,7 @@ const WAIT_SECONDS_MAX = 20
 const EVENT = object(
   {
     id: { type: 'string' },
-    type: { type: 'string', enum: ['entitlement.updated', 'session.revoked'] },
+    type: { type: 'string', enum: PUBLISHED_EVENTS },
     organization: { ...ID, type: ['string', 'null'] },
     at: TIMESTAMP,
     data: { type: 'object' },

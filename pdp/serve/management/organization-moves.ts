@@ -59,7 +59,7 @@ async function chainAt({ pdp }: Reach, parent: string | null): Promise<readonly 
   return parent === null ? [] : ((await pdp.ancestors(parent)) ?? [])
 }
 
-/** Clients that a former ancestor can act as: whoever set a secret knows it, and may have used it to set others. */
+/** Clients that a former ancestor can act as: its people know the secrets that they set, and may have used them to set others. */
 async function exposedOf(
   { directory }: Reach,
   { strangers, own }: { readonly strangers: readonly MovedClient[]; readonly own: readonly MovedClient[] },

@@ -50,7 +50,7 @@ export type Outcome = {
 }
 
 export type ManagementRoute<S extends Shape> = {
-  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE'
   /** Fastify path; parameters are `:app`, `:org`, `:user`, `:client_id`, `:key`. */
   readonly path: string
   /** Name of the call in OpenAPI. */
@@ -65,6 +65,9 @@ export type ManagementRoute<S extends Shape> = {
   readonly bodies?: readonly BodyKind[]
   /** Query parameters; for a list, those besides the page's. */
   readonly query?: { readonly [name: string]: JsonSchema }
+  readonly queryRequired?: readonly string[]
+  /** Whether it answers that it created something. Default: a PUT may. */
+  readonly creates?: boolean
   /** Schema of the answer; for a list, of one item. Null: no body. */
   readonly answer: JsonSchema | null
   /** The answer is a stream of these, each line of which `answer` describes. */
@@ -142,7 +145,7 @@ export function addManagementRoute<S extends Shape>(
       tags: [route.tag],
       security: [...new Set([scopeOf(route), route.scope])].map((scope) => ({ bearer: [scope] })),
       params: object(Object.fromEntries(names.map((name) => [name, PARAMETERS[name] ?? ID])), names),
-      querystring: object({ ...(route.list ? PAGE_PROPERTIES : {}), ...route.query }),
+      querystring: object({ ...(route.list ? PAGE_PROPERTIES : {}), ...route.query }, route.queryRequired),
       ...(route.state === undefined ? {} : { headers: CONDITIONS }),
       ...bodySchema(route),
       response: responses(route),
@@ -279,7 +282,7 @@ function responses<S extends Shape>(route: ManagementRoute<S>): { [status: strin
   const headers = method === 'GET' || route.state !== undefined ? { headers: ETAG } : {}
   if (answer === null) return { [SUCCESS.empty]: { type: 'null', description: 'Done.', ...headers }, ...problems }
   const done = { description: 'Done.', ...(list ? pageSchema(answer) : answer), ...headers }
-  const created = method === 'PUT' ? { [SUCCESS.created]: { ...done, description: 'Created.' } } : {}
+  const created = (route.creates ?? method === 'PUT') ? { [SUCCESS.created]: { ...done, description: 'Created.' } } : {}
   const unmodified =
     method === 'GET' && route.state !== undefined
       ? { [SUCCESS.unmodified]: { type: 'null', description: 'The stored state has a tag of If-None-Match.' } }

@@ -3,25 +3,29 @@
  * positions of its logs in one statement, brings the caches it needs to exactly there, and is evaluated synchronously over them.
  */
 
+import { Paused, type Slice } from '../../decide/slices.ts'
 import { grouped } from '../../domain/grouped.ts'
 import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { RowKey, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
-import type { LogCache, Moment, Target } from './log-cache.ts'
+import type { LogCache, Reading, Target } from './log-cache.ts'
 import { LogCaches, targetIn } from './log-cache-set.ts'
 import { COMMON_LOGS, type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'
 import { rowKeyName } from './row-keys.ts'
 import { RowsView } from './rows-view.ts'
 import { evaluateAt } from './snapshot-evaluator.ts'
+import { Turns } from './turns.ts'
 
 export type FreshnessOptions = {
   readonly store: Store
   /** Bytes of row sets kept in memory at most. Default 256 MiB. */
   readonly cacheBytesMax?: number
-  /** How the questions of a moment are gathered. Default: until the event loop goes on to its next event. */
+  /** How the questions of a reading are gathered. Default: until the event loop goes on to its next event. */
   readonly schedule?: Schedule
   /** Tries before a question is answered from a snapshot of its own, without the cache. Default 12. */
   readonly triesMax?: number
+  /** Shared with all else that evaluates in this process. Default: its own. */
+  readonly turns?: Turns
 }
 
 /** What an organization's questions depend on, by the tree as it was at `treeVersion`. */
@@ -33,8 +37,17 @@ type Pending = {
   /** When it was asked: only a statement sent later than this can answer it. */
   readonly askedTick: number
   tries: number
+  /** Once it was paused: when it has to be answered. */
+  untilMs: number | null
   readonly resolve: (fresh: Fresh<unknown>) => void
   readonly reject: (error: unknown) => void
+}
+type Evaluation = {
+  readonly pending: Pending
+  readonly at: Reading
+  readonly scope: Scope
+  readonly view: RowsView
+  readonly slice: Slice
 }
 type Loading = { readonly pending: Pending; readonly needed: readonly RowKey[] }
 
@@ -47,8 +60,9 @@ export class Freshness implements SnapshotEvaluator {
   readonly #caches: LogCaches
   readonly #scopes = new Map<LogId | null, Scope>()
   readonly #environment: LogCache
-  /** One view for all evaluations: they are synchronous, so there is never more than one under way. */
-  readonly #view: RowsView
+  readonly #turns: Turns
+  /** One view for all evaluations that are done in one go. One that is paused takes it with it. */
+  #view: RowsView
   readonly #vectorBatches: Batcher<Pending>
   readonly #loadings: Batcher<Loading>
 
@@ -58,7 +72,8 @@ export class Freshness implements SnapshotEvaluator {
     this.#triesMax = options.triesMax ?? 12
     this.#caches = new LogCaches({ store, cacheBytesMax, schedule })
     this.#environment = this.#caches.of(ENVIRONMENT)
-    this.#view = new RowsView((log) => this.#caches.of(log).rows, 0)
+    this.#turns = options.turns ?? new Turns()
+    this.#view = this.#newView()
     this.#vectorBatches = new Batcher({
       runningMax: 2,
       schedule,
@@ -73,6 +88,10 @@ export class Freshness implements SnapshotEvaluator {
     })
   }
 
+  #newView(): RowsView {
+    return new RowsView((log) => this.#caches.of(log).rows, 0)
+  }
+
   /** Bytes and row sets held. */
   get size(): LogCaches['size'] {
     return this.#caches.size
@@ -85,6 +104,7 @@ export class Freshness implements SnapshotEvaluator {
         scope: this.#scopeOf(question.organization),
         askedTick: this.#caches.tick,
         tries: 0,
+        untilMs: null,
         resolve: resolve as Pending['resolve'], // what this question's evaluation returned is of its type
         reject,
       })
@@ -115,20 +135,20 @@ export class Freshness implements SnapshotEvaluator {
   }
 
   /** Questions of the same scope stand or fall together. */
-  #settle(all: readonly Pending[], moment: Moment): void {
+  #settle(all: readonly Pending[], reading: Reading): void {
     const [first] = all
     if (first === undefined) return
-    if (all.every(({ scope }) => scope === first.scope)) this.#step(all, moment)
-    else for (const group of grouped(all, ({ scope }) => scope).values()) this.#step(group, moment)
+    if (all.every(({ scope }) => scope === first.scope)) this.#step(all, reading)
+    else for (const group of grouped(all, ({ scope }) => scope).values()) this.#step(group, reading)
   }
 
-  /** Brings the caches to the moment, evaluates, and loads what is missing. Called anew after every wait. */
-  #step(all: readonly Pending[], asked: Moment): void {
+  /** Brings the caches to the reading, evaluates, and loads what is missing. Called again after every wait. */
+  #step(all: readonly Pending[], asked: Reading): void {
     const [first] = all
     if (first === undefined) return
     const { logs } = first.scope
-    const moment = this.#align(all, asked)
-    if (moment === null) return
+    const reading = this.#align(all, asked)
+    if (reading === null) return
     // One scope is one organization, and nothing moves while questions are evaluated.
     const scope = this.#scopeOf(first.question.organization)
     if (scope.known && scope.logs.some((log) => !logs.includes(log))) {
@@ -136,35 +156,68 @@ export class Freshness implements SnapshotEvaluator {
         pending.scope = scope // the tree is not what was assumed
         this.#again(pending)
       }
-    } else for (const pending of all) this.#evaluate(pending, moment, scope)
+      return
+    }
+    for (const pending of all)
+      if (this.#turns.isOver) this.#turns.begin(() => this.#step([pending], reading))
+      else this.#evaluate(pending, reading, scope)
   }
 
-  #evaluate(pending: Pending, moment: Moment, scope: Scope): void {
+  #evaluate(pending: Pending, at: Reading, scope: Scope): void {
     const view = this.#view
-    view.begin(moment.vector.clockMs)
+    view.begin(at.vector.clockMs)
+    const slice = this.#turns.newSlice()
     try {
-      const value = pending.question.evaluate(view)
-      if (value !== undefined && scope.known) {
-        const { validUntilMs } = view
-        pending.resolve({ value, vector: moment.vector, logs: scope.logs, validUntilMs })
-        return
-      }
-      if (!scope.known) logsFor(view, pending.question.organization) // notes the missing rows of the tree
-      if (++pending.tries > this.#triesMax) this.#fallBack(pending)
-      else this.#loadings.add({ pending, needed: view.needed })
+      const found = pending.question.evaluate(view, slice)
+      this.#turns.spent(slice)
+      if (found instanceof Paused) this.#goOn(found, { pending, at, scope, view, slice })
+      else this.#evaluated(found, { pending, at, scope, view })
     } catch (error) {
       pending.reject(error)
     }
   }
 
-  /** @returns a moment at which every cache of the questions stands exactly; null when that has to be waited for. */
-  #align(all: readonly Pending[], moment: Moment): Moment | null {
+  #evaluated(value: unknown, { pending, at, scope, view }: Omit<Evaluation, 'slice'>): void {
+    if (value !== undefined && scope.known) {
+      const { validUntilMs } = view
+      pending.resolve({ value, vector: at.vector, logs: scope.logs, validUntilMs })
+      return
+    }
+    if (!scope.known) logsFor(view, pending.question.organization) // notes the missing rows of the tree
+    if (++pending.tries > this.#triesMax) this.#fallBack(pending)
+    else this.#loadings.add({ pending, needed: view.needed })
+  }
+
+  /** In turns, as long as the caches stand where they stood when it began; if not, it begins again. */
+  async #goOn(paused: Paused<unknown>, evaluation: Evaluation): Promise<void> {
+    const { pending, at, scope, view, slice } = evaluation
+    this.#view = this.#newView()
+    pending.untilMs ??= this.#turns.untilMs()
+    try {
+      let found: unknown = paused
+      while (found instanceof Paused) {
+        await this.#turns.next(slice, pending.untilMs)
+        if (!this.#standsAt(at, at, scope.logs)) {
+          this.#again(pending)
+          return
+        }
+        view.goOn()
+        found = found.resume()
+      }
+      this.#evaluated(found, evaluation)
+    } catch (error) {
+      pending.reject(error)
+    }
+  }
+
+  /** @returns a reading at which every cache of the questions stands exactly; null when that has to be waited for. */
+  #align(all: readonly Pending[], reading: Reading): Reading | null {
     const logs = all[0]?.scope.logs ?? []
     const behind: { cache: LogCache; target: Target }[] = []
-    let passedBy: Moment | null = null
+    let passedBy: Reading | null = null
     let passed = false
     for (const log of logs) {
-      const target = targetIn(moment, log)
+      const target = targetIn(reading, log)
       if (target === null) continue // the log does not exist, so nothing cached of it can be stale
       const cache = this.#caches.of(log)
       const relation = cache.compare(target, this.#caches.tick)
@@ -176,23 +229,23 @@ export class Freshness implements SnapshotEvaluator {
     }
     if (behind.length > 0) {
       this.#caches.bringForward(behind, (error) => {
-        if (error === undefined) this.#step(all, moment)
+        if (error === undefined) this.#step(all, reading)
         else for (const pending of all) pending.reject(error)
       })
       return null
     }
-    if (!passed) return moment
-    // Others have moved on. If everything stands at one later moment, that is as good: it reflects all that ours does.
+    if (!passed) return reading
+    // Others have moved on. If everything stands at one later reading, that is as good: it reflects all that ours does.
     const askedTick = all.reduce((latest, pending) => Math.max(latest, pending.askedTick), 0)
-    if (passedBy !== null && passedBy.sentTick > askedTick && this.#standsAt(passedBy, moment, logs)) {
-      return laterOf(passedBy, moment)
+    if (passedBy !== null && passedBy.sentTick > askedTick && this.#standsAt(passedBy, reading, logs)) {
+      return laterOf(passedBy, reading)
     }
     for (const pending of all) this.#again(pending)
     return null
   }
 
-  /** Are all the caches exactly at the later moment, and is it no earlier than the question's own in any log? */
-  #standsAt(later: Moment, own: Moment, logs: readonly LogId[]): boolean {
+  /** Are all the caches exactly at the later reading, and is it no earlier than the question's own in any log? */
+  #standsAt(later: Reading, own: Reading, logs: readonly LogId[]): boolean {
     return logs.every((log) => {
       const at = later.vector.logs.get(log)
       const asked = own.vector.logs.get(log)
@@ -213,12 +266,12 @@ export class Freshness implements SnapshotEvaluator {
     const keys = new Map(all.flatMap(({ needed }) => needed.map((key) => [rowKeyName(key), key] as const)))
     const logs = logsOf(waiting)
     for (const key of keys.values()) logs.add(key.log)
-    await this.#caches.load([...logs], [...keys.values()], (moment) => this.#settle(waiting, moment))
+    await this.#caches.load([...logs], [...keys.values()], (reading) => this.#settle(waiting, reading))
   }
 
   /** The fallback when the cache changed on every attempt: one transaction that neither reads nor fills the cache. */
   #fallBack(pending: Pending): void {
-    evaluateAt(this.#store, pending.question).then(pending.resolve, pending.reject)
+    evaluateAt(this.#store, this.#turns, pending.question).then(pending.resolve, pending.reject)
   }
 }
 
@@ -234,7 +287,7 @@ function logsOf(all: readonly Pending[]): Set<LogId> {
 }
 
 /** The same positions, with a clock that no question was asked after. */
-function laterOf(later: Moment, own: Moment): Moment {
+function laterOf(later: Reading, own: Reading): Reading {
   const clockMs = Math.max(later.vector.clockMs, own.vector.clockMs)
   return { sentTick: later.sentTick, vector: { clockMs, logs: later.vector.logs } }
 }

@@ -4,7 +4,7 @@ import { grouped } from '../../domain/grouped.ts'
 import type { LogId } from '../../domain/log.ts'
 import type { RowKey, RowSet, Store } from '../contract.ts'
 import { Batcher, type Schedule } from './batcher.ts'
-import { DELTA_ENTRIES_MAX, LogCache, type Moment, type PendingLoad, type Target } from './log-cache.ts'
+import { DELTA_ENTRIES_MAX, LogCache, type PendingLoad, type Reading, type Target } from './log-cache.ts'
 import { COMMON_LOGS } from './question.ts'
 import { RowBudget } from './row-budget.ts'
 
@@ -87,17 +87,17 @@ export class LogCaches {
   }
 
   /**
-   * One statement for all the row sets, with the positions of the logs. `done` is called with its moment once the rows are
+   * One statement for all the row sets, with the positions of the logs. `done` is called with its reading once the rows are
    * installed. Throws PdpError `store_unavailable`.
    */
-  async load(logs: readonly LogId[], keys: readonly RowKey[], done: (moment: Moment) => void): Promise<void> {
+  async load(logs: readonly LogId[], keys: readonly RowKey[], done: (reading: Reading) => void): Promise<void> {
     const sentTick = ++this.tick
     const loads = new Map(logs.map((log) => [log, this.of(log).startLoad()]))
     try {
       const { vector, rows } = await this.#store.rows(logs, keys)
       this.tick++
-      const moment = { vector, sentTick }
-      this.#install(moment, loads, { rows, done: () => done(moment) })
+      const reading = { vector, sentTick }
+      this.#install(reading, loads, { rows, done: () => done(reading) })
     } catch (error) {
       for (const [log, load] of loads) this.of(log).loads.delete(load)
       throw error
@@ -106,7 +106,7 @@ export class LogCaches {
 
   /** Every log's rows are installed once its cache stands where they were read, or past it; then `done` is called. */
   #install(
-    moment: Moment,
+    reading: Reading,
     loads: ReadonlyMap<LogId, PendingLoad>,
     of: { rows: readonly RowSet[]; done: () => void },
   ): void {
@@ -114,7 +114,7 @@ export class LogCaches {
     let left = loads.size
     for (const [log, load] of loads) {
       const cache = this.of(log)
-      const target = targetIn(moment, log)
+      const target = targetIn(reading, log)
       const finish = (): void => {
         if (target === null) cache.loads.delete(load)
         else cache.finishLoad(load, target.position, byLog.get(log) ?? [])
@@ -127,8 +127,8 @@ export class LogCaches {
   }
 }
 
-/** Where the log stood at the moment; null when there was none. */
-export function targetIn(moment: Moment, log: LogId): Target | null {
-  const position = moment.vector.logs.get(log)
-  return position === undefined ? null : { position, moment }
+/** Where the log stood at the reading; null when there was none. */
+export function targetIn(reading: Reading, log: LogId): Target | null {
+  const position = reading.vector.logs.get(log)
+  return position === undefined ? null : { position, reading }
 }

@@ -5,9 +5,9 @@ import { LogRows } from './log-rows.ts'
 import type { RowBudget } from './row-budget.ts'
 
 /** What one statement said of where the store stands, and when it was sent. */
-export type Moment = { readonly vector: Vector; readonly sentTick: number }
-/** Where one log stood at that moment. */
-export type Target = { readonly position: LogPosition; readonly moment: Moment }
+export type Reading = { readonly vector: Vector; readonly sentTick: number }
+/** Where one log stood at that reading. */
+export type Target = { readonly position: LogPosition; readonly reading: Reading }
 /** A load under way: what is applied to the log meanwhile has to be replayed on the rows that it brings. */
 export type PendingLoad = { readonly generation: number; readonly startedAt: number; readonly entries: LogEntry[] }
 type Waiter = { readonly target: Target; readonly run: (error?: unknown) => void }
@@ -19,8 +19,8 @@ export class LogCache {
   readonly log: LogId
   readonly rows: LogRows
   position: LogPosition = VOID
-  /** The moment that the position was taken from. */
-  reachedBy: Moment | null = null
+  /** The reading that the position was taken from. */
+  reachedBy: Reading | null = null
   /** When it was taken from an answer of the store. */
   confirmedTick = 0
   /** Raised whenever the cache is emptied: loads of an older generation are discarded. */
@@ -47,7 +47,7 @@ export class LogCache {
     if (position === this.position) return 'at' // the usual case: nothing has moved
     const same = this.position.revision === position.revision && this.position.writeId === position.writeId
     if (same) return 'at'
-    const { sentTick } = target.moment
+    const { sentTick } = target.reading
     const newer = position.revision > this.position.revision || sentTick > this.confirmedTick
     if (newer && this.rows.empty && this.loads.size === 0) {
       this.rows.clear() // nothing is held that would have to be brought forward, but what was derived may still be here
@@ -62,9 +62,9 @@ export class LogCache {
     return this.position.revision > position.revision ? 'ahead' : 'late'
   }
 
-  #stand({ position, moment }: Target, tick: number): void {
+  #stand({ position, reading }: Target, tick: number): void {
     this.position = position
-    this.reachedBy = moment
+    this.reachedBy = reading
     this.confirmedTick = tick
   }
 

@@ -52,7 +52,7 @@ export class LogRows {
   roles: HeldRows | undefined
   /** Of the token log alone. */
   deaths: HeldRows | undefined
-  /** Raised with every change of what is held: what was derived from it elsewhere has to be derived anew. */
+  /** Raised with every change of the rows: what was derived from them elsewhere must be derived again. */
   version = 0
   /** Derived from `groups`; forgotten at every change, eviction or clearing that could touch it. */
   readonly above = new Map<string, GroupsAbove>()

@@ -1,15 +1,19 @@
 /** How questions are asked of a store: all of one question is evaluated over one moment, which the answer names. */
 import { ancestors } from '../../decide/roles.ts'
+import type { Slice, Sliced } from '../../decide/slices.ts'
 import type { View } from '../../decide/view.ts'
 import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../domain/log.ts'
 
 /** A view that notes the earliest expiry among the rows that it showed (milliseconds; null for none). */
 export type NotingView = View & { readonly validUntilMs: number | null }
-/** `evaluate` is pure and synchronous, and returns undefined while the view lacks rows. It may throw. */
+/**
+ * `evaluate` is pure and synchronous, and returns undefined while the view lacks rows. It may throw. Where the slice is used
+ * up, what it returns is resumed once the slice has been given more.
+ */
 export type Question<T> = {
   /** Its log and those of its ancestors are read at the position of the answer. Null: a question about no organization. */
   readonly organization: LogId | null
-  readonly evaluate: (view: NotingView) => T | undefined
+  readonly evaluate: (view: NotingView, slice: Slice) => Sliced<T | undefined>
 }
 /** An answer, the moment that it holds for, and the instant from which it may not (milliseconds; null for never). */
 export type Fresh<T> = {

@@ -46,7 +46,11 @@ export function bytesOf({ key, content }: Held): number {
 export function contentAfter({ key, content }: Held, { change, atMs }: Pick<LogEntry, 'change' | 'atMs'>): Content {
   switch (change.kind) {
     case 'token':
-      ;(content as RevokedTokens).add({ key: revocationKey(change.by, change.id), atMs })
+      ;(content as RevokedTokens).add({
+        key: revocationKey(change.by, change.id),
+        atMs,
+        ...(change.issuedUntilMs !== undefined && { issuedUntilMs: change.issuedUntilMs }),
+      })
       return content
     case 'tuple': {
       const set = content as SubjectSet

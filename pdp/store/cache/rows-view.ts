@@ -23,7 +23,7 @@ import { rowKeyName } from './row-keys.ts'
 import type { SubjectSet } from './subject-set.ts'
 
 const NO_GROUPS: Closure = { groups: new Set(), truncated: false }
-/** Closures of one log that are kept at most; past it they are derived anew. */
+/** Closures of one log that are kept at most; beyond it they are derived again. */
 const ABOVE_MAX = 10_000
 
 export class RowsView implements View {
@@ -49,6 +49,11 @@ export class RowsView implements View {
     this.#nowMs = nowMs
     this.#needed = null
     this.validUntilMs = null
+    this.goOn()
+  }
+
+  /** After others had their turn. */
+  goOn(): void {
     this.#lastRows = null
     this.#lastObject = null
   }
@@ -84,7 +89,7 @@ export class RowsView implements View {
     return this.#lastRows
   }
 
-  /** Nearly every set is looked at twice in a row: for the subject, and for its usersets. */
+  /** Nearly every set is read twice in a row: for the subject, and for its usersets. */
   #set(log: LogId, object: string, relation: string): SubjectSet | undefined {
     if (object === this.#lastObject && relation === this.#lastRelation && log === this.#lastLog) return this.#lastSet
     const held = this.#rows(log).sets.get(relation)?.get(object)
@@ -162,19 +167,15 @@ export class RowsView implements View {
 
   namedBy: View['namedBy'] = (log, name, where) => {
     const key = { log, kind: 'named', name, where } as const
-    const held = this.#rows(log).find(key)
-    if (held === undefined) return this.#need(key)
-    held.hot = true
-    const set = held.content as SubjectSet
+    const set = this.#content(this.#rows(log).find(key)) as SubjectSet | undefined
+    if (set === undefined) return this.#need(key)
     return set.complete ? this.#liveSubjects(set, set.members()) : null
   }
 
   groups(log: LogId, subject: string): readonly string[] | undefined {
     const rows = this.#rows(log)
-    const held = rows.groups.get(subject)
-    if (held === undefined) return this.#need({ log, kind: 'groups', subject })
-    held.hot = true
-    const set = held.content as SubjectSet
+    const set = this.#content(rows.groups.get(subject)) as SubjectSet | undefined
+    if (set === undefined) return this.#need({ log, kind: 'groups', subject })
     return this.#liveSubjects(set, set.members())
   }
 

@@ -5,17 +5,18 @@ import type { Snapshot, Store } from '../contract.ts'
 import { LogRows } from './log-rows.ts'
 import { type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'
 import { RowsView } from './rows-view.ts'
+import type { Turns } from './turns.ts'
 
 /** Loads of one evaluation at most; every load brings at least one level of what a relation leans on. */
 const LOADS_MAX = 1_000
 
 /** Throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
-export function evaluateAt<T>(store: Store, question: Question<T>): Promise<Fresh<T>> {
-  return store.snapshot((at) => evaluatorOf(at).ask(question))
+export function evaluateAt<T>(store: Store, turns: Turns, question: Question<T>): Promise<Fresh<T>> {
+  return turns.inSnapshot(() => store.snapshot((at) => evaluatorOf(at, turns).ask(question)))
 }
 
 /** One moment for all that is asked, that of the snapshot: rows that one question has loaded serve the next. */
-export function evaluatorOf(at: Snapshot): SnapshotEvaluator {
+export function evaluatorOf(at: Snapshot, turns: Turns): SnapshotEvaluator {
   const held = new Map<LogId, LogRows>()
   const rowsOf = (log: LogId): LogRows => {
     const rows = held.get(log) ?? new LogRows(log, null)
@@ -29,7 +30,8 @@ export function evaluatorOf(at: Snapshot): SnapshotEvaluator {
       for (let load = 0; load < LOADS_MAX; load++) {
         view.begin(clockMs ?? 0)
         const logs = logsFor(view, question.organization)
-        const value = question.evaluate(view)
+        const slice = turns.newSlice()
+        const value = await turns.finish(question.evaluate(view, slice), slice)
         if (clockMs !== null && value !== undefined && logs !== undefined) {
           const { validUntilMs } = view
           const { vector } = await at.rows(logs, [])

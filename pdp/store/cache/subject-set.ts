@@ -17,7 +17,9 @@ export class SubjectSet {
   #members: string | readonly string[] | Set<string> = NONE
   /** Members that expire, with the instant (milliseconds). */
   #expiries: Map<string, number> | null = null
-  #usersets: readonly Userset[] = NONE
+  /** Of the members. Null: not made yet, which few sets need; made in one go, since there may be 100,000 of them. */
+  #usersets: readonly Userset[] | null = NONE
+  #usersetsCount = 0
   /** Rows with a condition, which are not among the members, so that only those who ask for conditions see them. */
   #conditional: Map<string, ConditionalRow> | null = null
   /** False: too wide to hold. The members are then its usersets, and what was probed stands in `#probed`. */
@@ -58,7 +60,7 @@ export class SubjectSet {
     return (
       120 +
       this.size * 50 +
-      this.#usersets.length * 70 +
+      this.#usersetsCount * 70 +
       (this.#expiries?.size ?? 0) * 60 +
       (this.#probed?.size ?? 0) * 90 +
       this.#conditionBytes
@@ -71,6 +73,7 @@ export class SubjectSet {
   }
 
   get usersets(): readonly Userset[] {
+    this.#usersets ??= [...this.members()].filter(isUserset).map((text) => new Userset(text))
     return this.#usersets
   }
 
@@ -132,7 +135,12 @@ export class SubjectSet {
     } else if (this.#expiries?.delete(subject) === true && this.#expiries.size === 0) this.#expiries = null
     if (this.has(subject)) return
     this.#add(subject)
-    if (userset) this.#usersets = [...this.#usersets, new Userset(subject)]
+    if (userset) this.#noteUsersets(1)
+  }
+
+  #noteUsersets(more: 1 | -1): void {
+    this.#usersetsCount += more
+    this.#usersets = this.#usersetsCount === 0 ? NONE : null
   }
 
   /** Is such a subject no member, but only known where it was asked for? */
@@ -161,11 +169,12 @@ export class SubjectSet {
       return
     }
     this.#removeConditional(subject)
+    if (!this.has(subject)) return
     const members = this.#members
     if (members instanceof Set) members.delete(subject)
     else if (typeof members === 'string') this.#members = members === subject ? NONE : members
     else this.#members = members.filter((member) => member !== subject)
     if (this.#expiries?.delete(subject) === true && this.#expiries.size === 0) this.#expiries = null
-    if (isUserset(subject)) this.#usersets = this.#usersets.filter((userset) => userset.text !== subject)
+    if (isUserset(subject)) this.#noteUsersets(-1)
   }
 }

@@ -134,7 +134,7 @@ async function becomeOwner(cluster: Cluster, connectionString: string): Promise<
   }
   if (client === null) {
     throw new StartError(
-      `${cluster.directory} is in use by another Portcullis process; one data directory serves one process`,
+      `${cluster.directory} is in use by another Portcullis process, and one data directory serves one process. Stop that one, or name another directory by PORTCULLIS_DATA_DIR`,
     )
   }
 

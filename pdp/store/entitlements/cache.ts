@@ -19,7 +19,7 @@ const CLAIMS = '*'
 /** In the shared cache, where values of past versions are never deleted otherwise. */
 const SHARED_MS_MAX = 600_000
 
-type Known = {
+type CachedValues = {
   readonly name: string
   readonly untilMs: number
   readonly values: Map<string, StatedValue>
@@ -32,7 +32,7 @@ export class EntitlementCache {
   readonly #shared: SharedCache
   readonly #clock: () => number
   /** By organization, the one that was asked about longest ago first. */
-  readonly #known = new Map<string, Known>()
+  readonly #known = new Map<string, CachedValues>()
   #characters = 0
   /** Running reads by their arguments: equal reads share one. */
   readonly #reads = new Map<string, Promise<Values | undefined>>()
@@ -99,7 +99,7 @@ export class EntitlementCache {
   #fetch(
     slot: Slot,
     position: LogPosition,
-    { keys, known }: { keys: readonly string[]; known: Known },
+    { keys, known }: { keys: readonly string[]; known: CachedValues },
   ): Promise<Values | undefined> {
     const name = JSON.stringify([slot, keys])
     const running = this.#reads.get(name)
@@ -125,7 +125,7 @@ export class EntitlementCache {
     return values
   }
 
-  #at(organization: string, position: LogPosition): Known {
+  #at(organization: string, position: LogPosition): CachedValues {
     // Versions only rise while the history is one; the write id of a restored one differs.
     const name = `${position.entitlementVersion} ${position.entitlementWriteId}`
     const nowMs = this.#clock()
@@ -141,7 +141,7 @@ export class EntitlementCache {
   }
 
   /** `known` may have made room, or given way to another version, since it was asked for. */
-  #keep(organization: string, known: Known, values: Values): void {
+  #keep(organization: string, known: CachedValues, values: Values): void {
     if (this.#known.get(organization) !== known) return
     const before = known.characters
     if (known.values.size + values.size > KEYS_MAX) {

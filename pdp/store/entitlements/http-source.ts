@@ -1,6 +1,6 @@
 /**
  * The entitlement source of an external system that owns the gates and is asked over HTTP. It commits a change first and
- * announces it then (`entitlements:changed`); whoever asks after the announcement never gets a value from before it.
+ * announces it then (`entitlements:changed`); a question after the announcement never gets a value from before it.
  */
 import { createHash } from 'node:crypto'
 import { ENFORCEMENTS, type Entitlement } from '../../domain/entitlement.ts'
@@ -23,7 +23,7 @@ const RUNNING_MAX = 256
 const FAILURES_MAX = 3
 const REST_MS = 500
 const REST_MS_MAX = 5_000
-/** Reads begun anew because the version changed meanwhile. */
+/** Reads that began again because the version changed meanwhile. */
 const TRIES_MAX = 5
 const STATE_CHARACTERS_MAX = 256
 
@@ -135,7 +135,7 @@ function parseAnswer(answer: unknown, { organization, keys }: Question): Answer 
 function parseEntitlement(key: string, given: unknown): Entitlement {
   const { value, enforcement: named = 'DecisionApi' } = members(given, key)
   const enforcement = ENFORCEMENTS.find((known) => known === named)
-  if (enforcement === undefined) throw new BadAnswer(`enforcement of ${key} is none of ${ENFORCEMENTS.join(', ')}`)
+  if (enforcement === undefined) throw new BadAnswer(`enforcement of ${key} is not one of ${ENFORCEMENTS.join(', ')}`)
   return { value: typeof value === 'boolean' ? { enabled: value } : members(value, `value of ${key}`), enforcement }
 }
 

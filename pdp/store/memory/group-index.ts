@@ -2,7 +2,7 @@
 import { Column, holds, type Many, packed, sizeOf } from './column.ts'
 import { isUsersetNumber, rowOf } from './numbered-names.ts'
 
-/** Numbers in all closures that are kept at most; past it they are derived anew. */
+/** Numbers in all closures that are kept at most; beyond it they are derived again. */
 const KEPT_MAX = 4_000_000
 
 /** A group itself and the groups above it, as they were at the version. */

@@ -1,9 +1,11 @@
 /** The Store in memory: for embedding and for tests. It forgets everything when the process ends. */
+import { Paused } from '../../decide/slices.ts'
 import type { Entitlement } from '../../domain/entitlement.ts'
 import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../domain/log.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import { withModels } from '../../worker/worker.ts'
-import { logsFor, type SnapshotEvaluator } from '../cache/question.ts'
+import { type Fresh, logsFor, type SnapshotEvaluator } from '../cache/question.ts'
+import type { Turns } from '../cache/turns.ts'
 import { assertChanges } from '../changes.ts'
 import type { LogEntry, Reading, RowKey, Snapshot, Store } from '../contract.ts'
 import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './log.ts'
@@ -30,16 +32,22 @@ export interface ResidentStore extends Store {
 
 export const isResident = (store: Store): store is ResidentStore => 'currentView' in store
 
-/** Answers at once: what is in memory is all there is, and nothing can change while an evaluation runs. */
-export function residentEvaluator(store: ResidentStore): SnapshotEvaluator {
+/** Answers at once: what is in memory is all there is. What takes long is evaluated in a snapshot, for which writers wait. */
+export function residentEvaluator(store: ResidentStore, turns: Turns): SnapshotEvaluator {
   return {
     currentView: store.currentView,
     async ask({ organization, evaluate }) {
       const view = store.currentView()
-      const value = evaluate(view)
-      if (value === undefined) throw new TypeError('an evaluation lacked rows of a store that holds everything')
-      const logs = logsFor(view, organization) ?? []
-      return { value, vector: store.positions(logs), logs, validUntilMs: view.validUntilMs }
+      const slice = turns.newSlice()
+      const fresh = <T>(value: T | undefined): Fresh<T> => {
+        if (value === undefined) throw new TypeError('an evaluation lacked rows of a store that holds everything')
+        const logs = logsFor(view, organization) ?? []
+        return { value, vector: store.positions(logs), logs, validUntilMs: view.validUntilMs }
+      }
+      const found = evaluate(view, slice)
+      if (!(found instanceof Paused)) return fresh(found)
+      // The snapshot begins before anything else can happen, so that it is of the same moment.
+      return store.snapshot(async () => fresh(await turns.finish(found, slice)))
     },
   }
 }
@@ -163,7 +171,7 @@ function entriesIn(
   return found.slice(0, entriesMax).filter((e) => e.log !== last.log || e.revision !== last.revision)
 }
 
-/** From the object that the filter names or the page before ended with: what lies before it is not looked at. */
+/** From the object that the filter names or the page before ended with; what lies before it is not read. */
 function tuplesOf(
   log: MemoryLog | undefined,
   filter: { object?: string; relation?: string; subject?: string },

@@ -4,7 +4,7 @@ import { rowKeyName } from '../cache/row-keys.ts'
 import { NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX } from '../contract.ts'
 import { emptyLog, type MemoryLog } from './log.ts'
 
-/** One row set for each key, and what comes along. */
+/** One row set for each key, with the rows that belong to it. */
 export function readRowSets(logs: ReadonlyMap<string, MemoryLog>, keys: readonly RowKey[]): readonly RowSet[] {
   const found = new Map<string, RowSet>()
   for (const key of keys) addRowSets(logs.get(key.log) ?? emptyLog(), key, found)

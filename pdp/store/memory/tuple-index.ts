@@ -79,7 +79,7 @@ export class TupleIndex {
     return this.#expiries.of({ object, relation, subject })
   }
 
-  /** True when a tuple expires at all: then each one that a question is shown has to be looked at. */
+  /** True when any tuple expires: then the expiry of each tuple that a question reads is checked. */
   get expires(): boolean {
     return this.#expiries.count > 0
   }

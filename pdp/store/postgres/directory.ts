@@ -6,10 +6,13 @@ import { DIRECTORY, TOKENS } from '../../domain/log.ts'
 import type { Tier } from '../../domain/membership.ts'
 import { EXTERNAL } from '../../domain/names.ts'
 import type { Organization } from '../../domain/organization.ts'
+import { initiatorOf } from '../../domain/outbox/events.ts'
 import type { Client, Directory, Sql, User } from '../directory.ts'
 import { endGrantsOf } from './client-tokens.ts'
+import { clientCredentialEvents, credentialChange, credentialEvent } from './credential-events.ts'
 import { existence } from './existence.ts'
 import { appendLog } from './log.ts'
+import { appendEvents, type OutboxEvent } from './outbox.ts'
 
 type Queries = Pick<Sql, 'query'>
 type UserRow = { user_id: string; email: string | null; email_verified: boolean; name: string | null }
@@ -53,8 +56,9 @@ function userPart(
     },
     putUser: (user, context, also) =>
       sql.transaction(async (tx) => {
-        await putUser(tx, user, context)
+        const events = await putUser(tx, user, context)
         await also?.(tx)
+        await appendEvents(tx, events)
       }),
     deleteUser: (id, context) => whenAny(sql, (tx) => deleteUser(tx, id, context)),
     async users({ after, countMax }) {
@@ -90,8 +94,9 @@ function clientPart(
     },
     putClient: (client, context, also) =>
       sql.transaction(async (tx) => {
-        await putClient(tx, client, context)
+        const events = await putClient(tx, client, context)
         await also?.(tx)
+        await appendEvents(tx, events)
       }),
     deleteClient: (id, context, also) =>
       whenAny(sql, async (tx) => {
@@ -117,7 +122,7 @@ async function putUser(
   tx: Queries,
   user: User & { readonly passwordHash?: string | null },
   context: WriteContext,
-): Promise<void> {
+): Promise<readonly OutboxEvent[]> {
   await appendLog(tx, DIRECTORY, [{ kind: 'user', id: user.id, op: 'write' }], context)
   await claimId(tx, user.id, 'user')
   const others = await tx.query('select 1 from user_account where lower(email) = lower($1) and user_id <> $2', [
@@ -125,6 +130,10 @@ async function putUser(
     user.id,
   ])
   if (others.length > 0) throw new PdpError('conflict', 'the e-mail address belongs to another user')
+  const [former] = await tx.query<{ password_hash: string | null }>(
+    'select password_hash from user_account where user_id = $1',
+    [user.id],
+  )
   // `$6` keeps the stored password when none is given.
   await tx.query(
     `insert into user_account (${USER_COLUMNS}, password_hash) values ($1, $2, $3, $4, $5)
@@ -132,6 +141,8 @@ async function putUser(
        password_hash = case when $6 then user_account.password_hash else excluded.password_hash end`,
     [user.id, user.email, user.emailVerified, user.name, user.passwordHash ?? null, user.passwordHash === undefined],
   )
+  const changed = credentialChange(former?.password_hash ?? null, user.passwordHash)
+  return changed === null ? [] : [credentialEvent({ user: user.id, credential: 'password', changed, context })]
 }
 
 async function deleteUser(tx: Queries, id: string, context: WriteContext): Promise<boolean> {
@@ -148,10 +159,22 @@ async function deleteUser(tx: Queries, id: string, context: WriteContext): Promi
     await appendLog(tx, organization, [{ kind: 'membership', user: id, membership: null }], context)
     await tx.query('delete from membership where organization_id = $1 and user_id = $2', [organization, id])
   }
+  const initiator = initiatorOf(context.actor, id)
+  const tenants = memberships.map(({ organization_id: organization }) => organization)
+  await appendEvents(tx, [
+    {
+      type: 'user.signed_out',
+      organization: null,
+      data: { session: null, user: id, tenants, initiating_entity: initiator },
+    },
+    ...tenants.map((organization): OutboxEvent => {
+      return { type: 'claims.changed', organization, data: { user: id, org_role: null, initiating_entity: initiator } }
+    }),
+  ])
   return true
 }
 
-async function putClient(tx: Queries, client: PutClient, context: WriteContext): Promise<void> {
+async function putClient(tx: Queries, client: PutClient, context: WriteContext): Promise<readonly OutboxEvent[]> {
   await appendLog(tx, DIRECTORY, [{ kind: 'client', id: client.id, op: 'write' }], context)
   await claimId(tx, client.id, 'client')
   if (client.organization !== null) {
@@ -161,8 +184,11 @@ async function putClient(tx: Queries, client: PutClient, context: WriteContext):
     if (found.length === 0)
       throw new PdpError('organization_unknown', `there is no organization ${client.organization}`)
   }
-  const [before] = await tx.query<ClientRow>(`select ${CLIENT_COLUMNS} from client where client_id = $1`, [client.id])
-  // Its tokens say what it was: one that may do less, or elsewhere, or for another app, starts anew.
+  const [before] = await tx.query<ClientRow & { secret_hash: string | null }>(
+    `select ${CLIENT_COLUMNS}, secret_hash from client where client_id = $1`,
+    [client.id],
+  )
+  // Its tokens say what it was allowed to do. If it may do less now, or elsewhere, or for another app, they end.
   const endGrants = before !== undefined && client.endTokens === true
   if (endGrants || (before !== undefined && isReduced(toClient(before), client))) {
     await appendLog(tx, TOKENS, [{ kind: 'token', by: 'client', id: client.id }], context)
@@ -182,6 +208,11 @@ async function putClient(tx: Queries, client: PutClient, context: WriteContext):
       client.secretHash === undefined,
       client.secretSetBy ?? null,
     ],
+  )
+  return clientCredentialEvents(
+    before === undefined ? null : { ...toClient(before), secretHash: before.secret_hash },
+    client,
+    context,
   )
 }
 
@@ -219,7 +250,7 @@ async function claimId(tx: Queries, id: string, kind: 'user' | 'client'): Promis
     if (row.kind !== kind) throw new PdpError('conflict', `the id ${id} belongs to a ${row.kind}`)
     return
   }
-  // What is said of somebody must not come true for another. Of a former client nothing is said that concerns a user.
+  // Tuples and grants that name the deleted subject must not count for another. Those of a former client never name a user.
   if (row.kind !== 'client' || kind !== 'user')
     throw new PdpError('conflict', `the id ${id} was deleted, and cannot be used again`)
   await tx.query('update principal set kind = $2, deleted_at = null where id = $1', [id, kind])

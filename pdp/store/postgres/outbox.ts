@@ -1,8 +1,10 @@
 /** Events that others wait for, written in the transaction of the change that they report. */
 import { randomUUID } from 'node:crypto'
-import type { Change } from '../../domain/change.ts'
+import type { Change, WriteContext } from '../../domain/change.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import type { LogId, LogPosition } from '../../domain/log.ts'
+import { ENVIRONMENT, type LogId, type LogPosition } from '../../domain/log.ts'
+import type { OutboxEventType } from '../../domain/outbox/events.ts'
+import { initiatorOf } from '../../domain/outbox/events.ts'
 import type { Sql } from '../directory.ts'
 
 /** Row of the table `revision` whose lock numbers events in the order in which their transactions commit. */
@@ -10,9 +12,11 @@ const EVENTS = '#events'
 
 /** `organization`: whose event it is; null when it is the environment's. */
 export type OutboxEvent = {
-  readonly type: 'entitlement.updated' | 'session.revoked'
+  readonly type: OutboxEventType
   readonly organization: string | null
   readonly data: JsonObject
+  /** The organizations of which this person is an active member join `tenants` in the data: they may know of the event. */
+  readonly tenantsOf?: string
 }
 
 /**
@@ -29,14 +33,19 @@ export async function appendEvents(sql: Pick<Sql, 'query'>, events: readonly Out
   const first = row.revision - events.length + 1
   await sql.query(
     `insert into outbox (seq, event_id, organization_id, type, payload)
-     select $1 + q.n - 1, q.id, q.organization, q.type, q.payload
-     from unnest($2::text[], $3::text[], $4::text[], $5::jsonb[]) with ordinality q(id, organization, type, payload, n)`,
+     select $1 + q.n - 1, q.id, q.organization, q.type,
+       case when q.member is null then q.payload else jsonb_set(q.payload, '{tenants}', to_jsonb(array(
+         select organization_id from membership where user_id = q.member and status = 'active'
+         union select jsonb_array_elements_text(coalesce(q.payload -> 'tenants', '[]')) collate "C" order by 1))) end
+     from unnest($2::text[], $3::text[], $4::text[], $5::jsonb[], $6::text[])
+       with ordinality q(id, organization, type, payload, member, n)`,
     [
       first,
       events.map(() => randomUUID()),
       events.map((e) => e.organization),
       events.map((e) => e.type),
       events.map((e) => JSON.stringify(e.data)),
+      events.map((e) => e.tenantsOf ?? null),
     ],
   )
 }
@@ -54,3 +63,44 @@ export function entitlementEvents(write: {
   const data = { organization: write.log, keys: announced ? null : keys, version: write.position.entitlementVersion }
   return [{ type: 'entitlement.updated', organization: write.log, data }]
 }
+
+type ClaimsWrite = { readonly log: LogId; readonly changes: readonly Change[]; readonly context: WriteContext }
+type Granted = { readonly subject: string; readonly app: string | null; readonly role: string }
+
+/** One event for each person whose membership or roles a write changed, with what holds after it. */
+export async function claimsEvents(sql: Pick<Sql, 'query'>, write: ClaimsWrite): Promise<readonly OutboxEvent[]> {
+  const memberships = new Map(write.changes.flatMap((c) => (c.kind === 'membership' ? [[c.user, c.membership]] : [])))
+  const apps = new Map<string, Set<string | null>>()
+  for (const change of write.changes) {
+    if (change.kind !== 'role_grant' || !change.grant.subject.startsWith(USER)) continue
+    const { subject, app } = change.grant
+    apps.set(subject, (apps.get(subject) ?? new Set()).add(app))
+  }
+  const subjects = new Set(apps.keys())
+  if (memberships.size === 0 && subjects.size === 0) return []
+  const rows =
+    subjects.size === 0
+      ? []
+      : await sql.query<Granted>(
+          'select subject, app, role from role_grant where organization_id = $1 and subject = any($2) order by role, app',
+          [write.log, [...subjects]],
+        )
+  const users = new Set([...memberships.keys(), ...[...subjects].map((subject) => subject.slice(USER.length))])
+  return [...users].map((user) => {
+    const membership = memberships.get(user)
+    const subject = USER + user
+    const granted = rows.flatMap((row) => (row.subject === subject ? [{ app: row.app, role: row.role }] : []))
+    return {
+      type: 'claims.changed',
+      organization: write.log === ENVIRONMENT ? null : write.log,
+      data: {
+        user,
+        initiating_entity: initiatorOf(write.context.actor, user),
+        // The tier counts while the membership is active.
+        ...(membership === undefined ? {} : { org_role: membership?.status === 'active' ? membership.role : null }),
+        ...(subjects.has(subject) ? { roles: granted, apps: [...(apps.get(subject) ?? [])] } : {}),
+      },
+    }
+  })
+}
+const USER = 'user:'

@@ -4,7 +4,7 @@ import { quote } from '../../domain/names.ts'
 import type { Store } from '../contract.ts'
 import type { Sql } from '../directory.ts'
 import { asPdpError, databaseOver } from './connection/connection.ts'
-import type { TimeLimits } from './connection/database.ts'
+import type { OnStatement, TimeLimits } from './connection/database.ts'
 import { createTurns } from './connection/turns.ts'
 import { isSchemaName, type Migrated, migrate } from './migrate.ts'
 import { storeOver } from './store.ts'
@@ -17,9 +17,9 @@ const SESSION = [
   'synchronous_commit=on',
   'default_transaction_isolation=read\\ committed',
   'statement_timeout=4000',
-  // Longer than the next, so that whoever waits for a writer that is cut off gets its turn.
+  // Longer than the next, so that a writer that waits for one that is cut off gets its turn.
   'lock_timeout=4000',
-  // Whoever is cut off in the middle of a write blocks its log no longer than that.
+  // A writer that is cut off in the middle of a write blocks its log no longer than that.
   'idle_in_transaction_session_timeout=3000',
   // The server's own look at whether somebody is still there: what it sent, and whom it waits for, in seconds.
   'tcp_user_timeout=5000',
@@ -79,7 +79,10 @@ export type Connections = {
  * Connects, migrates and returns the store.
  * Throws PdpError `store_unavailable` when the server cannot be reached, `conflict` when the tables there are not ours.
  */
-export async function openPostgres(options: PostgresOptions): Promise<{
+export async function openPostgres(
+  options: PostgresOptions,
+  onStatement: OnStatement | null = null,
+): Promise<{
   sql: Sql
   store: Store
   atomically: Atomically
@@ -93,7 +96,7 @@ export async function openPostgres(options: PostgresOptions): Promise<{
     throw new TypeError(`schema ${quote(schema)} is not a name of small letters, digits and _`)
   const { applied: migrated, schema: found } = await migrateOnce(connectionString, schema)
   const pools = { reads: openPool(options), transactions: openPool(options) }
-  const database = databaseOver(pools, options.timeLimits)
+  const database = databaseOver(pools, options.timeLimits, onStatement)
   const turns = createTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
   const close = async (): Promise<void> => void (await Promise.all([pools.reads.end(), pools.transactions.end()]))
   const atomically = atomicallyOver(database, turns)

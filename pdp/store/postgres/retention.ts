@@ -1,11 +1,11 @@
 /** How long the log of changes is kept: what is older goes in small pieces, and the newest revision of a log stays. */
 import { TOKENS } from '../../domain/log.ts'
-import { REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
+import { FOREIGN_REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
 import { ADVISORY_LOCKS } from '../advisory-locks.ts'
 import type { Sql } from '../directory.ts'
 
-/** Deaths of tokens are listed nowhere, and no token is alive that they would kill: they serve only to look into a mishap. */
-const TOKENS_KEPT_MS = 48 * REVOCATION_KEPT_MS
+/** No token is alive that older ones would kill, and they are listed nowhere. */
+const TOKENS_KEPT_MS = FOREIGN_REVOCATION_KEPT_MS
 /** Logs that one piece looks at, and the oldest revisions of each: it takes some milliseconds. */
 const LOGS_MAX = 20
 const REVISIONS_MAX = 1_000
@@ -13,7 +13,7 @@ const REVISIONS_MAX = 1_000
 const PIECES_MAX = 100
 
 // Revisions go whole and from the first on: a cache that stands before a gap empties itself, but half a revision would look
-// like all of it. The last one looked at stays for the next piece, and so does the newest of all.
+// like all of it. The last one that was read stays for the next piece, and so does the newest of all.
 const TRIM = `
   with page as (select organization_id from revision where organization_id > $1 order by organization_id limit ${LOGS_MAX}),
   kept as (
@@ -56,7 +56,7 @@ export function createRetention(deps: {
       goneCount += piece.gone
       if (piece.gone > 0) continue // there may be more in the same logs
       after = piece.last ?? ''
-      if (piece.last === null) break // that was all; the next call begins anew
+      if (piece.last === null) break // that was all; the next call begins again
     }
     return goneCount
   }

@@ -9,7 +9,7 @@ import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
 import { rowKeyName } from '../cache/row-keys.ts'
 import { NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX, type SubjectRow } from '../contract.ts'
 
-/** branch, log, then a, b, c, d and milliseconds, whose meaning the branch gives. Where it allows no null there is none. */
+/** branch, log, then a, b, c, d and milliseconds, whose meaning the branch gives. Null only where the branch allows it. */
 export type Row = readonly [string, LogId, string, string, string, string, number | null]
 
 /** One row set for each key asked, empty when nothing was found, and what came along. */
@@ -84,7 +84,11 @@ class RowCollector {
         this.#at({ log, kind: 'manifests' }).rows.push({ ...JSON.parse(c), version: Number(b) })
         break
       case 'deaths':
-        this.#at({ log, kind: 'deaths' }).rows.push({ key: revocationKey(a as RevocationCause, b), atMs: expiresAtMs })
+        this.#at({ log, kind: 'deaths' }).rows.push({
+          key: revocationKey(a as RevocationCause, b),
+          atMs: expiresAtMs,
+          ...(c !== null && { issuedUntilMs: Number(c) }),
+        })
         break
       case 'roles':
         this.#at({ log, kind: 'roles' }).rows.push({ key: a, name: b, permissions: JSON.parse(c) })

@@ -1,6 +1,6 @@
 /** The statement that reads row sets and positions in one snapshot: one index probe per asked item, whatever the sizes. */
 import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
-import { REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
+import { FOREIGN_REVOCATION_KEPT_MS, REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
 import { NAMED_BY_MAX, type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
 import type { Connection } from './connection/database.ts'
 import { type Row, rowSetsOf } from './row-sets.ts'
@@ -107,10 +107,14 @@ const BRANCHES = {
   deaths: {
     values: [],
     with: () => '',
+    // Foreign tokens may live longer than ours, so what revokes them is kept longer, and has an index of its own.
     select: () => `
-      select 'deaths', '${TOKENS}', change ->> 'by', change ->> 'id', null, null, ${MILLISECONDS('written_at')} from change_log
+      select 'deaths', '${TOKENS}', change ->> 'by', change ->> 'id', change ->> 'issuedUntilMs', null, ${MILLISECONDS('written_at')} from change_log
       where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${REVOCATION_KEPT_MS} milliseconds'
-      and change ->> 'kind' = 'token'`,
+      and change ->> 'kind' = 'token'
+      union all select 'deaths', '${TOKENS}', change ->> 'by', change ->> 'id', change ->> 'issuedUntilMs', null, ${MILLISECONDS('written_at')} from change_log
+      where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${FOREIGN_REVOCATION_KEPT_MS} milliseconds'
+      and change ->> 'kind' = 'token' and starts_with(change ->> 'by', 'foreign_')`,
   },
 } as const
 type Kind = keyof typeof BRANCHES

@@ -13,7 +13,7 @@ import type { Connection, Database } from './connection/database.ts'
 import type { Turns } from './connection/turns.ts'
 import { createJoinedWrite } from './joined-write.ts'
 import { raiseRevision, storeEntries } from './log.ts'
-import { appendEvents, entitlementEvents } from './outbox.ts'
+import { appendEvents, claimsEvents, entitlementEvents } from './outbox.ts'
 import { readRows } from './rows.ts'
 import { surveyOver } from './survey.ts'
 import { readNames, readTuples } from './tuples.ts'
@@ -111,7 +111,10 @@ async function write(
       const effective = await applyChanges({ sql, log, context }, changes)
       if (effective.length === 0) throw new NothingChanged(before)
       await storeEntries(sql, { log, position, changes: effective, context })
-      await appendEvents(sql, entitlementEvents({ log, position, changes: effective }))
+      await appendEvents(sql, [
+        ...entitlementEvents({ log, position, changes: effective }),
+        ...(await claimsEvents(sql, { log, changes: effective, context })),
+      ])
       return { position, changed: true }
     }
     return await within('begin', transact, sinceMs)

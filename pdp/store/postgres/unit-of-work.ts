@@ -13,7 +13,7 @@ export type Locks = { readonly logs: readonly LogId[]; readonly lengthy?: boolea
 /** Locks the logs until the end, then works. Everything is undone when `work` throws. */
 export type Atomically = <T>(locks: Locks, work: (unit: Unit) => Promise<T>) => Promise<T>
 
-/** Whoever locks several logs locks them in this order, organizations after them by id: so nobody waits in a circle. */
+/** Several logs are locked in this order, then organizations by id: so transactions cannot deadlock. */
 const FIRST: readonly LogId[] = [DIRECTORY, ENVIRONMENT, TOKENS]
 
 /** `turns`: of the logs, which every writer of this process waits for before it takes a connection. */

@@ -8,7 +8,7 @@ const KNOWN_MAX = 10_000
 
 /**
  * A parameter that the planner cannot look into. What it would estimate from the values makes it plan a prepared statement
- * anew for every execution, which takes twice as long as executing it.
+ * again for every execution, which takes twice as long as executing it.
  */
 export const given = (parameter: number, type: string): string => `(select $${parameter}::${type})`
 

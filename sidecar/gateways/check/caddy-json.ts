@@ -1,8 +1,8 @@
 /** What is unsafe in Caddy's JSON, where forward_auth is a reverse_proxy with handle_response. */
 import { AUTHORIZE_PATH, CALLER_FIELD, IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { written } from '../plan.ts'
+import { entriesOf, get, isOn, itemsOf, type Tree, textOf, textsOf, walk } from '../read/tree.ts'
 import { at, type Finding, type FindingCode } from './finding.ts'
-import { entriesOf, get, isOn, itemsOf, type Tree, textOf, textsOf, walk } from './tree.ts'
 
 export const isCaddy = (tree: Tree): boolean => get(tree, 'apps', 'http', 'servers') !== null
 

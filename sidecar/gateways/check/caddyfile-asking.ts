@@ -1,8 +1,8 @@
 /** What is unsafe in a forward_auth of a Caddyfile. */
 import { AUTHORIZE_PATH, CALLER_FIELD, DOOR_FIELDS, IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { written } from '../plan.ts'
+import type { Segment } from '../read/caddyfile.ts'
 import { at, type Finding } from './finding.ts'
-import type { Segment } from './read-caddyfile.ts'
 
 const FIELDS = DOOR_FIELDS.caddy
 const OF_REQUEST: readonly string[] = [FIELDS.method, FIELDS.target, FIELDS.host, FIELDS.scheme, FIELDS.client]

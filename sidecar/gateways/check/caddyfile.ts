@@ -1,9 +1,9 @@
 /** What is unsafe in a Caddyfile that asks by forward_auth. */
 import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { written } from '../plan.ts'
+import type { Segment } from '../read/caddyfile.ts'
 import { checkAsking, isWhole } from './caddyfile-asking.ts'
 import { at, type Finding, type FindingCode } from './finding.ts'
-import type { Segment } from './read-caddyfile.ts'
 
 /** Directives that answer, or that leave a request as it is. Others may be plugins. */
 const HARMLESS = new Set(

@@ -1,20 +1,22 @@
 /** `check-gateway`: reads configurations of gateways, and names each setting that leads past the door. */
+import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
+import { readCaddyfile } from '../read/caddyfile.ts'
+import { readNginx } from '../read/nginx.ts'
+import { type Source, UnreadableError } from '../read/source.ts'
+import type { Tree } from '../read/tree.ts'
+import { readToml, readYaml } from '../read/yaml-toml.ts'
+import { type Findings, setAccepted } from './accepted.ts'
 import { checkCaddyJson, isCaddy } from './caddy-json.ts'
 import { checkCaddyfile } from './caddyfile.ts'
 import { checkEnvoy, isEnvoy } from './envoy.ts'
-import { type Finding, UnreadableError } from './finding.ts'
+import type { Finding } from './finding.ts'
 import { checkGatewayApi, isGatewayApi } from './gateway-api.ts'
 import { checkIstio, isIstio } from './istio.ts'
 import { kindOfObject, objectsOf } from './kubernetes.ts'
 import { checkNginx } from './nginx.ts'
-import { readCaddyfile } from './read-caddyfile.ts'
-import { readNginx } from './read-nginx.ts'
-import { readToml, readYaml } from './read-tree.ts'
 import { checkTraefik, isTraefik } from './traefik.ts'
-import type { Tree } from './tree.ts'
 
-export type Source = { readonly file: string; readonly text: string }
 const BYTES_MAX = 32 * 1024 * 1024
 
 /** Gateways whose configuration is data. A document may be of several, such as Istio's patches of Envoy. */
@@ -30,20 +32,28 @@ const GATEWAYS: readonly {
 ]
 
 /** The files are read together: a route in one may have its policy in another. Throws UnreadableError. */
-export function checkGateways(sources: readonly Source[]): readonly Finding[] {
+export function checkGateways(sources: readonly Source[]): Findings {
   const findings: Finding[] = []
+  const included = new Map<string, Source>()
+  const read = (file: string): string => {
+    const text = readFileSync(file, 'utf8')
+    included.set(file, { file, text })
+    return text
+  }
   const trees: Tree[] = []
   for (const { file, text } of sources) {
     if (Buffer.byteLength(text) > BYTES_MAX) throw new UnreadableError(`${file}: is larger than ${BYTES_MAX} bytes`)
-    if (isCaddyfileName(file)) findings.push(...checkCaddyfile(notEmpty(readCaddyfile(text, file), file)))
-    else if (isNginxName(file)) findings.push(...checkNginx(notEmpty(readNginx(text, file), file)))
+    if (isCaddyfileName(file)) findings.push(...checkCaddyfile(notEmpty(readCaddyfile({ file, text }, read), file)))
+    else if (isNginxName(file)) findings.push(...checkNginx(notEmpty(readNginx({ file, text }, read), file)))
     else trees.push(...known(file, file.endsWith('.toml') ? [readToml(text, file)] : readYaml(text, file)))
   }
   for (const { is, check } of GATEWAYS) {
     const own = trees.filter(is)
     if (own.length > 0) findings.push(...check(own))
   }
-  return unique(findings).sort((a, b) => a.file.localeCompare(b.file) || a.line - b.line)
+  for (const { file } of sources) included.delete(file)
+  const sorted = unique(findings).sort((a, b) => a.file.localeCompare(b.file) || a.line - b.line)
+  return setAccepted(sorted, [...sources, ...included.values()])
 }
 
 const isCaddyfileName = (file: string): boolean => /^caddyfile|\.caddy(file)?$/i.test(basename(file))

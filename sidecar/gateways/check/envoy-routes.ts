@@ -1,7 +1,7 @@
 /** What is unsafe in Envoy's routes: settings of a route that switch ext_authz off, and rewriting after the decision. */
 import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
+import { entriesOf, get, isOn, itemsOf, type Tree, textOf } from '../read/tree.ts'
 import { at, type Finding } from './finding.ts'
-import { entriesOf, get, isOn, itemsOf, type Tree, textOf } from './tree.ts'
 
 const REWRITES = ['prefix_rewrite', 'regex_rewrite', 'path_rewrite_policy', 'path_rewrite']
 const HOST_REWRITES = ['host_rewrite_header', 'host_rewrite_path_regex']

@@ -1,9 +1,9 @@
 /** What is unsafe in Envoy's own configuration, and in the parts of it that Istio and Envoy Gateway let one patch. */
 
+import { entriesOf, get, isFalse, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../read/tree.ts'
 import { checkRoutes } from './envoy-routes.ts'
 import { checkExtAuthz } from './ext-authz.ts'
 import { at, type Finding } from './finding.ts'
-import { entriesOf, get, isFalse, isOn, isTrue, itemsOf, type Tree, textOf, walk } from './tree.ts'
 
 /** The last part of `@type`, or of the type of a TypedStruct. */
 export const typeOf = (config: Tree | null): string =>

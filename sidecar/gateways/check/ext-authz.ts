@@ -1,6 +1,7 @@
 /** What is unsafe in Envoy's ext_authz filter. */
+
+import { get, isOn, isTrue, type Tree, textOf } from '../read/tree.ts'
 import { at, type Finding, type FindingCode } from './finding.ts'
-import { get, isOn, isTrue, type Tree, textOf } from './tree.ts'
 
 type Rule = { readonly key: string; readonly code: FindingCode; readonly message: string; readonly fix: string }
 

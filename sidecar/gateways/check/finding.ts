@@ -1,4 +1,6 @@
 /** What is wrong in the configuration of a gateway, where, and what mends it. */
+import type { Place } from '../read/source.ts'
+
 export const FINDING_CODES = {
   skips_question: 'requests are forwarded that no door was asked about',
   other_bytes: 'the service gets something else than the door judged',
@@ -8,15 +10,9 @@ export const FINDING_CODES = {
 } as const
 export type FindingCode = keyof typeof FINDING_CODES
 
-export type Place = { readonly file: string; readonly line: number }
 export type Finding = Place & { readonly code: FindingCode; readonly message: string; readonly fix: string }
 
 /** Makes findings about one place. */
 export const at =
   ({ file, line }: Place) =>
   (code: FindingCode, message: string, fix: string): Finding => ({ file, line, code, message, fix })
-
-/** The input cannot be read as a configuration. `message` begins with the place. */
-export class UnreadableError extends Error {
-  override readonly name = 'UnreadableError'
-}

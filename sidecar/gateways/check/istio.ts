@@ -1,9 +1,10 @@
 /** What is unsafe in the mesh configuration and the policies of Istio. */
+
+import { entriesOf, get, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../read/tree.ts'
+import { readYaml } from '../read/yaml-toml.ts'
 import { checkParts, isHarmless, kindOf } from './envoy.ts'
 import { at, type Finding } from './finding.ts'
 import { identityChanges, isObjectOf, kindOfObject } from './kubernetes.ts'
-import { readYaml } from './read-tree.ts'
-import { entriesOf, get, isOn, isTrue, itemsOf, type Tree, textOf, walk } from './tree.ts'
 
 const TIMEOUT_SECONDS_MAX = 10
 

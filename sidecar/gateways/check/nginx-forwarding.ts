@@ -1,9 +1,9 @@
 /** What is unsafe in a location of nginx that forwards requests. */
 import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { written } from '../plan.ts'
+import type { Directive } from '../read/nginx.ts'
 import { at, type Finding } from './finding.ts'
 import { type Context, effective, own } from './nginx-context.ts'
-import type { Directive } from './read-nginx.ts'
 
 export function checkForwarding(context: Context, pass: Directive): readonly Finding[] {
   return [...checkPass(context, pass), ...checkIdentity(context, pass), ...checkChanges(context)]

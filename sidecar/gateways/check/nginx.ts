@@ -1,9 +1,10 @@
 /** What is unsafe in a configuration of nginx that asks by auth_request. */
+
+import type { Directive } from '../read/nginx.ts'
 import { at, type Finding } from './finding.ts'
 import { checkAsking } from './nginx-asking.ts'
 import { type Context, effective, own, type Upstreams } from './nginx-context.ts'
 import { checkForwarding } from './nginx-forwarding.ts'
-import type { Directive } from './read-nginx.ts'
 
 const PASSES = ['proxy_pass', 'grpc_pass', 'fastcgi_pass', 'uwsgi_pass', 'scgi_pass', 'memcached_pass']
 const ANSWERS = ['return', 'deny', 'empty_gif', 'stub_status']

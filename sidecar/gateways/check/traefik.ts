@@ -1,8 +1,8 @@
 /** What is unsafe in Traefik's static and dynamic configuration, and in its objects in Kubernetes. */
 import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
+import { type Entry, entriesOf, get, isFalse, isOn, itemsOf, type Tree, textOf, textsOf } from '../read/tree.ts'
 import { at, type Finding } from './finding.ts'
 import { isObjectOf, kindOfObject, nameOf } from './kubernetes.ts'
-import { type Entry, entriesOf, get, isFalse, isOn, itemsOf, type Tree, textOf, textsOf } from './tree.ts'
 
 const CHANGES_PATH = ['stripprefix', 'stripprefixregex', 'replacepath', 'replacepathregex', 'addprefix']
 const EVERYBODY = /^(0\.0\.0\.0|::)\/0$/
@@ -154,6 +154,15 @@ function checkCopied(auth: Tree, entryPoints: readonly Entry[]): readonly Findin
             'forgeable',
             `a client's own ${missing.join(', ')} would reach the service`,
             'name every identity field in authResponseHeaders',
+          ),
+        ]),
+    ...(covers('Upgrade')
+      ? []
+      : [
+          at(pattern ?? auth)(
+            'skips_question',
+            'a client may upgrade its connection, such as to h2c, and nobody is asked about what it then sends',
+            'set authResponseHeadersRegex as gateway-config traefik prints it, which removes Upgrade',
           ),
         ]),
     ...(guarded || ['X_Auth_Subject', 'X.Auth.Subject'].every(covers)

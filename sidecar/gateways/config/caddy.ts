@@ -1,5 +1,5 @@
 /** A Caddyfile that asks the door about every request. */
-import { AUTHORIZE_PATH, CALLER_FIELD, IDENTITY_FIELDS } from '../../http/door-fields.ts'
+import { ANSWER_FIELDS, AUTHORIZE_PATH, CALLER_FIELD } from '../../http/door-fields.ts'
 import { exactNames, prefixes } from '../cleared.ts'
 import { type ConfigFile, CREDENTIALS, type DoorAccess, type GatewayPlan, type HostAndPort, written } from '../plan.ts'
 
@@ -17,7 +17,7 @@ export function caddyConfig(plan: GatewayPlan): readonly ConfigFile[] {
     `\t\tforward_auth ${upstream(plan.door)} {`,
     `\t\t\turi ${AUTHORIZE_PATH}`,
     ...doorLines(plan.door),
-    `\t\t\tcopy_headers ${[...IDENTITY_FIELDS, ...(forwardToken ? CREDENTIALS : [])].map(written).join(' ')}`,
+    `\t\t\tcopy_headers ${[...ANSWER_FIELDS, ...(forwardToken ? CREDENTIALS : [])].map(written).join(' ')}`,
     '\t\t}',
     `\t\treverse_proxy ${scheme}${authority(service)} {`,
     ...(forwardToken ? [] : CREDENTIALS.map((name) => `\t\t\theader_up -${written(name)}`)),

@@ -1,9 +1,9 @@
 /** A server of nginx that asks the door about every request, and gives the door's own answer to who is refused. */
 import {
+  ANSWER_FIELDS,
   AUTHORIZE_PATH,
   CALLER_FIELD,
   DOOR_FIELDS,
-  IDENTITY_FIELDS,
   REFUSAL_FIELD,
   REFUSED_PATH,
 } from '../../http/door-fields.ts'
@@ -63,7 +63,7 @@ export function nginxConfig(plan: GatewayPlan): readonly ConfigFile[] {
     ...block('location /', [
       `auth_request ${ASK};`,
       `auth_request_set $portcullis_refusal $upstream_http_${variable(REFUSAL_FIELD)};`,
-      ...[...IDENTITY_FIELDS, ...tokenFields(plan)].map(
+      ...[...ANSWER_FIELDS, ...tokenFields(plan)].map(
         (name) => `auth_request_set $portcullis_${variable(name)} $upstream_http_${variable(name)};`,
       ),
       `error_page 403 = ${REFUSED};`,
@@ -74,11 +74,10 @@ export function nginxConfig(plan: GatewayPlan): readonly ConfigFile[] {
       setHeader('host', '$http_host'),
       setHeader('connection', '""'),
       '# The door names the bearer; a field that it leaves empty is not sent.',
-      ...[...IDENTITY_FIELDS, ...tokenFields(plan)].map((name) => setHeader(name, `$portcullis_${variable(name)}`)),
+      ...[...ANSWER_FIELDS, ...tokenFields(plan)].map((name) => setHeader(name, `$portcullis_${variable(name)}`)),
       setHeader('x-forwarded-for', '$remote_addr'),
       setHeader('x-forwarded-host', '$http_host'),
       setHeader('x-forwarded-proto', '$scheme'),
-      setHeader('x-request-id', '$request_id'),
       '# Fields that services believe. The door refuses a request with another one of their kind.',
       ...exactNames(plan.headers)
         .filter((name) => !tokenFields(plan).includes(name))

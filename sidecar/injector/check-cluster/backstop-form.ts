@@ -23,13 +23,14 @@ export const SETTINGS: readonly string[] = [
   'noncesSecret',
   'redisKey',
   'redisSecret',
+  'tracesEndpoint',
   'user',
 ]
 
 export const BACKSTOP: readonly BackstopRule[] = [
   {
     name: 'pods',
-    form: '3ab11182c25754a3706a64c56120f6b8',
+    form: 'cdc135e8abbee505b64b79b08d54b137',
     resources: [{ group: '', resource: 'pods', operation: 'CREATE' }],
     everywhere: false,
     without: 'nothing refuses Pods without a sidecar while the injector is down',

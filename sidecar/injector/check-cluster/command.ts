@@ -1,7 +1,9 @@
 /** `check-cluster`: reads the cluster through kubectl, whose contexts and log-ins are the operator's own. */
+
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { fileProblem } from '../../../pdp/process/command/file-problem.ts'
 import { ConfigError, runCommand, StartError } from '../../../pdp/process/exit.ts'
 import { isObject, type JsonObject, listAt } from '../pod/json.ts'
 import { checkCluster } from './check-cluster.ts'
@@ -12,6 +14,7 @@ type Options = {
   readonly context?: string
   readonly namespace?: string
   readonly from?: string
+  readonly json?: true
 }
 
 const KINDS = [
@@ -41,6 +44,7 @@ export function addCheckCluster(program: Command, io: Io): void {
     .option('--context <name>', 'context of the kubeconfig')
     .option('-n, --namespace <name>', 'only this namespace')
     .option('--from <file>', `read this file instead, the output of: kubectl get -A -o json ${KINDS.join(',')}`)
+    .option('--json', 'print JSON')
     .action((options: Options) => runCommand(() => check(options, io), io))
 }
 
@@ -51,12 +55,13 @@ async function check(options: Options, io: Io): Promise<void> {
   const lines = findings.map(({ code, namespace, object, message }) =>
     [code, `${namespace === null ? '' : `${namespace}/`}${object}`, message].join('  '),
   )
-  io.stdout.write(`${[...lines, `${findings.length} ways past a sidecar`].join('\n')}\n`)
+  const text = [...lines, `${findings.length} ways past a sidecar`].join('\n')
+  io.stdout.write(`${options.json === true ? JSON.stringify({ findings }, null, 2) : text}\n`)
   if (findings.length > 0) io.exitCode = 1
 }
 
 function read({ kubectl, context, from }: Options): readonly JsonObject[] {
-  const text = from === undefined ? ask(kubectl, context) : readFileSync(from, 'utf8')
+  const text = from === undefined ? ask(kubectl, context) : textOf(from)
   try {
     const list: unknown = JSON.parse(text)
     if (isObject(list)) return listAt(list.items, 'items').filter(isObject)
@@ -64,6 +69,14 @@ function read({ kubectl, context, from }: Options): readonly JsonObject[] {
     // Reported below.
   }
   throw new ConfigError(['the input is not a JSON list of Kubernetes objects'])
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (err) {
+    throw new ConfigError([fileProblem(path, err)])
+  }
 }
 
 function ask(kubectl: string, context: string | undefined): string {

@@ -1,6 +1,8 @@
 /** The injector's settings: one YAML file that the chart writes. Pods can change none of them. */
+
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
+import { fileProblem } from '../../../pdp/process/command/file-problem.ts'
 import { ConfigError } from '../../../pdp/process/exit.ts'
 import { LOG_LEVELS, type LogLevel } from '../../../pdp/process/log.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
@@ -25,12 +27,15 @@ export type InjectorConfig = {
   /** Secrets of the Pod's namespace with which the sidecar's image is pulled. */
   readonly imagePullSecrets: readonly string[]
   readonly logLevel: LogLevel
+  /** URL of an OpenTelemetry collector; null: the sidecar sends no traces. */
+  readonly tracesEndpoint: string | null
 }
 
 const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'] as const
 // One name, with a tag or a digest: an image without either is whatever was pushed last.
 const IMAGE = /^[a-z0-9][a-z0-9._/:-]*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})$/
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
+const ENDPOINT = /^https?:\/\/[^\s'"\\]+$/
 const KEY = /^[-._A-Za-z0-9]{1,253}$/
 const PULL_SECRETS_COUNT_MAX = 8
 const READERS = {
@@ -50,6 +55,10 @@ const READERS = {
   imagePullSecrets: (value) => readNames(value ?? []),
   logLevel: (value) =>
     LOG_LEVELS.find((level) => level === (value ?? 'info')) ?? fail(`must be ${LOG_LEVELS.join(', ')}`),
+  tracesEndpoint: (value) =>
+    value === null || value === undefined || (typeof value === 'string' && ENDPOINT.test(value))
+      ? (value ?? null)
+      : fail('must be an http or https URL, or null'),
 } satisfies { readonly [name in keyof InjectorConfig]: (value: Json | undefined) => InjectorConfig[name] }
 
 /** Throws ConfigError with one line for each issue. */
@@ -58,7 +67,7 @@ export function loadInjectorConfig(path: string): InjectorConfig {
   try {
     text = readFileSync(path, 'utf8')
   } catch (err) {
-    throw new ConfigError([`The injector's settings cannot be read: ${err instanceof Error ? err.message : path}`])
+    throw new ConfigError([`the injector's settings: ${fileProblem(path, err)}`])
   }
   return parseInjectorConfig(text, path)
 }
@@ -88,6 +97,7 @@ export function parseInjectorConfig(text: string, path: string): InjectorConfig 
     dpopNonces: read('dpopNonces'),
     imagePullSecrets: read('imagePullSecrets') ?? [],
     logLevel: read('logLevel') ?? 'info',
+    tracesEndpoint: read('tracesEndpoint'),
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return config

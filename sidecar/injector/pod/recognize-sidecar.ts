@@ -48,6 +48,7 @@ function settingsOf({ list, raw }: Container, pod: Pod): InjectorConfig {
     dpopNonces: secretOf(variable('PORTCULLIS_DPOP_NONCE_SECRET').valueFrom),
     imagePullSecrets: [],
     logLevel: LOG_LEVELS.find((known) => known === level) ?? 'info',
+    tracesEndpoint: textAt(variable('OTEL_EXPORTER_OTLP_ENDPOINT').value, 'value'),
   }
 }
 

@@ -96,6 +96,9 @@ function containerOf(
       ...(config.authorities === null ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: `${AUTHORITIES_PATH}/ca.crt` }]),
       ...fromSecret('REDIS_URL', config.redis),
       ...fromSecret('PORTCULLIS_DPOP_NONCE_SECRET', config.dpopNonces),
+      ...(config.tracesEndpoint === null
+        ? []
+        : [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: config.tracesEndpoint }]),
     ],
     startupProbe: probe('/startz', sidecar.adminPort, { periodSeconds: 1, failureThreshold: 60 }),
     readinessProbe: probe('/readyz', sidecar.adminPort, { periodSeconds: 5, failureThreshold: 2 }),

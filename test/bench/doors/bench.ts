@@ -1,18 +1,20 @@
 /**
  * `npm run bench -- doors [SECONDS]` (of a round): the service alone, behind the sidecar, and behind each real gateway that asks a
- * door of one sidecar, in one run. Needs nginx and wrk, and the programs that `npm run test:doors` makes.
+ * door of one sidecar, and behind Envoy that asks Open Policy Agent, in one run. Needs nginx and wrk, and the programs that
+ * `npm run test:doors` makes.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
-import { findBinaries } from '../../doors/binaries.ts'
+import { findBinaries, findOpa } from '../../doors/binaries.ts'
 import { doorFor, GATEWAYS, type Gateway, programOf, startGateway } from '../../doors/gateways.ts'
 import { startProcess } from '../../sidecar/support/process.ts'
 import { freePort } from '../../support/free-port.ts'
 import { atRate, fullSpeed, type Load, type Measured, medians, ROUNDS } from '../sidecar-load.ts'
 import { startUpstream } from '../sidecar-nginx.ts'
 import { PATH, RESOURCE, startBenchPdp } from '../sidecar-pdp.ts'
+import { type Opa, startOpa } from './opa.ts'
 
 const RATE = 300
 /** Until what runs often is compiled. */
@@ -51,8 +53,17 @@ export async function bench([words = '4']: readonly string[]): Promise<void> {
   if (file === null) throw new Error(issues.map(({ message }) => message).join('\n'))
   const sidecar = await startProcess({ routeFile: source })
   const gateways: Gateway[] = []
+  let opa: Opa | null = null
   try {
     for (const name of names) gateways.push(await startGateway(name, file, binaries))
+    const program = binaries.envoy === null ? null : findOpa(process.env)
+    if (program !== null) {
+      opa = await startOpa(program, { issuer: pdp.issuer, folder: mkdtempSync(join(folder, 'opa')) })
+      const at = { host: '127.0.0.1', port: opa.port }
+      // OPA reads joined fields, as the profile of Istio does.
+      const asked = doorFor('istio', { folder, port: opa.port })
+      gateways.push(await startGateway('istio', { ...file, doors: [{ ...asked, listen: at }] }, binaries))
+    }
     const fields = { Host: 'app.test', Authorization: `Bearer ${await pdp.token()}` }
     const load = (port: number): Load => ({ port, path: PATH, fields })
     const ports = [upstream.port, sidecar.port, ...gateways.map(({ port }) => port)]
@@ -60,9 +71,14 @@ export async function bench([words = '4']: readonly string[]): Promise<void> {
     for (const one of loads) await fullSpeed(one, WARM_UP_SECONDS)
     const full = await medians(loads, (one) => fullSpeed(one, seconds))
     const slow = await medians(loads, (one) => atRate(one, RATE, seconds))
-    report(['service alone', 'sidecar in front', ...names.map((name) => `${name} and its door`)], { full, slow })
+    const measured = names.map((name) => `${name} and its door`)
+    report(['service alone', 'sidecar in front', ...measured, ...(opa === null ? [] : ['envoy and OPA'])], {
+      full,
+      slow,
+    })
   } finally {
     for (const gateway of gateways) await gateway.stop()
+    await opa?.stop()
     await sidecar.stop()
     await pdp.stop()
     await upstream.stop()

@@ -120,7 +120,7 @@ describe('relationships', () => {
   test.each<[string, readonly string[], RegExp]>([
     ['no organization', ['export'], /name the organization with --organization/],
     ['an organization that is not there', ['export', '-o', 'nowhere'], /no organization nowhere/],
-    ['a file that is not there', ['import', '/nowhere.txt', '-o', 'acme'], /nowhere.txt cannot be read/],
+    ['a file that is not there', ['import', '/nowhere.txt', '-o', 'acme'], /nowhere.txt does not exist/],
     ['a line that is none', ['import', '-', '-o', 'acme', '--after-line', 'x'], /not a line number/],
     ['no tuples', ['write', '-o', 'acme'], /missing required argument 'tuple'/],
     ['an unknown option', ['export', '-o', 'acme', '--all'], /unknown option '--all'/],
@@ -201,11 +201,16 @@ describe('check and explain', () => {
       'nobody there',
       ['-', 'viewer', 'invoice:1'],
       { PORTCULLIS_URL: 'http://127.0.0.1:19999' },
-      /cannot be reached: .*ECONNREFUSED/,
+      /cannot be reached: nothing listens there.*portcullis doctor/,
     ],
     ['a URL that is none', ['-', 'viewer', 'invoice:1'], { PORTCULLIS_URL: 'pdp' }, /must be an origin/],
     ['secrets in plain text', ['-', 'viewer', 'invoice:1'], { PORTCULLIS_URL: 'http://pdp.example' }, /use https/],
-    ['a token file that is not there', ['-', 'viewer', 'invoice:1', '--token-file', '/nowhere'], {}, /cannot be read/],
+    [
+      'a token file that is not there',
+      ['-', 'viewer', 'invoice:1', '--token-file', '/nowhere'],
+      {},
+      /\/nowhere does not exist/,
+    ],
   ])('end with 2 for %s', async (_, args, env, message) => {
     expect(await run(['check', ...args], { env })).toMatchObject({
       status: 2,

@@ -4,6 +4,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { afterEach, expect, test } from 'vitest'
+import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import { runOn } from './served-pdp.ts'
 
 const servers: Server[] = []
@@ -94,6 +95,20 @@ test('does not send one whose certificate nobody trusts to start the PDP', async
   ])
   expect(found[0]?.advice).toContain('certificate')
   expect(found[1]?.advice).toContain('NODE_EXTRA_CA_CERTS')
+})
+
+test('says that a certificate has expired, and when', async () => {
+  const made = await makeCertificate({ names: ['localhost'], days: 10, nowMs: Date.parse('2020-01-01T00:00:00Z') })
+  const { key, certificate: cert } = made
+  const port = await listen(createTlsServer({ key, cert }, (_, res) => res.end()))
+  const { status, found } = await examined(`https://127.0.0.1:${port}`)
+  expect(status).toBe(2)
+  expect(found).toContainEqual({
+    check: 'certificate',
+    state: 'failed',
+    said: 'it expired on 2020-01-11',
+    advice: 'renew it',
+  })
 })
 
 test('does not send one with a wrong name to start the PDP', async () => {

@@ -1,8 +1,8 @@
 /** The command `portcullis` on a running PDP, as a person and as a script run it. */
-import { execFileSync } from 'node:child_process'
-import { stat, writeFile } from 'node:fs/promises'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { loginFile } from '../../../pdp/commands/everyday/saved-login.ts'
 import { freePort } from '../../support/free-port.ts'
 import { type ServedPdp, servePdp } from './served-pdp.ts'
@@ -41,6 +41,42 @@ describe('portcullis', () => {
     expect(await good('entitlement list -o acme')).toMatch(/feature\.export +\{"enabled":true\} +DecisionApi/)
     await good('entitlement delete feature.export -o acme')
     expect(await good('entitlement list -o acme')).toBe('KEY  VALUE  ENFORCEMENT  VERSION\n')
+  })
+
+  test('shows which other issuers are trusted, and how their security events come in', async () => {
+    const token = (await good('token --client-id admin --scope issuers:write')).trim()
+    const issuer = 'https://idp.example'
+    const ssf = { delivery: 'poll', authorization: { token: 'a-token-that-is-long-enough' } }
+    const document = {
+      subject_prefix: 'idp:',
+      organizations: ['acme'],
+      audience: 'https://api.example',
+      algorithms: ['RS256'],
+    }
+    const response = await fetch(`${served.url}/v1/trusted-issuers/${encodeURIComponent(issuer)}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        ...document,
+        jwks_uri: `${issuer}/jwks`,
+        ssf: { ...ssf, metadata_uri: 'https://127.0.0.1/' },
+      }),
+    })
+    expect(response.status).toBe(201)
+    await vi.waitFor(
+      async () => expect(await good('issuer list')).toMatch(/https:\/\/idp\.example +idp: +acme +failing\n/),
+      { timeout: 30_000 },
+    )
+    const shown = await good(`issuer show ${issuer}`)
+    expect(shown).toMatch(/^ssf\.delivery +poll$/m)
+    expect(shown).toMatch(/^signals\.error +https:\/\/127\.0\.0\.1\/: has an internal address as its host/m)
+    expect(JSON.parse(await good(`issuer show ${issuer} --json`))).toMatchObject({
+      issuer,
+      signals: { stream_id: null },
+    })
+    expect((await run('issuer show https://nobody.example')).err).toContain(
+      'there is no trusted issuer https://nobody.example',
+    )
   })
 
   test('writes tuples and lists what they give', async () => {
@@ -88,6 +124,31 @@ condition by_day(hour: int) {
     expect(await good(`check user:bo opener vault:2 --model ${file} --with vault:2#opener@user:bo`)).toMatch(/^allowed/)
   })
 
+  test('compares who would gain and who would lose, by a model or by tuples, and writes nothing', async () => {
+    const model = (viewer: string): string =>
+      `model\n  schema 1.1\ntype user\ntype sheet\n  relations\n    define editor: [user]\n    define viewer: ${viewer}\n`
+    const [now, next] = [join(folder, 'now.fga'), join(folder, 'next.fga')]
+    await writeFile(now, model('[user] or editor'))
+    await writeFile(next, model('[user]'))
+    await writeFile(join(folder, 'sheets.yaml'), 'model_file: now.fga\n')
+    await good(`manifest apply sheets ${join(folder, 'sheets.yaml')}`)
+    await good('tuple write sheet:1#editor@user:alice sheet:2#viewer@user:alice -o acme')
+    const lost = await run(`compare viewer sheet -o acme --app sheets --model ${next}`)
+    expect([lost.status, lost.out]).toEqual([
+      1,
+      expect.stringMatching(/^1 would lose and 0 would gain.*\n- user:alice viewer sheet:1\n$/),
+    ])
+    expect(await good(`compare viewer sheet -o acme --app sheets --model ${now}`)).toMatch(/^0 would lose and 0/)
+    const other = await run(
+      'compare viewer sheet -o acme --with sheet:3#viewer@user:alice --without sheet:2#viewer@user:alice --json',
+    )
+    expect([other.status, JSON.parse(other.out)]).toEqual([
+      1,
+      expect.objectContaining({ gains_count: 1, loses_count: 1 }),
+    ])
+    expect((await run('check user:alice viewer sheet:3 -o acme')).status).toBe(1)
+  })
+
   test('shows the secret of a new client once, which gets a token by it', async () => {
     const made = await good('client put robot --scope directory:write')
     const [, secret = ''] = /secret, shown this once: (\S+)/.exec(made) ?? []
@@ -105,11 +166,19 @@ condition by_day(hour: int) {
     ['org get nobody', /there is no organization nobody|does not exist/],
     ['entitlement put feature.x {bad -o acme', /must be true, false or a JSON object/],
     ['role revoke clerk user:nobody -o acme', /is not granted clerk/],
-    ['user put bob --password-file nowhere', /nowhere cannot be read/],
+    ['user put bob --password-file nowhere', /nowhere does not exist/],
+    ['list resources alice viewer invoice -o acme', /the subject must be <type>:<id>/],
     ['check user:alice viewer invoice:1 -o nowhere', /there is no organization nowhere, or client admin may not/],
     ['list subjects viewer invoice:1 -o acme --context 7', /--context must be a JSON object/],
     ['check user:alice viewer invoice:1 -o acme --context {', /--context must be a JSON object/],
     ['check user:alice viewer invoice:1 -o acme --with invoice:1', /--with: "invoice:1" is not a tuple/],
+    ['compare viewer sheet -o acme', /say what would be otherwise/],
+    ['compare viewer sheet --with sheet:1#viewer@user:alice', /name an organization/],
+    ['compare viewer sheet -o acme --model nowhere.fga', /--model needs --app/],
+    ['compare viewer sheet -o acme --app sheets --model nowhere.fga', /--model: nowhere.fga does not exist/],
+    ['compare viewer sheet -o acme --with sheet:1', /--with: "sheet:1" is not a tuple/],
+    ['compare viewer she#et -o acme --with sheet:1#viewer@user:alice', /type/],
+    ['compare viewer sheet -o nowhere --with sheet:1#viewer@user:alice', /organization/],
     ['token', /portcullis login/],
     ['whoami', /portcullis login/],
   ])('ends with 2 and says why: %s', async (line, why) => {
@@ -144,6 +213,8 @@ condition by_day(hour: int) {
   })
 })
 
+const isInstalled = (shell: string): boolean => spawnSync(shell, ['--version']).error === undefined
+
 describe('completion', () => {
   test('completes commands, their commands and their options in bash', async () => {
     const script = join(folder, 'completion.bash')
@@ -155,6 +226,32 @@ describe('completion', () => {
     expect(complete('ent')).toBe('entitlement')
     expect(complete('tuple', 'im')).toBe('import')
     expect(complete('org', 'put', 'acme', '--par')).toBe('--parent')
+  })
+
+  test.skipIf(!isInstalled('fish'))('completes options of inner commands in fish', async () => {
+    const script = join(folder, 'completion.fish')
+    await writeFile(script, await good('completion fish'))
+    const complete = (line: string): string =>
+      execFileSync('fish', ['-c', `source ${script}; complete -C '${line}'`], { encoding: 'utf8' })
+    expect(complete('portcullis entit')).toMatch(/^entitlement\t/)
+    expect(complete('portcullis org put --par')).toMatch(/^--parent\t/)
+    expect(complete('portcullis org list --par').trim()).toBe('')
+  })
+
+  test.skipIf(!isInstalled('zsh'))('completes in an interactive zsh, from the first time on', async () => {
+    const functions = join(folder, 'functions')
+    await mkdir(functions)
+    await writeFile(join(functions, '_portcullis'), await good('completion zsh'))
+    const asked = `zmodload zsh/zpty
+zpty z zsh -f -i
+seen() { repeat 300 { zpty -r -t z chunk && out+=$chunk; [[ $out == *$1* ]] && return; sleep 0.05 }; print -r -- "no $1 in $out"; exit 1 }
+zpty -w z "fpath=(${functions} \\$fpath); autoload -Uz compinit; compinit -u -D; PS1='re''ady> '"
+seen 'ready> '
+zpty -w -n z $'portcullis entit\\t'
+seen entitlement
+zpty -w -n z $' --he\\t'
+seen --help`
+    expect(execFileSync('zsh', ['-f', '-c', asked], { encoding: 'utf8' })).toBe('')
   })
 
   test('names every command for fish and zsh, and knows no other shell', async () => {

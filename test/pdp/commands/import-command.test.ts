@@ -186,7 +186,7 @@ describe('import spicedb', () => {
     expect(out).toMatch(/refused: schema 2:\d+: "with late"/)
     expect(await served.store.manifest('memos')).toBeNull()
     expect((await run('spicedb', join(folder, 'gone'), schema, '--app', 'memos', '-o', 'acme')).err).toMatch(
-      /cannot be read/,
+      /does not exist/,
     )
   })
 })
@@ -204,7 +204,7 @@ describe('manifest apply', () => {
   })
 
   test.each([
-    ['gone.fga', /names a model that cannot be read/],
+    ['gone.fga', /: model_file: .*gone\.fga does not exist/],
     ['bad.mod', /the module gone\.fga cannot be read/],
     ['bad.json', /bad\.json|not a model/],
   ])('ends with 2 for the model %s', async (name, message) => {
@@ -288,7 +288,7 @@ tuples:
     [
       'a file that is not there',
       ['user:a', 'viewer', 'doc:1', '--model', '/nowhere.fga.yaml'],
-      /nowhere.*cannot be read/,
+      /nowhere.*does not exist/,
     ],
   ])('ends with 2 for %s', async (_, args, message) => {
     expect(await runCommand('check', ...args)).toMatchObject({ status: 2, err: expect.stringMatching(message) })

@@ -82,7 +82,7 @@ issuers:
 
   const external = 'external: {subject_prefix: "x:", organizations: [depot]}'
   test.each([
-    ['depot nowhere.yaml', null, /nowhere\.yaml cannot be read: .*ENOENT/],
+    ['depot nowhere.yaml', null, /nowhere\.yaml does not exist\n.*init/],
     ['depot bad.yaml', 'a: [', /bad\.yaml cannot be read: the body is not YAML|bad\.yaml cannot be read/],
     ['depot bad.yaml', 'routes: {}', /is no route file.*portcullis-sidecar check/],
     ['depot bad.yaml', 'resource: https://127.0.0.1\nissuers: []', /names no app: give it by --app/],
@@ -100,7 +100,7 @@ issuers:
     [
       'depot bad.yaml',
       `resource: https://depot.example.com\nissuers: [{issuer: "https://y", ${external}, introspection: {endpoint: "https://y/i", client_id: c, client_secret_file: /nowhere}}]`,
-      /\/nowhere cannot be read/,
+      /\/nowhere does not exist/,
     ],
     [
       'depot bad.yaml',

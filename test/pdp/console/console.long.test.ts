@@ -1,12 +1,12 @@
 /** What the console refuses: forged forms and tickets, sign-ins that are not one's own, old ones for writes, and rights that nobody gave. */
-import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { emailOf, PASSWORD, type PersonId, startWorld, type World } from '../../console/world.ts'
+import { type PersonId, startWorld, type World } from '../../console/world.ts'
 import { type Browser, createBrowser } from '../../support/browser.ts'
 import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { clientToken } from '../../support/sign-in.ts'
 import type { Json } from '../serve/harness.ts'
+import { csrfIn, get, post, signedInTo } from './visitor.ts'
 
 let world: World
 let database: TestDatabase
@@ -19,41 +19,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-type Shown = { readonly status: number; readonly headers: Headers; readonly text: string }
-async function get(browser: Browser, path: string): Promise<Shown> {
-  const response = await browser.send(path)
-  return { status: response.status, headers: response.headers, text: await response.text() }
-}
-/** As a browser goes from the console to the sign-in page and back, one redirect after the other. */
-async function signedIn(person: PersonId): Promise<Browser> {
-  const browser = createBrowser(world.issuer)
-  let at = '/console'
-  for (let hop = 0; hop < 12; hop++) {
-    const response = await browser.send(at)
-    const location = response.headers.get('location')
-    const text = await response.text()
-    if (location !== null) at = new URL(location, new URL(at, world.issuer)).href
-    else if (!text.includes('data-step="login"')) return browser
-    else {
-      const sent = await browser.send(at, { form: { email: emailOf(person), password: PASSWORD, action: 'password' } })
-      at = new URL(sent.headers.get('location') ?? '', new URL(at, world.issuer)).href
-    }
-  }
-  throw new Error(`${person} did not get in`)
-}
-const csrfIn = (text: string): string => /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? ''
-const post = async (
-  browser: Browser,
-  path: string,
-  form: { readonly [name: string]: string },
-  headers = {},
-): Promise<Shown> => {
-  const response = await browser.send(path, {
-    form,
-    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-  })
-  return { status: response.status, headers: response.headers, text: await response.text() }
-}
+const signedIn = (person: PersonId): Promise<Browser> => signedInTo(world, person)
 const LINE = { action: 'confirm', op: 'write', lines: 'doc:forged#viewer@user:bob' }
 const WRITE = '/console/relationships?org=acme'
 const isWritten = async (): Promise<boolean> => {
@@ -269,24 +235,4 @@ describe('the rights of people', () => {
     await world.manage('DELETE', `/v1/organizations/acme/role-grants/${id}`)
     expect((await get(browser, '/console/relationships?org=acme')).status).toBe(403)
   })
-})
-
-test('each look at decisions is on record, with who looked', async () => {
-  const browser = await signedIn('anna')
-  await get(browser, '/console/decisions?org=acme&subject=user:bob')
-  await expect
-    .poll(() => world.logged.some((line) => line.includes('"decisions_viewed"') && line.includes('"user:anna"')))
-    .toBe(true)
-})
-
-test('a question about the past is answered from the log of changes', async () => {
-  const browser = await signedIn('root')
-  await world.manage('POST', '/v1/organizations/acme/relationships', { write: ['doc:old#viewer@user:bob'] })
-  await delay(5)
-  const then = new Date().toISOString()
-  await delay(5)
-  await world.manage('POST', '/v1/organizations/acme/relationships', { delete: ['doc:old#viewer@user:bob'] })
-  const ask = `/console/ask?${new URLSearchParams({ org: 'acme', subject: 'user:bob', relation: 'viewer', resource: 'doc:old' })}`
-  expect((await get(browser, ask)).text).toContain('✗ denied')
-  expect((await get(browser, `${ask}&as_of=${then}`)).text).toContain('✓ allowed')
 })

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { CLIENT_SETTINGS } from '../../../pdp/commands/client-settings.ts'
 import { ALL_SETTINGS, type EnvironmentReader, oneOf, readEnvironment } from '../../../pdp/process/environment.ts'
 import { ConfigError } from '../../../pdp/process/exit.ts'
-import { SETTINGS } from '../../../pdp/runtime/config.ts'
+import { SETTINGS } from '../../../pdp/runtime/settings.ts'
 import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config/config.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'environment-'))
@@ -53,7 +53,7 @@ describe('readEnvironment', () => {
 
   test.each([
     ['both are set', { PORTCULLIS_KEY: 'a', PORTCULLIS_KEY_FILE: file('both', 'b') }, /both set/],
-    ['the file is absent', { PORTCULLIS_KEY_FILE: join(directory, 'absent') }, /cannot be read: ENOENT/],
+    ['the file is absent', { PORTCULLIS_KEY_FILE: join(directory, 'absent') }, /KEY_FILE: .*absent does not exist/],
     ['the file is empty', { PORTCULLIS_KEY_FILE: file('empty', '\n') }, /empty file/],
     ['the path is empty', { PORTCULLIS_KEY_FILE: '' }, /PORTCULLIS_KEY_FILE is set but empty/],
   ])('refuses a secret when %s', (_, environment, message) => {

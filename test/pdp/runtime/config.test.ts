@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../pdp/process/exit.ts'
-import { parseMasterKey, readConfig, SETTINGS } from '../../../pdp/runtime/config.ts'
+import { parseMasterKey, readConfig } from '../../../pdp/runtime/config.ts'
+import { SETTINGS } from '../../../pdp/runtime/settings.ts'
 
 const KEY = Buffer.alloc(32, 7).toString('base64')
 function problems(environment: NodeJS.ProcessEnv): readonly string[] {
@@ -31,11 +32,15 @@ describe('readConfig', () => {
       redisUrl: null,
       entitlementSource: null,
       embedEntitlements: 'claims-mode',
+      internalHosts: [],
       changesKeptDays: null,
       console: true,
       decisionsKept: 10_000,
+      checkTuplesMax: 100_000,
       dataDirectory: `${process.cwd()}/.data`,
       logLevel: 'info',
+      logAllowedOneIn: 1,
+      tracing: null,
     })
   })
 
@@ -50,13 +55,16 @@ describe('readConfig', () => {
       PORTCULLIS_TRUSTED_PROXIES: '10.0.3.7, fd00:1::/64,::ffff:192.0.2.0/120',
       PORTCULLIS_EMBED_ENTITLEMENTS: 'off',
       PORTCULLIS_CHANGES_KEPT_DAYS: '90',
+      PORTCULLIS_SIGNAL_INTERNAL_HOSTS: 'idp.auth.svc, 127.0.0.1:8443',
       PORTCULLIS_DECISIONS_KEPT: '0',
+      PORTCULLIS_CHECK_TUPLES_MAX: '1000',
       PORTCULLIS_DATA_DIR: '/var/lib/portcullis',
       PORTCULLIS_LOG_LEVEL: 'warn',
       DATABASE_URL: 'postgresql://a:b@db/portcullis',
     })
     expect(config).toMatchObject({
       issuer: 'https://id.example.com',
+      internalHosts: ['idp.auth.svc', '127.0.0.1:8443'],
       http: { host: '::', port: 80 },
       trustedProxies: [
         { address: '10.0.3.7', bits: 32 },
@@ -67,6 +75,7 @@ describe('readConfig', () => {
       changesKeptDays: 90,
       console: false,
       decisionsKept: 0,
+      checkTuplesMax: 1_000,
     })
     expect(config.masterKey).toEqual(Buffer.alloc(32, 7))
   })
@@ -119,6 +128,8 @@ describe('readConfig', () => {
       ],
     ],
     ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', ['']],
+    ['PORTCULLIS_SIGNAL_INTERNAL_HOSTS', ['', 'https://idp.example', 'idp.example/x', 'a,,b', 'user@idp', 'idp:99999']],
+    ['PORTCULLIS_CHECK_TUPLES_MAX', ['', '0', '999', '1000001', '1e5', '100,000', '-5000', '5000.5', '٣٣٣٣']],
     ['PORTCULLIS_CHANGES_KEPT_DAYS', ['', '0', '-1', '1.5', '100000', '30d', '٣']],
     [
       'PORTCULLIS_TRUSTED_PROXIES',
@@ -233,7 +244,8 @@ describe('readConfig', () => {
   })
 
   test('is described in full by the help', () => {
-    const names = SETTINGS.map(([name]) => name)
+    // To the specification of OpenTelemetry an empty variable is one that is not set.
+    const names = SETTINGS.map(([name]) => name).filter((name) => !name.startsWith('OTEL_'))
     expect(problems(Object.fromEntries(names.map((name) => [name, '']))).toSorted()).toEqual(
       names.map((name) => `${name} is set but empty`).toSorted(),
     )

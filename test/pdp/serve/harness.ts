@@ -11,7 +11,7 @@ import { createEvents } from '../../../pdp/identity/events.ts'
 import { SERVICE_SCOPES } from '../../../pdp/identity/oauth/scopes.ts'
 import { createSecondFactor } from '../../../pdp/identity/sign-in/second-factor.ts'
 import { createExternalIssuers } from '../../../pdp/identity/tokens/external-issuers.ts'
-import { createRevocations } from '../../../pdp/identity/tokens/revocation.ts'
+import { createRevocations, type Revocations } from '../../../pdp/identity/tokens/revocation.ts'
 import { createTokenHook } from '../../../pdp/identity/tokens/token-hook.ts'
 import type { TokenState } from '../../../pdp/identity/tokens/token-state.ts'
 import { masterKeysOf } from '../../../pdp/process/encryption.ts'
@@ -25,6 +25,12 @@ import { type GrpcServer, startGrpcServer } from '../../../pdp/serve/grpc/server
 import type { ReloadedTls } from '../../../pdp/serve/grpc/tls.ts'
 import type { Deadlines } from '../../../pdp/serve/http/deadline.ts'
 import { createHttpServer, type HttpServer, type IdentityHandler, listenHttp } from '../../../pdp/serve/http-server.ts'
+import { createGuardedPost } from '../../../pdp/signals/outgoing/guarded-post.ts'
+import {
+  createTransmitter,
+  type Transmitter,
+  type TransmitterDeps,
+} from '../../../pdp/signals/transmitter/transmitter.ts'
 import type { EntitlementSource, Store } from '../../../pdp/store/contract.ts'
 import type { Directory, Sql } from '../../../pdp/store/directory.ts'
 import { storeEntitlements } from '../../../pdp/store/entitlements/store-source.ts'
@@ -49,6 +55,8 @@ export type Served = {
   readonly store: Store
   readonly directory: Directory
   readonly pdp: Pdp
+  readonly transmitter: Transmitter
+  readonly sessions: Revocations
   readonly logged: readonly { readonly [member: string]: unknown }[]
   /** Introspections so far, by token. */
   readonly asked: readonly string[]
@@ -75,7 +83,11 @@ export async function serve(
     readonly entitlements?: (store: Store) => EntitlementSource
     readonly admission?: Admission
     readonly deadlines?: Deadlines
+    readonly grpcDeadlineMs?: number
+    /** Stands between the servers and what tokens are. */
+    readonly recognize?: (token: string, introspect: (token: string) => Promise<TokenState>) => Promise<TokenState>
     readonly handle?: IdentityHandler['handle']
+    readonly signals?: Partial<TransmitterDeps>
   } = {},
 ): Promise<Served> {
   const database = await openTestDatabase()
@@ -95,6 +107,7 @@ export async function serve(
     issuer: ISSUER,
     sql,
     appendLog,
+    appendEvents,
     log,
     fetch,
     clock: Date.now,
@@ -123,15 +136,25 @@ export async function serve(
     createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID }),
     admission,
   )
+  const transmitter = createTransmitter({
+    ...parts,
+    signSet: async (claims) => ({ token: new UnsecuredJWT({ ...claims }).encode(), kid: 'none' }),
+    publishedKids: () => new Set(['none']),
+    post: createGuardedPost({ internalHosts: ['127.0.0.1'] }),
+    random: Math.random,
+    onOutcome: () => undefined,
+    ...options.signals,
+  })
   const app = await createHttpServer({
     identity,
+    transmitter,
     pdp,
     store,
     entitlements,
     directory,
     moves: postgresMoves(sql),
     atomically: reachAtomically(atomically, (at) => ({
-      ...controlsWithin({ ...parts, ...at, appendEvents }, identity.hook),
+      ...controlsWithin({ ...parts, ...at }, identity.hook),
       introspect,
     })),
     answer,
@@ -153,7 +176,17 @@ export async function serve(
   })
   const authenticate = createCallers({ introspect, issuer: ISSUER, serviceAccounts: options.serviceAccounts ?? null })
   const grpc = await startGrpcServer(
-    { recognize: introspect, answer, watched, authenticate, tls: options.tls ?? null, log, recheckIntervalMs: 50 },
+    {
+      recognize: (token) => options.recognize?.(token, introspect) ?? introspect(token),
+      answer,
+      watched,
+      authenticate,
+      tls: options.tls ?? null,
+      log,
+      recheckIntervalMs: 50,
+      // A busy machine may take its time.
+      deadlineMs: options.grpcDeadlineMs ?? 30_000,
+    },
     { host: options.grpcHost ?? '127.0.0.1', port: 0 },
   )
 
@@ -170,6 +203,8 @@ export async function serve(
     store,
     directory,
     pdp,
+    transmitter,
+    sessions: endings,
     logged,
     asked,
     token,
@@ -188,6 +223,7 @@ export async function serve(
     },
     send: (method, path, options) => send(http.url, { method, path, ...options }),
     async close() {
+      await transmitter.close()
       await http.close()
       await grpc.close()
       await close()

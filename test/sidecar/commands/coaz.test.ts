@@ -111,7 +111,7 @@ describe('a route file', () => {
   test('is the same after it was written as an OpenAPI document and read back', () => {
     const { text, leftOut } = openApiDocument(file(ROUTES))
     expect(leftOut).toEqual([])
-    const back = firstRouteFile(readOpenApi(text, 'api.yaml'))
+    const back = firstRouteFile(readOpenApi(text, 'api.yaml'), 'schema.json')
     expect(back.leftOut).toEqual([])
     expect(new Map(routesOf(back.text) as [string, unknown][])).toEqual(
       new Map(file(ROUTES).routes.map(({ id, check: asked }) => [id, asked])),
@@ -150,7 +150,10 @@ describe('a route file', () => {
       '/c': { get: { [MAPPING_KEY]: null } },
       '/d': { get: {} },
     }
-    const { text, leftOut } = firstRouteFile(readOpenApi(JSON.stringify({ openapi: '3.1.0', paths }), 'a.json'))
+    const { text, leftOut } = firstRouteFile(
+      readOpenApi(JSON.stringify({ openapi: '3.1.0', paths }), 'a.json'),
+      's.json',
+    )
     expect(loadFile(text).routes.map(({ id }) => id)).toEqual(['GET /d'])
     expect(leftOut.map((line) => line.split(', because ')[0])).toEqual(['GET /a', 'GET /b', 'GET /c'])
   })

@@ -127,7 +127,7 @@ test('does not start with a secret that is too short, missing or of several line
   const extra = `doors: ${JSON.stringify([{ profile: 'nginx', listen: '127.0.0.1:0', secret_file: path }])}`
   const source = routeFile('GET /public: public', { extra })
   const file = loadFile(source.replace('UPSTREAM', 'http://a.test').replace('PDP', '127.0.0.1:1'))
-  expect(() => readCertificates(file)).toThrow('cannot be read')
+  expect(() => readCertificates(file)).toThrow('does not exist')
   for (const text of ['', 'short', `${'a'.repeat(40)}\n${'b'.repeat(40)}`, 'ä'.repeat(40)]) {
     writeFileSync(path, text)
     expect(() => readCertificates(file)).toThrow('one secret of 32 to 1024')

@@ -1,12 +1,22 @@
 /** When the sidecar cannot answer well, a door refuses, and in a form that no gateway may be told to let pass. */
-import { toBinary } from '@bufbuild/protobuf'
+import { connect } from 'node:http2'
+import { gzipSync } from 'node:zlib'
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import { expect, test } from 'vitest'
-import { CheckRequestSchema } from '../../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
+import { CheckRequestSchema, CheckResponseSchema } from '../../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
 import { DOOR_PROFILES, HTTP_PROFILES } from '../../../sidecar/http/door-fields.ts'
 import { tuples } from '../support/pdp.ts'
 import { field } from '../support/raw-http.ts'
-import { checkOf, type DoorHarness, linesOf, openAndClose, SECRET, WITHOUT_BODIES } from './door-harness.ts'
+import {
+  checkOf,
+  type DoorHarness,
+  linesOf,
+  openAndClose,
+  readCheckResponse,
+  SECRET,
+  WITHOUT_BODIES,
+} from './door-harness.ts'
 
 const ALICE = tuples(['alice viewer doc:1'])
 let doors: DoorHarness
@@ -64,6 +74,94 @@ function askRaw(bytes: Buffer, { deadlineMs }: { deadlineMs: number }): Promise<
     })
   })
 }
+
+test('refuses a question that the gRPC library cannot take, and sends no error that a gateway may let pass', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE, profiles: ['envoy'] })
+  const good = Buffer.from(toBinary(CheckRequestSchema, checkOf({ target: '/public' }, true)))
+  const large = Buffer.alloc(17 * 1024 * 1024)
+  const QUESTIONS: readonly (readonly [string, readonly Buffer[], { readonly [name: string]: string }, number])[] = [
+    ['one that is good', [frame(good)], {}, 200],
+    ['a message that is too large', [frame(large)], {}, 413],
+    [
+      'a message that says that it is too large',
+      [Buffer.from([0, 0xff, 0xff, 0xff, 0xff]), Buffer.alloc(100)],
+      {},
+      413,
+    ],
+    ['a message that is too large once it is unpacked', [frame(gzipSync(large), 1)], { 'grpc-encoding': 'gzip' }, 413],
+    ['a message that is badly packed', [frame(good, 1)], { 'grpc-encoding': 'gzip' }, 503],
+    ['a message that is packed in an unknown way', [frame(good, 1)], { 'grpc-encoding': 'br' }, 503],
+    ['no message', [], {}, 503],
+    ['a second message', [frame(good), frame(good)], {}, 503],
+    ['a malformed time', [frame(good)], { 'grpc-timeout': 'soon' }, 503],
+  ]
+  for (const [what, chunks, fields, status] of QUESTIONS)
+    expect({ what, ...(await askHttp2(chunks, fields)) }).toEqual({ what, grpc: '0', status })
+  expect(doors.inner.log).toContainEqual(
+    expect.objectContaining({ event: 'door_unfit', reason: expect.stringContaining('larger than max') }),
+  )
+  // The door goes on.
+  expect(await doors.ask('envoy', { target: '/public' })).toMatchObject({ status: 200 })
+})
+
+const frame = (message: Buffer, packed = 0): Buffer => {
+  const head = Buffer.from([packed, 0, 0, 0, 0])
+  head.writeUInt32BE(message.length, 1)
+  return Buffer.concat([head, message])
+}
+
+/** `grpc`: the status of the call; `status`: 200 when the request may pass, else of the refusal. */
+function askHttp2(
+  chunks: readonly Buffer[],
+  fields: { readonly [name: string]: string },
+): Promise<{ grpc: string; status: number }> {
+  // In megabytes: a client of Node would else refuse what it sends itself.
+  const session = connect(`http://127.0.0.2:${doors.port('envoy')}`, { maxSessionMemory: 100 })
+  session.on('error', () => undefined)
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/envoy.service.auth.v3.Authorization/Check',
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    'x-portcullis-caller': SECRET,
+    ...fields,
+  })
+  const parts: Buffer[] = []
+  let grpc = ''
+  // An answer without a message has its status in the first header section.
+  stream.on('response', (own) => {
+    grpc = String(own['grpc-status'] ?? '')
+  })
+  stream.on('trailers', (own) => {
+    grpc = String(own['grpc-status'] ?? '')
+  })
+  stream.on('data', (part: Buffer) => parts.push(part))
+  stream.on('error', () => undefined)
+  for (const chunk of chunks) stream.write(chunk)
+  stream.end()
+  return new Promise((resolve) =>
+    stream.once('close', () => {
+      session.destroy()
+      const message = Buffer.concat(parts).subarray(5)
+      const answer = message.length === 0 ? null : readCheckResponse(fromBinary(CheckResponseSchema, message))
+      resolve({ grpc, status: answer?.status ?? 0 })
+    }),
+  )
+}
+
+test('lets a question that it holds when it stops have its answer', async () => {
+  doors = await open({
+    routes: WITHOUT_BODIES,
+    script: () => null,
+    profiles: ['envoy'],
+    limits: { pdpTimeoutMs: 3_000 },
+  })
+  const asked = doors.ask('envoy', { target: '/docs/1', fields: [await bearer()] })
+  await expect.poll(() => doors.inner.pdp.asked.length).toBeGreaterThan(0)
+  const closed = doors.inner.sidecar.close()
+  expect(await asked).toMatchObject({ status: 503 })
+  await closed
+})
 
 test('answers a failure of its own by 503 and lets nothing pass', async () => {
   doors = await open({ routes: WITHOUT_BODIES, script: ALICE })

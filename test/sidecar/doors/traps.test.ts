@@ -34,6 +34,21 @@ test('reads a repeated header field as repeated, also where the gateway joins it
   }
 })
 
+test('takes no value in which the gateway may have replaced bytes', async () => {
+  const script = tuples(['alice viewer doc:1!', 'alice viewer doc:1'])
+  doors = await open({ routes: WITHOUT_BODIES, script, profiles: GRPC_PROFILES })
+  const shelf = async (value: string) => ({ target: '/shelf', fields: [await bearer(), ['x-doc', value] as const] })
+  for (const profile of GRPC_PROFILES) {
+    const expected = profile === 'envoy' ? { status: 200 } : { status: 400, code: 'request_invalid' }
+    expect({ profile, ...(await doors.ask(profile, await shelf('1!'))) }).toMatchObject({ profile, ...expected })
+    const { fields } = await shelf('1')
+    const other = { target: '/shelf', fields: [...fields, ['user-agent', 'hello!'] as const] }
+    expect(await doors.ask(profile, other)).toMatchObject({ status: 200 })
+    const target = { target: '/docs/1!', fields: [await bearer()] }
+    expect({ profile, ...(await doors.ask(profile, target)) }).toMatchObject({ profile, ...expected })
+  }
+})
+
 test('demands raw header fields of Envoy', async () => {
   doors = await open({ routes: WITHOUT_BODIES, script: ALICE, profiles: ['envoy'] })
   const response = await doors.check('envoy', checkOf({ target: '/public' }, false))

@@ -5,7 +5,7 @@ import { createKeyring } from '../../attacks/credentials.ts'
 import { type Outcome, play } from '../../attacks/play.ts'
 import { readCase, readCases } from '../../attacks/shape.ts'
 
-const fileOf = (name: string): string => fileURLToPath(new URL(`../../attacks/${name}`, import.meta.url))
+const fileOf = (name: string): string => fileURLToPath(new URL(`../../attacks/data/${name}`, import.meta.url))
 const fixture = readFixture(fileOf('fixture.json'))
 const keyring = createKeyring()
 const TIMEOUT_MS = 120_000

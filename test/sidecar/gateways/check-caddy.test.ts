@@ -72,7 +72,7 @@ describe('check-gateway of Caddy', () => {
     [
       'a renamed identity',
       ['copy_headers X-Auth-Subject ', 'copy_headers X-Auth-Subject>X-User '],
-      'forgeable: copy_headers X-Auth-Subject>X-User X-Auth-Subject-Type X-Auth-Client X-Auth-Issuer X-Auth-Organization X-Auth-Scope',
+      'forgeable: copy_headers X-Auth-Subject>X-User X-Auth-Subject-Type X-Auth-Client X-Auth-Issuer X-Auth-Organization X-Auth-Scope X-Request-Id',
     ],
     ['underscores', ['\t\trequest_header -*_*\n', ''], `forgeable: ${ASK}`],
     ['another path of the door', ['uri /authorize', 'uri /verify'], 'forgeable: uri /verify'],

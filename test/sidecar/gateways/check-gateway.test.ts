@@ -19,7 +19,7 @@ describe('check-gateway', () => {
       const lines =
         name === 'nginx' || name === 'traefik' || name === 'caddy' ? '' : '  POST /orders: editor order:{body.id}\n'
       const files = printed(name, { door: door.replace('/etc/portcullis/door-secret', secret), lines })
-      expect(checkGateways(files.map(({ name: file, text }) => ({ file, text })))).toEqual([])
+      expect(checkGateways(files.map(({ name: file, text }) => ({ file, text }))).findings).toEqual([])
     }
   })
 
@@ -71,7 +71,7 @@ describe('check-gateway', () => {
   })
 
   test('names file, line and fix', () => {
-    const [first] = checkGateways(edited('envoy', ['failure_mode_allow: false', 'failure_mode_allow: true']))
+    const [first] = checkGateways(edited('envoy', ['failure_mode_allow: false', 'failure_mode_allow: true'])).findings
     expect(first).toMatchObject({ file: 'envoy.yaml', fix: 'set failure_mode_allow: false' })
     expect(first?.line).toBeGreaterThan(10)
   })

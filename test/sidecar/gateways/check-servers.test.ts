@@ -185,6 +185,11 @@ describe('check-gateway of Traefik', () => {
       'forgeable: authResponseHeadersRegex: "^X-Auth-"',
     ],
     [
+      'an upgrade that is carried',
+      [/authResponseHeadersRegex: .*\n/, 'authResponseHeadersRegex: "^X-Auth-|[^A-Za-z0-9-]"\n'],
+      'skips_question: authResponseHeadersRegex: "^X-Auth-|[^A-Za-z0-9-]"',
+    ],
+    [
       'an identity that is left out',
       [/authResponseHeaders:[\s\S]*$/m, 'authResponseHeaders: [X-Auth-Subject]\n'],
       'forgeable: authResponseHeaders: [X-Auth-Subject]',
@@ -236,7 +241,7 @@ X-Auth-Subject = "root"
 [http.middlewares.auth.forwardAuth]
 address = "https://door:15081/authorize"
 trustForwardHeader = false
-authResponseHeadersRegex = '(?i)^x.auth.'
+authResponseHeadersRegex = '(?i)^x.auth.|^upgrade$'
 [http.middlewares.auth.forwardAuth.tls]
 cert = "a"
 key = "b"
@@ -264,7 +269,7 @@ metadata: {name: auth}
 spec:
   forwardAuth:
     trustForwardHeader: false
-    authResponseHeadersRegex: "(?i)^x.auth."
+    authResponseHeadersRegex: "(?i)^x.auth.|^upgrade$"
     tls: {certSecret: s}
 `
     expect(saying(one('r.yaml', route('{name: auth}')))).toEqual([])

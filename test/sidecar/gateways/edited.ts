@@ -1,7 +1,9 @@
 /** Edits of printed configurations, and what `check-gateway` says of them. */
-import { checkGateways, type Source } from '../../../sidecar/gateways/check/check-gateway.ts'
+
+import { checkGateways } from '../../../sidecar/gateways/check/check-gateway.ts'
 import type { Finding } from '../../../sidecar/gateways/check/finding.ts'
 import type { GatewayName } from '../../../sidecar/gateways/gateway-config.ts'
+import type { Source } from '../../../sidecar/gateways/read/source.ts'
 import { printed } from './printed.ts'
 
 export type Edit = readonly [find: string | RegExp, replace: string]
@@ -18,7 +20,7 @@ export function edited(gateway: GatewayName, ...edits: readonly Edit[]): readonl
 
 /** `code: the line that the finding names`. */
 export const saying = (sources: readonly Source[]): readonly string[] =>
-  checkGateways(sources).map(({ code, file, line }: Finding) => {
+  checkGateways(sources).findings.map(({ code, file, line }: Finding) => {
     const text = sources.find((source) => source.file === file)?.text.split('\n')[line - 1] ?? ''
     return `${code}: ${text.trim()}`
   })

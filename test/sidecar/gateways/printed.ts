@@ -33,6 +33,8 @@ type Options = {
   readonly lines?: string
   readonly door?: string | undefined
   readonly places?: GatewayPlaces
+  /** Lines of the route file beside its doors. */
+  readonly top?: string
 }
 
 /** The configuration for `lines` of a route file besides the usual ones, and for this door. */
@@ -40,10 +42,10 @@ export function printed(
   gateway: GatewayName,
   options: Options = {},
 ): { readonly name: string; readonly text: string }[] {
-  const { door = DOORS['a certificate'], places = PLACES, lines = '' } = options
+  const { door = DOORS['a certificate'], places = PLACES, lines = '', top = '' } = options
   const profile = gateway === 'envoy-gateway' ? 'gateway-api' : gateway
   const body = lines.includes('{body.') ? ', body: true' : ''
-  const { file, issues } = parseRouteFile(routeFile(`doors: [{profile: ${profile}, ${door}${body}}]\n`, lines))
+  const { file, issues } = parseRouteFile(routeFile(`${top}doors: [{profile: ${profile}, ${door}${body}}]\n`, lines))
   if (file === null) throw new Error(issues.map(({ message }) => message).join('\n'))
   return [...gatewayConfig(gateway, file, places)]
 }

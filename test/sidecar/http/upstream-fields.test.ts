@@ -16,6 +16,7 @@ const OWN: OwnFields = {
   host: 'app.test',
   forwarded: { for: '192.0.2.1', host: 'app.test', proto: 'https' },
   requestId: 'r1',
+  traceparent: null,
   identity: IDENTITY,
 }
 const SET = [

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { SETTINGS as PDP_SETTINGS } from '../../../pdp/runtime/config.ts'
+import { SETTINGS as PDP_SETTINGS } from '../../../pdp/runtime/settings.ts'
 import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config/config.ts'
 import { PORTS_COUNT_MAX } from '../../../sidecar/injector/pod/annotations.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
@@ -37,7 +37,12 @@ describe('each setting of', () => {
     PORTCULLIS_SIDECAR_ADMIN_LISTEN: '--admin-listen=',
   }
   test.each(SIDECAR_SETTINGS)('the sidecar is made by the injector: %s', (name) => {
-    const [sidecar] = buildSidecars(['http'], { ...CONFIG, redis: SECRET, dpopNonces: SECRET })
+    const [sidecar] = buildSidecars(['http'], {
+      ...CONFIG,
+      redis: SECRET,
+      dpopNonces: SECRET,
+      tracesEndpoint: 'http://c:4318',
+    })
     const variables = listAt(sidecar?.container.env, 'env').map((item) => objectAt(item, 'env').name)
     const args = listAt(sidecar?.container.args, 'args').map(String)
     const flag = byArgument[name]
@@ -51,6 +56,18 @@ describe('values', () => {
       ([, object]) => isObject(object.properties) && object.additionalProperties !== false,
     )
     expect(open.map(([path]) => path)).toEqual([])
+  })
+
+  test('each have a description in the schema, which editors show', () => {
+    const definitions = objectAt(isObject(schema) ? schema.$defs : null, '$defs')
+    const describe = (entry: JsonObject): unknown =>
+      entry.description ?? objectAt(definitions[String(entry.$ref).split('/').at(-1) ?? ''], '$ref').description
+    const silent = objectsIn(schema, 'schema').flatMap(([path, object]) =>
+      Object.entries(objectAt(object.properties, 'properties')).flatMap(([name, entry]) =>
+        typeof describe(objectAt(entry, name)) === 'string' ? [] : [`${path}.${name}`],
+      ),
+    )
+    expect(silent).toEqual([])
   })
 
   test('are each in the table of the operator’s guide', () => {
@@ -76,7 +93,13 @@ describe('the backstop', () => {
   const policy = read('templates', 'backstop-pods.yaml')
   test('knows the command of a sidecar, and every member that the injector writes', () => {
     expect(policy).toContain(`dyn([${COMMAND.map((word) => `'${word}'`).join(', ')}])`)
-    const [sidecar] = buildSidecars(['http'], { ...CONFIG, authorities: 'ca', redis: SECRET, dpopNonces: SECRET })
+    const [sidecar] = buildSidecars(['http'], {
+      ...CONFIG,
+      authorities: 'ca',
+      redis: SECRET,
+      dpopNonces: SECRET,
+      tracesEndpoint: 'http://c:4318',
+    })
     const members = Object.keys(sidecar?.container ?? {})
     const known = [...(policy.split('name: wantedVolumes')[0] ?? '').matchAll(/^ {10}'(\w+)': dyn\(/gm)].map(
       ([, name]) => name,

@@ -12,6 +12,7 @@ const question = (name: string, over: Partial<PdpQuestion> = {}): PdpQuestion =>
   permissions: [{ relation: 'viewer', resource: 'doc:1' }],
   entitlements: [],
   context: '',
+  requestId: '',
   ...over,
 })
 /** All that was added meanwhile has been sent. */

@@ -17,6 +17,7 @@ const question = (over: Partial<PdpQuestion> = {}): PdpQuestion => ({
   permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
   entitlements: [],
   context: '',
+  requestId: '',
   ...over,
 })
 const ALLOW = tuples(['alice viewer invoice:1'], ['gate'])

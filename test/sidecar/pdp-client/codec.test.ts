@@ -37,9 +37,11 @@ describe('questions', () => {
     expect(first.equals(before)).toBe(true)
   })
 
+  const BARE = { handle: 1, permissions: [], entitlements: [], context: '', requestId: '', traceparent: '' }
+
   test.each([-1, 1.5, 2 ** 32, Number.NaN])('with the id %d are refused, and leave nothing to the next', (id) => {
     const token = { handle: 1, token: 'of the refused' }
-    const question = { id, handle: 1, permissions: [], entitlements: [], context: '', watched: false }
+    const question = { ...BARE, id, watched: false }
     expect(() => encodeQuestions({ tokens: [token], questions: [question], cancel: [] })).toThrow()
     expect(decodeStreamRequest(encodeQuestions({ tokens: [], questions: [], cancel: [5] }))).toEqual({
       tokens: [],

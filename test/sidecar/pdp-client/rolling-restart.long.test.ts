@@ -16,6 +16,7 @@ const QUESTION: PdpQuestion = {
   permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
   entitlements: [],
   context: '',
+  requestId: '',
 }
 const TOKEN = {
   active: true,

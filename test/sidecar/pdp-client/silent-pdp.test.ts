@@ -18,6 +18,7 @@ const QUESTION: PdpQuestion = {
   permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
   entitlements: [],
   context: '',
+  requestId: '',
 }
 const ALLOW = tuples(['alice viewer invoice:1'])
 

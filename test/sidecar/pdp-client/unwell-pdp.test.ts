@@ -16,6 +16,7 @@ const QUESTION: PdpQuestion = {
   permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
   entitlements: [],
   context: '',
+  requestId: '',
 }
 const ALLOW = tuples(['alice viewer invoice:1'])
 const TIMEOUT_MS = 3_000
@@ -131,12 +132,40 @@ describe('a deadline that passes', () => {
       const answer = client.ask(QUESTION)
       // Another's work keeps answers from being read.
       setImmediate(() => block(150))
-      await expect(answer).rejects.toThrow('this sidecar was too busy to read an answer in time')
+      await expect(answer).rejects.toMatchObject({
+        code: 'overloaded',
+        message: expect.stringMatching(/^this sidecar (?:was|is) too busy/),
+      })
     }
     expect(client.silentSinceMs()).toBeNull()
     const [pdp] = pdps
     if (pdp !== undefined) pdp.script = ALLOW
     await until(async () => (await asks(client, 1))[0] === 'allowed')
+  })
+
+  test('that is sure to pass, because this process gets no time, is told at once, and nobody is asked', async () => {
+    const { pdps, client } = await start([ALLOW], { timeoutMs: 200 })
+    const turn = () => new Promise((resolve) => setTimeout(resolve, 0))
+    for (let at = 0; at < 4; at += 1) {
+      block(300)
+      await turn()
+    }
+    const before = pdps[0]?.asked.length
+    await expect(client.ask(QUESTION)).rejects.toMatchObject({
+      code: 'overloaded',
+      message: 'this sidecar is too busy to ask',
+    })
+    expect(pdps[0]?.asked.length).toBe(before)
+    expect(client.silentSinceMs()).toBeNull()
+    // Once it has time again, it asks.
+    await until(async () => (await asks(client, 1))[0] === 'allowed')
+  })
+
+  test('is not sure to pass after one long pause', async () => {
+    const { client } = await start([ALLOW], { timeoutMs: 1_000 })
+    block(1_100)
+    await new Promise((resolve) => setTimeout(resolve, 0))
+    expect(await asks(client, 1)).toEqual(['allowed'])
   })
 
   test('counts when the PDP says nothing, and after five in a row nobody waits for it', async () => {

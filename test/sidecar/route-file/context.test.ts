@@ -1,6 +1,6 @@
 /** The context in a route file: what is read, and what is refused with its place. */
 import { describe, expect, test } from 'vitest'
-import { runRouteTests } from '../../../sidecar/commands/route-report.ts'
+import { describeReport, runRouteTests } from '../../../sidecar/commands/route-report.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { loadFile, routeFile } from '../support/harness.ts'
 
@@ -39,7 +39,7 @@ describe('context', () => {
     [route('{ip: "{client.address}"}'), /^ip is text with braces; write \{client\.address\} without quotes$/],
     [route('{ip: {client.address, request.path}}'), /^ip must be one value of the request/],
     [route('{ip: {}}'), /^ip must be one value of the request/],
-    [route('{ip: {nope}}'), /^\{nope\} is not a parameter of the path$/],
+    [route('{ip: {nope}}'), /^\{nope\} is not a parameter of the path/],
     [route('{ip: {id: ip}}'), /^the type of \{id\} must be one of string, int, double, bool, list$/],
     [route('{ip: {id: [int]}}'), /^the type of \{id\} must be a string$/],
     [route('{ip: {query.x: list}}'), /^\{query\.x\} cannot be a list: only a claim can$/],
@@ -63,7 +63,7 @@ describe('context', () => {
   })
 
   test.each<[string, RegExp]>([
-    ['context: {id: {id}}', /^\{id\} is not a parameter of the path$/],
+    ['context: {id: {id}}', /^\{id\} is not a parameter of the path, which has none$/],
     ['context: {a: {body.a}}', /^a value of the body can be in the context of a route only$/],
     ['context: {a: {header.x-real-ip}}', /is removed from every request/],
   ])('of the whole file is refused: %s', (extra, message) => {
@@ -76,7 +76,7 @@ describe('a test of a route file', () => {
 POST /b: {check: "editor doc:{body.id}", context: {groups: {claims.groups: list}}}`
   const run = (tests: string) => {
     const file = loadFile(source(ROUTES, `tests:\n${tests}`))
-    return runRouteTests(file, 'f').lines
+    return describeReport(runRouteTests(file, 'f'))
   }
 
   test('says what the context must be, from an address, with header fields, a body and claims', () => {

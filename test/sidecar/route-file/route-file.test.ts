@@ -1,10 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { plainOptions } from '../../../sidecar/route-file/options.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
-import { isWithin, overlap, type Pattern, parsePattern } from '../../../sidecar/routes/patterns.ts'
-import { type Route, routeConflict } from '../../../sidecar/routes/route.ts'
-import { createRouteTable } from '../../../sidecar/routes/route-table.ts'
 import { loadFile, routeFile } from '../support/harness.ts'
 
 const ready = (routes: string, extra?: string): string =>
@@ -63,9 +58,9 @@ routes:
     '6:1 the route file has the unknown key "relaton"',
     '8:3 the path /a/:id has :id; a parameter is written {id}',
     '9:11 "viewer" is not "signed_in", "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"',
-    '10:3 "get /c" must be "METHOD /path" or "METHOD host/path"',
+    '10:3 "get /c" must be "METHOD /path" or "METHOD host/path": write GET',
     '11:12 all must have at least one check',
-    '12:19 {nope} is not a parameter of the path',
+    '12:19 {nope} is not a parameter of the path, which has none',
   ])
 })
 
@@ -98,6 +93,16 @@ test.each([
   expect(issues(ready('GET /a: public').replace(spaces, tabs))).toEqual([message])
 })
 
+test.each([
+  ['GET /a/{id}: {check: viewer doc:{id}, mode: shadow}', '"viewer doc:{id}"'],
+  ['GET /a/{id}: {all: [viewer doc:{id}, scope x]}', 'put the check in quotes: "viewer doc:{id}"'],
+  ['GET /a/{id}: {any: [scope x, viewer doc:{id}]}', 'put the check in quotes: "viewer doc:{id}"'],
+  ['GET /a/{id}: viewer: doc', 'in quotes'],
+  ['GET /a/{id}: @x', 'in quotes'],
+])('says of %s that quotes are missing', (route, message) => {
+  expect(issues(ready(route))).toEqual([expect.stringContaining(message)])
+})
+
 test('says one thing about one misspelt key', () => {
   const source = `portcullis: v1
 resource: https://app.test
@@ -112,7 +117,7 @@ routes:
     '4:1 the route file has the unknown key "upstraem"; did you mean upstream?',
     '5:7 pdp has the unknown key "adress"; did you mean address?',
     '7:17 a route has the unknown key "chek"; did you mean check?',
-    '7:23 {nope} is not a parameter of the path',
+    '7:23 {nope} is not a parameter of the path, which has {id}',
   ])
 })
 
@@ -229,118 +234,5 @@ describe('a mistake is', () => {
     ['GET /a/{x}: public\nGET /a/{y}: scope a', 'is the same route as'],
   ])('%s', (routes, message) => {
     expect(issues(ready(routes)).join('\n')).toContain(message)
-  })
-})
-
-describe('precedence', () => {
-  const patternOf = (path: string): Pattern => {
-    const pattern = parsePattern(path)
-    if (typeof pattern === 'string') throw new Error(pattern)
-    return pattern
-  }
-  const segment = fc.constantFrom('a', 'b', 'A', '')
-  const path = fc.array(segment, { minLength: 1, maxLength: 4 })
-  const patternText = fc
-    .tuple(fc.array(fc.constantFrom('a', 'b', '{}'), { maxLength: 3 }), fc.constantFrom('', '/', '/**'))
-    .map(
-      ([parts, end]) =>
-        `/${parts.map((part, at) => (part === '{}' ? `{p${at}}` : part)).join('/')}${parts.length === 0 && end !== '' ? end.slice(1) : end}`,
-    )
-  const routeOf = (text: string): Route => ({
-    id: text,
-    host: null,
-    method: 'GET',
-    pattern: patternOf(text),
-    // Each one's own.
-    check: { kind: 'scope', name: text },
-    ...plainOptions({ forwardToken: false, shadow: false, origins: new Set() }),
-  })
-  /** The definition, without any cleverness. */
-  function matches({ segments, rest }: Pattern, path: readonly string[]): boolean {
-    if (rest ? path.length <= segments.length : path.length !== segments.length) return false
-    return segments.every((one, at) => (one.kind === 'literal' ? one.text === path[at] : path[at] !== ''))
-  }
-
-  const lower = (text: string): string => text.toLowerCase()
-  const folded = ({ segments, rest }: Pattern): Pattern => ({
-    segments: segments.map((one) => (one.kind === 'literal' ? { ...one, text: lower(one.text) } : one)),
-    rest,
-  })
-  const equal = (a: Pattern, b: Pattern): boolean => isWithin(a, b) && isWithin(b, a)
-  /** Some reader of the path, who folds case or the slash at its end, would take it to a route that is no wider one. */
-  function tempting(best: Route, routes: readonly Route[], segments: readonly string[]): boolean {
-    const path = segments.map(lower)
-    const other = path.at(-1) === '' ? path.slice(0, -1) : [...path, '']
-    return [path, ...(other.length === 0 ? [] : [other])].some((reading) => {
-      const having = routes.filter(({ pattern }) => matches(folded(pattern), reading))
-      const narrowest = having.filter(({ pattern }) =>
-        having.every(
-          (one) => !isWithin(folded(one.pattern), folded(pattern)) || equal(folded(one.pattern), folded(pattern)),
-        ),
-      )
-      return narrowest.some((route) => route !== best && !isWider(route.pattern, best.pattern))
-    })
-  }
-  /** `wide` has every path of `narrow`, and more: its route has been excepted from it. */
-  const isWider = (wide: Pattern, narrow: Pattern): boolean =>
-    isWithin(folded(narrow), folded(wide)) && !isWithin(folded(wide), folded(narrow))
-
-  test('within and overlap say of patterns what they say of paths', () => {
-    fc.assert(
-      fc.property(patternText, patternText, path, (one, two, segments) => {
-        const [a, b] = [patternOf(one), patternOf(two)]
-        const [inA, inB] = [matches(a, segments), matches(b, segments)]
-        if (inA && inB) expect(overlap(a, b)).toBe(true)
-        if (isWithin(a, b) && inA) expect(inB).toBe(true)
-        if (isWithin(a, b)) expect(overlap(a, b)).toBe(true)
-      }),
-      { numRuns: 5_000 },
-    )
-  })
-
-  test('a path is given to the one route within all others that have it, or refused for another spelling', () => {
-    fc.assert(
-      fc.property(fc.uniqueArray(patternText, { maxLength: 6 }), path, (texts, segments) => {
-        const routes: Route[] = []
-        for (const text of texts) {
-          const route = routeOf(text)
-          if (routes.every((other) => routeConflict(route, other) === null)) routes.push(route)
-        }
-        const match = createRouteTable(routes).match({
-          host: 'app.test',
-          method: 'GET',
-          path: { segments, written: segments },
-        })
-        const having = routes.filter(({ pattern }) => matches(pattern, segments))
-        const best = having.find((route) => having.every((other) => isWithin(route.pattern, other.pattern)))
-        if (match.kind === 'none') expect(having).toEqual([])
-        else expect(best).toBeDefined()
-        if (match.kind === 'route') expect(match.route).toBe(best)
-        if (best !== undefined) expect(match.kind === 'ambiguous').toBe(tempting(best, routes, segments))
-      }),
-      { numRuns: 5_000 },
-    )
-  })
-
-  test('a host with routes of its own has no others', () => {
-    const file = loadFile(ready('GET /a: public\n"GET admin.test/b": scope admin'))
-    const table = createRouteTable(file.routes)
-    const kind = (host: string, path: string): string =>
-      table.match({ host, method: 'GET', path: { segments: [path], written: [path] } }).kind
-    expect([kind('app.test', 'a'), kind('app.test', 'b'), kind('admin.test', 'a'), kind('admin.test', 'b')]).toEqual([
-      'route',
-      'none',
-      'none',
-      'route',
-    ])
-  })
-
-  test('a route for every method has neither TRACE nor CONNECT', () => {
-    const table = createRouteTable(loadFile(ready('"* /a": public\nGET /a: scope a')).routes)
-    const match = (method: string) =>
-      table.match({ host: 'app.test', method, path: { segments: ['a'], written: ['a'] } })
-    expect(match('DELETE')).toMatchObject({ kind: 'route', route: { id: '* /a' } })
-    expect(match('HEAD')).toMatchObject({ kind: 'route', route: { id: 'GET /a' } })
-    expect([match('TRACE').kind, match('CONNECT').kind]).toEqual(['method', 'method'])
   })
 })

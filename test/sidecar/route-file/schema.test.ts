@@ -21,6 +21,7 @@ import { CLAIMS, EXTERNAL, INTROSPECTION, ISSUER } from '../../../sidecar/route-
 import { LIMIT_KEYS, LIMIT_MEMBERS } from '../../../sidecar/route-file/limits.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import type { Member } from '../../../sidecar/route-file/schema.ts'
+import { PROVIDER, SIGN_IN } from '../../../sidecar/route-file/sign-in-format.ts'
 import { routeFile } from '../support/harness.ts'
 
 const SCHEMA_FILE = fileURLToPath(new URL('../../../sidecar/route-file/route-file.schema.json', import.meta.url))
@@ -59,7 +60,22 @@ test('the published schema is the table that the parser reads by', async () => {
 
 test('each member of the format says what it means', () => {
   const issuers = [ISSUER, EXTERNAL, CLAIMS, INTROSPECTION]
-  const tables = [...issuers, ROUTE_FILE, UPSTREAM, PDP, TLS, DPOP, LOG, ROUTE, STEP_UP, TEST, EXPECT, LIMIT_MEMBERS]
+  const tables = [
+    ...issuers,
+    SIGN_IN,
+    PROVIDER,
+    ROUTE_FILE,
+    UPSTREAM,
+    PDP,
+    TLS,
+    DPOP,
+    LOG,
+    ROUTE,
+    STEP_UP,
+    TEST,
+    EXPECT,
+    LIMIT_MEMBERS,
+  ]
   for (const [name, { form }] of tables.flatMap((members) => Object.entries<Member>(members)))
     expect(form.description, name).toMatch(/^[\S\s]+[.]$/)
 })
@@ -98,6 +114,14 @@ describe('the published schema and the parser both accept', () => {
       'https://as.test, external: {subject_prefix: "idp:", organizations: [acme], audience: account, claims: {groups: groups, roles: realm_access.roles, subject: oid}}}',
     ),
     file('GET /me: signed_in\nGET /a: {all: [signed_in, scope a]}'),
+    file(
+      'GET /a: {check: signed_in, sign_in: false}',
+      'sign_in: {keys_file: k, providers: [{issuer: https://as.test, client_id: web}]}',
+    ),
+    file(
+      'GET /a: signed_in',
+      'sign_in: {keys_file: k, session_max: 60, idle_max: 60, providers: [{issuer: https://as.test, client_id: web, client_secret_file: s, name: as, label: As, scope: openid email, parameters: {audience: a}}]}',
+    ),
   ])('%#', (source) => {
     expect(parseRouteFile(source).issues).toEqual([])
     expect(validate(parse(source)), JSON.stringify(validate.errors)).toBe(true)

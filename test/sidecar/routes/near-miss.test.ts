@@ -100,6 +100,18 @@ describe('a path that a lax router gives to another route', () => {
     expect(judge(FORMATS, line)).toBe(outcome)
   })
 
+  test.each([
+    ['GET /admin%EF%BC%9Fx', 'refused'],
+    ['GET /admin%EF%BC%83x', 'refused'],
+    ['GET /admin%3Fx=1', 'refused'],
+    ['GET /admin%23x', 'refused'],
+    ['GET /f/a%3F', 'refused'],
+    ['GET /what%3F', 'GET /{page}'],
+    ['GET /f/%E4%BD%95%EF%BC%9F', 'GET /f/**'],
+  ])('such as one that ends at a question mark to some: %s is %s', (line, outcome) => {
+    expect(judge(FORMATS, line)).toBe(outcome)
+  })
+
   const SCRIPTS = [
     'GET /**: public',
     'GET /admin/**: scope admin',

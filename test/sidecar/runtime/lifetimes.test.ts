@@ -28,6 +28,7 @@ const QUESTION: PdpQuestion = {
   permissions: [{ relation: 'viewer', resource: 'doc:1' }],
   entitlements: [],
   context: '',
+  requestId: '',
 }
 
 let permissionWatch: PermissionWatch

@@ -13,7 +13,7 @@ class Exit extends Error {
   }
 }
 
-/** For commands that end by themselves. Usage errors are Commander's, which writes to the real process: start one for them. */
+/** For commands that end by themselves. */
 export async function runCli(args: readonly string[], { env = {}, input = '' }: Given = {}): Promise<Ended> {
   const output = { stdout: '', stderr: '' }
   const into = (name: keyof typeof output) => ({

@@ -114,6 +114,7 @@ export async function run(one: Case): Promise<Run> {
   const outcome = await enforce(
     {
       client: syntheticRequest({ method, target, raw }),
+      requestId: 'request-1',
       origin: { address: '192.0.2.1', scheme: 'https', host: null, fault: null, ...one.origin },
       admission: {
         ...NO_ADMISSION,
@@ -125,6 +126,7 @@ export async function run(one: Case): Promise<Run> {
         return Buffer.from(one.body ?? '')
       },
       upgrade: one.upgrade ?? false,
+      browser: null,
     },
     deps,
   )

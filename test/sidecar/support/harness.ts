@@ -7,6 +7,8 @@ import type { SidecarLimits } from '../../../sidecar/route-file/default-limits.t
 import { parseRouteFile, type RouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { createMetrics, type Metrics } from '../../../sidecar/runtime/metrics.ts'
 import { createSidecar, type Sidecar } from '../../../sidecar/runtime/sidecar.ts'
+import { processMemory, type SignInMemory } from '../../../sidecar/sign-in/memory.ts'
+import { shareSessions } from '../../../sidecar/sign-in/refresh.ts'
 import { createIssuer, type Issuer, issuerFetch } from './issuer.ts'
 import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from './pdp.ts'
 import { type RawAnswer, sendRaw } from './raw-http.ts'
@@ -67,6 +69,8 @@ export async function startHarness(options: {
   readonly limits?: Partial<SidecarLimits>
   readonly clock?: () => number
   readonly replay?: ReplayMemory
+  /** Of sessions of browsers, which several sidecars may share. */
+  readonly memory?: SignInMemory
   readonly readToken?: (path: string) => string
   readonly certificates?: Certificates
   /** Reads those that the route file names. */
@@ -94,6 +98,7 @@ export async function startHarness(options: {
     random: () => 0.5,
     replay: options.replay ?? processReplayMemory({ clock, entriesMax: 1_000 }),
     nonces: createNonces({ secret: Buffer.alloc(32, 'n'), clock }),
+    sessions: shareSessions(options.memory ?? processMemory({ clock }), { clock, log: { warn: write } }),
     readToken: options.readToken ?? (() => 'service-token'),
     limits: { ...PATIENT, ...options.limits },
   })

@@ -1,10 +1,6 @@
 import { once } from 'node:events'
-import { createServer as createHttp1 } from 'node:http'
 import { type ClientHttp2Session, constants } from 'node:http2'
-import { type AddressInfo, createServer as createTcp, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
-import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { type Harness, routeFile, startHarness, until } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
@@ -305,82 +301,6 @@ describe('an upstream that speaks HTTP/2', () => {
     expect((await h.send('GET /public/x')).status).toBe(200)
     for (const one of up.sessions) one.destroy()
     expect((await h.send('GET /public/x')).status).toBe(200)
-  })
-})
-
-describe('what is no HTTP/2 upstream', () => {
-  const listening = async (server: {
-    listen(port: number, host: string): unknown
-    address(): unknown
-    close(): unknown
-    once(event: 'listening', then: () => void): unknown
-  }): Promise<number> => {
-    await new Promise<void>((resolve) => {
-      server.once('listening', resolve)
-      server.listen(0, '127.0.0.1')
-    })
-    closers.unshift(() => void server.close())
-    return (server.address() as AddressInfo).port
-  }
-
-  test('an HTTP/1.1 service is 502, and gets nothing that it could take for a request', async () => {
-    const seen: string[] = []
-    const server = createHttp1((req) => void seen.push(req.url ?? ''))
-    use(`http://127.0.0.1:${await listening(server)}`)
-    expect((await h.send('GET /public/x')).status).toBe(502)
-    expect(seen).toEqual([])
-  })
-
-  test('nothing at all is 502', async () => {
-    use('http://127.0.0.1:1')
-    expect((await h.send('GET /public/x')).status).toBe(502)
-  })
-
-  test('one that takes the connection and stays silent is 504', async () => {
-    const sockets: Socket[] = []
-    const server = createTcp((socket) => void sockets.push(socket))
-    use(`http://127.0.0.1:${await listening(server)}`)
-    expect((await h.send('GET /public/x')).status).toBe(504)
-    for (const socket of sockets) socket.destroy()
-  })
-
-  test('one that ends the connection for rubbish is 502', async () => {
-    const server = createTcp(
-      (socket) => void socket.on('error', () => undefined).end('rubbish that is no frame at all'),
-    )
-    use(`http://127.0.0.1:${await listening(server)}`)
-    expect((await h.send('GET /public/x')).status).toBe(502)
-  })
-})
-
-const made = await makeCertificate({ names: ['localhost'], days: 1, nowMs: Date.now() })
-
-describe('over TLS', () => {
-  const trusting = { ca: Buffer.from(made.authority), cert: null, key: null }
-  const trust = (): void =>
-    h.sidecar.apply({ file: h.file(), certificates: { ...NO_CERTIFICATES, upstream: trusting }, hash: 'tls' })
-
-  test('an upstream is spoken to when its certificate is good', async () => {
-    const secure = await startHttp2Upstream({ cert: made.certificate, key: made.key })
-    closers.unshift(() => secure.close())
-    use(`https://localhost:${secure.port}`)
-    expect((await h.send('GET /public/x')).status).toBe(502)
-    expect(secure.reached).toEqual([])
-    trust()
-    expect((await h.send('GET /public/x')).body).toBe('got ')
-    expect(secure.reached[0]?.headers[':scheme']).toBe('https')
-  })
-
-  test('an upstream that does not name HTTP/2 by ALPN is 502', async () => {
-    const { createServer } = await import('node:https')
-    const seen: string[] = []
-    const server = createServer({ cert: made.certificate, key: made.key }, (req) => void seen.push(req.url ?? ''))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    closers.unshift(() => void server.close())
-    use(`https://localhost:${(server.address() as AddressInfo).port}`)
-    trust()
-    expect((await h.send('GET /public/x')).status).toBe(502)
-    expect(seen).toEqual([])
   })
 })
 

@@ -1,4 +1,4 @@
-/** Authority over clients: whoever sets a client's secret can act as that client, so it must not hold more than they do. */
+/** Authority over clients: a caller that sets a client's secret can act as that client, so the client must not hold more than the caller. */
 import type { Subject } from '../../../domain/decision.ts'
 import { ENVIRONMENT } from '../../../domain/log.ts'
 import { holdsScope, isIdentityScope, isServiceScope, scopesOf } from '../../../identity/oauth/scopes.ts'

@@ -2,7 +2,7 @@
 import type pg from 'pg'
 import { PdpError } from '../../../domain/errors.ts'
 import { withTimeout } from '../../../process/with-timeout.ts'
-import type { Connection, Database, TimeLimits } from './database.ts'
+import type { Connection, Database, OnStatement, TimeLimits } from './database.ts'
 import { createSilence } from './silence.ts'
 
 export const TIME_LIMITS: TimeLimits = {
@@ -21,7 +21,9 @@ export type Pools = {
 }
 type Use<T> = (client: pg.PoolClient, drop: (reason: unknown) => void) => Promise<T>
 
-export function databaseOver(pools: Pools, limits = TIME_LIMITS): Database {
+export function databaseOver(pools: Pools, limits = TIME_LIMITS, onStatement: OnStatement | null = null): Database {
+  const connectionOver = (client: pg.PoolClient, leftMs: () => number): Connection =>
+    connectionTo(client, { leftMs, onStatement })
   const silence = createSilence({ silentMs: limits.decisionMs, retryMs: RETRY_MS, clock: () => performance.now() })
 
   async function on<T>(pool: pg.Pool, options: { readonly prompt: boolean }, use: Use<T>): Promise<T> {
@@ -97,24 +99,30 @@ async function onClient<T>(pool: pg.Pool, use: Use<T>): Promise<T> {
 }
 
 /** `leftMs`: what the next statement may take. */
-function connectionOver(client: pg.PoolClient, leftMs: () => number): Connection {
-  const run = async <Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<Row[]> => {
-    const { rows } = await withTimeout(client.query<Row>(config), leftMs(), lost).catch((error: unknown) => {
+function connectionTo(
+  client: pg.PoolClient,
+  { leftMs, onStatement }: { readonly leftMs: () => number; readonly onStatement: OnStatement | null },
+): Connection {
+  async function rowsOf<Rows>(name: () => string, answer: Promise<{ readonly rows: Rows }>): Promise<Rows> {
+    const ended = onStatement?.(name())
+    try {
+      const { rows } = await withTimeout(answer, leftMs(), lost)
+      ended?.(null)
+      return rows
+    } catch (error) {
+      ended?.(error)
       throw asPdpError(error)
-    })
-    return rows
+    }
   }
   return {
-    query: (text, values = []) => run({ text, values: [...values] }),
-    async prepared(name, text, values) {
-      const config: pg.QueryArrayConfig = { name, text, values: [...values], rowMode: 'array' }
-      const { rows } = await withTimeout(client.query<unknown[]>(config), leftMs(), lost).catch((error: unknown) => {
-        throw asPdpError(error)
-      })
-      return rows
-    },
+    query: <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
+      rowsOf(() => firstWord(text), client.query<Row>({ text, values: [...values] })),
+    prepared: (name, text, values) =>
+      rowsOf(() => name, client.query<unknown[]>({ name, text, values: [...values], rowMode: 'array' })),
   }
 }
+
+const firstWord = (text: string): string => /^\s*(\w+)/.exec(text)?.[1]?.toLowerCase() ?? 'statement'
 
 const lost = (): PdpError => new PdpError('store_unavailable', 'the database did not answer in time')
 

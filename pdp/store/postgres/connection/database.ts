@@ -13,6 +13,9 @@ export type Database = Sql & {
   lengthy: Database['within']
 }
 
+/** Told of each statement as it begins, by its name or first word; what it returns, once it ended, with what was thrown or null. */
+export type OnStatement = (name: string) => (error: unknown) => void
+
 /** Milliseconds, on top of which the server has bounds of its own (postgres.ts). */
 export type TimeLimits = {
   /** For a statement that decisions wait for. */

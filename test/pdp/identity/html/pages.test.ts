@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { html } from '../../../../pdp/identity/html/html.ts'
 import { consentPage, errorPage, type Page, page } from '../../../../pdp/identity/html/page.ts'
 import {
   deviceCodePage,
@@ -9,6 +8,7 @@ import {
 } from '../../../../pdp/identity/provider/device-pages.ts'
 import { approvalPage } from '../../../../pdp/identity/sign-in/approval-pages.ts'
 import { codePage, loginPage } from '../../../../pdp/identity/sign-in/sign-in-pages.ts'
+import { html } from '../../../../pdp/process/pages/html.ts'
 
 const organization = (value: string) => ({ id: value, name: value, parent: null })
 const request = (value: string) => ({ name: value, clientName: value, bindingMessage: value, scopes: [value] })

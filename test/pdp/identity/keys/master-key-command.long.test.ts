@@ -72,6 +72,38 @@ describe('the command', () => {
     expect(await readable(NEXT)).toEqual([LASTING + sessions, 0])
   })
 
+  test('with the embedded PostgreSQL is refused while the PDP runs, and works at once after a kill', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'portcullis-rotation-'))
+    const listen = { PORTCULLIS_HTTP_LISTEN: '127.0.0.1:0', PORTCULLIS_GRPC_LISTEN: '127.0.0.1:0' }
+    const own = {
+      PATH: process.env.PATH,
+      PORTCULLIS_DATA_DIR: directory,
+      ...listen,
+      PORTCULLIS_METRICS_LISTEN: '127.0.0.1:0',
+    }
+    const command = (name: string): ChildProcess =>
+      spawn(process.execPath, [MAIN, name], { env: own, stdio: ['ignore', 'pipe', 'pipe'] })
+    const files = (): boolean[] => ['master-key', 'next-master-key'].map((name) => existsSync(join(directory, name)))
+    try {
+      const pdp = command('serve')
+      const ended = endOf(pdp)
+      await new Promise<void>((resolve) =>
+        pdp.stdout?.on('data', (chunk) => String(chunk).includes('"listening"') && resolve()),
+      )
+      const refused = await endOf(command('rotate-master-key'))
+      expect([refused.status, refused.err]).toEqual([1, expect.stringMatching(/in use by another.*Stop that one/)])
+      expect(files()).toEqual([true, false])
+      pdp.kill('SIGKILL')
+      await ended
+      const former = readFileSync(join(directory, 'master-key'), 'utf8')
+      expect(await endOf(command('rotate-master-key'))).toMatchObject({ status: 0 })
+      expect(files()).toEqual([true, false])
+      expect(readFileSync(join(directory, 'master-key'), 'utf8')).not.toBe(former)
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
+
   test('says what it did as JSON', async () => {
     await fill(await identityWith(masterKeysOf(MASTER_KEY)))
     const { status, out } = await endOf(start(BOTH, ['--dry-run', '--json']))

@@ -30,6 +30,9 @@ describe('a rotation of the master key', () => {
       ['authenticators', 1, 0],
       ['the token hook', 1, 0],
       ['trusted issuers', 1, 0],
+      ['credentials at transmitters', 1, 0],
+      ['received streams', 1, 0],
+      ['endpoints of signal streams', 1, 0],
       ['signing keys', 2, 0],
     ])
     expect([await readable(NEXT), await readable(MASTER_KEY)]).toEqual([

@@ -9,6 +9,9 @@ import { storeKey } from '../../../../pdp/identity/keys/signing-keys.ts'
 import { createSecondFactor } from '../../../../pdp/identity/sign-in/second-factor.ts'
 import { createRevocations } from '../../../../pdp/identity/tokens/revocation.ts'
 import { type MasterKeys, masterKeysOf, open } from '../../../../pdp/process/encryption.ts'
+import { alignRows } from '../../../../pdp/signals/receiver/streams.ts'
+import { sealAuthorization } from '../../../../pdp/signals/transmitter/sealed.ts'
+import { createStream } from '../../../../pdp/signals/transmitter/streams.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
 import { postgresDirectory } from '../../../../pdp/store/postgres/directory.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
@@ -68,11 +71,23 @@ export async function fill(identity: Identity, sessions = 3): Promise<string> {
     client_id: 'portcullis',
     client_secret: 'the-partner-secret',
   }
+  const ssf = { delivery: 'push', authorization: { token: 'the-token-for-their-transmitter' } } as const
   await identity.issuers.put(
     FOREIGN,
-    { subject_prefix: 'partner:', audience: 'https://api.example/', organizations: ['acme'], introspection },
+    { subject_prefix: 'partner:', audience: 'https://api.example/', organizations: ['acme'], introspection, ssf },
     CONTEXT,
   )
+  await alignRows(sql, masterKeysOf(MASTER_KEY))
+  await directory.putClient({ id: 'siem', app: null, organization: null, metadata: {} }, CONTEXT)
+  const stream = {
+    id: 'stream',
+    endpointUrl: 'https://siem.example/',
+    authorizationSealed: sealAuthorization(masterKeysOf(MASTER_KEY), 'stream', 'Bearer of the receiver'),
+    eventsRequested: null,
+    subjectFormat: 'complex',
+    description: null,
+  } as const
+  await createStream(sql, { client: 'siem', organization: null }, stream)
   const secrets = createRecordSecrets({ masterKeys: masterKeysOf(MASTER_KEY) })
   const rows = Array.from({ length: sessions }, (_, i) => {
     const key = secrets.keyOf('Session', `session-${i}`)
@@ -90,7 +105,16 @@ export async function fill(identity: Identity, sessions = 3): Promise<string> {
 export function accepts(masterKeys: MasterKeys, secret: string): Promise<boolean> {
   const clock = Date.now
   const revocations = createRevocations({ sql, appendLog, appendEvents, clock })
-  const parts = { issuer: ISSUER, sql, directory: postgresDirectory(sql), appendLog, revocations, masterKeys, clock }
+  const parts = {
+    issuer: ISSUER,
+    sql,
+    directory: postgresDirectory(sql),
+    appendLog,
+    appendEvents,
+    revocations,
+    masterKeys,
+    clock,
+  }
   return createSecondFactor(parts).accept('eve', codeOf(secret, clock()))
 }
 
@@ -110,8 +134,8 @@ export async function readable(
     }
   return [opened, closed]
 }
-/** Two signing keys, one authenticator, one hook, one issuer. */
-export const LASTING = 5
+/** Two signing keys, one authenticator, one hook, one issuer, with its transmitter and the stream from it, and a stream of ours. */
+export const LASTING = 8
 
 export async function announced(masterKeys: SharedMasterKeys): Promise<() => Promise<void>> {
   const end = await masterKeys.announce({ log: logInto([]), everyMs: 20 })

@@ -1,6 +1,7 @@
 /** RFC 8725 section 3.12: each kind of credential is taken where it is wanted, and nowhere else. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../../../pdp/domain/json.ts'
 import { createBrowser } from '../../../support/browser.ts'
 import { createFlow } from '../flow.ts'
 import { ACCESS_TOKEN, CIBA, createFlows, DEVICE_CODE, EXCHANGE } from '../flows.ts'
@@ -52,7 +53,7 @@ const assertionBody = (): Members => ({
 
 const kinds = [
   ...(['access token', 'ID token', 'refresh token', 'DPoP proof', 'client assertion'] as const),
-  ...(['authorization code', 'device code', 'auth_req_id', 'jti'] as const),
+  ...(['authorization code', 'device code', 'auth_req_id', 'jti', 'security event token'] as const),
 ]
 type Kind = (typeof kinds)[number]
 const KINDS: Record<Kind, (place: Place) => Promise<string>> = {
@@ -74,6 +75,11 @@ const KINDS: Record<Kind, (place: Place) => Promise<string>> = {
     const { started } = await flows.startCiba(eve)
     await flows.answerCiba(createBrowser(world.issuer), eve)
     return started.auth_req_id
+  },
+  'security event token': async (place) => {
+    const { payload } = decode((await flows.code(eve)).tokens.access_token)
+    const events = { 'https://schemas.openid.net/secevent/caep/event-type/session-revoked': {} }
+    return (await world.identity.signSet({ ...payload, ...fits(place), events } as JsonObject)).token
   },
   jti: async () => String(decode((await flows.code(eve)).tokens.access_token).payload.jti),
 }

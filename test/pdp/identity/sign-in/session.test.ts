@@ -42,7 +42,12 @@ describe('signing out (RP-initiated logout)', () => {
     expect(await isActive(offline.tokens.access_token)).toBe(true)
     expect((await flows.refreshed(offline)).tokens.access_token).toBeTruthy()
     const reported = (await events()).slice(before)
-    expect(reported).toEqual([{ type: 'session.revoked', payload: { session: expect.any(String), user: 'eve' } }])
+    expect(reported).toEqual([
+      {
+        type: 'session.revoked',
+        payload: { session: expect.any(String), user: 'eve', tenants: ['acme'], initiating_entity: 'user' },
+      },
+    ])
   })
 
   test('is not done by a form without its secret, or by a person who stays', async () => {

@@ -123,6 +123,18 @@ describe('questions', () => {
     expect([...ended]).toEqual([['b/x/0', 'store_unavailable']])
   })
 
+  test('that are displaced at once are too many, also when nothing was answered for long before', async () => {
+    const { ask, end, ended } = open({ openMax: 1, waitingMax: 2, deadlineMs: 60_000 })
+    ask('a/x/open', 'a/x/0', 'a/x/1', 'a/x/2')
+    await pass(0)
+    expect([...ended]).toEqual([['a/x/0', 'overloaded']])
+    await end('a/x/open', 'a/x/1', 'a/x/2')
+    await pass(5_000)
+    ask('b/x/open', 'b/x/0', 'b/x/1', 'b/x/2')
+    await pass(0)
+    expect(ended.get('b/x/0')).toBe('overloaded')
+  })
+
   test('are unavailable at the deadline, their wait included, and leave their room to others', async () => {
     const { ask, end, started, ended } = open({ deadlineMs: 1_000 })
     ask('a/x/0', 'b/x/0')

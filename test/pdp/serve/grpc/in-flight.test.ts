@@ -66,7 +66,7 @@ function streamOf(budgets: Budgets, caller: string) {
     const { permissions = LARGE, watched: stands = false } = options
     const questions = Array.from({ length: count }, () => {
       nextId += 1
-      return { id: nextId, handle: 1, permissions, entitlements: [], context: '', watched: stands }
+      return { id: nextId, handle: 1, permissions, entitlements: [], context: '', requestId: '', watched: stands }
     })
     call.emit('data', { tokens: [], questions, cancel: [] })
   }

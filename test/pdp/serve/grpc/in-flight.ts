@@ -11,7 +11,7 @@ export const LARGE = Array.from({ length: 256 }, (_, i) => ({
   relation: 'viewer',
   resource: `doc:${'x'.repeat(250)}${i}`,
 }))
-export const LARGE_WEIGHT = questionWeight({ permissions: LARGE, entitlements: [], context: '' })
+export const LARGE_WEIGHT = questionWeight({ permissions: LARGE, entitlements: [], context: '', requestId: '' })
 
 /** Counts what is held, beside the real budgets. */
 export function counting(totals = TOTALS) {

@@ -16,14 +16,18 @@ function generated(bytes: Uint8Array): StreamRequest | null {
     const { tokens, questions, cancel } = fromBinary(DecideStreamRequestSchema, bytes)
     return {
       tokens: tokens.map(({ handle, token }) => ({ handle, token })),
-      questions: questions.map(({ id, handle, permissions, entitlements, context, watched }) => ({
-        id,
-        handle,
-        permissions: permissions.map(({ relation, resource }) => ({ relation, resource })),
-        entitlements,
-        context,
-        watched,
-      })),
+      questions: questions.map(
+        ({ id, handle, permissions, entitlements, context, watched, requestId, traceparent }) => ({
+          id,
+          handle,
+          permissions: permissions.map(({ relation, resource }) => ({ relation, resource })),
+          entitlements,
+          context,
+          watched,
+          requestId,
+          traceparent,
+        }),
+      ),
       cancel,
     }
   } catch {
@@ -47,6 +51,8 @@ const QUESTION = encode({
       entitlements: ['a'],
       context: '{"a":1}',
       watched: true,
+      requestId: 'request-1',
+      traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
     },
   ],
   cancel: [7, 300],
@@ -126,6 +132,6 @@ describe('a request of a stream', () => {
 
   // A field that is added to the protocol has to be added to the decoder.
   test('has no fields but those that are read', () => {
-    expect([DecideStreamRequestSchema.fields.length, StreamQuestionSchema.fields.length]).toEqual([3, 6])
+    expect([DecideStreamRequestSchema.fields.length, StreamQuestionSchema.fields.length]).toEqual([3, 8])
   })
 })

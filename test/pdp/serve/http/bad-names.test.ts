@@ -61,6 +61,13 @@ describe('a name of the path that is none', () => {
   })
 })
 
+const evaluation = (other: object): object => ({
+  subject: { type: 'user', id: 'alice' },
+  action: { name: 'viewer' },
+  resource: { type: 'invoice', id: '1' },
+  ...other,
+})
+
 describe('a text with U+0000', () => {
   test.each([
     ['GET', '/v1/role-grants?subject=%00', undefined],
@@ -79,6 +86,20 @@ describe('a text with U+0000', () => {
       '/v1/organizations/acme/list-resources',
       { subject: { type: 'user', id: 'a' }, relation: 'v', type: '\0' },
     ],
+    ['POST', '/access/v1/evaluation', evaluation({ subject: { type: 'user', id: '\0' } })],
+    ['POST', '/access/v1/evaluation', evaluation({ resource: { type: 'invoice', id: '\0' } })],
+    ['POST', '/access/v1/evaluation', evaluation({ action: { name: 'view\0er' } })],
+    ['POST', '/access/v1/evaluation', evaluation({ context: { a: '\0' } })],
+    ['POST', '/access/v1/evaluations', { ...evaluation({}), evaluations: [{ resource: { type: '\0', id: '1' } }] }],
+    ['POST', '/access/v1/search/resource', evaluation({ resource: { type: '\0' } })],
+    ['POST', '/access/v1/search/subject', evaluation({ subject: { type: '\0' } })],
+    ['POST', '/oauth/decisions', { permissions: [{ relation: 'viewer', resource: 'invoice:\0' }] }],
+    ['POST', '/oauth/decisions', { entitlements: ['\0'] }],
+    ['POST', '/v1/organizations/acme/relationships', { write: ['invoice:\0#viewer@user:a'] }],
+    ['POST', '/v1/organizations/acme/role-grants', { role: '\0', subject: 'user:alice' }],
+    ['PUT', '/v1/apps/zoe/manifest', { 'na\0me': 'x' }],
+    ['GET', '/v1/events?after=%00', undefined],
+    ['GET', '/v1/organizations/acme/changes?after=%00', undefined],
   ])('is refused as malformed: %s %s %j', async (method, path, body) => {
     const answer = await served.send(method, path, { token: tokens.admin ?? '', ...(body && { body }) })
     expect([answer.status, answer.body.code]).toEqual([400, 'request_invalid'])

@@ -5,6 +5,7 @@ import { createAdmin } from '../../../../pdp/identity/admin.ts'
 import { createLog } from '../../../../pdp/process/log.ts'
 import { listenHttp } from '../../../../pdp/serve/http-server.ts'
 import { type Json, type Served, serve } from '../harness.ts'
+import { CALLS } from './described-calls.ts'
 
 let served: Served
 beforeAll(async () => {
@@ -238,52 +239,6 @@ describe('/openapi.json', () => {
 })
 
 /** Every call of the API, listed by hand: a call that is missing or superfluous fails this test. */
-const CALLS = [
-  'POST /oauth/decisions',
-  ...['evaluation', 'evaluations', 'search/subject', 'search/resource', 'search/action'].map(
-    (call) => `POST /access/v1/${call}`,
-  ),
-  ...crud('/v1/organizations', '{org}'),
-  ...crud('/v1/users', '{user}'),
-  ...crud('/v1/clients', '{client_id}'),
-  ...crud('/v1/roles', '{key}'),
-  ...crud('/v1/organizations/{org}/entitlements', '{key}'),
-  ...crud('/v1/organizations/{org}/members', '{user}'),
-  'POST /v1/organizations/{org}/entitlements:changed',
-  'POST /v1/organizations/{org}/compare',
-  'GET /v1/apps',
-  'GET /v1/apps/{app}/manifest',
-  'PUT /v1/apps/{app}/manifest',
-  ...['/v1/organizations/{org}/role-grants', '/v1/role-grants'].flatMap((path) => [
-    `GET ${path}`,
-    `POST ${path}`,
-    `DELETE ${path}/{id}`,
-  ]),
-  'GET /v1/organizations/{org}/relationships',
-  'POST /v1/organizations/{org}/relationships',
-  'POST /v1/organizations/{org}/relationships:import',
-  'GET /v1/organizations/{org}/relationships:export',
-  'GET /v1/organizations/{org}/changes',
-  'GET /v1/changes',
-  'POST /v1/organizations/{org}/list-resources',
-  'POST /v1/organizations/{org}/list-subjects',
-  'GET /v1/events',
-  'DELETE /v1/sessions/{session}',
-  'POST /v1/users/{user}/sessions:revoke',
-  'POST /v1/users/{user}/totp',
-  'DELETE /v1/users/{user}/totp',
-  'GET /v1/token-hook',
-  'PUT /v1/token-hook',
-  'DELETE /v1/token-hook',
-  'GET /v1/trusted-issuers',
-  'GET /v1/trusted-issuers/{issuer}',
-  'PUT /v1/trusted-issuers/{issuer}',
-  'DELETE /v1/trusted-issuers/{issuer}',
-]
-
-function crud(base: string, item: string): readonly string[] {
-  return [`GET ${base}`, ...['GET', 'PUT', 'DELETE'].map((method) => `${method} ${base}/${item}`)]
-}
 
 describe('listenHttp', () => {
   test('says in one line that the port is taken', async () => {

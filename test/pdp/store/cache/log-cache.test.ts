@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { FALSE } from '../../../../pdp/decide/view.ts'
 import type { Change } from '../../../../pdp/domain/change.ts'
 import type { LogPosition } from '../../../../pdp/domain/log.ts'
-import { LogCache, type Moment, type Target } from '../../../../pdp/store/cache/log-cache.ts'
+import { LogCache, type Reading, type Target } from '../../../../pdp/store/cache/log-cache.ts'
 import { RowBudget } from '../../../../pdp/store/cache/row-budget.ts'
 import { RowsView } from '../../../../pdp/store/cache/rows-view.ts'
 import type { LogEntry, RowSet } from '../../../../pdp/store/contract.ts'
@@ -11,8 +11,8 @@ import { drop, put } from '../../../support/tuples.ts'
 
 const at = (revision: number, sentTick: number): Target => {
   const position: LogPosition = { revision, writeId: `w${revision}`, entitlementVersion: 0, entitlementWriteId: '0' }
-  const moment: Moment = { vector: { clockMs: 0, logs: new Map([['acme', position]]) }, sentTick }
-  return { position, moment }
+  const reading: Reading = { vector: { clockMs: 0, logs: new Map([['acme', position]]) }, sentTick }
+  return { position, reading }
 }
 const groups = (subject: string, ...names: string[]): RowSet => ({
   key: { log: 'acme', kind: 'groups', subject },

@@ -82,7 +82,7 @@ describe('startEmbeddedPostgres', () => {
     const first = await start()
     const second = await startElsewhere()
     expect(second.said).toBe(
-      `StartError: ${join(dataDirectory, 'postgres')} is in use by another Portcullis process; one data directory serves one process`,
+      `StartError: ${join(dataDirectory, 'postgres')} is in use by another Portcullis process, and one data directory serves one process. Stop that one, or name another directory by PORTCULLIS_DATA_DIR`,
     )
     expect(await query(first.connectionString, 'select 1 as one')).toEqual([{ one: 1 }])
     await first.stop()

@@ -12,6 +12,7 @@ export const CONFIG: InjectorConfig = {
   authorities: null,
   redis: null,
   dpopNonces: null,
+  tracesEndpoint: null,
   imagePullSecrets: [],
   logLevel: 'info',
 }

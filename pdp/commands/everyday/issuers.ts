@@ -1,0 +1,69 @@
+/** `issuer`: which other identity providers the PDP trusts, and how the security events of each come in. */
+import type { Command } from 'commander'
+import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find } from '../connection.ts'
+import { CliError, EXIT, type Run } from '../errors.ts'
+import { type Item, show } from './print.ts'
+import { isMap } from './trusted-issuers.ts'
+
+const COLUMNS = ['issuer', 'subject_prefix', 'organizations', 'signals']
+const PATH = '/v1/trusted-issuers'
+
+export function addIssuerCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const group = program.command('issuer').description('Other identity providers whose tokens count.')
+  const open = (options: ConnectionOptions): Promise<Connection> =>
+    connect(options, { env: io.env, fetch, scope: 'issuers:read', bind: false })
+  addConnectionOptions(group.command('list').description('Print all of them.')).action((options: ConnectionOptions) =>
+    run(async () => {
+      const connection = await open(options)
+      const found: unknown = await (await connection.send({ method: 'GET', path: PATH })).json()
+      const items = isMap(found) && Array.isArray(found.items) ? found.items.filter(isMap) : []
+      const shown = await Promise.all(items.map(async (item) => ({ ...item, signals: await word(connection, item) })))
+      io.stdout.write(show(options.json === true ? items : shown, { json: options.json === true, columns: COLUMNS }))
+      return EXIT.ok
+    }),
+  )
+  addConnectionOptions(
+    group
+      .command('show')
+      .description('Print the registration of one, and the state of its security events.')
+      .argument('<issuer>', 'as its tokens name it, such as https://login.example.com'),
+  ).action((issuer: string, options: ConnectionOptions) =>
+    run(async () => {
+      const connection = await open(options)
+      const found = await find(connection, pathOf(issuer))
+      if (found === null) throw new CliError(`there is no trusted issuer ${issuer}: see portcullis issuer list`)
+      const signals = await stateOf(connection, found)
+      const whole: Item = { ...found, ...(found.ssf !== undefined && { signals }) }
+      io.stdout.write(options.json === true ? `${JSON.stringify(whole, null, 2)}\n` : lines(whole))
+      return EXIT.ok
+    }),
+  )
+}
+
+const pathOf = (issuer: unknown): string => `${PATH}/${encodeURIComponent(String(issuer))}`
+
+/** Null: no transmitter is named, or the stream is not made yet. */
+const stateOf = async (connection: Connection, { issuer, ssf }: Item): Promise<Item | null> =>
+  ssf === undefined ? null : find(connection, `${pathOf(issuer)}/signals`)
+
+async function word(connection: Connection, item: Item): Promise<string | null> {
+  if (item.ssf === undefined) return null
+  const state = await stateOf(connection, item)
+  if (state === null) return 'not made yet'
+  if (state.silent === true) return 'silent'
+  return state.error === null ? String(state.status) : 'failing'
+}
+
+/** Nested members by their path, one on each line. */
+function lines(item: Item, above = ''): string {
+  return Object.entries(item)
+    .map(([name, value]) => {
+      const path = above === '' ? name : `${above}.${name}`
+      if (isMap(value)) return lines(value, path)
+      return `${path.padEnd(32)}  ${Array.isArray(value) && !value.some(isMap) ? value.join(' ') : textOf(value)}\n`
+    })
+    .join('')
+}
+
+const textOf = (value: unknown): string =>
+  value === null ? '-' : typeof value === 'object' ? JSON.stringify(value) : String(value)

@@ -1,0 +1,68 @@
+/** `stream`: how the streams of Shared Signals do, and what an operator does about them. */
+import type { Command } from 'commander'
+import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from '../connection.ts'
+import { EXIT, type Run } from '../errors.ts'
+import { type Item, show } from './print.ts'
+
+const COLUMNS = ['stream_id', 'client_id', 'organization', 'delivery', 'status', 'lag_seconds', 'last_error']
+const DETAILS = [...COLUMNS, 'reason', 'pending', 'attempts', 'dead_letters', 'dropped', 'last_delivered_at']
+type Options = ConnectionOptions & { readonly reason?: string }
+
+export function addStreamCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const group = program.command('stream').description('Streams of security events to receivers (Shared Signals).')
+  const open = (options: Options, kind: 'read' | 'write') =>
+    connect(options, { env: io.env, fetch, scope: `streams:${kind}`, bind: false })
+
+  addConnectionOptions(group.command('list').description('Print all streams, with their lag and last error.')).action(
+    (options: Options) =>
+      run(async () => {
+        const items = await readStreams(await open(options, 'read'))
+        io.stdout.write(show(items, { json: options.json === true, columns: COLUMNS }))
+        return EXIT.ok
+      }),
+  )
+  addConnectionOptions(group.command('show').description('Print how one stream does.').argument('<id>')).action(
+    (id: string, options: Options) =>
+      run(async () => {
+        const connection = await open(options, 'read')
+        const response = await connection.send({ method: 'GET', path: pathOf(id) })
+        const item = (await response.json()) as Item
+        io.stdout.write(options.json === true ? `${JSON.stringify(item, null, 2)}\n` : details(item))
+        return EXIT.ok
+      }),
+  )
+  for (const [name, description, done] of [
+    ['pause', 'Tell the receiver, and hold the events of a stream, for a week at most.', 'paused'],
+    ['resume', 'Tell the receiver, and send what its stream held.', 'resumed'],
+    ['verify', 'Send a verification event, to see whether the receiver takes it.', 'sent to'],
+  ] as const) {
+    const command = group.command(name).description(description).argument('<id>')
+    if (name !== 'verify') command.option('--reason <text>', 'why, for the receiver')
+    addConnectionOptions(command).action((id: string, options: Options) =>
+      run(async () => {
+        const connection = await open(options, 'write')
+        const body = name === 'verify' ? {} : { body: { reason: options.reason } }
+        await connection.send({ method: 'POST', path: `${pathOf(id)}/${name}`, ...body })
+        io.stdout.write(options.json === true ? '{}\n' : `${done}: ${id}\n`)
+        return EXIT.ok
+      }),
+    )
+  }
+}
+
+const pathOf = (id: string): string => `/v1/streams/${encodeURIComponent(id)}`
+
+/** One line for each member. */
+const details = (item: Item): string => DETAILS.map((name) => `${name}: ${item[name] ?? '-'}\n`).join('')
+
+async function readStreams(connection: Connection): Promise<readonly Item[]> {
+  const items: Item[] = []
+  for (let after: string | null = ''; after !== null; ) {
+    const query = after === '' ? '' : `?${new URLSearchParams({ after })}`
+    const response = await connection.send({ method: 'GET', path: `/v1/streams${query}` })
+    const page = (await response.json()) as { items: readonly Item[]; next: string | null }
+    items.push(...page.items)
+    after = page.next
+  }
+  return items
+}

@@ -1,0 +1,24 @@
+/** Reads the model that a file holds, for the commands that send one: a text, JSON, or an `fga.mod` with its modules. */
+import { readFile } from 'node:fs/promises'
+import { PdpError } from '../domain/errors.ts'
+import { fileProblem } from '../process/command/file-problem.ts'
+import { CliError } from './errors.ts'
+
+/** `named`: where the file is named, as errors say it. Throws CliError. */
+export async function readModelFile(
+  file: string,
+  named: { readonly by: string; readonly as: string },
+): Promise<string> {
+  const { readModelText } = await import('../model-test/model-text.ts')
+  try {
+    return await readModelText({ kind: 'file', file, line: 1, from: named.by }, (name) => readFile(name, 'utf8'))
+  } catch (cause) {
+    if (cause instanceof PdpError) {
+      const issues = cause.issues.map(({ place, message }) => `${place} ${message}`)
+      throw new CliError([`${named.by}: ${cause.message}`, ...issues].join('\n  '), { cause })
+    }
+    if (!(cause instanceof Error && 'code' in cause)) throw cause
+    const problem = fileProblem('path' in cause ? String(cause.path) : 'the model', cause)
+    throw new CliError(`${named.as}: ${problem}`, { cause })
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * What a relation leans on that names more parents or usersets than are gone through at once: those that may hold the
+ * subject, found from the subject's side, or all where too much is above the subject.
+ */
+import type { Budget } from '../budget.ts'
+import type { CheckTerms } from '../check-terms.ts'
+import type { Met } from '../conditional-tuples.ts'
+import type { Gate } from '../gates.ts'
+import type { Direct, Expression } from '../model.ts'
+import type { OwnTuples } from '../own-tuples.ts'
+import { inSteps, type Steps } from '../slices.ts'
+import { isUserset } from '../usersets.ts'
+import { TRUE } from '../view.ts'
+import { type Aside, MISSING, SubjectSide, type SubjectSideOptions } from './subject-side.ts'
+import { Unfinished } from './unfinished.ts'
+
+type From = Extract<Expression, { kind: 'from' }>
+/** @returns false where it cannot be told what the name holds. */
+type Lean = (name: string, fanOut: number) => boolean
+/** What is not among the names may hold the subject too. */
+const BEYOND: Aside = { named: [], missing: false, undecided: true }
+
+export class WideRelations {
+  readonly #of: SubjectSideOptions
+  readonly #terms: CheckTerms
+  readonly #own: OwnTuples
+  readonly #budget: Budget
+  readonly #side: SubjectSide
+  readonly unfinished = new Unfinished()
+
+  constructor(of: SubjectSideOptions, terms: CheckTerms, own: OwnTuples) {
+    this.#of = of
+    this.#terms = terms
+    this.#own = own
+    this.#budget = of.budget
+    this.#side = new SubjectSide(of)
+  }
+
+  /** What may hold the subject is leant on bit by bit. `unmet`: as of Place. */
+  parents(node: Gate, rule: From, unmet: string[] | null, lean: Lean): true {
+    return this.unfinished.add(node, this.#parents(node, rule, unmet, lean))
+  }
+
+  /** As `parents`, besides the subject itself. */
+  usersets(node: Gate, allowed: Direct | null, unmet: string[] | null, lean: Lean): true {
+    return this.unfinished.add(node, this.#usersets(node, allowed, unmet, lean))
+  }
+
+  *#parents(node: Gate, rule: From, unmet: string[] | null, lean: Lean): Steps<boolean> {
+    const aside = yield* this.#side.parents(node.object, rule)
+    return yield* this.#leanOn(node, aside ?? this.#allParents(node.object, rule, unmet), lean)
+  }
+
+  *#usersets(node: Gate, allowed: Direct | null, unmet: string[] | null, lean: Lean): Steps<boolean> {
+    const aside = yield* this.#side.usersets(node, allowed)
+    return yield* this.#leanOn(node, aside ?? this.#allUsersets(node, allowed, unmet), lean)
+  }
+
+  *#leanOn(node: Gate, { named, missing, undecided }: Aside, lean: Lean): Steps<boolean> {
+    let whole = !undecided
+    yield* inSteps(named, (name) => {
+      if (!lean(name, named.length)) whole = false
+      return node.truth !== TRUE
+    })
+    return missing ? this.#budget.missed() : whole
+  }
+
+  #allParents(object: string, { tupleset, parents: allowed }: From, unmet: string[] | null): Aside {
+    const { view, log } = this.#of
+    const tooMany = `${object}#${tupleset} has too many parents`
+    const parents = view.objects(log, object, tupleset, this.#budget.left)
+    if (parents === undefined) return MISSING
+    if (parents === null || !this.#budget.count(parents.length)) return this.#beyond(tooMany)
+    const named = parents.filter((parent) => allowed.types.has(this.#terms.typeOf(parent)))
+    if (allowed.conditional === null) return { named, missing: false, undecided: false }
+    const place = { object, relation: tupleset, allowed: allowed.conditional, unmet }
+    return this.#withMet(
+      named,
+      this.#own.conditions.met(place, { kind: 'objects', countMax: this.#budget.left }),
+      tooMany,
+    )
+  }
+
+  #allUsersets(
+    { object, relation }: { readonly object: string; readonly relation: string },
+    allowed: Direct | null,
+    unmet: string[] | null,
+  ): Aside {
+    const { view, log } = this.#of
+    const tooMany = `${object}#${relation} has too many usersets`
+    const usersets = view.usersets(log, object, relation, this.#budget.left)
+    if (usersets === undefined) return MISSING
+    if (usersets === null || !this.#budget.count(usersets.length)) return this.#beyond(tooMany)
+    const named = usersets.filter((userset) => this.#terms.lets(allowed, userset)).map(({ text }) => text)
+    const conditional = allowed?.conditional ?? null
+    if (conditional === null || ![...conditional.keys()].some(isUserset))
+      return { named, missing: false, undecided: false }
+    return this.#withMet(
+      named,
+      this.#own.metUsersets({ object, relation, allowed: conditional, unmet }, this.#budget.left),
+      tooMany,
+    )
+  }
+
+  #withMet(named: readonly string[], met: Met | null | undefined, tooMany: string): Aside {
+    if (met === undefined) return { named, missing: true, undecided: true }
+    if (met === null || !this.#budget.count(met.rows)) return { ...this.#beyond(tooMany), named }
+    return { named: [...named, ...met.subjects], missing: false, undecided: met.undecided }
+  }
+
+  #beyond(message: string): Aside {
+    this.#budget.limited(message)
+    return BEYOND
+  }
+}

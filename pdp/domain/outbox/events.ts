@@ -1,0 +1,40 @@
+/** What the outbox tells others, and who of them may read it. */
+
+/** In the words of CAEP 1.0 section 2. `policy`: a rule of this server, such as a refresh token that was used twice. */
+export type Initiator = 'admin' | 'user' | 'policy' | 'system'
+
+/** `actor`: of a WriteContext. `subject`: the person whom the change concerns. */
+export function initiatorOf(actor: string, subject: string | null): Initiator {
+  if (subject !== null && actor === `user:${subject}`) return 'user'
+  if (actor === 'identity') return 'policy'
+  return actor.includes(':') ? 'admin' : 'system'
+}
+
+/** `PUBLISHED_EVENTS` are listed by the management API as well; the others leave as Shared Signals only. */
+export const PUBLISHED_EVENTS = ['entitlement.updated', 'session.revoked'] as const
+export type OutboxEventType =
+  | (typeof PUBLISHED_EVENTS)[number]
+  /** Of all sessions of a person; `session.revoked` is of one. */
+  | 'user.signed_out'
+  | 'claims.changed'
+  | 'credential.changed'
+
+export type CredentialChange = 'create' | 'update' | 'delete'
+
+/** The event of a person's credential; `credential`: a `credential_type` of CAEP 1.0 section 3.3.1. */
+export const credentialChanged = (of: {
+  readonly user: string
+  readonly credential: string
+  readonly changed: CredentialChange
+  readonly actor: string
+}) =>
+  ({
+    type: 'credential.changed',
+    organization: null,
+    data: {
+      user: of.user,
+      credential: of.credential,
+      change: of.changed,
+      initiating_entity: initiatorOf(of.actor, of.user),
+    },
+  }) as const

@@ -1,0 +1,26 @@
+/** `--json` in every command line: each command takes it, and an error is one JSON object of one shape on the standard error. */
+import type { Command } from 'commander'
+
+/** `text`: the first line says what happened; each further line is one issue. */
+export type Failure = { readonly code: string; readonly text: string; readonly status?: number }
+type Arguments = { readonly argv?: readonly string[] }
+
+export const wantsJson = ({ argv = [] }: Arguments): boolean => argv.includes('--json')
+
+/** `status`: of the answer of the PDP, where there was one. */
+export function errorJson({ code, text, status }: Failure): string {
+  const [message = '', ...issues] = text.split('\n').map((line) => line.trim())
+  return `${JSON.stringify({ error: { code, message, ...(status === undefined ? {} : { status }), issues } })}\n`
+}
+
+/** To be called when all commands are added. `name`: what `--help` is asked of after a mistake. */
+export function finishCommands(command: Command, name: string, io: Arguments): void {
+  if (command.commands.length === 0 && !command.options.some(({ long }) => long === '--json'))
+    command.option('--json', 'print errors as JSON')
+  if (wantsJson(io))
+    command.configureOutput({
+      outputError: (text, write) => write(errorJson({ code: 'usage', text: text.trim().replace(/^error: /, '') })),
+    })
+  else command.showHelpAfterError(`Try: ${name} --help`)
+  for (const inner of command.commands) finishCommands(inner, `${name} ${inner.name()}`, io)
+}

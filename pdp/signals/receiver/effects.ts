@@ -1,0 +1,93 @@
+/** What a security event of another issuer ends: entries of the token log that name that issuer's tokens, and nothing else. */
+import type { Change } from '../../domain/change.ts'
+import { type ForeignCause, foreignId } from '../../domain/revocation.ts'
+import { CAEP_EVENTS, RISC_EVENTS, type SecurityEvent } from '../set/event-types.ts'
+import type { SetClaims } from '../set/set.ts'
+import type { SimpleSubject, SubjectIdentifier } from '../set/subjects.ts'
+
+type TokenChange = Change & { readonly kind: 'token' }
+
+/** Events that end a session, if the subject names one; else all that the person has. */
+const ENDS_SESSIONS: ReadonlySet<string> = new Set([CAEP_EVENTS.sessionRevoked])
+/** Events after which no token of the person counts that was issued before. */
+const ENDS_ACCESS: ReadonlySet<string> = new Set([
+  CAEP_EVENTS.credentialChange,
+  RISC_EVENTS.accountDisabled,
+  RISC_EVENTS.accountPurged,
+  RISC_EVENTS.sessionsRevoked,
+  RISC_EVENTS.credentialCompromise,
+])
+/** What a transmitter is asked for when its registration names no events. */
+export const ACTED_ON: readonly string[] = [...ENDS_SESSIONS, ...ENDS_ACCESS]
+
+/** How far clocks may differ. A token whose `iat` is further ahead is refused anyway. */
+const SKEW_MS = 60_000
+
+/** Null: nothing follows from an event of this type. Empty: it names nobody whom a token of the issuer can name. */
+export function effectsOf(
+  claims: Pick<SetClaims, 'event' | 'subject' | 'toe' | 'iat'>,
+  { issuer, nowMs }: { readonly issuer: string; readonly nowMs: number },
+): readonly TokenChange[] | null {
+  const { event, subject } = claims
+  if (!ENDS_SESSIONS.has(event.type) && !ENDS_ACCESS.has(event.type)) return null
+  const issuedUntilMs = Math.min(endOf(claims), nowMs + SKEW_MS)
+  const session = ENDS_SESSIONS.has(event.type) ? sessionOf(subject) : null
+  const people = namesIn(partOf(subject, 'user'), issuer)
+  const change = (by: ForeignCause, value: string, isForEver: boolean): TokenChange => ({
+    kind: 'token',
+    by,
+    id: foreignId(issuer, value),
+    ...(!isForEver && { issuedUntilMs }),
+  })
+  const ofPeople = people.map(({ by, value }) => change(by, value, by === 'foreign_jti'))
+  if (session === null) return ofPeople
+  const ofSession = sessionNames(session, issuer).map(({ by, value }) => change(by, value, true))
+  // What an opaque id alone is, a session or a person, the event does not say.
+  if (subject.format !== 'complex') return [...ofSession, ...ofPeople]
+  // A token that does not say which session it belongs to may be one of this session.
+  const others = new Set(people.filter(({ by }) => by !== 'foreign_jti').map(({ value }) => value))
+  return [...ofSession, ...[...others].map((value) => change('foreign_sessionless', value, false))]
+}
+
+/** CAEP 1.0 section 2 and RFC 8417 section 2.2. The end of that second, because tokens may be dated to the millisecond. */
+function endOf({ event, toe, iat }: { readonly event: SecurityEvent; toe: number | null; iat: number }): number {
+  const { event_timestamp: at } = event.members
+  const seconds = typeof at === 'number' && Number.isFinite(at) && at > 0 ? at : (toe ?? iat)
+  return Math.floor(seconds) * 1_000 + 999
+}
+
+type Name = { readonly by: ForeignCause; readonly value: string }
+
+/** How the issuer's tokens name the subject. A subject of another issuer has no name here. */
+function namesIn(subject: SimpleSubject | null, issuer: string): readonly Name[] {
+  switch (subject?.format) {
+    case 'iss_sub':
+      return subject.iss === issuer ? [{ by: 'foreign_subject', value: subject.sub }] : []
+    case 'email':
+      return [{ by: 'foreign_email', value: subject.email.toLowerCase() }]
+    case 'opaque':
+      return [{ by: 'foreign_subject', value: subject.id }]
+    case 'jwt_id':
+      return subject.iss === issuer ? [{ by: 'foreign_jti', value: subject.jti }] : []
+    case 'aliases':
+      return subject.identifiers.flatMap((alias) => namesIn(alias, issuer))
+    default:
+      return []
+  }
+}
+
+/** Null when the subject names no session in a way that tokens do: then all sessions are meant, or may be. */
+function sessionOf(subject: SubjectIdentifier): SimpleSubject | null {
+  const session = partOf(subject, 'session')
+  return session?.format === 'opaque' || session?.format === 'jwt_id' ? session : null
+}
+
+function sessionNames(session: SimpleSubject, issuer: string): readonly Name[] {
+  return session.format === 'opaque' ? [{ by: 'foreign_session', value: session.id }] : namesIn(session, issuer)
+}
+
+/** A simple subject is a person; an opaque one may be a session. */
+function partOf(subject: SubjectIdentifier, name: 'user' | 'session'): SimpleSubject | null {
+  if (subject.format === 'complex') return subject.parts.get(name) ?? null
+  return name === 'user' || subject.format === 'opaque' ? subject : null
+}

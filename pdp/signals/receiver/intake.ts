@@ -1,0 +1,140 @@
+/** Takes SETs in: what they end and that they were seen is stored in one transaction, before the transmitter hears of it. */
+import { hash } from 'node:crypto'
+import type { Change, WriteContext } from '../../domain/change.ts'
+import { type LogId, TOKENS } from '../../domain/log.ts'
+import type { Log } from '../../process/log.ts'
+import type { Sql } from '../../store/directory.ts'
+import { TokenError } from '../../token/errors.ts'
+import type { KeySource } from '../../token/keys.ts'
+import { SetError } from '../set/errors.ts'
+import { STREAM_EVENTS } from '../set/event-types.ts'
+import type { SetClaims } from '../set/set.ts'
+import { ACTED_ON, effectsOf } from './effects.ts'
+import type { EntryBudget } from './entry-budget.ts'
+import { noteHeard, noteStatus, type ReceivedStream, type StreamStatus, settingsOf } from './streams.ts'
+import type { VerificationStates } from './verification-state.ts'
+import { verifySet } from './verify-set.ts'
+
+/** `ended`: tokens. `all_ended`: those of the whole issuer, which named too many. `ignored`: nothing follows from its type. `unmatched`: no token of the issuer can name its subject. */
+export const OUTCOMES = [
+  'ended',
+  'all_ended',
+  'ignored',
+  'unmatched',
+  'control',
+  'repeated',
+  'refused',
+  'deferred',
+] as const
+export type Outcome = (typeof OUTCOMES)[number]
+
+/** Locks and raises a log and stores entries inside the caller's transaction. */
+export type AppendLog = (
+  sql: Pick<Sql, 'query'>,
+  log: LogId,
+  changes: readonly Change[],
+  context: WriteContext,
+) => Promise<unknown>
+export type IntakeDeps = {
+  readonly sql: Sql
+  readonly appendLog: AppendLog
+  readonly keysOf: (stream: ReceivedStream) => KeySource
+  readonly states: VerificationStates
+  readonly budget: EntryBudget
+  readonly clock: () => number
+  readonly log: Log
+  readonly onOutcome: (issuer: string, outcome: Outcome) => void
+}
+export type Intake = {
+  /** Resolves when the SET may be acknowledged. Throws SetError when it is refused; any other error: nothing is known of it. */
+  take(stream: ReceivedStream, text: string): Promise<void>
+}
+
+type Control = { readonly kind: 'verification' } | { readonly kind: 'status'; readonly status: StreamStatus }
+type Taken = { readonly outcome: Outcome; readonly changes: readonly Change[]; readonly control: Control | null }
+
+export function createIntake(deps: IntakeDeps): Intake {
+  const { sql, clock, log } = deps
+
+  async function verified(stream: ReceivedStream, text: string): Promise<SetClaims> {
+    // What another transmitter, or one of other settings, sends on an old stream is worth nothing any more.
+    if (stream.stream === null || stream.madeBy !== settingsOf(stream))
+      throw new TokenError('keys_unavailable', 'the stream is not made yet')
+    const { iss, aud } = stream.stream
+    const expected = { iss, aud, keys: deps.keysOf(stream), algorithms: stream.algorithms }
+    return verifySet(text, expected, clock())
+  }
+
+  function store(stream: ReceivedStream, claims: SetClaims, taken: Taken): Promise<Outcome> {
+    const { issuer } = stream
+    return sql.transaction(async (tx) => {
+      const seen = await tx.query(
+        'insert into received_set (issuer, jti) values ($1, $2) on conflict do nothing returning 1',
+        [issuer, hash('sha256', claims.jti, 'base64url')],
+      )
+      if (seen.length === 0) return 'repeated'
+      const context = { actor: `issuer:${issuer}`, requestId: claims.jti }
+      const changes = deps.budget.within(issuer, taken.changes, clock())
+      if (changes.length > 0) await deps.appendLog(tx, TOKENS, changes, context)
+      if (taken.control?.kind === 'verification') await noteHeard(tx, issuer)
+      if (taken.control?.kind === 'status') await noteStatus(tx, issuer, taken.control.status)
+      // One row for all of them, so not with each.
+      await tx.query(
+        `update received_stream set received_at = now()
+         where issuer = $1 and coalesce(received_at, 'epoch') < now() - interval '1 second'`,
+        [issuer],
+      )
+      return changes === taken.changes ? taken.outcome : 'all_ended'
+    })
+  }
+
+  return {
+    async take(stream, text) {
+      const { issuer } = stream
+      try {
+        const claims = await verified(stream, text)
+        const taken = meaningOf(claims, { stream, states: deps.states, nowMs: clock() })
+        const outcome = await store(stream, claims, taken)
+        deps.onOutcome(issuer, outcome)
+        log.info({ event: 'signal_received', issuer, jti: claims.jti, type: claims.event.type, outcome })
+      } catch (err) {
+        const outcome = err instanceof SetError ? 'refused' : 'deferred'
+        deps.onOutcome(issuer, outcome)
+        log.warn({ event: `signal_${outcome}`, issuer, err })
+        throw err
+      }
+    },
+  }
+}
+
+type Context = { readonly stream: ReceivedStream; readonly states: VerificationStates; readonly nowMs: number }
+
+/** Throws SetError `invalid_request` and `invalid_state` for an event about another stream. */
+function meaningOf(claims: SetClaims, { stream, states, nowMs }: Context): Taken {
+  const { type, members } = claims.event
+  if (type === STREAM_EVENTS.verification || type === STREAM_EVENTS.streamUpdated) {
+    requireOwnStream(claims, stream)
+    const { state, status } = members
+    if (type === STREAM_EVENTS.streamUpdated) return { outcome: 'control', changes: [], control: statusOf(status) }
+    // SSF 1.0 section 8.1.4: without a state it was not asked for, and shows the same.
+    if (state !== undefined && !(typeof state === 'string' && states.isOurs(stream.receiverId, state)))
+      throw new SetError('invalid_state', 'state is not one that was asked for')
+    return { outcome: 'control', changes: [], control: { kind: 'verification' } }
+  }
+  const wanted = stream.ssf.events ?? ACTED_ON
+  const changes = wanted.includes(type) ? effectsOf(claims, { issuer: stream.issuer, nowMs }) : null
+  if (changes === null) return { outcome: 'ignored', changes: [], control: null }
+  return { outcome: changes.length === 0 ? 'unmatched' : 'ended', changes, control: null }
+}
+
+/** SSF 1.0 sections 8.1.4 and 8.1.5: their subject is the stream. */
+function requireOwnStream({ subject }: SetClaims, { stream }: ReceivedStream): void {
+  if (subject.format !== 'opaque' || subject.id !== stream?.stream_id)
+    throw new SetError('invalid_request', 'sub_id is not the stream')
+}
+
+function statusOf(value: unknown): Control {
+  if (value !== 'enabled' && value !== 'paused' && value !== 'disabled')
+    throw new SetError('invalid_request', 'status is not enabled, paused or disabled')
+  return { kind: 'status', status: value }
+}

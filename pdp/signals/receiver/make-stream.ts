@@ -1,0 +1,137 @@
+/** Makes the stream that a transmitter sends us, or finds the one that was made before (SSF 1.0 section 8.1.1). */
+import { members } from '../../token/jws.ts'
+import { ACTED_ON } from './effects.ts'
+import type { MadeStream, ReceivedStream } from './streams.ts'
+import { type Members, type Metadata, POLL, PUSH, type Transmitter, TransmitterError } from './transmitter.ts'
+
+/** What the transmitter has for us now. `pollUrl`: of a stream that is polled. */
+export type Stream = {
+  readonly made: MadeStream
+  readonly pollUrl: string | null
+  /** Milliseconds that it wants between two verifications. */
+  readonly verificationIntervalMs: number
+}
+export type Wanted = {
+  readonly stream: ReceivedStream
+  readonly metadata: Metadata
+  readonly pushUrl: string
+  readonly pushAuthorization: string
+  /** `iss` of its SETs. */
+  readonly issuer: string
+  /** The settings have changed since the stream was made. */
+  readonly isChanged: boolean
+}
+
+const STREAM_ID = /^[A-Za-z0-9._~-]{1,512}$/
+const INTERVAL_S_MAX = 86_400
+/** A transmitter that lacks PATCH answers with one of these; the profile does not demand it. */
+const NO_PATCH = [404, 405, 501]
+
+/** Throws TransmitterError. */
+export async function makeStream(transmitter: Transmitter, wanted: Wanted): Promise<Stream> {
+  const { delivery } = wanted.stream.ssf
+  const methods = wanted.metadata.deliveryMethods
+  const method = delivery === 'push' ? PUSH : POLL
+  if (methods !== null && !methods.includes(method))
+    throw new TransmitterError(`the transmitter does not deliver by ${delivery} (${method})`)
+  const found = await findStream(transmitter, wanted)
+  if (found === null) return create(transmitter, wanted)
+  if (!wanted.isChanged && isAsWanted(found, wanted)) return parseStream(found, wanted)
+  return change(transmitter, wanted, found)
+}
+
+function requestOf({ stream, pushUrl, pushAuthorization }: Wanted): Members {
+  const { ssf, receiverId } = stream
+  const delivery =
+    ssf.delivery === 'push'
+      ? { method: PUSH, endpoint_url: pushUrl, authorization_header: pushAuthorization }
+      : { method: POLL }
+  return { delivery, events_requested: ssf.events ?? ACTED_ON, description: descriptionOf(receiverId) }
+}
+
+/** A stream is found by it again, whatever happened to our database. */
+const descriptionOf = (receiverId: string): string => `Portcullis ${receiverId}`
+
+/** By the id that we know, else by what we called it. */
+async function findStream(transmitter: Transmitter, wanted: Wanted): Promise<Members | null> {
+  const { configurationEndpoint: url } = wanted.metadata
+  const { stream, receiverId } = wanted.stream
+  if (stream !== null) {
+    const byId = `${url}${url.includes('?') ? '&' : '?'}stream_id=${encodeURIComponent(stream.stream_id)}`
+    const { status, body } = await transmitter.call('GET', byId, { statuses: [200, 404] })
+    const found = status === 200 ? members(Array.isArray(body) ? body[0] : body) : null
+    if (found?.stream_id === stream.stream_id) return found
+  }
+  const all = await listStreams(transmitter, url)
+  return all.find(({ description }) => description === descriptionOf(receiverId)) ?? null
+}
+
+async function listStreams(transmitter: Transmitter, url: string): Promise<readonly Members[]> {
+  const { status, body } = await transmitter.call('GET', url, { statuses: [200, 404] })
+  // SSF 1.0 section 8.1.1.2: a list. Transmitters with one stream for each receiver have answered with that alone.
+  const items: readonly unknown[] = Array.isArray(body) ? body : [body]
+  return status === 404 ? [] : items.map(members).filter((item) => item !== null)
+}
+
+async function create(transmitter: Transmitter, wanted: Wanted): Promise<Stream> {
+  const { configurationEndpoint: url } = wanted.metadata
+  const { status, body } = await transmitter.call('POST', url, {
+    statuses: [201, 200, 409],
+    body: requestOf(wanted),
+  })
+  if (status !== 409) return parseStream(members(body), wanted)
+  // There may be one stream for each receiver, and it is there already: we are that receiver.
+  const [only, ...others] = await listStreams(transmitter, url)
+  if (only === undefined || others.length > 0)
+    throw new TransmitterError(`POST ${url} answered 409, and it is not clear which stream is in the way`, status)
+  return change(transmitter, wanted, only)
+}
+
+async function change(transmitter: Transmitter, wanted: Wanted, found: Members): Promise<Stream> {
+  const { configurationEndpoint: url } = wanted.metadata
+  const body = { stream_id: found.stream_id, ...requestOf(wanted) }
+  const answer = await transmitter.call('PATCH', url, { statuses: [200, ...NO_PATCH], body })
+  if (answer.status === 200) return parseStream(members(answer.body), wanted)
+  await deleteStream(transmitter, wanted.metadata, String(found.stream_id))
+  return create(transmitter, wanted)
+}
+
+export async function deleteStream(transmitter: Transmitter, metadata: Metadata, id: string): Promise<void> {
+  const { configurationEndpoint: url } = metadata
+  const byId = `${url}${url.includes('?') ? '&' : '?'}stream_id=${encodeURIComponent(id)}`
+  await transmitter.call('DELETE', byId, { statuses: [204, 200, 404] })
+}
+
+function isAsWanted(found: Members, { stream, pushUrl }: Wanted): boolean {
+  const delivery = members(found.delivery)
+  const push = stream.ssf.delivery === 'push'
+  if (delivery?.method !== (push ? PUSH : POLL)) return false
+  return !push || delivery.endpoint_url === pushUrl
+}
+
+function parseStream(found: Members | null, { stream, metadata, issuer }: Wanted): Stream {
+  const { stream_id: id, iss, aud, delivery, min_verification_interval: interval } = found ?? {}
+  if (typeof id !== 'string' || !STREAM_ID.test(id))
+    throw new TransmitterError('the configuration of the stream has no stream_id')
+  if (iss !== issuer) throw new TransmitterError(`iss of the stream is not ${issuer}`)
+  const given = [aud].flat().filter((one) => typeof one === 'string')
+  const { audience } = stream.ssf
+  if (given.length === 0) throw new TransmitterError('the configuration of the stream has no aud')
+  if (audience !== undefined && !given.includes(audience))
+    throw new TransmitterError(`aud of the stream does not name ${audience}`)
+  const pollUrl = members(delivery)?.endpoint_url
+  if (stream.ssf.delivery === 'poll' && typeof pollUrl !== 'string')
+    throw new TransmitterError('the configuration of the stream has no delivery.endpoint_url to poll')
+  const { jwksUri } = metadata
+  const seconds = typeof interval === 'number' && interval > 0 ? Math.min(interval, INTERVAL_S_MAX) : 0
+  return {
+    made: {
+      stream_id: id,
+      iss,
+      aud: audience === undefined ? given : [audience],
+      ...(jwksUri !== null && { jwks_uri: jwksUri }),
+    },
+    pollUrl: stream.ssf.delivery === 'poll' ? String(pollUrl) : null,
+    verificationIntervalMs: seconds * 1_000,
+  }
+}

@@ -1,0 +1,38 @@
+/** The keys that sign a transmitter's SETs: those that its metadata names, else those of the issuer's tokens. */
+import type { Log } from '../../process/log.ts'
+import { createKeySource, type KeySource } from '../../token/keys.ts'
+import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
+import type { ReceivedStream } from './streams.ts'
+
+const LOCAL_KEYS_AGE_MS = 3_600_000
+const SOURCES_MAX = 200
+
+/** One source for each set of keys, so that they are not fetched for each SET. */
+export function createSetKeys(deps: {
+  readonly fetch: Fetch
+  readonly clock: () => number
+  readonly log: Log
+}): (stream: ReceivedStream) => KeySource {
+  const { fetch, clock } = deps
+  const sources = new Map<string, KeySource>()
+
+  function make({ issuer, stream, keys }: ReceivedStream): KeySource {
+    const onError = (err: unknown): void => deps.log.warn({ event: 'transmitter_keys_failed', issuer, err })
+    const jwksUri = stream?.jwks_uri ?? keys.jwks_uri
+    if (jwksUri !== null) return remoteKeys({ issuer, jwksUri, fetch, clock, onError })
+    const [refreshAfterMs, ageMaxMs, cooldownMs] = [LOCAL_KEYS_AGE_MS, LOCAL_KEYS_AGE_MS, LOCAL_KEYS_AGE_MS]
+    const load = (): readonly object[] => keys.jwks?.keys ?? []
+    return createKeySource({ load, clock, refreshAfterMs, ageMaxMs, cooldownMs, onError })
+  }
+
+  return (stream) => {
+    const name = JSON.stringify([stream.issuer, stream.stream?.jwks_uri ?? stream.keys])
+    const known = sources.get(name)
+    if (known !== undefined) return known
+    const [oldest] = sources.keys()
+    if (sources.size >= SOURCES_MAX && oldest !== undefined) sources.delete(oldest)
+    const made = make(stream)
+    sources.set(name, made)
+    return made
+  }
+}

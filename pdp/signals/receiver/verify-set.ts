@@ -1,0 +1,51 @@
+/** Verifies a received SET (RFC 8417, SSF 1.0 section 4): type, signature, issuer and audience, before anything else is read. */
+import type { AlgorithmName } from '../../token/algorithms.ts'
+import { TokenError } from '../../token/errors.ts'
+import { hasType, type JsonMembers, parseJws } from '../../token/jws.ts'
+import type { KeySource } from '../../token/keys.ts'
+import { findSigner } from '../../token/signature.ts'
+import { SetError } from '../set/errors.ts'
+import { parseSetClaims, SET_CHARS_MAX, SET_TYPE, type SetClaims } from '../set/set.ts'
+
+/** What a SET of one stream must be. */
+export type Expected = {
+  readonly iss: string
+  /** One of them is enough. */
+  readonly aud: readonly string[]
+  readonly keys: KeySource
+  readonly algorithms: readonly AlgorithmName[]
+}
+
+const FUTURE_MS = 60_000
+/** An older SET is refused, because it may have been seen and forgotten. Transmitters keep what they could not deliver for days. */
+const AGE_MAX_MS = 7 * 86_400_000
+/** What was seen is kept for a day more. */
+export const SEEN_KEPT_MS = AGE_MAX_MS + 86_400_000
+
+/** Throws SetError; TokenError `keys_unavailable` when nobody can say whether the SET is good. */
+export async function verifySet(text: string, expected: Expected, nowMs: number): Promise<SetClaims> {
+  const jws = parseJws(text, SET_CHARS_MAX)
+  if (jws === null) throw new SetError('invalid_request', 'the SET is not a compact JWS without extensions')
+  if (!hasType(jws.header, SET_TYPE)) throw new SetError('invalid_request', `header typ is not ${SET_TYPE}`)
+  await requireSigned(text, jws.header, expected)
+  if (jws.payload.iss !== expected.iss)
+    throw new SetError('invalid_issuer', 'claim iss is not the issuer of the stream')
+  const audiences: readonly unknown[] = [jws.payload.aud].flat()
+  if (!expected.aud.some((known) => audiences.includes(known)))
+    throw new SetError('invalid_audience', 'claim aud does not name the audience of the stream')
+  const claims = parseSetClaims(jws.payload)
+  const iatMs = claims.iat * 1_000
+  if (iatMs > nowMs + FUTURE_MS) throw new SetError('invalid_request', 'claim iat is in the future')
+  if (iatMs < nowMs - AGE_MAX_MS) throw new SetError('invalid_request', 'claim iat is more than 7 days ago')
+  return claims
+}
+
+async function requireSigned(text: string, header: JsonMembers, expected: Expected): Promise<void> {
+  try {
+    await findSigner(text, header, expected)
+  } catch (error) {
+    if (error instanceof TokenError && error.code === 'token_invalid')
+      throw new SetError('invalid_key', error.message, error)
+    throw error
+  }
+}

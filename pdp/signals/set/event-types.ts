@@ -1,0 +1,46 @@
+/** The URIs of security events: those of CAEP 1.0, the control events of SSF 1.0, RISC, and our own. */
+import type { JsonMembers } from '../../token/jws.ts'
+
+const CAEP = 'https://schemas.openid.net/secevent/caep/event-type'
+const SSF = 'https://schemas.openid.net/secevent/ssf/event-type'
+const RISC = 'https://schemas.openid.net/secevent/risc/event-type'
+
+/** CAEP 1.0 section 3. */
+export const CAEP_EVENTS = {
+  sessionRevoked: `${CAEP}/session-revoked`,
+  tokenClaimsChange: `${CAEP}/token-claims-change`,
+  credentialChange: `${CAEP}/credential-change`,
+  assuranceLevelChange: `${CAEP}/assurance-level-change`,
+  deviceComplianceChange: `${CAEP}/device-compliance-change`,
+  sessionEstablished: `${CAEP}/session-established`,
+  sessionPresented: `${CAEP}/session-presented`,
+  riskLevelChange: `${CAEP}/risk-level-change`,
+} as const
+
+/** SSF 1.0 sections 8.1.4 and 8.1.5: about the stream itself. They may be sent though no receiver asked for them. */
+export const STREAM_EVENTS = {
+  verification: `${SSF}/verification`,
+  streamUpdated: `${SSF}/stream-updated`,
+} as const
+
+/** What RISC 1.0 says of whole accounts. */
+export const RISC_EVENTS = {
+  accountPurged: `${RISC}/account-purged`,
+  accountDisabled: `${RISC}/account-disabled`,
+  accountEnabled: `${RISC}/account-enabled`,
+  accountCredentialChangeRequired: `${RISC}/account-credential-change-required`,
+  credentialCompromise: `${RISC}/credential-compromise`,
+  sessionsRevoked: `${RISC}/sessions-revoked`,
+} as const
+
+/** No event of CAEP says that the entitlements of an organization changed. */
+export const entitlementUpdated = (issuer: string): string => `${issuer.replace(/\/$/, '')}/events/entitlement-updated`
+
+/** CAEP 1.0 section 2: who caused an event. */
+export const INITIATING_ENTITIES = ['admin', 'user', 'policy', 'system'] as const
+
+/** CAEP 1.0 section 3.3.1. */
+export const CREDENTIAL_CHANGES = ['create', 'revoke', 'update', 'delete'] as const
+
+/** The one event of a SET: its type, and the members that its type defines. */
+export type SecurityEvent = { readonly type: string; readonly members: JsonMembers }

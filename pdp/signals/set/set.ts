@@ -1,0 +1,93 @@
+/** Security Event Tokens (RFC 8417) as SSF 1.0 and its interoperability profile have them: one event about one subject. */
+import { textIssue } from '../../domain/json.ts'
+import { hasType, type JsonMembers, type Jws, members, parseJws } from '../../token/jws.ts'
+import { SetError } from './errors.ts'
+import type { SecurityEvent } from './event-types.ts'
+import { parseSubject, type SubjectIdentifier } from './subjects.ts'
+
+/** Header `typ` of a SET (RFC 8417 section 2.3); no other JWT has it. */
+export const SET_TYPE = 'secevent+jwt'
+/** Media type of a pushed SET (RFC 8935 section 2.1). */
+export const SET_MEDIA_TYPE = 'application/secevent+jwt'
+/** Of a whole SET, compact. */
+export const SET_CHARS_MAX = 65_536
+
+const ID_CHARS_MAX = 512
+const AUDIENCES_MAX = 16
+/** SSF 1.0 sections 4.1.3 and 4.1.7 forbid these: a SET must not pass for an access token or an ID token. */
+const FORBIDDEN_CLAIMS = ['exp', 'sub'] as const
+
+export type SetClaims = {
+  readonly iss: string
+  readonly aud: readonly string[]
+  /** Seconds since the epoch. */
+  readonly iat: number
+  readonly jti: string
+  /** The same for all events of one cause. */
+  readonly txn: string | null
+  /** Seconds since the epoch, when the event happened; of an event that has no `event_timestamp` (RFC 8417 section 2.2). */
+  readonly toe: number | null
+  readonly subject: SubjectIdentifier
+  readonly event: SecurityEvent
+}
+
+/** What a SET claims. Nothing is verified here: neither signature, nor issuer, nor audience. */
+export type UnverifiedSet = { readonly jws: Jws; readonly claims: SetClaims }
+
+/** Throws SetError `invalid_request`, whose message names the claim. */
+export function decodeSet(text: string): UnverifiedSet {
+  const jws = parseJws(text, SET_CHARS_MAX)
+  if (jws === null) throw invalid('the SET is not a compact JWS without extensions')
+  if (!hasType(jws.header, SET_TYPE)) throw invalid(`header typ is not ${SET_TYPE}`)
+  return { jws, claims: parseSetClaims(jws.payload) }
+}
+
+/** Throws SetError `invalid_request`. */
+export function parseSetClaims(payload: JsonMembers): SetClaims {
+  const forbidden = FORBIDDEN_CLAIMS.find((name) => payload[name] !== undefined)
+  if (forbidden !== undefined) throw invalid(`a SET must not have the claim ${forbidden}`)
+  return {
+    iss: textAt(payload, 'iss'),
+    aud: audiencesOf(payload.aud),
+    iat: secondsOf(payload.iat, 'iat'),
+    jti: textAt(payload, 'jti'),
+    txn: payload.txn === undefined ? null : textAt(payload, 'txn'),
+    toe: payload.toe === undefined ? null : secondsOf(payload.toe, 'toe'),
+    subject: parseSubject(payload.sub_id),
+    event: eventOf(payload.events),
+  }
+}
+
+/** The interoperability profile allows exactly one event in a SET. */
+function eventOf(value: unknown): SecurityEvent {
+  const [[type, event] = ['', null], ...others] = Object.entries(members(value) ?? {})
+  if (type === '' || others.length > 0) throw invalid('events has not exactly one member')
+  if (!isText(type) || !URL.canParse(type)) throw invalid('the name of the event is not a URI')
+  const given = members(event)
+  if (given === null) throw invalid('the event is not a JSON object')
+  return { type, members: given }
+}
+
+function audiencesOf(value: unknown): readonly string[] {
+  const audiences: readonly unknown[] = Array.isArray(value) ? value : [value]
+  if (audiences.length === 0 || audiences.length > AUDIENCES_MAX || !audiences.every(isText))
+    throw invalid('claim aud is missing or malformed')
+  return audiences
+}
+
+function textAt(payload: JsonMembers, name: string): string {
+  const value = payload[name]
+  if (!isText(value)) throw invalid(`claim ${name} is missing or malformed`)
+  return value
+}
+
+function secondsOf(value: unknown, name: string): number {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0)
+    throw invalid(`claim ${name} is missing or malformed`)
+  return value
+}
+
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.length <= ID_CHARS_MAX && textIssue(value) === null
+
+const invalid = (message: string): SetError => new SetError('invalid_request', message)

@@ -1,0 +1,154 @@
+/** A stream as its receiver sees it and writes it (SSF 1.0 section 8.1.1), and the transmitter's metadata (section 7.1). */
+import { PdpError } from '../../domain/errors.ts'
+import type { JsonObject, JsonValue } from '../../domain/json.ts'
+import type { MasterKeys } from '../../process/encryption.ts'
+import { type GuardedPost, TargetRefused } from '../outgoing/guarded-post.ts'
+import { eventsSupported } from './events.ts'
+import { eventsDelivered } from './queue.ts'
+import { sealAuthorization } from './sealed.ts'
+import type { Stream, StreamRequest, SubjectFormat } from './streams.ts'
+
+export const PUSH = 'urn:ietf:rfc:8935'
+export const POLL = 'urn:ietf:rfc:8936'
+/** Seconds. */
+export const VERIFICATION_INTERVAL = 30
+export const SUBJECT_FORMATS: readonly SubjectFormat[] = ['complex', 'iss_sub']
+
+export const SSF_PATHS = {
+  metadata: '/.well-known/ssf-configuration',
+  stream: '/ssf/stream',
+  status: '/ssf/status',
+  addSubject: '/ssf/subjects:add',
+  removeSubject: '/ssf/subjects:remove',
+  verify: '/ssf/verify',
+  poll: '/ssf/poll',
+} as const
+const urlOf = (issuer: string, path: string): string => issuer.replace(/\/$/, '') + path
+
+/** Built from the configured issuer alone. */
+export function metadataOf(issuer: string, jwksUri: string): JsonObject {
+  return {
+    spec_version: '1_0',
+    issuer,
+    jwks_uri: jwksUri,
+    delivery_methods_supported: [PUSH, POLL],
+    configuration_endpoint: urlOf(issuer, SSF_PATHS.stream),
+    status_endpoint: urlOf(issuer, SSF_PATHS.status),
+    add_subject_endpoint: urlOf(issuer, SSF_PATHS.addSubject),
+    remove_subject_endpoint: urlOf(issuer, SSF_PATHS.removeSubject),
+    verification_endpoint: urlOf(issuer, SSF_PATHS.verify),
+    authorization_schemes: [{ spec_urn: 'urn:ietf:rfc:6749' }],
+    default_subjects: 'ALL',
+  }
+}
+
+/** Without the Authorization field, which is a secret. */
+export function configurationOf(issuer: string, stream: Stream): JsonObject {
+  const delivery =
+    stream.endpointUrl === null
+      ? { method: POLL, endpoint_url: pollUrl(issuer, stream.id) }
+      : { method: PUSH, endpoint_url: stream.endpointUrl }
+  return {
+    stream_id: stream.id,
+    ...suppliedByUs(issuer, stream),
+    ...(stream.eventsRequested === null ? {} : { events_requested: stream.eventsRequested }),
+    delivery,
+    ...(stream.description === null ? {} : { description: stream.description }),
+    subject_format: stream.subjectFormat,
+  }
+}
+
+const suppliedByUs = (issuer: string, stream: Stream): JsonObject => ({
+  iss: issuer,
+  aud: stream.client,
+  events_supported: eventsSupported(issuer),
+  events_delivered: eventsDelivered(issuer, stream),
+  min_verification_interval: VERIFICATION_INTERVAL,
+})
+
+const pollUrl = (issuer: string, id: string): string => urlOf(issuer, `${SSF_PATHS.poll}/${id}`)
+
+export type DeliveryBody = {
+  readonly method: string
+  readonly endpoint_url?: string
+  readonly authorization_header?: string
+}
+/** What a receiver may send; other members are ignored. */
+export type StreamBody = {
+  readonly delivery?: DeliveryBody
+  readonly events_requested?: readonly string[]
+  readonly description?: string
+  readonly subject_format?: SubjectFormat
+  readonly [member: string]: unknown
+}
+export type BodyDeps = {
+  readonly issuer: string
+  readonly masterKeys: MasterKeys
+  readonly post: Pick<GuardedPost, 'check'>
+}
+type For = { readonly id: string; readonly body: StreamBody }
+
+/** A new stream, or the whole of what the receiver supplies: what is absent is deleted. Throws PdpError `request_invalid`. */
+export function requestOf(deps: BodyDeps, { id, body }: For): StreamRequest {
+  return {
+    ...deliveryOf(deps, { id, body }, null),
+    eventsRequested: body.events_requested ?? null,
+    subjectFormat: body.subject_format ?? 'complex',
+    description: body.description ?? null,
+  }
+}
+
+/** What is absent stays. Throws PdpError `request_invalid`. */
+export function patchedRequest(deps: BodyDeps, stream: Stream, body: StreamBody): StreamRequest {
+  const { endpointUrl, authorizationSealed } = stream
+  return {
+    ...(body.delivery === undefined
+      ? { endpointUrl, authorizationSealed }
+      : deliveryOf(deps, { id: stream.id, body }, stream)),
+    eventsRequested: body.events_requested ?? stream.eventsRequested,
+    subjectFormat: body.subject_format ?? stream.subjectFormat,
+    description: body.description ?? stream.description,
+  }
+}
+
+/** SSF 1.0 section 8.1.1.3: what the transmitter supplies may be repeated, and not changed. Throws PdpError `request_invalid`. */
+export function requireUnchanged(issuer: string, stream: Stream, body: StreamBody): void {
+  for (const [name, value] of Object.entries(suppliedByUs(issuer, stream)))
+    if (body[name] !== undefined && !isSame(body[name], value))
+      throw invalid(`/${name}`, 'is not the receiver’s to change')
+}
+
+function isSame(given: unknown, ours: JsonValue): boolean {
+  if (!Array.isArray(ours)) return given === ours
+  return Array.isArray(given) && given.length === ours.length && ours.every((item) => given.includes(item))
+}
+
+type Delivery = Pick<StreamRequest, 'endpointUrl' | 'authorizationSealed'>
+
+function deliveryOf(deps: BodyDeps, { id, body }: For, before: Stream | null): Delivery {
+  const { delivery } = body
+  if (delivery === undefined) return { endpointUrl: null, authorizationSealed: null }
+  const { method, endpoint_url: url, authorization_header: authorization } = delivery
+  if (method === POLL) {
+    if (authorization !== undefined) throw invalid('/delivery/authorization_header', 'is for push only')
+    if (url !== undefined && url !== pollUrl(deps.issuer, id))
+      throw invalid('/delivery/endpoint_url', 'is supplied by the transmitter for poll')
+    return { endpointUrl: null, authorizationSealed: null }
+  }
+  if (method !== PUSH) throw invalid('/delivery/method', `must be ${PUSH} or ${POLL}`)
+  if (url === undefined) throw invalid('/delivery/endpoint_url', 'is missing')
+  try {
+    deps.post.check(url)
+  } catch (error) {
+    if (error instanceof TargetRefused) throw invalid('/delivery/endpoint_url', error.message)
+    throw error
+  }
+  if (authorization !== undefined)
+    return { endpointUrl: url, authorizationSealed: sealAuthorization(deps.masterKeys, id, authorization) }
+  // It is not shown, so a receiver that repeats what it reads does not repeat it.
+  return { endpointUrl: url, authorizationSealed: before?.endpointUrl === url ? before.authorizationSealed : null }
+}
+
+function invalid(place: string, message: string): PdpError {
+  return new PdpError('request_invalid', `${place} ${message}`, { issues: [{ place, message }] })
+}

@@ -1,0 +1,133 @@
+/** The outbox as this process follows it: the newest events in memory, read once for all streams, and a call for each news. */
+import type { Sql } from '../../store/directory.ts'
+import { type OutboxRow, organizationsOf } from './events.ts'
+
+const POLL_MS = 250
+/** After a commit of this process: soon, and once for the commits of some milliseconds. */
+const POKED_MS = 5
+const KEPT_MAX = 5_000
+const PAGE_MAX = 500
+
+export type Feed = {
+  /** The newest number that this process knows. */
+  newest(): number
+  /** Events with numbers after `after`, in order, at most `PAGE_MAX`. [] when this process knows of none yet. */
+  after(after: number): Promise<readonly OutboxRow[]>
+  /** The same, with all that was committed before the call. */
+  fresh(after: number): Promise<readonly OutboxRow[]>
+  /** The same from memory; null when some of them are not in it. */
+  recent(after: number): readonly OutboxRow[] | null
+  /** A transaction of this process was committed: there may be news. */
+  poke(): void
+  /** Called when there are events after those known before. The returned function ends it. */
+  subscribe(listener: () => void): () => void
+  close(): Promise<void>
+}
+
+type Row = Omit<OutboxRow, 'ancestors'>
+const READ = `
+  select seq, event_id as id, txn, type, organization_id as organization, payload as data,
+    (extract(epoch from created_at) * 1000)::float8 as "atMs"
+  from outbox where seq > $1 order by seq limit ${PAGE_MAX}`
+const ANCESTORS = `
+  with recursive up(id, above, depth) as (
+    select organization_id, organization_id, 1 from organization where organization_id = any($1)
+    union all select up.id, o.parent_id, up.depth + 1 from up join organization o on o.organization_id = up.above
+      where o.parent_id is not null and up.depth < 100)
+  select id, array_agg(above) as above from up group by id`
+
+/** `onError`: the database did not answer; it is asked again. */
+export function createFeed(deps: {
+  readonly sql: Pick<Sql, 'query'>
+  readonly onError: (error: unknown) => void
+}): Feed {
+  const { sql } = deps
+  const listeners = new Set<() => void>()
+  let kept: OutboxRow[] = []
+  let newest = -1
+  let closed = false
+  let reading: Promise<void> | null = null
+  let pokedAgain = false
+  let timer: NodeJS.Timeout | null = null
+  let dueMs = Number.POSITIVE_INFINITY
+
+  async function read(after: number): Promise<readonly OutboxRow[]> {
+    const rows = await sql.query<Row>(READ, [after])
+    const organizations = [...new Set(rows.flatMap(organizationsOf))]
+    const found =
+      organizations.length === 0
+        ? []
+        : await sql.query<{ id: string; above: readonly string[] }>(ANCESTORS, [organizations])
+    const ancestors = new Map(found.map(({ id, above }) => [id, above]))
+    return rows.map((row) => ({ ...row, ancestors }))
+  }
+
+  async function follow(): Promise<void> {
+    const before = newest
+    try {
+      if (newest < 0) {
+        const [row] = await sql.query<{ newest: number }>(
+          "select revision as newest from revision where organization_id = '#events'",
+        )
+        newest = row?.newest ?? 0
+      }
+      for (let page = await read(newest); page.length > 0; page = page.length < PAGE_MAX ? [] : await read(newest)) {
+        kept = [...kept, ...page].slice(-KEPT_MAX)
+        newest = page.at(-1)?.seq ?? newest
+      }
+    } catch (error) {
+      deps.onError(error)
+    }
+    if (newest !== before) for (const listener of [...listeners]) listener()
+  }
+
+  function schedule(ms: number): void {
+    const atMs = performance.now() + ms
+    if (closed || atMs >= dueMs) return
+    if (timer !== null) clearTimeout(timer)
+    dueMs = atMs
+    timer = setTimeout(run, ms)
+    timer.unref()
+  }
+  function run(): void {
+    dueMs = Number.POSITIVE_INFINITY
+    timer = null
+    pokedAgain = false
+    reading = follow().then(() => {
+      reading = null
+      schedule(pokedAgain ? POKED_MS : POLL_MS)
+    })
+  }
+  schedule(0)
+
+  function recent(after: number): readonly OutboxRow[] | null {
+    if (newest >= 0 && after >= newest) return []
+    const first = kept[0]
+    if (first === undefined || after < first.seq - 1) return null
+    const next = kept.findIndex(({ seq }) => seq > after)
+    return next < 0 ? [] : kept.slice(next, next + PAGE_MAX)
+  }
+
+  return {
+    newest: () => newest,
+    recent,
+    after: async (after) => recent(after) ?? read(after),
+    async fresh(after) {
+      const known = recent(after) ?? []
+      return known.length > 0 ? known : read(after)
+    },
+    poke() {
+      if (reading === null) schedule(POKED_MS)
+      else pokedAgain = true
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    async close() {
+      closed = true
+      if (timer !== null) clearTimeout(timer)
+      await reading
+    },
+  }
+}

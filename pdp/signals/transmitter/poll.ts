@@ -1,0 +1,111 @@
+/** One poll (RFC 8936 section 2): acknowledgements first, then what is to be sent, in one transaction. */
+import type { Log } from '../../process/log.ts'
+import type { Sql } from '../../store/directory.ts'
+import type { Feed } from './feed.ts'
+import { nextSets, type QueueDeps } from './queue.ts'
+import { type Receiver, readStream } from './streams.ts'
+
+/** SETs of one answer at most. */
+export const POLL_EVENTS_MAX = 100
+const REASON_CHARS_MAX = 200
+
+export type PollBody = {
+  readonly maxEvents?: number
+  readonly returnImmediately?: boolean
+  readonly ack?: readonly string[]
+  readonly setErrs?: { readonly [jti: string]: { readonly err: string; readonly description?: string } }
+}
+export type PollAnswer = { readonly sets: { readonly [jti: string]: string }; readonly moreAvailable: boolean }
+export type PollDeps = QueueDeps & {
+  readonly sql: Sql
+  readonly feed: Pick<Feed, 'fresh'>
+  readonly log: Log
+  readonly onOutcome: (outcome: 'delivered' | 'refused', count: number) => void
+}
+
+/** Null for an unknown stream, for another receiver's, and for one whose events are pushed. */
+export async function pollStream(
+  deps: PollDeps,
+  receiver: Receiver,
+  { id, body }: { readonly id: string; readonly body: PollBody },
+): Promise<PollAnswer | null> {
+  const refusals = Object.entries(body.setErrs ?? {})
+  return deps.sql.transaction(async (sql) => {
+    const stream = await readStream(sql, receiver, { id, lock: true })
+    if (stream === null || stream.endpointUrl !== null) return null
+    const acknowledged = await forget(sql, id, body.ack ?? [])
+    const refused = await forget(
+      sql,
+      id,
+      refusals.map(([jti]) => jti),
+    )
+    if (acknowledged.length + refused.length > 0) await record(sql, id, { refused, refusals })
+    report(deps, { id, client: stream.client, acknowledged, refused, refusals })
+    const isEnabled = stream.status === 'enabled'
+    const isAnnouncing = stream.status === 'paused' && stream.announcedNumber !== null
+    const countMax = Math.min(body.maxEvents ?? POLL_EVENTS_MAX, POLL_EVENTS_MAX)
+    if (countMax === 0 || (!isEnabled && !isAnnouncing)) return { sets: {}, moreAvailable: false }
+    const { sets, more } = await nextSets(deps, sql, {
+      stream,
+      feed: { after: deps.feed.fresh },
+      ahead: isEnabled,
+      countMax,
+    })
+    const sent = sets.filter(({ number }) => isEnabled || number <= (stream.announcedNumber ?? 0))
+    return { sets: Object.fromEntries(sent.map(({ jti, token }) => [jti, token])), moreAvailable: isEnabled && more }
+  })
+}
+
+type Queries = Pick<Sql, 'query'>
+
+/** What is unknown was acknowledged before. */
+async function forget(sql: Queries, id: string, jtis: readonly string[]): Promise<readonly string[]> {
+  if (jtis.length === 0) return []
+  const rows = await sql.query<{ jti: string }>(
+    'delete from signal_pending where stream_id = $1 and jti = any($2) returning jti',
+    [id, jtis],
+  )
+  return rows.map(({ jti }) => jti)
+}
+
+type Refusals = readonly (readonly [jti: string, { readonly err: string; readonly description?: string }])[]
+
+async function record(
+  sql: Queries,
+  id: string,
+  { refused, refusals }: { readonly refused: readonly string[]; readonly refusals: Refusals },
+): Promise<void> {
+  const last = refusals.findLast(([jti]) => refused.includes(jti))
+  const reason = last === undefined ? null : reasonOf(last[1])
+  await sql.query(
+    `update signal_stream set last_delivered_at = now(), dead_count = dead_count + $2, last_error = coalesce($3, last_error),
+       last_error_at = case when $3::text is null then last_error_at else now() end where stream_id = $1`,
+    [id, refused.length, reason],
+  )
+}
+
+const reasonOf = ({ err, description }: { readonly err: string; readonly description?: string }): string =>
+  [err, description]
+    .filter((text) => text !== undefined)
+    .join(': ')
+    .replace(/[^\x20-\x7e]/g, '?')
+    .slice(0, REASON_CHARS_MAX)
+
+function report(
+  { log, onOutcome }: PollDeps,
+  of: {
+    readonly id: string
+    readonly client: string
+    readonly acknowledged: readonly string[]
+    readonly refused: readonly string[]
+    readonly refusals: Refusals
+  },
+): void {
+  const common = { stream: of.id, client: of.client }
+  for (const jti of of.acknowledged) log.info({ event: 'signal_delivered', ...common, jti, outcome: 'delivered' })
+  for (const [jti, refusal] of of.refusals)
+    if (of.refused.includes(jti))
+      log.warn({ event: 'signal_not_delivered', ...common, jti, outcome: 'refused', reason: reasonOf(refusal) })
+  if (of.acknowledged.length > 0) onOutcome('delivered', of.acknowledged.length)
+  if (of.refused.length > 0) onOutcome('refused', of.refused.length)
+}

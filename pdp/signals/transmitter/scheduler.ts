@@ -1,0 +1,202 @@
+/** Decides which streams are worth a look: those of new events at once, and every second all that are due. */
+import type { Log } from '../../process/log.ts'
+import type { Sql } from '../../store/directory.ts'
+import type { Round } from './deliverer.ts'
+import { type Audience, contentOf, type OutboxRow } from './events.ts'
+import type { Feed } from './feed.ts'
+import { eventsDelivered } from './queue.ts'
+import { STREAM_COLUMNS, type Stream } from './streams.ts'
+
+const SWEEP_MS = 1_000
+/** Calls to receivers at once, and of these to receivers whose latest call failed: others never wait for them. */
+const RUNNING_MAX = 1_000
+const FAILING_RUNNING_MAX = 100
+/** The cursor of a stream without events is moved on when it is so far behind. */
+const PASSED_MIN = 200
+
+type Row = Stream & {
+  readonly clientOrganization: string | null
+  readonly clientApp: string | null
+  readonly isDue: boolean
+  readonly hasPending: boolean
+}
+const SURVEY = `
+  select ${STREAM_COLUMNS}, c.organization_id as "clientOrganization", c.app as "clientApp",
+    (s.lease_until is null or s.lease_until < now()) and (s.next_attempt_at is null or s.next_attempt_at <= now()) as "isDue",
+    exists (select 1 from signal_pending p where p.stream_id = s.stream_id) as "hasPending"
+  from signal_stream s join client c using (client_id) where s.status <> 'disabled'`
+const PASS = `
+  update signal_stream t set cursor_seq = $2 where t.cursor_seq < $2 and t.stream_id in (
+    select stream_id from signal_stream where stream_id = any($1) for update skip locked)`
+
+export type Scheduler = {
+  /** There is something to send on this stream, or there may be. */
+  wake(id: string): void
+  /** Streams were written: they are read again at once. */
+  refresh(): void
+  /** Resolves at the next wake of the stream, when another wait for it begins, and when `signal` ends it. */
+  wait(id: string, signal: AbortSignal): Promise<'woken' | 'ended'>
+  close(): Promise<void>
+}
+type Entry = { readonly row: Row; readonly audience: Audience }
+
+export function createScheduler(deps: {
+  readonly issuer: string
+  readonly sql: Pick<Sql, 'query'>
+  readonly feed: Feed
+  readonly deliver: (id: string) => Promise<Round>
+  readonly log: Log
+}): Scheduler {
+  const { issuer, sql, feed, log } = deps
+  let entries: ReadonlyMap<string, Entry> = new Map()
+  let bounded: ReadonlyMap<string | null, readonly Entry[]> = new Map()
+  let seen = -1
+  let closed = false
+  let sweeping: Promise<void> | null = null
+  const rounds = createRounds(deps)
+  const waits = new Map<string, (why: 'woken' | 'ended') => void>()
+
+  function wake(id: string, isFailing = false): void {
+    const waiting = waits.get(id)
+    if (waiting !== undefined) waiting('woken')
+    else if (!closed && entries.get(id)?.row.endpointUrl !== null) rounds.begin(id, isFailing)
+  }
+
+  /** Streams of the event's organizations and those above, and streams without a bound. */
+  function* candidates(row: OutboxRow): Iterable<Entry> {
+    const above = new Set<string | null>([null, ...[...row.ancestors.values()].flat()])
+    for (const bound of above) yield* bounded.get(bound) ?? []
+  }
+
+  async function follow(): Promise<void> {
+    const from = seen
+    const rows = from < 0 ? [] : await feed.after(from)
+    seen = Math.max(seen, rows.at(-1)?.seq ?? feed.newest())
+    for (const row of rows)
+      for (const entry of candidates(row)) {
+        const { id, attemptsCount } = entry.row
+        // After a failure the sweep says when.
+        if (attemptsCount === 0 && contentOf(issuer, row, entry.audience) !== null) wake(id)
+      }
+  }
+  const unsubscribe = feed.subscribe(() => {
+    follow().catch((err: unknown) => log.warn({ event: 'signals_not_read', err }))
+  })
+
+  async function sweep(): Promise<void> {
+    const newest = feed.newest()
+    const rows = await sql.query<Row>(SURVEY)
+    entries = new Map(rows.map((row) => [row.id, { row, audience: audienceOf(issuer, row) }]))
+    bounded = Map.groupBy(entries.values(), ({ audience }) => audience.bounds.find((bound) => bound !== null) ?? null)
+    const passed: string[] = []
+    for (const entry of entries.values()) {
+      const { row } = entry
+      const state = stateOf(entry, newest)
+      if (state === 'due') wake(row.id, row.attemptsCount > 0)
+      if (state === 'passed') passed.push(row.id)
+    }
+    if (passed.length > 0) await sql.query(PASS, [passed, newest])
+  }
+  /** `passed`: what is new is not for this stream. */
+  function stateOf({ row, audience }: Entry, newest: number): 'due' | 'passed' | 'idle' {
+    const due = row.isDue ? 'due' : 'idle'
+    if (row.hasPending || row.announcedNumber !== null) return due
+    if (row.status !== 'enabled' || row.cursor >= newest) return 'idle'
+    const ahead = feed.recent(row.cursor)
+    if (ahead === null || ahead.some((event) => contentOf(issuer, event, audience) !== null)) return due
+    if (newest - row.cursor < PASSED_MIN) return 'idle'
+    return (ahead.at(-1)?.seq ?? 0) >= newest ? 'passed' : due
+  }
+  let isOutdated = false
+  function refresh(): void {
+    isOutdated = true
+    sweeping ??= (async () => {
+      while (isOutdated && !closed) {
+        isOutdated = false
+        await sweep().catch((err: unknown) => log.warn({ event: 'signals_not_read', err }))
+      }
+      sweeping = null
+    })()
+  }
+  const timer = setInterval(refresh, SWEEP_MS)
+  timer.unref()
+
+  return {
+    wake: (id) => wake(id),
+    refresh,
+    wait: (id, signal) =>
+      new Promise((resolve) => {
+        waits.get(id)?.('ended')
+        const done = (why: 'woken' | 'ended'): void => {
+          if (waits.get(id) === done) waits.delete(id)
+          signal.removeEventListener('abort', abort)
+          resolve(why)
+        }
+        const abort = (): void => done('ended')
+        signal.addEventListener('abort', abort, { once: true })
+        waits.set(id, done)
+        if (signal.aborted || closed) abort()
+      }),
+    async close() {
+      closed = true
+      clearInterval(timer)
+      unsubscribe()
+      for (const end of [...waits.values()]) end('ended')
+      await sweeping
+      await rounds.close()
+    },
+  }
+}
+
+const audienceOf = (issuer: string, row: Row): Audience => ({
+  bounds: [row.organization, row.clientOrganization],
+  app: row.clientApp,
+  subjectFormat: row.subjectFormat,
+  eventsDelivered: new Set(eventsDelivered(issuer, row)),
+})
+
+/** One round of a stream at a time in this process; what comes meanwhile is looked for after it. */
+function createRounds({ deliver, log }: Pick<Parameters<typeof createScheduler>[0], 'deliver' | 'log'>) {
+  const running = new Map<string, Promise<void>>()
+  const again = new Set<string>()
+  const waiting = new Map<string, boolean>()
+  let failingCount = 0
+  let closed = false
+
+  function begin(id: string, isFailing: boolean): void {
+    if (running.has(id)) again.add(id)
+    else waiting.set(id, isFailing)
+    pump()
+  }
+
+  function pump(): void {
+    for (const [id, isFailing] of waiting) {
+      if (closed || running.size >= RUNNING_MAX) return
+      if (isFailing && failingCount >= FAILING_RUNNING_MAX) continue
+      waiting.delete(id)
+      if (isFailing) failingCount += 1
+      running.set(id, run(id, isFailing))
+    }
+  }
+
+  async function run(id: string, isFailing: boolean): Promise<void> {
+    try {
+      let round: Round = 'more'
+      while (!closed && (round === 'more' || (round === 'nothing' && again.delete(id)))) round = await deliver(id)
+    } catch (err) {
+      log.warn({ event: 'signals_not_sent', stream: id, err })
+    }
+    running.delete(id)
+    again.delete(id)
+    if (isFailing) failingCount -= 1
+    pump()
+  }
+
+  return {
+    begin,
+    async close() {
+      closed = true
+      await Promise.all(running.values())
+    },
+  }
+}

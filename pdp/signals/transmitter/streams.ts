@@ -1,0 +1,194 @@
+/** The streams of receivers in the database: what a receiver asked for, and where its stream has come to. */
+import { randomBytes } from 'node:crypto'
+import type { JsonObject } from '../../domain/json.ts'
+import type { Sql } from '../../store/directory.ts'
+import { formatSubject, parseSubject, type SubjectIdentifier, subjectKey } from '../set/subjects.ts'
+
+export type StreamStatus = 'enabled' | 'paused' | 'disabled'
+export const STREAM_STATUSES: readonly StreamStatus[] = ['enabled', 'paused', 'disabled']
+/** `complex`: SSF 1.0 section 3.3, with session and tenant. `iss_sub`: the person alone. */
+export type SubjectFormat = 'complex' | 'iss_sub'
+
+/** Who manages streams: a client, and the organization to which its token is limited. */
+export type Receiver = { readonly client: string; readonly organization: string | null }
+/** What a receiver says about a stream. Absent is null. */
+export type StreamRequest = {
+  /** Null: the receiver polls. */
+  readonly endpointUrl: string | null
+  /** Encrypted. */
+  readonly authorizationSealed: string | null
+  readonly eventsRequested: readonly string[] | null
+  readonly subjectFormat: SubjectFormat
+  readonly description: string | null
+}
+export type Stream = Receiver &
+  StreamRequest & {
+    readonly id: string
+    readonly status: StreamStatus
+    readonly statusReason: string | null
+    readonly cursor: number
+    readonly lastNumber: number
+    readonly announcedNumber: number | null
+    readonly attemptsCount: number
+    readonly failingSinceMs: number | null
+  }
+/** How a stream does, for operators. */
+export type StreamState = Stream & {
+  /** Seconds since the oldest event that is not delivered; 0 when all are delivered. */
+  readonly lagSeconds: number
+  readonly pendingCount: number
+  readonly lastError: string | null
+  readonly lastErrorAt: string | null
+  readonly lastDeliveredAt: string | null
+  readonly deadCount: number
+  readonly gapCount: number
+}
+
+type Queries = Pick<Sql, 'query'>
+export const STREAM_COLUMNS = `s.stream_id as id, s.client_id as client, s.organization_id as organization,
+  s.endpoint_url as "endpointUrl", s.authorization_sealed as "authorizationSealed", s.events_requested as "eventsRequested",
+  s.subject_format as "subjectFormat", s.description, s.status, s.status_reason as "statusReason", s.cursor_seq as cursor,
+  s.last_number as "lastNumber", s.announced_number as "announcedNumber", s.attempts_count as "attemptsCount",
+  (extract(epoch from s.failing_since) * 1000)::float8 as "failingSinceMs"`
+/** Of the events that the stream has not passed yet, some may be none of the receiver's: the lag is never too small. */
+const STATE_COLUMNS = `${STREAM_COLUMNS}, s.last_error as "lastError", s.dead_count as "deadCount", s.gap_count as "gapCount",
+  to_char(s.last_error_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "lastErrorAt",
+  to_char(s.last_delivered_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "lastDeliveredAt",
+  (select count(*)::int from signal_pending p where p.stream_id = s.stream_id) as "pendingCount",
+  case when s.status = 'disabled' then 0 else coalesce(extract(epoch from now() - least(
+    (select min(p.happened_at) from signal_pending p where p.stream_id = s.stream_id),
+    (select o.created_at from outbox o where o.seq > s.cursor_seq order by o.seq limit 1))), 0)::float8 end as "lagSeconds"`
+/** An organization-bound token sees the streams of that organization, and not those that carry more. */
+const OWN = 's.client_id = $1 and s.organization_id is not distinct from $2'
+export const STREAMS_PER_CLIENT_MAX = 100
+const STREAM_ID_BYTES = 16
+
+export async function readStreams(sql: Queries, { client, organization }: Receiver): Promise<readonly Stream[]> {
+  return sql.query<Stream>(`select ${STREAM_COLUMNS} from signal_stream s where ${OWN} order by s.stream_id`, [
+    client,
+    organization,
+  ])
+}
+
+/** Null for what does not exist, and for another receiver's. `lock`: until the end of the transaction. */
+export async function readStream(
+  sql: Queries,
+  { client, organization }: Receiver,
+  { id, lock = false }: { readonly id: string; readonly lock?: boolean },
+): Promise<Stream | null> {
+  const [row] = await sql.query<Stream>(
+    `select ${STREAM_COLUMNS} from signal_stream s where ${OWN} and s.stream_id = $3 ${lock ? 'for update' : ''}`,
+    [client, organization, id],
+  )
+  return row ?? null
+}
+
+export const newStreamId = (): string => randomBytes(STREAM_ID_BYTES).toString('base64url')
+
+/** A new stream begins after the newest event. Null: the receiver has as many streams as it may. */
+export async function createStream(
+  sql: Queries,
+  receiver: Receiver,
+  { id, ...request }: StreamRequest & { readonly id: string },
+): Promise<Stream | null> {
+  await sql.query('select 1 from client where client_id = $1 for update', [receiver.client])
+  const rows = await sql.query(
+    `insert into signal_stream (stream_id, client_id, organization_id, endpoint_url, authorization_sealed, events_requested,
+       subject_format, description, status, cursor_seq)
+     select $1, $2, $3, $4, $5, $6, $7, $8, 'enabled', (select revision from revision where organization_id = '#events')
+     where (select count(*) from signal_stream where client_id = $2) < ${STREAMS_PER_CLIENT_MAX} returning 1`,
+    [id, receiver.client, receiver.organization, ...valuesOf(request)],
+  )
+  return rows.length === 0 ? null : readStream(sql, receiver, { id })
+}
+
+export async function writeStream(sql: Queries, id: string, request: StreamRequest): Promise<void> {
+  await sql.query(
+    `update signal_stream set endpoint_url = $2, authorization_sealed = $3, events_requested = $4, subject_format = $5,
+       description = $6, attempts_count = 0, failing_since = null, next_attempt_at = null where stream_id = $1`,
+    [id, ...valuesOf(request)],
+  )
+}
+
+const valuesOf = (request: StreamRequest): readonly unknown[] => [
+  request.endpointUrl,
+  request.authorizationSealed,
+  request.eventsRequested,
+  request.subjectFormat,
+  request.description,
+]
+
+export async function deleteStream(sql: Queries, receiver: Receiver, id: string): Promise<boolean> {
+  const rows = await sql.query(`delete from signal_stream s where ${OWN} and s.stream_id = $3 returning 1`, [
+    receiver.client,
+    receiver.organization,
+    id,
+  ])
+  return rows.length > 0
+}
+
+/** A disabled stream holds nothing (SSF 1.0 section 8.1.2): what happens until it is enabled is not sent later. */
+export async function writeStatus(
+  sql: Queries,
+  id: string,
+  { status, reason }: { readonly status: StreamStatus; readonly reason: string | null },
+): Promise<void> {
+  await sql.query(
+    `update signal_stream set status_reason = $3, announced_number = null, attempts_count = 0, failing_since = null,
+       next_attempt_at = null, status = $2,
+       cursor_seq = case when 'disabled' in (status, $2)
+         then (select revision from revision where organization_id = '#events') else cursor_seq end
+     where stream_id = $1`,
+    [id, status, reason],
+  )
+  if (status === 'disabled') await sql.query('delete from signal_pending where stream_id = $1', [id])
+}
+
+/** How all streams do, in the order of their ids. */
+export async function readStates(
+  sql: Queries,
+  page: { readonly after: string | null; readonly countMax: number },
+): Promise<readonly StreamState[]> {
+  return sql.query<StreamState>(
+    `select ${STATE_COLUMNS} from signal_stream s where s.stream_id > $1 order by s.stream_id limit $2`,
+    [page.after ?? '', page.countMax],
+  )
+}
+
+export async function readState(sql: Queries, id: string): Promise<StreamState | null> {
+  const [row] = await sql.query<StreamState>(`select ${STATE_COLUMNS} from signal_stream s where s.stream_id = $1`, [
+    id,
+  ])
+  return row ?? null
+}
+
+const REMOVED_SUBJECTS_MAX = 10_000
+
+/** By default a stream is about all subjects, so a subject is added by forgetting that it was removed. */
+export async function addSubject(sql: Queries, stream: string, subject: SubjectIdentifier): Promise<void> {
+  await sql.query('delete from signal_removed_subject where stream_id = $1 and subject_key = $2', [
+    stream,
+    subjectKey(subject),
+  ])
+}
+
+/** False: the receiver removed as many as it may. */
+export async function removeSubject(sql: Queries, stream: string, subject: SubjectIdentifier): Promise<boolean> {
+  const key = subjectKey(subject)
+  const rows = await sql.query(
+    `insert into signal_removed_subject (stream_id, subject_key, subject) select $1, $2, $3::jsonb
+     where (select count(*) from signal_removed_subject where stream_id = $1) < ${REMOVED_SUBJECTS_MAX}
+       or exists (select 1 from signal_removed_subject where stream_id = $1 and subject_key = $2)
+     on conflict (stream_id, subject_key) do update set subject = excluded.subject returning 1`,
+    [stream, key, JSON.stringify(formatSubject(subject))],
+  )
+  return rows.length > 0
+}
+
+export async function removedSubjects(sql: Queries, stream: string): Promise<readonly SubjectIdentifier[]> {
+  const rows = await sql.query<{ subject: JsonObject }>(
+    'select subject from signal_removed_subject where stream_id = $1',
+    [stream],
+  )
+  return rows.map(({ subject }) => parseSubject(subject))
+}

@@ -1,0 +1,124 @@
+/** The command `explain`: which route a request takes, what the PDP is asked, and with a token what it answers. */
+import type { Command } from 'commander'
+import { parseAddress } from '../../pdp/process/addresses.ts'
+import { ConfigError, runCommand } from '../../pdp/process/exit.ts'
+import { parseJws, TOKEN_CHARS_MAX } from '../../pdp/token/jws.ts'
+import { loadConfig, loadRouteFile } from '../config/config.ts'
+import type { Explanation } from '../enforce/explain.ts'
+import type { Asked, AskedRequest } from './explain-token.ts'
+import { readToken } from './token-file.ts'
+
+type Io = NodeJS.Process
+type ExplainOptions = {
+  readonly file: string
+  readonly claim: string[]
+  readonly header: string[]
+  readonly body?: string
+  readonly token?: string
+  readonly from?: string
+  readonly json?: true
+}
+
+export function addExplain(program: Command, io: Io): void {
+  program
+    .command('explain <method> <url>')
+    .description(
+      'Show which route a request matches and what the PDP is asked. With --token, also ask the PDP and show its decision.',
+    )
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 the request would be forwarded, 1 it would be denied, 64 an error in the route file or the options.',
+    )
+    .option('-f, --file <path>', 'the route file', 'portcullis.yaml')
+    .option(
+      '--claim <name=value>',
+      'a claim of the access token; without --claim and --token the request has no token',
+      collect,
+      [],
+    )
+    .option('--header <name: value>', 'a header field of the request', collect, [])
+    .option('--body <json>', 'the body of the request')
+    .option('--from <address>', 'the address of the client')
+    .option(
+      '--token <file>',
+      'a file with an access token (- means standard input); the command contacts the issuer and the PDP',
+    )
+    .option('--json', 'print JSON')
+    .action((method: string, url: string, options: ExplainOptions) =>
+      runCommand(() => explain({ method, url }, options, io), io),
+    )
+}
+
+const collect = (value: string, earlier: string[]): string[] => [...earlier, value]
+
+async function explain(
+  { method, url }: { method: string; url: string },
+  options: ExplainOptions,
+  io: Io,
+): Promise<void> {
+  const { createExplainer } = await import('../enforce/explain.ts')
+  const explainer = createExplainer(loadRouteFile(options.file))
+  const token = options.token === undefined ? null : readToken(options.token)
+  const given = options.claim.map((text) => pair(text, '=', '--claim'))
+  const claims = given.length === 0 && token !== null ? claimsOf(token) : given
+  const headers = options.header.map((text) => pair(text, ':', '--header'))
+  const from = options.from === undefined ? null : parseAddress(options.from)
+  if (options.from !== undefined && from === null)
+    throw new ConfigError([`--from ${options.from} is not an IP address`])
+  const explanation = explainer({
+    method: method.toUpperCase(),
+    target: url,
+    as: claims.length === 0 ? null : Object.fromEntries(claims),
+    headers,
+    ...(options.body !== undefined && { body: options.body }),
+    from,
+  })
+  const lines = describeExplanation(explanation)
+  if (options.json !== true) io.stdout.write(`${lines.join('\n')}\n`)
+  const request = { method: method.toUpperCase(), url, from, headers, body: options.body ?? null }
+  const asked = token === null ? null : await ask({ ...request, token }, options)
+  if (options.json === true) io.stdout.write(`${JSON.stringify(jsonOf(explanation, asked), null, 2)}\n`)
+  else if (asked !== null) io.stdout.write(`result      ${asked.verdict}\nreason      ${asked.reason}\n`)
+  if (asked === null ? explanation.denial !== null : !asked.allowed) io.exitCode = 1
+}
+
+/** Unverified claims, used only to show the questions. The PDP's decision verifies the token. */
+const claimsOf = (token: string): [string, unknown][] => Object.entries(parseJws(token, TOKEN_CHARS_MAX)?.payload ?? {})
+
+async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<Asked> {
+  const [{ askAbout }, { commandLineDeps }] = await Promise.all([
+    import('./explain-token.ts'),
+    import('../runtime/start.ts'),
+  ])
+  return askAbout(loadConfig(file), request, commandLineDeps())
+}
+
+function pair(text: string, mark: string, option: string): [string, string] {
+  const at = text.indexOf(mark)
+  if (at < 1) throw new ConfigError([`${option} ${JSON.stringify(text)} needs a name before ${mark}`])
+  return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
+}
+
+function describeExplanation({ route, parameters, asks, context, denial }: Explanation): string[] {
+  const lines = [`route       ${route?.id ?? 'none'}`]
+  for (const [name, value] of parameters) lines.push(`parameter   ${name} = ${value}`)
+  if (denial !== null) return [...lines, `denied      ${denial.status} ${denial.code}: ${denial.detail}`]
+  if (route?.check === null) return [...lines, 'public      forwarded without asking the PDP']
+  for (const question of asks) lines.push(`asks        ${question}`)
+  for (const [name, value] of Object.entries(context)) lines.push(`context     ${name} = ${JSON.stringify(value)}`)
+  return asks.length === 0 ? [...lines, 'asks        only whether the access token is active'] : lines
+}
+
+/** `allowed`: null when the PDP was not asked, and its answer is needed. */
+function jsonOf({ route, parameters, asks, context, denial }: Explanation, asked: Asked | null): object {
+  const unasked = denial !== null ? false : route?.check === null ? true : null
+  return {
+    route: route?.id ?? null,
+    parameters: Object.fromEntries(parameters),
+    asks,
+    context,
+    denial,
+    allowed: asked === null ? unasked : asked.allowed,
+    ...(asked === null ? {} : { result: asked.verdict, reason: asked.reason }),
+  }
+}

@@ -1,0 +1,129 @@
+/** The commands about a route file: `init`, `schema`, `check`, `routes` and `test`; `explain` is beside. What they need is loaded when they run. */
+
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Command } from 'commander'
+import { fileProblem } from '../../pdp/process/command/file-problem.ts'
+import { ConfigError, runCommand } from '../../pdp/process/exit.ts'
+import { loadConfig, loadRouteFile } from '../config/config.ts'
+import { addExplain } from './explain-command.ts'
+import { readToken } from './token-file.ts'
+
+type Io = NodeJS.Process
+type Form = { readonly json?: true }
+type InitOptions = Form & { readonly openapi?: string }
+type CheckOptions = Form & { readonly pdp?: true; readonly token?: string }
+const JSON_OPTION = ['--json', 'print JSON'] as const
+
+export function addRouteFileCommands(program: Command, io: Io): void {
+  program
+    .command('init [file]')
+    .description('Write a first route file (default: portcullis.yaml). Never overwrites a file.')
+    .option('--openapi <path>', 'an OpenAPI document: each operation becomes a route, with tests')
+    .option(...JSON_OPTION)
+    .action((path: string | undefined, options: InitOptions) =>
+      runCommand(() => init(path ?? 'portcullis.yaml', options, io), io),
+    )
+  program
+    .command('schema')
+    .description('Print the JSON Schema of route files, which editors complete and check them by.')
+    .action(() => runCommand(() => printSchema(io), io))
+  program
+    .command('check <file>')
+    .description('Report every error in a route file (exit code 64 if there is any), and warn about similar routes.')
+    .option('--pdp', 'also warn of relations and permissions that the PDP does not know; needs --token')
+    .option('--token <file>', 'a file with an access token of any organization (- means standard input)')
+    .option(...JSON_OPTION)
+    .action((path: string, options: CheckOptions) => runCommand(() => check(path, options, io), io))
+  program
+    .command('routes <file>')
+    .description('List the routes of a route file, most specific first.')
+    .option(...JSON_OPTION)
+    .action((path: string, form: Form) => runCommand(() => listRoutes(path, form, io), io))
+  program
+    .command('test <file>')
+    .description('Run the tests in the route file (exit code 1 if a test fails).')
+    .option(...JSON_OPTION)
+    .action((path: string, form: Form) => runCommand(() => test(path, form, io), io))
+  addExplain(program, io)
+}
+
+async function init(path: string, { openapi, json }: InitOptions, io: Io): Promise<void> {
+  const [{ firstRouteFile }, { readOpenApi }] = await Promise.all([import('./init.ts'), import('./openapi.ts')])
+  const { text, leftOut } = firstRouteFile(
+    openapi === undefined ? null : readOpenApi(readText(openapi), openapi),
+    schemaNear(path),
+  )
+  try {
+    writeFileSync(path, text, { flag: 'wx' })
+  } catch (err) {
+    const advice = existsSync(path) ? '; init overwrites nothing: give another name, such as init other.yaml' : ''
+    throw new ConfigError([`${fileProblem(path, err, 'written')}${advice}`])
+  }
+  if (json === true) return print({ file: path, left_out: leftOut }, io)
+  for (const reason of leftOut) io.stdout.write(`${path}: warning: no route for ${reason}\n`)
+  io.stdout.write(
+    `${path}: written. Next: portcullis-sidecar check ${path}; portcullis-sidecar test ${path}; portcullis setup ORGANIZATION ${path}\n`,
+  )
+}
+
+/** Of the installed sidecar: relative where the project has it in its own folder, so that it holds on other machines too. */
+function schemaNear(path: string): string {
+  const schema = fileURLToPath(new URL('../route-file/route-file.schema.json', import.meta.url))
+  const near = relative(dirname(resolve(path)), schema)
+  return near.startsWith('..') ? schema : `./${near}`
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (err) {
+    throw new ConfigError([fileProblem(path, err)])
+  }
+}
+
+async function printSchema(io: Io): Promise<void> {
+  const { routeFileSchema } = await import('../route-file/format.ts')
+  io.stdout.write(`${JSON.stringify(routeFileSchema(), null, 2)}\n`)
+}
+
+async function check(path: string, { pdp, token, json }: CheckOptions, io: Io): Promise<void> {
+  if (pdp !== undefined && token === undefined) throw new ConfigError(['--pdp needs --token'])
+  const file = loadRouteFile(path)
+  const { routes, tests } = file
+  const { servedHosts } = await import('../route-file/served-hosts.ts')
+  const { fileWarnings } = await import('../route-file/warnings.ts')
+  const unknown = pdp === undefined ? [] : await askPdp(path, token ?? '')
+  const warnings = [...fileWarnings(file), ...unknown]
+  const hosts = servedHosts(file)
+  if (json === true)
+    return print({ file: path, valid: true, routes: routes.length, tests: tests.length, hosts, warnings }, io)
+  for (const warning of warnings) io.stdout.write(`${path}: warning: ${warning}\n`)
+  io.stdout.write(`${path}: valid, ${routes.length} routes, ${tests.length} tests, hosts: ${hosts.join(', ')}\n`)
+}
+
+async function askPdp(path: string, token: string): Promise<string[]> {
+  const { pdpWarnings } = await import('./check-pdp.ts')
+  return pdpWarnings(loadConfig(path), { token: readToken(token), readToken })
+}
+
+async function listRoutes(path: string, { json }: Form, io: Io): Promise<void> {
+  const { describeRoutes, orderedRoutes } = await import('./route-report.ts')
+  const file = loadRouteFile(path)
+  if (json !== true) return void io.stdout.write(`${describeRoutes(file).join('\n')}\n`)
+  print(
+    orderedRoutes(file).map(({ id, check: asked }) => ({ route: id, public: asked === null })),
+    io,
+  )
+}
+
+async function test(path: string, { json }: Form, io: Io): Promise<void> {
+  const { describeReport, runRouteTests } = await import('./route-report.ts')
+  const report = runRouteTests(loadRouteFile(path), path)
+  if (json === true) print(report, io)
+  else io.stdout.write(`${describeReport(report).join('\n')}\n`)
+  if (report.failed > 0) io.exitCode = 1
+}
+
+const print = (value: unknown, io: Io): void => void io.stdout.write(`${JSON.stringify(value, null, 2)}\n`)

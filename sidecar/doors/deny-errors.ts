@@ -1,0 +1,41 @@
+/** Makes a refusal of what the gRPC library would answer with an error, which a gateway may be told to let pass. */
+import { randomUUID } from 'node:crypto'
+import { ServerInterceptingCall, type ServerInterceptor, status } from '@grpc/grpc-js'
+import type { CheckResponse } from '../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
+import { describeDenial } from '../enforce/denial-response.ts'
+import type { GrpcProfile } from '../http/door-fields.ts'
+import { denying } from './check-response.ts'
+import { failure } from './held-request.ts'
+
+/**
+ * The library ends a call with an error when the message is too large or badly compressed, when there is no message or a
+ * second one, and when its time is malformed. It does so through `sendStatus` of the call that an interceptor gets.
+ */
+export function denyErrors(profile: GrpcProfile, log: { error(line: object): void }): ServerInterceptor {
+  return (_method, call) => {
+    const sendStatus = call.sendStatus.bind(call)
+    const sendMessage = call.sendMessage.bind(call)
+    let answered = false
+    let refused = false
+    call.sendMessage = (message, callback) => {
+      if (refused) return
+      answered = true
+      sendMessage(message, callback)
+    }
+    call.sendStatus = (given) => {
+      // It says the same again for each frame that still comes.
+      if (refused) return
+      if (given.code === status.OK || answered) return sendStatus(given)
+      refused = true
+      log.error({ event: 'door_unfit', door: profile, reason: given.details ?? 'the question is malformed' })
+      sendMessage(refusalOf(given.code), () => sendStatus({ code: status.OK, details: '' }))
+    }
+    return new ServerInterceptingCall(call)
+  }
+}
+
+function refusalOf(code: status | undefined): CheckResponse {
+  const requestId = randomUUID()
+  if (code !== status.RESOURCE_EXHAUSTED) return denying(failure('internal', requestId))
+  return denying(describeDenial('request_too_large', {}, { requestId, metadataUrl: null }))
+}

@@ -1,0 +1,97 @@
+/** Explains what a route file does with a request, without the network: the route, its parameters and the questions. */
+import type { ProblemCode } from '../../pdp/process/problems.ts'
+import { parseClaims } from '../../pdp/token/claims.ts'
+import { TokenError } from '../../pdp/token/errors.ts'
+import { RequestError } from '../request/errors.ts'
+import { type InboundRequest, readInbound } from '../request/inbound.ts'
+import type { RouteFile } from '../route-file/route-file.ts'
+import { buildQuestions, describeQuestions, usesBody } from '../routes/checks.ts'
+import { parameterNames } from '../routes/patterns.ts'
+import type { Route } from '../routes/route.ts'
+import { createRouting, type RequestMatch, routeRequest } from '../routes/route-request.ts'
+import { requestValues } from '../routes/values.ts'
+import { denialStatus } from './denial-response.ts'
+import { toClientRequest } from './explained-request.ts'
+
+export type ExplainedRequest = {
+  readonly method: string
+  /** Path, or URL with host. */
+  readonly target: string
+  /** Claims of the token; null: none is sent. */
+  readonly as: { readonly [claim: string]: unknown } | null
+  /** The address of the client; null or absent: not known. */
+  readonly from?: string | null
+  readonly headers?: readonly (readonly [name: string, value: string])[]
+  readonly body?: string | null
+}
+export type Explanation = {
+  readonly route: Route | null
+  readonly parameters: readonly (readonly [name: string, value: string])[]
+  /** As a route file writes them; empty for a public route and for a denial. */
+  readonly asks: readonly string[]
+  /** Values of parameters of conditions that the questions bring. */
+  readonly context: { readonly [parameter: string]: unknown }
+  /** Null: the request is allowed, or it depends on the answers of the PDP. */
+  readonly denial: { readonly code: ProblemCode; readonly status: number; readonly detail: string } | null
+}
+
+export type Explainer = (request: ExplainedRequest) => Explanation
+
+export function createExplainer(file: RouteFile): Explainer {
+  const routing = createRouting(file)
+  return (request) => {
+    const found: { route: Route | null; parameters: Explanation['parameters'] } = { route: null, parameters: [] }
+    try {
+      const { headers = [], body = null, from } = request
+      const client = toClientRequest({ ...request, headers, body }, file.hosts)
+      const inbound = readInbound(client, { address: from ?? '', host: null, fault: null })
+      const match = routeRequest(routing, inbound)
+      if (match.kind !== 'route') throw unrouted(match)
+      const names = parameterNames(match.route.pattern)
+      found.route = match.route
+      found.parameters = match.parameters.map((value, at) => [names[at] ?? '', value] as const)
+      return { ...found, ...asksOf(request, { inbound, match }), denial: null }
+    } catch (err) {
+      return { ...found, ...NOTHING_ASKED, denial: denialOf(err) }
+    }
+  }
+}
+
+function asksOf(
+  { as, body }: ExplainedRequest,
+  { inbound, match }: { inbound: InboundRequest; match: Extract<RequestMatch, { kind: 'route' }> },
+): Pick<Explanation, 'asks' | 'context'> {
+  const { check, context } = match.route
+  if (check === null) return NOTHING_ASKED
+  if (as === null) throw new TokenError('token_missing', 'this route needs an access token')
+  const asking = { check, context }
+  const bytes = usesBody(asking) ? Buffer.from(body ?? '') : null
+  const claims = sampleClaims(as)
+  const { parameters } = match
+  const questions = buildQuestions(asking, requestValues({ request: inbound, parameters, claims, body: bytes }))
+  return {
+    asks: describeQuestions(questions),
+    context: questions.context === '' ? {} : JSON.parse(questions.context),
+  }
+}
+
+const NOTHING_ASKED = { asks: [], context: {} }
+
+/** Adds the claims that every token has, so that the caller gives only those that matter. */
+function sampleClaims(as: { readonly [claim: string]: unknown }) {
+  const payload = Object.assign(Object.create(null), { iss: 'https://issuer.invalid', aud: 'any', sub: 'somebody' })
+  return parseClaims(Object.assign(payload, { client_id: 'client', jti: 'any', iat: 0, exp: 0 }, as), '')
+}
+
+function unrouted(match: Exclude<RequestMatch, { kind: 'route' }>): RequestError {
+  if (match.kind === 'method')
+    return new RequestError('method_unsupported', `the path has routes for ${match.allow.join(', ')}`)
+  return new RequestError('route_unknown', 'no route has this path')
+}
+
+function denialOf(err: unknown): Explanation['denial'] {
+  if (err instanceof RequestError) return { code: err.code, status: denialStatus(err.code), detail: err.reason }
+  if (!(err instanceof TokenError)) throw err
+  const code = err.code === 'token_missing' ? 'token_missing' : 'token_invalid'
+  return { code, status: denialStatus(code), detail: err.message }
+}

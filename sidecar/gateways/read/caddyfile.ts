@@ -1,0 +1,122 @@
+/** Reads a Caddyfile into directives, with the snippets and files that it imports. */
+import { globSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { type Place, type Source, UnreadableError } from './source.ts'
+
+export type Segment = Place & {
+  readonly words: readonly string[]
+  /** Null: there is no block. */
+  readonly block: readonly Segment[] | null
+}
+type Word = Place & { readonly text: string; readonly quoted: boolean; readonly endsLine: boolean }
+
+const DEPTH_MAX = 20
+
+/** Sites, snippets and the block of global options, the last without words. Imports, which `text` reads, are in their places. Throws UnreadableError. */
+export function readCaddyfile(source: Source, text: (path: string) => string): readonly Segment[] {
+  const top = withoutBraces(parse(source.text, source.file))
+  const snippets = new Map(
+    top.flatMap(({ words, block }) => {
+      const name = /^\((.+)\)$/.exec(words[0] ?? '')?.[1]
+      return name === undefined || block === null ? [] : [[name, block] as const]
+    }),
+  )
+  const sites = top.filter(({ words }) => !/^\(.+\)$/.test(words[0] ?? ''))
+  return expand(sites, { snippets, depth: 0, text })
+}
+
+type Imports = {
+  readonly snippets: ReadonlyMap<string, readonly Segment[]>
+  readonly depth: number
+  readonly text: (path: string) => string
+}
+
+function expand(segments: readonly Segment[], { snippets, depth, text }: Imports): readonly Segment[] {
+  return segments.flatMap((segment): readonly Segment[] => {
+    const { words, block, file, line } = segment
+    if (depth > DEPTH_MAX) throw new UnreadableError(`${file}:${line}: imports or blocks are nested too deeply`)
+    const below = { snippets, depth: depth + 1, text }
+    if (words[0] !== 'import') return [{ ...segment, block: block === null ? null : expand(block, below) }]
+    const name = words[1] ?? ''
+    const snippet = snippets.get(name)
+    if (snippet !== undefined) return expand(snippet, below)
+    const path = resolve(dirname(file), name)
+    const files = /[*?[]/.test(name) ? globSync(path).sort() : [path]
+    return files.flatMap((included) => expand(parse(imported(included, `${file}:${line}`, text), included), below))
+  })
+}
+
+function imported(path: string, from: string, text: Imports['text']): string {
+  try {
+    return text(path)
+  } catch {
+    throw new UnreadableError(`${from}: the imported file ${path} cannot be read`)
+  }
+}
+
+/** A file of one site may leave its braces out: its first line is the address. */
+function withoutBraces(segments: readonly Segment[]): readonly Segment[] {
+  const at = segments.findIndex(({ words, block }) => block === null && words[0] !== 'import')
+  const site = segments[at]
+  if (site === undefined) return segments
+  return [...segments.slice(0, at), { ...site, block: segments.slice(at + 1) }]
+}
+
+function parse(source: string, file: string): readonly Segment[] {
+  const words = wordsOf(source, file)
+  let at = 0
+  const segments = (depth: number): readonly Segment[] => {
+    if (depth > DEPTH_MAX) throw new UnreadableError(`${file}: blocks are nested too deeply`)
+    const found: Segment[] = []
+    while (at < words.length && !isMark(words[at], '}')) found.push(segment(depth))
+    if (depth === 0 && at < words.length) throw new UnreadableError(`${file}:${words[at]?.line}: } closes nothing`)
+    return found
+  }
+  const segment = (depth: number): Segment => {
+    const { line } = words[at] ?? { line: 1 }
+    const said: string[] = []
+    for (; at < words.length; at += 1) {
+      const word = words[at]
+      if (word === undefined || isMark(word, '}')) break
+      if (isMark(word, '{') && word.endsLine) {
+        at += 1
+        const block = segments(depth + 1)
+        if (!isMark(words[at], '}')) throw new UnreadableError(`${file}:${line}: the block does not end`)
+        at += 1
+        return { words: said, block, file, line }
+      }
+      said.push(word.text)
+      // Addresses go on in the next line after a comma.
+      if (word.endsLine && !(word.text.endsWith(',') && depth === 0)) {
+        at += 1
+        break
+      }
+    }
+    return { words: said, block: null, file, line }
+  }
+  return segments(0)
+}
+
+const isMark = (word: Word | undefined, mark: string): boolean => word?.text === mark && !word.quoted
+
+function wordsOf(source: string, file: string): readonly Word[] {
+  const words: Word[] = []
+  let line = 1
+  let at = 0
+  const pattern =
+    /(\r?\n)|([ \t\r]+|\\\r?\n|#[^\n]*)|<<(\w+)\r?\n([\s\S]*?)\n[ \t]*\3(?=\s|$)|"((?:\\[\s\S]|[^"\\])*)"|`([^`]*)`|((?:[^\s"`\\]|\\[\s\S])[^\s]*)/uy
+  while (at < source.length) {
+    pattern.lastIndex = at
+    const found = pattern.exec(source)
+    if (found === null) throw new UnreadableError(`${file}:${line}: is not a Caddyfile`)
+    const [whole, , blank, , heredoc, double, raw, bare] = found
+    at = pattern.lastIndex
+    const said = heredoc ?? double?.replaceAll('\\"', '"') ?? raw ?? bare
+    if (blank === undefined && said !== undefined) {
+      const endsLine = /^[ \t]*(#[^\n]*)?(\r?\n|$)/.test(source.slice(at, at + 4_096))
+      words.push({ text: said, quoted: bare === undefined, endsLine, file, line })
+    }
+    line += whole.split('\n').length - 1
+  }
+  return words
+}

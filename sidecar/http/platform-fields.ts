@@ -1,0 +1,132 @@
+/** Header fields that identity proxies, gateways, meshes and platforms set, and what stands behind them trusts. */
+
+/** Names, or prefixes that end in `*`; part of `COMMONLY_TRUSTED_FIELDS`. */
+export const PLATFORM_FIELDS = [
+  // Identity proxies.
+  'x-webauth-*', // Grafana, Gitea
+  'x-pomerium-*',
+  'x-vouch-*',
+  'x-authentik-*',
+  'tailscale-*',
+  'teleport-*',
+  'gap-*', // oauth2-proxy
+  'oidc-*', // mod_auth_openidc
+  'mellon-*', // mod_auth_mellon
+  'shib-*', // Shibboleth
+  'eppn',
+  'affiliation', // Shibboleth: names of its default attribute map
+  'unscoped-affiliation',
+  'primary-affiliation',
+  'entitlement',
+  'assurance',
+  'subject-id',
+  'pairwise-id',
+  'eduperson*',
+  'persistent-id',
+  'targeted-id',
+  'ajp-*', // Shibboleth over AJP
+  'cas-*', // mod_auth_cas
+  'sm-*', // SiteMinder SM_USER
+  'iv-*', // IBM WebSEAL
+  'oam-*', // Oracle Access Manager
+  'osso-*',
+  'idcs-*', // Oracle Identity Cloud Service
+  'ct-remote-*', // RSA ClearTrust
+  'pf-*', // PingFederate
+  'adfs-*',
+  'x-openam-*',
+  'x-openidm-*', // OpenIDM RunAs
+  'ynh-*', // YunoHost
+  'x-jwt-*', // WSO2 X-JWT-Assertion
+  'x-approuter-*', // SAP application router
+  'x-ext-authz-*', // Envoy
+  'impersonate-*', // Kubernetes
+  'es-security-*', // Elasticsearch run-as
+  'securitytenant', // OpenSearch
+  'x-trino-user', // trusted without a password
+  'x-presto-user',
+  'x-scope-orgid', // Loki, Mimir, Tempo
+  'thanos-tenant',
+  'accountid', // VictoriaLogs
+  'projectid', // VictoriaLogs
+  'kubeflow-*', // Kubeflow kubeflow-userid
+  'x-jfrog-override-*', // Artifactory
+  'x-artifactory-override-*',
+  'x-odoo-*', // Odoo
+  'rstudio-connect-*', // Posit Connect
+  'posit-connect-*',
+  'shiny-server-*',
+  // Gateways and meshes.
+  'x-consumer-*', // Kong, APISIX
+  'x-credential-*', // Kong, APISIX
+  'x-anonymous-consumer', // Kong
+  'x-userinfo', // Kong, APISIX
+  'x-id-token',
+  'x-access-token',
+  'x-refresh-token',
+  'x-kong-*',
+  'x-apisix-*',
+  'x-tyk-*',
+  'x-apigee-*',
+  'x-3scale-*',
+  'x-rh-*', // Red Hat X-RH-Identity
+  'x-agw-*', // Layer7, MuleSoft
+  'x-gravitee-*',
+  'x-krakend*',
+  'x-mashery-*',
+  'x-rapidapi-*',
+  'x-mashape-*',
+  'x-envoy-*',
+  'x-istio-*',
+  'l5d-*', // Linkerd
+  'dapr-*',
+  'knative-*',
+  'k-network-*',
+  'k-proxy-*',
+  // Platforms.
+  'x-amzn-oidc-*', // AWS load balancers
+  'x-amzn-mtls-*',
+  'x-amzn-ava-*', // AWS Verified Access
+  'x-amzn-tls-*',
+  'x-amzn-lambda-*', // AWS Lambda Web Adapter
+  'x-amzn-request-context',
+  'x-amzn-apigateway-*',
+  'x-amzn-lattice-*',
+  'x-amzn-source-*',
+  'x-apigateway-*', // Google and AWS API gateways
+  'x-endpoint-api-*', // Google Cloud Endpoints
+  'x-serverless-authorization', // Google Cloud Run
+  'x-goog-authenticated-user-*',
+  'x-goog-iap-*',
+  'x-google-*',
+  'x-appengine-*',
+  'x-cloudtasks-*',
+  'x-cloudscheduler*',
+  'x-ms-client-principal*', // Azure App Service
+  'x-ms-token-*',
+  'x-ms-forwarded-*', // AD FS
+  'x-ms-proxy',
+  'x-arr-*', // Azure and IIS Application Request Routing
+  'x-azure-*', // Azure Front Door
+  'x-fd-*',
+  'x-waws-*',
+  'x-appservice-*',
+  'disguised-host',
+  'x-site-deployment-id',
+  'was-default-hostname',
+  'x-replit-*', // Replit
+  'x-sandstorm-*', // Sandstorm
+  'sf-context-*', // Snowflake
+  'domino-*', // Domino Data Lab
+  'cf-*', // Cloudflare: Cf-Access-*, CF-Connecting-IP, CF-IPCountry
+  'x-cf-*', // Cloud Foundry
+  'cloudfront-*',
+  'fastly-*',
+  'fly-*',
+  'akamai-*',
+  'x-akamai-*',
+  'incap-*',
+  'x-incap-*',
+  'x-sucuri-*',
+  'ali-cdn-*',
+]

@@ -1,0 +1,96 @@
+/** `injector maintain-certificate`: a process that keeps the webhook's certificate valid. */
+import type { Command } from 'commander'
+import { ConfigError, runCommand } from '../../../pdp/process/exit.ts'
+import { createLog } from '../../../pdp/process/log.ts'
+import { createShutdown } from '../../../pdp/process/shutdown.ts'
+import { openKubeApi } from './kube-api.ts'
+import { type CertificateGoal, maintainCertificate } from './maintain.ts'
+
+type Io = NodeJS.Process
+type Options = {
+  readonly service: string
+  readonly namespace: string
+  readonly secret: string
+  readonly webhook: string
+  readonly days: string
+  readonly apiServer: string
+  readonly tokenFile: string
+}
+
+const EVERY_MS = 60_000
+const SHUTDOWN_TIMEOUT_MS = 10_000
+const DAYS_MAX = 3_650
+
+export function addMaintainCertificate(injector: Command, io: Io): void {
+  injector
+    .command('maintain-certificate')
+    .description(
+      "Keep the webhook's certificate valid: make it, renew it when a third of its time is left, and give the API server its authority.",
+    )
+    .option('--service <name>', 'Service that presents the certificate', 'portcullis-injector')
+    .option('--namespace <name>', 'namespace of the chart', 'portcullis')
+    .option('--secret <name>', 'Secret that holds the certificate; it must exist', 'portcullis-injector-tls')
+    .option('--webhook <name>', 'MutatingWebhookConfiguration', 'zz-portcullis-injector')
+    .option('--days <count>', 'days until a certificate expires', '90')
+    .option('--api-server <origin>', 'the API server', 'https://kubernetes.default.svc')
+    .option('--token-file <path>', 'token of the ServiceAccount', '/var/run/secrets/kubernetes.io/serviceaccount/token')
+    .action((options: Options) => runCommand(() => maintain(options, io), io))
+}
+
+async function maintain(options: Options, io: Io): Promise<void> {
+  const log = createLog({ service: 'portcullis-injector-certificate', level: 'info' })
+  const goal = readGoal(options)
+  const api = openKubeApi({ server: options.apiServer, tokenFile: options.tokenFile })
+  const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
+  shutdown.onSignals((status) => io.exit(status))
+  const once = async (): Promise<void> => {
+    try {
+      const { renewed, published, notAfterMs } = await maintainCertificate(api, { ...goal, nowMs: Date.now() })
+      const not_after = new Date(notAfterMs).toISOString()
+      if (renewed !== null) log.info({ event: 'certificate_made', reason: renewed, not_after })
+      if (published) log.info({ event: 'authorities_published', webhook: goal.webhook })
+    } catch (err) {
+      log.error({ event: 'certificate_not_maintained', reason: err instanceof Error ? err.message : 'unknown error' })
+    }
+  }
+  let running = once()
+  const timer = setInterval(() => {
+    running = running.then(once)
+  }, EVERY_MS)
+  shutdown.add('certificate', async () => {
+    clearInterval(timer)
+    await running
+  })
+  await running
+}
+
+/** Throws ConfigError. */
+function readGoal(options: Options): Omit<CertificateGoal, 'nowMs'> {
+  const { service, namespace, secret, webhook } = options
+  const { days, problems } = readCertificateOptions({ service, namespace, secret, webhook }, options.days)
+  const origin = URL.parse(options.apiServer)
+  const loopback = origin?.hostname === 'localhost' || origin?.hostname === '127.0.0.1'
+  if (origin?.protocol !== 'https:' && !(origin?.protocol === 'http:' && loopback))
+    problems.push('--api-server must be an https origin')
+  if (problems.length > 0) throw new ConfigError(problems)
+  return { namespace, secret, webhook, days, names: serviceNames(service, namespace) }
+}
+
+/** Reads what every command for a certificate takes: names of Kubernetes by their options, and days. */
+export function readCertificateOptions(
+  names: { readonly [option: string]: string },
+  days: string,
+): { readonly days: number; readonly problems: string[] } {
+  const problems = Object.entries(names).flatMap(([option, value]) =>
+    /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/.test(value) ? [] : [`--${option} must be a Kubernetes name`],
+  )
+  const count = Number(days)
+  if (!Number.isInteger(count) || count < 1 || count > DAYS_MAX) problems.push(`--days must be 1 to ${DAYS_MAX}`)
+  return { days: count, problems }
+}
+
+/** The DNS names of a Service inside the cluster. */
+export const serviceNames = (service: string, namespace: string): readonly string[] => [
+  `${service}.${namespace}.svc`,
+  `${service}.${namespace}.svc.cluster.local`,
+]

@@ -1,0 +1,67 @@
+/** The API server as a Pod with a ServiceAccount reaches it: JSON objects, one deadline, no redirects. */
+import { readFileSync } from 'node:fs'
+import { StartError } from '../../../pdp/process/exit.ts'
+import { readAtMost } from '../../../pdp/process/http-json.ts'
+import { isObject, type JsonObject } from '../pod/json.ts'
+
+const DEADLINE_MS = 10_000
+const ANSWER_BYTES_MAX = 4 * 1024 * 1024
+
+export type KubeApi = {
+  /** Throws StartError, whose message names the call and what the API server said. */
+  get(path: string): Promise<JsonObject>
+  /** Replaces an object; the API server refuses it when the object has another resourceVersion by now. Throws StartError. */
+  put(path: string, object: JsonObject): Promise<JsonObject>
+  /** RFC 6902. Throws StartError. */
+  patch(path: string, operations: readonly JsonObject[]): Promise<JsonObject>
+}
+
+/** `server` is an origin. The token file is read for each call, because the kubelet replaces it. */
+export function openKubeApi({ server, tokenFile }: { readonly server: string; readonly tokenFile: string }): KubeApi {
+  async function call(method: string, path: string, type: string, body?: unknown): Promise<JsonObject> {
+    const what = `${method} ${path}`
+    const answer = await fetch(new URL(path, server), {
+      method,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(DEADLINE_MS),
+      headers: { authorization: `Bearer ${readToken(tokenFile)}`, accept: 'application/json', 'content-type': type },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    }).catch((err: unknown) => {
+      throw new StartError(`${what}: the API server does not answer: ${reasonOf(err)}`)
+    })
+    const bytes = answer.body === null ? Buffer.alloc(0) : await readAtMost(answer.body, ANSWER_BYTES_MAX)
+    const parsed = bytes === null ? null : parseObject(bytes.toString('utf8'))
+    if (answer.status >= 300) throw new StartError(`${what}: ${answer.status} ${messageOf(parsed)}`.trimEnd())
+    if (parsed === null) throw new StartError(`${what}: the answer is not a JSON object`)
+    return parsed
+  }
+  return {
+    get: (path) => call('GET', path, 'application/json'),
+    put: (path, object) => call('PUT', path, 'application/json', object),
+    patch: (path, operations) => call('PATCH', path, 'application/json-patch+json', operations),
+  }
+}
+
+function readToken(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch (err) {
+    throw new StartError(`The token of the ServiceAccount cannot be read: ${reasonOf(err)}`)
+  }
+}
+
+function parseObject(text: string): JsonObject | null {
+  try {
+    const parsed: unknown = JSON.parse(text)
+    return isObject(parsed) ? parsed : null
+  } catch {
+    return null
+  }
+}
+
+const messageOf = (status: JsonObject | null): string => (typeof status?.message === 'string' ? status.message : '')
+
+function reasonOf(err: unknown): string {
+  if (!(err instanceof Error)) return 'unknown error'
+  return err.cause instanceof Error ? err.cause.message : err.message
+}

@@ -1,0 +1,102 @@
+/** Reports the routes of this sidecar to the PDPs that it is connected to, and tries requests for them. No decision waits for it. */
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { type Client, type ClientDuplexStream, type Metadata, type ServiceError, status } from '@grpc/grpc-js'
+import { serviceDefinition } from '../../pdp/process/grpc.ts'
+import {
+  type ReportRequest,
+  ReportRequestSchema,
+  type ReportResponse,
+  type RouteCount,
+  RouteService,
+  type RouteTable,
+  type RouteTried,
+} from '../../proto/gen/portcullis/v1/routes_pb.ts'
+
+/** What there is to report. Its functions never throw. */
+export type RouteSource = {
+  table(): RouteTable
+  counts(): readonly RouteCount[]
+  try(trial: ReportResponse): RouteTried
+}
+export type RouteReports = {
+  /** Reports over this connection until the returned function is called. `metadata` authenticates the sidecar. */
+  open(client: Client, metadata: Metadata): () => void
+  /** The table is another one. */
+  changed(): void
+  close(): void
+}
+type Call = ClientDuplexStream<ReportRequest, ReportResponse>
+type Report = { changed(): void; tick(): void }
+
+const { path, requestSerialize, responseDeserialize } = serviceDefinition(RouteService).report
+const COUNTS_MS = 5_000
+const RETRY_MS = 10_000
+
+export function createRouteReports(source: RouteSource): RouteReports {
+  const open = new Set<Report>()
+  const timer = setInterval(() => open.forEach((report) => void report.tick()), COUNTS_MS).unref()
+  return {
+    open(client, metadata) {
+      const { report, stop } = reportOver(source, client, metadata)
+      open.add(report)
+      return () => {
+        open.delete(report)
+        stop()
+      }
+    },
+    changed: () => open.forEach((report) => void report.changed()),
+    close: () => clearInterval(timer),
+  }
+}
+
+function reportOver(source: RouteSource, client: Client, metadata: Metadata): { report: Report; stop: () => void } {
+  let call: Call | null = null
+  let retry: NodeJS.Timeout | undefined
+  let sent = new Map<number, number>()
+  let isOver = false
+
+  function start(): void {
+    const started: Call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata)
+    call = started
+    started.on('data', (trial: ReportResponse) => void send({ tried: source.try(trial) }))
+    started.on('error', (err: ServiceError) => ended(started, err.code))
+    started.on('end', () => ended(started, status.OK))
+    sendTable()
+  }
+
+  /** A PDP of an earlier version, or without its console, does not take reports. */
+  function ended(which: Call, code: status): void {
+    if (call !== which) return
+    call = null
+    if (!isOver && code !== status.UNIMPLEMENTED) retry = setTimeout(start, RETRY_MS).unref()
+  }
+
+  function send(message: MessageInitShape<typeof ReportRequestSchema>): void {
+    call?.write(create(ReportRequestSchema, message))
+  }
+
+  function sendTable(): void {
+    sent = new Map()
+    send({ table: source.table() })
+    sendCounts()
+  }
+
+  /** A PDP that reads slowly gets the latest counts later. */
+  function sendCounts(): void {
+    if (call === null || call.writableNeedDrain) return
+    const counts = source.counts().filter(({ route, requests }) => requests !== (sent.get(route) ?? 0))
+    for (const { route, requests } of counts) sent.set(route, requests)
+    if (counts.length > 0) send({ counts: [...counts] })
+  }
+
+  start()
+  return {
+    report: { changed: sendTable, tick: sendCounts },
+    stop() {
+      isOver = true
+      clearTimeout(retry)
+      call?.cancel()
+      call = null
+    },
+  }
+}

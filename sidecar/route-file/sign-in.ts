@@ -1,0 +1,122 @@
+/** Reads `sign_in` of a route file: where browsers sign in, and how long a session lasts. */
+import { isSeq, type Node } from 'yaml'
+import { isSafeKeyUrl } from '../../pdp/token/remote-keys.ts'
+import { readPath } from './peers.ts'
+import {
+  IDLE_SECONDS,
+  OWN_PARAMETERS,
+  PROVIDER,
+  PROVIDER_NAME,
+  PROVIDERS_MAX,
+  SESSION_SECONDS,
+  SIGN_IN,
+} from './sign-in-format.ts'
+import type { YamlReader } from './yaml-reader.ts'
+
+export type ProviderEntry = {
+  /** Of `issuers`. */
+  readonly issuer: string
+  readonly clientId: string
+  /** Read at each discovery; null: a public client. */
+  readonly clientSecretFile: string | null
+  /** Empty: the only provider, whose callback has no name. */
+  readonly name: string
+  readonly label: string
+  readonly scope: string
+  /** Of the authorization request. */
+  readonly parameters: { readonly [name: string]: string }
+}
+export type SignInEntry = {
+  readonly keysFile: string
+  readonly providers: readonly [ProviderEntry, ...ProviderEntry[]]
+  readonly sessionMaxMs: number
+  readonly idleMaxMs: number
+}
+
+/** Null: nobody signs in here, or there are errors, which were reported to the reader. */
+export function readSignIn(
+  reader: YamlReader,
+  node: Node | null,
+  file: { readonly publicUrl: string; readonly issuers: readonly { readonly issuer: string }[] },
+): SignInEntry | null {
+  const members = node === null ? null : reader.members(node, 'sign_in', SIGN_IN)
+  if (members === null) return null
+  // Chromium and Firefox keep such cookies of loopback, too.
+  if (!isSafeKeyUrl(file.publicUrl))
+    reader.report(
+      node,
+      'sign_in needs a public_url with https: browsers keep its cookies on https only (http on loopback)',
+    )
+  const keysFile = readPath(reader, members.keys_file, 'keys_file')
+  const read = (_: YamlReader, item: Node | null): ProviderEntry | null => readProvider(reader, item, file.issuers)
+  const list = reader.resolve(members.providers)
+  if (isSeq(list) && list.items.length > PROVIDERS_MAX)
+    reader.report(members.providers, `providers has more than ${PROVIDERS_MAX} entries`)
+  const [first, ...others] = reader.list(members.providers, 'providers', read) ?? []
+  const session = seconds(reader, members.session_max, 'session_max', SESSION_SECONDS)
+  const idle = seconds(reader, members.idle_max, 'idle_max', IDLE_SECONDS)
+  if (members.idle_max !== null && idle > session)
+    reader.report(members.idle_max, 'idle_max must not be more than session_max')
+  if (keysFile === null || first === undefined) return null
+  const providers = [first, ...others] as const
+  checkNames(reader, members.providers, providers)
+  return { keysFile, providers, sessionMaxMs: session * 1_000, idleMaxMs: Math.min(idle, session) * 1_000 }
+}
+
+function seconds(
+  reader: YamlReader,
+  node: Node | null,
+  what: string,
+  bounds: { readonly min: number; readonly max: number; readonly default: number },
+): number {
+  return (node === null ? null : reader.count(node, what, bounds)) ?? bounds.default
+}
+
+function readProvider(
+  reader: YamlReader,
+  node: Node | null,
+  issuers: readonly { readonly issuer: string }[],
+): ProviderEntry | null {
+  const members = reader.members(node, 'a provider', PROVIDER)
+  if (members === null || members.issuer === null || members.client_id === null) return null
+  const issuer = reader.text(members.issuer, 'issuer')
+  const clientId = reader.text(members.client_id, 'client_id')
+  const name = members.name === null ? '' : reader.text(members.name, 'name')
+  if (name !== null && members.name !== null && !PROVIDER_NAME.test(name))
+    reader.report(members.name, 'name must be 1 to 32 small letters, digits and -')
+  if (issuer !== null && !issuers.some((known) => known.issuer === issuer))
+    reader.report(members.issuer, `${issuer} is not one of issuers, so its tokens would be refused`)
+  const scope = members.scope === null ? 'openid' : reader.text(members.scope, 'scope')
+  if (scope !== null && !scope.split(' ').includes('openid'))
+    reader.report(members.scope, 'scope must contain openid, because a session needs to know who signed in')
+  const label = members.label === null ? null : reader.text(members.label, 'label')
+  if (issuer === null || clientId === null || name === null || scope === null || !URL.canParse(issuer)) return null
+  return {
+    issuer,
+    clientId,
+    clientSecretFile: readPath(reader, members.client_secret_file, 'client_secret_file'),
+    name,
+    label: label ?? new URL(issuer).host,
+    scope,
+    parameters: readParameters(reader, members.parameters),
+  }
+}
+
+function readParameters(reader: YamlReader, node: Node | null): { readonly [name: string]: string } {
+  if (node === null) return {}
+  const found: { [name: string]: string } = {}
+  for (const { key, keyNode, value } of reader.entries(node, 'parameters') ?? []) {
+    if (OWN_PARAMETERS.some((name) => name === key)) reader.report(keyNode, `${key} is set by the sidecar`)
+    const text = reader.text(value, key)
+    if (text !== null && key !== '__proto__') found[key] = text
+  }
+  return found
+}
+
+/** RFC 9700 section 4.4.2.2: each issuer answers at an address of its own. */
+function checkNames(reader: YamlReader, node: Node | null, providers: readonly ProviderEntry[]): void {
+  if (providers.length === 1) return
+  if (providers.some(({ name }) => name === '')) reader.report(node, 'each of several providers needs a name')
+  else if (new Set(providers.map(({ name }) => name)).size < providers.length)
+    reader.report(node, 'two providers have the same name')
+}

@@ -1,0 +1,66 @@
+/** Reads single values of a query, and refuses keys that other parsers would read as the wanted one. */
+import { keyParts, readsAlike } from '../http/folding.ts'
+import { malformed } from '../request/errors.ts'
+import type { Source } from './template.ts'
+
+/** Parsers stop after some number of pairs (qs and PHP after 1,000), so a check must not depend on a later pair. */
+const PAIRS_MAX = 500
+
+export type QueryPair = {
+  /** Decoded once. */
+  readonly key: string
+  /** As it was sent; empty without `=`. */
+  readonly value: string
+}
+
+/** Throws RequestError. `;` separates pairs for some servers. */
+export function queryPairs(query: string | null): readonly QueryPair[] {
+  if (query?.includes(';')) throw malformed('The query has a semicolon')
+  const pairs = query?.split('&') ?? []
+  if (pairs.length > PAIRS_MAX) throw malformed(`The query has more than ${PAIRS_MAX} keys`)
+  return pairs.map((pair) => {
+    const equals = pair.indexOf('=')
+    return equals < 0
+      ? { key: decodeQuery(pair), value: '' }
+      : { key: decodeQuery(pair.slice(0, equals)), value: pair.slice(equals + 1) }
+  })
+}
+
+/** `+` is a space for most servers, so it may not be in a value that a check needs. */
+export function readQuery(query: string | null, { name, parts }: Extract<Source, { from: 'query' }>): string {
+  const values: string[] = []
+  for (const { key, value } of queryPairs(query)) {
+    if (key !== name) {
+      if (isReadAs(key, parts)) throw malformed(`The query has a key that some servers read as ${name}`)
+      continue
+    }
+    if (value.includes('+')) throw malformed(`The value of query.${name} has a plus sign`)
+    values.push(decodeQuery(value))
+  }
+  const [value] = values
+  if (value === undefined || values.length > 1) throw malformed(`The query must have ${name} exactly once`)
+  return value
+}
+
+/** True when a server could take the key for the one with these folded parts. */
+export const isReadAs = (key: string, parts: readonly string[]): boolean =>
+  readsAlike(keyParts(decodeAgain(key)), parts)
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const TRIPLET = /%([0-9A-Fa-f]{2})/g
+
+/** Decodes a key once more, and twice, as a server behind another server does. */
+export const decodeAgain = (key: string): string =>
+  key.includes('%') ? decodeOnce(decodeOnce(key)).replaceAll('\0', ' ') : key
+const decodeOnce = (key: string): string =>
+  key.replace(TRIPLET, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
+
+/** target.ts has checked that the percent-encoding is well formed. */
+export function decodeQuery(text: string): string {
+  if (!text.includes('%')) return text
+  try {
+    return UTF8.decode(Buffer.from(decodeOnce(text), 'latin1'))
+  } catch {
+    throw malformed('The query is not UTF-8')
+  }
+}

@@ -1,0 +1,112 @@
+/** What this sidecar reports of its routes: the table in force, how often each route was asked, and what a request would ask. */
+import { hostname } from 'node:os'
+import { create } from '@bufbuild/protobuf'
+import {
+  RouteCountSchema,
+  RouteSchema,
+  type RouteTable,
+  RouteTableSchema,
+  RouteTriedSchema,
+} from '../../proto/gen/portcullis/v1/routes_pb.ts'
+import type { LoadedConfig } from '../config/config.ts'
+import { createExplainer, type ExplainedRequest, type Explainer } from '../enforce/explain.ts'
+import type { RouteSource } from '../pdp-client/route-reports.ts'
+import { methodWarnings, routeWarnings, signInWarnings } from '../route-file/warnings.ts'
+import { checkText } from '../routes/check-text.ts'
+import type { Metrics } from './metrics.ts'
+
+/** Of the routes' texts: far below what a gRPC message may have. */
+const TABLE_CHARACTERS_MAX = 200_000
+/** Every route is compared with every other, so that a larger table is left to `sidecar check`. */
+const COMPARED_MAX = 200
+const WARNINGS_MAX = 50
+
+type Reported = Pick<LoadedConfig, 'file' | 'hash'>
+export type ReportedRoutes = RouteSource & {
+  /** The routes of this configuration are in force, and are counted from now on. */
+  show(config: Reported): void
+  /** Never throws. */
+  decided: Metrics['decided']
+}
+type Counts = { requests: number; denied: number; shadowed: number }
+type InForce = { readonly config: Reported; table: RouteTable | null; explain: Explainer | null }
+
+export function createReportedRoutes(started: Reported): ReportedRoutes {
+  let inForce: InForce = { config: started, table: null, explain: null }
+  let counts = new Map<string, Counts>()
+  /** Made when somebody wants it: without a PDP that takes reports nobody does. */
+  const table = (): RouteTable => {
+    inForce.table ??= tableOf(inForce.config)
+    return inForce.table
+  }
+  return {
+    table,
+    show(config) {
+      inForce = { config, table: null, explain: null }
+      counts = new Map()
+    },
+    decided(route, { decision }) {
+      if (route === '') return
+      const found = counts.get(route) ?? { requests: 0, denied: 0, shadowed: 0 }
+      counts.set(route, found)
+      found.requests += 1
+      if (decision === 'deny') found.denied += 1
+      else if (decision === 'shadow') found.shadowed += 1
+    },
+    counts: () =>
+      table().routes.flatMap(({ id }, route) => {
+        const found = counts.get(id)
+        return found === undefined ? [] : [create(RouteCountSchema, { route, ...found })]
+      }),
+    try({ trial, method, target, claims }) {
+      try {
+        inForce.explain ??= createExplainer(inForce.config.file)
+        const { route, parameters, asks, denial } = inForce.explain({ method, target, as: claimsOf(claims) })
+        return create(RouteTriedSchema, {
+          trial,
+          route: route?.id ?? '',
+          parameters: parameters.map(([name, value]) => `${name}=${value}`),
+          asks: [...asks],
+          denial: denial === null ? '' : `${denial.status} ${denial.code}: ${denial.detail}`,
+        })
+      } catch {
+        return create(RouteTriedSchema, { trial, denial: 'the request cannot be tried: the claims are no JSON object' })
+      }
+    },
+  }
+}
+
+/** The same metrics, of which the routes see what was decided. */
+export const countedBy = (routes: Pick<ReportedRoutes, 'decided'>, metrics: Metrics): Metrics => ({
+  ...metrics,
+  decided(route, line) {
+    routes.decided(route, line)
+    metrics.decided(route, line)
+  },
+})
+
+/** Null: no token is sent. */
+function claimsOf(text: string): ExplainedRequest['as'] {
+  if (text === '') return null
+  const value: unknown = JSON.parse(text)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('not an object')
+  return Object.fromEntries(Object.entries(value))
+}
+
+function tableOf({ file, hash }: Reported): RouteTable {
+  let characters = 0
+  const routes = file.routes.flatMap(({ id, check, shadow }) => {
+    const route = { id, check: check === null ? 'public' : checkText(check), shadow }
+    characters += route.id.length + route.check.length
+    return characters > TABLE_CHARACTERS_MAX ? [] : [create(RouteSchema, route)]
+  })
+  const compared = file.routes.length > COMPARED_MAX ? [] : routeWarnings(file.routes)
+  return create(RouteTableSchema, {
+    name: `${hostname()}/${process.pid}`,
+    resource: file.resource,
+    fileHash: hash,
+    routes,
+    leftOut: file.routes.length - routes.length,
+    warnings: [...methodWarnings(file.routes), ...signInWarnings(file), ...compared].slice(0, WARNINGS_MAX),
+  })
+}

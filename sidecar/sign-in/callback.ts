@@ -1,0 +1,163 @@
+/** The browser comes back from the issuer: its code becomes a session, if this browser began the sign-in. */
+import { randomBytes } from 'node:crypto'
+import type { DenialAnswer } from '../enforce/denial-response.ts'
+import type { InboundRequest } from '../request/inbound.ts'
+import { type Goal, HOME, landedCookie, signInUrl } from './begin-sign-in.ts'
+import { ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
+import { type PageText, pageAnswer, redirect } from './pages.ts'
+import { type Provider, SignInRefused, type Tokens } from './provider.ts'
+import type { Session } from './session.ts'
+import { removal } from './session-cookies.ts'
+import type { OwnCookies } from './sessions.ts'
+import { finish, type Returned } from './start.ts'
+
+const ID_BYTES = 24
+const REFUSED = 400
+const FAILED = 502
+const TOO_WEAK = 403
+
+/** `name`: of the provider, at the end of the path. Rejects with RequestError. */
+export async function returned(
+  request: InboundRequest,
+  name: string,
+  { own, context }: { readonly own: OwnCookies; readonly context: SignInContext },
+): Promise<DenialAnswer> {
+  const query = new URLSearchParams(request.target.query ?? '')
+  const [state = '', ...more] = query.getAll('state')
+  const found: Returned = more.length > 0 ? { kind: 'foreign', start: null } : finish(state, own, context)
+  if (found.kind !== 'ours') return unfinished(found, { own, context })
+  const { start, cookie, ...secrets } = found
+  const provider = context.providers.get(start.provider)
+  // RFC 9700 section 4.4.2.2: the answer of one issuer must not come to the address of another.
+  if (provider === undefined || start.provider !== name)
+    return unfinished({ kind: 'foreign', start: null }, { own, context })
+  const failed = (status: number, text: PageText, reason: string): DenialAnswer => {
+    context.log.warn({ event: 'sign_in_failed', issuer: provider.entry.issuer, reason })
+    const acts = [{ label: 'Try again', href: signInUrl(context, start) }]
+    return pageAnswer(status, { acts, ...text }, ['set-cookie', removal(cookie)])
+  }
+  try {
+    const callback = new URL(`${ownUrl(context.place, PATHS.callback, name)}?${request.target.query ?? ''}`)
+    const maxAgeSeconds = start.stepUp?.maxAgeSeconds ?? null
+    const tokens = await provider.redeem(callback, { state, ...secrets, maxAgeSeconds })
+    const session = await sessionOf(tokens, provider, context)
+    if (typeof session === 'string') return failed(FAILED, NOT_ACCEPTED, session)
+    if (isTooWeak(tokens, start))
+      return failed(TOO_WEAK, WEAK, 'acr_values does not contain the acr claim of the ID token')
+    return await land(session, { goal: start, cookie, own, context })
+  } catch (err) {
+    if (!(err instanceof SignInRefused)) throw err
+    return failed(REFUSED, refusedBy(err), `${err.code}: ${err.message}`)
+  }
+}
+
+const NOT_ACCEPTED: PageText = {
+  title: 'This sign-in is not accepted here',
+  paragraphs: [
+    'You signed in, but what the identity provider sent is not meant for this service. Its operator can see why in the log.',
+  ],
+}
+const WEAK: PageText = {
+  title: 'A stronger sign-in is needed',
+  paragraphs: [
+    'The page that you wanted needs a stronger sign-in, such as a second factor, and the identity provider did not ask you for it.',
+  ],
+}
+
+function refusedBy({ code }: SignInRefused): PageText {
+  if (code === 'access_denied')
+    return {
+      title: 'You did not sign in',
+      paragraphs: ['The identity provider says that the sign-in was cancelled or refused.'],
+    }
+  return {
+    title: 'Signing in did not work',
+    paragraphs: ['The identity provider refused the sign-in, or its answer was not valid. Nobody is signed in.'],
+    about: [['Reason', code]],
+  }
+}
+
+/** Never a redirect, so that a browser without cookies ends here and not in a loop. */
+async function unfinished(
+  { kind, start }: Extract<Returned, { kind: 'foreign' | 'stranger' | 'late' }>,
+  { own, context }: { readonly own: OwnCookies; readonly context: SignInContext },
+): Promise<DenialAnswer> {
+  const goal: Goal = start ?? HOME
+  if (kind === 'stranger' && (await context.sessions.find(own)) !== null) {
+    const acts = [{ label: 'Go on', href: urlAt(context.place, goal.back) }]
+    return pageAnswer(REFUSED, { title: 'This sign-in is finished', paragraphs: ['You are signed in already.'], acts })
+  }
+  const why = {
+    foreign: 'This address is not the end of a sign-in that began here.',
+    late: 'The sign-in took too long.',
+    stranger:
+      'This sign-in was finished before, or began in another browser, or your browser does not keep cookies of this site.',
+  }[kind]
+  return pageAnswer(REFUSED, {
+    title: 'Signing in did not work',
+    paragraphs: [
+      why,
+      'Nobody was signed in by it. You can begin again; for that, cookies of this site must be allowed.',
+    ],
+    acts: [{ label: 'Sign in', href: signInUrl(context, goal) }],
+  })
+}
+
+/** A sentence for the log when the tokens are not those of a person whom this sidecar can let in. */
+async function sessionOf(tokens: Tokens, provider: Provider, context: SignInContext): Promise<Session | string> {
+  const { accessToken, refreshToken, idToken, claims } = tokens
+  const { issuer, name } = provider.entry
+  const access = await Promise.resolve(context.tokens.verify(accessToken)).catch((err: unknown) =>
+    err instanceof Error ? err.message : 'the access token is refused',
+  )
+  if (typeof access === 'string') return access
+  const subject = claims?.sub
+  if (claims === null || typeof subject !== 'string') return 'there is no ID token'
+  if (access.issuer !== issuer) return 'the access token is of another issuer'
+  if (access.jkt !== null) return 'the access token is bound to a key, which a session does not have'
+  // Tokens of two people in one answer.
+  if (context.issuers.get(issuer)?.isExternal === false && access.subject !== subject)
+    return 'the access token and the ID token name different people'
+  const nowMs = context.clock()
+  return {
+    id: randomBytes(ID_BYTES).toString('base64url'),
+    provider: name,
+    issuer,
+    subject,
+    sid: typeof claims.sid === 'string' ? claims.sid : null,
+    accessToken,
+    tokenGotMs: nowMs,
+    tokenExpiresMs: access.expiresAtMs,
+    refreshToken,
+    idToken,
+    beganMs: nowMs,
+    seenMs: nowMs,
+  }
+}
+
+/** An ID token without acr leaves it to the PDP, or to the access token. */
+const isTooWeak = ({ claims }: Tokens, { stepUp }: Goal): boolean =>
+  stepUp !== null &&
+  stepUp.acrValues.length > 0 &&
+  typeof claims?.acr === 'string' &&
+  !stepUp.acrValues.includes(claims.acr)
+
+/** A session of its own for each sign-in: one that somebody planted before is not used any further, and ends. */
+async function land(
+  session: Session,
+  about: { readonly goal: Goal; readonly cookie: string; readonly own: OwnCookies; readonly context: SignInContext },
+): Promise<DenialAnswer> {
+  const { goal, cookie, own, context } = about
+  const former = await context.sessions.find(own)
+  if (former !== null) await context.sessions.end(former)
+  const kept = await context.sessions.keep(session, own)
+  if (kept === null) {
+    context.log.warn({ event: 'session_too_large', issuer: session.issuer })
+    const text = 'Its tokens are too large for cookies. The operator of this service can keep sessions in Redis.'
+    return pageAnswer(FAILED, { title: 'The session is too large', paragraphs: [text] })
+  }
+  context.log.info({ event: 'signed_in', issuer: session.issuer })
+  const { fields, ...rest } = redirect(303, urlAt(context.place, goal.back))
+  const cookies = [...kept, removal(cookie), landedCookie(goal)]
+  return { ...rest, fields: [...fields, ...cookies.flatMap((value) => ['set-cookie', value])] }
+}

@@ -1,0 +1,31 @@
+/** What replicas share about sessions, in Redis. */
+import { REDIS_OPTIONS } from '../../pdp/token/redis-options.ts'
+import type { SignInMemory } from './memory.ts'
+
+/** Without a reply within this time a session cannot be read, and the request is 503. */
+const TIMEOUT_MS = 1_000
+const PREFIX = 'portcullis:sign-in:'
+
+/** `url` is that of REDIS_URL. Connects in the background, and reconnects when the connection ends. */
+export async function redisMemory(options: {
+  readonly url: string
+  readonly onError: (error: Error) => void
+}): Promise<SignInMemory> {
+  // Imported only when used, to save memory in each pod.
+  const { Redis } = await import('ioredis')
+  const redis = new Redis(options.url, { ...REDIS_OPTIONS, commandTimeout: TIMEOUT_MS, keyPrefix: PREFIX })
+  redis.on('error', options.onError)
+  const whole = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs))
+  return {
+    isShared: true,
+    get: (keys) => redis.mget(...keys),
+    async put(key, value, ttlMs) {
+      await redis.set(key, value, 'PX', whole(ttlMs))
+    },
+    claim: async (key, ttlMs) => (await redis.set(key, '', 'PX', whole(ttlMs), 'NX')) === 'OK',
+    async remove(key) {
+      await redis.del(key)
+    },
+    close: () => redis.disconnect(),
+  }
+}

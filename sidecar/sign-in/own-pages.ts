@@ -1,0 +1,60 @@
+/** Answers the sidecar's own paths: the start and the end of a sign-in, and signing out. */
+import type { DenialAnswer } from '../enforce/denial-response.ts'
+import { malformed, RequestError } from '../request/errors.ts'
+import type { InboundRequest } from '../request/inbound.ts'
+import { choose, goalOf, lead, sendTo } from './begin-sign-in.ts'
+import { returned } from './callback.ts'
+import { OWN_PATHS, PATHS, type SignInContext } from './context.ts'
+import { isPrefetch } from './navigation.ts'
+import type { OwnCookies } from './sessions.ts'
+import { askToSignOut, signedOut, signedOutByIssuer, signOut } from './sign-out.ts'
+
+export type OwnRequest = {
+  readonly request: InboundRequest
+  readonly own: OwnCookies
+  /** Rejects with RequestError. */
+  readonly readForm: () => Promise<Buffer>
+}
+
+/** Rejects with RequestError. */
+export async function answerOwn({ request, own, readForm }: OwnRequest, context: SignInContext): Promise<DenialAnswer> {
+  const { method, target } = request
+  const [page = '', name = '', ...more] = target.path.slice(OWN_PATHS.length).split('/')
+  const unknown = (): never => {
+    throw new RequestError('route_unknown', 'The sidecar has no page of this name')
+  }
+  const allow = (...methods: readonly string[]): void => {
+    if (!methods.includes(method))
+      throw new RequestError('method_unsupported', `This page takes ${methods.join(' and ')}`)
+    // Only what a person asks for may begin or end anything.
+    if (isPrefetch(request)) throw malformed('This page cannot be fetched ahead')
+  }
+  const provider = context.providers.get(name)
+  if (more.length > 0 || target.path.endsWith('/') || (name !== '' && provider === undefined)) return unknown()
+  switch (page) {
+    case PATHS.signIn: {
+      allow('GET')
+      const goal = goalOf(target.query, context)
+      if (provider !== undefined && (name !== '' || context.providers.size === 1))
+        return sendTo(provider, goal, own, context)
+      return context.providers.size === 1 ? lead(goal, own, context) : choose(goal, context)
+    }
+    case PATHS.callback:
+      allow('GET')
+      return returned(request, name, { own, context })
+    case PATHS.signOut:
+      if (name !== '') return unknown()
+      allow('GET', 'POST')
+      return method === 'GET' ? askToSignOut(context) : signOut(request, { own, context })
+    case PATHS.signedOut:
+      if (name !== '') return unknown()
+      allow('GET')
+      return signedOut(context)
+    case PATHS.backChannel:
+      if (provider === undefined) return unknown()
+      allow('POST')
+      return signedOutByIssuer(await readForm(), provider, context)
+    default:
+      return unknown()
+  }
+}

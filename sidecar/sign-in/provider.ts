@@ -1,0 +1,168 @@
+/** One issuer where people sign in, spoken to by `openid-client`: authorization code with PKCE, refresh, and signing out. */
+import type { Configuration } from 'openid-client'
+import type { ProviderEntry } from '../route-file/sign-in.ts'
+
+/** What the issuer answered to the browser, or refused at its token endpoint. */
+export class SignInRefused extends Error {
+  override readonly name = 'SignInRefused'
+  /** RFC 6749 sections 4.1.2.1 and 5.2, or `invalid_response`. */
+  readonly code: string
+  constructor(code: string, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+  }
+}
+export type Tokens = {
+  readonly accessToken: string
+  readonly refreshToken: string | null
+  readonly idToken: string | null
+  /** Of the ID token; null when a refresh brought none. */
+  readonly claims: { readonly [name: string]: unknown } | null
+}
+export type Asking = {
+  readonly state: string
+  readonly nonce: string
+  readonly verifier: string
+  readonly redirectUri: string
+  readonly acrValues: readonly string[]
+  readonly maxAgeSeconds: number | null
+}
+export type Provider = {
+  readonly entry: ProviderEntry
+  /** Where to send the browser: the request itself is pushed where the issuer takes it (RFC 9126). Rejects when the issuer does not answer. */
+  authorizationUrl(asking: Asking): Promise<string>
+  /** Rejects with SignInRefused, or with another error when the issuer does not answer. */
+  redeem(callback: URL, asking: Pick<Asking, 'state' | 'nonce' | 'verifier' | 'maxAgeSeconds'>): Promise<Tokens>
+  /** Rejects with SignInRefused, or with another error when the issuer does not answer. */
+  refresh(refreshToken: string): Promise<Tokens>
+  /** RFC 7009. Does nothing at an issuer that cannot revoke. */
+  revoke(token: string): Promise<void>
+  /** OpenID Connect RP-Initiated Logout; null: the issuer has none. */
+  endSessionUrl(hint: { readonly idToken: string | null; readonly returnTo: string }): Promise<string | null>
+}
+
+const ANSWER_SECONDS = 5
+/** As long as issuers' own metadata is usually cached; then its endpoints and our secret are read again. */
+const DISCOVERED_MS = 600_000
+
+export function createProvider(
+  entry: ProviderEntry,
+  deps: {
+    /** For the token: the audience that the sidecar accepts, when the issuer knows resource indicators (RFC 8707). */
+    readonly resource: string | null
+    readonly readSecret: (path: string) => string
+    readonly clock: () => number
+  },
+): Provider {
+  const { resource, readSecret, clock } = deps
+  let discovered: { readonly config: Promise<Configuration>; readonly atMs: number } | null = null
+  const bound = resource === null ? {} : { resource }
+
+  async function discover(): Promise<Configuration> {
+    const client = await loadClient()
+    const { issuer, clientId, clientSecretFile } = entry
+    const secret = clientSecretFile === null ? null : readSecret(clientSecretFile)
+    // Route files name issuers by https, or http on loopback.
+    const insecure = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
+    return client.discovery(
+      new URL(issuer),
+      clientId,
+      undefined,
+      secret === null ? client.None() : client.ClientSecretBasic(secret),
+      // The signature of ID tokens is verified although they come from the issuer itself: http on loopback proves little.
+      { timeout: ANSWER_SECONDS, execute: [...insecure, client.enableNonRepudiationChecks] },
+    )
+  }
+
+  function configuration(): Promise<Configuration> {
+    if (discovered !== null && clock() - discovered.atMs < DISCOVERED_MS) return discovered.config
+    const config = discover()
+    discovered = { config, atMs: clock() }
+    config.catch(() => {
+      if (discovered?.config === config) discovered = null
+    })
+    return config
+  }
+
+  return {
+    entry,
+    async authorizationUrl({ state, nonce, verifier, redirectUri, acrValues, maxAgeSeconds }) {
+      const [client, config] = await Promise.all([loadClient(), configuration()])
+      const parameters = {
+        ...entry.parameters,
+        ...bound,
+        redirect_uri: redirectUri,
+        scope: entry.scope,
+        state,
+        nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+        ...(acrValues.length > 0 && { acr_values: acrValues.join(' ') }),
+        ...(maxAgeSeconds !== null && { max_age: String(maxAgeSeconds) }),
+      }
+      const pushes = config.serverMetadata().pushed_authorization_request_endpoint !== undefined
+      const url = pushes
+        ? await client.buildAuthorizationUrlWithPAR(config, parameters)
+        : client.buildAuthorizationUrl(config, parameters)
+      return url.href
+    },
+    async redeem(callback, { state, nonce, verifier, maxAgeSeconds }) {
+      const [client, config] = await Promise.all([loadClient(), configuration()])
+      const checks = {
+        expectedState: state,
+        expectedNonce: nonce,
+        pkceCodeVerifier: verifier,
+        ...(maxAgeSeconds !== null && { maxAge: maxAgeSeconds }),
+      }
+      return tokensOf(await refusals(client, client.authorizationCodeGrant(config, callback, checks, bound)))
+    },
+    async refresh(refreshToken) {
+      const [client, config] = await Promise.all([loadClient(), configuration()])
+      return tokensOf(await refusals(client, client.refreshTokenGrant(config, refreshToken, bound)))
+    },
+    async revoke(token) {
+      const [client, config] = await Promise.all([loadClient(), configuration()])
+      if (config.serverMetadata().revocation_endpoint !== undefined) await client.tokenRevocation(config, token)
+    },
+    async endSessionUrl({ idToken, returnTo }) {
+      const [client, config] = await Promise.all([loadClient(), configuration()])
+      if (config.serverMetadata().end_session_endpoint === undefined) return null
+      return client.buildEndSessionUrl(config, {
+        post_logout_redirect_uri: returnTo,
+        ...(idToken !== null && { id_token_hint: idToken }),
+      }).href
+    },
+  }
+}
+
+type Client = typeof import('openid-client')
+type Answer = Awaited<ReturnType<Client['authorizationCodeGrant']>>
+
+/** Imported only when somebody signs in, to save memory in each pod. */
+const loadClient = (): Promise<Client> => import('openid-client')
+
+function tokensOf(answer: Answer): Tokens {
+  return {
+    accessToken: answer.access_token,
+    refreshToken: answer.refresh_token ?? null,
+    idToken: answer.id_token ?? null,
+    claims: answer.claims() ?? null,
+  }
+}
+
+const CODE = /^[a-z_]{1,64}$/
+
+/** What the issuer says, and answers that a check refuses, are not failures to answer. */
+async function refusals<T>(client: Client, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (err) {
+    if (err instanceof client.ResponseBodyError || err instanceof client.AuthorizationResponseError)
+      throw new SignInRefused(CODE.test(err.error) ? err.error : 'invalid_response', err.message, err)
+    if (err instanceof client.ClientError && err.code !== TIMED_OUT)
+      throw new SignInRefused('invalid_response', err.message, err)
+    throw err
+  }
+}
+
+const TIMED_OUT = 'OAUTH_TIMEOUT'

@@ -1,0 +1,109 @@
+/** Renews the tokens of a session before they expire, once for all requests of a session, and for all replicas that share a memory. */
+import { RequestError } from '../request/errors.ts'
+import type { SignInMemory } from './memory.ts'
+import { SignInRefused } from './provider.ts'
+import { digestOf, type Session } from './session.ts'
+
+export type Refresher = {
+  /**
+   * The session with tokens that are good for a while, or as it is when it has no refresh token. Null: the issuer has ended
+   * it, and its access token has expired. Rejects with RequestError when the issuer does not answer and the token has expired.
+   */
+  renew(session: Session, how: Renewing): Promise<Session | null>
+}
+export type Renewing = {
+  /** Asks the issuer. Rejects with SignInRefused, or with another error when it does not answer. */
+  readonly refresh: (session: Session) => Promise<Session>
+  /** As another replica may have renewed it; null: it is over, or replicas share nothing. */
+  readonly reread: (session: Session) => Promise<Session | null>
+}
+
+/** What all configurations of a process share about sessions. */
+export type SharedSessions = { readonly memory: SignInMemory; readonly refresher: Refresher }
+
+export const shareSessions = (
+  memory: SignInMemory,
+  { clock, log }: { readonly clock: () => number; readonly log: { warn(line: object): void } },
+): SharedSessions => ({
+  memory,
+  refresher: createRefresher({
+    memory,
+    clock,
+    onFailed: ({ issuer }, err) =>
+      log.warn({ event: 'session_refresh_failed', issuer, reason: err instanceof Error ? err.message : 'unknown' }),
+  }),
+})
+
+/** Or a quarter of the token's life, when that is less. */
+const BEFORE_MS = 60_000
+/** How long requests with the cookie from before get the renewed session: those that were under way, and other tabs. */
+const GRACE_MS = 60_000
+/** Who uses a refresh token has so long for it; then another one may try. */
+const CLAIM_MS = 10_000
+const WAIT_MS = 50
+const WAITS_MAX = 100
+const FLIGHTS_MAX = 10_000
+
+function createRefresher(deps: {
+  readonly memory: SignInMemory
+  readonly clock: () => number
+  readonly onFailed: (session: Session, err: unknown) => void
+}): Refresher {
+  const { memory, clock } = deps
+  /** By the digest of the refresh token that is used up. */
+  const flights = new Map<string, { readonly renewed: Promise<Session>; readonly untilMs: number }>()
+
+  function renewed(session: Session, refreshToken: string, how: Renewing): Promise<Session> {
+    const digest = digestOf(refreshToken)
+    const known = flights.get(digest)
+    if (known !== undefined && clock() < known.untilMs) return known.renewed
+    // The oldest come first.
+    for (const [key, { untilMs }] of flights) {
+      if (clock() < untilMs && flights.size < FLIGHTS_MAX) break
+      flights.delete(key)
+    }
+    const flight = memory.isShared ? renewShared(session, digest, how) : how.refresh(session)
+    flights.set(digest, { renewed: flight, untilMs: clock() + GRACE_MS })
+    flight.catch(() => flights.delete(digest))
+    return flight
+  }
+
+  /** Of all replicas one uses the refresh token. The others wait until it has stored what came of it. */
+  async function renewShared(session: Session, digest: string, how: Renewing): Promise<Session> {
+    const claim = `refresh:${digest}`
+    for (let waits = 0; waits < WAITS_MAX; waits += 1) {
+      if (await memory.claim(claim, CLAIM_MS)) {
+        // Between the reading of the session and the claim, another replica may have been through.
+        const now = (await how.reread(session)) ?? session
+        if (now.refreshToken !== session.refreshToken) return now
+        return await how.refresh(session).catch(async (err: unknown) => {
+          await memory.remove(claim)
+          throw err
+        })
+      }
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS))
+      const now = await how.reread(session)
+      if (now === null) throw new SignInRefused('invalid_grant', 'the session has ended meanwhile')
+      if (now.refreshToken !== session.refreshToken) return now
+    }
+    throw new Error('another replica did not renew the session in time')
+  }
+
+  return {
+    async renew(session, how) {
+      const { refreshToken, tokenExpiresMs, tokenGotMs } = session
+      const life = Math.max(0, tokenExpiresMs - tokenGotMs)
+      if (refreshToken === null || clock() < tokenExpiresMs - Math.min(BEFORE_MS, life / 4)) return session
+      try {
+        return await renewed(session, refreshToken, how)
+      } catch (err) {
+        if (err instanceof RequestError) throw err
+        deps.onFailed(session, err)
+        // Another replica may have used the refresh token already: the token that is there is still good.
+        if (clock() < tokenExpiresMs) return session
+        if (err instanceof SignInRefused && err.code === 'invalid_grant') return null
+        throw new RequestError('issuer_unavailable', 'The identity provider did not renew the session')
+      }
+    },
+  }
+}

@@ -1,0 +1,53 @@
+/** The session of a browser: who signed in, where, and with which tokens. */
+import { hash } from 'node:crypto'
+import { members } from '../../pdp/token/jws.ts'
+
+export type Session = {
+  readonly id: string
+  /** Of the route file. */
+  readonly provider: string
+  readonly issuer: string
+  /** The sub claim of the ID token. */
+  readonly subject: string
+  /** The issuer's session; null: the issuer does not name it. */
+  readonly sid: string | null
+  readonly accessToken: string
+  /** Milliseconds since the epoch, as are all times. */
+  readonly tokenGotMs: number
+  readonly tokenExpiresMs: number
+  readonly refreshToken: string | null
+  /** A hint for the issuer when the person signs out. */
+  readonly idToken: string | null
+  readonly beganMs: number
+  readonly seenMs: number
+}
+export type Lifetime = { readonly sessionMaxMs: number; readonly idleMaxMs: number }
+
+export const digestOf = (text: string): string => hash('sha256', text, 'base64url')
+
+/** When the session is over if no request comes. */
+export const endOf = ({ beganMs, seenMs }: Session, { sessionMaxMs, idleMaxMs }: Lifetime): number =>
+  Math.min(beganMs + sessionMaxMs, seenMs + idleMaxMs)
+
+const TEXTS = ['id', 'provider', 'issuer', 'subject', 'accessToken'] as const
+const OPTIONAL_TEXTS = ['sid', 'refreshToken', 'idToken'] as const
+const TIMES = ['tokenGotMs', 'tokenExpiresMs', 'beganMs', 'seenMs'] as const
+
+/** Null for what is not a session, such as one of another version. */
+export function parseSession(text: string): Session | null {
+  const read = members(parseJson(text))
+  if (read === null) return null
+  const isGood =
+    TEXTS.every((name) => typeof read[name] === 'string') &&
+    OPTIONAL_TEXTS.every((name) => read[name] === null || typeof read[name] === 'string') &&
+    TIMES.every((name) => Number.isFinite(read[name]))
+  return isGood ? (read as Session) : null
+}
+
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,100 @@
+/** Keeps the sessions of browsers: whole in sealed cookies, or, when replicas share a memory, there, with a sealed ticket in a cookie. */
+import { RequestError } from '../request/errors.ts'
+import type { SignInMemory } from './memory.ts'
+import type { Sealing } from './sealing.ts'
+import { digestOf, endOf, type Lifetime, parseJson, parseSession, type Session } from './session.ts'
+import { joinSession, splitSession } from './session-cookies.ts'
+
+/** Cookies of the sidecar by name, as they came. */
+export type OwnCookies = ReadonlyMap<string, string>
+export type Sessions = {
+  /** Null: no session, or one that is over. Rejects with RequestError when that cannot be known. */
+  find(own: OwnCookies): Promise<Session | null>
+  /** Values for Set-Cookie; null: the session is too large for cookies. Rejects with RequestError. */
+  keep(session: Session, own: OwnCookies): Promise<readonly string[] | null>
+  /** The session as it is now, when replicas share it; null: it is over, or they do not. */
+  reread(session: Session): Promise<Session | null>
+  end(session: Session): Promise<void>
+  /** Ends those of the issuer's session, or without a `sid` all of the subject's. */
+  endAt(at: { readonly issuer: string; readonly sid: string | null; readonly subject: string | null }): Promise<void>
+}
+
+/** In a cookie: names the session and what may have ended it, so that one question to the memory is enough. */
+type Ticket = Pick<Session, 'id' | 'issuer' | 'sid' | 'subject'>
+
+const recordKey = (id: string): string => `session:${id}`
+const endedKey = (kind: 'id' | 'sid' | 'sub', ...parts: readonly string[]): string =>
+  `ended:${kind}:${digestOf(JSON.stringify(parts))}`
+
+function endingKeys({ id, issuer, sid, subject }: Ticket): readonly string[] {
+  const keys = [endedKey('id', id), endedKey('sub', issuer, subject)]
+  return sid === null ? keys : [...keys, endedKey('sid', issuer, sid)]
+}
+
+export function createSessions(deps: {
+  readonly sealing: Sealing
+  readonly memory: SignInMemory
+  readonly lifetime: Lifetime
+  readonly clock: () => number
+}): Sessions {
+  const { sealing, memory, lifetime, clock } = deps
+
+  /** Null when it is over. `ended`: when it was ended, by whatever may have ended it. */
+  function current(session: Session | null, ended: readonly (string | null)[]): Session | null {
+    if (session === null || clock() >= endOf(session, lifetime)) return null
+    return ended.some((at) => at !== null && session.beganMs <= Number(at)) ? null : session
+  }
+
+  async function findShared(ticket: Ticket): Promise<Session | null> {
+    const [record, ...ended] = await reading(memory.get([recordKey(ticket.id), ...endingKeys(ticket)]))
+    const text = record == null ? null : sealing.open('record', record)
+    const session = text === null ? null : parseSession(text)
+    return session?.id === ticket.id ? current(session, ended) : null
+  }
+
+  return {
+    async find(own) {
+      const sealed = joinSession(own)
+      const text = sealed === null ? null : sealing.open(memory.isShared ? 'ticket' : 'session', sealed)
+      if (text === null) return null
+      if (memory.isShared) {
+        const ticket = parseTicket(text)
+        return ticket === null ? null : findShared(ticket)
+      }
+      const session = parseSession(text)
+      return session === null ? null : current(session, await reading(memory.get(endingKeys(session))))
+    },
+    async keep(session, own) {
+      if (!memory.isShared) return splitSession(sealing.seal('session', JSON.stringify(session)), own)
+      const record = sealing.seal('record', JSON.stringify(session))
+      await reading(memory.put(recordKey(session.id), record, endOf(session, lifetime) - clock()))
+      const { id, issuer, sid, subject } = session
+      const ticket: Ticket = { id, issuer, sid, subject }
+      return splitSession(sealing.seal('ticket', JSON.stringify(ticket)), own)
+    },
+    reread: async (session) => (memory.isShared ? findShared(session) : null),
+    async end(session) {
+      await reading(memory.put(endedKey('id', session.id), String(clock()), lifetime.sessionMaxMs))
+      if (memory.isShared) await reading(memory.remove(recordKey(session.id)))
+    },
+    async endAt({ issuer, sid, subject }) {
+      const key = sid !== null ? endedKey('sid', issuer, sid) : endedKey('sub', issuer, subject ?? '')
+      await reading(memory.put(key, String(clock()), lifetime.sessionMaxMs))
+    },
+  }
+}
+
+function parseTicket(text: string): Ticket | null {
+  const read = parseJson(text)
+  if (typeof read !== 'object' || read === null) return null
+  const { id, issuer, sid, subject } = read as { readonly [name: string]: unknown }
+  if (typeof id !== 'string' || typeof issuer !== 'string' || typeof subject !== 'string') return null
+  return sid === null || typeof sid === 'string' ? { id, issuer, sid, subject } : null
+}
+
+/** What cannot be known does not allow. */
+const reading = <T>(work: Promise<T>): Promise<T> =>
+  work.catch((err: unknown) => {
+    const reason = err instanceof Error ? err.message : 'unknown'
+    throw new RequestError('session_unavailable', 'The session cannot be read now', `the memory of sessions: ${reason}`)
+  })

@@ -1,0 +1,55 @@
+/** Signs browsers in, where a route file says so: made from the file, and asked about each request. */
+import type { TokenVerifier, TrustedIssuer } from '../../pdp/token/verify.ts'
+import type { ClientRequest } from '../http/client.ts'
+import type { SignInEntry } from '../route-file/sign-in.ts'
+import { placeOf, type SignInContext } from './context.ts'
+import type { SignInMemory } from './memory.ts'
+import { createProvider, type Provider } from './provider.ts'
+import type { Refresher } from './refresh.ts'
+import { createSealing } from './sealing.ts'
+import { createSessions } from './sessions.ts'
+import { createVisit, type Visit } from './visit.ts'
+
+export type SignIn = { visit(client: ClientRequest): Visit }
+
+export function createSignIn(
+  {
+    publicUrl,
+    resource,
+    signIn,
+  }: { readonly publicUrl: string; readonly resource: string; readonly signIn: SignInEntry },
+  deps: {
+    readonly keys: readonly [Buffer, ...Buffer[]]
+    readonly issuers: readonly TrustedIssuer[]
+    readonly tokens: TokenVerifier
+    readonly memory: SignInMemory
+    readonly refresher: Refresher
+    readonly readSecret: (path: string) => string
+    readonly clock: () => number
+    readonly log: SignInContext['log']
+  },
+): SignIn {
+  const { keys, memory, clock, readSecret } = deps
+  const issuers = new Map(
+    deps.issuers.map(({ issuer, external = null, ...trusted }) => [
+      issuer,
+      { ...trusted, isExternal: external !== null },
+    ]),
+  )
+  const providers = new Map<string, Provider>()
+  for (const entry of signIn.providers) {
+    // Another issuer may know no resource indicators, and refuse them.
+    const bound = issuers.get(entry.issuer)?.isExternal === false ? resource : null
+    providers.set(entry.name, createProvider(entry, { resource: bound, readSecret, clock }))
+  }
+  const sealing = createSealing(keys, JSON.stringify([publicUrl, resource]))
+  const context: SignInContext = {
+    ...deps,
+    place: placeOf(publicUrl),
+    providers,
+    issuers,
+    sealing,
+    sessions: createSessions({ sealing, memory, lifetime: signIn, clock }),
+  }
+  return { visit: (client) => createVisit(client, context, signIn.idleMaxMs) }
+}

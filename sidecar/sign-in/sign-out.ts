@@ -1,0 +1,98 @@
+/** Ends sessions: by the person, on our own page, and by the issuer (OpenID Connect Back-Channel Logout 1.0). */
+import { TokenError } from '../../pdp/token/errors.ts'
+import type { DenialAnswer } from '../enforce/denial-response.ts'
+import { RequestError } from '../request/errors.ts'
+import type { InboundRequest } from '../request/inbound.ts'
+import { HOME, signInUrl } from './begin-sign-in.ts'
+import { ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
+import { verifyLogoutToken } from './logout-token.ts'
+import { requireOwnPage } from './navigation.ts'
+import { pageAnswer, redirect, signOutPage } from './pages.ts'
+import type { Provider } from './provider.ts'
+import type { Session } from './session.ts'
+import { removal } from './session-cookies.ts'
+import type { OwnCookies } from './sessions.ts'
+
+type Asked = { readonly own: OwnCookies; readonly context: SignInContext }
+
+export const askToSignOut = ({ place }: SignInContext): DenialAnswer =>
+  signOutPage(new URL(place.origin).host, { action: ownUrl(place, PATHS.signOut), home: urlAt(place, '/') })
+
+/** Rejects with RequestError for the request of another site's page, and when the end of the session cannot be stored. */
+export async function signOut(request: InboundRequest, { own, context }: Asked): Promise<DenialAnswer> {
+  const { place, sessions, providers, log } = context
+  requireOwnPage(request, { origin: place.origin, upgrade: false })
+  const session = await sessions.find(own)
+  const after = ownUrl(place, PATHS.signedOut)
+  let next = after
+  if (session !== null) {
+    await sessions.end(session)
+    log.info({ event: 'signed_out', issuer: session.issuer, by: 'person' })
+    const provider = providers.get(session.provider)
+    if (provider !== undefined) next = (await endAtIssuer(session, provider, { after, context })) ?? after
+  }
+  const { fields, ...rest } = redirect(303, next)
+  return { ...rest, fields: [...fields, ...[...own.keys()].flatMap((name) => ['set-cookie', removal(name)])] }
+}
+
+/** Revokes the tokens, which copies of the cookie may hold, and says where to sign out of the issuer; null: nowhere. */
+async function endAtIssuer(
+  session: Session,
+  provider: Provider,
+  { after, context }: { readonly after: string; readonly context: SignInContext },
+): Promise<string | null> {
+  const failed = (err: unknown): null => {
+    const reason = err instanceof Error ? err.message : 'unknown'
+    context.log.warn({ event: 'sign_out_incomplete', issuer: session.issuer, reason })
+    return null
+  }
+  await provider.revoke(session.refreshToken ?? session.accessToken).catch(failed)
+  return provider.endSessionUrl({ idToken: session.idToken, returnTo: after }).catch(failed)
+}
+
+export const signedOut = (context: SignInContext): DenialAnswer =>
+  pageAnswer(200, {
+    title: 'You are signed out',
+    paragraphs: ['The session of this browser has ended.'],
+    acts: [{ label: 'Sign in again', href: signInUrl(context, HOME) }],
+  })
+
+const DONE = 200
+const REFUSED = 400
+
+/** `form`: the body of the request. Rejects with RequestError when it cannot be known or stored. */
+export async function signedOutByIssuer(
+  form: Buffer,
+  provider: Provider,
+  context: SignInContext,
+): Promise<DenialAnswer> {
+  const { issuer, clientId } = provider.entry
+  const trusted = context.issuers.get(issuer)
+  const [token = '', ...more] = new URLSearchParams(form.toString('latin1')).getAll('logout_token')
+  if (trusted === undefined || token === '' || more.length > 0) return refusal('there must be one logout_token')
+  try {
+    const { sid, subject } = await verifyLogoutToken(token, { issuer, clientId, ...trusted }, context)
+    await context.sessions.endAt({ issuer, sid, subject })
+  } catch (err) {
+    if (!(err instanceof TokenError)) throw err
+    context.log.warn({ event: 'logout_token_refused', issuer, reason: err.message })
+    if (err.code !== 'token_invalid') throw new RequestError('keys_unavailable', 'The keys of the issuer are missing')
+    return refusal('the logout_token is refused')
+  }
+  context.log.info({ event: 'signed_out', issuer, by: 'issuer' })
+  if (!context.memory.isShared)
+    context.log.warn({
+      event: 'signed_out_here_only',
+      issuer,
+      reason: 'without REDIS_URL other replicas do not learn of it',
+    })
+  return { status: DONE, fields: ['cache-control', 'no-store', 'content-length', '0'], body: '' }
+}
+
+/** Section 2.8. */
+function refusal(description: string): DenialAnswer {
+  const body = JSON.stringify({ error: 'invalid_request', error_description: description })
+  const length = String(Buffer.byteLength(body))
+  const fields = ['content-type', 'application/json', 'cache-control', 'no-store', 'content-length', length]
+  return { status: REFUSED, fields, body }
+}

@@ -1,0 +1,97 @@
+/** One sign-in from its start to its callback: bound to the browser by a cookie, and to where it came from by the sealed state. */
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { OWN_COOKIES, ownCookie } from '../http/cookies.ts'
+import type { StepUp } from '../routes/step-up.ts'
+import type { Sealing } from './sealing.ts'
+import { digestOf, parseJson } from './session.ts'
+import type { OwnCookies } from './sessions.ts'
+
+export type Start = {
+  readonly provider: string
+  /** Path and query on this origin, where the person goes on. */
+  readonly back: string
+  readonly stepUp: StepUp | null
+}
+/** What the authorization request is made from. Nothing of it but the state leaves this process and the browser's cookie. */
+export type Begun = {
+  readonly state: string
+  readonly nonce: string
+  readonly verifier: string
+  /** Values for Set-Cookie. */
+  readonly cookies: readonly string[]
+}
+export type Returned =
+  | {
+      readonly kind: 'ours'
+      readonly start: Start
+      readonly nonce: string
+      readonly verifier: string
+      readonly cookie: string
+    }
+  /** `foreign`: not sealed here. `stranger`: begun in another browser, or finished before. */
+  | { readonly kind: 'foreign' | 'stranger' | 'late'; readonly start: Start | null }
+
+const STATE_COOKIE = `${OWN_COOKIES}state-`
+export const START_SECONDS = 600
+const SECRET_BYTES = 32
+const ID_BYTES = 9
+/** Tabs that sign in at the same time. */
+const STARTS_MAX = 4
+const BACK_CHARS_MAX = 2_048
+
+type Sealed = Start & { readonly id: string; readonly bound: string; readonly atMs: number }
+
+/** Everything secret comes from what the cookie holds, so a state that somebody reads is of no use without the browser. */
+const derived = (secret: string, what: 'state' | 'nonce' | 'verifier'): string => digestOf(`sign-in ${what} ${secret}`)
+
+/** A path that is too long for an address leads to the path without its query, or to the start. */
+export function shortened(back: string): string {
+  if (back.length <= BACK_CHARS_MAX) return back
+  const [path = '/'] = back.split('?', 1)
+  return path.length <= BACK_CHARS_MAX ? path : '/'
+}
+
+export function begin(start: Start, own: OwnCookies, deps: { sealing: Sealing; clock: () => number }): Begun {
+  const secret = randomBytes(SECRET_BYTES).toString('base64url')
+  const atMs = deps.clock()
+  // Ids sort by age.
+  const id = `${Math.floor(atMs / 1_000).toString(36)}-${randomBytes(ID_BYTES).toString('base64url')}`
+  const sealed: Sealed = { ...start, back: shortened(start.back), id, bound: derived(secret, 'state'), atMs }
+  const earlier = [...own.keys()].filter((name) => name.startsWith(STATE_COOKIE)).sort()
+  return {
+    state: deps.sealing.seal('state', JSON.stringify(sealed)),
+    nonce: derived(secret, 'nonce'),
+    verifier: derived(secret, 'verifier'),
+    cookies: [
+      ownCookie(STATE_COOKIE + id, secret, START_SECONDS),
+      ...earlier.slice(0, Math.max(0, earlier.length - STARTS_MAX + 1)).map((name) => ownCookie(name, '', 0)),
+    ],
+  }
+}
+
+/** RFC 9700 sections 4.5.3 and 4.7.1: only the browser that began a sign-in can finish it. */
+export function finish(state: string, own: OwnCookies, deps: { sealing: Sealing; clock: () => number }): Returned {
+  const text = deps.sealing.open('state', state)
+  const sealed = text === null ? null : parse(text)
+  if (sealed === null) return { kind: 'foreign', start: null }
+  const { id, bound, atMs, ...start } = sealed
+  const cookie = STATE_COOKIE + id
+  const secret = own.get(cookie)
+  if (deps.clock() - atMs > START_SECONDS * 1_000) return { kind: 'late', start }
+  if (secret === undefined || !isEqual(derived(secret, 'state'), bound)) return { kind: 'stranger', start }
+  return { kind: 'ours', start, nonce: derived(secret, 'nonce'), verifier: derived(secret, 'verifier'), cookie }
+}
+
+const isEqual = (one: string, other: string): boolean =>
+  one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
+
+/** Sealed by this program, so only another version of it can have written another form. */
+function parse(text: string): Sealed | null {
+  const read = parseJson(text)
+  if (typeof read !== 'object' || read === null) return null
+  const { id, bound, atMs, provider, back } = read as Partial<Sealed>
+  const texts = [id, bound, provider, back]
+  return texts.every((value) => typeof value === 'string') && typeof atMs === 'number' && 'stepUp' in read
+    ? (read as Sealed)
+    : null
+}

@@ -1,0 +1,163 @@
+/** One request of what may be a browser: the token of its session, and pages in place of problem documents. */
+import type { Denial } from '../enforce/denial.ts'
+import type { DenialAnswer } from '../enforce/denial-response.ts'
+import type { Browser } from '../enforce/enforce.ts'
+import type { ClientRequest } from '../http/client.ts'
+import { separateCookies } from '../http/cookies.ts'
+import { malformed, RequestError } from '../request/errors.ts'
+import type { InboundRequest } from '../request/inbound.ts'
+import { readWhole } from '../routes/json-body.ts'
+import { type Goal, isLoop, lead, sendTo, signInUrl } from './begin-sign-in.ts'
+import { OWN_PATHS, ownUrl, PATHS, type SignInContext } from './context.ts'
+import { denialPage } from './denial-pages.ts'
+import { type Reader, readerOf, requireOwnPage } from './navigation.ts'
+import { answerOwn } from './own-pages.ts'
+import type { Act } from './pages.ts'
+import type { Session } from './session.ts'
+import { forgetSession, SESSION_COOKIE } from './session-cookies.ts'
+
+export type Visit = Browser & {
+  /** The request without the sidecar's cookies, which are for nobody else. */
+  readonly client: ClientRequest
+  /** Names and values in turn to add to whatever is answered. */
+  fields(): readonly string[]
+  /** What a person gets in place of a problem document; null: it is a program. Never rejects. */
+  answer(
+    denial: Pick<Denial, 'code' | 'members' | 'subject' | 'route'>,
+    requestId: string,
+  ): Promise<DenialAnswer | null>
+  /** The answer to a request that `takes` was true for. Never rejects. */
+  page(request: InboundRequest, requestId: string): Promise<DenialAnswer>
+}
+
+const FORM = { bytesMax: 16_384, timeoutMs: 10_000 }
+/** The cookie, or the record, is written again after this part of the time that a session may be idle. */
+const TOUCHES = 4
+/** Denials that a sign-in may cure. */
+const NOT_SIGNED_IN = new Set(['token_missing', 'token_invalid', 'token_expired'])
+
+export function createVisit(arrived: ClientRequest, context: SignInContext, idleMaxMs: number): Visit {
+  const { place, sessions, clock } = context
+  const { raw, own, repeated } = separateCookies(arrived.raw)
+  const client = raw === arrived.raw ? arrived : { ...arrived, raw }
+  let seen: InboundRequest | null = null
+  let session: Session | null = null
+  let cookies: readonly string[] = []
+
+  /** A session is kept for one host; a cookie on another one was not put there by a browser. */
+  const isHere = ({ host }: InboundRequest): boolean => host.hostname === place.hostname
+
+  async function open(): Promise<Session | null> {
+    const found = await sessions.find(own)
+    const provider = found === null ? undefined : context.providers.get(found.provider)
+    if (found === null || provider?.entry.issuer !== found.issuer) return null
+    const renewed = await context.refresher.renew(found, {
+      reread: sessions.reread,
+      refresh: async (former) => {
+        const next = await renewedBy(former, await provider.refresh(former.refreshToken ?? ''), context)
+        if (context.memory.isShared) await sessions.keep(next, own)
+        return next
+      },
+    })
+    if (renewed === null) return null
+    const isIdle = clock() - renewed.seenMs >= idleMaxMs / TOUCHES
+    if (renewed === found && !isIdle) return found
+    const touched = { ...renewed, seenMs: clock() }
+    // A session that has become too large for cookies goes on with the tokens that it has.
+    cookies = (await sessions.keep(touched, own)) ?? []
+    return touched
+  }
+
+  async function signIn(reader: Reader, goal: Goal, about: Parameters<Visit['answer']>): Promise<DenialAnswer> {
+    const [denial, requestId] = about
+    const path = seen?.target.path ?? '/'
+    if (reader === 'document' && !isLoop(goal, own)) {
+      const provider = goal.stepUp === null ? undefined : context.providers.get(session?.provider ?? '')
+      if (goal.stepUp === null) cookies = forgetSession(own)
+      return provider === undefined ? lead(goal, own, context) : sendTo(provider, goal, own, context)
+    }
+    const acts: Act[] = [{ label: 'Sign in', href: signInUrl(context, goal) }]
+    return denialPage(denial, { requestId, path, acts })
+  }
+
+  return {
+    client,
+    fields: () =>
+      cookies.length === 0 ? [] : [...cookies.flatMap((value) => ['set-cookie', value]), 'cache-control', 'no-store'],
+    takes(request) {
+      seen = request
+      return isHere(request) && request.target.path.startsWith(OWN_PATHS)
+    },
+    async authorize(request, { upgrade }) {
+      if (!own.has(SESSION_COOKIE) || !isHere(request)) return request
+      if (repeated) throw malformed('A cookie of the sidecar came more than once')
+      // Two identities in one request: whichever is believed, somebody else may have meant the other.
+      if (request.authorization.length > 0) throw malformed('A request has either credentials or a session, not both')
+      requireOwnPage(request, { origin: place.origin, upgrade })
+      session = await open()
+      if (session === null) return request
+      const credentials = `Bearer ${session.accessToken}`
+      return {
+        ...request,
+        authorization: [credentials],
+        raw: [...request.raw, 'authorization', credentials],
+        names: [...request.names, 'authorization'],
+      }
+    },
+    async answer(denial, requestId) {
+      const { code, route, members } = denial
+      if (seen === null || route?.signIn === false) return null
+      const reader = readerOf(seen)
+      if (reader === 'program') return null
+      const back = seen.method === 'GET' || seen.method === 'HEAD' ? seen.target.raw : '/'
+      const isCured = NOT_SIGNED_IN.has(code) || (code === 'step_up_required' && session !== null)
+      if (isCured && isHere(seen)) {
+        const goal = { back, stepUp: code === 'step_up_required' ? (members.stepUp ?? null) : null }
+        return signIn(reader, goal, [denial, requestId])
+      }
+      const acts: Act[] =
+        session === null ? [] : [{ label: 'Sign out', href: ownUrl(place, PATHS.signOut), plain: true }]
+      return denialPage(denial, { requestId, path: seen.target.path, acts })
+    },
+    async page(request, requestId) {
+      try {
+        if (repeated) throw malformed('A cookie of the sidecar came more than once')
+        const readForm = (): Promise<Buffer> => readWhole(client, request, FORM)
+        const answer = await answerOwn({ request, own, readForm }, context)
+        return { ...answer, fields: [...answer.fields, 'x-request-id', requestId] }
+      } catch (err) {
+        const isRefused = err instanceof RequestError
+        const reason = err instanceof Error ? err.message : 'unknown'
+        if (!isRefused) context.log.warn({ event: 'sign_in_failed', request_id: requestId, reason })
+        const denial = isRefused
+          ? { code: err.code, members: { detail: err.message }, subject: null }
+          : { code: 'issuer_unavailable' as const, members: {}, subject: null }
+        return denialPage(denial, { requestId, path: request.target.path, acts: [] })
+      }
+    },
+  }
+}
+
+type Renewed = Awaited<ReturnType<NonNullable<ReturnType<SignInContext['providers']['get']>>['refresh']>>
+
+/** Rejects with TokenError for a token that this sidecar would refuse. */
+async function renewedBy(
+  former: Session,
+  tokens: Renewed,
+  { tokens: verifier, clock }: SignInContext,
+): Promise<Session> {
+  const claims = await verifier.verify(tokens.accessToken)
+  // OpenID Connect Core section 12.2.
+  if (tokens.claims !== null && tokens.claims.sub !== former.subject)
+    throw new Error('the ID token names somebody else')
+  return {
+    ...former,
+    accessToken: tokens.accessToken,
+    tokenGotMs: clock(),
+    tokenExpiresMs: claims.expiresAtMs,
+    // RFC 6749 section 6: without a new one, the old one stays.
+    refreshToken: tokens.refreshToken ?? former.refreshToken,
+    idToken: tokens.idToken ?? former.idToken,
+    seenMs: clock(),
+  }
+}

@@ -1,0 +1,136 @@
+/** What the console shows of others: on record, within the rights of now, and of the past. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type PersonId, startWorld, type World } from '../../console/world.ts'
+import type { Browser } from '../../support/browser.ts'
+import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { get, signedInTo } from './visitor.ts'
+
+let world: World
+let database: TestDatabase
+beforeAll(async () => {
+  database = await openTestDatabase()
+  world = await startWorld(database.connectionString)
+})
+afterAll(async () => {
+  await world?.close()
+  await database?.drop()
+})
+const signedIn = (person: PersonId): Promise<Browser> => signedInTo(world, person)
+
+test('each look at decisions is on record, with who looked', async () => {
+  const browser = await signedIn('anna')
+  await get(browser, '/console/decisions?org=acme&subject=user:bob')
+  await expect
+    .poll(() => world.logged.some((line) => line.includes('"decisions_viewed"') && line.includes('"user:anna"')))
+    .toBe(true)
+})
+
+test('a question about the past is answered from the log of changes', async () => {
+  const browser = await signedIn('root')
+  await world.manage('POST', '/v1/organizations/acme/relationships', { write: ['doc:old#viewer@user:bob'] })
+  await delay(5)
+  const then = new Date().toISOString()
+  await delay(5)
+  await world.manage('POST', '/v1/organizations/acme/relationships', { delete: ['doc:old#viewer@user:bob'] })
+  const ask = `/console/ask?${new URLSearchParams({ org: 'acme', subject: 'user:bob', relation: 'viewer', resource: 'doc:old' })}`
+  expect((await get(browser, ask)).text).toContain('✗ denied')
+  expect((await get(browser, `${ask}&as_of=${then}`)).text).toContain('✓ allowed')
+})
+
+test('a person with rights in one organization sees no grant of another, or of everywhere', async () => {
+  const [anna, root] = [await signedIn('anna'), await signedIn('root')]
+  const seen = (await get(anna, '/console/organization?org=acme')).text
+  expect(seen).toContain('user%3Aanna')
+  expect(seen).not.toContain('user%3Aroot')
+  expect(seen).toContain('granted where you may not look are left out')
+  expect((await get(root, '/console/organization?org=acme')).text).toContain('user%3Aroot')
+})
+
+test('the tail of decisions is on record, and ends when its rights end', async () => {
+  const { id } = await world.manage('POST', '/v1/organizations/acme/role-grants', {
+    app: 'portcullis',
+    role: 'auditor',
+    subject: 'user:bob',
+  })
+  const browser = await signedIn('bob')
+  const response = await browser.send('/console/decisions/tail?org=acme')
+  expect(response.headers.get('content-type')).toContain('text/event-stream')
+  await world.ask({ requestId: 'seen-by-bob-in-the-tail', relation: 'viewer', resource: 'doc:1' })
+  await world.manage('DELETE', `/v1/organizations/acme/role-grants/${id}`)
+  // By itself it would last for 30 seconds.
+  const ended = await Promise.race([response.text().then(() => true), delay(20_000, false)])
+  expect(ended).toBe(true)
+  expect(world.logged.some((line) => line.includes('"how":"live"') && line.includes('"user:bob"'))).toBe(true)
+  expect((await browser.send('/console/decisions/tail?org=acme')).status).toBe(403)
+})
+
+test('a decision found by its request stands beside the answer of now', async () => {
+  const browser = await signedIn('root')
+  await world.ask({ requestId: 'then-beside-now', relation: 'viewer', resource: 'doc:then' })
+  const page = '/console/decisions?org=acme&request=then-beside-now'
+  const before = (await get(browser, page)).text
+  expect(before).toContain('<th scope="col">Now</th>')
+  expect(before).not.toContain('changed')
+  await world.manage('POST', '/v1/organizations/acme/relationships', { write: ['doc:then#viewer@user:bob'] })
+  const after = (await get(browser, page)).text
+  expect(after).toMatch(/✗ denied[\s\S]*✓ allowed<\/span> <strong>changed<\/strong>/)
+  const all = (await get(browser, '/console/decisions?org=acme')).text
+  expect(all).not.toContain('<th scope="col">Now</th>')
+  expect(all).toContain('Ask all of these again, now')
+  expect((await get(browser, '/console/decisions?org=acme&now=1')).text).not.toContain('data-tail')
+})
+
+test('the start names what deserves a look, and to nobody what they may not read', async () => {
+  await world
+    .manage('PUT', '/v1/organizations/acme/members/carl', { role: 'member', status: 'suspended' })
+    .catch(async () => {
+      await world.manage('PUT', '/v1/users/carl', { name: 'Carl' })
+      await world.manage('PUT', '/v1/organizations/acme/members/carl', { role: 'member', status: 'suspended' })
+    })
+  await world.manage('POST', '/v1/organizations/acme/role-grants', {
+    app: 'docs',
+    role: 'exporter',
+    subject: 'user:carl',
+  })
+  const root = (await get(await signedIn('root'), '/console?org=acme')).text.replaceAll(/<[^>]*>/g, '')
+  for (const finding of [
+    'user:root holds portcullis / administrator in every organization',
+    'acme has no active owner',
+    'carl is suspended',
+    'routes in shadow mode',
+  ])
+    expect(root).toContain(finding)
+  const tom = (await get(await signedIn('tom'), '/console?org=globex')).text.replaceAll(/<[^>]*>/g, '')
+  expect(tom).toContain('globex has no active owner')
+  for (const hidden of ['root', 'carl', 'shadow mode has', 'acme']) expect(tom).not.toContain(hidden)
+})
+
+test.each([
+  'who?org=acme&resource=doc:1&relation=viewer&type=user&context={',
+  'what?org=acme&subject=user:bob&relation=viewer&type=doc&context=7',
+  'ask?org=acme&subject=user:bob&relation=viewer&resource=doc:1&as_of=yesterday',
+  'who?org=acme&resource=doc:1&relation=viewer&type=user&as_of=yesterday',
+  'relationships?org=a%20b',
+  'changes?org=%23environment',
+  'people?org=acme&page=nonsense',
+])('a bad address, %s, is refused and is no fault', async (path) => {
+  const browser = await signedIn('root')
+  const before = world.logged.length
+  const { status, text } = await get(browser, `/console/${path}`)
+  expect({ path, isRefused: status === 400 || text.includes('role="alert"') }).toEqual({ path, isRefused: true })
+  expect(world.logged.slice(before).filter((line) => line.includes('"request_failed"'))).toEqual([])
+})
+
+test('nothing watches a question about the past', async () => {
+  const browser = await signedIn('root')
+  const query = {
+    org: 'acme',
+    subject: 'user:bob',
+    relation: 'viewer',
+    resource: 'doc:2',
+    as_of: new Date().toISOString(),
+  }
+  const response = await browser.send(`/console/ask/watch?${new URLSearchParams(query)}`)
+  expect(await response.text()).toBe('retry: 1000\n\n')
+})
