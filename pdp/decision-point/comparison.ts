@@ -59,3 +59,9 @@ export interface Comparing {
   /** Throws PdpError as a list, and `request_invalid` for a model with mistakes. */
   compare(request: CompareRequest): Promise<Comparison>
 }
+
+/** A comparison in the JSON of the HTTP API. */
+export type ComparisonJson = Pick<Comparison, 'gains' | 'loses' | 'complete'> & {
+  readonly gains_count: number
+  readonly loses_count: number
+}

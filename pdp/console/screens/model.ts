@@ -1,9 +1,9 @@
 /** Models: each app's text with its problems, its types as a picture and a table, and what another text would change. */
 import { knownModel } from '../../decide/models/known-models.ts'
 import { modelIssues } from '../../decision-point/compare.ts'
+import type { ComparedAccess, ComparisonJson } from '../../decision-point/comparison.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import type { ComparedAccess, Effect } from '../../serve/management/compare.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'
 import { withModels } from '../../worker/worker.ts'
 import { picture, typeGraph, typeTable } from '../graph.ts'
@@ -102,7 +102,7 @@ async function compared(visit: Visit, { app, text }: { app: string; text: string
   for (const relation of relations.slice(0, 20)) {
     const body = { relation, type, subject_type: form('subject_type').trim() || 'user', model: { app, text } }
     try {
-      const found = await visit.api<ComparedAccess>(
+      const found = await visit.api<ComparisonJson>(
         'POST',
         `/v1/organizations/${encodeURIComponent(org)}/compare`,
         body,
@@ -117,9 +117,9 @@ async function compared(visit: Visit, { app, text }: { app: string; text: string
   return html`<h2>Who would gain and who would lose in ${name(org)}</h2>${parts}`
 }
 
-function comparison(visit: Visit, relation: string, found: ComparedAccess): Html {
+function comparison(visit: Visit, relation: string, found: ComparisonJson): Html {
   const { gains, loses, gains_count, loses_count, complete } = found
-  const rows = (sign: string, all: readonly Effect[]): (readonly (Html | string)[])[] =>
+  const rows = (sign: string, all: readonly ComparedAccess[]): (readonly (Html | string)[])[] =>
     all.map(({ subject, resource }) => [
       sign,
       name(subject),

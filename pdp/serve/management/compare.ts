@@ -1,6 +1,7 @@
 /** Who would gain and who would lose a relation under another model, or with other tuples. Nothing is written. */
 import type { FastifyInstance } from 'fastify'
 import { MODEL_CHARACTERS_MAX } from '../../decide/language/model-bounds.ts'
+import type { ComparisonJson } from '../../decision-point/comparison.ts'
 import {
   CONTEXTUAL_TUPLES,
   NAME,
@@ -23,16 +24,6 @@ type Body = {
   readonly contextual_tuples?: readonly TupleBody[]
   readonly without_tuples?: readonly TupleBody[]
 }
-/** What the answer holds: of those who gain and lose the first ones, and how many they are. */
-export type ComparedAccess = {
-  readonly gains: readonly Effect[]
-  readonly loses: readonly Effect[]
-  readonly gains_count: number
-  readonly loses_count: number
-  /** False: there may be more. */
-  readonly complete: boolean
-}
-export type Effect = { readonly subject: string; readonly resource: string }
 const EFFECTS = {
   type: 'array',
   items: object({ subject: { type: 'string' }, resource: { type: 'string' } }, ['subject', 'resource']),
@@ -87,7 +78,8 @@ export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
         }),
       )
       const { gains, loses, gainsCount: gains_count, losesCount: loses_count, complete } = found
-      return ok({ gains, loses, gains_count, loses_count, complete })
+      const answer: ComparisonJson = { gains, loses, gains_count, loses_count, complete }
+      return ok(answer)
     },
   })
 }
