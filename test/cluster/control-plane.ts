@@ -2,12 +2,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { makeCertificate } from '../../sidecar/injector/certificate/certificate.ts'
 import { freePort } from '../support/free-port.ts'
+import { makeDataFolder } from '../support/programs/data-folder.ts'
 import type { Binaries } from './binaries.ts'
 import { type KubeClient, kubeClient } from './kube-client.ts'
 
@@ -26,7 +26,7 @@ const LOOPBACK = '127.0.0.1'
 
 /** Throws with the end of the API server's log when it does not become ready. */
 export async function startControlPlane(binaries: Binaries): Promise<ControlPlane> {
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-cluster-'))
+  const folder = makeDataFolder('portcullis-cluster-')
   const children: ChildProcess[] = []
   const close = async (): Promise<void> => {
     for (const child of children.toReversed()) await stop(child)

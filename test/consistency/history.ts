@@ -2,11 +2,10 @@
  * `npm run consistency [-- --seconds N] [-- --case TEXT]`: checks the histories of three PDP processes on one PostgreSQL, then
  * that every planted fault is caught. Without --seconds until 100,000 decisions were judged. Exit 0: none wrong, all caught.
  */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '../../pdp/store/embedded-postgres/embedded-postgres.ts'
+import { makeDataFolder } from '../support/programs/data-folder.ts'
 import { FAULTS, type HistoryCase, HOOKS, RIGHT } from './history-cases.ts'
 import { startNode } from './history-nodes.ts'
 import type { Violation } from './history-records.ts'
@@ -50,7 +49,7 @@ function planOf(words: { seconds?: string | undefined; case?: string | undefined
 
 /** @returns the exit code. */
 async function main(plan: Plan): Promise<number> {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-history-'))
+  const dataDirectory = makeDataFolder('portcullis-history-')
   // Crashes are those of processes, not of the machine: what was written to the disk's cache survives them.
   const settings = { fsync: 'off', full_page_writes: 'off', max_connections: '200' }
   const postgres = await startEmbeddedPostgres({ dataDirectory, settings })

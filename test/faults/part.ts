@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { openSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
+import { PROGRAM_ENV } from '../support/programs/environment.ts'
 
 export type Part = {
   readonly name: string
@@ -76,5 +77,4 @@ function parentOf(name: string): number | null {
 export const spawnNode = (
   args: readonly string[],
   { env, log }: { readonly env: { readonly [name: string]: string }; readonly log: number },
-): ChildProcess =>
-  spawn(process.execPath, args, { env: { PATH: process.env.PATH ?? '', ...env }, stdio: ['ignore', log, log] })
+): ChildProcess => spawn(process.execPath, args, { env: { ...PROGRAM_ENV, ...env }, stdio: ['ignore', log, log] })

@@ -1,11 +1,12 @@
 /** The command `portcullis-pdp` as an operator runs it. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { readFile, rm, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isRunning } from '../../pdp/store/embedded-postgres/process.ts'
+import { makeDataFolder } from '../support/programs/data-folder.ts'
+import { PROGRAM_ENV } from '../support/programs/environment.ts'
 import { endOf } from '../support/programs/run.ts'
 import { runPdp } from './run-cli.ts'
 
@@ -13,7 +14,7 @@ const MAIN = new URL('../../pdp/main.ts', import.meta.url).pathname
 const BIN = new URL('../../pdp/bin.ts', import.meta.url).pathname
 let dataDirectory: string
 beforeAll(async () => {
-  dataDirectory = await mkdtemp(join(tmpdir(), 'cli-'))
+  dataDirectory = makeDataFolder('cli-')
 })
 afterAll(() => rm(dataDirectory, { recursive: true, force: true }))
 
@@ -23,7 +24,7 @@ const ANY_PORTS = {
   PORTCULLIS_METRICS_LISTEN: '127.0.0.1:0',
 }
 function start(args: readonly string[], environment: NodeJS.ProcessEnv = {}, file = MAIN): ChildProcess {
-  const env = { PATH: process.env.PATH, PORTCULLIS_DATA_DIR: dataDirectory, ...environment }
+  const env = { ...PROGRAM_ENV, PORTCULLIS_DATA_DIR: dataDirectory, ...environment }
   return spawn(process.execPath, [file, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 /** The log entry that says where it listens. */

@@ -3,11 +3,13 @@
  * real PDP, with an administrator's token. It is installed from PyPI into a cache folder.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
+import { existsSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../support/free-port.ts'
+import { makeDataFolder } from '../support/programs/data-folder.ts'
+import { PROGRAM_ENV } from '../support/programs/environment.ts'
 
 const VERSION = '4.32.5'
 const ADMIN_SECRET = 'schemathesis-admin-secret-0123456789'
@@ -60,7 +62,7 @@ function findOrInstall(): string | { readonly missing: string } {
 const lastLine = (text: string): string => text.trim().split('\n').at(-1) ?? ''
 
 async function fuzz(schemathesis: string, given: readonly string[]): Promise<number> {
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-schemathesis-'))
+  const folder = makeDataFolder('portcullis-schemathesis-')
   const pdp = await startPdp(folder)
   try {
     const token = await adminToken(pdp.origin)
@@ -126,7 +128,7 @@ async function startPdp(folder: string): Promise<{ readonly origin: string; read
   const child = spawn(process.execPath, [MAIN, 'serve'], {
     stdio: ['ignore', log, log],
     env: {
-      PATH: process.env.PATH ?? '',
+      ...PROGRAM_ENV,
       PORTCULLIS_ISSUER: origin,
       PORTCULLIS_ADMIN_SECRET: ADMIN_SECRET,
       PORTCULLIS_HTTP_LISTEN: `127.0.0.1:${http}`,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { PROGRAM_ENV } from '../support/programs/environment.ts'
 import { runCli } from './support/cli.ts'
 import { routeFile, until } from './support/harness.ts'
 
@@ -35,7 +36,7 @@ function write(name: string, text: string): string {
 function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
     cwd: folder,
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...PROGRAM_ENV, ...env },
     encoding: 'utf8',
     timeout: 60_000,
   })
@@ -182,7 +183,7 @@ describe('run', () => {
       process.execPath,
       [MAIN, 'run', '--file', good, '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'],
       {
-        env: { PATH: process.env.PATH },
+        env: PROGRAM_ENV,
       },
     )
     let output = ''

@@ -1,7 +1,5 @@
 /** Vitest global setup: one embedded PostgreSQL for the whole run, and a template with all migrations applied. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { makeKey, type NewKey } from '../../pdp/identity/keys/signing-keys.ts'
@@ -10,6 +8,7 @@ import { startEmbeddedPostgres } from '../../pdp/store/embedded-postgres/embedde
 import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { TEMPLATE } from './database.ts'
 import { MASTER_KEY } from './master-key.ts'
+import { makeDataFolder } from './programs/data-folder.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -21,7 +20,7 @@ declare module 'vitest' {
 }
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-test-'))
+  const dataDirectory = makeDataFolder('portcullis-test-')
   // The tests' data dies with the run, so nothing waits for the disk.
   const settings = {
     fsync: 'off',

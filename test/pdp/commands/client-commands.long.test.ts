@@ -1,10 +1,11 @@
 /** The commands that ask a running PDP, as a person and as a script run them. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { makeDataFolder } from '../../support/programs/data-folder.ts'
+import { PROGRAM_ENV } from '../../support/programs/environment.ts'
 import { runPdp } from '../run-cli.ts'
 
 const MAIN = new URL('../../../pdp/main.ts', import.meta.url).pathname
@@ -12,7 +13,7 @@ let folder: string
 let server: ChildProcess
 let url: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'commands-'))
+  folder = makeDataFolder('commands-')
   server = start(['serve'], {
     PORTCULLIS_HTTP_LISTEN: '127.0.0.1:0',
     PORTCULLIS_GRPC_LISTEN: '127.0.0.1:0',
@@ -44,7 +45,7 @@ afterAll(async () => {
 })
 
 function start(args: readonly string[], environment: NodeJS.ProcessEnv = {}): ChildProcess {
-  const env = { PATH: process.env.PATH, PORTCULLIS_DATA_DIR: folder, ...environment }
+  const env = { ...PROGRAM_ENV, PORTCULLIS_DATA_DIR: folder, ...environment }
   return spawn(process.execPath, [MAIN, ...args], { env, stdio: 'pipe' })
 }
 function listening(child: ChildProcess): Promise<string> {

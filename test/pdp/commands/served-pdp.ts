@@ -9,6 +9,7 @@ import { expect } from 'vitest'
 import { runClientCli } from '../../../pdp/client-cli.ts'
 import { openTestDatabase } from '../../support/database.ts'
 import { freePort } from '../../support/free-port.ts'
+import { PROGRAM_ENV } from '../../support/programs/environment.ts'
 
 const MAIN = new URL('../../../pdp/main.ts', import.meta.url).pathname
 
@@ -29,7 +30,7 @@ export async function servePdp(): Promise<ServedPdp> {
   const database = await openTestDatabase()
   const loopback = '127.0.0.1:0'
   const env = {
-    PATH: process.env.PATH,
+    ...PROGRAM_ENV,
     DATABASE_URL: database.connectionString,
     PORTCULLIS_DATA_DIR: folder,
     // The issuer, which others read the keys from, has the port in its name.

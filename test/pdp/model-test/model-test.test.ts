@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runModelTests } from '../../../pdp/model-test/model-test.ts'
+import { PROGRAM_ENV } from '../../support/programs/environment.ts'
 import { runStores } from './stores.ts'
 
 const MODEL = `model: |
@@ -64,7 +65,7 @@ describe('model test', () => {
   test('is a command', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'model-test-'))
     const run = async (...files: readonly string[]) => {
-      const child = spawn(process.execPath, [MAIN, 'model', 'test', ...files], { cwd: directory, env: {} })
+      const child = spawn(process.execPath, [MAIN, 'model', 'test', ...files], { cwd: directory, env: PROGRAM_ENV })
       let out = ''
       child.stdout.on('data', (chunk) => {
         out += chunk

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { PROGRAM_ENV } from '../../support/programs/environment.ts'
 import { runCli } from '../support/cli.ts'
 import { createIssuer, type Issuer } from '../support/issuer.ts'
 import { type ScriptedPdp, startScriptedPdp, tuples } from '../support/pdp.ts'
@@ -61,7 +62,7 @@ async function explain(words: readonly string[], token: string): Promise<Explain
 test('takes the token from standard input, and the route file from its folder', async () => {
   const child = spawn(process.execPath, [MAIN, 'explain', 'GET', '/invoices/1', '--token', '-'], {
     cwd: folder,
-    env: { PATH: process.env.PATH },
+    env: PROGRAM_ENV,
   })
   child.stdin.end(`${await issuer.token()}\n`)
   let said = ''

@@ -12,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
 import { buildSidecars } from '../../../sidecar/injector/pod/sidecar-container.ts'
 import { LONG } from '../../support/effort.ts'
+import { PROGRAM_ENV } from '../../support/programs/environment.ts'
 import { routeFile, until } from '../support/harness.ts'
 import { CONFIG } from './pod/pods.ts'
 
@@ -78,7 +79,7 @@ async function startSidecar(name: string, appPort: number): Promise<SidecarProce
     .replace('PDP', '127.0.0.1:9')
   writeFileSync(path, routes)
   const container = SIDECAR?.container ?? {}
-  const env: NodeJS.ProcessEnv = { PATH: process.env.PATH }
+  const env: NodeJS.ProcessEnv = { ...PROGRAM_ENV }
   for (const item of listAt(container.env, 'env')) {
     const { name: variable, value } = objectAt(item, 'env')
     env[String(variable)] = String(value).replace('/run/portcullis', join(folder, name))

@@ -12,6 +12,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createNonces } from '../../../pdp/token/nonces.ts'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
+import { PROGRAM_ENV } from '../../support/programs/environment.ts'
 import { type Harness, PROMPT_MS, routeFile, startHarness, until } from '../support/harness.ts'
 import { ecKeys, proof, thumbprint } from '../support/issuer.ts'
 import { tuples } from '../support/pdp.ts'
@@ -227,7 +228,7 @@ test('drain over the control socket ends the process after the last request', as
     routeFile('GET /a: public').replace('UPSTREAM', `http://127.0.0.1:${port}`).replace('PDP', '127.0.0.1:9'),
   )
   const main = fileURLToPath(new URL('../../../sidecar/main.ts', import.meta.url))
-  const env = { PATH: process.env.PATH, PORTCULLIS_SIDECAR_CONTROL: control }
+  const env = { ...PROGRAM_ENV, PORTCULLIS_SIDECAR_CONTROL: control }
   const args = [main, 'run', '-f', path, '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0']
   const child = spawn(process.execPath, args, { env })
   closers.push(() => child.kill('SIGKILL'))

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { PROGRAM_ENV } from '../../support/programs/environment.ts'
 import { until } from './harness.ts'
 
 export type SidecarProcess = {
@@ -40,7 +41,7 @@ export async function startProcess(options: {
   const log = openSync(logPath, 'w')
   const startedMs = performance.now()
   const child = spawn(program, args, {
-    env: { PATH: process.env.PATH, ...options.env },
+    env: { ...PROGRAM_ENV, ...options.env },
     stdio: ['ignore', log, 'inherit'],
   })
   const said = (): string => readFileSync(logPath, 'utf8')

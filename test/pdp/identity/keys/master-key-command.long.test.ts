@@ -1,13 +1,14 @@
 /** `portcullis-pdp rotate-master-key` as an operator runs it: killed, repeated, refused. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { openMasterKeys } from '../../../../pdp/identity/keys/master-keys.ts'
 import { loadSigningKeys } from '../../../../pdp/identity/keys/signing-keys.ts'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
+import { makeDataFolder } from '../../../support/programs/data-folder.ts'
+import { PROGRAM_ENV } from '../../../support/programs/environment.ts'
 import { endOf } from '../../../support/programs/run.ts'
 import { MASTER_KEY } from '../harness.ts'
 import {
@@ -28,7 +29,7 @@ const MAIN = new URL('../../../../pdp/main.ts', import.meta.url).pathname
 describe('the command', () => {
   const base64 = (key: Buffer): string => key.toString('base64')
   const start = (environment: NodeJS.ProcessEnv, args: readonly string[] = []): ChildProcess => {
-    const env = { PATH: process.env.PATH, DATABASE_URL: connectionString, ...environment }
+    const env = { ...PROGRAM_ENV, DATABASE_URL: connectionString, ...environment }
     return spawn(process.execPath, [MAIN, 'rotate-master-key', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   }
   const BOTH = { PORTCULLIS_MASTER_KEY: base64(MASTER_KEY), PORTCULLIS_NEXT_MASTER_KEY: base64(NEXT) }
@@ -73,10 +74,10 @@ describe('the command', () => {
   })
 
   test('with the embedded PostgreSQL is refused while the PDP runs, and works at once after a kill', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'portcullis-rotation-'))
+    const directory = makeDataFolder('portcullis-rotation-')
     const listen = { PORTCULLIS_HTTP_LISTEN: '127.0.0.1:0', PORTCULLIS_GRPC_LISTEN: '127.0.0.1:0' }
     const own = {
-      PATH: process.env.PATH,
+      ...PROGRAM_ENV,
       PORTCULLIS_DATA_DIR: directory,
       ...listen,
       PORTCULLIS_METRICS_LISTEN: '127.0.0.1:0',
@@ -124,7 +125,7 @@ describe('the command', () => {
   })
 
   test('makes the successor of a generated key, and puts it in its place', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'master-key-'))
+    const directory = makeDataFolder('master-key-')
     ends.push(async () => rmSync(directory, { recursive: true }))
     await sql.query('delete from signing_key')
     const settings = { PORTCULLIS_DATA_DIR: directory }

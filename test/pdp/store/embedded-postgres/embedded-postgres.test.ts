@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
@@ -9,11 +8,12 @@ import { StartError } from '../../../../pdp/process/exit.ts'
 import { startEmbeddedPostgres } from '../../../../pdp/store/embedded-postgres/embedded-postgres.ts'
 import { isRunning } from '../../../../pdp/store/embedded-postgres/process.ts'
 import { LONG } from '../../../support/effort.ts'
+import { makeDataFolder } from '../../../support/programs/data-folder.ts'
 
 const FAST = { fsync: 'off' }
 let dataDirectory: string
 beforeEach(async () => {
-  dataDirectory = await mkdtemp(join(tmpdir(), 'embedded-'))
+  dataDirectory = makeDataFolder('embedded-')
 })
 afterEach(() => rm(dataDirectory, { recursive: true, force: true }))
 
