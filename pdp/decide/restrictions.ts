@@ -16,9 +16,13 @@ export type Shape = {
 }
 type Key = Omit<Tuple, 'expiresAtMs'>
 
+const ON_AN_APP = 'what is held on an app comes from roles only; grant a role of the app instead'
+
 /** Why the model does not let such tuples count, or null. A type without a model takes every relation and subject. */
 export function shapeIssue(model: Model, { type, relation, subject, condition }: Shape): string | null {
   const relations = model.get(type)
+  // Whatever models say of apps, who serves refuses: they have no relations.
+  if (type === 'app' && (relations === undefined || relations.size === 0)) return ON_AN_APP
   if (relations === undefined) {
     return condition === null
       ? null

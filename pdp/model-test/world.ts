@@ -1,8 +1,8 @@
-/** Tuples under a model, in a memory store, asked by the engine: what a store file's tests ask. */
+/** Tuples under a model, in a memory store, asked by what answers when a PDP serves: what a store file's tests ask. */
+import { answerCheck } from '../decide/check.ts'
 import { ConditionRun } from '../decide/conditions/run.ts'
 import type { Model } from '../decide/model.ts'
-import { RelationCheck } from '../decide/relations.ts'
-import { TRUE, UNKNOWN, type View } from '../decide/view.ts'
+import type { View } from '../decide/view.ts'
 import type { Change } from '../domain/change.ts'
 import type { JsonObject } from '../domain/json.ts'
 import { ENVIRONMENT } from '../domain/log.ts'
@@ -82,11 +82,11 @@ function answerAll(
   model: Model,
   of: { readonly questions: readonly Question[]; readonly context: JsonObject },
 ): readonly boolean[] | undefined {
-  const conditions = new ConditionRun(view, of.context)
-  const truths = of.questions.map(({ subject, relation, object }) =>
-    new RelationCheck({ view, log: ORGANIZATION, model, subject, conditions }).holds(object, relation),
+  const common = { organization: ORGANIZATION, app: null, conditions: new ConditionRun(view, of.context) }
+  const answers = of.questions.map(({ subject, relation, object: resource }) =>
+    answerCheck(view, model, { ...common, subject }, { relation, resource }),
   )
-  return truths.includes(UNKNOWN) ? undefined : truths.map((truth) => truth === TRUE)
+  return answers.includes(undefined) ? undefined : answers.map((answer) => answer?.allowed === true)
 }
 
 /** Whatever could be an answer: `objects` also where they stand as somebody's userset. */

@@ -23,7 +23,7 @@ export async function openOurs(world: World): Promise<PeerStore | { readonly ref
   return storeOf(createPdp({ store }))
 }
 
-function storeOf(pdp: Pdp): PeerStore {
+export function storeOf(pdp: Pdp): PeerStore {
   const common = { organization: 'o', pageSize: 1_000 }
   return {
     checks: (asked) =>

@@ -9,14 +9,17 @@ import { type Cause, causeOf } from './causes.ts'
 import { compareCheck, compareList, compareOpenFgaUsers, createJudge, type Verdict } from './judge.ts'
 import { type Peer, type Said, startOpenFga } from './openfga.ts'
 import { openOurs } from './ours.ts'
+import { compareWithTests } from './upstream.ts'
 import { type Brought, randomWorld, type World } from './worlds.ts'
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
   options: {
     questions: { type: 'string', default: '20000' },
     seed: { type: 'string', default: '1' },
     conditions: { type: 'boolean', default: false },
+    tests: { type: 'boolean', default: false },
   },
+  allowPositionals: true,
 })
 
 type Tally = {
@@ -27,9 +30,12 @@ type Tally = {
 }
 const FAILURES_MAX = 20
 
-const binary = openFgaBinary(process.env)
-if ('missing' in binary) console.log(`differential: skipped: ${binary.missing}`)
-else process.exitCode = await compare(binary.path)
+if (values.tests) process.exitCode = await compareWithTests(positionals)
+else {
+  const binary = openFgaBinary(process.env)
+  if ('missing' in binary) console.log(`differential: skipped: ${binary.missing}`)
+  else process.exitCode = await compare(binary.path)
+}
 
 async function compare(path: string): Promise<number> {
   const peer = await startOpenFga(path)

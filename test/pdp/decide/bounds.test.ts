@@ -9,7 +9,7 @@ import { user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
-import { given, put } from '../../support/tuples.ts'
+import { given, grant, member, put } from '../../support/tuples.ts'
 
 const MODEL = `model
   schema 1.1
@@ -59,6 +59,24 @@ describe.each([
   test('an allow that is found before the bound stands', async () => {
     await given(store, 'acme', ...wide('doc:past', 2), put('doc:past#viewer@user:ann'))
     expect(await can('doc:past')).toBe(true)
+  })
+
+  test('beyond the bound a role still allows, and who is suspended is denied', async () => {
+    const askOwn = async () => {
+      const permissions = [{ relation: 'pay', resource: 'organization:acme' }]
+      return (await pdp.decide({ organization: 'acme', subject: user('ann'), permissions })).permissions[0]
+    }
+    await given(store, ENVIRONMENT, {
+      kind: 'role',
+      key: 'payer',
+      role: { key: 'payer', name: 'P', permissions: ['pay'] },
+    })
+    await given(store, 'acme', ...wide('doc:past', 2), put('organization:acme#pay@doc:past#viewer'))
+    expect(await askOwn()).toMatchObject({ allowed: false, error: 'evaluation_limit' })
+    await given(store, 'acme', grant('g1', 'payer', 'user:ann'))
+    expect(await askOwn()).toMatchObject({ allowed: true, reasonCode: 'role' })
+    await given(store, 'acme', member('ann', 'member', 'suspended'))
+    expect(await askOwn()).toMatchObject({ allowed: false, reasonCode: 'membership_suspended' })
   })
 
   test('100,000 tuples are visited for one request, and 100,001 are not', async () => {

@@ -8,7 +8,7 @@ import { user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
-import { given, put, putIf } from '../../support/tuples.ts'
+import { given, member, put, putIf } from '../../support/tuples.ts'
 
 const model = `model
   schema 1.1
@@ -146,4 +146,21 @@ describe('a contextual tuple', () => {
     const asking = pdp.decide({ organization: 'acme', subject: user('a'), permissions, context: context as never })
     await expect(asking).rejects.toMatchObject({ code: 'request_invalid', issues: [{ place: '/context' }] })
   })
+})
+
+test('who is not an active member is denied, whatever a condition lacks', async () => {
+  const store = remoteMemoryStore()
+  const manifest = { app: 'docs', audiences: [], permissions: {}, roles: {}, model }
+  await given(store, ENVIRONMENT, { kind: 'manifest', manifest })
+  await given(store, 'acme', putIf('doc:1#viewer@user:a', 'low'))
+  const pdp = createPdp({ store })
+  const permissions = [{ relation: 'viewer', resource: 'doc:1' }]
+  const ask = async () => (await pdp.decide({ organization: 'acme', subject: user('a'), permissions })).permissions[0]
+  expect(await ask()).toMatchObject({ allowed: false, error: 'condition_failed', missingContext: ['level'] })
+  for (const status of ['suspended', 'invited'] as const) {
+    await given(store, 'acme', member('a', 'member', status))
+    expect(await ask()).toEqual({ ...permissions[0], allowed: false, reasonCode: 'membership_suspended' })
+  }
+  await given(store, 'acme', member('a', 'member'))
+  expect(await ask()).toMatchObject({ allowed: false, error: 'condition_failed' })
 })

@@ -156,6 +156,11 @@ describe('type restrictions', () => {
       'relation "reader" of type "file" does not allow group#admin',
     ],
     ['what is computed', 'file:1#seen@user:ann', 'relation "seen" of type "file" does not allow user'],
+    [
+      'what only roles give',
+      'app:files#viewer@user:ann',
+      'what is held on an app comes from roles only; grant a role of the app instead',
+    ],
   ])('refuse %s, in a request and in an import, and let it be deleted', async (_, tuple, detail) => {
     const good = 'file:1#owner@user:ann'
     const [status, body] = await send('POST', path, { write: [good, tuple] })
