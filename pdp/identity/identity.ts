@@ -17,6 +17,7 @@ import { processReplayMemory, type ReplayMemory } from '../token/replay.ts'
 import { createAdmin } from './admin.ts'
 import { type Controls, controlsWithin } from './controls.ts'
 import { createEvents, type Events } from './events.ts'
+import { createFrames } from './html/frame.ts'
 import { KEYS_POLL_MS, keysVersion } from './keys/key-rotation.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password-hash.ts'
 import { createRecordSecrets } from './keys/record-secrets.ts'
@@ -121,6 +122,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const known = createKnownAddresses(deps)
   const starts = createStarts({ clock, known })
   const semaphores = createSemaphores({ ...SECRET_CHECKS, known })
+  const frameOf = createFrames()
   const clientOf = createClientOf(deps.trustedProxies ?? NO_NETWORKS)
   const provenSecrets = createProvenSecrets(deps)
   const decoys = {
@@ -146,6 +148,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       isSignedIn,
       semaphores,
       clientOf,
+      frameOf,
       provenSecrets,
       known,
       starts,
@@ -170,6 +173,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     provider: () => providers.current().provider,
     callback: (req, res) => providers.current().callback(req, res),
     isSignedIn,
+    frameOf,
     secondFactor,
     signIn: createSignIn({
       ...{ directory, secondFactor, attempts, starts, known, secretSemaphore: semaphores.people, clock, log },

@@ -1,9 +1,11 @@
 /** The identity service's routes. URLs in answers come from the issuer, never from the request. */
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PdpError } from '../domain/errors.ts'
+import { isRequestId } from '../domain/names.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../process/problems.ts'
 import { onceLate } from '../process/with-timeout.ts'
-import { errorPage } from './html/page.ts'
+import { errorPage } from './html/error-page.ts'
 import { mountOf, PATHS } from './oauth/paths.ts'
 import { answerResourceMetadata } from './oauth/resource-metadata.ts'
 import { STATUS } from './oauth/status.ts'
@@ -72,6 +74,7 @@ export function createHandler(
     const route = findRoute(path)
     if (route === undefined) return false
     res.setHeader('x-content-type-options', 'nosniff')
+    nameRequest(req, res)
     if (!route.methods.includes(req.method ?? '')) {
       refuseMethod(res, route.methods)
       return true
@@ -85,7 +88,7 @@ export function createHandler(
     try {
       await inTime(req, deadlineMs, answer(deps, { kind: route.kind, path, req, res }))
     } catch (error) {
-      fail(deps, res, { kind: route.kind, path, error })
+      fail(deps, { kind: route.kind, path, error, req, res })
     }
     return true
   }
@@ -126,6 +129,14 @@ async function answer(
   }
 }
 
+/** The caller's name for the request, or a new one; pages show it, and the log has it. */
+function nameRequest(req: IncomingMessage, res: ServerResponse): void {
+  const given = req.headers['x-request-id']
+  const id = typeof given === 'string' && isRequestId(given) ? given : randomUUID()
+  req.headers['x-request-id'] = id
+  res.setHeader('x-request-id', id)
+}
+
 function findRoute(path: string): Route | undefined {
   const exact = ROUTES.get(path)
   if (exact !== undefined) return exact
@@ -149,11 +160,17 @@ function refuseMethod(res: ServerResponse, methods: readonly string[]): void {
 
 const PROBLEM_KINDS: ReadonlySet<Kind> = new Set(['userinfo', 'resource'])
 const OAUTH_KINDS: ReadonlySet<Kind> = new Set(['api', 'token'])
+const FAILED = { trouble: 'failed', code: 'server_error' } as const
+const DETAILS = { unavailable: 'The service cannot answer right now.', failed: 'An unexpected error occurred.' }
 
 /** Answers in the format of the route's other errors: problem details, an OAuth error, or a page. */
-function fail(deps: HandlerDeps, res: ServerResponse, failure: { kind: Kind; path: string; error: unknown }): void {
-  const { kind, path, error } = failure
-  deps.log.error({ event: 'identity_failed', path, err: error })
+function fail(
+  deps: HandlerDeps,
+  failure: { kind: Kind; path: string; error: unknown; req: IncomingMessage; res: ServerResponse },
+): void {
+  const { kind, path, error, req, res } = failure
+  const frame = deps.frameOf(req)
+  deps.log.error({ event: 'identity_failed', request_id: frame.requestId, path, err: error })
   if (res.headersSent) {
     res.destroy()
     return
@@ -161,7 +178,7 @@ function fail(deps: HandlerDeps, res: ServerResponse, failure: { kind: Kind; pat
   const isUnavailable = error instanceof PdpError && error.code === 'store_unavailable'
   const status = isUnavailable ? STATUS.unavailable : STATUS.failed
   if (isUnavailable) res.setHeader('retry-after', '1')
-  const view = isUnavailable ? UNAVAILABLE : { code: 'server_error', detail: 'An unexpected error occurred.' }
+  const view = isUnavailable ? UNAVAILABLE : FAILED
   if (PROBLEM_KINDS.has(kind)) {
     res.writeHead(status, { 'content-type': PROBLEM_MEDIA_TYPE, 'cache-control': 'no-store' })
     res.end(JSON.stringify({ ...problem(isUnavailable ? 'store_unavailable' : 'internal'), status }))
@@ -169,10 +186,10 @@ function fail(deps: HandlerDeps, res: ServerResponse, failure: { kind: Kind; pat
   }
   if (OAUTH_KINDS.has(kind)) {
     res.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
-    res.end(JSON.stringify({ error: view.code, error_description: view.detail }))
+    res.end(JSON.stringify({ error: view.code, error_description: DETAILS[view.trouble] }))
     return
   }
-  const page = errorPage(view)
+  const page = errorPage(frame, view)
   res.writeHead(status, page.headers)
   res.end(page.html)
 }

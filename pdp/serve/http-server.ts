@@ -292,6 +292,8 @@ function addIdentity(app: FastifyInstance, url: string, { identity, deadlines = 
     // It answers late requests itself, each in the format of its path.
     config: { deadline: 'none' },
     onRequest: async (request, reply) => {
+      // The id in the log is the one that its pages show.
+      request.raw.headers['x-request-id'] = request.id
       if (await identity.handle(request.raw, reply.raw, deadlines.callMs)) return reply.hijack()
       throw new RequestProblem('route_unknown', 'there is nothing at this path')
     },

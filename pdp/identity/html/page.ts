@@ -1,7 +1,7 @@
 /** The pages that people see: plain HTML that needs no JavaScript. The `html` template escapes every value. */
 import { createHash } from 'node:crypto'
-import type { Organization } from '../../domain/organization.ts'
-import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { type Html, html } from '../../process/pages/html.ts'
+import type { Frame } from './frame.ts'
 
 export type Page = { readonly html: string; readonly headers: { readonly [name: string]: string } }
 
@@ -28,65 +28,17 @@ const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': POLICY,
   'cache-control': 'no-store',
+  vary: 'Accept-Language',
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
 }
 
-/** What a scope allows a client to see, in words for the consent page. Other scopes are shown by name. */
-const SCOPE_TEXTS: { readonly [scope: string]: string } = {
-  openid: 'know who you are',
-  profile: 'see your name',
-  email: 'see your e-mail address',
-  groups: 'see your roles',
-  organizations: 'see the organizations that you belong to',
-  offline_access: 'go on doing this while you are away',
-}
-
-export function consentPage(view: {
-  clientName: string
-  person: string
-  scopes: readonly string[]
-  choice: Exclude<Choice, { kind: 'refused' }>
-}): Page {
-  return page(
-    `Go on to ${view.clientName}`,
-    html`<p>You are signed in as <strong>${view.person}</strong>.</p>
-<form method="post" data-step="consent">
-${organizationField(view.choice)}
-<p><strong>${view.clientName}</strong> will be able to:</p>${scopeList(view.scopes)}
-<button type="submit" name="action" value="continue">Continue</button>
-<button type="submit" name="action" value="cancel" class="plain" formnovalidate>Cancel</button>
-</form>`,
-  )
-}
-
-export function scopeList(scopes: readonly string[]): Html {
-  return html`<ul>${scopes.map((scope) => html`<li>${SCOPE_TEXTS[scope] ?? scope}</li>`)}</ul>`
-}
-
-export function organizationField(choice: Exclude<Choice, { kind: 'refused' }>): Html {
-  if (choice.kind === 'unbound') return EMPTY
-  if (choice.kind === 'bound') return html`<p>Organization: <strong>${choice.organization.name}</strong></p>`
-  const options = choice.from.map(
-    ({ id, name }) =>
-      html`<label><input type="radio" name="organization" value="${id}" required> ${name} <small>(${id})</small></label>`,
-  )
-  return html`<fieldset><legend>For which organization?</legend>${options}</fieldset>`
-}
-
-/** `detail` must be text of ours or of oidc-provider, never of an exception. */
-export function errorPage(view: { code: string; detail: string }): Page {
-  return page(
-    'This did not work',
-    html`<p>${view.detail}</p><p>Go back to the application and try again. <small>(${view.code})</small></p>`,
-  )
-}
-
-export function page(title: string, body: Html): Page {
+/** The words of the frame decide the language of the whole page. */
+export function page({ words }: Frame, title: string | Html, body: Html): Page {
   return {
     headers: HEADERS,
     html: html`<!doctype html>
-<html lang="en">
+<html lang="${words.lang}">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title><style>${STYLE}</style></head>
 <body><main><h1>${title}</h1>${body}</main></body>
 </html>
@@ -94,10 +46,4 @@ export function page(title: string, body: Html): Page {
   }
 }
 
-export type Choice =
-  | { readonly kind: 'bound'; readonly organization: Organization }
-  /** The person is in no organization; the token then names none. */
-  | { readonly kind: 'unbound' }
-  | { readonly kind: 'choose'; readonly from: readonly Organization[] }
-  /** Not an active member of the requested organization, or of the client's own one. */
-  | { readonly kind: 'refused' }
+export const strong = (text: string): Html => html`<strong>${text}</strong>`

@@ -42,6 +42,7 @@ export type Params = {
   readonly login_hint?: string
   readonly acr_values?: string
   readonly prompt?: string
+  readonly ui_locales?: string
   readonly max_age?: number
   readonly binding_message?: string
   readonly device_code?: string

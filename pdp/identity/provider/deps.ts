@@ -2,6 +2,7 @@
 import type { Pdp } from '../../domain/decision.ts'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
+import type { FrameOf } from '../html/frame.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { Semaphores } from '../sign-in/attempts.ts'
 import type { ClientOf } from '../sign-in/client-of.ts'
@@ -34,6 +35,7 @@ export type ProviderDeps = Omit<AdapterDeps, 'rotation'> & {
   readonly isSignedIn: IsSignedIn
   readonly semaphores: Semaphores
   readonly clientOf: ClientOf
+  readonly frameOf: FrameOf
   readonly provenSecrets: ProvenSecrets
   readonly known: KnownAddresses
   readonly starts: Starts

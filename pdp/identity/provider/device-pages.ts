@@ -1,76 +1,85 @@
 /** The device page (RFC 8628 section 3.3) and the pages around signing out. */
 import { EMPTY, html } from '../../process/pages/html.ts'
-import { type Page, page } from '../html/page.ts'
+import type { Frame } from '../html/frame.ts'
+import { type Page, page, strong } from '../html/page.ts'
+import { fill } from '../words/words.ts'
 
-const PROBLEMS = {
-  wrong: 'There is no such code. Compare it with the one that your device shows.',
-  expired: 'This code has expired. Start again on your device.',
-  used: 'This code was used already. Start again on your device.',
-  stopped: 'The sign-in on your device was stopped.',
-  tooMany: 'There were too many wrong codes. Try again in a minute.',
-  failed: 'The sign-in on your device did not work. Start again there.',
-} as const
+/** Why the code is asked for again. */
+export type CodeProblem = 'wrong' | 'expired' | 'used' | 'stopped' | 'tooMany' | 'failed'
 
-export function deviceCodePage(view: { action: string; xsrf: string; problem: keyof typeof PROBLEMS | null }): Page {
-  const alert = view.problem === null ? EMPTY : html`<p role="alert" id="problem">${PROBLEMS[view.problem]}</p>`
+export function deviceCodePage(
+  frame: Frame,
+  view: { action: string; xsrf: string; problem: CodeProblem | null },
+): Page {
+  const { device, common } = frame.words
+  const alert = view.problem === null ? EMPTY : html`<p role="alert" id="problem">${device[view.problem]}</p>`
   const described = view.problem === null ? EMPTY : html` aria-describedby="problem"`
   return page(
-    'Connect a device',
+    frame,
+    device.title,
     html`${alert}<form method="post" data-step="code" action="${view.action}">
 <input type="hidden" name="xsrf" value="${view.xsrf}">
-<label for="code">Code on your device</label>
+<label for="code">${device.label}</label>
 <input id="code" name="user_code" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="20" required autofocus${described}>
-<button type="submit">Continue</button>
+<button type="submit">${common.continue}</button>
 </form>`,
   )
 }
 
-export function deviceConfirmPage(view: { action: string; xsrf: string; userCode: string; clientName: string }): Page {
+export function deviceConfirmPage(
+  frame: Frame,
+  view: { action: string; xsrf: string; userCode: string; clientName: string },
+): Page {
+  const { device, common } = frame.words
   return page(
-    'Connect a device',
-    html`<p>A device that runs <strong>${view.clientName}</strong> wants to be signed in as you. It shows this code:</p>
+    frame,
+    device.title,
+    html`<p>${fill(device.asks, { application: strong(view.clientName) })}</p>
 <p class="code">${view.userCode}</p>
-<p>Go on only if you started this yourself and see the code on your device.</p>
+<p>${device.onlyYours}</p>
 <form method="post" data-step="confirm" action="${view.action}">
 <input type="hidden" name="xsrf" value="${view.xsrf}">
 <input type="hidden" name="user_code" value="${view.userCode}">
-<button type="submit" name="confirm" value="yes">This is my device</button>
-<button type="submit" name="abort" value="yes" class="plain">Cancel</button>
+<button type="submit" name="confirm" value="yes">${device.mine}</button>
+<button type="submit" name="abort" value="yes" class="plain">${common.cancel}</button>
 </form>`,
   )
 }
 
-export function deviceDonePage(): Page {
-  return page('Your device is connected', html`<p>You can close this page and continue on the device.</p>`)
+export function deviceDonePage(frame: Frame): Page {
+  const { device } = frame.words
+  return page(frame, device.connected, html`<p>${device.goOn}</p>`)
 }
 
-export function logoutPage(view: { action: string; xsrf: string }): Page {
+export function logoutPage(frame: Frame, view: { action: string; xsrf: string }): Page {
+  const { signOut, common } = frame.words
   return page(
-    'Sign out',
-    html`<p>Do you want to sign out everywhere in this browser?</p>
+    frame,
+    signOut.title,
+    html`<p>${signOut.question}</p>
 <form method="post" data-step="logout" action="${view.action}">
 <input type="hidden" name="xsrf" value="${view.xsrf}">
-<button type="submit" name="logout" value="yes">Sign out</button>
-<button type="submit" class="plain">Stay signed in</button>
+<button type="submit" name="logout" value="yes">${common.signOut}</button>
+<button type="submit" class="plain">${signOut.stay}</button>
 </form>`,
   )
 }
 
 /** `isHandOver`: somebody else has just signed in; otherwise nobody was signed in. */
-export function handOverPage(view: { action: string; xsrf: string; isHandOver: boolean }): Page {
-  const text = view.isHandOver
-    ? 'Somebody else was signed in in this browser. That sign-in ends first.'
-    : 'Nobody is signed in in this browser.'
+export function handOverPage(frame: Frame, view: { action: string; xsrf: string; isHandOver: boolean }): Page {
+  const { signOut, common } = frame.words
   return page(
-    view.isHandOver ? 'Change the person' : 'Sign out',
-    html`<p>${text}</p>
+    frame,
+    view.isHandOver ? signOut.changeTitle : signOut.title,
+    html`<p>${view.isHandOver ? signOut.change : signOut.nobody}</p>
 <form method="post" data-step="logout" action="${view.action}">
 <input type="hidden" name="xsrf" value="${view.xsrf}">
-<button type="submit" name="logout" value="yes" autofocus>Continue</button>
+<button type="submit" name="logout" value="yes" autofocus>${common.continue}</button>
 </form>`,
   )
 }
 
-export function signedOutPage(): Page {
-  return page('You are signed out', html`<p>You can close this page.</p>`)
+export function signedOutPage(frame: Frame): Page {
+  const { signOut, common } = frame.words
+  return page(frame, signOut.done, html`<p>${common.canClose}</p>`)
 }

@@ -3,7 +3,9 @@ import type { EventEmitter } from 'node:events'
 import { errors, type Provider } from 'oidc-provider'
 import { PdpError } from '../../domain/errors.ts'
 import type { Log } from '../../process/log.ts'
-import { errorPage, type Page } from '../html/page.ts'
+import { errorPage, troubleOf } from '../html/error-page.ts'
+import { type FrameOf, frameIn } from '../html/frame.ts'
+import type { Page } from '../html/page.ts'
 import { PUBLIC_CACHE_SECONDS } from '../oauth/durations.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { type Context, contextOf } from '../oauth/request.ts'
@@ -31,11 +33,14 @@ const PROVIDER_PAGE_HEADERS = {
   'x-content-type-options': 'nosniff',
 }
 
-/** The text of a page while the store is unavailable. */
-export const UNAVAILABLE = { code: 'temporarily_unavailable', detail: 'The service cannot answer right now.' }
+/** Of a page while the store is unavailable. */
+export const UNAVAILABLE = { trouble: 'unavailable', code: 'temporarily_unavailable' } as const
 
 /** Errors are logged with their reason and answered without it; the answer says if a later attempt may succeed. */
-export function installErrorResponses(provider: Provider, log: Log): void {
+export function installErrorResponses(
+  provider: Provider,
+  { log, frameOf }: { readonly log: Log; readonly frameOf: FrameOf },
+): void {
   provider.on('server_error', (ctx: Context, error: unknown) => {
     ctx.state.failure = error
     log.error({ event: 'identity_failed', path: ctx.path, err: error })
@@ -52,7 +57,7 @@ export function installErrorResponses(provider: Provider, log: Log): void {
     try {
       await next()
     } catch (error) {
-      answerUncaught(contextOf(ctx), error, log)
+      answerUncaught(contextOf(ctx), error, { log, frameOf })
     }
     if (isBusy(ctx.state.failure)) ctx.set('retry-after', '1')
     if (isUnavailable(ctx.state.failure)) {
@@ -61,7 +66,7 @@ export function installErrorResponses(provider: Provider, log: Log): void {
         ctx.body = { error: 'temporarily_unavailable', error_description: 'try again later' }
       } else if (ctx.status === STATUS.failed) {
         ctx.status = STATUS.unavailable
-        show(contextOf(ctx), errorPage(UNAVAILABLE))
+        show(contextOf(ctx), errorPage(frameIn(frameOf, contextOf(ctx)), UNAVAILABLE))
       }
     }
     if (isErrorBody(ctx.body)) {
@@ -79,7 +84,11 @@ export function installErrorResponses(provider: Provider, log: Log): void {
 }
 
 /** Thrown outside oidc-provider's own handler, as when the session of a page cannot be read or kept. */
-function answerUncaught(ctx: Context, error: unknown, log: Log): void {
+function answerUncaught(
+  ctx: Context,
+  error: unknown,
+  { log, frameOf }: { readonly log: Log; readonly frameOf: FrameOf },
+): void {
   ctx.state.failure = error
   const isTheirs = error instanceof errors.OIDCProviderError && error.statusCode < STATUS.failed
   if (!isTheirs && !isBusy(error)) log.error({ event: 'identity_failed', path: ctx.path, err: error })
@@ -88,7 +97,10 @@ function answerUncaught(ctx: Context, error: unknown, log: Log): void {
     ? { error: error.error, error_description: error.error_description ?? '' }
     : { error: 'server_error', error_description: 'an unexpected error occurred' }
   if (ctx.req.headers.accept === 'application/json') ctx.body = answer
-  else show(ctx, errorPage({ code: answer.error, detail: answer.error_description }))
+  else {
+    const view = { trouble: troubleOf(answer.error), code: answer.error, detail: answer.error_description }
+    show(ctx, errorPage(frameIn(frameOf, ctx), view))
+  }
 }
 
 function show(ctx: Context, page: Page): void {

@@ -1,12 +1,15 @@
 /** The pages that oidc-provider asks for by itself: errors, the device page and signing out. */
-import type { Client, Configuration, ErrorOut, Provider, Session } from 'oidc-provider'
-import { errorPage, type Page } from '../html/page.ts'
+import { type Client, type Configuration, type ErrorOut, errors, type Provider, type Session } from 'oidc-provider'
+import { errorPage, troubleOf } from '../html/error-page.ts'
+import { type FrameOf, frameIn } from '../html/frame.ts'
+import type { Page } from '../html/page.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import { type Context, contextOf, requireSession, xsrfOf } from '../oauth/request.ts'
 import { STATUS } from '../oauth/status.ts'
 import { createAttempts } from '../sign-in/attempts.ts'
 import type { ClientOf } from '../sign-in/client-of.ts'
 import {
+  type CodeProblem,
   deviceCodePage,
   deviceConfirmPage,
   deviceDonePage,
@@ -23,6 +26,7 @@ const SELF_SENDING = '<title>Submitting Callback</title>'
 export type ProviderPages = {
   /** Features `deviceFlow` and `rpInitiatedLogout`. */
   readonly features: Pick<NonNullable<Configuration['features']>, 'deviceFlow' | 'rpInitiatedLogout'>
+  readonly renderError: (ctx: Context, out: ErrorOut, error: Error) => void
   /** Keeps guessers of user codes away. */
   install(provider: Provider): void
 }
@@ -30,9 +34,11 @@ export type ProviderPages = {
 export function createProviderPages(deps: {
   readonly issuer: string
   readonly clientOf: ClientOf
+  readonly frameOf: FrameOf
   readonly clock: () => number
 }): ProviderPages {
-  const { issuer, clientOf, clock } = deps
+  const { issuer, clientOf, frameOf, clock } = deps
+  const frame = (ctx: Context) => frameIn(frameOf, ctx)
   const wrongCodes = createAttempts({ ...WRONG_CODES, clock })
   /** A person, or the address of those who are not signed in: nobody else is kept away. */
   const guesserOf = ({ accountId }: Pick<Session, 'accountId'>, { req }: Pick<Context, 'req'>): string =>
@@ -50,31 +56,37 @@ export function createProviderPages(deps: {
       userCodeInputSource: (ctx: Context, _form: string, out: object | undefined, error: CodeError | undefined) => {
         if (error?.name === 'NotFoundError') wrongCodes.take(guesserOf(requireSession(ctx.oidc), ctx))
         const problem = codeProblem(out, error)
-        send(ctx, deviceCodePage({ action, xsrf: xsrfOf(requireSession(ctx.oidc)), problem }))
+        send(ctx, deviceCodePage(frame(ctx), { action, xsrf: xsrfOf(requireSession(ctx.oidc)), problem }))
       },
       userCodeConfirmSource: (ctx: Context, _form: string, client: Client, _info: object, userCode: string) =>
         send(
           ctx,
-          deviceConfirmPage({
+          deviceConfirmPage(frame(ctx), {
             action,
             xsrf: xsrfOf(requireSession(ctx.oidc)),
             userCode,
             clientName: client.clientName ?? client.clientId,
           }),
         ),
-      successSource: (ctx: Context) => send(ctx, deviceDonePage()),
+      successSource: (ctx: Context) => send(ctx, deviceDonePage(frame(ctx))),
     },
     rpInitiatedLogout: {
       enabled: true,
       logoutSource: (ctx: Context) =>
-        send(ctx, logoutPage({ action: urlOf(issuer, PATHS.logoutConfirm), xsrf: xsrfOf(requireSession(ctx.oidc)) })),
-      postLogoutSuccessSource: (ctx: Context) => send(ctx, signedOutPage()),
+        send(
+          ctx,
+          logoutPage(frame(ctx), {
+            action: urlOf(issuer, PATHS.logoutConfirm),
+            xsrf: xsrfOf(requireSession(ctx.oidc)),
+          }),
+        ),
+      postLogoutSuccessSource: (ctx: Context) => send(ctx, signedOutPage(frame(ctx))),
     },
   }
   function refuseGuess(ctx: Context): void {
     ctx.status = STATUS.tooMany
     ctx.set('retry-after', String(WRONG_CODES.windowMs / 1_000))
-    send(ctx, deviceCodePage({ action, xsrf: '', problem: 'tooMany' }))
+    send(ctx, deviceCodePage(frame(ctx), { action, xsrf: '', problem: 'tooMany' }))
   }
 
   function restart(ctx: Context): void {
@@ -91,19 +103,23 @@ export function createProviderPages(deps: {
     const client = code?.clientId === undefined ? undefined : await provider.Client.find(code.clientId)
     if (code === undefined || client === undefined) {
       wrongCodes.take(guesserOf(requireSession(ctx.oidc), ctx))
-      return send(ctx, deviceCodePage({ action, xsrf, problem: 'wrong' }))
+      return send(ctx, deviceCodePage(frame(ctx), { action, xsrf, problem: 'wrong' }))
     }
     const isUsed = code.error !== undefined || code.accountId !== undefined || code.inFlight === true
     if (code.isExpired || isUsed) {
-      return send(ctx, deviceCodePage({ action, xsrf, problem: code.isExpired ? 'expired' : 'used' }))
+      return send(ctx, deviceCodePage(frame(ctx), { action, xsrf, problem: code.isExpired ? 'expired' : 'used' }))
     }
     const shown = `${normalized.slice(0, 4)}-${normalized.slice(4)}`
     const clientName = client.clientName ?? client.clientId
-    send(ctx, deviceConfirmPage({ action, xsrf, userCode: shown, clientName }))
+    send(ctx, deviceConfirmPage(frame(ctx), { action, xsrf, userCode: shown, clientName }))
   }
 
   return {
     features,
+    renderError(ctx, { error: code, error_description: detail = '' }, error) {
+      const trouble = error instanceof errors.SessionNotFound ? 'expired' : troubleOf(code)
+      send(ctx, errorPage(frame(ctx), { trouble, code, detail }))
+    },
     install(provider) {
       provider.use(async (koa, next) => {
         const ctx = contextOf(koa)
@@ -126,19 +142,13 @@ export function createProviderPages(deps: {
         if (typeof ctx.body !== 'string' || !ctx.body.includes(SELF_SENDING) || !ctx.body.includes(toOurselves)) return
         const xsrf = xsrfOf(requireSession(ctx.oidc))
         const isHandOver = ctx.path !== PATHS.logout
-        send(ctx, handOverPage({ action: confirm, xsrf, isHandOver }))
+        send(ctx, handOverPage(frame(ctx), { action: confirm, xsrf, isHandOver }))
       })
     },
   }
 }
 
-/** Setting `renderError`. */
-export function renderError(ctx: Context, out: ErrorOut): void {
-  send(ctx, errorPage({ code: out.error, detail: out.error_description ?? '' }))
-}
-
 type CodeError = { readonly name: string; readonly userCode?: string }
-type CodeProblem = 'wrong' | 'expired' | 'used' | 'stopped' | 'failed'
 const PROBLEMS: { readonly [name: string]: CodeProblem } = {
   NoCodeError: 'wrong',
   NotFoundError: 'wrong',

@@ -38,7 +38,7 @@ export function createProvider(deps: ProviderDeps): Provider {
     'audience',
   ])
   reachInto(provider, deps, mint)
-  installErrorResponses(provider, deps.log)
+  installErrorResponses(provider, deps)
   installStartLimits(provider, deps)
   installProofCheck(provider)
   pages.install(provider)

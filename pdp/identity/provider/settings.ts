@@ -9,11 +9,12 @@ import { IDENTITY_SCOPES, OFFLINE_ACCESS, refusedScope, SERVICE_SCOPES, scopesAt
 import { ACR_VALUES, isAttainable } from '../sign-in/acr.ts'
 import { isEmail } from '../sign-in/sign-in.ts'
 import { signInPolicy } from '../sign-in/sign-in-policy.ts'
+import { LANGUAGES } from '../words/words.ts'
 import { CLIENT_AUTH_METHODS, CLIENT_SIGNING_ALGORITHMS, OWN_MEMBERS } from './client-metadata.ts'
 import type { ProviderDeps } from './deps.ts'
 import { requireAssertion } from './jwt-kinds.ts'
 import type { Mint } from './mint.ts'
-import { type ProviderPages, renderError } from './pages.ts'
+import type { ProviderPages } from './pages.ts'
 
 const INTERACTION_SECONDS = 900
 const CODE_SECONDS = 60
@@ -30,13 +31,13 @@ const NOBODY = ''
 const BINDING_MESSAGE = /^[\x20-\x7e]{1,64}$/
 
 type Features = NonNullable<Configuration['features']>
-export type SettingsDeps = ProviderDeps & { readonly pages: Pick<ProviderPages, 'features'> }
+export type SettingsDeps = ProviderDeps & { readonly pages: Pick<ProviderPages, 'features' | 'renderError'> }
 
 export function providerSettings(deps: SettingsDeps, mint: Mint): Configuration {
   return { ...protocol(deps), ...issuance(deps, mint), ...people(deps, mint) }
 }
 
-function protocol({ issuer, keys, masterKeys, secondFactor }: ProviderDeps): Configuration {
+function protocol({ issuer, keys, masterKeys, secondFactor, pages }: SettingsDeps): Configuration {
   return {
     jwks: { keys: keys.privateJwks },
     scopes: [...IDENTITY_SCOPES, OFFLINE_ACCESS, ...SERVICE_SCOPES],
@@ -67,6 +68,7 @@ function protocol({ issuer, keys, masterKeys, secondFactor }: ProviderDeps): Con
     discovery: {
       userinfo_endpoint: urlOf(issuer, PATHS.userinfo),
       protected_resources: [issuer],
+      ui_locales_supported: [...LANGUAGES.keys()],
     },
     extraClientMetadata: { properties: [...OWN_MEMBERS] },
     extraParams: {
@@ -100,7 +102,7 @@ function protocol({ issuer, keys, masterKeys, secondFactor }: ProviderDeps): Con
       policy: signInPolicy({ secondFactor }),
       url: (_ctx: Context, i: { uid: string }) => `${mountOf(issuer)}${PATHS.interaction}/${i.uid}`,
     },
-    renderError,
+    renderError: pages.renderError,
     // A public client may call the token endpoint from its own pages.
     clientBasedCORS: (_ctx: Context, origin: string, client: Client) =>
       client.clientAuthMethod === 'none' &&

@@ -1,6 +1,7 @@
 /** Signing in on our own page for requests, where oidc-provider does not manage the session. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider, Session } from 'oidc-provider'
+import type { Frame } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import { SESSION_SECONDS } from '../oauth/durations.ts'
 import type { Outcome } from '../oauth/status.ts'
@@ -10,17 +11,21 @@ import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose } from 
 
 /** Why the person is asked, when a request asks for more than the present sign-in. */
 export type MissingStep = 'session' | 'fresh' | 'code'
-export type Visit = { readonly req: IncomingMessage; readonly res: ServerResponse; readonly session: Session }
+export type Visit = {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly session: Session
+  readonly frame: Frame
+}
 /** A page to show, or the session that the person has now. */
 export type Step = { readonly outcome: Outcome; readonly page: Page } | { readonly session: Session }
 
 const PAGE = 'approval'
-const REASONS: { readonly [lacking in MissingStep]: string } = {
-  session: 'to see which applications wait for you',
-  fresh: 'An application asks that you sign in again.',
-  code: 'An application asks for a code as well.',
+const PURPOSES: { readonly [missing in MissingStep]: Purpose } = {
+  session: { kind: 'requests' },
+  fresh: { kind: 'again' },
+  code: { kind: 'withCode' },
 }
-const purposeOf = (missing: MissingStep): Purpose => ({ reason: REASONS[missing], application: null, cancel: false })
 
 export type ApprovalSignInDeps = {
   readonly provider: () => Provider
@@ -28,23 +33,32 @@ export type ApprovalSignInDeps = {
   readonly devices: Devices
 }
 
-export function askToSignIn(missing: MissingStep, view: { email?: string; problem?: LoginProblem } = {}): Step {
+export function askToSignIn(
+  frame: Frame,
+  missing: MissingStep,
+  view: { email?: string; problem?: LoginProblem } = {},
+): Step {
   const { email = '', problem = null } = view
-  return { outcome: outcomeOf(problem), page: loginPage({ purpose: purposeOf(missing), email, problem }) }
+  return { outcome: outcomeOf(problem), page: loginPage(frame, { purpose: PURPOSES[missing], email, problem }) }
 }
 
 /** `hidden`: the sealed password step, or the signature of the session that the code is added to. */
-export function askForCode(hidden: { readonly [name: string]: string }, problem: LoginProblem | null = null): Step {
+export function askForCode(
+  frame: Frame,
+  hidden: { readonly [name: string]: string },
+  problem: LoginProblem | null = null,
+): Step {
   const missing = hidden.password_accepted === undefined ? 'code' : 'session'
-  return { outcome: outcomeOf(problem), page: codePage({ purpose: purposeOf(missing), hidden, problem }) }
+  return { outcome: outcomeOf(problem), page: codePage(frame, { purpose: PURPOSES[missing], hidden, problem }) }
 }
 
 export async function takePassword(deps: ApprovalSignInDeps, visit: Visit, form: URLSearchParams): Promise<Step> {
   const email = form.get('email') ?? ''
   const source = deps.devices.source(visit.req)
   const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client: PAGE, source })
-  if ('problem' in outcome) return askToSignIn('session', { email, problem: outcome.problem })
-  if ('waiting' in outcome) return askForCode({ password_accepted: deps.signIn.seal(outcome.waiting, PAGE) })
+  if ('problem' in outcome) return askToSignIn(visit.frame, 'session', { email, problem: outcome.problem })
+  if ('waiting' in outcome)
+    return askForCode(visit.frame, { password_accepted: deps.signIn.seal(outcome.waiting, PAGE) })
   return { session: await startSession(deps, visit, outcome) }
 }
 
@@ -56,12 +70,12 @@ export async function takeCode(
 ): Promise<Step> {
   const sealed = form.get('password_accepted') ?? ''
   const whose = waiting ?? deps.signIn.open(sealed, PAGE)
-  if (whose === null) return askToSignIn('session')
+  if (whose === null) return askToSignIn(visit.frame, 'session')
   const source = deps.devices.source(visit.req)
   const outcome = await deps.signIn.code({ waiting: whose, code: form.get('code') ?? '', client: PAGE, source })
   if (!('problem' in outcome)) return { session: await startSession(deps, visit, outcome) }
   const hidden = waiting === null ? { password_accepted: sealed } : { xsrf: form.get('xsrf') ?? '' }
-  return askForCode(hidden, outcome.problem)
+  return askForCode(visit.frame, hidden, outcome.problem)
 }
 
 /** As oidc-provider does it: the identifier changes with every sign-in, and another person's session ends first. */

@@ -4,8 +4,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type BackchannelAuthenticationRequest, errors, type Session } from 'oidc-provider'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
+import type { OfferedChoice } from '../html/consent-page.ts'
+import { errorPage, type Trouble } from '../html/error-page.ts'
 import { isCrossSite, readForm } from '../html/forms.ts'
-import { type Choice, errorPage, type Page } from '../html/page.ts'
+import type { Frame, FrameOf } from '../html/frame.ts'
+import type { Page } from '../html/page.ts'
 import type { RecordSecrets } from '../keys/record-secrets.ts'
 import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
@@ -37,6 +40,7 @@ export type ApprovalDeps = ApprovalSignInDeps & {
   readonly sql: Pick<Sql, 'query'>
   readonly directory: Pick<Directory, 'user'>
   readonly isSignedIn: IsSignedIn
+  readonly frameOf: FrameOf
   readonly secondFactor: Pick<SecondFactor, 'has'>
   readonly consent: Consent
   readonly recordSecrets: Pick<RecordSecrets, 'open'>
@@ -45,25 +49,25 @@ export type ApprovalDeps = ApprovalSignInDeps & {
 }
 /** A request names the person and the client from its beginning. */
 type BackchannelRequest = BackchannelAuthenticationRequest & { readonly accountId: string; readonly clientId: string }
-type Done = Parameters<typeof approvalPage>[0]['done']
+type Done = Parameters<typeof approvalPage>[1]['done']
 
 /** Answers GET and POST. Throws PdpError `store_unavailable`. */
 export async function answerApproval(deps: ApprovalDeps, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const provider = deps.provider()
   const session = await provider.Session.get(provider.createContext(req, res))
-  const visit = { req, res, session }
+  const frame = deps.frameOf(req)
+  const visit = { req, res, session, frame }
   if (req.method !== 'POST') return list(deps, visit, null)
-  if (isCrossSite(req, deps.issuer)) return refuse(res, 'The form was sent from elsewhere.')
+  if (isCrossSite(req, deps.issuer)) return refuse(res, 'invalid', { frame, trouble: 'foreignForm' })
   const form = await readForm(req)
-  if (form === null)
-    return send(res, 'tooLarge', errorPage({ code: 'invalid_request', detail: 'The form is too large.' }))
+  if (form === null) return refuse(res, 'tooLarge', { frame, trouble: 'largeForm' })
   if (form.get('action') === 'login') return show(deps, visit, await takePassword(deps, visit, form))
   const isOurs = isOurForm(deps, session, form)
   if (form.get('action') === 'code') {
     const waiting = isOurs ? await signedIn(deps, session) : null
     return show(deps, visit, await takeCode(deps, visit, { form, waiting }))
   }
-  if (!isOurs) return refuse(res, 'The form has expired.')
+  if (!isOurs) return refuse(res, 'invalid', { frame, trouble: 'oldForm' })
   return decide(deps, visit, form)
 }
 
@@ -84,18 +88,22 @@ async function signedIn({ isSignedIn }: ApprovalDeps, session: Session): Promise
 async function list(deps: ApprovalDeps, visit: Visit, done: Done): Promise<void> {
   const { accountId } = (await signedIn(deps, visit.session)) ?? { accountId: null }
   const user = accountId === null ? null : await deps.directory.user(accountId)
-  if (accountId === null || user === null) return show(deps, visit, askToSignIn('session'))
+  if (accountId === null || user === null) return show(deps, visit, askToSignIn(visit.frame, 'session'))
   const presented = await Promise.all((await pending(deps, accountId)).map((request) => presentRequest(deps, request)))
   const requests = presented.filter((request) => request !== null)
   const person = user.email ?? user.name ?? accountId
-  send(visit.res, 'shown', approvalPage({ person, xsrf: signatureOf(deps, visit.session), requests, done }))
+  send(
+    visit.res,
+    'shown',
+    approvalPage(visit.frame, { person, xsrf: signatureOf(deps, visit.session), requests, done }),
+  )
 }
 
 async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): Promise<void> {
   const { session } = visit
   const provider = deps.provider()
   const { accountId } = (await signedIn(deps, session)) ?? { accountId: null }
-  if (accountId === null) return show(deps, visit, askToSignIn('session'))
+  if (accountId === null) return show(deps, visit, askToSignIn(visit.frame, 'session'))
   const name = form.get('request')
   const request = (await pending(deps, accountId)).find(({ jti }) => nameOf(jti) === name)
   if (request === undefined) return list(deps, visit, 'gone')
@@ -103,17 +111,18 @@ async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): 
     await provider.backchannelResult(request, new errors.AccessDenied('the person refused'))
     return list(deps, visit, 'denied')
   }
-  if (isTooOld(session, request)) return show(deps, visit, askToSignIn('fresh'))
+  if (isTooOld(session, request)) return show(deps, visit, askToSignIn(visit.frame, 'fresh'))
   if (!meets(session.acr, splitScope(paramsOf(request).acr_values))) {
     if (await deps.secondFactor.has(accountId))
-      return show(deps, visit, askForCode({ xsrf: signatureOf(deps, session) }))
+      return show(deps, visit, askForCode(visit.frame, { xsrf: signatureOf(deps, session) }))
     await provider.backchannelResult(request, new errors.AccessDenied('the person has no authenticator'))
     return list(deps, visit, 'unmet')
   }
   const client = await provider.Client.find(request.clientId)
   const choice = client === undefined ? null : await choiceOf(deps, request)
   const organization = choice === null ? undefined : chosen(choice, form)
-  if (client === undefined || organization === undefined) return refuse(visit.res, 'Choose one of the organizations.')
+  if (client === undefined || organization === undefined)
+    return refuse(visit.res, 'invalid', { frame: visit.frame, trouble: 'organization' })
   const grantId = await deps.consent.grant(provider, {
     accountId: request.accountId,
     client,
@@ -138,7 +147,7 @@ function isTooOld(session: Session, request: BackchannelRequest): boolean {
   return splitScope(prompt).includes('login') && (session.authTime() ?? 0) < request.iat
 }
 
-function chosen(choice: Exclude<Choice, { kind: 'refused' }>, form: URLSearchParams): string | null | undefined {
+function chosen(choice: OfferedChoice, form: URLSearchParams): string | null | undefined {
   if (choice.kind === 'bound') return choice.organization.id
   return choice.kind === 'unbound' ? null : choice.from.find(({ id }) => id === form.get('organization'))?.id
 }
@@ -198,8 +207,8 @@ function isOurForm(deps: ApprovalDeps, session: Session, form: URLSearchParams):
   })
 }
 
-function refuse(res: ServerResponse, detail: string): void {
-  send(res, 'invalid', errorPage({ code: 'invalid_request', detail }))
+function refuse(res: ServerResponse, outcome: Outcome, why: { frame: Frame; trouble: Trouble }): void {
+  send(res, outcome, errorPage(why.frame, { trouble: why.trouble, code: 'invalid_request' }))
 }
 
 function send(res: ServerResponse, outcome: Outcome, page: Page): void {

@@ -3,8 +3,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Client, errors, type Interaction, type InteractionResults, type Provider } from 'oidc-provider'
 import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
+import { type Choice, consentPage } from '../html/consent-page.ts'
+import { errorPage, type Trouble } from '../html/error-page.ts'
 import { isCrossSite, readForm } from '../html/forms.ts'
-import { type Choice, consentPage, errorPage, type Page } from '../html/page.ts'
+import type { Frame, FrameOf } from '../html/frame.ts'
+import type { Page } from '../html/page.ts'
 import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { type Outcome, STATUS } from '../oauth/status.ts'
@@ -23,6 +26,7 @@ export type InteractionDeps = {
   readonly consent: Consent
   readonly signIn: SignIn
   readonly devices: Devices
+  readonly frameOf: FrameOf
   readonly log: Log
 }
 type Exchange = {
@@ -30,6 +34,7 @@ type Exchange = {
   readonly res: ServerResponse
   readonly interaction: Interaction
   readonly client: Client
+  readonly frame: Frame
 }
 
 /** Answers GET and POST of `/oauth/interaction/<uid>`. Throws PdpError `store_unavailable`. */
@@ -42,24 +47,21 @@ export async function answerInteraction(
   const client = await deps.provider().Client.find(paramsOf(interaction ?? {}).client_id ?? '')
   // The cookie says whose interaction this is; the address must name the same.
   if (interaction === null || interaction.uid !== uid || client === undefined) {
-    return show(res, 'invalid', errorPage({ code: 'invalid_request', detail: 'This sign-in has expired.' }))
+    return refuse(res, 'invalid', { frame: deps.frameOf(req), trouble: 'expired' })
   }
-  const current = { req, res, interaction, client }
+  const frame = deps.frameOf(req, { uiLocales: paramsOf(interaction).ui_locales })
+  const current = { req, res, interaction, client, frame }
   if (req.method !== 'POST') return ask(deps, current)
-  if (isCrossSite(req, deps.issuer)) {
-    return show(res, 'invalid', errorPage({ code: 'invalid_request', detail: 'The form was sent from elsewhere.' }))
-  }
+  if (isCrossSite(req, deps.issuer)) return refuse(res, 'invalid', { frame, trouble: 'foreignForm' })
   const form = await readForm(req)
-  if (form === null) {
-    return show(res, 'tooLarge', errorPage({ code: 'invalid_request', detail: 'The form is too large.' }))
-  }
+  if (form === null) return refuse(res, 'tooLarge', { frame, trouble: 'largeForm' })
   if (form.get('action') === 'cancel') return finish(deps, current, denied('the person did not continue'))
   if (interaction.prompt.name !== 'login') return consent(deps, current, form)
   return form.get('action') === 'code' ? code(deps, current, form) : password(deps, current, form)
 }
 
 async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
-  const { res, interaction, client } = exchange
+  const { res, interaction, client, frame } = exchange
   if (interaction.prompt.name === 'login') {
     if ((await steppingUp(deps, exchange)) !== null) return showCode(exchange, { sealed: null, problem: null })
     const hint = paramsOf(interaction).login_hint ?? ''
@@ -72,7 +74,7 @@ async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
   const person = user?.email ?? user?.name ?? accountId
   const asked = splitScope(paramsOf(interaction).scope)
   const scopes = splitScope(client.portcullis_scope).filter((scope) => asked.includes(scope))
-  show(res, 'shown', consentPage({ clientName: nameOf(client), person, scopes, choice }))
+  show(res, 'shown', consentPage(frame, { clientName: nameOf(client), person, scopes, choice }))
 }
 
 async function password(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
@@ -178,24 +180,28 @@ async function findInteraction(
 const nameOf = (client: Client): string => client.clientName ?? client.clientId
 
 function purposeOf({ client }: Exchange): Purpose {
-  return { reason: 'to go on to', application: nameOf(client), cancel: true }
+  return { kind: 'application', name: nameOf(client) }
 }
 
 function showLogin(exchange: Exchange, view: { email: string; problem: LoginProblem | null }): void {
-  showStep(exchange, view.problem, loginPage({ purpose: purposeOf(exchange), ...view }))
+  showStep(exchange, view.problem, loginPage(exchange.frame, { purpose: purposeOf(exchange), ...view }))
 }
 
 /** `sealed`: null for who is signed in already. */
 function showCode(exchange: Exchange, view: { sealed: string | null; problem: LoginProblem | null }): void {
   const { sealed, problem } = view
   const hidden = sealed === null ? {} : { password_accepted: sealed }
-  showStep(exchange, problem, codePage({ purpose: purposeOf(exchange), hidden, problem }))
+  showStep(exchange, problem, codePage(exchange.frame, { purpose: purposeOf(exchange), hidden, problem }))
 }
 
 function showStep({ res }: Exchange, problem: LoginProblem | null, page: Page): void {
   const outcome = outcomeOf(problem)
   if (outcome === 'tooMany' || outcome === 'unavailable') res.setHeader('retry-after', RETRY_AFTER_SECONDS)
   show(res, outcome, page)
+}
+
+function refuse(res: ServerResponse, outcome: Outcome, why: { frame: Frame; trouble: Trouble }): void {
+  show(res, outcome, errorPage(why.frame, { trouble: why.trouble, code: 'invalid_request' }))
 }
 
 function show(res: ServerResponse, outcome: Outcome, page: Page): void {

@@ -1,6 +1,7 @@
 /** Bounds how many records somebody who has not signed in can make: sign-ins, device codes, pushed and backchannel requests. */
 import type { Provider } from 'oidc-provider'
-import { errorPage } from '../html/page.ts'
+import { errorPage } from '../html/error-page.ts'
+import { type FrameOf, frameIn } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { type Context, contextOf } from '../oauth/request.ts'
 import { STATUS } from '../oauth/status.ts'
@@ -20,13 +21,14 @@ const DETAIL = 'There were too many requests. Try again in a minute.'
 
 export function installStartLimits(
   provider: Provider,
-  { starts, clientOf }: { readonly starts: Starts; readonly clientOf: ClientOf },
+  deps: { readonly starts: Starts; readonly clientOf: ClientOf; readonly frameOf: FrameOf },
 ): void {
+  const { starts, clientOf, frameOf } = deps
   provider.use(async (koa, next) => {
     const ctx = contextOf(koa)
     if (!STARTING.has(`${ctx.method} ${ctx.path}`)) return next()
     const who = { address: clientOf(ctx.req), person: await personOf(provider, ctx) }
-    if (!starts.take(who)) return refuse(ctx)
+    if (!starts.take(who)) return refuse(ctx, frameOf)
     await next()
     if (isAuthenticatedClient(ctx) || ctx.status >= STATUS.invalid) starts.giveBack(who)
   })
@@ -45,7 +47,7 @@ function isAuthenticatedClient(ctx: Context): boolean {
   return ctx.method === 'POST' && client !== undefined && client.clientAuthMethod !== 'none'
 }
 
-function refuse(ctx: Context): void {
+function refuse(ctx: Context, frameOf: FrameOf): void {
   ctx.status = STATUS.tooMany
   ctx.set('retry-after', String(STARTS_WINDOW_MS / 1_000))
   ctx.set('cache-control', 'no-store')
@@ -53,7 +55,7 @@ function refuse(ctx: Context): void {
     ctx.body = { error: 'temporarily_unavailable', error_description: DETAIL }
     return
   }
-  const page = errorPage({ code: 'temporarily_unavailable', detail: DETAIL })
+  const page = errorPage(frameIn(frameOf, ctx), { trouble: 'tooMany', code: 'temporarily_unavailable' })
   for (const [name, value] of Object.entries(page.headers)) ctx.set(name, value)
   ctx.body = page.html
 }

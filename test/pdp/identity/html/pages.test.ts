@@ -1,41 +1,61 @@
 import { describe, expect, test } from 'vitest'
-import { consentPage, errorPage, type Page, page } from '../../../../pdp/identity/html/page.ts'
+import { consentPage } from '../../../../pdp/identity/html/consent-page.ts'
+import { errorPage, type Trouble, troubleOf } from '../../../../pdp/identity/html/error-page.ts'
+import type { Frame } from '../../../../pdp/identity/html/frame.ts'
+import { type Page, page } from '../../../../pdp/identity/html/page.ts'
 import {
   deviceCodePage,
   deviceConfirmPage,
+  deviceDonePage,
   handOverPage,
   logoutPage,
+  signedOutPage,
 } from '../../../../pdp/identity/provider/device-pages.ts'
 import { approvalPage } from '../../../../pdp/identity/sign-in/approval-pages.ts'
 import { codePage, loginPage } from '../../../../pdp/identity/sign-in/sign-in-pages.ts'
+import { ENGLISH } from '../../../../pdp/identity/words/en.ts'
+import { LANGUAGES, type Words } from '../../../../pdp/identity/words/words.ts'
 import { html } from '../../../../pdp/process/pages/html.ts'
 
+const frameOf = (words: Words, requestId = ''): Frame => ({ words, requestId })
 const organization = (value: string) => ({ id: value, name: value, parent: null })
 const request = (value: string) => ({ name: value, clientName: value, bindingMessage: value, scopes: [value] })
-const purpose = (value: string) => ({ reason: value, application: value, cancel: true })
+const purpose = (name: string) => ({ kind: 'application', name }) as const
 
 /** Every page that shows a value from outside, with that value in each place. */
-const PAGES: { readonly [name: string]: (value: string) => Page } = {
-  title: (v) => page(v, html`${v}`),
-  error: (v) => errorPage({ code: v, detail: v }),
-  'consent to one organization': (v) =>
-    consentPage({ clientName: v, person: v, scopes: [v], choice: { kind: 'bound', organization: organization(v) } }),
-  'consent to one of several organizations': (v) =>
-    consentPage({ clientName: v, person: v, scopes: [v], choice: { kind: 'choose', from: [organization(v)] } }),
-  'sign-in': (v) => loginPage({ purpose: purpose(v), email: v, problem: 'wrong' }),
-  code: (v) => codePage({ purpose: purpose(v), hidden: { [v]: v }, problem: 'wrongCode' }),
-  approval: (v) =>
-    approvalPage({
+const PAGES: { readonly [name: string]: (value: string, words: Words) => Page } = {
+  title: (v, w) => page(frameOf(w), v, html`${v}`),
+  error: (v, w) => errorPage(frameOf(w, v), { trouble: 'application', code: v, detail: v }),
+  'consent to one organization': (v, w) =>
+    consentPage(frameOf(w), {
+      ...{ clientName: v, person: v, scopes: [v] },
+      choice: { kind: 'bound', organization: organization(v) },
+    }),
+  'consent to one of several organizations': (v, w) =>
+    consentPage(frameOf(w), {
+      ...{ clientName: v, person: v, scopes: [v] },
+      choice: { kind: 'choose', from: [organization(v)] },
+    }),
+  'sign-in': (v, w) => loginPage(frameOf(w), { purpose: purpose(v), email: v, problem: 'wrong' }),
+  code: (v, w) => codePage(frameOf(w), { purpose: purpose(v), hidden: { [v]: v }, problem: 'wrongCode' }),
+  approval: (v, w) =>
+    approvalPage(frameOf(w), {
       ...{ person: v, xsrf: v, done: 'approved' },
       requests: [
         { ...request(v), choice: { kind: 'choose', from: [organization(v)] } },
         { ...request(v), choice: null },
       ],
     }),
-  'device code': (v) => deviceCodePage({ action: v, xsrf: v, problem: 'wrong' }),
-  'device confirmation': (v) => deviceConfirmPage({ action: v, xsrf: v, userCode: v, clientName: v }),
-  'sign-out': (v) => logoutPage({ action: v, xsrf: v }),
-  'hand-over': (v) => handOverPage({ action: v, xsrf: v, isHandOver: true }),
+  'device code': (v, w) => deviceCodePage(frameOf(w), { action: v, xsrf: v, problem: 'wrong' }),
+  'device confirmation': (v, w) => deviceConfirmPage(frameOf(w), { action: v, xsrf: v, userCode: v, clientName: v }),
+  'sign-out': (v, w) => logoutPage(frameOf(w), { action: v, xsrf: v }),
+  'hand-over': (v, w) => handOverPage(frameOf(w), { action: v, xsrf: v, isHandOver: true }),
+}
+/** Those that show nothing from outside. */
+const PLAIN: { readonly [name: string]: (value: string, words: Words) => Page } = {
+  'a connected device': (_, w) => deviceDonePage(frameOf(w)),
+  'a finished sign-out': (_, w) => signedOutPage(frameOf(w)),
+  'no request': (v, w) => approvalPage(frameOf(w), { person: v, xsrf: v, done: null, requests: [] }),
 }
 
 /** Text and markup apart: a value that escapes its place changes the tags of the page. */
@@ -51,11 +71,53 @@ const ESCAPED: { readonly [value: string]: string } = {
 
 describe.each(Object.entries(PAGES))('the page for %s', (_name, make) => {
   test.each(Object.entries(ESCAPED))('shows %j as text, wherever it stands', (value, escaped) => {
-    const hostile = make(value)
-    const harmless = make('harmless')
+    const hostile = make(value, ENGLISH)
+    const harmless = make('harmless', ENGLISH)
     expect(hostile.html).not.toContain(value)
     expect(hostile.html.split(escaped).length).toBe(harmless.html.split('harmless').length)
     expect(tagsOf(hostile, escaped)).toEqual(tagsOf(harmless, 'harmless'))
+  })
+})
+
+describe.each([...LANGUAGES])('in the language %s', (lang, words) => {
+  test.each(Object.entries({ ...PAGES, ...PLAIN }))('the page for %s has all its words, and says so', (_name, make) => {
+    const { html: text, headers } = make('harmless', words)
+    expect(text).toContain(`<html lang="${lang}">`)
+    expect(text).not.toMatch(/[{]\w+[}]|undefined|\[object/)
+    expect(headers).toMatchObject({ 'cache-control': 'no-store', vary: 'Accept-Language' })
+  })
+})
+
+describe('an error page', () => {
+  const TROUBLES = (Object.keys(ENGLISH.errors) as (keyof Words['errors'])[]).filter(
+    (name): name is Trouble => typeof ENGLISH.errors[name] === 'object',
+  )
+
+  test.each(TROUBLES)('for the trouble %s says what happened, what to do, and what to name', (trouble) => {
+    const { html: text } = errorPage(frameOf(ENGLISH, 'request-1'), {
+      trouble,
+      code: 'some_code',
+      detail: 'for developers',
+    })
+    expect(text).toContain(`<h1>${ENGLISH.errors[trouble].title}</h1><p>${ENGLISH.errors[trouble].text}</p>`)
+    expect(text).toContain('<code>some_code</code>')
+    expect(text).toContain('<code>request-1</code>')
+    expect(text).toContain('<dd lang="en">for developers</dd>')
+  })
+
+  test('leaves out what is not known', () => {
+    const { html: text } = errorPage(frameOf(ENGLISH), { trouble: 'failed', code: 'server_error', detail: '' })
+    expect(text.match(/<dt>/g)).toHaveLength(1)
+  })
+
+  test.each([
+    ['access_denied', 'refused'],
+    ['server_error', 'failed'],
+    ['temporarily_unavailable', 'unavailable'],
+    ['invalid_client', 'application'],
+    ['a code of the future', 'application'],
+  ])('for the code %s is about %s', (code, trouble) => {
+    expect(troubleOf(code)).toBe(trouble)
   })
 })
 

@@ -152,7 +152,7 @@ describe('CIBA (poll)', () => {
   test('shows a person only what is for them, and takes only forms of their own page', async () => {
     const { started } = await flows.startCiba(eve)
     const ann = createBrowser(world.issuer)
-    expect(await flows.answerCiba(ann, { person: 'ann' })).toContain('The form has expired')
+    expect(await flows.answerCiba(ann, { person: 'ann' })).toContain('This form has expired')
     const forged = await ann.send('/oauth/approve', { form: { action: 'approve', request: 'x', xsrf: 'x' } })
     expect(forged.status).toBe(400)
     const elsewhere = { form: { action: 'approve' }, headers: { origin: 'https://evil.example' } }

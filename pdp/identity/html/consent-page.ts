@@ -1,0 +1,50 @@
+/** What an application will be able to do, and for which organization, as a person agrees to it. */
+import type { Organization } from '../../domain/organization.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { fill, type Words } from '../words/words.ts'
+import type { Frame } from './frame.ts'
+import { type Page, page, strong } from './page.ts'
+
+export type Choice =
+  | { readonly kind: 'bound'; readonly organization: Organization }
+  /** The person is in no organization; the token then names none. */
+  | { readonly kind: 'unbound' }
+  | { readonly kind: 'choose'; readonly from: readonly Organization[] }
+  /** Not an active member of the requested organization, or of the client's own one. */
+  | { readonly kind: 'refused' }
+export type OfferedChoice = Exclude<Choice, { kind: 'refused' }>
+
+export function consentPage(
+  frame: Frame,
+  view: { clientName: string; person: string; scopes: readonly string[]; choice: OfferedChoice },
+): Page {
+  const { words } = frame
+  return page(
+    frame,
+    fill(words.consent.title, { application: view.clientName }),
+    html`<p>${fill(words.common.signedInAs, { person: strong(view.person) })}</p>
+<form method="post" data-step="consent">
+${organizationField(words, view.choice)}
+<p>${fill(words.consent.willBeAble, { application: strong(view.clientName) })}</p>${scopeList(words, view.scopes)}
+<button type="submit" name="action" value="continue">${words.common.continue}</button>
+<button type="submit" name="action" value="cancel" class="plain" formnovalidate>${words.common.cancel}</button>
+</form>`,
+  )
+}
+
+export function scopeList(words: Words, scopes: readonly string[]): Html {
+  const texts: { readonly [scope: string]: string | undefined } = words.scopes
+  return html`<ul>${scopes.map((scope) => html`<li>${Object.hasOwn(texts, scope) ? (texts[scope] ?? scope) : scope}</li>`)}</ul>`
+}
+
+export function organizationField({ consent }: Words, choice: OfferedChoice): Html {
+  if (choice.kind === 'unbound') return EMPTY
+  if (choice.kind === 'bound') {
+    return html`<p>${fill(consent.organization, { organization: strong(choice.organization.name) })}</p>`
+  }
+  const options = choice.from.map(
+    ({ id, name }) =>
+      html`<label><input type="radio" name="organization" value="${id}" required> ${name} <small>(${id})</small></label>`,
+  )
+  return html`<fieldset><legend>${consent.whichOrganization}</legend>${options}</fieldset>`
+}

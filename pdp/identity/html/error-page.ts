@@ -1,0 +1,40 @@
+/** What a person reads when something did not work: what it means, what to do, and what to name when asking for help. */
+import { EMPTY, html } from '../../process/pages/html.ts'
+import type { Words } from '../words/words.ts'
+import type { Frame } from './frame.ts'
+import { type Page, page } from './page.ts'
+
+type Texts = { readonly title: string; readonly text: string }
+/** Why the page is shown. */
+export type Trouble = {
+  [name in keyof Words['errors']]: Words['errors'][name] extends Texts ? name : never
+}[keyof Words['errors']]
+
+// Of RFC 6749 section 4.1.2.1 and its kin; everything else is a mistake of the application.
+const TROUBLES: { readonly [code: string]: Trouble | undefined } = {
+  access_denied: 'refused',
+  server_error: 'failed',
+  temporarily_unavailable: 'unavailable',
+}
+export const troubleOf = (code: string): Trouble => TROUBLES[code] ?? 'application'
+
+/** `detail` is for who looks after the application: text of oidc-provider, which is English, never of an exception. */
+export function errorPage(
+  frame: Frame,
+  view: { readonly trouble: Trouble; readonly code: string; readonly detail?: string },
+): Page {
+  const { errors } = frame.words
+  const { title, text } = errors[view.trouble]
+  const { requestId } = frame
+  const reason =
+    view.detail === undefined || view.detail === ''
+      ? EMPTY
+      : html`<dt>${errors.reason}</dt><dd lang="en">${view.detail}</dd>`
+  const request = requestId === '' ? EMPTY : html`<dt>${errors.request}</dt><dd><code>${requestId}</code></dd>`
+  return page(
+    frame,
+    title,
+    html`<p>${text}</p>
+<dl><dt>${errors.error}</dt><dd><code>${view.code}</code></dd>${reason}${request}</dl>`,
+  )
+}

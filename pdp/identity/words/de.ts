@@ -1,0 +1,128 @@
+/** German. */
+import type { Words } from './words.ts'
+
+export const GERMAN: Words = {
+  lang: 'de',
+  common: {
+    continue: 'Weiter',
+    cancel: 'Abbrechen',
+    signIn: 'Anmelden',
+    signOut: 'Abmelden',
+    signedInAs: 'Sie sind angemeldet als {person}.',
+    canClose: 'Sie können diese Seite schließen.',
+  },
+  signIn: {
+    title: 'Anmelden',
+    toApplication: 'und weiter zu {application}',
+    toSeeRequests: 'um zu sehen, welche Anwendungen auf Sie warten',
+    again: 'Eine Anwendung möchte, dass Sie sich noch einmal anmelden.',
+    withCode: 'Eine Anwendung verlangt zusätzlich einen Code.',
+    email: 'E-Mail-Adresse',
+    password: 'Passwort',
+    wrong: 'Die E-Mail-Adresse oder das Passwort stimmt nicht.',
+    wrongCode: 'Der Code stimmt nicht oder wurde schon verwendet. Warten Sie auf den nächsten.',
+    tooMany: 'Das waren zu viele Versuche. Versuchen Sie es in einigen Minuten wieder.',
+    busy: 'Gerade melden sich zu viele Personen an. Versuchen Sie es gleich noch einmal.',
+  },
+  code: {
+    title: 'Code eingeben',
+    label: 'Code aus Ihrer Authenticator-App',
+    form: 'Sechs Ziffern',
+  },
+  consent: {
+    title: 'Weiter zu {application}',
+    willBeAble: '{application} darf dann:',
+    organization: 'Organisation: {organization}',
+    whichOrganization: 'Für welche Organisation?',
+  },
+  scopes: {
+    openid: 'erfahren, wer Sie sind',
+    profile: 'Ihren Namen sehen',
+    email: 'Ihre E-Mail-Adresse sehen',
+    groups: 'Ihre Rollen sehen',
+    organizations: 'die Organisationen sehen, zu denen Sie gehören',
+    offline_access: 'das alles auch tun, wenn Sie nicht da sind',
+  },
+  approval: {
+    title: 'Anfragen',
+    none: 'Keine Anfrage wartet auf Ihre Antwort. Laden Sie diese Seite neu, wenn eine Anwendung sagt, dass sie eine gesendet hat.',
+    mustShow: 'Sie muss Ihnen dies zeigen:',
+    willBeAble: 'Sie darf dann:',
+    notAMember: 'Sie gehören nicht zu der Organisation, um die es geht.',
+    approve: 'Zustimmen',
+    refuse: 'Ablehnen',
+    approved: 'Sie haben der Anfrage zugestimmt.',
+    denied: 'Sie haben die Anfrage abgelehnt.',
+    unmet: 'Die Anfrage verlangt eine Authenticator-App, und Sie haben keine. Sie wurde abgelehnt.',
+    gone: 'Die Anfrage war abgelaufen oder schon beantwortet.',
+  },
+  device: {
+    title: 'Ein Gerät verbinden',
+    label: 'Code auf Ihrem Gerät',
+    asks: 'Ein Gerät, auf dem {application} läuft, möchte in Ihrem Namen angemeldet werden. Es zeigt diesen Code:',
+    onlyYours: 'Gehen Sie nur weiter, wenn Sie das selbst begonnen haben und den Code auf Ihrem Gerät sehen.',
+    mine: 'Das ist mein Gerät',
+    wrong: 'Diesen Code gibt es nicht. Vergleichen Sie ihn mit dem, den Ihr Gerät zeigt.',
+    expired: 'Dieser Code ist abgelaufen. Beginnen Sie auf Ihrem Gerät von vorn.',
+    used: 'Dieser Code wurde schon verwendet. Beginnen Sie auf Ihrem Gerät von vorn.',
+    stopped: 'Die Anmeldung auf Ihrem Gerät wurde abgebrochen.',
+    tooMany: 'Das waren zu viele falsche Codes. Versuchen Sie es in einer Minute wieder.',
+    failed: 'Die Anmeldung auf Ihrem Gerät hat nicht geklappt. Beginnen Sie dort von vorn.',
+    connected: 'Ihr Gerät ist verbunden',
+    goOn: 'Sie können diese Seite schließen und auf dem Gerät weitermachen.',
+  },
+  signOut: {
+    title: 'Abmelden',
+    question: 'Möchten Sie sich in diesem Browser überall abmelden?',
+    stay: 'Angemeldet bleiben',
+    nobody: 'In diesem Browser ist niemand angemeldet.',
+    done: 'Sie sind abgemeldet',
+    changeTitle: 'Person wechseln',
+    change: 'In diesem Browser war jemand anderes angemeldet. Diese Anmeldung endet zuerst.',
+  },
+  errors: {
+    expired: {
+      title: 'Diese Anmeldung ist abgelaufen',
+      text: 'Sie hat zu lange gedauert oder war schon beendet. Gehen Sie zur Anwendung zurück und beginnen Sie von vorn.',
+    },
+    foreignForm: {
+      title: 'Dieses Formular kam von anderswo',
+      text: 'Nichts wurde geändert. Öffnen Sie die Seite noch einmal und senden Sie das Formular von dort.',
+    },
+    oldForm: {
+      title: 'Dieses Formular ist abgelaufen',
+      text: 'Nichts wurde geändert. Öffnen Sie die Seite noch einmal und senden Sie das Formular von dort.',
+    },
+    largeForm: {
+      title: 'Das Formular ist zu groß',
+      text: 'Nichts wurde geändert. Gehen Sie zurück und schreiben Sie weniger.',
+    },
+    organization: {
+      title: 'Wählen Sie eine der Organisationen',
+      text: 'Gehen Sie zurück und wählen Sie eine, die angeboten wird.',
+    },
+    tooMany: {
+      title: 'Zu viele Anfragen',
+      text: 'Aus Ihrem Netz kamen zu viele. Versuchen Sie es in einer Minute wieder.',
+    },
+    unavailable: {
+      title: 'Der Dienst kann gerade nicht antworten',
+      text: 'Versuchen Sie es gleich noch einmal.',
+    },
+    failed: {
+      title: 'Hier ist etwas schiefgegangen',
+      text: 'Das war nicht Ihr Fehler. Gehen Sie zur Anwendung zurück und versuchen Sie es noch einmal. Bleibt es dabei, nennen Sie Ihrem Support, was unten steht.',
+    },
+    refused: {
+      title: 'Sie wurden nicht eingelassen',
+      text: 'Gehen Sie zur Anwendung zurück. Wenn Sie meinen, dass Sie Zugang haben sollten, fragen Sie, wer sie betreut.',
+    },
+    application: {
+      title: 'Die Anwendung hat einen Fehler gemacht',
+      text: 'Sie hat eine Anmeldung verlangt, die nicht möglich ist. Hier können Sie nichts daran ändern: Nennen Sie denen, die die Anwendung betreuen, was unten steht.',
+    },
+    error: 'Fehler',
+    request: 'Anfrage',
+    reason: 'Grund',
+  },
+}

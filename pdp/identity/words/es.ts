@@ -1,0 +1,128 @@
+/** Spanish. */
+import type { Words } from './words.ts'
+
+export const SPANISH: Words = {
+  lang: 'es',
+  common: {
+    continue: 'Continuar',
+    cancel: 'Cancelar',
+    signIn: 'Iniciar sesión',
+    signOut: 'Cerrar sesión',
+    signedInAs: 'Ha iniciado sesión como {person}.',
+    canClose: 'Puede cerrar esta página.',
+  },
+  signIn: {
+    title: 'Iniciar sesión',
+    toApplication: 'para continuar a {application}',
+    toSeeRequests: 'para ver qué aplicaciones le esperan',
+    again: 'Una aplicación pide que inicie sesión de nuevo.',
+    withCode: 'Una aplicación pide además un código.',
+    email: 'Correo electrónico',
+    password: 'Contraseña',
+    wrong: 'El correo electrónico o la contraseña no es correcto.',
+    wrongCode: 'El código no es correcto o ya se usó. Espere al siguiente.',
+    tooMany: 'Hubo demasiados intentos. Vuelva a intentarlo en unos minutos.',
+    busy: 'Demasiadas personas están iniciando sesión en este momento. Vuelva a intentarlo enseguida.',
+  },
+  code: {
+    title: 'Introduzca su código',
+    label: 'Código de su aplicación de autenticación',
+    form: 'Seis cifras',
+  },
+  consent: {
+    title: 'Continuar a {application}',
+    willBeAble: '{application} podrá:',
+    organization: 'Organización: {organization}',
+    whichOrganization: '¿Para qué organización?',
+  },
+  scopes: {
+    openid: 'saber quién es usted',
+    profile: 'ver su nombre',
+    email: 'ver su correo electrónico',
+    groups: 'ver sus funciones',
+    organizations: 'ver las organizaciones a las que pertenece',
+    offline_access: 'seguir haciéndolo cuando usted no esté',
+  },
+  approval: {
+    title: 'Solicitudes',
+    none: 'Ninguna solicitud espera su respuesta. Vuelva a cargar esta página cuando una aplicación diga que envió una.',
+    mustShow: 'Debe mostrarle esto:',
+    willBeAble: 'Podrá:',
+    notAMember: 'Usted no es miembro de la organización que se pide.',
+    approve: 'Aprobar',
+    refuse: 'Rechazar',
+    approved: 'Aprobó la solicitud.',
+    denied: 'Rechazó la solicitud.',
+    unmet: 'La solicitud exige una aplicación de autenticación y usted no tiene ninguna. Fue rechazada.',
+    gone: 'La solicitud había caducado o ya tenía respuesta.',
+  },
+  device: {
+    title: 'Conectar un dispositivo',
+    label: 'Código que muestra su dispositivo',
+    asks: 'Un dispositivo que usa {application} quiere iniciar sesión en su nombre. Muestra este código:',
+    onlyYours: 'Continúe solo si lo inició usted y ve el código en su dispositivo.',
+    mine: 'Es mi dispositivo',
+    wrong: 'Ese código no existe. Compárelo con el que muestra su dispositivo.',
+    expired: 'Este código ha caducado. Empiece de nuevo en su dispositivo.',
+    used: 'Este código ya se usó. Empiece de nuevo en su dispositivo.',
+    stopped: 'Se detuvo el inicio de sesión en su dispositivo.',
+    tooMany: 'Hubo demasiados códigos incorrectos. Vuelva a intentarlo en un minuto.',
+    failed: 'El inicio de sesión en su dispositivo no funcionó. Empiece de nuevo allí.',
+    connected: 'Su dispositivo está conectado',
+    goOn: 'Puede cerrar esta página y continuar en el dispositivo.',
+  },
+  signOut: {
+    title: 'Cerrar sesión',
+    question: '¿Quiere cerrar la sesión en todas partes en este navegador?',
+    stay: 'Mantener la sesión',
+    nobody: 'Nadie ha iniciado sesión en este navegador.',
+    done: 'Ha cerrado la sesión',
+    changeTitle: 'Cambiar de persona',
+    change: 'Otra persona había iniciado sesión en este navegador. Esa sesión termina primero.',
+  },
+  errors: {
+    expired: {
+      title: 'Este inicio de sesión ha caducado',
+      text: 'Tardó demasiado o ya había terminado. Vuelva a la aplicación y empiece de nuevo.',
+    },
+    foreignForm: {
+      title: 'Este formulario vino de otro sitio',
+      text: 'No se cambió nada. Abra la página de nuevo y envíe el formulario desde ella.',
+    },
+    oldForm: {
+      title: 'Este formulario ha caducado',
+      text: 'No se cambió nada. Abra la página de nuevo y envíe el formulario desde ella.',
+    },
+    largeForm: {
+      title: 'El formulario es demasiado grande',
+      text: 'No se cambió nada. Vuelva atrás y escriba menos.',
+    },
+    organization: {
+      title: 'Elija una de las organizaciones',
+      text: 'Vuelva atrás y elija una de las que se ofrecen.',
+    },
+    tooMany: {
+      title: 'Demasiadas peticiones',
+      text: 'Llegaron demasiadas desde su red. Vuelva a intentarlo en un minuto.',
+    },
+    unavailable: {
+      title: 'El servicio no puede responder ahora',
+      text: 'Vuelva a intentarlo enseguida.',
+    },
+    failed: {
+      title: 'Algo salió mal aquí',
+      text: 'No fue culpa suya. Vuelva a la aplicación e inténtelo de nuevo. Si continúa, indique a su soporte lo que figura abajo.',
+    },
+    refused: {
+      title: 'No se le dejó entrar',
+      text: 'Vuelva a la aplicación. Si cree que debería tener acceso, pregunte a quien la administra.',
+    },
+    application: {
+      title: 'La aplicación cometió un error',
+      text: 'Pidió un inicio de sesión que no es posible. Aquí no puede hacer nada: indique a quien administra la aplicación lo que figura abajo.',
+    },
+    error: 'Error',
+    request: 'Petición',
+    reason: 'Motivo',
+  },
+}

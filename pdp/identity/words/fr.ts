@@ -1,0 +1,128 @@
+/** French. */
+import type { Words } from './words.ts'
+
+export const FRENCH: Words = {
+  lang: 'fr',
+  common: {
+    continue: 'Continuer',
+    cancel: 'Annuler',
+    signIn: 'Se connecter',
+    signOut: 'Se déconnecter',
+    signedInAs: 'Vous êtes connecté en tant que {person}.',
+    canClose: 'Vous pouvez fermer cette page.',
+  },
+  signIn: {
+    title: 'Connexion',
+    toApplication: 'pour continuer vers {application}',
+    toSeeRequests: 'pour voir quelles applications vous attendent',
+    again: 'Une application demande que vous vous connectiez de nouveau.',
+    withCode: 'Une application demande aussi un code.',
+    email: 'Adresse e-mail',
+    password: 'Mot de passe',
+    wrong: 'L’adresse e-mail ou le mot de passe est incorrect.',
+    wrongCode: 'Le code est incorrect ou a déjà servi. Attendez le suivant.',
+    tooMany: 'Il y a eu trop de tentatives. Réessayez dans quelques minutes.',
+    busy: 'Trop de personnes se connectent en ce moment. Réessayez dans un instant.',
+  },
+  code: {
+    title: 'Saisissez votre code',
+    label: 'Code de votre application d’authentification',
+    form: 'Six chiffres',
+  },
+  consent: {
+    title: 'Continuer vers {application}',
+    willBeAble: '{application} pourra :',
+    organization: 'Organisation : {organization}',
+    whichOrganization: 'Pour quelle organisation ?',
+  },
+  scopes: {
+    openid: 'savoir qui vous êtes',
+    profile: 'voir votre nom',
+    email: 'voir votre adresse e-mail',
+    groups: 'voir vos rôles',
+    organizations: 'voir les organisations dont vous êtes membre',
+    offline_access: 'continuer à le faire en votre absence',
+  },
+  approval: {
+    title: 'Demandes',
+    none: 'Aucune demande n’attend votre réponse. Rechargez cette page lorsqu’une application dit en avoir envoyé une.',
+    mustShow: 'Elle doit vous montrer ceci :',
+    willBeAble: 'Elle pourra :',
+    notAMember: 'Vous n’êtes pas membre de l’organisation demandée.',
+    approve: 'Approuver',
+    refuse: 'Refuser',
+    approved: 'Vous avez approuvé la demande.',
+    denied: 'Vous avez refusé la demande.',
+    unmet: 'La demande exige une application d’authentification et vous n’en avez pas. Elle a été refusée.',
+    gone: 'La demande avait expiré ou avait déjà reçu une réponse.',
+  },
+  device: {
+    title: 'Connecter un appareil',
+    label: 'Code affiché par votre appareil',
+    asks: 'Un appareil qui utilise {application} veut se connecter en votre nom. Il affiche ce code :',
+    onlyYours: 'Ne continuez que si vous avez lancé cela vous-même et voyez le code sur votre appareil.',
+    mine: 'C’est mon appareil',
+    wrong: 'Ce code n’existe pas. Comparez-le avec celui que votre appareil affiche.',
+    expired: 'Ce code a expiré. Recommencez sur votre appareil.',
+    used: 'Ce code a déjà servi. Recommencez sur votre appareil.',
+    stopped: 'La connexion sur votre appareil a été interrompue.',
+    tooMany: 'Il y a eu trop de codes erronés. Réessayez dans une minute.',
+    failed: 'La connexion sur votre appareil n’a pas fonctionné. Recommencez sur celui-ci.',
+    connected: 'Votre appareil est connecté',
+    goOn: 'Vous pouvez fermer cette page et continuer sur l’appareil.',
+  },
+  signOut: {
+    title: 'Déconnexion',
+    question: 'Voulez-vous vous déconnecter partout dans ce navigateur ?',
+    stay: 'Rester connecté',
+    nobody: 'Personne n’est connecté dans ce navigateur.',
+    done: 'Vous êtes déconnecté',
+    changeTitle: 'Changer de personne',
+    change: 'Quelqu’un d’autre était connecté dans ce navigateur. Cette connexion se termine d’abord.',
+  },
+  errors: {
+    expired: {
+      title: 'Cette connexion a expiré',
+      text: 'Elle a pris trop de temps ou était déjà terminée. Retournez à l’application et recommencez.',
+    },
+    foreignForm: {
+      title: 'Ce formulaire vient d’ailleurs',
+      text: 'Rien n’a été modifié. Ouvrez de nouveau la page et envoyez son formulaire depuis celle-ci.',
+    },
+    oldForm: {
+      title: 'Ce formulaire a expiré',
+      text: 'Rien n’a été modifié. Ouvrez de nouveau la page et envoyez son formulaire depuis celle-ci.',
+    },
+    largeForm: {
+      title: 'Le formulaire est trop grand',
+      text: 'Rien n’a été modifié. Revenez en arrière et écrivez moins.',
+    },
+    organization: {
+      title: 'Choisissez une des organisations',
+      text: 'Revenez en arrière et choisissez-en une parmi celles proposées.',
+    },
+    tooMany: {
+      title: 'Trop de requêtes',
+      text: 'Votre réseau en a envoyé trop. Réessayez dans une minute.',
+    },
+    unavailable: {
+      title: 'Le service ne peut pas répondre pour le moment',
+      text: 'Réessayez dans un instant.',
+    },
+    failed: {
+      title: 'Un problème est survenu ici',
+      text: 'Ce n’était pas votre faute. Retournez à l’application et réessayez. Si cela persiste, communiquez à votre support ce qui figure ci-dessous.',
+    },
+    refused: {
+      title: 'L’accès vous a été refusé',
+      text: 'Retournez à l’application. Si vous pensez devoir y accéder, adressez-vous à ses responsables.',
+    },
+    application: {
+      title: 'L’application a commis une erreur',
+      text: 'Elle a demandé une connexion qui n’est pas possible. Vous ne pouvez rien y faire ici : communiquez à ses responsables ce qui figure ci-dessous.',
+    },
+    error: 'Erreur',
+    request: 'Requête',
+    reason: 'Raison',
+  },
+}
