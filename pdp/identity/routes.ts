@@ -129,9 +129,9 @@ async function answer(
   }
 }
 
-/** The caller's name for the request, or a new one; pages show it, and the log has it. */
+/** The name that the server in front gave the request, or else the caller's, or a new one: pages show it, and the log has it. */
 function nameRequest(req: IncomingMessage, res: ServerResponse): void {
-  const given = req.headers['x-request-id']
+  const given = res.getHeader('x-request-id') ?? req.headers['x-request-id']
   const id = typeof given === 'string' && isRequestId(given) ? given : randomUUID()
   req.headers['x-request-id'] = id
   res.setHeader('x-request-id', id)

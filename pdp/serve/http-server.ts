@@ -208,8 +208,8 @@ function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
 
 function addObservation(app: FastifyInstance, deps: HttpDeps): void {
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id)
-    // Set on the raw response, so that the identity service's answers have it too.
+    // Set on the raw response, so that the identity service's answers have them too.
+    reply.raw.setHeader('x-request-id', request.id)
     reply.raw.setHeader(...NOSNIFF)
   })
   app.addHook('onResponse', async (request, reply) => {
@@ -292,8 +292,6 @@ function addIdentity(app: FastifyInstance, url: string, { identity, deadlines = 
     // It answers late requests itself, each in the format of its path.
     config: { deadline: 'none' },
     onRequest: async (request, reply) => {
-      // The id in the log is the one that its pages show.
-      request.raw.headers['x-request-id'] = request.id
       if (await identity.handle(request.raw, reply.raw, deadlines.callMs)) return reply.hijack()
       throw new RequestProblem('route_unknown', 'there is nothing at this path')
     },

@@ -1,5 +1,5 @@
 /** German. */
-import type { Words } from './words.ts'
+import type { Words } from './en.ts'
 
 export const GERMAN: Words = {
   lang: 'de',

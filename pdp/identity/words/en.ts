@@ -127,3 +127,5 @@ export const ENGLISH = {
     reason: 'Reason',
   },
 }
+
+export type Words = typeof ENGLISH

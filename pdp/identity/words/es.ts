@@ -1,5 +1,5 @@
 /** Spanish. */
-import type { Words } from './words.ts'
+import type { Words } from './en.ts'
 
 export const SPANISH: Words = {
   lang: 'es',

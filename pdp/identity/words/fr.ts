@@ -1,5 +1,5 @@
 /** French. */
-import type { Words } from './words.ts'
+import type { Words } from './en.ts'
 
 export const FRENCH: Words = {
   lang: 'fr',

@@ -2,11 +2,11 @@
 import type { IncomingMessage } from 'node:http'
 import { type Html, html } from '../../process/pages/html.ts'
 import { GERMAN } from './de.ts'
-import { ENGLISH } from './en.ts'
+import { ENGLISH, type Words } from './en.ts'
 import { SPANISH } from './es.ts'
 import { FRENCH } from './fr.ts'
 
-export type Words = typeof ENGLISH
+export type { Words }
 
 /** By the first part of a language tag. */
 export const LANGUAGES: ReadonlyMap<string, Words> = new Map(
