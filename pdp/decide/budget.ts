@@ -23,7 +23,7 @@ export class Budget {
     return Math.min(GONE_THROUGH_MAX, this.left)
   }
 
-  /** What does not fit is not begun, so that what is smaller can still be looked at. */
+  /** What does not fit is not begun, so that what is smaller can still be read. */
   count(tuples: number): boolean {
     if (this.tuplesCount + tuples > this.#tuplesMax)
       return this.limited(`more than ${this.#tuplesMax} tuples would have to be visited`)

@@ -7,11 +7,11 @@ import { isRelation as isRelationName, typeOf } from '../domain/names.ts'
 import { REASONS, type ReasonCode } from '../domain/reasons.ts'
 import type { ConditionRun } from './conditions/run.ts'
 import { denialDetails, groupSteps } from './explanation.ts'
-import type { Way } from './gates.ts'
 import type { Model } from './model.ts'
 import { PAUSED, RelationCheck } from './relations.ts'
 import { type HeldGrant, heldPermissions } from './roles.ts'
 import { after, Paused, Slice, type Sliced } from './slices.ts'
+import type { Way } from './subgoals.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
 export type Asked = {
@@ -98,7 +98,7 @@ function answerOf(slice: Slice, question: Question, begun: RelationCheck | null)
   const byTuple = !app && (tier || isRelation(model, check))
   // What is held without an active membership does not count, so that nothing about it has to be decided.
   const isHeld = node !== null && (membership == null || membership.status === 'active')
-  // Everything is looked at before giving up for want of rows, so that one load brings it all.
+  // Everything is evaluated before giving up for want of rows, so that one load brings it all.
   const relation = byTuple && isHeld ? (begun ?? relationCheck(question, false)) : null
   let related: Truth | typeof PAUSED = FALSE
   let undecided: unknown = null

@@ -1,12 +1,12 @@
-/** Why a check came out as it did, read off its gates: the steps that led to an allow, and tuples that would lead to one. */
+/** Why a check came out as it did, read off its subgoals: the steps that led to an allow, and tuples that would lead to one. */
 import type { PermissionCheck, Reason, ReasonStep } from '../domain/decision.ts'
 import type { LogId } from '../domain/log.ts'
 import { typeOf } from '../domain/names.ts'
 import { didYouMean } from '../domain/nearest.ts'
 import { REASONS, type ReasonCode } from '../domain/reasons.ts'
-import type { Edge, Gate, Notes } from './gates.ts'
 import { type Model, SUBJECT_TYPES } from './model.ts'
 import { type Spend, settle } from './settle.ts'
+import type { Edge, Notes, Subgoal } from './subgoals.ts'
 import type { Userset } from './usersets.ts'
 import { FALSE, TRUE, type View } from './view.ts'
 
@@ -15,7 +15,7 @@ const MISSING_MAX = 20
 const UNMET_MAX = 10
 
 /** Of a root that was decided while everything was noted. */
-export function explanationOf(root: Gate | null, spend: Spend): Omit<Reason, 'code' | 'message'> {
+export function explanationOf(root: Subgoal | null, spend: Spend): Omit<Reason, 'code' | 'message'> {
   if (root?.truth === TRUE) return { path: pathTo(root), missing: [] }
   if (root?.truth !== FALSE) return { path: [], missing: [] }
   const { missing, unmet } = wantingIn(root, spend)
@@ -38,22 +38,22 @@ export const undecidedReason = ({
 })
 
 /**
- * The chain from the resource down to the subject. Every gate was decided after what decided it, so that no chain comes
- * back to where it was; what several operands lean on is told once.
+ * The chain from the resource down to the subject. Every subgoal was decided after what decided it, so that no chain comes
+ * back to where it was; what several operands lean on is listed once.
  */
-function pathTo(root: Gate): readonly ReasonStep[] {
+function pathTo(root: Subgoal): readonly ReasonStep[] {
   const path: ReasonStep[] = []
-  const told = new Set<Gate>()
-  const todo: { readonly gate: Gate; readonly steps: readonly ReasonStep[] | null }[] = [{ gate: root, steps: null }]
+  const told = new Set<Subgoal>()
+  const todo: { readonly goal: Subgoal; readonly steps: readonly ReasonStep[] | null }[] = [{ goal: root, steps: null }]
   for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
-    const { gate, steps } = at
+    const { goal, steps } = at
     path.push(...(steps ?? []))
-    if (told.has(gate)) continue
-    told.add(gate)
-    const { witness } = gate
-    if (witness !== null) todo.push({ gate: witness.to, steps: witness.steps })
-    else if (gate.kind !== 'all') path.push(...(gate.notes?.found ?? []))
-    else for (const { to, negative, steps } of edgesOf(gate)) if (!negative) todo.push({ gate: to, steps })
+    if (told.has(goal)) continue
+    told.add(goal)
+    const { witness } = goal
+    if (witness !== null) todo.push({ goal: witness.to, steps: witness.steps })
+    else if (goal.kind !== 'all') path.push(...(goal.notes?.found ?? []))
+    else for (const { to, negative, steps } of edgesOf(goal)) if (!negative) todo.push({ goal: to, steps })
   }
   return path
 }
@@ -61,17 +61,17 @@ function pathTo(root: Gate): readonly ReasonStep[] {
 type Wanting = { readonly missing: readonly string[]; readonly unmet: readonly string[] }
 
 /** Tuples, any one of which would turn the denial into an allow, and tuples that would but for their condition. */
-function wantingIn(root: Gate, spend: Spend): Wanting {
+function wantingIn(root: Subgoal, spend: Spend): Wanting {
   const missing = new Set<string>()
   const unmet = new Set<string>()
-  const seen = new Set<Gate>()
+  const seen = new Set<Subgoal>()
   const todo = [root]
-  for (let gate = todo.pop(); gate !== undefined && missing.size < MISSING_MAX; gate = todo.pop()) {
-    if (seen.has(gate)) continue
-    seen.add(gate)
-    const edges = [...edgesOf(gate)]
+  for (let goal = todo.pop(); goal !== undefined && missing.size < MISSING_MAX; goal = todo.pop()) {
+    if (seen.has(goal)) continue
+    seen.add(goal)
+    const edges = [...edgesOf(goal)]
     for (const { to } of edges) settle(to, spend)
-    const { kind, notes } = gate
+    const { kind, notes } = goal
     if (kind !== 'all') {
       for (const tuple of notes?.missed ?? []) missing.add(tuple)
       for (const sentence of notes?.unmet ?? []) unmet.add(sentence)
@@ -87,9 +87,9 @@ function wantingIn(root: Gate, spend: Spend): Wanting {
 }
 
 /** Where the subject holds what is asked for, but for something that is subtracted: by which tuple it is. */
-function exclusionsFor(root: Gate): readonly string[] {
+function exclusionsFor(root: Subgoal): readonly string[] {
   const found = new Set<string>()
-  const seen = new Set<Gate>()
+  const seen = new Set<Subgoal>()
   const todo = [root]
   for (let at = todo.pop(); at !== undefined && found.size < MISSING_MAX; at = todo.pop()) {
     if (seen.has(at)) continue
@@ -142,8 +142,8 @@ export function denialDetails(
 const OURS: ReadonlySet<string> = new Set([...SUBJECT_TYPES, 'app'])
 
 /** The last in the definition first, so that the first is on top of what is still to do. */
-function* edgesOf(gate: Gate): Iterable<Edge> {
-  for (let edge = gate.edges; edge !== null; edge = edge.previous) yield edge
+function* edgesOf(goal: Subgoal): Iterable<Edge> {
+  for (let edge = goal.edges; edge !== null; edge = edge.previous) yield edge
 }
 
 /** The memberships that lead from a group down to the subject, nearest to the group first; the shortest chain there is. */
@@ -172,15 +172,15 @@ export function groupSteps(
   return steps
 }
 
-export const ruleStep = ({ object, relation }: Gate, rule: string): ReasonStep => ({
+export const ruleStep = ({ object, relation }: Subgoal, rule: string): ReasonStep => ({
   rule: `${object}#${relation}: ${rule}`,
 })
 
-export const tupleStep = ({ object, relation }: Gate, { text }: Userset): ReasonStep => ({
+export const tupleStep = ({ object, relation }: Subgoal, { text }: Userset): ReasonStep => ({
   tuple: `${object}#${relation}@${text}`,
 })
 
-export function notesOf(node: Gate): Notes {
-  node.notes ??= { found: [], missed: [], unmet: [] }
-  return node.notes
+export function notesOf(goal: Subgoal): Notes {
+  goal.notes ??= { found: [], missed: [], unmet: [] }
+  return goal.notes
 }

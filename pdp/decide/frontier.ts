@@ -1,5 +1,5 @@
-/** The gates of one check: by object and relation, and those that are still to do, the nearest first. */
-import type { Gate } from './gates.ts'
+/** The subgoals of one check: by object and relation, and those that are still to do, the nearest first. */
+import type { Subgoal } from './subgoals.ts'
 
 /** So many are in a list, since making and asking a table costs more than those few. */
 const LIST_MAX = 16
@@ -7,58 +7,58 @@ const LIST_MAX = 16
 export class Frontier {
   /** Of the one at hand. */
   level = 0
-  #list: Gate | null = null
+  #list: Subgoal | null = null
   #listCount = 0
   /** By object; further relations of the object hang on the one that came first. */
-  #others: Map<string, Gate> | null = null
+  #others: Map<string, Subgoal> | null = null
   /** What is near comes first, and nothing wide goes before it. */
-  readonly #levels: (Gate[] | undefined)[] = []
+  readonly #levels: (Subgoal[] | undefined)[] = []
   /** The next one's place in its level. */
   #at = 0
 
-  constructor(root: Gate | null) {
+  constructor(root: Subgoal | null) {
     if (root !== null) this.add(root)
   }
 
-  find(object: string, relation: string): Gate | undefined {
+  find(object: string, relation: string): Subgoal | undefined {
     return inList(this.#list, object, relation) ?? inList(this.#others?.get(object) ?? null, object, relation)
   }
 
-  add(node: Gate): void {
+  add(goal: Subgoal): void {
     if (this.#listCount < LIST_MAX) {
-      node.next = this.#list
-      this.#list = node
+      goal.next = this.#list
+      this.#list = goal
       this.#listCount++
       return
     }
     this.#others ??= new Map()
-    const known = this.#others.get(node.object)
-    if (known === undefined) this.#others.set(node.object, node)
+    const known = this.#others.get(goal.object)
+    if (known === undefined) this.#others.set(goal.object, goal)
     else {
-      node.next = known.next
-      known.next = node
+      goal.next = known.next
+      known.next = goal
     }
   }
 
-  queue(node: Gate): void {
-    node.queued = true
-    const ofLevel = this.#levels[node.level]
-    if (ofLevel === undefined) this.#levels[node.level] = [node]
-    else ofLevel.push(node)
+  queue(goal: Subgoal): void {
+    goal.queued = true
+    const ofLevel = this.#levels[goal.level]
+    if (ofLevel === undefined) this.#levels[goal.level] = [goal]
+    else ofLevel.push(goal)
   }
 
   /** After what is as near as the one at hand. */
-  queueAgain(node: Gate): void {
-    node.level = Math.max(node.level, this.level)
-    this.queue(node)
+  queueAgain(goal: Subgoal): void {
+    goal.level = Math.max(goal.level, this.level)
+    this.queue(goal)
   }
 
-  next(): Gate | undefined {
+  next(): Subgoal | undefined {
     for (; this.level < this.#levels.length; this.level++) {
-      const node = this.#levels[this.level]?.[this.#at]
-      if (node !== undefined) {
+      const goal = this.#levels[this.level]?.[this.#at]
+      if (goal !== undefined) {
         this.#at++
-        return node
+        return goal
       }
       this.#at = 0
     }
@@ -66,8 +66,8 @@ export class Frontier {
   }
 }
 
-function inList(list: Gate | null, object: string, relation: string): Gate | undefined {
-  for (let node = list; node !== null; node = node.next)
-    if (node.object === object && node.relation === relation) return node
+function inList(list: Subgoal | null, object: string, relation: string): Subgoal | undefined {
+  for (let goal = list; goal !== null; goal = goal.next)
+    if (goal.object === object && goal.relation === relation) return goal
   return undefined
 }

@@ -7,12 +7,12 @@ import type { CheckTerms, Relations } from './check-terms.ts'
 import { ConditionalTuples, type Met, type Place } from './conditional-tuples.ts'
 import type { ConditionRun } from './conditions/run.ts'
 import { groupSteps, notesOf, tupleStep } from './explanation.ts'
-import { found, type Gate, type Way } from './gates.ts'
 import type { Direct } from './model.ts'
+import { found, type Subgoal, type Way } from './subgoals.ts'
 import { subjectType, type Userset } from './usersets.ts'
 import { FALSE, TRUE, UNKNOWN, type View } from './view.ts'
 
-/** More than these are left to a node. */
+/** More than these are left to a goal. */
 const USERSETS_MAX = 8
 
 export class OwnTuples {
@@ -80,23 +80,23 @@ export class OwnTuples {
   }
 
   /** Tiers come from memberships only; no tier implies another unless the model says so. */
-  tier(node: Gate, allowed: Direct | null): boolean {
-    const { relation } = node
+  tier(goal: Subgoal, allowed: Direct | null): boolean {
+    const { relation } = goal
     if (!this.#terms.mayName(allowed)) return true
     const membership = this.#view.membership(this.#log, this.#subject)
     if (membership === undefined) return this.#budget.missed()
     if (membership?.status !== 'active' || (relation !== 'active_member' && relation !== membership.role)) return true
-    if (this.#explains) notesOf(node).found = [{ member: `organization:${this.#log}#${relation}@${this.#subject}` }]
-    return found(node, 'membership')
+    if (this.#explains) notesOf(goal).found = [{ member: `organization:${this.#log}#${relation}@${this.#subject}` }]
+    return found(goal, 'membership')
   }
 
   /** The subject itself, by a tuple with a condition. @returns false when that cannot be told. */
-  namedOnCondition(node: Gate, place: Place): boolean {
+  namedOnCondition(goal: Subgoal, place: Place): boolean {
     const named = this.conditions.names(place, this.#subject)
     if (named === null) return this.#budget.missed()
     if (named !== TRUE) return named === FALSE
-    if (this.#explains) notesOf(node).found = [{ tuple: `${place.object}#${place.relation}@${this.#subject}` }]
-    return found(node, 'tuple')
+    if (this.#explains) notesOf(goal).found = [{ tuple: `${place.object}#${place.relation}@${this.#subject}` }]
+    return found(goal, 'tuple')
   }
 
   /** Usersets, and the wildcard that holds the subject, whose conditions are met. */
@@ -106,19 +106,19 @@ export class OwnTuples {
   }
 
   /** From the subject's side, so that a large group costs nothing. */
-  group(node: Gate, userset: Userset): boolean {
+  group(goal: Subgoal, userset: Userset): boolean {
     if (isWildcard(this.#subject)) return true // a group names its members
     const truth = this.#view.inGroup(this.#log, this.#subject, userset)
     if (truth === FALSE) {
-      if (this.#explains) notesOf(node).missed.push(`${userset.text}@${this.#subject}`)
+      if (this.#explains) notesOf(goal).missed.push(`${userset.text}@${this.#subject}`)
       return true
     }
     if (truth === UNKNOWN) return this.#budget.missed()
     if (truth === null) return this.#budget.limited(`${this.#subject} is in too many groups`)
     if (this.#explains) {
       const groups = groupSteps(this.#view, this.#log, { subject: this.#subject, group: userset.text })
-      notesOf(node).found = [tupleStep(node, userset), ...groups]
+      notesOf(goal).found = [tupleStep(goal, userset), ...groups]
     }
-    return found(node, 'group')
+    return found(goal, 'group')
   }
 }

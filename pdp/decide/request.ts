@@ -81,7 +81,7 @@ export function assertCheck(
   throw invalid([...subjectIssues(organization, subject), ...checkIssues(check, ''), ...issues])
 }
 
-/** Mostly a user or a service by itself, of whom the id is all there is to look at. */
+/** Mostly a user or a service by itself, of whom only the id has to be checked. */
 const isAsked = (subject: AskedSubject): boolean =>
   subject.relation === undefined && (subject.type === 'user' || subject.type === 'service')
     ? isObjectId(subject.id) || subject.id === '*'

@@ -30,7 +30,7 @@ class QuestionAttempts {
   readonly #reject: (error: PdpUnavailable) => void
   #hedge: NodeJS.Timeout | undefined
   #attempts = 0
-  /** Attempts that no PDP looked at: it ended its stream in order. */
+  /** Attempts that no PDP evaluated: it ended its stream in order. */
   #untaken = 0
   #over = false
 

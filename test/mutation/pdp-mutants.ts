@@ -8,6 +8,7 @@ const signature = inFile('pdp/token/signature.ts')
 const dpop = inFile('pdp/token/dpop.ts')
 const check = inFile('pdp/decide/check.ts')
 const relations = inFile('pdp/decide/relations.ts')
+const expansion = inFile('pdp/decide/expansion.ts')
 const settle = inFile('pdp/decide/settle.ts')
 const terms = inFile('pdp/decide/check-terms.ts')
 const own = inFile('pdp/decide/own-tuples.ts')
@@ -154,13 +155,13 @@ export const PDP_GROUPS: readonly Group[] = [
         'const byTuple = !app && (tier || isRelation(model, check))',
         'const byTuple = tier || isRelation(model, check)',
       ),
-      relations('but not is not subtracted', 'negative: part === subtract', 'negative: false'),
-      relations(
+      expansion('but not is not subtracted', 'negative: part === subtract', 'negative: false'),
+      expansion(
         'one of the parts of an and is enough',
-        "const all = new Gate(gate.object, gate.type, gate.relation, null, 'all')",
-        "const all = new Gate(gate.object, gate.type, gate.relation, null, 'operand')",
+        "const all = new Subgoal(goal.object, goal.type, goal.relation, null, 'all')",
+        "const all = new Subgoal(goal.object, goal.type, goal.relation, null, 'operand')",
       ),
-      relations('a parent of another type', 'if (allowed.types.has(this.#terms.typeOf(parent))) this', 'this'),
+      expansion('a parent of another type', 'if (allowed.types.has(this.#terms.typeOf(parent))) this', 'this'),
       terms(
         'a wildcard of another type',
         'allowed?.wildcards.has(userset.type) === true && this.isOf(userset.type)',
@@ -182,7 +183,7 @@ export const PDP_GROUPS: readonly Group[] = [
         "return object.length === 'organization:'.length + this.#log.length && object.endsWith(this.#log)",
         'return true',
       ),
-      relations(
+      expansion(
         'missing rows of usersets',
         'return this.#budget.missed()\n    }\n    const isWide',
         'return true\n    }\n    const isWide',
@@ -199,7 +200,7 @@ export const PDP_GROUPS: readonly Group[] = [
       ),
       settle(
         'what leans on itself holds',
-        'for (const gate of unfounded) gate.truth = FALSE\n    passOn(unfounded)',
+        'for (const goal of unfounded) goal.truth = FALSE\n    passOn(unfounded)',
         'passOn(unfounded)',
       ),
       settle('one round for a but not', 'round === 1 || spend(members.length)', 'round === 1'),

@@ -82,7 +82,7 @@ const RULES: readonly Rule[] = [
   ],
 ]
 
-/** What the library says, as a user can read it; what it says of something new is told with its words. */
+/** What the library says, as a user can read it; what it says of something new keeps its words. */
 export function plainMessage(said: string, text: string, lineNumber: number): string {
   const line = text.split('\n')[lineNumber - 1]?.trim() ?? ''
   for (const [found, say] of RULES) {

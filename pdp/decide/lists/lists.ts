@@ -28,7 +28,7 @@ export type Candidates = {
   readonly stored: readonly { readonly log: LogId; readonly source: NameSource }[]
   readonly known: readonly string[]
 }
-/** No id can hold this character, so it stands for whoever no tuple names: what that one may, `type:*` may. */
+/** A subject that no tuple names, since no id can hold this character: if it is allowed, a wildcard grants it. */
 const ANYBODY = '\x7f'
 
 /** Undefined while rows are missing. */
@@ -72,7 +72,7 @@ function holders(path: readonly string[], type: string): Candidates['stored'] {
   return [...granted, ...above]
 }
 
-/** `examinedCount` of the candidates were looked at; those after them are for the next page. */
+/** `examinedCount` of the candidates were checked; those after them are for the next page. */
 export type Listed = {
   readonly items: readonly string[]
   readonly examinedCount: number

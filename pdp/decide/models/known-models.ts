@@ -9,7 +9,7 @@ import { compileModel } from './model-language.ts'
 const KEPT_MAX = 1_000
 const CHARACTERS_MAX = 16_000_000
 
-/** Thrown where a model is needed that is still to be compiled: whoever can wait compiles it and tries again. */
+/** Thrown where a model is needed that is still to be compiled: a caller that can wait compiles it and tries again. */
 export class ModelPending extends Error {
   override readonly name = 'ModelPending'
   readonly text: string

@@ -5,10 +5,10 @@
 import type { Budget } from '../budget.ts'
 import type { CheckTerms } from '../check-terms.ts'
 import type { Met } from '../conditional-tuples.ts'
-import type { Gate } from '../gates.ts'
 import type { Direct, Expression } from '../model.ts'
 import type { OwnTuples } from '../own-tuples.ts'
 import { inSteps, type Steps } from '../slices.ts'
+import type { Subgoal } from '../subgoals.ts'
 import { isUserset } from '../usersets.ts'
 import { TRUE } from '../view.ts'
 import { type Aside, MISSING, SubjectSide, type SubjectSideOptions } from './subject-side.ts'
@@ -37,30 +37,30 @@ export class WideRelations {
   }
 
   /** What may hold the subject is leant on bit by bit. `unmet`: as of Place. */
-  parents(node: Gate, rule: From, unmet: string[] | null, lean: Lean): true {
-    return this.unfinished.add(node, this.#parents(node, rule, unmet, lean))
+  parents(goal: Subgoal, rule: From, unmet: string[] | null, lean: Lean): true {
+    return this.unfinished.add(goal, this.#parents(goal, rule, unmet, lean))
   }
 
   /** As `parents`, besides the subject itself. */
-  usersets(node: Gate, allowed: Direct | null, unmet: string[] | null, lean: Lean): true {
-    return this.unfinished.add(node, this.#usersets(node, allowed, unmet, lean))
+  usersets(goal: Subgoal, allowed: Direct | null, unmet: string[] | null, lean: Lean): true {
+    return this.unfinished.add(goal, this.#usersets(goal, allowed, unmet, lean))
   }
 
-  *#parents(node: Gate, rule: From, unmet: string[] | null, lean: Lean): Steps<boolean> {
-    const aside = yield* this.#side.parents(node.object, rule)
-    return yield* this.#leanOn(node, aside ?? this.#allParents(node.object, rule, unmet), lean)
+  *#parents(goal: Subgoal, rule: From, unmet: string[] | null, lean: Lean): Steps<boolean> {
+    const aside = yield* this.#side.parents(goal.object, rule)
+    return yield* this.#leanOn(goal, aside ?? this.#allParents(goal.object, rule, unmet), lean)
   }
 
-  *#usersets(node: Gate, allowed: Direct | null, unmet: string[] | null, lean: Lean): Steps<boolean> {
-    const aside = yield* this.#side.usersets(node, allowed)
-    return yield* this.#leanOn(node, aside ?? this.#allUsersets(node, allowed, unmet), lean)
+  *#usersets(goal: Subgoal, allowed: Direct | null, unmet: string[] | null, lean: Lean): Steps<boolean> {
+    const aside = yield* this.#side.usersets(goal, allowed)
+    return yield* this.#leanOn(goal, aside ?? this.#allUsersets(goal, allowed, unmet), lean)
   }
 
-  *#leanOn(node: Gate, { named, missing, undecided }: Aside, lean: Lean): Steps<boolean> {
+  *#leanOn(goal: Subgoal, { named, missing, undecided }: Aside, lean: Lean): Steps<boolean> {
     let whole = !undecided
     yield* inSteps(named, (name) => {
       if (!lean(name, named.length)) whole = false
-      return node.truth !== TRUE
+      return goal.truth !== TRUE
     })
     return missing ? this.#budget.missed() : whole
   }

@@ -10,7 +10,7 @@ const KEYS_MAX = 50_000
 
 /** Of what leaves a record in the database before anybody has signed in. */
 export type Starts = {
-  /** False: it has to wait. `person`: who is signed in; null for whoever is not. */
+  /** False: it has to wait. `person`: who is signed in; null when nobody is. */
   take(who: { readonly address: string; readonly person: string | null }): boolean
   /** It left no record, or was a client's that has authenticated. */
   giveBack(who: { readonly address: string; readonly person: string | null }): void
