@@ -1,6 +1,7 @@
 /** Pages of a list: candidates in key order out of one snapshot of the store, each checked at that snapshot's moment. */
 
 import { relationViewOf } from '../decide/contextual-tuples.ts'
+import { resourcesFromSubject } from '../decide/lists/from-subject.ts'
 import { formatCursor, parseListRequest } from '../decide/lists/list-request.ts'
 import {
   type Candidates,
@@ -29,6 +30,8 @@ import type { Snapshot, Store } from '../store/contract.ts'
 export const CANDIDATES_PER_PAGE_MAX = 2_000
 /** Candidates that are loaded and checked together. */
 const CHUNK = 250
+/** Of so many candidates one is in the list at least, or the subject's side is asked for better ones. */
+const CANDIDATES_PER_ITEM_MAX = 10
 
 /** `tuplesMax`: for one check. */
 export type ListParts = {
@@ -91,11 +94,12 @@ type Filling = {
 }
 
 /** Stops when the page is full, no candidates are left, or the limit of work for one page is reached. */
-async function fill(progress: Progress, filling: Filling): Promise<void> {
-  const { at, candidates: sources, size } = filling
+async function fill(progress: Progress, begun: Filling): Promise<void> {
+  const { at, size } = begun
+  let [filling, isNarrowed] = [begun, false]
   let tuplesLeft = TUPLES_PER_PAGE_MAX
   for (let left = CANDIDATES_PER_PAGE_MAX; left > 0 && tuplesLeft > 0 && progress.items.length < size; ) {
-    const names = await nextNames(at, sources, { after: progress.after, countMax: Math.min(CHUNK, left) })
+    const names = await nextNames(at, filling.candidates, { after: progress.after, countMax: Math.min(CHUNK, left) })
     const candidates = await candidatesAmong(names, filling, progress.after)
     const listed = await check(candidates, filling, { countMax: size - progress.items.length, tuplesMax: tuplesLeft })
     progress.items.push(...listed.items)
@@ -106,7 +110,26 @@ async function fill(progress: Progress, filling: Filling): Promise<void> {
     if (!progress.more) return
     left -= listed.examinedCount
     tuplesLeft -= listed.tuplesCount
+    if (isNarrowed || listed.items.length * CANDIDATES_PER_ITEM_MAX >= listed.examinedCount) continue
+    isNarrowed = true
+    filling = await narrowed(filling)
   }
+}
+
+/** With the candidates that the subject's side finds, where it tells. */
+async function narrowed(filling: Filling): Promise<Filling> {
+  const { question, candidates, evaluator, compile } = filling
+  if (question.kind !== 'resources') return filling
+  const { organization, contextualTuples = [], withoutTuples } = question
+  const evaluate = (view: View) => {
+    const manifests = view.manifests()
+    if (manifests === undefined) return undefined
+    const model = compile(manifests)
+    const relationView = relationViewOf(view, model, organization, contextualTuples, withoutTuples)
+    return begin(resourcesFromSubject(relationView ?? view, model, question))
+  }
+  const found = (await evaluator.ask({ organization, evaluate })).value
+  return found === null ? filling : { ...filling, candidates: { ...candidates, stored: [], known: found } }
 }
 
 async function check(

@@ -68,6 +68,13 @@ export class SubjectSide {
     return yield* this.#named(place, allowed, [...wildcards, ...found.usersets])
   }
 
+  /** Objects of the type whose relation may hold the subject. Null: more is above it than may be visited. Undefined while rows are missing. */
+  *objects(type: string, relation: string): Slow<readonly string[] | null | undefined> {
+    const found = yield* this.#holding([`${type}#${relation}`])
+    if (typeof found === 'object') return found.usersets.map(objectOf)
+    return found === 'missing' ? undefined : null
+  }
+
   *#named(
     place: { readonly object: string; readonly relation: string },
     allowed: Direct | null,
@@ -107,6 +114,7 @@ export class SubjectSide {
   *#climb(kinds: readonly string[]): Slow<Found> {
     const steps = stepsTowards(this.#model, kinds)
     const names = this.#start()
+    if (names === 'too many') return names
     let missing = names === null
     // A set is gone through with what is added to it meanwhile.
     const whole = yield* inSteps(names ?? [], (name) => {
@@ -129,7 +137,7 @@ export class SubjectSide {
   }
 
   /** What tuples name the subject by, and what it holds without such a tuple. Null while rows are missing. */
-  #start(): Set<string> | null {
+  #start(): Set<string> | 'too many' | null {
     const subject = this.#subject
     const names = new Set([subject])
     if (isWildcard(subject)) return names
@@ -137,6 +145,7 @@ export class SubjectSide {
     const membership = this.#view.membership(this.#log, subject)
     const closure = this.#model.has('group') ? NO_GROUPS : this.#view.closure(this.#log, subject)
     if (membership === undefined || closure === undefined) return null
+    if (closure.truncated) return 'too many'
     if (membership?.status === 'active')
       for (const tier of ['active_member', membership.role]) names.add(`organization:${this.#log}#${tier}`)
     for (const group of closure.groups) names.add(group)
