@@ -2,6 +2,7 @@
 import type { JsonObject } from '../domain/json.ts'
 import { PUBLISHED_EVENTS } from '../domain/outbox/events.ts'
 import type { Sql } from '../store/directory.ts'
+import { numberEvents } from '../store/number-events.ts'
 
 const POLL_MS = 250
 const PAGE_MAX = 100
@@ -30,7 +31,7 @@ const READ = `
     to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at
   from outbox where seq > $1 and type = any($2) order by seq limit ${PAGE_MAX}`
 
-/** Events get their numbers under a lock that is held until the commit, so a readable event never has a later predecessor. */
+/** Committed events are numbered one piece after the other, so a readable event never has a later predecessor. */
 export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Events {
   const waiting = new Set<() => void>()
   let seen = -1
@@ -40,6 +41,7 @@ export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Eve
   async function currentView(): Promise<void> {
     timer = null
     try {
+      await numberEvents(sql)
       const [row] = await sql.query<{ seq: number | null }>('select max(seq) as seq from outbox')
       const newest = row?.seq ?? 0
       if (newest !== seen) for (const wake of [...waiting]) wake()
@@ -72,6 +74,7 @@ export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Eve
     async after(after, { waitMs, signal }) {
       const untilMs = performance.now() + waitMs
       for (;;) {
+        await numberEvents(sql)
         const rows = await sql.query<OutboxRow>(READ, [after, PUBLISHED_EVENTS])
         const leftMs = untilMs - performance.now()
         if (rows.length > 0 || leftMs <= 0 || signal.aborted || waiting.size >= WAITING_MAX) return rows

@@ -1,5 +1,6 @@
 /** The outbox as this process follows it: the newest events in memory, read once for all streams, and a call for each news. */
 import type { Sql } from '../../store/directory.ts'
+import { numberEvents } from '../../store/number-events.ts'
 import { type OutboxRow, organizationsOf } from './events.ts'
 
 const POLL_MS = 250
@@ -65,6 +66,7 @@ export function createFeed(deps: {
   async function follow(): Promise<void> {
     const before = newest
     try {
+      await numberEvents(sql)
       if (newest < 0) {
         const [row] = await sql.query<{ newest: number }>(
           "select revision as newest from revision where organization_id = '#events'",
@@ -114,7 +116,9 @@ export function createFeed(deps: {
     after: async (after) => recent(after) ?? read(after),
     async fresh(after) {
       const known = recent(after) ?? []
-      return known.length > 0 ? known : read(after)
+      if (known.length > 0) return known
+      await numberEvents(sql)
+      return read(after)
     },
     poke() {
       if (reading === null) schedule(POKED_MS)

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Sql } from '../../store/directory.ts'
+import { numberEvents } from '../../store/number-events.ts'
 import { formatSubject, parseSubject, type SubjectIdentifier, subjectKey } from '../set/subjects.ts'
 
 export type StreamStatus = 'enabled' | 'paused' | 'disabled'
@@ -92,6 +93,7 @@ export async function createStream(
   { id, ...request }: StreamRequest & { readonly id: string },
 ): Promise<Stream | null> {
   await sql.query('select 1 from client where client_id = $1 for update', [receiver.client])
+  await numberEvents(sql)
   const rows = await sql.query(
     `insert into signal_stream (stream_id, client_id, organization_id, endpoint_url, authorization_sealed, events_requested,
        subject_format, description, status, cursor_seq)
@@ -133,6 +135,7 @@ export async function writeStatus(
   id: string,
   { status, reason }: { readonly status: StreamStatus; readonly reason: string | null },
 ): Promise<void> {
+  await numberEvents(sql)
   await sql.query(
     `update signal_stream set status_reason = $3, announced_number = null, attempts_count = 0, failing_since = null,
        next_attempt_at = null, status = $2,

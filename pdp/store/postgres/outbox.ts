@@ -7,9 +7,6 @@ import type { OutboxEventType } from '../../domain/outbox/events.ts'
 import { initiatorOf } from '../../domain/outbox/events.ts'
 import type { Sql } from '../directory.ts'
 
-/** Row of the table `revision` whose lock numbers events in the order in which their transactions commit. */
-const EVENTS = '#events'
-
 /** `organization`: whose event it is; null when it is the environment's. */
 export type OutboxEvent = {
   readonly type: OutboxEventType
@@ -19,28 +16,18 @@ export type OutboxEvent = {
   readonly tenantsOf?: string
 }
 
-/**
- * Numbers and stores events. Call it last in the transaction: from here to the commit no other transaction can store an
- * event, so a reader that has seen a number has seen every smaller one.
- */
+/** Stores events, which readers number (number-events.ts). Call it under the lock of the log that they are about. */
 export async function appendEvents(sql: Pick<Sql, 'query'>, events: readonly OutboxEvent[]): Promise<void> {
   if (events.length === 0) return
-  const [row] = await sql.query<{ revision: number }>(
-    'update revision set revision = revision + $2 where organization_id = $1 returning revision',
-    [EVENTS, events.length],
-  )
-  if (row === undefined) throw new Error('the event log has no row')
-  const first = row.revision - events.length + 1
   await sql.query(
-    `insert into outbox (seq, event_id, organization_id, type, payload)
-     select $1 + q.n - 1, q.id, q.organization, q.type,
+    `insert into outbox_arrival (event_id, organization_id, type, payload)
+     select q.id, q.organization, q.type,
        case when q.member is null then q.payload else jsonb_set(q.payload, '{tenants}', to_jsonb(array(
          select organization_id from membership where user_id = q.member and status = 'active'
          union select jsonb_array_elements_text(coalesce(q.payload -> 'tenants', '[]')) collate "C" order by 1))) end
-     from unnest($2::text[], $3::text[], $4::text[], $5::jsonb[], $6::text[])
-       with ordinality q(id, organization, type, payload, member, n)`,
+     from unnest($1::text[], $2::text[], $3::text[], $4::jsonb[], $5::text[])
+       with ordinality q(id, organization, type, payload, member, n) order by q.n`,
     [
-      first,
       events.map(() => randomUUID()),
       events.map((e) => e.organization),
       events.map((e) => e.type),

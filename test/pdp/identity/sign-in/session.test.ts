@@ -1,5 +1,6 @@
 import * as oauth from 'openid-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { numberEvents } from '../../../../pdp/store/number-events.ts'
 import { createBrowser, hiddenFields } from '../../../support/browser.ts'
 import { createFlow } from '../flow.ts'
 import { createFlows } from '../flows.ts'
@@ -14,7 +15,10 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 const isActive = async (token: string) => (await world.identity.introspect(token)).active
-const events = () => world.sql.query<{ type: string; payload: object }>('select type, payload from outbox order by seq')
+const events = async () => {
+  await numberEvents(world.sql)
+  return world.sql.query<{ type: string; payload: object }>('select type, payload from outbox order by seq')
+}
 const signedIn = async (scope: string) => {
   const browser = createBrowser(world.issuer)
   return { browser, ...(await flows.code({ person: 'eve', organization: 'acme', scope, browser })) }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createBindings } from '../../../../pdp/identity/tokens/bindings.ts'
 import { createRevocations, type Revocations } from '../../../../pdp/identity/tokens/revocation.ts'
+import { numberEvents } from '../../../../pdp/store/number-events.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
@@ -42,8 +43,10 @@ const logged = async () =>
       "select change from change_log where organization_id = '#tokens' order by revision, seq",
     )
   ).map((r) => r.change)
-const reported = async () =>
-  (await opened.sql.query<{ payload: unknown }>('select payload from outbox order by seq')).map((r) => r.payload)
+const reported = async () => {
+  await numberEvents(opened.sql)
+  return (await opened.sql.query<{ payload: unknown }>('select payload from outbox order by seq')).map((r) => r.payload)
+}
 
 test('the end of a session ends its grants with their tokens, but not offline ones or those of other sessions', async () => {
   await openGrant('a', { session: 's1' })

@@ -227,7 +227,7 @@ test('events that were held longer than a week are dropped, and the receiver is 
   await world.send('POST', '/ssf/status', { token, body: { stream_id: stream, status: 'paused' } })
   await world.sql.transaction(async (tx) => {
     await appendEvents(tx, [entitlement('acme', 1)])
-    await tx.query("update outbox set created_at = now() - interval '8 days' where seq = (select max(seq) from outbox)")
+    await tx.query("update outbox_arrival set created_at = now() - interval '8 days'")
   })
   await world.emit(entitlement('acme', 2))
   await world.send('POST', '/ssf/status', { token, body: { stream_id: stream, status: 'enabled' } })

@@ -1,0 +1,21 @@
+/** Numbers of events. Writers store events without one, and do not wait for each other; readers number what is committed. */
+import type { Sql } from './directory.ts'
+
+/** What the trigger `number_events` numbers at once. */
+const PIECE_ROWS = 5_000
+const NUMBER = `
+  update revision set revision = revision where organization_id = '#events'
+    and (select position from outbox_arrival order by position limit 1) is not null
+  returning (select count(*)::int from (select from outbox_arrival limit ${PIECE_ROWS + 1}) arrived) as count`
+
+/**
+ * Afterwards every event that was committed before the call is in `outbox`, with the next number. Numbers have no gaps, and an
+ * event that was committed before another one was stored has the smaller number.
+ */
+export async function numberEvents(sql: Pick<Sql, 'query'>): Promise<void> {
+  let left = true
+  while (left) {
+    const [row] = await sql.query<{ count: number }>(NUMBER)
+    left = row !== undefined && row.count > PIECE_ROWS
+  }
+}
