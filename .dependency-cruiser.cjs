@@ -52,12 +52,12 @@ module.exports = {
     rule(
       'serve-and-identity-know-no-store-implementation',
       { path: '^pdp/(serve|identity)/' },
-      { path: '^pdp/store/', pathNot: '^pdp/store/(contract|directory|advisory-locks)\\.ts$' },
+      { path: '^pdp/store/', pathNot: '^pdp/store/(contract|directory|advisory-locks|number-events)\\.ts$' },
     ),
     rule(
       'signals-know-contracts-and-leaves',
       { path: tree('pdp/signals') },
-      { path: '^(pdp|proto)/', pathNot: '^pdp/(signals|token|process|domain)/|^pdp/store/(contract|directory)\\.ts$' },
+      { path: '^(pdp|proto)/', pathNot: '^pdp/(signals|token|process|domain)/|^pdp/store/(contract|directory|number-events)\\.ts$' },
     ),
     rule(
       'the-console-knows-no-store-implementation',
