@@ -57,7 +57,10 @@ module.exports = {
     rule(
       'signals-know-contracts-and-leaves',
       { path: tree('pdp/signals') },
-      { path: '^(pdp|proto)/', pathNot: '^pdp/(signals|token|process|domain)/|^pdp/store/(contract|directory|number-events)\\.ts$' },
+      {
+        path: '^(pdp|proto)/',
+        pathNot: '^pdp/(signals|token|process|domain)/|^pdp/store/(contract|directory|number-events)\\.ts$',
+      },
     ),
     rule(
       'the-console-knows-no-store-implementation',
