@@ -12,7 +12,12 @@ module.exports = {
     rule(
       'sidecar-imports-only-the-leaves',
       { path: tree('sidecar') },
-      { path: tree('pdp'), pathNot: '^pdp/(token|process|domain)/' },
+      { path: tree('pdp'), pathNot: '^pdp/(token|process|domain|client)/' },
+    ),
+    rule(
+      'the-client-knows-no-server',
+      { path: tree('pdp/client') },
+      { path: tree('pdp'), pathNot: '^pdp/(client|process|domain)/' },
     ),
     rule(
       'the-injector-knows-nothing-of-the-request-path',

@@ -1,11 +1,11 @@
 /** `check --pdp`: relations and permissions of a route file that no model or role of the PDP has. */
 import { create } from '@bufbuild/protobuf'
 import { credentials, Metadata } from '@grpc/grpc-js'
+import { openPdpConnection } from '../../pdp/client/connection.ts'
 import { StartError } from '../../pdp/process/exit.ts'
 import { serviceDefinition } from '../../pdp/process/grpc.ts'
 import { DecideRequestSchema, type DecideResponse, DecisionService } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { LoadedConfig } from '../config/config.ts'
-import { openPdpConnection } from '../pdp-client/connection.ts'
 import type { PermissionQuestion } from '../pdp-client/question.ts'
 import type { Check } from '../routes/checks.ts'
 

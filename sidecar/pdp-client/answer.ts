@@ -1,7 +1,9 @@
 /** Converts a PDP decision to an answer, and rejects it unless it echoes exactly the question. */
+import type { Decision } from '../../pdp/client/codec.ts'
+import { echoes } from '../../pdp/client/question.ts'
 import { reasonText } from '../../pdp/domain/reasons.ts'
 import { EXTERNAL_MARK } from '../../pdp/token/foreign-claims.ts'
-import type { Decision } from './codec.ts'
+import { PdpUnavailable } from '../request/errors.ts'
 import type { PdpAnswer, PdpQuestion, SignIn } from './question.ts'
 
 const UNKNOWN: SignIn = { acr: null, authTime: null }
@@ -20,11 +22,7 @@ export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer
   const { subjectType, organization, permissions, acr, authTime } = decision
   if (subjectType !== 'user' && subjectType !== 'service') return null
   if (decision.subjectId !== question.subject || organization !== (question.organization ?? '')) return null
-  if (permissions.length !== question.permissions.length) return null
-  const echoed = question.permissions.every(
-    ({ relation, resource }, at) => permissions[at]?.relation === relation && permissions[at]?.resource === resource,
-  )
-  if (!echoed || !question.entitlements.every((key) => decision.entitlements.has(key))) return null
+  if (!echoes(decision, question)) return null
   return {
     active: true,
     subjectType,
@@ -33,16 +31,31 @@ export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer
       return allowed ? 'allowed' : 'denied'
     }),
     reasons: permissions.map(describe),
-    entitlements: decision.entitlements,
+    entitlements: enabledOf(decision),
     signIn: { acr: acr === '' ? null : acr, authTime: authTime === 0 ? null : authTime },
   }
 }
+
+const NO_ENTITLEMENTS: PdpAnswer['entitlements'] = new Map()
+const enabledOf = ({ entitlements }: Decision): PdpAnswer['entitlements'] =>
+  entitlements.size === 0
+    ? NO_ENTITLEMENTS
+    : new Map([...entitlements].map(([key, { value }]) => [key, value?.enabled === true]))
 
 /** Empty for what is allowed, as most is. */
 function describe({ allowed, error, reasonCode, missingContext }: Decision['permissions'][number]): string {
   if (allowed && error === '') return ''
   const reason = reasonText(reasonCode === '' ? error : reasonCode)
   return missingContext.length === 0 ? reason : `${reason}; the context lacks ${missingContext.join(', ')}`
+}
+
+/** Throws PdpUnavailable where `readAnswer` has none. */
+export function decidedAbout(decision: Decision, question: PdpQuestion): PdpAnswer {
+  const answer = readAnswer(decision, question)
+  if (answer !== null) return answer
+  const mismatch = issuerMismatch(decision, question)
+  if (mismatch === null) throw new PdpUnavailable('the answer of the PDP does not match the question')
+  throw new PdpUnavailable(mismatch, 'issuer_mismatch')
 }
 
 /** How the PDP reads the token of an external issuer otherwise than the route file, as a sentence; null: alike. */

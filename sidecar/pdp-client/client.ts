@@ -1,7 +1,8 @@
 /** Asks the PDP over several addresses, within one deadline. A missing answer never allows. */
-import { PdpUnavailable } from '../request/errors.ts'
-import { ask } from './ask.ts'
-import { createPdpPool, type PoolOptions } from './pool.ts'
+import { ask } from '../../pdp/client/attempts.ts'
+import { createPdpPool, type PoolOptions } from '../../pdp/client/pool.ts'
+import { PdpUnavailable, UNDECIDED_CODES } from '../request/errors.ts'
+import { decidedAbout } from './answer.ts'
 import type { PdpAnswer, PdpQuestion } from './question.ts'
 import { type OnAnswer, watch } from './watch.ts'
 
@@ -22,6 +23,10 @@ export type PdpClientOptions = PoolOptions & {
   readonly questionsMax?: number
 }
 
+const ASKER = 'this sidecar'
+const undecided = (reason: string, code: string): PdpUnavailable =>
+  new PdpUnavailable(reason, UNDECIDED_CODES.find((known) => known === code) ?? 'pdp_unavailable')
+
 export function createPdpClient(options: PdpClientOptions): PdpClient {
   const { timeoutMs = 500, questionsMax = 10_000 } = options
   const pool = createPdpPool(options)
@@ -29,10 +34,16 @@ export function createPdpClient(options: PdpClientOptions): PdpClient {
   return {
     async ask(question) {
       if (openCount >= questionsMax)
-        throw new PdpUnavailable('this sidecar has too many open questions to the PDP', 'overloaded')
+        throw new PdpUnavailable(`${ASKER} has too many open questions to the PDP`, 'overloaded')
       openCount += 1
       try {
-        return await ask(question, pool, timeoutMs)
+        return await ask(pool, {
+          question,
+          timeoutMs,
+          asker: ASKER,
+          read: (decision) => decidedAbout(decision, question),
+          undecided,
+        })
       } finally {
         openCount -= 1
       }

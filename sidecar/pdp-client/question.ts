@@ -1,21 +1,9 @@
 /** The question about one request to the PDP, and its answer. */
+import type { StreamedQuestion } from '../../pdp/client/question.ts'
 
 export type PermissionQuestion = { readonly relation: string; readonly resource: string }
-export type PdpQuestion = {
-  /** A verified access token, with its digest, subject and organization. */
-  readonly token: string
-  readonly digest: string
-  readonly subject: string
-  readonly organization: string | null
-  readonly permissions: readonly PermissionQuestion[]
-  readonly entitlements: readonly string[]
-  /** A JSON object: values of parameters of conditions; empty for none. */
-  readonly context: string
-  /** Of the request, under which the PDP keeps its answer; empty: it was answered before. */
-  readonly requestId: string
-  /** Of the span that asks (W3C Trace Context). */
-  readonly traceparent?: string
-}
+/** About a verified token. */
+export type PdpQuestion = StreamedQuestion & { readonly subject: string; readonly organization: string | null }
 export type PdpAnswer = {
   /** False: the token is not active, and everything is denied. */
   readonly active: boolean

@@ -1,8 +1,9 @@
 /** Watches a question over any reachable address: the PDP sends a new answer whenever it changes. */
+
+import { isAddressError, type PdpPool } from '../../pdp/client/pool.ts'
+import type { PdpStream, Reply } from '../../pdp/client/stream.ts'
 import { readAnswer } from './answer.ts'
-import { isAddressError, type PdpPool } from './pool.ts'
 import type { PdpAnswer, PdpQuestion } from './question.ts'
-import type { PdpStream, Reply } from './stream.ts'
 
 /** `answer` is null while the current answer is unknown. */
 export type OnAnswer = (answer: PdpAnswer | null) => void

@@ -45,6 +45,17 @@ describe.each(nodes())('on %s', (node) => {
     return execFileSync(node, [name], { cwd: root, encoding: 'utf8' })
   }
 
+  test('asks a PDP that runs elsewhere, and nothing is allowed where there is none', () => {
+    const out = run(
+      'client.mjs',
+      `import { connectPdp } from 'portcullis/client'
+       const pdp = connectPdp({ address: '127.0.0.1:1', tls: null })
+       console.log(await pdp.can('token', 'viewer', 'doc:1').catch(({ name, code }) => name + ' ' + code))
+       pdp.close()`,
+    )
+    expect(out).toBe('DecisionError pdp_unavailable\n')
+  })
+
   test('is imported, compiles a model in its thread, writes and answers', () => {
     const relations = Array.from({ length: 300 }, (_, i) => `    define r${i}: [user] or viewer`).join('\\n')
     const out = run(
@@ -206,6 +217,7 @@ declare const pool: import('pg').Pool
 `
 const ENTRIES: { readonly [entry: string]: string } = {
   'pdp/index.d.ts': 'portcullis',
+  'pdp/client/client.d.ts': 'portcullis/client',
   'pdp/middleware/express.d.ts': 'portcullis/express',
   'pdp/middleware/fastify.d.ts': 'portcullis/fastify',
   'pdp/middleware/hono.d.ts': 'portcullis/hono',

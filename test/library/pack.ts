@@ -34,6 +34,7 @@ const PACKAGES: readonly Package[] = [
     bins: { portcullis: './pdp/client-bin.js' },
     exports: {
       '.': './pdp/index',
+      './client': './pdp/client/client',
       './express': './pdp/middleware/express',
       './fastify': './pdp/middleware/fastify',
       './hono': './pdp/middleware/hono',
@@ -41,7 +42,7 @@ const PACKAGES: readonly Package[] = [
     },
     node: '>=20.19.0',
     bundled: ['@bufbuild/cel', '@bufbuild/protobuf'],
-    optional: ['ioredis'],
+    optional: ['@grpc/grpc-js', 'ioredis'],
     besides: [],
     readme: 'docs/embed.md',
   },

@@ -1,7 +1,6 @@
-/** Encodes the questions of a PDP stream, and decodes the fields of answers that the sidecar uses. */
-import { fromBinary } from '@bufbuild/protobuf'
+/** Encodes the questions of a PDP stream, and decodes the fields of answers that its callers use. */
+import { create, fromBinary } from '@bufbuild/protobuf'
 import { BinaryReader, type BinaryWriter } from '@bufbuild/protobuf/wire'
-import { createMessageWriter, readFields } from '../../pdp/process/wire.ts'
 import {
   ANSWER,
   ANSWERS,
@@ -14,8 +13,9 @@ import {
   SUBJECT,
   TOKEN,
 } from '../../proto/decision-tags.ts'
-import { EntitlementResultSchema } from '../../proto/gen/portcullis/v1/decision_pb.ts'
-import type { PermissionQuestion } from './question.ts'
+import { type EntitlementResult, EntitlementResultSchema } from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { PermissionCheck } from '../domain/decision.ts'
+import { createMessageWriter, readFields } from '../process/wire.ts'
 
 /** A DecideStreamRequest. */
 export type Questions = {
@@ -23,7 +23,7 @@ export type Questions = {
   readonly questions: readonly {
     readonly id: number
     readonly handle: number
-    readonly permissions: readonly PermissionQuestion[]
+    readonly permissions: readonly PermissionCheck[]
     readonly entitlements: readonly string[]
     /** A JSON object: values of parameters of conditions; empty for none. */
     readonly context: string
@@ -43,8 +43,8 @@ export type Decision = {
   subjectId: string
   organization: string
   readonly permissions: PermissionResult[]
-  /** By key: true when the entitlement is enabled. */
-  readonly entitlements: Map<string, boolean>
+  /** By key. */
+  readonly entitlements: Map<string, EntitlementResult>
   acr: string
   authTime: number
 }
@@ -61,6 +61,7 @@ export type StreamAnswer = { id: number; decision: Decision | null; error: strin
 
 const NO_OUTCOME = 'no outcome'
 const NONE: readonly string[] = []
+const NO_ENTITLEMENT = create(EntitlementResultSchema)
 
 const encode = createMessageWriter()
 
@@ -173,14 +174,14 @@ function readResult(from: BinaryReader): PermissionResult {
   return result
 }
 
-function readEntitlement(from: BinaryReader, entitlements: Map<string, boolean>): void {
+function readEntitlement(from: BinaryReader, entitlements: Decision['entitlements']): void {
   let key = ''
-  let enabled = false
+  let value: EntitlementResult = NO_ENTITLEMENT
   readFields(from, from.uint32(), (tag) => {
     if (tag === ENTRY.key) key = from.string(true)
-    else if (tag === ENTRY.value) enabled = fromBinary(EntitlementResultSchema, from.bytes()).value?.enabled === true
+    else if (tag === ENTRY.value) value = fromBinary(EntitlementResultSchema, from.bytes())
     else return false
     return true
   })
-  entitlements.set(key, enabled)
+  entitlements.set(key, value)
 }

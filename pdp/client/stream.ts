@@ -7,13 +7,13 @@ import {
   type ServiceError,
   status,
 } from '@grpc/grpc-js'
-import { serviceDefinition } from '../../pdp/process/grpc.ts'
 import { DecisionService } from '../../proto/gen/portcullis/v1/decision_pb.ts'
+import { serviceDefinition } from '../process/grpc.ts'
 import { createQuestionBatch } from './batch.ts'
 import { type Decision, decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from './codec.ts'
 import { openPdpConnection, type PdpConnection } from './connection.ts'
 import { PendingQuestions } from './pending.ts'
-import type { PdpQuestion } from './question.ts'
+import type { StreamedQuestion } from './question.ts'
 
 /**
  * `lost`: the stream ended before the answer arrived. Asking again is safe, because a question only reads. `taken`: false
@@ -32,16 +32,16 @@ export interface PdpStream {
   /** Connects at once instead of after the backoff, unless an attempt began a moment ago. */
   hurry(): void
   /** Settles at most once, never when cancelled. Returns the cancelling function. */
-  send(question: PdpQuestion, settle: (reply: Reply) => void): () => void
+  send(question: StreamedQuestion, settle: (reply: Reply) => void): () => void
   /** Watches a question: settles with each answer until it is cancelled or the stream is lost. */
-  watch(question: PdpQuestion, settle: (reply: Reply) => void): () => void
+  watch(question: StreamedQuestion, settle: (reply: Reply) => void): () => void
   close(): void
 }
 export type PdpStreamOptions = {
   /** `host:port`. */
   readonly address: string
   readonly credentials: ChannelCredentials
-  /** Returns the token that authenticates the sidecar; null: none is sent. Throws when it cannot read the token. */
+  /** Returns the token that authenticates the caller; null: none is sent. Throws when it cannot read the token. */
   readonly authorize: (() => string) | null
   readonly random: () => number
   /** Time limit of one attempt to connect, including TLS and the first HTTP/2 frame. */
@@ -60,7 +60,7 @@ export type PdpStreamOptions = {
 
 type Call = ClientDuplexStream<Questions, readonly StreamAnswer[]>
 type Pending = {
-  readonly question: PdpQuestion
+  readonly question: StreamedQuestion
   readonly settle: (reply: Reply) => void
   readonly watched: boolean
   resent: boolean
@@ -110,12 +110,12 @@ class ReconnectingStream implements PdpStream {
     this.connect()
   }
 
-  send(question: PdpQuestion, settle: (reply: Reply) => void): () => void {
+  send(question: StreamedQuestion, settle: (reply: Reply) => void): () => void {
     const id = this.#ask({ question, settle, watched: false, resent: false })
     return () => void this.#pending.delete(id)
   }
 
-  watch(question: PdpQuestion, settle: (reply: Reply) => void): () => void {
+  watch(question: StreamedQuestion, settle: (reply: Reply) => void): () => void {
     const id = this.#ask({ question, settle, watched: true, resent: false })
     return () => {
       if (this.#pending.delete(id)) this.#batch.cancel(id)

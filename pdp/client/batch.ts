@@ -1,10 +1,10 @@
 /** Collects the questions of one event loop turn into one message, and replaces tokens that were already sent by handles. */
 import type { Questions } from './codec.ts'
-import type { PdpQuestion } from './question.ts'
+import type { StreamedQuestion } from './question.ts'
 
 export type QuestionBatch = {
   /** The question is sent together with all others of this turn. */
-  add(id: number, question: PdpQuestion, watched: boolean): void
+  add(id: number, question: StreamedQuestion, watched: boolean): void
   /** Ends the watched question with this id. */
   cancel(id: number): void
   /** Sends the token with this digest again with its next question. */

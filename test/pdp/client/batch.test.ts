@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createQuestionBatch, type QuestionBatch } from '../../../sidecar/pdp-client/batch.ts'
-import type { Questions } from '../../../sidecar/pdp-client/codec.ts'
+import { createQuestionBatch, type QuestionBatch } from '../../../pdp/client/batch.ts'
+import type { Questions } from '../../../pdp/client/codec.ts'
 import type { PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 
 const HANDLES = 1_000

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { PendingQuestions } from '../../../sidecar/pdp-client/pending.ts'
+import { PendingQuestions } from '../../../pdp/client/pending.ts'
 
 const LAST_ID = 2 ** 32 - 1
 

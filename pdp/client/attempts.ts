@@ -1,9 +1,7 @@
 /** Asks one question, of at most two PDPs that take it, and settles once before the deadline. */
-import { PdpUnavailable, UNDECIDED_CODES } from '../request/errors.ts'
-import { issuerMismatch, readAnswer } from './answer.ts'
 import type { Decision } from './codec.ts'
 import { isAddressError, type PdpPool } from './pool.ts'
-import type { PdpAnswer, PdpQuestion } from './question.ts'
+import type { StreamedQuestion } from './question.ts'
 import type { PdpStream, Reply } from './stream.ts'
 
 const ATTEMPTS_MAX = 2
@@ -12,40 +10,51 @@ const HEDGE_SHARE = 0.4
 /** When this process was busy for this part of the wait, a timeout is not counted as a failure of the PDP. */
 const LAG_SHARE = 0.2
 
-/** Rejects with PdpUnavailable. */
-export const ask = (question: PdpQuestion, pool: PdpPool, timeoutMs: number): Promise<PdpAnswer> =>
-  new QuestionAttempts(question, pool, timeoutMs).promise
+export type Asking<Answer> = {
+  readonly question: StreamedQuestion
+  /** Of the question, with all attempts. */
+  readonly timeoutMs: number
+  /** Who asks, as its errors say it. */
+  readonly asker: string
+  /** Throws for a decision that is not about the question. */
+  readonly read: (decision: Decision) => Answer
+  /** Why nothing was decided. `code`: that of the PDP, `overloaded`, or `pdp_unavailable`. */
+  readonly undecided: (reason: string, code: string) => Error
+}
 
-class QuestionAttempts {
-  readonly promise: Promise<PdpAnswer>
-  readonly #question: PdpQuestion
+/** Rejects with what `undecided` makes, or with what `read` throws. */
+export const ask = <Answer>(pool: PdpPool, asking: Asking<Answer>): Promise<Answer> =>
+  new Promise((resolve, reject) => new QuestionAttempts(pool, asking, { resolve, reject }).begin())
+
+type Settle<Answer> = { readonly resolve: (answer: Answer) => void; readonly reject: (error: unknown) => void }
+
+class QuestionAttempts<Answer> {
   readonly #pool: PdpPool
-  readonly #timeoutMs: number
+  readonly #asking: Asking<Answer>
+  readonly #settled: Settle<Answer>
   readonly #startedMs = performance.now()
   readonly #deadline: NodeJS.Timeout
   readonly #cancels: (() => void)[] = []
   readonly #pending = new Set<PdpStream>()
   readonly #wake = (): void => this.#attempt(null)
-  readonly #resolve: (answer: PdpAnswer) => void
-  readonly #reject: (error: PdpUnavailable) => void
   #hedge: NodeJS.Timeout | undefined
   #attempts = 0
   /** Attempts that no PDP evaluated: it ended its stream in order. */
   #untaken = 0
   #over = false
 
-  constructor(question: PdpQuestion, pool: PdpPool, timeoutMs: number) {
-    const { promise, resolve, reject } = Promise.withResolvers<PdpAnswer>()
-    this.promise = promise
-    this.#resolve = resolve
-    this.#reject = reject
-    this.#question = question
+  constructor(pool: PdpPool, asking: Asking<Answer>, settled: Settle<Answer>) {
+    this.#settled = settled
+    this.#asking = asking
     this.#pool = pool
-    this.#timeoutMs = timeoutMs
     // Timers run before I/O, so `setImmediate` lets an answer that has arrived be read first.
-    this.#deadline = setTimeout(() => setImmediate(() => this.#expire()), timeoutMs)
+    this.#deadline = setTimeout(() => setImmediate(() => this.#expire()), asking.timeoutMs)
+  }
+
+  begin(): void {
+    const { asker, timeoutMs } = this.#asking
     // No answer would be read in time, and the question would make this process later still.
-    if (pool.lag.isStarved(timeoutMs)) this.#fail('this sidecar is too busy to ask', 'overloaded')
+    if (this.#pool.lag.isStarved(timeoutMs)) this.#fail(`${asker} is too busy to ask`, 'overloaded')
     else this.#attempt(null)
   }
 
@@ -60,10 +69,10 @@ class QuestionAttempts {
   #askOver(stream: PdpStream): void {
     this.#attempts += 1
     this.#pending.add(stream)
-    this.#cancels.push(stream.send(this.#question, (reply) => this.#settle(stream, reply)))
+    this.#cancels.push(stream.send(this.#asking.question, (reply) => this.#settle(stream, reply)))
     if (this.#attempts > 1 || this.#pool.count === 1) return
     clearTimeout(this.#hedge)
-    this.#hedge = setTimeout(() => this.#askAnother(stream), this.#timeoutMs * HEDGE_SHARE)
+    this.#hedge = setTimeout(() => this.#askAnother(stream), this.#asking.timeoutMs * HEDGE_SHARE)
   }
 
   #askAnother(stream: PdpStream): void {
@@ -78,7 +87,7 @@ class QuestionAttempts {
     if (this.#over) return
     const wasBusy = this.#wasBusy()
     if (!wasBusy) for (const stream of this.#pending) this.#pool.markFailed(stream)
-    if (wasBusy) this.#fail('this sidecar was too busy to read an answer in time', 'overloaded')
+    if (wasBusy) this.#fail(`${this.#asking.asker} was too busy to read an answer in time`, 'overloaded')
     else this.#fail('the PDP did not answer in time')
   }
 
@@ -96,14 +105,11 @@ class QuestionAttempts {
 
   #settleDecision(stream: PdpStream, decision: Decision): void {
     this.#pool.markHealthy(stream)
-    const answer = readAnswer(decision, this.#question)
-    if (answer === null) {
-      const mismatch = issuerMismatch(decision, this.#question)
-      if (mismatch === null) this.#fail('the answer of the PDP does not match the question')
-      else this.#fail(mismatch, 'issuer_mismatch')
-    } else {
-      this.#finish()
-      this.#resolve(answer)
+    this.#finish()
+    try {
+      this.#settled.resolve(this.#asking.read(decision))
+    } catch (error) {
+      this.#settled.reject(error)
     }
   }
 
@@ -137,7 +143,7 @@ class QuestionAttempts {
 
   #fail(reason: string, code = 'pdp_unavailable'): void {
     this.#finish()
-    this.#reject(new PdpUnavailable(reason, UNDECIDED_CODES.find((known) => known === code) ?? 'pdp_unavailable'))
+    this.#settled.reject(this.#asking.undecided(reason, code))
   }
 
   #finish(): void {

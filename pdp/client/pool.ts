@@ -17,7 +17,7 @@ export type PoolOptions = {
   /** `host:port`. */
   readonly addresses: readonly string[]
   readonly credentials: ChannelCredentials
-  /** Returns the token that authenticates the sidecar, for each new stream; null: none is sent. Throws when it cannot read the token. */
+  /** Returns the token that authenticates the caller, for each new stream; null: none is sent. Throws when it cannot read the token. */
   readonly authorize?: (() => string) | null
   readonly random: () => number
   /** Milliseconds since the epoch. */
