@@ -14,7 +14,7 @@ export type Asking<Answer> = {
   readonly question: StreamedQuestion
   /** Of the question, with all attempts. */
   readonly timeoutMs: number
-  /** Who asks, as its errors say it. */
+  /** The asking process, as errors name it. */
   readonly asker: string
   /** Throws for a decision that is not about the question. */
   readonly read: (decision: Decision) => Answer

@@ -8,7 +8,7 @@ import { createPdpPool } from './pool.ts'
 import { echoes, type StreamedQuestion } from './question.ts'
 
 /**
- * Where the PDPs are, and who asks.
+ * Where the PDPs are, and as whom this process calls them.
  *
  * @example
  * ```ts

@@ -1,35 +1,156 @@
-/** The asking side of `engine-stream.ts`, a process of its own as a sidecar is: asks what it is told, and reports. */
+/** The asking side of `engine-stream.ts`, a process of its own: asks in the way that it is told for a while, and reports. */
 import { hash } from 'node:crypto'
-import { credentials } from '@grpc/grpc-js'
-import { createPdpStream, type PdpStream } from '../../sidecar/pdp-client/stream.ts'
+import { create } from '@bufbuild/protobuf'
+import { Client, credentials } from '@grpc/grpc-js'
+import { Pool } from 'undici'
+import { decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from '../../pdp/client/codec.ts'
+import { createPdpStream, type PdpStream } from '../../pdp/client/stream.ts'
+import { serviceDefinition } from '../../pdp/process/grpc.ts'
+import {
+  type DecideRequest,
+  DecideRequestSchema,
+  type DecideResponse,
+  DecisionService,
+} from '../../proto/gen/portcullis/v1/decision_pb.ts'
 
-export type Load = { readonly address: string; readonly token: string; readonly batches: readonly number[] }
-export type Measured = { readonly batch: number; readonly rate: number; readonly p99Ms: number }
+/**
+ * `unary`, `unary8`: Decide with one check, with eight. `http`: POST /oauth/decisions. `stream`: DecideStream, each question a
+ * message. `turn`, `turn8`: the sidecar's client, which sends the questions of one turn of the event loop together.
+ */
+export const WAYS = ['unary', 'unary8', 'http', 'stream', 'turn', 'turn8'] as const
+export type Way = (typeof WAYS)[number]
+export type Load = {
+  readonly address: string
+  readonly issuer: string
+  readonly token: string
+  readonly way: Way
+  readonly callers: number
+  readonly asks: number
+}
+export type Measured = { readonly checks: number; readonly ms: number; readonly p99Ms: number }
 
-const IN_FLIGHT = 32
-const WARM_MS = 2_000
-const ROUND_MS = 3_000
-const ROUNDS = 3
+/** Asks once; true if the answer is right. */
+type Ask = () => Promise<boolean>
 
-process.once('message', (load) => {
-  measure(load as Load).then(
-    (measured) => process.send?.(measured, () => process.disconnect()),
-    (error: unknown) => {
-      console.error(error)
-      process.exit(1)
-    },
+const { decide, decideStream } = serviceDefinition(DecisionService)
+const PERMISSION = { relation: 'viewer', resource: 'invoice:1' }
+const checksOf = (way: Way): number => (way.endsWith('8') ? 8 : 1)
+
+async function measure(load: Load): Promise<Measured> {
+  const { ask, close } = await start(load)
+  const times: number[] = []
+  let open = 0
+  const begin = performance.now()
+  await Promise.all(
+    Array.from({ length: load.callers }, async () => {
+      while (times.length + open < load.asks) {
+        open += 1
+        const sent = performance.now()
+        if (!(await ask())) throw new Error(`a wrong answer by ${load.way}`)
+        open -= 1
+        times.push(performance.now() - sent)
+      }
+    }),
   )
-})
+  const ms = performance.now() - begin
+  close()
+  const p99Ms = times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0
+  return { checks: times.length * checksOf(load.way), ms, p99Ms }
+}
 
-async function measure({ address, token, batches }: Load): Promise<readonly Measured[]> {
-  const link = await openLink(address)
-  const measured: Measured[] = []
-  for (const batch of batches) {
-    await round(link, { token, batch, ms: WARM_MS })
-    for (let i = 0; i < ROUNDS; i++) measured.push({ batch, ...(await round(link, { token, batch, ms: ROUND_MS })) })
+function start(load: Load): Promise<{ ask: Ask; close: () => void }> | { ask: Ask; close: () => void } {
+  if (load.way === 'http') return openHttp(load)
+  if (load.way === 'stream') return openStream(load)
+  return load.way.startsWith('turn') ? openTurns(load) : openUnary(load)
+}
+
+function openUnary({ address, token, way }: Load): { ask: Ask; close: () => void } {
+  const client = new Client(address, credentials.createInsecure())
+  const permissions = Array.from({ length: checksOf(way) }, () => PERMISSION)
+  const request = create(DecideRequestSchema, { token, permissions })
+  return {
+    ask: () =>
+      new Promise((resolve, reject) => {
+        client.makeUnaryRequest<DecideRequest, DecideResponse>(
+          decide.path,
+          decide.requestSerialize,
+          decide.responseDeserialize,
+          request,
+          (error, answer) =>
+            error === null ? resolve(answer?.permissions.every((one) => one.allowed) === true) : reject(error),
+        )
+      }),
+    close: () => client.close(),
   }
-  link.close()
-  return measured
+}
+
+function openHttp({ issuer, token }: Load): { ask: Ask; close: () => void } {
+  const pool = new Pool(issuer, { connections: 16 })
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ permissions: [PERMISSION] })
+  return {
+    async ask() {
+      const answer = await pool.request({ path: '/oauth/decisions', method: 'POST', headers, body })
+      const { permissions } = (await answer.body.json()) as { permissions: readonly { allowed: boolean }[] }
+      return permissions[0]?.allowed === true
+    },
+    close: () => void pool.close(),
+  }
+}
+
+function openStream({ address, token }: Load): { ask: Ask; close: () => void } {
+  const client = new Client(address, credentials.createInsecure())
+  const call = client.makeBidiStreamRequest<Questions, readonly StreamAnswer[]>(
+    decideStream.path,
+    encodeQuestions,
+    decodeAnswers,
+  )
+  const waiting = new Map<number, (answer: StreamAnswer) => void>()
+  let lastId = 0
+  call.on('data', (answers: readonly StreamAnswer[]) => {
+    for (const answer of answers) {
+      waiting.get(answer.id)?.(answer)
+      waiting.delete(answer.id)
+    }
+  })
+  call.on('error', () => undefined)
+  call.write({ tokens: [{ handle: 1, token }], questions: [], cancel: [] })
+  const rest = { handle: 1, permissions: [PERMISSION], entitlements: [], context: '', watched: false }
+  return {
+    ask: () =>
+      new Promise((resolve) => {
+        lastId += 1
+        waiting.set(lastId, ({ decision }) => resolve(decision?.permissions[0]?.allowed === true))
+        call.write({ tokens: [], questions: [{ id: lastId, ...rest, requestId: '', traceparent: '' }], cancel: [] })
+      }),
+    close() {
+      call.cancel()
+      client.close()
+    },
+  }
+}
+
+async function openTurns({ address, token, way }: Load): Promise<{ ask: Ask; close: () => void }> {
+  const link = await openLink(address)
+  const question = {
+    token,
+    digest: hash('sha256', token, 'base64url'),
+    subject: 'bench',
+    organization: 'acme',
+    permissions: Array.from({ length: checksOf(way) }, () => PERMISSION),
+    entitlements: [],
+    context: '',
+    requestId: '',
+  }
+  return {
+    ask: () =>
+      new Promise((resolve) => {
+        link.send(question, (reply) =>
+          resolve(reply.kind === 'answer' && reply.decision.permissions.every((one) => one.allowed)),
+        )
+      }),
+    close: () => link.close(),
+  }
 }
 
 function openLink(address: string): Promise<PdpStream> {
@@ -48,49 +169,14 @@ function openLink(address: string): Promise<PdpStream> {
   })
 }
 
-async function round(
-  link: PdpStream,
-  load: { token: string; batch: number; ms: number },
-): Promise<{ rate: number; p99Ms: number }> {
-  const permissions = Array.from({ length: load.batch }, (_, i) => ({
-    relation: 'viewer',
-    resource: i % 2 === 0 ? 'invoice:2' : 'invoice:1',
-  }))
-  const digest = hash('sha256', load.token, 'base64url')
-  const times: number[] = []
-  const begin = performance.now()
-  let done = 0
-  const ask = (): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const sent = performance.now()
-      link.send(
-        {
-          token: load.token,
-          digest,
-          subject: 'bob',
-          organization: 'acme',
-          permissions,
-          entitlements: [],
-          context: '',
-          requestId: '',
-        },
-        (outcome) => {
-          const right =
-            outcome.kind === 'answer' && outcome.decision.active && outcome.decision.permissions[0]?.allowed === true
-          if (!right) return reject(new Error(`wrong: ${JSON.stringify(outcome)}`))
-          if (done++ % 10 === 0) times.push(performance.now() - sent)
-          resolve()
-        },
-      )
-    })
-  await Promise.all(
-    Array.from({ length: IN_FLIGHT }, async () => {
-      while (performance.now() - begin < load.ms) await ask()
-    }),
-  )
-  times.sort((a, b) => a - b)
-  return {
-    rate: ((done * load.batch) / (performance.now() - begin)) * 1_000,
-    p99Ms: times[Math.floor(times.length * 0.99)] ?? 0,
-  }
+if (process.send !== undefined) {
+  process.on('message', (load) => {
+    measure(load as Load).then(
+      (measured) => process.send?.(measured),
+      (error: unknown) => {
+        console.error(error)
+        process.exit(1)
+      },
+    )
+  })
 }

@@ -46,13 +46,13 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'rows of a load are installed without what was applied meanwhile',
     setup: { ...SMALL, cacheBytesMax: 10_000, focus: 'groups' },
-    foundAt: 16,
+    foundAt: 8,
     edits: [edit(CACHE, 'for (const { change, atMs } of later) aside.apply(change, atMs)', '')],
   },
   {
     name: 'rows newer than the cache are installed',
     setup: { ...SMALL, cacheBytesMax: 4_500, focus: 'groups', focusShare: 0.35, steps: 500 },
-    foundAt: 55,
+    foundAt: 34,
     edits: [
       edit(
         CACHES,
@@ -65,19 +65,19 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'several logs are answered at different moments',
     setup: {},
-    foundAt: 11,
+    foundAt: 73,
     edits: [edit(FRESHNESS, 'if (!passed) return reading', 'if (passed || !passed) return reading')],
   },
   {
     name: 'a load survives the emptying of its cache',
     setup: { trim: 0.2, focus: 'groups', steps: 500 },
-    foundAt: 3,
+    foundAt: 9,
     edits: [edit(CACHE, 'load.generation !== this.generation ||', '')],
   },
   {
     name: 'a trimmed log is taken for an empty delta',
     setup: { trim: 0.04 },
-    foundAt: 12,
+    foundAt: 3,
     edits: [
       edit(CACHE, 'if (!continues(from, target.position, entries)) {', 'if (entries.length > 1e9 || !continues) {'),
     ],
@@ -85,7 +85,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'two deltas of one log run at once',
     setup: { focus: 'groups' },
-    foundAt: 278,
+    foundAt: 127,
     edits: [
       edit(
         CACHES,
@@ -103,25 +103,25 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'a paused evaluation goes on over what has moved on',
     setup: { paused: true },
-    foundAt: 10,
+    foundAt: 2,
     edits: [edit(FRESHNESS, 'if (!this.#standsAt(at, at, scope.logs)) {', 'if (false) {')],
   },
   {
     name: 'a paused evaluation shares its view with others',
     setup: { paused: true },
-    foundAt: 18,
+    foundAt: 46,
     edits: [edit(FRESHNESS, '    this.#view = this.#newView()\n    pending.untilMs', '    pending.untilMs')],
   },
   {
     name: 'closures outlive a change of groups',
     setup: {},
-    foundAt: 416,
+    foundAt: 99,
     edits: [edit(ROWS, "if (key.kind === 'groups') this.above.clear()", '')],
   },
   {
     name: 'a delta goes past its target',
     setup: {},
-    foundAt: 1,
+    foundAt: 18,
     edits: [
       edit(CACHES, 'to: target.position.revision,', 'to: target.position.revision + 9,'),
       edit(
@@ -151,13 +151,13 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'expiry is judged by another clock than the vector’s',
     setup: {},
-    foundAt: 7,
+    foundAt: 18,
     edits: [edit(FRESHNESS, 'view.begin(at.vector.clockMs)', 'view.begin(at.vector.clockMs - 40)')],
   },
   {
     name: 'a closure is kept beyond the expiry of one of its links',
     setup: { focus: 'groups' },
-    foundAt: 209,
+    foundAt: 59,
     edits: [
       edit(
         'store/cache/rows-view.ts',
@@ -169,7 +169,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'affectedKeys forgets the groups of a subject',
     setup: {},
-    foundAt: 2,
+    foundAt: 6,
     edits: [
       edit(
         'store/affected-keys.ts',
@@ -181,13 +181,13 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'affectedKeys forgets memberships',
     setup: {},
-    foundAt: 13,
+    foundAt: 42,
     edits: [edit('store/affected-keys.ts', "return [{ log, kind: 'membership', user: change.user }]", 'return []')],
   },
   {
     name: 'affectedKeys forgets role grants',
     setup: {},
-    foundAt: 31,
+    foundAt: 16,
     edits: [
       edit('store/affected-keys.ts', "return [{ log, kind: 'grants', subject: change.grant.subject }]", 'return []'),
     ],
@@ -195,13 +195,13 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'a cache with a load under way jumps',
     setup: { cacheBytesMax: 4_500, focus: 'groups', focusShare: 0.35, steps: 500 },
-    foundAt: 111,
+    foundAt: 484,
     edits: [edit(CACHE, 'if (newer && this.rows.empty && this.loads.size === 0)', 'if (newer && this.rows.empty)')],
   },
   {
     name: 'the tree is taken as it was when the question was asked',
     setup: { focus: 'tree' },
-    foundAt: 0,
+    foundAt: 18,
     edits: [
       edit(FRESHNESS, 'if (scope.known && scope.logs.some((log) => !logs.includes(log))) {', 'if (scope === null) {'),
     ],
@@ -209,7 +209,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'a history that was lost in a failover goes unnoticed',
     setup: { failOver: 0.02 },
-    foundAt: 127,
+    foundAt: 65,
     edits: [
       edit(
         CACHE,
@@ -222,7 +222,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'a moment from before the question answers it',
     setup: { failOver: 0.04, steps: 500, focus: 'groups', focusShare: 0.35 },
-    foundAt: 90,
+    foundAt: 73,
     edits: [
       edit(
         FRESHNESS,
@@ -234,7 +234,7 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'a late, older vector moves a cache back',
     setup: SMALL,
-    foundAt: 3,
+    foundAt: 9,
     edits: [
       edit(CACHE, 'if (sentTick > this.confirmedTick) {', 'if (sentTick > -1) {'),
       edit(CACHE, 'this.rows.clear()\n    this.generation++', ''),

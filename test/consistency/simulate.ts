@@ -211,6 +211,7 @@ export async function simulate(seed: number, engine: Engine, setup: Setup = {}):
   const freshness = new engine.Freshness({
     store: sim.store,
     schedule: sim.schedule,
+    late: sim.schedule,
     cacheBytesMax: setup.cacheBytesMax ?? 1e9,
     triesMax: setup.triesMax ?? 12,
     turns: new engine.Turns({ nextTurn: sim.schedule, clock: () => 0 }),

@@ -8,6 +8,11 @@ export type BatcherOptions<T> = {
   /** Calls under way at once. */
   readonly runningMax: number
   readonly schedule: Schedule
+  /**
+   * When a call counts as late. Until then what arrives beside it waits for it to end, so that few calls serve many. Default:
+   * a call begins as long as fewer than `runningMax` are under way.
+   */
+  readonly late?: Schedule
   /** All or nothing: when it rejects, none of the items was served. */
   run(items: readonly T[]): Promise<void>
   /** An item whose own call failed, or one of a call that failed for a reason that concerns them all. */
@@ -18,7 +23,9 @@ export type BatcherOptions<T> = {
 export class Batcher<T> {
   #items: T[] = []
   #running = 0
+  #begun = 0
   #scheduled = false
+  #watching = false
   readonly #options: BatcherOptions<T>
 
   constructor(options: BatcherOptions<T>) {
@@ -31,17 +38,37 @@ export class Batcher<T> {
   }
 
   #start(): void {
-    if (this.#scheduled || this.#running >= this.#options.runningMax || this.#items.length === 0) return
+    const { runningMax, late } = this.#options
+    if (this.#scheduled || this.#running >= runningMax || this.#items.length === 0) return
+    if (this.#running > 0 && late !== undefined) this.#watch(late)
+    else this.#begin()
+  }
+
+  #begin(): void {
     this.#scheduled = true
     this.#options.schedule(() => {
       this.#scheduled = false
       const items = this.#items
       this.#items = []
       this.#running++
+      this.#begun++
       void this.#attempt(items).then(() => {
         this.#running--
         this.#start()
       })
+    })
+  }
+
+  /** One that is late, on a connection that is gone perhaps, does not hold up everybody. */
+  #watch(late: Schedule): void {
+    if (this.#watching) return
+    this.#watching = true
+    const begun = this.#begun
+    late(() => {
+      this.#watching = false
+      const isLate = begun === this.#begun && this.#running > 0 && this.#running < this.#options.runningMax
+      if (isLate && !this.#scheduled && this.#items.length > 0) this.#begin()
+      else this.#start()
     })
   }
 

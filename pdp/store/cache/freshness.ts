@@ -20,8 +20,10 @@ export type FreshnessOptions = {
   readonly store: Store
   /** Bytes of row sets kept in memory at most. Default 256 MiB. */
   readonly cacheBytesMax?: number
-  /** How the questions of a reading are gathered. Default: until the event loop goes on to its next event. */
+  /** How the questions of a reading are gathered. Default: until the event loop has read what has arrived on all sockets. */
   readonly schedule?: Schedule
+  /** When a reading counts as late, and another may be made beside it. Default: after 10 ms. */
+  readonly late?: Schedule
   /** Tries before a question is answered from a snapshot of its own, without the cache. Default 12. */
   readonly triesMax?: number
   /** Shared with all else that evaluates in this process. Default: its own. */
@@ -53,6 +55,9 @@ type Loading = { readonly pending: Pending; readonly needed: readonly RowKey[] }
 
 /** Scopes that are kept at most before all are dropped. */
 const SCOPES_MAX = 10_000
+/** Several times what the database takes when it is well. */
+const LATE_MS = 10
+const later: Schedule = (run) => void setTimeout(run, LATE_MS).unref()
 
 export class Freshness implements SnapshotEvaluator {
   readonly #store: Store
@@ -67,7 +72,7 @@ export class Freshness implements SnapshotEvaluator {
   readonly #loadings: Batcher<Loading>
 
   constructor(options: FreshnessOptions) {
-    const { store, schedule = process.nextTick, cacheBytesMax = 256 * 1024 * 1024 } = options
+    const { store, schedule = setImmediate, late = later, cacheBytesMax = 256 * 1024 * 1024 } = options
     this.#store = store
     this.#triesMax = options.triesMax ?? 12
     this.#caches = new LogCaches({ store, cacheBytesMax, schedule })
@@ -77,6 +82,7 @@ export class Freshness implements SnapshotEvaluator {
     this.#vectorBatches = new Batcher({
       runningMax: 2,
       schedule,
+      late,
       run: (pending) => this.#askVector(pending),
       fail: (pending, error) => pending.reject(error),
     })

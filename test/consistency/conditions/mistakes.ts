@@ -7,7 +7,7 @@ export const CONDITION_MISTAKES: readonly Mistake[] = [
   {
     name: 'an answer that used the context of a question is kept for those after it',
     setup: { focus: 'conditions' },
-    foundAt: 1,
+    foundAt: 6,
     edits: [
       edit(
         'decide/conditions/run.ts',
@@ -53,7 +53,7 @@ export const CONDITION_MISTAKES: readonly Mistake[] = [
   {
     name: 'a tuple with a condition outlives its deletion',
     setup: { focus: 'conditions' },
-    foundAt: 4,
+    foundAt: 5,
     edits: [edit('store/cache/subject-set.ts', 'this.#conditional?.delete(subject)', '')],
   },
 ]
