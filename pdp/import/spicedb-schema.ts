@@ -5,20 +5,34 @@ export type Expression =
   | { readonly kind: 'name'; readonly name: string }
   | { readonly kind: 'arrow'; readonly relation: string; readonly permission: string }
   | { readonly kind: 'or' | 'and' | 'but not'; readonly parts: readonly Expression[] }
-/** `relation` null for the object itself; `*` for everybody of the type. */
-export type Allowed = { readonly type: string; readonly relation: string | null }
+/** `relation` null for the object itself; `*` for everybody of the type. `caveat` null for none. */
+export type Allowed = { readonly type: string; readonly relation: string | null; readonly caveat: string | null }
+/** `expression`: as it is written, without comments. */
+export type Caveat = {
+  readonly name: string
+  readonly parameters: readonly { readonly name: string; readonly type: string }[]
+  readonly expression: string
+}
 export type Definition = {
   readonly name: string
   readonly relations: ReadonlyMap<string, readonly Allowed[]>
   readonly permissions: ReadonlyMap<string, Expression>
 }
-export type Schema = { readonly definitions: readonly Definition[]; readonly issues: readonly ValidationIssue[] }
+export type Schema = {
+  readonly definitions: readonly Definition[]
+  readonly caveats: readonly Caveat[]
+  /** A relation says `with expiration`. */
+  readonly expires: boolean
+  readonly issues: readonly ValidationIssue[]
+}
 
-type Token = { readonly text: string; readonly place: string }
+/** `index`: where it begins in the text. */
+type Token = { readonly text: string; readonly place: string; readonly index: number }
 const TOKEN =
-  /\s+|\/\/[^\n]*|\/\*[\s\S]*?\*\/|->|[A-Za-z_][A-Za-z0-9_]*(?:\/[A-Za-z_][A-Za-z0-9_]*)*|[{}()|:#=+&.*,;-]|[\s\S]/g
+  /\s+|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\/\/[^\n]*|\/\*[\s\S]*?\*\/|->|[A-Za-z_][A-Za-z0-9_]*(?:\/[A-Za-z_][A-Za-z0-9_]*)*|[{}()|:#=+&.*,;-]|[\s\S]/g
+const SILENT = /^(?:\s|\/\/|\/\*)/
 const NAME = /^[A-Za-z_]/
-const END: Token = { text: '', place: '' }
+const END: Token = { text: '', place: '', index: 0 }
 const OPERATORS: { readonly [sign: string]: 'or' | 'and' | 'but not' } = { '+': 'or', '&': 'and', '-': 'but not' }
 const NESTING_MAX = 50
 
@@ -31,19 +45,22 @@ class Fault extends Error {
 }
 
 export function parseSchema(text: string): Schema {
-  const parser = new Parser(tokensOf(text))
+  const parser = new Parser(tokensOf(text), text)
   const definitions: Definition[] = []
+  const caveats: Caveat[] = []
   const issues: ValidationIssue[] = []
   while (parser.at.text !== '') {
     try {
-      definitions.push(parser.definition())
+      if (parser.at.text === 'use') parser.use()
+      else if (parser.at.text === 'caveat') caveats.push(parser.caveat())
+      else definitions.push(parser.definition())
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       issues.push(error.issue)
       parser.skipToDefinition()
     }
   }
-  return { definitions, issues }
+  return { definitions, caveats, expires: parser.expires, issues }
 }
 
 function tokensOf(text: string): readonly Token[] {
@@ -51,21 +68,24 @@ function tokensOf(text: string): readonly Token[] {
   let [line, lineStart] = [1, 0]
   for (const { 0: found, index } of text.matchAll(TOKEN)) {
     const place = `${line}:${index - lineStart + 1}`
-    if (!/^(?:\s|\/\/|\/\*)/.test(found)) tokens.push({ text: found, place })
+    if (!SILENT.test(found)) tokens.push({ text: found, place, index })
     const newLines = found.split('\n').length - 1
     line += newLines
     if (newLines > 0) lineStart = index + found.lastIndexOf('\n') + 1
   }
-  tokens.push({ text: '', place: `${line}:1` })
+  tokens.push({ text: '', place: `${line}:1`, index: text.length })
   return tokens
 }
 
 class Parser {
   readonly #tokens: readonly Token[]
+  readonly #text: string
   #index = 0
+  expires = false
 
-  constructor(tokens: readonly Token[]) {
+  constructor(tokens: readonly Token[], text: string) {
     this.#tokens = tokens
+    this.#text = text
   }
 
   get at(): Token {
@@ -76,6 +96,10 @@ class Parser {
     const token = this.at
     this.#index++
     return token
+  }
+
+  #is(text: string): boolean {
+    return this.at.text === text
   }
 
   #expect(text: string): void {
@@ -94,11 +118,58 @@ class Parser {
     while (this.at.text !== '' && !['definition', 'caveat', 'use', 'partial'].includes(this.at.text)) this.#index++
   }
 
+  /** Every relationship may expire here, so that nothing has to be switched on for it. */
+  use(): void {
+    const feature = this.#tokens[this.#index + 1] ?? END
+    if (feature.text !== 'expiration') throw new Fault(this.at, `"use ${feature.text}" has no translation`)
+    this.#index += 2
+  }
+
+  caveat(): Caveat {
+    this.#expect('caveat')
+    const name = this.#name('caveat')
+    const parameters: { name: string; type: string }[] = []
+    this.#expect('(')
+    while (this.at.text !== ')') {
+      const parameter = this.#name('parameter')
+      parameters.push({ name: parameter, type: this.#parameterType() })
+      if (this.at.text !== ')') this.#expect(',')
+    }
+    this.#expect(')')
+    return { name, parameters, expression: this.#expressionText() }
+  }
+
+  #parameterType(): string {
+    const at = this.at
+    const type = this.#name('type')
+    if (type === 'bytes') throw new Fault(at, 'the type "bytes" has no translation')
+    if (this.at.text !== '<') return type
+    this.#expect('<')
+    const inner = this.#parameterType()
+    this.#expect('>')
+    return `${type}<${inner}>`
+  }
+
+  /** Between braces. */
+  #expressionText(): string {
+    const open = this.at
+    this.#expect('{')
+    for (; !this.#is('}'); this.#index++) {
+      if (this.#is('')) throw new Fault(open, 'the brace is never closed')
+      if (this.#is('{')) throw new Fault(this.at, 'a map that is written out has no translation')
+    }
+    const end = this.#next()
+    const parts = this.#text.slice(open.index + 1, end.index).match(TOKEN) ?? []
+    return parts
+      .map((part) => (SILENT.test(part) ? ' ' : part))
+      .join('')
+      .trim()
+  }
+
   definition(): Definition {
     const first = this.at
-    if (first.text === 'caveat')
-      throw new Fault(first, `caveat "${this.#tokens[this.#index + 1]?.text}" has no translation yet`)
-    if (first.text !== 'definition') throw new Fault(first, `"${first.text}" has no translation; only definitions have`)
+    if (first.text !== 'definition')
+      throw new Fault(first, `"${first.text}" has no translation; only definitions and caveats have`)
     this.#index++
     const name = this.#name('definition')
     const relations = new Map<string, readonly Allowed[]>()
@@ -134,14 +205,24 @@ class Parser {
         this.#index++
         relation = this.#subjectRelation()
       }
-      if (this.at.text === 'with')
-        throw new Fault(
-          this.at,
-          `"with ${this.#tokens[this.#index + 1]?.text}" has no translation yet; remove it, or import without it`,
-        )
-      allowed.push({ type, relation })
+      allowed.push({ type, relation, caveat: this.#traits() })
     } while (this.at.text === '|' && this.#next() !== END)
     return allowed
+  }
+
+  /** `with late`, `with expiration` or `with late and expiration`: the name of the caveat. */
+  #traits(): string | null {
+    if (!this.#is('with')) return null
+    let caveat: string | null = null
+    do {
+      this.#index++
+      const at = this.at
+      const trait = this.#name('caveat')
+      if (trait === 'expiration') this.expires = true
+      else if (caveat === null) caveat = trait
+      else throw new Fault(at, 'a relation may name one caveat for a subject')
+    } while (this.#is('and'))
+    return caveat
   }
 
   /** `type#...` is `type`. */

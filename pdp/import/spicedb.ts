@@ -1,10 +1,21 @@
-/** A schema and relationships of SpiceDB as a plan: definitions become types, relations and permissions become relations. */
+/**
+ * A schema and relationships of SpiceDB as a plan: definitions become types, relations and permissions become relations, and
+ * caveats become conditions.
+ */
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { parseTuple } from '../domain/names.ts'
-import type { Tuple } from '../domain/tuple.ts'
-import { renamed, type TypeNames, typeNames } from './mapping.ts'
+import type { Tuple, TupleCondition } from '../domain/tuple.ts'
+import { refused, renamed, type TypeNames, typeNames } from './mapping.ts'
 import { checkedPlan, type Plan } from './plan.ts'
-import { type Allowed, type Definition, type Expression, parseSchema, type Schema } from './spicedb-schema.ts'
+import {
+  type Allowed,
+  type Caveat,
+  type Definition,
+  type Expression,
+  parseSchema,
+  type Schema,
+} from './spicedb-schema.ts'
 
 const REFUSALS_MAX = 100
 
@@ -20,12 +31,25 @@ export function planSpiceDb(schemaText: string, relationshipText: string): Plan 
   const plan = {
     model: modelOf(schema, names),
     tuples,
-    notes: [...names].map(([type, name]) => `definition "${type}" is called "${name}" here`),
+    notes: notesOf(schema, names),
     refusals: refusals.slice(0, REFUSALS_MAX),
   }
   // What is missing of the schema would be told again, in other words.
   return refusals.length > 0 ? plan : checkedPlan(plan)
 }
+
+function notesOf({ caveats, expires }: Schema, names: TypeNames): readonly string[] {
+  const notes = [...names].map(([type, name]) => `definition "${type}" is called "${name}" here`)
+  for (const { name } of caveats)
+    notes.push(
+      `caveat "${name}" is the condition "${conditionName(name)}" here: without the value of a parameter a question that depends on it is an error, whether or not the expression needs that value`,
+    )
+  if (expires) notes.push('"with expiration": here every relationship may expire, and none has to')
+  return notes
+}
+
+/** The language takes no `/` in names. */
+const conditionName = (caveat: string): string => caveat.replaceAll('/', '_')
 
 const shown = ({ place, message }: ValidationIssue): string => `schema ${place}: ${message}`
 
@@ -63,7 +87,7 @@ function arrowRefusals({ name, relations, permissions }: Definition): readonly s
   return refusals
 }
 
-function modelOf({ definitions }: Schema, names: TypeNames): string {
+function modelOf({ definitions, caveats }: Schema, names: TypeNames): string {
   const lines = ['model', '  schema 1.1']
   for (const { name, relations, permissions } of definitions) {
     lines.push(`type ${names.get(name) ?? name}`)
@@ -73,13 +97,18 @@ function modelOf({ definitions }: Schema, names: TypeNames): string {
     for (const [permission, expression] of permissions)
       lines.push(`    define ${permission}: ${expressionText(expression, false)}`)
   }
-  return `${lines.join('\n')}\n`
+  return `${[...lines, ...caveats.map(conditionText)].join('\n')}\n`
 }
 
-function allowedText({ type, relation }: Allowed, names: TypeNames): string {
+function conditionText({ name, parameters, expression }: Caveat): string {
+  const declared = parameters.map((parameter) => `${parameter.name}: ${parameter.type}`).join(', ')
+  return `condition ${conditionName(name)}(${declared}) {\n  ${expression}\n}`
+}
+
+function allowedText({ type, relation, caveat }: Allowed, names: TypeNames): string {
   const name = names.get(type) ?? type
-  if (relation === null) return name
-  return relation === '*' ? `${name}:*` : `${name}#${relation}`
+  const subject = relation === null ? name : relation === '*' ? `${name}:*` : `${name}#${relation}`
+  return caveat === null ? subject : `${subject} with ${conditionName(caveat)}`
 }
 
 function expressionText(expression: Expression, inner: boolean): string {
@@ -96,20 +125,46 @@ function readRelationships(text: string, names: TypeNames): { tuples: readonly T
   for (const [i, line] of text.split(/\r?\n/).entries()) {
     const trimmed = line.trim()
     if (trimmed === '' || trimmed.startsWith('//') || trimmed.startsWith('#')) continue
-    const [, name = '', caveat = ''] = /^([^[]*?)\s*((?:\[.*\])?)$/.exec(trimmed) ?? []
-    const expiry = /^\[expiration:([^\]]+)\]$/.exec(caveat)?.[1]
-    const expiresAtMs = expiry === undefined ? null : Date.parse(expiry)
-    if (caveat !== '' && (expiresAtMs === null || Number.isNaN(expiresAtMs))) {
-      refusals.push(`line ${i + 1}: ${caveat.slice(0, 80)} has no translation yet`)
-      continue
-    }
     try {
-      const { object, relation, subject } = parseTuple(name.replace(/#\.\.\.$/, ''))
-      tuples.push({ object: renamed(object, names), relation, subject: renamed(subject, names), expiresAtMs })
+      tuples.push(readRelationship(trimmed, names))
     } catch (error) {
       if (!(error instanceof PdpError)) throw error
       refusals.push(`line ${i + 1}: ${error.message}`)
     }
   }
   return { tuples, refusals }
+}
+
+const TRAITS = /^(\[.*?\])??(?:\[expiration:([^\]]+)\])?$/s
+
+/** `document:1#reader@user:ann[late:{"hour":9}][expiration:2040-01-01T00:00:00Z]`. */
+function readRelationship(line: string, names: TypeNames): Tuple {
+  const at = line.indexOf('[')
+  const name = (at < 0 ? line : line.slice(0, at)).trim()
+  const traits = at < 0 ? '' : line.slice(at)
+  const [matched, caveat, expiry] = TRAITS.exec(traits) ?? []
+  const expiresAtMs = expiry === undefined ? null : Date.parse(expiry)
+  if (matched === undefined || Number.isNaN(expiresAtMs)) throw refused(`${traits.slice(0, 80)} is not understood`)
+  const { object, relation, subject } = parseTuple(name.replace(/#\.\.\.$/, ''))
+  return {
+    ...{ object: renamed(object, names), relation, subject: renamed(subject, names), expiresAtMs },
+    ...(caveat !== undefined && { condition: readCaveat(caveat) }),
+  }
+}
+
+/** `[late]` or `[late:{"hour":9}]`. */
+function readCaveat(text: string): TupleCondition {
+  const [, name, json = '{}'] = /^\[([A-Za-z_][\w/]*)(?::(.*))?\]$/s.exec(text) ?? []
+  const context = parsedObject(json)
+  if (name === undefined || context === null) throw refused(`${text.slice(0, 80)} is not a caveat with its context`)
+  return { name: conditionName(name), context }
+}
+
+function parsedObject(json: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(json)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : null
+  } catch {
+    return null
+  }
 }

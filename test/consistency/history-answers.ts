@@ -1,6 +1,7 @@
 /** What was right at any moment of a run, by the reference and the replayed logs. */
 import type { LogId } from '../../pdp/domain/log.ts'
 import { referenceAnswer } from '../support/reference.ts'
+import { worldFor } from './conditions/world.ts'
 import type { Committed } from './history-archive.ts'
 import type { Question } from './history-mix.ts'
 import type { Asked } from './history-records.ts'
@@ -19,7 +20,7 @@ const ANSWERS_MAX = 300_000
 
 /** The reference's answers, kept by vector, question and the expiries that have passed. */
 export class Answers {
-  readonly #known = new Map<string, readonly boolean[]>()
+  readonly #known = new Map<string, readonly (boolean | null)[]>()
   readonly #expiries = new WeakMap<State, readonly number[]>()
 
   #expiriesOf(states: ReadonlyMap<LogId, State>): readonly number[] {
@@ -43,17 +44,16 @@ export class Answers {
     states: ReadonlyMap<LogId, State>,
     vector: readonly (readonly [log: LogId, revision: number, ...rest: readonly string[]])[],
     asked: { question: Question; clockMs: number },
-  ): readonly boolean[] {
+  ): readonly (boolean | null)[] {
     const { question, clockMs } = asked
     const epoch = Math.max(0, ...this.#expiriesOf(states).filter((e) => e <= clockMs))
     const checks = question.permissions.map((c) => `${c.resource}#${c.relation}`)
-    const name = `${question.organization} ${question.subject} ${checks} ${vector.map(([l, r]) => `${l}:${r}`)} ${epoch}`
+    const brought = JSON.stringify([question.context, question.contextual])
+    const name = `${question.organization} ${question.subject} ${checks} ${brought} ${vector.map(([l, r]) => `${l}:${r}`)} ${epoch}`
     const known = this.#known.get(name)
     if (known !== undefined) return known
-    const world = worldOf(states, epoch)
-    const answers = question.permissions.map(
-      (check) => referenceAnswer(world, { ...question, ...check, app: null }) === true,
-    )
+    const world = worldFor(worldOf(states, epoch), question)
+    const answers = question.permissions.map((check) => referenceAnswer(world, { ...question, ...check, app: null }))
     if (this.#known.size >= ANSWERS_MAX) this.#known.clear()
     this.#known.set(name, answers)
     return answers

@@ -76,7 +76,8 @@ export async function readArchive(database: pg.Pool): Promise<readonly Committed
 export async function readTables(database: pg.Pool): Promise<ReadonlyMap<LogId, readonly string[]>> {
   const { rows } = await database.query<{ log: string; item: string }>(`
     select organization_id as log, 'tuple ' || object || '#' || relation || '@' || subject || ' ' ||
-      coalesce(round(extract(epoch from expires_at) * 1000)::text, 'never') as item from relationship
+      coalesce(round(extract(epoch from expires_at) * 1000)::text, 'never') ||
+      coalesce(' ' || condition || ' ' || replace(context::text, ' ', ''), '') as item from stored_relationship
     union all select organization_id, 'membership ' || user_id || ' ' || role || ' ' || status from membership
     union all select organization_id, 'grant ' || grant_id || ' ' || coalesce(app, '') || ' ' || role || ' ' || subject from role_grant
     union all select organization_id, 'gate ' || key || ' ' || (value ->> 'enabled') from entitlement

@@ -1,4 +1,5 @@
 /** What the history checker runs: set-ups in which nothing may be wrong, and mistakes of which each must be caught. */
+import { CONDITION_MISTAKES } from './conditions/mistakes.ts'
 import type { Focus } from './history-mix.ts'
 import { type Edit, MISTAKES } from './mistakes.ts'
 
@@ -57,6 +58,7 @@ export const HOOKS: readonly Edit[] = [
 
 const FEW_ROWS = 6_000
 const SHEDDING: HistorySetup = { shedMs: 25, focus: 'groups', lateRows: true }
+const CONDITIONS: HistorySetup = { focus: 'conditions' }
 const right = (name: string, setup: HistorySetup): HistoryCase => ({ name, edits: [], setup, short: true })
 
 export const RIGHT: readonly HistoryCase[] = [
@@ -64,13 +66,14 @@ export const RIGHT: readonly HistoryCase[] = [
   right('rows lost at random and read late, groups in motion', { ...SHEDDING, trimMs: 100 }),
   right('a cache of a few rows, the log trimmed all the time', { cacheBytesMax: FEW_ROWS, trimMs: 8 }),
   right('a cache of a few rows, answers from snapshots', { cacheBytesMax: 1_500, triesMax: 1 }),
+  right('conditions and tuples of questions, rows lost at random', { ...SHEDDING, focus: 'conditions', trimMs: 40 }),
   right('PostgreSQL crashing and recovering', { cacheBytesMax: 20_000, trimMs: 50, crashMs: 1_500 }),
   right('with tokens over HTTP, gRPC and streams, and watched questions', { served: true, trimMs: 40 }),
 ]
 
 /** Of the simulation's mistakes those that three processes come by within seconds. */
 const fromSimulation = (name: string, setup: HistorySetup, short = false): HistoryCase => {
-  const mistake = MISTAKES.find((m) => m.name === name)
+  const mistake = [...MISTAKES, ...CONDITION_MISTAKES].find((m) => m.name === name)
   if (mistake === undefined) throw new Error(`the simulation has no mistake "${name}"`)
   return { name, edits: mistake.edits, setup, short }
 }
@@ -139,6 +142,10 @@ export const FAULTS: readonly HistoryCase[] = [
     edits: [{ file: STORE, find: RAISE, replace: RAISE.replace('(sql, log', '(database, log') }],
   }),
   fromSimulation('affectedKeys forgets the groups of a subject', { focus: 'groups' }, true),
+  fromSimulation('an answer that used the context of a question is kept for those after it', CONDITIONS, true),
+  fromSimulation('the context of a tuple loses to that of the question', CONDITIONS, true),
+  fromSimulation('a tuple of a question is kept for those after it', CONDITIONS),
+  fromSimulation('a tuple with a condition outlives its deletion', CONDITIONS),
   fromSimulation('a question joins the statement that is under way', {}),
   fromSimulation('rows newer than the cache are installed', SHEDDING),
   fromSimulation('several logs are answered at different moments', { focus: 'tree' }, true),

@@ -1,10 +1,13 @@
 /** What the history checker writes and asks at random: everything that answers depend on, with a few hot rows. */
 import type { Change } from '../../pdp/domain/change.ts'
+import type { JsonObject } from '../../pdp/domain/json.ts'
 import { ENVIRONMENT, type LogId, TOKENS } from '../../pdp/domain/log.ts'
 import type { Manifest } from '../../pdp/domain/manifest.ts'
 import type { RoleGrant } from '../../pdp/domain/role.ts'
-import type { Rules } from '../support/reference.ts'
+import type { Tuple } from '../../pdp/domain/tuple.ts'
 import { gate, grant, member, organization, put, tuple } from '../support/tuples.ts'
+import { MODELS } from './conditions/models.ts'
+import { CONDITIONAL, conditionalManifest, conditionalQuestion, conditionalWrite } from './conditions/world.ts'
 
 export type Write = { readonly log: LogId; readonly changes: readonly Change[] }
 export type Check = { readonly relation: string; readonly resource: string }
@@ -14,9 +17,11 @@ export type Question = {
   readonly subject: string
   readonly permissions: readonly Check[]
   readonly entitlements: readonly string[]
+  readonly context?: JsonObject | undefined
+  readonly contextual?: readonly Tuple[] | undefined
 }
 /** What a run asks and writes mostly about, where the general mix comes by it too rarely. */
-export type Focus = 'groups' | 'tree' | 'gates' | 'expiry' | 'memberships' | 'grants'
+export type Focus = 'groups' | 'tree' | 'gates' | 'expiry' | 'memberships' | 'grants' | 'conditions'
 
 export const ORGANIZATIONS = ['o0', 'o1', 'p'] as const
 export const USERS = ['u0', 'u1', 'u2'] as const
@@ -24,34 +29,6 @@ export const USERS = ['u0', 'u1', 'u2'] as const
 export const readerOf = (organization: string): string => `reader-${organization}`
 export const GATES = ['feature.a', 'feature.b'] as const
 export const APP = 'a'
-
-/** Two versions of the app's model, which a manifest write switches between, as text and as the reference has it. */
-const MODELS: readonly { readonly text: string; readonly rules: Rules }[] = [
-  {
-    text: 'model\n  schema 1.1\ntype doc\n  relations\n    define parent: [doc]\n    define editor: [user, group#member]\n    define viewer: [user, group#member] or editor or viewer from parent\n',
-    rules: {
-      doc: {
-        parent: { direct: ['doc'] },
-        editor: { direct: ['user', 'group#member'] },
-        viewer: {
-          or: [{ direct: ['user', 'group#member'] }, { same: 'editor' }, { from: 'parent', relation: 'viewer' }],
-        },
-      },
-    },
-  },
-  {
-    text: 'model\n  schema 1.1\ntype doc\n  relations\n    define parent: [doc]\n    define editor: [user]\n    define banned: [user, group#member]\n    define viewer: [user, user:*, group#member] but not banned\n',
-    rules: {
-      doc: {
-        parent: { direct: ['doc'] },
-        editor: { direct: ['user'] },
-        banned: { direct: ['user', 'group#member'] },
-        viewer: { base: { direct: ['user', 'user:*', 'group#member'] }, butNot: { same: 'banned' } },
-      },
-    },
-  },
-]
-export const rulesOf = (model: string | null): Rules => MODELS.find((m) => m.text === model)?.rules ?? {}
 
 const manifest = (model: string | null, approves: boolean): Manifest => ({
   app: APP,
@@ -62,7 +39,7 @@ const manifest = (model: string | null, approves: boolean): Manifest => ({
 })
 
 /** The world before the first write. */
-export const SEED: readonly Write[] = [
+const SEED: readonly Write[] = [
   { log: ENVIRONMENT, changes: [organization('p'), organization('o1')] },
   { log: ENVIRONMENT, changes: [organization('o0', 'p')] },
   { log: ENVIRONMENT, changes: [{ kind: 'manifest', manifest: manifest(MODELS[0]?.text ?? null, true) }] },
@@ -71,6 +48,10 @@ export const SEED: readonly Write[] = [
     changes: [{ kind: 'role', key: 'r', role: { key: 'r', name: 'R', permissions: ['x:read'] } }],
   },
 ]
+
+/** Where conditions are in focus no other model is ever in force, so that no tuple of a question is refused. */
+export const seedFor = (focus: Focus | undefined): readonly Write[] =>
+  focus === 'conditions' ? [...SEED, { log: ENVIRONMENT, changes: [conditionalManifest()] }] : SEED
 
 export const aboutReader = (question: Question): Question => ({
   ...question,
@@ -167,7 +148,10 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     changes: [
       {
         kind: 'manifest',
-        manifest: manifest(pick([null, ...MODELS.map((m) => m.text)]), random() < 0.5),
+        manifest: manifest(
+          focus === 'conditions' ? CONDITIONAL.text : pick([null, ...MODELS.map((m) => m.text)]),
+          random() < 0.5,
+        ),
       },
     ],
   })
@@ -214,6 +198,10 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     }),
     memberships: () => ({ ...membership(), log: 'o0' }),
     grants: roleGrant,
+    conditions: () => {
+      const change = conditionalWrite(pick)
+      return { log: change.kind === 'manifest' ? ENVIRONMENT : 'o0', changes: [change] }
+    },
   }
   const mixed: readonly (readonly [share: number, make: () => Write])[] = [
     [0.5, tuples],
@@ -239,7 +227,9 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     return tuples()
   }
 
-  const focusedQuestion = (on: Focus): { organization: string; subject: string; checks: readonly Check[] } => {
+  const focusedQuestion = (
+    on: Exclude<Focus, 'conditions'>,
+  ): { organization: string; subject: string; checks: readonly Check[] } => {
     const checks = {
       groups: { relation: 'r', resource: 'thing:0' },
       expiry: { relation: 'r', resource: 'thing:0' },
@@ -266,7 +256,12 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
   }
 
   function question(): Question {
-    const asked = focus !== null && random() < 0.7 ? focusedQuestion(focus) : null
+    const focused = focus !== null && random() < 0.7 ? focus : null
+    if (focused === 'conditions') {
+      const { relation, resource, ...asked } = conditionalQuestion(pick)
+      return { ...asked, permissions: [{ relation, resource }], entitlements: [] }
+    }
+    const asked = focused === null ? null : focusedQuestion(focused)
     const visited = visitors.length > 0 && random() < 0.06
     const id = asked?.organization ?? (visited ? pick(visitors) : pick(ORGANIZATIONS))
     const count = random() < 0.75 ? 1 : 3

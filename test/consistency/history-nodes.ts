@@ -89,12 +89,13 @@ function connect(opened: Opened, close: () => Promise<void>): OpenNode {
   return {
     served: opened.served,
     async decide(question) {
-      const { organization, permissions, entitlements } = question
+      const { organization, permissions, entitlements, context, contextual: contextualTuples } = question
+      const brought = { context, contextualTuples }
       return fromNode(
         expectOk(
           await post(opened.url, {
             path: '/decide',
-            body: { organization, subject: subjectOf(question), permissions, entitlements },
+            body: { organization, subject: subjectOf(question), permissions, entitlements, ...brought },
           }),
         ),
       )
@@ -143,9 +144,11 @@ type Said = {
   readonly validUntilMs?: number | null
 }
 
+const LACKS_A_VALUE = 'condition_failed'
+
 function fromNode({ body }: Reply): Answered {
   const said = body as Said
-  const failed = said.permissions.find((p) => p.error !== undefined)
+  const failed = said.permissions.find(({ error }) => error !== undefined && error !== LACKS_A_VALUE)
   if (failed !== undefined) throw new Error(`an item could not be decided: ${failed.error}`)
   const gates = Object.entries(said.entitlements).map(([key, found]) => [
     key,
@@ -153,7 +156,7 @@ function fromNode({ body }: Reply): Answered {
   ])
   return {
     active: true,
-    allowed: said.permissions.map((p) => p.allowed),
+    allowed: said.permissions.map((p) => (p.error === undefined ? p.allowed : null)),
     gates: Object.fromEntries(gates),
     vector: parseVector(said.revision ?? ''),
     validUntilMs: said.validUntilMs,

@@ -12,7 +12,8 @@ export type Asked = {
 }
 export type DecisionRecord = Asked & {
   readonly question: Question
-  readonly allowed: readonly boolean[]
+  /** Null: nothing could be said, since a condition lacked a value. */
+  readonly allowed: readonly (boolean | null)[]
   readonly gates: Readonly<Record<string, { readonly enabled: boolean; readonly version: number } | null>>
   readonly vector: readonly (readonly [log: LogId, revision: number, writeId: string])[]
   /** Undefined where the transport does not tell it. */

@@ -7,7 +7,7 @@ import { ARCHIVE, readArchive, readTables, TRIM } from './history-archive.ts'
 import type { HistoryCase } from './history-cases.ts'
 import { judge } from './history-check.ts'
 import { Unavailable } from './history-grpc.ts'
-import { aboutReader, createMix, ORGANIZATIONS, type Question, SEED, USERS, type Write } from './history-mix.ts'
+import { aboutReader, createMix, ORGANIZATIONS, type Question, seedFor, USERS, type Write } from './history-mix.ts'
 import type { Node, OpenNode } from './history-nodes.ts'
 import type { DecisionRecord, StandingRecord, TokenUse, Violation, WriteRecord } from './history-records.ts'
 import { createReaderTokens, judgeTokens, type ReaderTokens, type Served } from './history-served.ts'
@@ -120,7 +120,7 @@ class Run {
 
   async whole(options: Pick<RunOptions, 'durationMs' | 'stopEarly'>): Promise<Outcome> {
     const mix = createMix({ random: Math.random, nowMs: Date.now, focus: this.#setup.focus ?? null })
-    for (const write of SEED) await this.#write(write)
+    for (const write of seedFor(this.#setup.focus)) await this.#write(write)
     const [first] = this.#nodes
     if (first?.served != null)
       this.#tokens = await createReaderTokens(first.served.http, SERVED, { ORGANIZATIONS, USERS })

@@ -9,7 +9,7 @@ import type { Organization } from '../../pdp/domain/organization.ts'
 import type { OrganizationRole, RoleGrant } from '../../pdp/domain/role.ts'
 import type { Tuple } from '../../pdp/domain/tuple.ts'
 import type { World } from '../support/reference.ts'
-import { rulesOf } from './history-mix.ts'
+import { rulesOf } from './conditions/models.ts'
 
 type Table<V> = ReadonlyMap<string, V>
 /** Never changed once made. */
@@ -141,7 +141,10 @@ export function describe(state: State): readonly string[] {
   const md5 = (text: string): string => createHash('md5').update(text).digest('hex')
   const list = (items: readonly string[]): string => `[${items.map((i) => JSON.stringify(i)).join(', ')}]`
   return [
-    ...[...state.tuples.values()].map((t) => `tuple ${keyOf(t)} ${t.expiresAtMs ?? 'never'}`),
+    ...[...state.tuples.values()].map(
+      ({ condition: c, ...t }) =>
+        `tuple ${keyOf(t)} ${t.expiresAtMs ?? 'never'}${c === undefined ? '' : ` ${c.name} ${JSON.stringify(c.context)}`}`,
+    ),
     ...[...state.memberships].map(([user, { role, status }]) => `membership ${user} ${role} ${status}`),
     ...[...state.grants.values()].map((g) => `grant ${g.id} ${g.app ?? ''} ${g.role} ${g.subject}`),
     ...[...state.gates].map(([key, enabled]) => `gate ${key} ${enabled}`),

@@ -58,14 +58,19 @@ type Revocations = { at(key: string): number | undefined; readonly bytes: number
 const isDeaths = (content: unknown): content is Revocations =>
   content !== null && typeof content === 'object' && 'at' in content && 'bytes' in content
 
-type Members = { members(): Iterable<string>; expiryOf(subject: string): number | null }
+type Members = {
+  members(): Iterable<string>
+  expiryOf(subject: string): number | null
+  readonly conditional: ReadonlyMap<string, unknown>
+}
 const isMembers = (content: unknown): content is Members =>
   content !== null && typeof content === 'object' && 'members' in content && 'expiryOf' in content
 
 /** The same for the same content, whatever its order or its layout in memory. */
 function normal(content: unknown): unknown {
   if (isMembers(content)) {
-    return normal([...content.members()].map((subject) => ({ subject, expiresAtMs: content.expiryOf(subject) })))
+    const plain = [...content.members()].map((subject) => ({ subject, expiresAtMs: content.expiryOf(subject) }))
+    return normal([...plain, ...content.conditional.values()])
   }
   if (!Array.isArray(content)) return sortedKeys(content)
   return content.map((item) => JSON.stringify(sortedKeys(item))).sort()

@@ -1,7 +1,6 @@
 /** One schedule: random writers and readers over the simulated store, the real cache and evaluator, every answer checked. */
 import type { Change } from '../../pdp/domain/change.ts'
 import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/domain/log.ts'
-import { formatTuple } from '../../pdp/domain/names.ts'
 import type { MemoryState } from '../../pdp/store/memory/log.ts'
 import { type Rules, referenceAnswer, type World } from '../support/reference.ts'
 import { grant, member, organization, put, tuple } from '../support/tuples.ts'
@@ -12,8 +11,8 @@ import {
   conditionalManifest,
   conditionalQuestion,
   conditionalWrite,
-  holdsLow,
   type Pick1,
+  worldFor,
 } from './conditions/world.ts'
 import { type Faults, SimulatedStore } from './simulated-store.ts'
 
@@ -281,13 +280,8 @@ export async function simulate(seed: number, engine: Engine, setup: Setup = {}):
 }
 
 function isRight(world: World, q: Asked, allowed: boolean | null | 'refused'): boolean {
-  const { context = {}, contextual = [] } = q
-  if (allowed === 'refused') return contextual.length > 0 && world.rules !== CONDITIONAL.rules
-  const own = world.content.get(q.organization)
-  const named = new Map([...(own?.tuples ?? []), ...contextual].map((t) => [formatTuple(t), t]))
-  const content = new Map(world.content)
-  if (own !== undefined) content.set(q.organization, { ...own, tuples: [...named.values()] })
-  return referenceAnswer({ ...world, content, holds: (t) => holdsLow(context, t) }, q) === allowed
+  if (allowed === 'refused') return (q.contextual ?? []).length > 0 && world.rules !== CONDITIONAL.rules
+  return referenceAnswer(worldFor(world, q), q) === allowed
 }
 
 /** Was there a moment since the question was asked with exactly the reported positions, at which the answer was right? */

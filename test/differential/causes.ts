@@ -37,6 +37,15 @@ export const CAUSES: readonly Cause[] = [
   },
 ]
 
+/** Why OpenFGA refuses a model that is sound. */
+const REFUSALS: readonly { readonly text: string; readonly message: RegExp }[] = [
+  {
+    text: 'a model is refused for a loop that it does not have: what was visited on one branch of a rule counts as visited on the others (`maps.Clone` of a map of maps in hasEntrypoints)',
+    message: /is invalid: potential loop$/,
+  },
+]
+export const causeOfRefusal = (message: string) => REFUSALS.find((refusal) => refusal.message.test(message))
+
 export const causeOf = (found: Disagreement): Cause | undefined => CAUSES.find(({ explains }) => explains(found))
 
 type Edge = { readonly to: string; readonly negative: boolean }

@@ -55,17 +55,17 @@ function generator(seed: number) {
 type Random = ReturnType<typeof generator>
 type Part = { readonly text: string; readonly rule: Rule }
 
-/** `withConditions` false: questions bring nothing, and models have no conditions. */
-export function randomWorld(seed: number, withConditions = true): World {
+/** Two fifths of the models have no conditions. */
+export function randomWorld(seed: number): World {
   const random = generator(seed)
-  const conditional = withConditions && random.chance(0.6)
+  const conditional = random.chance(0.6)
   const { model, rules } = randomModel(random, conditional)
   const objects = TYPES.flatMap((type) => Array.from({ length: OBJECTS_OF_A_TYPE }, (_, i) => `${type}:${i}`))
   const usersets = objects.flatMap((object) => RELATIONS.map((relation) => `${object}#${relation}`))
   const subjects = (): string => (random.chance(0.75) ? random.pick(USERS) : random.pick([...usersets, 'user:*']))
   const brought = (): Brought => ({
     context: conditional ? randomContext(random) : {},
-    contextual: withConditions && random.chance(0.2) ? randomTuples(random, { rules, objects, countMax: 3 }) : [],
+    contextual: random.chance(0.2) ? randomTuples(random, { rules, objects, countMax: 3 }) : [],
   })
   const many = <T>(count: number, make: () => T): readonly T[] => Array.from({ length: count }, make)
   return {

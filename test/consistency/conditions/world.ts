@@ -1,8 +1,9 @@
 /** What the simulation writes and asks where conditions are in focus. */
 import type { Change } from '../../../pdp/domain/change.ts'
 import type { JsonObject } from '../../../pdp/domain/json.ts'
+import { formatTuple } from '../../../pdp/domain/names.ts'
 import type { Tuple } from '../../../pdp/domain/tuple.ts'
-import type { Rules } from '../../support/reference.ts'
+import type { Rules, World } from '../../support/reference.ts'
 import { put, putIf, tuple } from '../../support/tuples.ts'
 
 export type Pick1 = <T>(items: readonly T[]) => T
@@ -43,9 +44,22 @@ export const conditionalManifest = (): Change => ({
 const CONTEXTS: readonly JsonObject[] = [{}, { level: 1 }, { level: 9 }]
 
 /** The reference of its condition. */
-export function holdsLow(context: JsonObject, { condition }: Tuple): boolean | null {
+function holdsLow(context: JsonObject, { condition }: Tuple): boolean | null {
   const { level } = { ...context, ...condition?.context }
   return typeof level === 'number' ? level < 5 : null
+}
+
+/** As a question has it that brings a context and tuples, which count in its organization in place of those stored. */
+export function worldFor(
+  world: World,
+  of: { organization: string; context?: JsonObject | undefined; contextual?: readonly Tuple[] | undefined },
+): World {
+  const { organization, context = {}, contextual = [] } = of
+  const own = world.content.get(organization)
+  const named = new Map([...(own?.tuples ?? []), ...contextual].map((t) => [formatTuple(t), t]))
+  const content = new Map(world.content)
+  if (own !== undefined) content.set(organization, { ...own, tuples: [...named.values()] })
+  return { ...world, content, holds: (t) => holdsLow(context, t) }
 }
 
 const CONDITIONAL_TUPLES = [

@@ -2,7 +2,10 @@
 import { existsSync, globSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { compileModel } from '../../../pdp/decide/models/model-language.ts'
+import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import type { JsonObject } from '../../../pdp/domain/json.ts'
 import { formatTuple } from '../../../pdp/domain/names.ts'
+import { user } from '../../../pdp/domain/subjects.ts'
 import { planOpenFga } from '../../../pdp/import/openfga.ts'
 import { readOpenFga } from '../../../pdp/import/openfga-api.ts'
 import { describePlan, type Plan, usersOf, withSubjectPrefix } from '../../../pdp/import/plan.ts'
@@ -11,6 +14,7 @@ import { unconfined } from '../../../pdp/model-test/confined-files.ts'
 import { ValidationIssues } from '../../../pdp/model-test/located.ts'
 import { readModelText } from '../../../pdp/model-test/model-text.ts'
 import { readStoreFile } from '../../../pdp/model-test/store-file.ts'
+import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 
 const SAMPLES = new URL('../../../../shared/models/openfga-sample-stores/', import.meta.url).pathname
 const tuplesOf = (plan: Plan): readonly string[] => plan.tuples.map(formatTuple)
@@ -169,9 +173,19 @@ document:1#banned@user:bad#...`,
   })
 
   test.each<[string, string, RegExp]>([
-    ['a caveat', 'caveat late(x int) { x > 1 }\ndefinition user {}', /1:1: caveat "late"/],
-    ['a relation with a caveat', 'definition a { relation r: user with late }', /1:\d+: "with late"/],
-    ['use', 'use expiration\ndefinition a {}', /1:1: "use"/],
+    ['a caveat on bytes', 'caveat late(x bytes) { x == b"a" }\ndefinition user {}', /1:15: the type "bytes"/],
+    ['a caveat without an end', 'definition user {}\ncaveat late(x int) { x > 1', /2:20: the brace is never closed/],
+    ['a map in a caveat', 'caveat late(x map<int>) { x == {"a": 1} }', /1:32: a map that is written out/],
+    ['a caveat without a type', 'caveat late(x) { x > 1 }\ndefinition user {}', /1:14: the name of a type/],
+    ['a caveat that is no bool', 'caveat late(x int) { x + 1 }\ndefinition user {}', /late/],
+    ['a caveat of an unknown value', 'caveat late(x int) { y > 1 }\ndefinition user {}', /y/],
+    [
+      'a caveat that is not declared',
+      'definition user {}\ndefinition a { relation r: user with late }',
+      /condition "late" is not defined/,
+    ],
+    ['two caveats', 'definition user {}\ndefinition a { relation r: user with b and c }', /\d:\d+: .*one caveat/],
+    ['use', 'use self\ndefinition a {}', /1:1: "use self"/],
     ['nil', 'definition a { permission p = nil }', /"nil"/],
     ['self', 'definition a { permission p = self }', /"self"/],
     ['an arrow over all', 'definition a { relation r: a\n permission p = r.all(p) }', /2:\d+: "r\.all"/],
@@ -204,8 +218,65 @@ document:1#banned@user:bad#...`,
     expect(refusals.join('\n')).toMatch(message)
   })
 
+  test('with caveats and expiration gets conditions', async () => {
+    const plan = planSpiceDb(
+      `use expiration
+caveat shop/late(hour int, tags list<string>, where map<string>) {
+  // of the "shop"
+  hour < 18 || "}" in tags /* or */ || where["at"] == "x"
+}
+caveat net(ip ipaddress) { ip.in_cidr('10.0.0.0/8') }
+definition user {}
+definition folder {
+  relation viewer: user | user with shop/late | user with shop/late and expiration | user:* with net
+}
+definition document {
+  relation folder: folder with net
+  relation reader: user with expiration | folder#viewer with net
+  permission view = reader + folder->viewer
+}`,
+      `folder:f#viewer@user:ann[shop/late:{"hour":9,"tags":["]"]}]
+folder:f#viewer@user:bob[shop/late:{"hour":9}][expiration:2040-01-01T00:00:00Z]
+folder:f#viewer@user:*[net]
+document:1#folder@folder:f[net:{"ip":"10.0.0.1"}]
+document:1#reader@user:eve[expiration:2040-01-01T00:00:00Z]
+document:1#reader@folder:f#viewer[net]`,
+    )
+    expect(plan.refusals).toEqual([])
+    expect(plan.model).toContain('define viewer: [user, user with shop_late, user:* with net]')
+    expect(plan.model).toContain('condition shop_late(hour: int, tags: list<string>, where: map<string>) {')
+    expect(plan.tuples.map(({ condition, expiresAtMs }) => [condition?.name, expiresAtMs === null])).toEqual([
+      ['shop_late', true],
+      ['shop_late', false],
+      ['net', true],
+      ['net', true],
+      [undefined, false],
+      ['net', true],
+    ])
+    expect(plan.tuples[0]?.condition?.context).toEqual({ hour: 9, tags: [']'] })
+    expect(plan.notes.join('\n')).toMatch(/"shop\/late" is the condition "shop_late".*without the value/)
+    expect(plan.notes.join('\n')).toMatch(/with expiration/)
+    const pdp = createPdp({ store: memoryStore() })
+    await pdp.putOrganization('acme', { name: 'Acme' })
+    await pdp.putManifest('app', { model: plan.model })
+    await pdp.write('acme', { write: plan.tuples.map(({ expiresAtMs: _, ...tuple }) => tuple) })
+    const can = (id: string, context?: JsonObject) =>
+      pdp.can('acme', user(id), 'view', 'document:1', context === undefined ? {} : { context })
+    expect(await can('ann', { where: {} })).toBe(true)
+    expect(await can('bob', { tags: [], where: {} })).toBe(true)
+    expect(await can('zoe', { ip: '11.0.0.1' })).toBe(false)
+    expect(await can('zoe', { ip: '10.9.9.9' })).toBe(true)
+    await expect(can('zoe')).rejects.toMatchObject({ code: 'condition_failed' })
+  })
+
   test.each([
-    ['a caveat', 'a:1#r@user:b[late:{"x":1}]', /line 1: \[late/],
+    ['a caveat that is not there', 'a:1#r@user:b[late:{"x":1}]', /does not allow user with condition "late"/],
+    ['a caveat without a name', 'a:1#r@user:b[:{"x":1}]', /line 1: \[:/],
+    ['a caveat with something else', 'a:1#r@user:b[late:{"x":1]', /line 1: \[late/],
+    ['a caveat with a list', 'a:1#r@user:b[late:[1]]', /line 1: \[late/],
+    ['an end that is no instant', 'a:1#r@user:b[expiration:soon]', /line 1: \[expiration:soon\]/],
+    ['two ends', 'a:1#r@user:b[expiration:2040-01-01T00:00:00Z][expiration:2041-01-01T00:00:00Z]', /line 1: \[exp/],
+    ['half a bracket', 'a:1#r@user:b[late', /line 1: \[late/],
     ['no subject', 'a:1#r', /line 1: /],
     ['a relation that is not there', 'a:1#q@user:b', /no relation "q"/],
     ['a subject that is not allowed', 'a:1#r@a:2', /does not allow a/],
