@@ -107,6 +107,11 @@ module.exports = {
       },
     ),
     rule(
+      'nodemailer-is-loaded-by-the-first-mail-only',
+      { path: '^(pdp|sidecar)/' },
+      { path: 'node_modules/nodemailer/', dynamic: false, dependencyTypesNot: ['type-only', 'type-import'] },
+    ),
+    rule(
       'only-the-running-sidecar-and-its-doors-sign-in',
       { path: tree('sidecar'), pathNot: '^sidecar/(sign-in|runtime|doors)/' },
       { path: tree('sidecar/sign-in') },

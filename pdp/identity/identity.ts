@@ -14,6 +14,8 @@ import type { Client, Directory, Sql } from '../store/directory.ts'
 import { createProofVerifier, type ProofVerifier } from '../token/dpop.ts'
 import type { Fetch } from '../token/remote-keys.ts'
 import { processReplayMemory, type ReplayMemory } from '../token/replay.ts'
+import { createAccount } from './account/account.ts'
+import type { AccountSettings } from './account/parts.ts'
 import { createAdmin } from './admin.ts'
 import { type Controls, controlsWithin } from './controls.ts'
 import { createEvents, type Events } from './events.ts'
@@ -78,6 +80,8 @@ export type IdentityDeps = {
   readonly embedEntitlements?: EmbedEntitlements
   /** A slow hash that no secret matches, to check for people and clients that do not exist. Default: a new one. */
   readonly decoyHash?: string
+  /** Default: no mail, and the built-in list of known passwords. */
+  readonly account?: AccountSettings
   /** Called after each call of the token hook, for a counter. */
   readonly onHookOutcome?: (outcome: HookOutcome) => void
 }
@@ -104,6 +108,8 @@ export type Identity = Introspection &
     signSet(claims: JsonObject): Promise<{ readonly token: string; readonly kid: string }>
     /** Loads changed keys at once; otherwise it polls every 30 seconds. */
     reloadKeys(): Promise<void>
+    /** Resolves when no mail is on its way. */
+    mailed(): Promise<void>
     close(): Promise<void>
   }
 
@@ -161,7 +167,17 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const replay = deps.replay ?? processReplayMemory({ clock, entriesMax: PROOFS_MAX })
   const verifyProof = createProofVerifier({ clock, replay })
   const events = createEvents(deps)
+  const devices = createDevices({ issuer, clientOf, masterKeys: deps.masterKeys })
+  const account = createAccount({
+    ...(deps.account ?? { mailer: null, knownPasswords: null }),
+    ...deps,
+    devices,
+    revocations,
+    secretSemaphore: semaphores.people,
+    frameOf,
+  })
   const handle = createHandler({
+    account,
     issuer,
     sql,
     directory,
@@ -181,7 +197,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       masterKeys: deps.masterKeys,
     }),
     recordSecrets: createRecordSecrets(deps),
-    devices: createDevices({ issuer, clientOf, masterKeys: deps.masterKeys }),
+    devices,
     masterKeys: deps.masterKeys,
     verifyProof,
   })
@@ -219,8 +235,10 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     signStatement: createStatementSigner(ring.current),
     signSet: createSetSigner(ring.current),
     reloadKeys: ring.reload,
+    mailed: account.idle,
     async close() {
       clearInterval(collector)
+      await account.close()
       ring.close()
       events.close()
     },

@@ -5,6 +5,7 @@ import { PdpError } from '../domain/errors.ts'
 import { isRequestId } from '../domain/names.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../process/problems.ts'
 import { onceLate } from '../process/with-timeout.ts'
+import { ACCOUNT_PATHS, type Account } from './account/account.ts'
 import { errorPage } from './html/error-page.ts'
 import { mountOf, PATHS } from './oauth/paths.ts'
 import { answerResourceMetadata } from './oauth/resource-metadata.ts'
@@ -15,12 +16,12 @@ import { answerInteraction, type InteractionDeps } from './sign-in/interaction.t
 import type { TokenEndpoints } from './tokens/token-endpoints.ts'
 import { answerUserinfo, type UserinfoDeps } from './tokens/userinfo.ts'
 
-type Kind = 'api' | 'token' | 'page' | 'interaction' | 'approval' | 'userinfo' | 'resource'
+type Kind = 'api' | 'token' | 'page' | 'interaction' | 'approval' | 'userinfo' | 'resource' | 'account'
 type Route = { readonly kind: Kind; readonly methods: readonly string[] }
 const READ = ['GET', 'HEAD', 'OPTIONS']
 const CALL = ['POST', 'OPTIONS']
 
-const ROUTES: ReadonlyMap<string, Route> = new Map([
+const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   [PATHS.authorize, { kind: 'page', methods: ['GET'] }],
   [PATHS.device, { kind: 'page', methods: ['GET', 'POST'] }],
   [PATHS.approve, { kind: 'approval', methods: ['GET', 'POST'] }],
@@ -38,6 +39,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map([
   [PATHS.openidConfiguration, { kind: 'api', methods: READ }],
   [PATHS.serverMetadata, { kind: 'api', methods: READ }],
   [PATHS.resourceMetadata, { kind: 'resource', methods: ['GET', 'HEAD'] }],
+  ...ACCOUNT_PATHS.map((path) => [path, { kind: 'account', methods: ['GET', 'POST'] }] as const),
 ])
 const UNDER: readonly (readonly [string, Route])[] = [
   [`${PATHS.authorize}/`, { kind: 'page', methods: ['GET'] }],
@@ -54,6 +56,7 @@ export type HandlerDeps = InteractionDeps &
   ApprovalDeps &
   UserinfoDeps & {
     readonly tokenEndpoints: Pick<TokenEndpoints, 'translate'>
+    readonly account: Pick<Account, 'answer'>
     /** oidc-provider's own answers, for the current signing keys. */
     readonly callback: (req: IncomingMessage, res: ServerResponse) => Promise<void>
   }
@@ -113,6 +116,8 @@ async function answer(
       return answerInteraction(deps, { req, res, uid: path.slice(path.lastIndexOf('/') + 1) })
     case 'approval':
       return answerApproval(deps, req, res)
+    case 'account':
+      return deps.account.answer(req, res, path)
     case 'userinfo':
       return answerUserinfo(deps, req, res)
     case 'resource':

@@ -30,8 +30,10 @@ export const ALL_SETTINGS: ReadonlySet<string> = new Set([
   'PORTCULLIS_GRPC_TLS_KEY_FILE',
   'PORTCULLIS_HTTP_LISTEN',
   'PORTCULLIS_ISSUER',
+  'PORTCULLIS_KNOWN_PASSWORDS_FILE',
   'PORTCULLIS_LOG_ALLOWED_ONE_IN',
   'PORTCULLIS_LOG_LEVEL',
+  'PORTCULLIS_MAIL_FROM',
   'PORTCULLIS_MASTER_KEY',
   'PORTCULLIS_METRICS_LISTEN',
   'PORTCULLIS_NEXT_MASTER_KEY',
@@ -43,6 +45,7 @@ export const ALL_SETTINGS: ReadonlySet<string> = new Set([
   'PORTCULLIS_SIDECAR_CONTROL',
   'PORTCULLIS_SIDECAR_LISTEN',
   'PORTCULLIS_SIGNAL_INTERNAL_HOSTS',
+  'PORTCULLIS_SMTP_URL',
   'PORTCULLIS_TOKEN',
   'PORTCULLIS_TRUSTED_PROXIES',
   'PORTCULLIS_URL',
@@ -60,7 +63,7 @@ export type EnvironmentReader = {
 }
 
 const isKnown = (name: string): boolean =>
-  ALL_SETTINGS.has(name) || ALL_SETTINGS.has(name.replace(/_(SECRET|KEY|TOKEN)_FILE$/, '_$1'))
+  ALL_SETTINGS.has(name) || ALL_SETTINGS.has(name.replace(/_(SECRET|KEY|TOKEN|URL)_FILE$/, '_$1'))
 
 /** Throws ConfigError with all errors, including names with our prefix that no program of ours knows. */
 export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader: EnvironmentReader) => T): T {

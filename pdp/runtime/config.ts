@@ -1,6 +1,7 @@
 /** The PDP's settings, read once from environment variables. Every issue is reported together. */
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
+import { isMailAddress } from '../identity/account/mail.ts'
 import type { Network } from '../process/addresses.ts'
 import { parseNetworks } from '../process/client-address.ts'
 import { type EnvironmentReader, oneOf, readEnvironment } from '../process/environment.ts'
@@ -16,6 +17,9 @@ const SWITCH = ['on', 'off'] as const
 const DECISIONS_KEPT = 10_000
 const SECRET_CHARACTERS_MIN = 16
 const MASTER_KEY_BYTES = 32
+
+/** `folder`: for trying things out. */
+export type MailSettings = { readonly url: string; readonly from: string } | { readonly folder: string }
 
 export type PdpConfig = {
   /** The origin at which users reach the identity service; `iss` of every token. */
@@ -41,6 +45,10 @@ export type PdpConfig = {
   readonly databaseSchema: string | null
   /** `host` or `host:port` that may be called for security events although its addresses are internal. */
   readonly internalHosts: readonly string[]
+  /** Where mail goes; null: none is sent. */
+  readonly mail: MailSettings | null
+  /** A file of digests of passwords that nobody may choose; null: the built-in list alone. */
+  readonly knownPasswordsFile: string | null
   /** Null: replicas do not share entitlement values. */
   readonly redisUrl: string | null
   /** The external system that owns the entitlements; null: the store does. */
@@ -69,6 +77,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
     const http = reader.parsed('PORTCULLIS_HTTP_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 8080 }
     const issuer = reader.parsed('PORTCULLIS_ISSUER', parseIssuer)
     const secrets = readSecrets(reader)
+    const dataDirectory = resolve(reader.text('PORTCULLIS_DATA_DIR') ?? '.data')
     if (!isLoopback(http.host)) requireExplicit(reader, { ...secrets, issuer })
     return {
       issuer: issuer ?? `http://${formatAddress(http)}`,
@@ -80,6 +89,9 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       databaseUrl: reader.parsed('DATABASE_URL', parseDatabaseUrl),
       databaseSchema: reader.parsed('PORTCULLIS_DATABASE_SCHEMA', parseSchema),
       internalHosts: reader.parsed('PORTCULLIS_SIGNAL_INTERNAL_HOSTS', parseHosts) ?? [],
+      // Without a server, mail of a PDP on this machine alone lands in its data directory.
+      mail: readMail(reader) ?? (isLoopback(http.host) ? { folder: join(dataDirectory, 'mail') } : null),
+      knownPasswordsFile: reader.text('PORTCULLIS_KNOWN_PASSWORDS_FILE'),
       redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
       entitlementSource: readEntitlementSource(reader),
       embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
@@ -88,7 +100,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       changesKeptDays: reader.parsed('PORTCULLIS_CHANGES_KEPT_DAYS', parseDays),
       checkTuplesMax:
         reader.parsed('PORTCULLIS_CHECK_TUPLES_MAX', countWithin(1_000, 1_000_000)) ?? TUPLES_PER_CHECK_MAX,
-      dataDirectory: resolve(reader.text('PORTCULLIS_DATA_DIR') ?? '.data'),
+      dataDirectory,
       logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
       logAllowedOneIn: reader.parsed('PORTCULLIS_LOG_ALLOWED_ONE_IN', countWithin(1, 1_000_000)) ?? 1,
       tracing: readTracing(environment, { service: 'portcullis-pdp', report: reader.report }),
@@ -148,6 +160,27 @@ function readEntitlementSource(reader: EnvironmentReader): PdpConfig['entitlemen
   if ((url === null) !== (secret === null))
     reader.report('PORTCULLIS_ENTITLEMENT_SOURCE_URL and PORTCULLIS_ENTITLEMENT_SOURCE_SECRET need each other')
   return url === null || secret === null ? null : { url, secret }
+}
+
+function readMail(reader: EnvironmentReader): Extract<MailSettings, { url: string }> | null {
+  const url = reader.secret('PORTCULLIS_SMTP_URL')
+  const from = reader.parsed('PORTCULLIS_MAIL_FROM', parseSender)
+  if (url !== null && !isSmtpUrl(url))
+    reader.report('PORTCULLIS_SMTP_URL must be a URL such as smtps://user:password@mail.example.com:465')
+  else if (url !== null && from === null) reader.report('PORTCULLIS_SMTP_URL needs PORTCULLIS_MAIL_FROM')
+  if (url === null && from !== null) reader.report('PORTCULLIS_MAIL_FROM needs PORTCULLIS_SMTP_URL')
+  return url === null || from === null ? null : { url, from }
+}
+
+const isSmtpUrl = (text: string): boolean => {
+  const url = URL.parse(text)
+  return url !== null && ['smtp:', 'smtps:'].includes(url.protocol) && url.hostname !== ''
+}
+
+function parseSender(text: string): string {
+  const address = /^(?:[^<>"\r\n]{1,100} )?<([^<>]+)>$/.exec(text)?.[1] ?? text
+  if (isMailAddress(address)) return text
+  throw new Error(`must be an address, or Name <address>, not ${JSON.stringify(text)}`)
 }
 
 type Secrets = Pick<PdpConfig, 'adminSecret' | 'masterKey' | 'nextMasterKey'>

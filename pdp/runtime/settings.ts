@@ -40,6 +40,15 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
     'PORTCULLIS_SIGNAL_INTERNAL_HOSTS',
     'host or host:port, separated by commas, that may be called for security events although its addresses are internal, also by http (none)',
   ],
+  [
+    'PORTCULLIS_SMTP_URL',
+    'server for mail to people, such as smtps://user:password@mail.example.com:465, also as …_FILE',
+  ],
+  ['PORTCULLIS_MAIL_FROM', 'sender of that mail, such as Example <no-reply@example.com>'],
+  [
+    'PORTCULLIS_KNOWN_PASSWORDS_FILE',
+    'file of SHA-1 digests, sorted, of passwords that nobody may choose (a short built-in list)',
+  ],
   ['PORTCULLIS_CHANGES_KEPT_DAYS', 'days after which entries of the log of changes are deleted (never)'],
   ['PORTCULLIS_CONSOLE', 'on, off: the console for people at /console (on when HTTP listens on loopback only)'],
   [

@@ -41,6 +41,7 @@ import { appendLog } from '../store/postgres/log.ts'
 import { postgresMoves } from '../store/postgres/moves.ts'
 import { appendEvents } from '../store/postgres/outbox.ts'
 import { type RedisReplayMemory, redisReplayMemory } from '../token/replay-redis.ts'
+import { accountSettings } from './account.ts'
 import type { PdpConfig } from './config.ts'
 import { prepareConsole } from './console.ts'
 import { openStore } from './database.ts'
@@ -113,6 +114,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     log,
     ...(await proofMemory(config, { log, shutdown })),
     embedEntitlements: config.embedEntitlements,
+    account: await accountSettings(config, { log }),
     onHookOutcome: hookOutcomes(registry),
   })
   shutdown.add('identity', () => identity.close())

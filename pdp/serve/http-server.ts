@@ -253,7 +253,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
   addDescription(app)
   addReceiver(app, deps)
   for (const [url, known] of [...methods]) addMethodProblem(app, url, known)
-  for (const url of ['/oauth/*', '/.well-known/*']) addIdentity(app, url, deps)
+  for (const url of ['/oauth/*', '/.well-known/*', '/account', '/account/*']) addIdentity(app, url, deps)
 }
 
 /** RFC 9110 section 15.5.6: a known path with an unsupported method answers 405 and lists its methods. */

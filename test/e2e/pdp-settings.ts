@@ -19,6 +19,8 @@ export function pdpSettings({
     serviceAccounts: null,
     metrics: { host, port: ports.metrics },
     trustedProxies: [],
+    mail: null,
+    knownPasswordsFile: null,
     redisUrl: null,
     entitlementSource: null,
     embedEntitlements: 'off',

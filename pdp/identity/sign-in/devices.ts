@@ -30,7 +30,7 @@ export function createDevices(deps: {
 }): Devices {
   const { issuer, masterKeys, clientOf } = deps
   const attributes = [
-    `Path=${mountOf(issuer)}/oauth`,
+    `Path=${mountOf(issuer)}/`,
     `Max-Age=${KEPT_SECONDS}`,
     'HttpOnly',
     'SameSite=Lax',
@@ -52,11 +52,14 @@ const sealedAs = (user: string): string => `device of ${user}`
 
 /** What was sealed for another person does not open. */
 function deviceIn(keys: readonly Buffer[], cookies: string, user: string): string | null {
-  const pair = cookies.split(';').find((text) => text.trim().startsWith(`${COOKIE}=`))
-  if (pair === undefined) return null
-  try {
-    return open(keys, sealedAs(user), pair.trim().slice(COOKIE.length + 1))
-  } catch {
-    return null
+  // Several: of another path, or another person.
+  for (const pair of cookies.split(/; */)) {
+    if (!pair.startsWith(`${COOKIE}=`)) continue
+    try {
+      return open(keys, sealedAs(user), pair.slice(COOKIE.length + 1))
+    } catch {
+      // The next one may be of this person.
+    }
   }
+  return null
 }

@@ -2,6 +2,7 @@
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import type { Frame } from '../html/frame.ts'
 import { type Page, page, strong } from '../html/page.ts'
+import { PATHS } from '../oauth/paths.ts'
 import type { Outcome } from '../oauth/status.ts'
 import { fill, type Words } from '../words/words.ts'
 
@@ -34,7 +35,8 @@ export function loginPage(frame: Frame, view: { purpose: Purpose; email: string;
 <label for="password">${signIn.password}</label>
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required${focus(view.email !== '')}>
 <button type="submit" name="action" value="login">${common.signIn}</button>${cancel(frame.words, view.purpose)}
-</form>`,
+</form>
+<p><a href="${PATHS.accountForgotten}">${signIn.forgotten}</a></p>`,
   )
 }
 

@@ -14,6 +14,8 @@ export const GERMAN: Words = {
   signIn: {
     title: 'Anmelden',
     toApplication: 'und weiter zu {application}',
+    toAccount: 'um Ihr Konto zu verwalten',
+    forgotten: 'Passwort vergessen?',
     toSeeRequests: 'um zu sehen, welche Anwendungen auf Sie warten',
     again: 'Eine Anwendung möchte, dass Sie sich noch einmal anmelden.',
     withCode: 'Eine Anwendung verlangt zusätzlich einen Code.',

@@ -13,6 +13,8 @@ export const ENGLISH = {
   signIn: {
     title: 'Sign in',
     toApplication: 'to go on to {application}',
+    toAccount: 'to look after your account',
+    forgotten: 'Forgotten your password?',
     toSeeRequests: 'to see which applications wait for you',
     again: 'An application asks that you sign in again.',
     withCode: 'An application asks for a code as well.',

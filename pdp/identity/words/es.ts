@@ -14,6 +14,8 @@ export const SPANISH: Words = {
   signIn: {
     title: 'Iniciar sesión',
     toApplication: 'para continuar a {application}',
+    toAccount: 'para gestionar su cuenta',
+    forgotten: '¿Ha olvidado su contraseña?',
     toSeeRequests: 'para ver qué aplicaciones le esperan',
     again: 'Una aplicación pide que inicie sesión de nuevo.',
     withCode: 'Una aplicación pide además un código.',

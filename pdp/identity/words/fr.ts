@@ -14,6 +14,8 @@ export const FRENCH: Words = {
   signIn: {
     title: 'Connexion',
     toApplication: 'pour continuer vers {application}',
+    toAccount: 'pour gérer votre compte',
+    forgotten: 'Mot de passe oublié ?',
     toSeeRequests: 'pour voir quelles applications vous attendent',
     again: 'Une application demande que vous vous connectiez de nouveau.',
     withCode: 'Une application demande aussi un code.',

@@ -62,6 +62,8 @@ export async function openWorld(
     slowDecoy?: true
     decoyHash?: string
     trustedProxies?: readonly string[]
+    /** Mail and known passwords. */
+    account?: IdentityDeps['account']
     /** Of a whole request. Without it, a busy machine may take its time. */
     deadlineMs?: number
   } = {},
@@ -95,6 +97,7 @@ export async function openWorld(
     clock: () => time.atMs ?? Date.now() + time.offsetMs,
     log: logInto(lines),
     trustedProxies: createNetworks((options.trustedProxies ?? []).map(parseNetwork)),
+    ...(options.account === undefined ? {} : { account: options.account }),
     ...(options.embedEntitlements === undefined ? {} : { embedEntitlements: options.embedEntitlements }),
   })
   await seed(store, directory)

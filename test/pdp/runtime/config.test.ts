@@ -33,6 +33,8 @@ describe('readConfig', () => {
       entitlementSource: null,
       embedEntitlements: 'claims-mode',
       internalHosts: [],
+      mail: { folder: `${process.cwd()}/.data/mail` },
+      knownPasswordsFile: null,
       changesKeptDays: null,
       console: true,
       decisionsKept: 10_000,
@@ -56,6 +58,9 @@ describe('readConfig', () => {
       PORTCULLIS_EMBED_ENTITLEMENTS: 'off',
       PORTCULLIS_CHANGES_KEPT_DAYS: '90',
       PORTCULLIS_SIGNAL_INTERNAL_HOSTS: 'idp.auth.svc, 127.0.0.1:8443',
+      PORTCULLIS_SMTP_URL: 'smtps://me:secret@mail.example.com:465',
+      PORTCULLIS_MAIL_FROM: 'Example <no-reply@example.com>',
+      PORTCULLIS_KNOWN_PASSWORDS_FILE: '/var/lib/known',
       PORTCULLIS_DECISIONS_KEPT: '0',
       PORTCULLIS_CHECK_TUPLES_MAX: '1000',
       PORTCULLIS_DATA_DIR: '/var/lib/portcullis',
@@ -65,6 +70,8 @@ describe('readConfig', () => {
     expect(config).toMatchObject({
       issuer: 'https://id.example.com',
       internalHosts: ['idp.auth.svc', '127.0.0.1:8443'],
+      mail: { url: 'smtps://me:secret@mail.example.com:465', from: 'Example <no-reply@example.com>' },
+      knownPasswordsFile: '/var/lib/known',
       http: { host: '::', port: 80 },
       trustedProxies: [
         { address: '10.0.3.7', bits: 32 },
@@ -129,6 +136,8 @@ describe('readConfig', () => {
     ],
     ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', ['']],
     ['PORTCULLIS_SIGNAL_INTERNAL_HOSTS', ['', 'https://idp.example', 'idp.example/x', 'a,,b', 'user@idp', 'idp:99999']],
+    ['PORTCULLIS_SMTP_URL', ['', 'mail.example.com', 'https://mail.example.com', 'smtp:', 'smtp://mail.example.com']],
+    ['PORTCULLIS_MAIL_FROM', ['', 'nobody', 'a@b\r\nBcc: c@d', 'A <a@b>, C <c@d>', 'a@b,c@d', 'no-reply@example.com']],
     ['PORTCULLIS_CHECK_TUPLES_MAX', ['', '0', '999', '1000001', '1e5', '100,000', '-5000', '5000.5', '٣٣٣٣']],
     ['PORTCULLIS_CHANGES_KEPT_DAYS', ['', '0', '-1', '1.5', '100000', '30d', '٣']],
     [

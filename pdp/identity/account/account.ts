@@ -1,0 +1,84 @@
+/** Pages at `/account`, on which people look after themselves: they need no JavaScript. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isCrossSite, readForm } from '../html/forms.ts'
+import { hashSecret } from '../keys/password-hash.ts'
+import { PATHS, urlOf } from '../oauth/paths.ts'
+import { createSharedAttempts } from '../sign-in/shared-attempts.ts'
+import { createBrowserCookies } from './browser-cookies.ts'
+import { createDeliveries } from './deliveries.ts'
+import { askForLink, askForNew, sendLink, takeNew } from './forgotten.ts'
+import { createMailedTokens, type MailedKind } from './mailed-tokens.ts'
+import { goTo, refused, send, type View } from './pages.ts'
+import type { AccountDeps, AccountParts } from './parts.ts'
+import { createPasswordRules } from './password-rules.ts'
+import { createPasswords } from './passwords.ts'
+import type { Visit } from './visit.ts'
+
+const MAIL_WINDOW_MS = 3_600_000
+
+export type Account = {
+  /** Answers a path below `/account`. Throws PdpError `store_unavailable`. */
+  answer(req: IncomingMessage, res: ServerResponse, path: string): Promise<void>
+  /** Resolves when no mail is on its way. */
+  idle(): Promise<void>
+  close(): Promise<void>
+}
+
+type Screen = {
+  /** Null: it answered already. */
+  show(parts: AccountParts, visit: Visit): Promise<View | null> | View
+  act?(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null>
+  /** What its links carry. */
+  readonly link?: MailedKind
+}
+const SCREENS: ReadonlyMap<string, Screen> = new Map<string, Screen>([
+  [PATHS.accountForgotten, { show: askForLink, act: sendLink }],
+  [PATHS.accountReset, { show: askForNew, act: takeNew, link: 'reset' }],
+])
+export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys()]
+
+export function createAccount(deps: AccountDeps): Account {
+  const { knownPasswords: list, ...rest } = deps
+  const tokens = createMailedTokens(deps)
+  const deliveries = createDeliveries(deps)
+  const parts: AccountParts = {
+    hashPassword: hashSecret,
+    ...rest,
+    tokens,
+    deliveries,
+    cookies: createBrowserCookies(deps),
+    mailAttempts: createSharedAttempts({ ...deps, windowMs: MAIL_WINDOW_MS }),
+    rules: createPasswordRules({ list }),
+    passwords: createPasswords({ ...deps, tokens }),
+  }
+  return {
+    async answer(req, res, path) {
+      const screen = SCREENS.get(path)
+      if (screen === undefined) throw new TypeError(`${path} is no page of the account`)
+      const view = await answerScreen(parts, screen, { req, res, path, frame: parts.frameOf(req) })
+      if (view !== null) send(res, view)
+    },
+    idle: deliveries.idle,
+    close: deliveries.close,
+  }
+}
+
+async function answerScreen(
+  parts: AccountParts,
+  screen: Screen,
+  { path, ...visit }: Visit & { readonly path: string },
+): Promise<View | null> {
+  const { req, res } = visit
+  if (req.method !== 'POST') {
+    const token = new URLSearchParams(req.url?.split('?')[1] ?? '').get('token')
+    if (token === null || screen.link === undefined) return screen.show(parts, visit)
+    // Programs that look at mails open links too, so this uses nothing up. The next address holds no token.
+    parts.cookies.keep(res, screen.link, token)
+    goTo(res, urlOf(parts.issuer, path))
+    return null
+  }
+  if (screen.act === undefined) return screen.show(parts, visit)
+  if (isCrossSite(req, parts.issuer)) return refused(visit, 'foreignForm')
+  const form = await readForm(req)
+  return form === null ? refused(visit, 'largeForm') : screen.act(parts, visit, form)
+}

@@ -1,0 +1,51 @@
+/** Cookies of these pages: which browser asked for a mail, and the token from a mail's link while its page is open. */
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { digestOf, KEPT_SECONDS, type MailedKind } from './mailed-tokens.ts'
+
+/** 256 random bits in base64url. */
+const VALUE = /^[\w-]{43}$/
+const PAGE_SECONDS = 1_800
+
+export type BrowserCookies = {
+  /** The digest of this browser's own cookie, which it gets now if it has none. */
+  mark(req: IncomingMessage, res: ServerResponse): string
+  /** Whether the token is for this browser. */
+  isSame(req: IncomingMessage, browser: string | null): boolean
+  /** Keeps the token of a link, so that no address holds it any longer. */
+  keep(res: ServerResponse, kind: MailedKind, token: string): void
+  /** Empty when there is none. */
+  kept(req: IncomingMessage, kind: MailedKind): string
+  drop(res: ServerResponse, kind: MailedKind): void
+}
+
+export function createBrowserCookies({ issuer }: { readonly issuer: string }): BrowserCookies {
+  const isSecure = issuer.startsWith('https:')
+  // RFC 6265bis section 4.1.3.2: with this prefix no other host, and nothing in plain text, can set it.
+  const nameOf = (of: MailedKind | 'browser'): string =>
+    isSecure ? `__Host-portcullis-mail-${of}` : `portcullis_mail_${of}`
+  const set = (res: ServerResponse, pair: string, seconds: number): void =>
+    void res.appendHeader(
+      'set-cookie',
+      `${pair}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`,
+    )
+  return {
+    mark(req, res) {
+      const present = cookieOf(req, nameOf('browser'))
+      const value = VALUE.test(present) ? present : randomBytes(32).toString('base64url')
+      set(res, `${nameOf('browser')}=${value}`, KEPT_SECONDS.reset)
+      return digestOf(value)
+    },
+    isSame: (req, browser) => browser === null || digestOf(cookieOf(req, nameOf('browser'))) === browser,
+    keep: (res, kind, token) => set(res, `${nameOf(kind)}=${VALUE.test(token) ? token : ''}`, PAGE_SECONDS),
+    kept: (req, kind) => cookieOf(req, nameOf(kind)),
+    drop: (res, kind) => set(res, `${nameOf(kind)}=`, 0),
+  }
+}
+
+function cookieOf({ headers }: IncomingMessage, name: string): string {
+  for (const pair of (headers.cookie ?? '').split(/; */)) {
+    if (pair.startsWith(`${name}=`)) return pair.slice(name.length + 1)
+  }
+  return ''
+}

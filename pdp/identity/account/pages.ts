@@ -1,0 +1,51 @@
+/** What these pages have in common. */
+import type { ServerResponse } from 'node:http'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { errorPage } from '../html/error-page.ts'
+import { type Page, page } from '../html/page.ts'
+import { type Outcome, STATUS } from '../oauth/status.ts'
+import { ENGLISH } from '../words/en.ts'
+import { type PASSWORD_PROBLEMS, RESET } from './texts.ts'
+import type { Visit } from './visit.ts'
+
+export type View = { readonly outcome: Outcome; readonly page: Page }
+export type NewPasswordProblem = keyof typeof PASSWORD_PROBLEMS
+
+export const shown = (title: string, body: Html, outcome: Outcome = 'shown'): View => ({
+  outcome,
+  // These texts are English, and the page says so.
+  page: page({ words: ENGLISH, requestId: '' }, title, body),
+})
+
+export const refused = ({ frame }: Visit, trouble: 'foreignForm' | 'largeForm' | 'oldForm'): View => ({
+  outcome: trouble === 'largeForm' ? 'tooLarge' : 'invalid',
+  page: errorPage(frame, { trouble, code: 'invalid_request' }),
+})
+
+export function send(res: ServerResponse, { outcome, page }: View): void {
+  res.writeHead(STATUS[outcome], page.headers)
+  res.end(page.html)
+}
+
+/** To another page of ours, by GET. */
+export function goTo(res: ServerResponse, url: string): void {
+  res.writeHead(STATUS.seeOther, { location: url, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+  res.end()
+}
+
+export const alertOf = (text: string | null): Html =>
+  text === null ? EMPTY : html`<p role="alert" id="problem">${text}</p>`
+
+/** `autocomplete` and the hidden name let a password manager keep what is chosen. */
+export function newPasswordFields(view: { email: string | null; problem: NewPasswordProblem | null }): Html {
+  const described = view.problem === null ? EMPTY : html` aria-invalid="true" aria-describedby="problem"`
+  const name =
+    view.email === null
+      ? EMPTY
+      : html`<input type="hidden" name="username" autocomplete="username" value="${view.email}">`
+  return html`${name}
+<label for="password">${RESET.password}</label>
+<input id="password" name="password" type="password" autocomplete="new-password" minlength="8" maxlength="256" required${described}>
+<label for="repeated">${RESET.repeated}</label>
+<input id="repeated" name="repeated" type="password" autocomplete="new-password" minlength="8" maxlength="256" required>`
+}

@@ -1,0 +1,48 @@
+/** What the pages of the account are made from. */
+import type { Log } from '../../process/log.ts'
+import type { Directory, Sql } from '../../store/directory.ts'
+import type { FrameOf } from '../html/frame.ts'
+import type { Semaphore } from '../sign-in/attempts.ts'
+import type { Devices } from '../sign-in/devices.ts'
+import type { SharedAttempts } from '../sign-in/shared-attempts.ts'
+import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
+import type { BrowserCookies } from './browser-cookies.ts'
+import type { Deliveries } from './deliveries.ts'
+import type { Mailer } from './mail.ts'
+import type { MailedTokens } from './mailed-tokens.ts'
+import type { KnownPasswords, PasswordRules } from './password-rules.ts'
+import type { Passwords } from './passwords.ts'
+
+/** What the operator sets. */
+export type AccountSettings = {
+  /** Null: no mail can be sent. */
+  readonly mailer: Mailer | null
+  /** Refused besides the built-in ones; null: no others. */
+  readonly knownPasswords: KnownPasswords | null
+  /** Default: hashSecret. */
+  readonly hashPassword?: (password: string) => Promise<string>
+}
+export type AccountDeps = AccountSettings & {
+  readonly issuer: string
+  readonly sql: Sql
+  readonly directory: Directory
+  readonly devices: Devices
+  readonly frameOf: FrameOf
+  readonly secretSemaphore: Semaphore
+  readonly revocations: Revocations
+  readonly appendLog: AppendLog
+  readonly appendEvents: AppendEvents
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+  readonly log: Log
+}
+export type AccountParts = Omit<AccountDeps, 'knownPasswords'> & {
+  readonly hashPassword: (password: string) => Promise<string>
+  readonly tokens: MailedTokens
+  readonly cookies: BrowserCookies
+  readonly deliveries: Deliveries
+  /** Counted by all nodes together, in windows of an hour. */
+  readonly mailAttempts: SharedAttempts
+  readonly rules: PasswordRules
+  readonly passwords: Passwords
+}

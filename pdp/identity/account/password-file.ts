@@ -1,0 +1,60 @@
+/** A file of SHA-1 digests of known passwords, sorted, one a line: the form of "Pwned Passwords". It is searched, never loaded. */
+import { open } from 'node:fs/promises'
+import type { KnownPasswords } from './password-rules.ts'
+
+const DIGEST_CHARACTERS = 40
+/** `digest:count` and the end of the line; longer ones are not of this form. */
+const LINE_BYTES_MAX = 64
+const LINE = /^([0-9A-Fa-f]{40})(?::\d{1,20})?\r?$/
+/** A window of lines that is read at once in the end. */
+const WINDOW_BYTES = 4_096
+
+/** Throws Error when the file cannot be read, or does not begin with such a line. */
+export async function openPasswordFile(path: string): Promise<KnownPasswords> {
+  await withFile(path, async (read) => {
+    const first = (await read(0, LINE_BYTES_MAX)).split('\n', 1)[0] ?? ''
+    if (!LINE.test(first)) throw new Error(`${path} does not begin with a SHA-1 digest in hexadecimal digits`)
+  })
+  return { has: (sha1) => withFile(path, (read, bytes) => search(sha1.toUpperCase(), read, bytes)) }
+}
+
+type Read = (from: number, bytesMax: number) => Promise<string>
+
+/** Opened each time: a file that an operator replaces is read whole, old or new. */
+async function withFile<T>(path: string, work: (read: Read, bytes: number) => Promise<T>): Promise<T> {
+  const file = await open(path, 'r')
+  try {
+    const { size } = await file.stat()
+    const read: Read = async (from, bytesMax) => {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(bytesMax), 0, bytesMax, from)
+      return buffer.toString('latin1', 0, bytesRead)
+    }
+    return await work(read, size)
+  } finally {
+    await file.close()
+  }
+}
+
+async function search(sha1: string, read: Read, bytes: number): Promise<boolean> {
+  // The line begins within [low, high].
+  let low = 0
+  let high = bytes
+  while (high - low > WINDOW_BYTES) {
+    const middle = Math.floor((low + high) / 2)
+    const { digest, at } = await lineAfter(read, middle)
+    if (digest === sha1) return true
+    if (digest < sha1) low = at
+    else high = middle
+  }
+  const window = await read(low, high - low + 2 * LINE_BYTES_MAX)
+  return window.split('\n').some((line) => LINE.exec(line)?.[1]?.toUpperCase() === sha1)
+}
+
+/** The first whole line that begins after `from`. */
+async function lineAfter(read: Read, from: number): Promise<{ digest: string; at: number }> {
+  const text = await read(from, 2 * LINE_BYTES_MAX + DIGEST_CHARACTERS)
+  const begin = text.indexOf('\n') + 1
+  const digest = text.slice(begin, begin + DIGEST_CHARACTERS).toUpperCase()
+  if (begin === 0 || !LINE.test(digest)) throw new Error('the file of known passwords has a line of another form')
+  return { digest, at: from + begin }
+}

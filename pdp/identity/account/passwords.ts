@@ -1,0 +1,84 @@
+/** A new password: stored with what follows from it, in one transaction. */
+import type { WriteContext } from '../../domain/change.ts'
+import { DIRECTORY } from '../../domain/log.ts'
+import { credentialChanged } from '../../domain/outbox/events.ts'
+import type { Sql } from '../../store/directory.ts'
+import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
+import type { MailedTokens } from './mailed-tokens.ts'
+
+type Queries = Pick<Sql, 'query'>
+export type Passwords = {
+  /** By a token of a mail, which proves the address too. Null when the token is no longer good; else whose it was. */
+  reset(token: string, passwordHash: string): Promise<string | null>
+  /** False when the stored password is no longer `formerHash`. */
+  change(user: string, change: { readonly formerHash: string; readonly passwordHash: string }): Promise<boolean>
+}
+
+export function createPasswords(deps: {
+  readonly sql: Sql
+  readonly tokens: Pick<MailedTokens, 'take'>
+  readonly appendLog: AppendLog
+  readonly appendEvents: AppendEvents
+  readonly revocations: Pick<Revocations, 'endUser'>
+}): Passwords {
+  const { sql, tokens, appendLog, appendEvents, revocations } = deps
+
+  /** All sessions and tokens end: whoever knew the former password has them no longer. */
+  async function stored(tx: Queries, user: string, context: WriteContext): Promise<void> {
+    await tx.query(`delete from mailed_token where user_id = $1 and kind = 'reset'`, [user])
+    await revocations.endUser(tx, user, context)
+    const event = credentialChanged({ user, credential: 'password', changed: 'update', actor: context.actor })
+    await appendEvents(tx, [{ ...event, tenantsOf: user }])
+  }
+
+  return {
+    reset: (token, passwordHash) =>
+      whenDone(sql, async (tx) => {
+        const used = await tokens.take(tx, 'reset', token)
+        const user = used?.user ?? null
+        if (used === null || user === null) return null
+        const context = contextOf(user)
+        await appendLog(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
+        // The address that the mail went to: another one since then is not proven by it.
+        const changed = await tx.query(
+          `update user_account set password_hash = $3, email_verified = true
+           where user_id = $1 and lower(email) = lower($2) and password_hash is not null returning 1`,
+          [user, used.email, passwordHash],
+        )
+        if (changed.length === 0) return null
+        await stored(tx, user, context)
+        return user
+      }),
+    async change(user, { formerHash, passwordHash }) {
+      const context = contextOf(user)
+      const done = await whenDone(sql, async (tx) => {
+        await appendLog(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
+        const changed = await tx.query(
+          'update user_account set password_hash = $3 where user_id = $1 and password_hash = $2 returning 1',
+          [user, formerHash, passwordHash],
+        )
+        if (changed.length === 0) return null
+        await stored(tx, user, context)
+        return user
+      })
+      return done !== null
+    },
+  }
+}
+
+export const contextOf = (user: string): WriteContext => ({ actor: `user:${user}`, requestId: '' })
+
+/** Undoes everything, the log entry included, when `work` returns null. */
+export async function whenDone<T>(sql: Sql, work: (tx: Queries) => Promise<T | null>): Promise<T | null> {
+  const nothing = new Error('nothing was done')
+  try {
+    return await sql.transaction(async (tx) => {
+      const done = await work(tx)
+      if (done === null) throw nothing
+      return done
+    })
+  } catch (error) {
+    if (error === nothing) return null
+    throw error
+  }
+}

@@ -1,0 +1,25 @@
+/** What people need to look after themselves: where their mail goes, and which passwords they may not choose. */
+import { folderMailer, type Mailer, smtpMailer } from '../identity/account/mail.ts'
+import type { AccountSettings } from '../identity/account/parts.ts'
+import { openPasswordFile } from '../identity/account/password-file.ts'
+import { StartError } from '../process/exit.ts'
+import type { Log } from '../process/log.ts'
+import type { PdpConfig } from './config.ts'
+
+/** Throws StartError when the file of known passwords is not usable. */
+export async function accountSettings(
+  { mail, knownPasswordsFile: file }: Pick<PdpConfig, 'mail' | 'knownPasswordsFile'>,
+  { log }: { readonly log: Log },
+): Promise<AccountSettings> {
+  const knownPasswords = file === null ? null : await openPasswordFile(file).catch(explain)
+  return { mailer: mailerOf(mail, log), knownPasswords }
+}
+
+function mailerOf(mail: PdpConfig['mail'], log: Log): Mailer | null {
+  if (mail === null) return null
+  return 'folder' in mail ? folderMailer({ ...mail, log }) : smtpMailer(mail)
+}
+
+function explain(err: unknown): never {
+  throw new StartError(`PORTCULLIS_KNOWN_PASSWORDS_FILE: ${err instanceof Error ? err.message : err}`)
+}
