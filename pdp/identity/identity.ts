@@ -20,10 +20,10 @@ import { createAdmin } from './admin.ts'
 import { type Controls, controlsWithin } from './controls.ts'
 import { createEvents, type Events } from './events.ts'
 import { createFrames } from './html/frame.ts'
-import { KEYS_POLL_MS, keysVersion } from './keys/key-rotation.ts'
+import { createKeyRing, type KeyRing } from './keys/key-ring.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password-hash.ts'
 import { createRecordSecrets } from './keys/record-secrets.ts'
-import { createSetSigner, createStatementSigner, loadSigningKeys, type SigningKeys } from './keys/signing-keys.ts'
+import { createSetSigner, createStatementSigner, type SigningKeys } from './keys/signing-keys.ts'
 import { providerMetadata } from './provider/client-metadata.ts'
 import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
@@ -243,31 +243,6 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       events.close()
     },
   }
-}
-
-// Cookies are signed with a key of the master key, so another one counts too.
-const versionOf = async ({ sql, masterKeys }: Pick<IdentityDeps, 'sql' | 'masterKeys'>): Promise<string> =>
-  `${await keysVersion(sql)}\n${masterKeys.derive('key-ring')[0].toString('hex')}`
-
-type KeyRing = { current(): SigningKeys; reload(): Promise<void>; close(): void }
-
-/** The signing keys, loaded again when another node changed them. */
-async function createKeyRing(deps: Pick<IdentityDeps, 'sql' | 'masterKeys' | 'log'>): Promise<KeyRing> {
-  // Read first, so that the next poll finds a change that happens in between.
-  let version = await versionOf(deps)
-  let current = await loadSigningKeys(deps)
-  async function reload(): Promise<void> {
-    const now = await versionOf(deps)
-    if (now === version) return
-    current = await loadSigningKeys(deps)
-    version = now
-    deps.log.info({ event: 'signing_keys_changed', active: current.activeKid })
-  }
-  const poll = setInterval(() => {
-    reload().catch((err: unknown) => deps.log.warn({ event: 'signing_keys_unread', err }))
-  }, KEYS_POLL_MS)
-  poll.unref()
-  return { current: () => current, reload, close: () => clearInterval(poll) }
 }
 
 type Built = {

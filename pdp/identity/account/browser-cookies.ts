@@ -14,7 +14,7 @@ export type BrowserCookies = {
   isSame(req: IncomingMessage, browser: string | null): boolean
   /** Keeps the token of a link, so that no address holds it any longer. */
   keep(res: ServerResponse, kind: MailedKind, token: string): void
-  /** Empty when there is none. */
+  /** Empty without one. */
   kept(req: IncomingMessage, kind: MailedKind): string
   drop(res: ServerResponse, kind: MailedKind): void
 }

@@ -81,7 +81,7 @@ export async function takeNew(parts: AccountParts, { req, res }: Visit, form: UR
   parts.cookies.drop(res, 'reset')
   if (user === null) return gone()
   parts.log.info({ event: 'password_reset', user })
-  // Whoever has the mailbox is no stranger: tries of others do not keep them out.
+  // The person of the mailbox is no stranger: tries of others do not keep them out.
   parts.devices.remember(res, user)
   return shown(
     RESET.doneTitle,

@@ -23,7 +23,7 @@ export type Invitation = {
 export type MailedTokens = {
   /** The token, of which only the digest is stored. */
   create(sql: Queries, kind: MailedKind, token: MailedToken): Promise<string>
-  /** Reads without using. Null: there is none of this kind, or no longer. */
+  /** Reads without using. Null: no token of this kind, or no longer. */
   find(sql: Queries, kind: MailedKind, token: string): Promise<MailedToken | null>
   /** Uses it up. Of several that try at the same time, one gets it. */
   take(sql: Queries, kind: MailedKind, token: string): Promise<MailedToken | null>

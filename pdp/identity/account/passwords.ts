@@ -23,7 +23,7 @@ export function createPasswords(deps: {
 }): Passwords {
   const { sql, tokens, appendLog, appendEvents, revocations } = deps
 
-  /** All sessions and tokens end: whoever knew the former password has them no longer. */
+  /** All sessions and tokens end, those of a thief who knew the former password too. */
   async function stored(tx: Queries, user: string, context: WriteContext): Promise<void> {
     await tx.query(`delete from mailed_token where user_id = $1 and kind = 'reset'`, [user])
     await revocations.endUser(tx, user, context)

@@ -1,4 +1,4 @@
-/** Who asks for a page, and what they may do on it. */
+/** A request for a page, and the person behind it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Frame } from '../html/frame.ts'

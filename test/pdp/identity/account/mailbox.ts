@@ -8,7 +8,7 @@ export type ReceivedMail = { readonly to: readonly string[]; readonly raw: strin
 export type Mailbox = {
   readonly mailer: Mailer
   readonly received: ReceivedMail[]
-  /** The link of the newest mail to this address, without its origin. Throws Error when there is none. */
+  /** The link of the newest mail to this address, without its origin. Throws Error without one. */
   linkTo(address: string): string
   /** It takes no mail from now on. */
   refuse: boolean
