@@ -13,17 +13,24 @@ const RUNNING_MAX = 1_000
 const FAILING_RUNNING_MAX = 100
 /** The cursor of a stream without events is moved on when it is so far behind. */
 const PASSED_MIN = 200
+/** A pushed stream on which nothing came for so long gets a verification event that nobody asked for (SSF 1.0 section 8.1.4). */
+const SILENT_SECONDS = 3_600
 
 type Row = Stream & {
   readonly clientOrganization: string | null
   readonly clientApp: string | null
   readonly isDue: boolean
   readonly hasPending: boolean
+  readonly isSilent: boolean
 }
+/** Streams of the table `signal_stream s` that need a sign of life. */
+export const SILENT = `s.status = 'enabled' and s.endpoint_url is not null and s.attempts_count = 0
+  and greatest(s.created_at, s.last_delivered_at, s.verified_at) < now() - make_interval(secs => ${SILENT_SECONDS})`
 const SURVEY = `
   select ${STREAM_COLUMNS}, c.organization_id as "clientOrganization", c.app as "clientApp",
     (s.lease_until is null or s.lease_until < now()) and (s.next_attempt_at is null or s.next_attempt_at <= now()) as "isDue",
-    exists (select 1 from signal_pending p where p.stream_id = s.stream_id) as "hasPending"
+    exists (select 1 from signal_pending p where p.stream_id = s.stream_id) as "hasPending",
+    ${SILENT} as "isSilent"
   from signal_stream s join client c using (client_id) where s.status <> 'disabled'`
 const PASS = `
   update signal_stream t set cursor_seq = $2 where t.cursor_seq < $2 and t.stream_id in (
@@ -45,6 +52,8 @@ export function createScheduler(deps: {
   readonly sql: Pick<Sql, 'query'>
   readonly feed: Feed
   readonly deliver: (id: string) => Promise<Round>
+  /** Nothing came on this stream for long. */
+  readonly onSilent: (id: string) => Promise<void>
   readonly log: Log
 }): Scheduler {
   const { issuer, sql, feed, log } = deps
@@ -94,6 +103,9 @@ export function createScheduler(deps: {
       const state = stateOf(entry, newest)
       if (state === 'due') wake(row.id, row.attemptsCount > 0)
       if (state === 'passed') passed.push(row.id)
+      if (!row.isSilent || row.hasPending) continue
+      await deps.onSilent(row.id)
+      wake(row.id)
     }
     if (passed.length > 0) await sql.query(PASS, [passed, newest])
   }

@@ -12,7 +12,7 @@ import { type DeliveryOutcome, deliverBatch } from './deliverer.ts'
 import { createFeed } from './feed.ts'
 import { type PollAnswer, type PollBody, pollStream } from './poll.ts'
 import { type SignSet, tellReceiver } from './queue.ts'
-import { createScheduler } from './scheduler.ts'
+import { createScheduler, SILENT } from './scheduler.ts'
 import { openAuthorization } from './sealed.ts'
 import {
   addSubject,
@@ -102,6 +102,15 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
         },
         id,
       ),
+    onSilent: (id) =>
+      sql.transaction(async (tx) => {
+        // Of several processes, the first one finds it silent.
+        const [stream] = await tx.query<Stream>(
+          `update signal_stream s set verified_at = now() where s.stream_id = $1 and ${SILENT} returning ${STREAM_COLUMNS}`,
+          [id],
+        )
+        if (stream !== undefined) await verify(tx, stream, null)
+      }),
   })
 
   /** Under the lock of the stream's row. Null: there is no such stream. */

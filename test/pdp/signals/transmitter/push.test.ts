@@ -114,11 +114,11 @@ test('pause holds, enabling sends in order, and disabled drops', async () => {
     world.send('POST', '/ssf/status', { token, body: { stream_id: stream, status: value } })
   expect((await setStatus('paused')).body).toEqual({ stream_id: stream, status: 'paused' })
   await world.emit(entitlement('acme', 1), entitlement('acme', 2))
-  await setStatus('enabled')
+  expect((await setStatus('enabled')).status).toBe(200)
   expect(versionsOf(await receiver.received(2))).toEqual([1, 2])
-  await setStatus('disabled')
+  expect((await setStatus('disabled')).status).toBe(200)
   await world.emit(entitlement('acme', 3))
-  await setStatus('enabled')
+  expect((await setStatus('enabled')).status).toBe(200)
   await world.emit(entitlement('acme', 4))
   expect(versionsOf(await receiver.received(3))).toEqual([1, 2, 4])
 })
@@ -245,6 +245,25 @@ test('the log names each SET by its jti, and holds neither a SET nor the Authori
   await expect.poll(() => JSON.stringify(world.logged)).toContain(pushed?.claims.jti)
   expect(JSON.stringify(world.logged)).not.toContain('never-in-the-log')
   expect(JSON.stringify(world.logged)).not.toContain(pushed?.token.split('.')[1])
+})
+
+test('a push endpoint that got nothing for an hour gets one verification that nobody asked for', async () => {
+  const [silent, prompt, paused] = [await setUp(), await setUp(), await setUp()]
+  await world.send('POST', '/ssf/status', { token: paused.token, body: { stream_id: paused.stream, status: 'paused' } })
+  const age = (stream: string) =>
+    world.sql.query("update signal_stream set created_at = now() - interval '2 hours' where stream_id = $1", [stream])
+  await world.sql.query('update signal_stream set last_delivered_at = now() where stream_id = $1', [prompt.stream])
+  for (const { stream } of [prompt, paused, silent]) await age(stream)
+  const [verification] = await silent.receiver.received(1)
+  expect(verification?.claims).toMatchObject({
+    subject: { format: 'opaque', id: silent.stream },
+    event: { type: VERIFICATION, members: {} },
+  })
+  expect(verification?.claims.event.members).toEqual({})
+  await world.emit(entitlement('acme', 1))
+  expect((await silent.receiver.received(2)).at(-1)?.claims.event.members).toMatchObject({ version: 1 })
+  expect(versionsOf(await prompt.receiver.received(1))).toEqual([1])
+  expect(paused.receiver.pushed).toEqual([])
 })
 
 /** The wait after a failure is over. */
