@@ -96,7 +96,9 @@ async function ask(
     })
     if (!answer.active) throw new StartError('The PDP says that the token is not active')
     if (answer.organization === '')
-      throw new StartError('The token has no organization, so nothing can be asked with it')
+      throw new StartError(
+        'The token has no organization, so nothing can be asked with it: get one of any organization (portcullis token -o ORGANIZATION)',
+      )
     return answer
   } catch (err) {
     if (err instanceof StartError) throw err

@@ -89,7 +89,10 @@ async function printSchema(io: Io): Promise<void> {
 }
 
 async function check(path: string, { pdp, token, json }: CheckOptions, io: Io): Promise<void> {
-  if (pdp !== undefined && token === undefined) throw new ConfigError(['--pdp needs --token'])
+  if (pdp !== undefined && token === undefined)
+    throw new ConfigError([
+      '--pdp needs --token: portcullis token -o ORGANIZATION | portcullis-sidecar check FILE --pdp --token -',
+    ])
   const file = loadRouteFile(path)
   const { routes, tests } = file
   const { servedHosts } = await import('../route-file/served-hosts.ts')
