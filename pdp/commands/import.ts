@@ -17,6 +17,7 @@ import { readStoreFile } from '../model-test/store-file.ts'
 import { fileProblem } from '../process/command/file-problem.ts'
 import { addConnectionOptions, type ConnectionOptions, connect, find } from './connection.ts'
 import { CliError, EXIT } from './errors.ts'
+import { addUserImportCommand } from './import-users.ts'
 import { importLines } from './relationships.ts'
 
 type Options = ConnectionOptions & {
@@ -40,7 +41,7 @@ Exit status: 0 imported, or could be; 2 something is refused, or failed.`
 const SUBJECT_PREFIX = /^[\x21\x22\x24-\x7e]{1,64}$/
 
 export function addImportCommands(program: Command, io: NodeJS.Process, run: Run): void {
-  const group = program.command('import').description('Bring in a model and tuples of another system.')
+  const group = program.command('import').description('Bring in a model and tuples of another system, or its users.')
   const add = (name: string, description: string): Command =>
     addConnectionOptions(group.command(name).description(description).addHelpText('after', HELP))
       .requiredOption('--app <id>', 'the app whose model it becomes')
@@ -65,6 +66,7 @@ export function addImportCommands(program: Command, io: NodeJS.Process, run: Run
     .action((schema: string, relationships: string, options: Options) =>
       run(async () => bring(planSpiceDb(await textOf(schema), await textOf(relationships)), options, io)),
     )
+  addUserImportCommand(group, io, run)
 }
 
 async function importOpenFga(file: string | undefined, options: Options, io: NodeJS.Process): Promise<number> {

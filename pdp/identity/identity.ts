@@ -21,6 +21,7 @@ import { type Controls, controlsWithin } from './controls.ts'
 import { createEvents, type Events } from './events.ts'
 import { createFrames } from './html/frame.ts'
 import { createKeyRing, type KeyRing } from './keys/key-ring.ts'
+import { createPasswordDecoys } from './keys/password-decoys.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password-hash.ts'
 import { createRecordSecrets } from './keys/record-secrets.ts'
 import { createSetSigner, createStatementSigner, type SigningKeys } from './keys/signing-keys.ts'
@@ -194,6 +195,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     signIn: createSignIn({
       ...{ directory, secondFactor, attempts, starts, known, secretSemaphore: semaphores.people, clock, log },
       decoyHash: decoys.chosen,
+      decoys: createPasswordDecoys({ ...deps, own: decoys.chosen }),
       masterKeys: deps.masterKeys,
     }),
     recordSecrets: createRecordSecrets(deps),

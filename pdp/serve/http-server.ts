@@ -24,24 +24,8 @@ import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/p
 import { FORM } from './http/schemas.ts'
 import { addSpans } from './http/spans.ts'
 import { addTextGuard } from './http/text-guard.ts'
-import { addApps } from './management/apps.ts'
-import { addChanges } from './management/changes.ts'
-import { addClients } from './management/clients/clients.ts'
-import { addCompare } from './management/compare.ts'
+import { MANAGEMENT } from './management/calls.ts'
 import type { EventSource, IdentityControl, ReachAtomically } from './management/deps.ts'
-import { addEntitlements } from './management/entitlements.ts'
-import { addEvents } from './management/events.ts'
-import { addHooks } from './management/hooks.ts'
-import { addIssuers } from './management/issuers/issuers.ts'
-import { addLists } from './management/lists.ts'
-import { addMembers } from './management/members.ts'
-import { addOrganizations } from './management/organizations.ts'
-import { addRelationships } from './management/relationships/relationships.ts'
-import { addRelationshipStreams } from './management/relationships/streams.ts'
-import { addRoleGrants } from './management/role-grants.ts'
-import { addRoles } from './management/roles.ts'
-import { addSessions } from './management/sessions.ts'
-import { addUsers } from './management/users.ts'
 import { isFault, RequestProblem } from './problems/status.ts'
 import { addSignals, type SignalDeps } from './signals/routes.ts'
 
@@ -59,26 +43,6 @@ const CALLS_PER_CLIENT_MAX = 64
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/
 /** AuthZEN section 10.1.3 gives back whatever it was given; bounded, and nothing that could break a line. */
 const AUTHZEN_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
-
-const MANAGEMENT = [
-  addApps,
-  addOrganizations,
-  addMembers,
-  addRoles,
-  addRoleGrants,
-  addRelationships,
-  addRelationshipStreams,
-  addEntitlements,
-  addClients,
-  addChanges,
-  addLists,
-  addCompare,
-  addUsers,
-  addHooks,
-  addIssuers,
-  addSessions,
-  addEvents,
-] as const
 
 /** What the server needs of the identity service. */
 export type IdentityHandler = {

@@ -12,6 +12,7 @@ export type User = {
   readonly emailVerified: boolean
   readonly name: string | null
 }
+export type ImportedUser = User & { readonly passwordHash: string | null }
 /** OAuth client. `metadata` is RFC 7591 metadata without secrets. */
 export type Client = {
   readonly id: string
@@ -40,6 +41,16 @@ export interface Directory {
     context: WriteContext,
     also?: (sql: Pick<Sql, 'query'>) => Promise<unknown>,
   ): Promise<void>
+  /** Another hash of the same password; nothing if the stored one is no longer `stored`. */
+  replacePasswordHash(id: string, hashes: { readonly stored: string; readonly hash: string }): Promise<void>
+  /**
+   * Creates all of them, or none: what is wrong with which, by its place in the list. `dryRun`: only says what is wrong.
+   * Waits for other writers of the directory.
+   */
+  importUsers(
+    users: readonly ImportedUser[],
+    options: { readonly context: WriteContext; readonly dryRun: boolean },
+  ): Promise<readonly { readonly index: number; readonly message: string }[]>
   /** Also ends memberships and tokens. False when there was none. */
   deleteUser(id: string, context: WriteContext): Promise<boolean>
   users(page: { after: string | null; countMax: number }): Promise<readonly User[]>

@@ -52,8 +52,9 @@ function reach(entry: string, dist: string): { files: readonly string[]; package
   const files = [entry]
   const packages = new Set<string>()
   for (const file of files) {
-    const { importedFiles } = ts.preProcessFile(readFileSync(join(dist, file), 'utf8'), true, true)
-    for (const { fileName } of importedFiles) {
+    const text = readFileSync(join(dist, file), 'utf8')
+    const { importedFiles } = ts.preProcessFile(text, true, true)
+    for (const fileName of [...importedFiles.map((imported) => imported.fileName), ...threadsIn(text)]) {
       if (isBuiltin(fileName)) continue
       if (!fileName.startsWith('.')) {
         packages.add(nameOf(fileName))
@@ -65,6 +66,10 @@ function reach(entry: string, dist: string): { files: readonly string[]; package
   }
   return { files, packages }
 }
+
+/** Threads are started by the address of a file beside the code, not by an import. */
+export const threadsIn = (text: string): readonly string[] =>
+  [...text.matchAll(/new URL\(\s*`\.\/([\w-]+)\$\{/g)].map(([, name]) => `./${name}.js`)
 
 /** Names of the packages that any code in a folder imports. */
 export function packagesIn(folder: string): readonly string[] {

@@ -5,6 +5,7 @@
  * bits and cannot be guessed, so a salted SHA-256 is as safe, and 10,000 times cheaper for each token request.
  */
 import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
+import { verifyForeign } from './foreign-hash.ts'
 
 type ScryptCost = { readonly ln: number; readonly r: number; readonly p: number }
 // 32 MiB and three passes: OWASP's equivalent of N = 2^17, r = 8, p = 1 for servers that cannot spend 128 MiB a sign-in.
@@ -16,7 +17,7 @@ const HASH_BYTES = 32
 const SECRET_BYTES = 32
 export const SECRET_CHARACTERS_MAX = 1_024
 
-const SCRYPT = /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{16,64})\$([A-Za-z0-9+/]{43})$/
+const SCRYPT = /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{6,86})\$([A-Za-z0-9+/]{22,86})$/
 const SHA256 = /^\$sha256\$([A-Za-z0-9+/]{16,64})\$([A-Za-z0-9+/]{43})$/
 
 /** A new client secret: 256 random bits in base64url. */
@@ -26,7 +27,7 @@ export const generateSecret = (): string => randomBytes(SECRET_BYTES).toString('
 export async function hashSecret(secret: string): Promise<string> {
   assertSecret(secret)
   const salt = randomBytes(SALT_BYTES)
-  const hash = await derive(secret, { salt, cost: COST })
+  const hash = await derive(secret, { salt, cost: COST, bytes: HASH_BYTES })
   return `$scrypt$ln=${COST.ln},r=${COST.r},p=${COST.p}$${encode(salt)}$${encode(hash)}`
 }
 
@@ -37,7 +38,7 @@ export function hashGeneratedSecret(secret: string): string {
   return `$sha256$${encode(salt)}$${encode(digest(secret, salt))}`
 }
 
-/** Also false for a hash of an unknown form, which cannot be checked. */
+/** Of ours, or of another system (foreign-hash.ts). Also false for a hash of an unknown form, which cannot be checked. */
 export async function verifySecret(secret: string, stored: string): Promise<boolean> {
   if (secret.length === 0 || secret.length > SECRET_CHARACTERS_MAX) return false
   const fast = SHA256.exec(stored)
@@ -46,24 +47,26 @@ export async function verifySecret(secret: string, stored: string): Promise<bool
     return timingSafeEqual(digest(secret, Buffer.from(salt, 'base64')), Buffer.from(hash, 'base64'))
   }
   const slow = SCRYPT.exec(stored)
-  if (slow === null) return false
+  if (slow === null) return (await verifyForeign(secret, stored)) ?? false
   const [, ln, r, p, salt = '', hash = ''] = slow
   const cost = { ln: Number(ln), r: Number(r), p: Number(p) }
   if (cost.ln < 1 || cost.ln > COST_MAX.ln || cost.r < 1 || cost.r > COST_MAX.r) return false
   if (cost.p < 1 || cost.p > COST_MAX.p) return false
-  return timingSafeEqual(await derive(secret, { salt: Buffer.from(salt, 'base64'), cost }), Buffer.from(hash, 'base64'))
+  const expected = Buffer.from(hash, 'base64')
+  const options = { salt: Buffer.from(salt, 'base64'), cost, bytes: expected.length }
+  return timingSafeEqual(await derive(secret, options), expected)
 }
 
 /** True if a check against this hash is expensive, so that concurrent checks need a limit. */
 export const isSlowHash = (stored: string): boolean => stored.startsWith('$scrypt$')
 
-function derive(secret: string, options: { salt: Buffer; cost: ScryptCost }): Promise<Buffer> {
+function derive(secret: string, options: { salt: Buffer; cost: ScryptCost; bytes: number }): Promise<Buffer> {
   const { ln, r, p } = options.cost
   const N = 2 ** ln
   // Node's default limit refuses a hash that needs exactly 32 MiB.
   const parameters = { N, r, p, maxmem: 128 * N * r + 128 * r * p + 1_048_576 }
   return new Promise((done, fail) => {
-    scrypt(secret.normalize('NFC'), options.salt, HASH_BYTES, parameters, (error, key) => {
+    scrypt(secret.normalize('NFC'), options.salt, options.bytes, parameters, (error, key) => {
       if (error === null) done(key)
       else fail(error)
     })

@@ -2,7 +2,9 @@
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
-import { verifySecret } from '../keys/password-hash.ts'
+import { costOf, isWholeSecret } from '../keys/foreign-hash.ts'
+import type { PasswordDecoys } from '../keys/password-decoys.ts'
+import { hashSecret, verifySecret } from '../keys/password-hash.ts'
 import { type Assurance, BY_PASSWORD, BY_PASSWORD_AND_CODE } from './acr.ts'
 import { BusyError, type Semaphore } from './attempts.ts'
 import type { Source } from './devices.ts'
@@ -47,13 +49,14 @@ export type SignIn = {
 }
 
 export type SignInDeps = {
-  readonly directory: Pick<Directory, 'user' | 'userByEmail' | 'foldEmail'>
+  readonly directory: Pick<Directory, 'user' | 'userByEmail' | 'foldEmail' | 'replacePasswordHash'>
   readonly secondFactor: Pick<SecondFactor, 'has' | 'accept'>
   readonly attempts: SharedAttempts
   readonly starts: Starts
   readonly known: KnownAddresses
   readonly secretSemaphore: Semaphore
-  /** Checked when there is no such person, so that the answer takes as long. */
+  readonly decoys: PasswordDecoys
+  /** As hashes are made now. */
   readonly decoyHash: string
   readonly masterKeys: MasterKeys
   readonly clock: () => number
@@ -120,7 +123,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
       const [user, folded] = await Promise.all([directory.userByEmail(email), directory.foldEmail(email)])
       const budgets = await budgetsOf(user?.id ?? `nobody ${folded}`, source)
       try {
-        const accountId = await tried(budgets, () => authenticate(deps, user, { password, source }))
+        const accountId = await tried(budgets, () => authenticate(deps, user, { password, folded, source }))
         if (accountId === null) return { problem: 'tooMany' }
         if (accountId === NOBODY) {
           log.info({ event: 'sign_in_refused', client })
@@ -175,9 +178,28 @@ type WithPassword = { readonly id: string; readonly passwordHash: string | null 
 async function authenticate(
   deps: SignInDeps,
   user: WithPassword | null,
-  { password, source }: { readonly password: string; readonly source: Source },
+  { password, folded, source }: { readonly password: string; readonly folded: string; readonly source: Source },
 ): Promise<string> {
   const stored = user?.passwordHash ?? null
-  const matches = await deps.secretSemaphore(() => verifySecret(password, stored ?? deps.decoyHash), source.address)
-  return matches && stored !== null && user !== null ? user.id : NOBODY
+  const checked = stored ?? (await deps.decoys.of(folded))
+  const check = async (): Promise<string> => {
+    if (!(await verifySecret(password, checked)) || stored === null || user === null) return NOBODY
+    await renewHash(deps, { id: user.id, password, stored })
+    return user.id
+  }
+  return deps.secretSemaphore(check, source.address)
+}
+
+/** A hash of another system becomes one of ours, now that the password is known. It is the same password, so nothing ends. */
+async function renewHash(
+  deps: SignInDeps,
+  { id, password, stored }: { readonly id: string; readonly password: string; readonly stored: string },
+): Promise<void> {
+  if (costOf(stored) === costOf(deps.decoyHash) || !isWholeSecret(password, stored)) return
+  try {
+    await deps.directory.replacePasswordHash(id, { stored, hash: await hashSecret(password) })
+    deps.log.info({ event: 'password_rehashed', user: id })
+  } catch (err) {
+    deps.log.warn({ event: 'password_not_rehashed', user: id, err })
+  }
 }

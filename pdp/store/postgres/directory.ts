@@ -13,6 +13,7 @@ import { clientCredentialEvents, credentialChange, credentialEvent } from './cre
 import { existence } from './existence.ts'
 import { appendLog } from './log.ts'
 import { appendEvents, type OutboxEvent } from './outbox.ts'
+import { importUsers } from './user-import.ts'
 
 type Queries = Pick<Sql, 'query'>
 type UserRow = { user_id: string; email: string | null; email_verified: boolean; name: string | null }
@@ -35,9 +36,7 @@ export function postgresDirectory(sql: Sql): Directory {
   return { exists: existence(sql), ...userPart(sql), ...clientPart(sql) }
 }
 
-function userPart(
-  sql: Sql,
-): Pick<Directory, 'user' | 'userByEmail' | 'foldEmail' | 'putUser' | 'deleteUser' | 'users' | 'activeMemberships'> {
+function userPart(sql: Sql): Omit<Directory, 'exists' | keyof ReturnType<typeof clientPart>> {
   return {
     async user(id) {
       const [row] = await sql.query<UserRow>(`select ${USER_COLUMNS} from user_account where user_id = $1`, [id])
@@ -60,6 +59,14 @@ function userPart(
         await also?.(tx)
         await appendEvents(tx, events)
       }),
+    async replacePasswordHash(id, { stored, hash }) {
+      await sql.query('update user_account set password_hash = $3 where user_id = $1 and password_hash = $2', [
+        id,
+        stored,
+        hash,
+      ])
+    },
+    importUsers: (users, options) => sql.transaction((tx) => importUsers(tx, users, options)),
     deleteUser: (id, context) => whenAny(sql, (tx) => deleteUser(tx, id, context)),
     async users({ after, countMax }) {
       const rows = await sql.query<UserRow>(

@@ -30,6 +30,7 @@ export const CALLS = [
   'POST /v1/organizations/{org}/list-subjects',
   'GET /v1/events',
   'DELETE /v1/sessions/{session}',
+  'POST /v1/users:import',
   'POST /v1/users/{user}/sessions:revoke',
   'POST /v1/users/{user}/totp',
   'DELETE /v1/users/{user}/totp',

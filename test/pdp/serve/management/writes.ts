@@ -33,6 +33,11 @@ export const WRITES: readonly WriteCall[] = [
   at('DELETE', '/v1/organizations/{org}/members/{user}', '/v1/organizations/acme/members/alice', { log: 'acme' }),
   at('PUT', '/v1/users/{user}', '/v1/users/alice', { log: DIRECTORY, body: { name: 'New' } }),
   at('DELETE', '/v1/users/{user}', '/v1/users/bob', { log: DIRECTORY }),
+  at('POST', '/v1/users:import', '/v1/users:import', {
+    log: DIRECTORY,
+    body: '{"id": "imported"}',
+    type: 'application/x-ndjson',
+  }),
   at('POST', '/v1/users/{user}/totp', '/v1/users/alice/totp', { log: DIRECTORY }),
   at('DELETE', '/v1/users/{user}/totp', '/v1/users/bob/totp', { log: DIRECTORY }),
   at('POST', '/v1/users/{user}/sessions:revoke', '/v1/users/alice/sessions:revoke', { log: TOKENS }),

@@ -1,13 +1,13 @@
 /** Users who can sign in. They belong to the environment, so only an unbound client manages them. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY, TOKENS } from '../../domain/log.ts'
-import { hashSecret, verifySecret } from '../../identity/keys/password-hash.ts'
-import type { Directory, User } from '../../store/directory.ts'
-import { type PageQuery, readPage } from '../http/pagination.ts'
-import { ID, LABEL, object, text } from '../http/schemas.ts'
-import { RequestProblem } from '../problems/status.ts'
-import type { ManagementDeps } from './deps.ts'
-import { addManagementRoute, EMPTY, ok, put } from './route.ts'
+import { DIRECTORY, TOKENS } from '../../../domain/log.ts'
+import { hashSecret, verifySecret } from '../../../identity/keys/password-hash.ts'
+import type { Directory, User } from '../../../store/directory.ts'
+import { type PageQuery, readPage } from '../../http/pagination.ts'
+import { ID, LABEL, object, text } from '../../http/schemas.ts'
+import { RequestProblem } from '../../problems/status.ts'
+import type { ManagementDeps } from '../deps.ts'
+import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 
 type UserBody = {
   readonly email?: string
@@ -15,7 +15,7 @@ type UserBody = {
   readonly name?: string
   readonly password?: string
 }
-const EMAIL = {
+export const EMAIL = {
   ...text('^[^\\s@\\u0000-\\u001f\\u007f]+@[^\\s@\\u0000-\\u001f\\u007f]+$', 'an e-mail address'),
   maxLength: 254,
 }

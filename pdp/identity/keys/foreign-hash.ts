@@ -1,0 +1,199 @@
+/** Password hashes that other systems made: bounded when they are imported, checked until the person's first sign-in here. */
+import { argon2, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto'
+import { Worker } from 'node:worker_threads'
+
+/** What one check may take, of any maker. Two run at once. */
+const MEMORY_BYTES_MAX = 128 * 1024 * 1024
+const BCRYPT_COST = { min: 4, max: 14 }
+const ARGON2_PASSES_MAX = 10
+/** KiB of memory times passes: a second or so. */
+const ARGON2_WORK_MAX = 1_048_576
+const PARALLELISM_MAX = 16
+const PBKDF2_ROUNDS_MAX = 2_000_000
+const SCRYPT_WORK_MAX = 2 ** 22
+const HASH_BYTES = { min: 16, max: 64 }
+const SALT_BYTES = { min: 4, max: 64 }
+/** bcrypt knows no more of a password, and none that holds a zero byte. */
+const BCRYPT_PASSWORD_BYTES_MAX = 72
+
+/** Beside this file, as source or as what was built from it. */
+const BCRYPT_THREAD = new URL(
+  `./bcrypt-thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`,
+  import.meta.url,
+)
+
+type Bcrypt = { readonly kind: 'bcrypt'; readonly cost: number }
+type Argon2 = Digest & {
+  readonly kind: 'argon2d' | 'argon2i' | 'argon2id'
+  readonly version: number
+  readonly memoryKib: number
+  readonly passes: number
+  readonly parallelism: number
+}
+type Pbkdf2 = Digest & { readonly kind: 'pbkdf2'; readonly digest: string; readonly rounds: number }
+type Scrypt = Digest & { readonly kind: 'scrypt'; readonly ln: number; readonly r: number; readonly p: number }
+type Digest = { readonly salt: Buffer; readonly hash: Buffer }
+type ForeignHash = Bcrypt | Argon2 | Pbkdf2 | Scrypt
+
+const BASE64 = '[A-Za-z0-9+/]{1,128}'
+const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/
+const ARGON2 = new RegExp(
+  `^\\$(argon2(?:id|i|d))\\$v=(\\d{1,3})\\$m=(\\d{1,8}),t=(\\d{1,4}),p=(\\d{1,4})\\$(${BASE64})\\$(${BASE64})$`,
+)
+const PBKDF2 = new RegExp(`^\\$pbkdf2-(sha(?:1|256|512))\\$i=(\\d{1,8})(?:,l=\\d{1,3})?\\$(${BASE64})\\$(${BASE64})$`)
+const SCRYPT = new RegExp(`^\\$scrypt\\$ln=(\\d{1,2}),r=(\\d{1,3}),p=(\\d{1,3})\\$(${BASE64})\\$(${BASE64})$`)
+// passlib: no digest means SHA-1, the rounds have no name, and `.` is used for `+`.
+const PASSLIB = /^\$pbkdf2(?:-(sha256|sha512))?\$(\d{1,8})\$([A-Za-z0-9./]{1,128})\$([A-Za-z0-9./]{1,128})$/
+// Django: the salt is text, and the algorithm stands before the first sign.
+const DJANGO = /^pbkdf2_(sha1|sha256)\$(\d{1,8})\$([^$\s]{1,64})\$([A-Za-z0-9+/=]{1,88})$/
+const DJANGO_PREFIX = /^(?:bcrypt\$|argon2(?=\$?argon2))/
+
+/** The hash in the one spelling that is stored, or what is wrong with it. */
+export function readForeignHash(text: string): { readonly hash: string } | { readonly issue: string } {
+  const hash = canonical(text)
+  const parsed = parse(hash)
+  if (parsed === null)
+    return {
+      issue: 'is not a hash of bcrypt ($2b$), Argon2 ($argon2id$v=19$), PBKDF2 ($pbkdf2-sha256$) or scrypt ($scrypt$)',
+    }
+  const issue = boundIssue(parsed)
+  return issue === null ? { hash } : { issue }
+}
+
+/** Null: not the hash of another system, or beyond the bounds. Rejects when the check itself fails. */
+export async function verifyForeign(secret: string, stored: string): Promise<boolean | null> {
+  const parsed = parse(stored)
+  if (parsed === null || parsed.kind === 'scrypt' || boundIssue(parsed) !== null) return null
+  if (parsed.kind === 'bcrypt') {
+    // What made the hash ended the password at a zero byte, if it took it at all.
+    return secret.includes('\0') ? false : verifyBcrypt(secret, stored)
+  }
+  const found = parsed.kind === 'pbkdf2' ? await derivePbkdf2(secret, parsed) : await deriveArgon2(secret, parsed)
+  return timingSafeEqual(found, parsed.hash)
+}
+
+/** Each check has a thread of its own: the caller bounds how many there are at once. */
+function verifyBcrypt(secret: string, stored: string): Promise<boolean> {
+  return new Promise((done, fail) => {
+    const worker = new Worker(BCRYPT_THREAD, { execArgv: [], workerData: { secret, stored } })
+    worker.once('message', (matches) => done(matches === true))
+    worker.once('error', fail)
+    worker.once('exit', () => fail(new Error('the thread ended without an answer')))
+  })
+}
+
+/** False: a hash of ours made from this secret could refuse what the foreign one takes. */
+export const isWholeSecret = (secret: string, stored: string): boolean =>
+  !BCRYPT.test(stored) || Buffer.byteLength(secret) <= BCRYPT_PASSWORD_BYTES_MAX
+
+/** Everything about a stored hash that says how long its check takes. */
+export function costOf(stored: string): string {
+  if (BCRYPT.test(stored)) return stored.slice(0, 7)
+  const at = stored.lastIndexOf('$')
+  return `${stored.slice(0, stored.lastIndexOf('$', at - 1))} ${stored.length - at - 1}`
+}
+
+/** A hash of that cost that no secret matches. */
+export function hashOfCost(cost: string): string {
+  if (cost.startsWith('$2')) return `${cost}${'.'.repeat(22)}${randomText(31)}`
+  const [parameters = '', length = '43'] = cost.split(' ')
+  return `${parameters}$${randomText(22)}$${randomText(Number(length))}`
+}
+
+function canonical(given: string): string {
+  const text = given.replace(DJANGO_PREFIX, '').replace(/^(?=argon2)/, '$')
+  const passlib = PASSLIB.exec(text)
+  if (passlib !== null) {
+    const [, digest = 'sha1', rounds = '', salt = '', hash = ''] = passlib
+    return `$pbkdf2-${digest}$i=${rounds}$${salt.replaceAll('.', '+')}$${hash.replaceAll('.', '+')}`
+  }
+  const django = DJANGO.exec(text)
+  if (django === null) return text
+  const [, digest = '', rounds = '', salt = '', hash = ''] = django
+  return `$pbkdf2-${digest}$i=${rounds}$${unpadded(Buffer.from(salt).toString('base64'))}$${unpadded(hash)}`
+}
+
+function parse(text: string): ForeignHash | null {
+  const bcrypt = BCRYPT.exec(text)
+  if (bcrypt !== null) return { kind: 'bcrypt', cost: Number(bcrypt[1]) }
+  const argon = ARGON2.exec(text)
+  if (argon !== null) {
+    const [, kind = '', version, memoryKib, passes, parallelism, salt, hash] = argon
+    const numbers = { version: Number(version), memoryKib: Number(memoryKib), passes: Number(passes) }
+    if (kind !== 'argon2d' && kind !== 'argon2i' && kind !== 'argon2id') return null
+    return { kind, ...numbers, parallelism: Number(parallelism), ...digestOf(salt, hash) }
+  }
+  const derived = PBKDF2.exec(text)
+  if (derived !== null) {
+    const [, digest = '', rounds, salt, hash] = derived
+    return { kind: 'pbkdf2', digest, rounds: Number(rounds), ...digestOf(salt, hash) }
+  }
+  const scrypt = SCRYPT.exec(text)
+  if (scrypt === null) return null
+  const [, ln, r, p, salt, hash] = scrypt
+  return { kind: 'scrypt', ln: Number(ln), r: Number(r), p: Number(p), ...digestOf(salt, hash) }
+}
+
+const digestOf = (salt = '', hash = ''): Digest => ({
+  salt: Buffer.from(salt, 'base64'),
+  hash: Buffer.from(hash, 'base64'),
+})
+
+/** What would make a check too expensive, or pointless. */
+function boundIssue(parsed: ForeignHash): string | null {
+  if (parsed.kind === 'bcrypt') return outside('its cost', parsed.cost, BCRYPT_COST)
+  const lengths =
+    outside('the length of its hash', parsed.hash.length, HASH_BYTES) ??
+    outside('the length of its salt', parsed.salt.length, SALT_BYTES)
+  if (lengths !== null) return lengths
+  if (parsed.kind === 'pbkdf2')
+    return outside('its number of rounds', parsed.rounds, { min: 1, max: PBKDF2_ROUNDS_MAX })
+  if (parsed.kind === 'scrypt') return scryptIssue(parsed)
+  const { version, memoryKib, passes, parallelism } = parsed
+  // RFC 9106 section 3.1: the only version that anything makes today, and at least 8 KiB for each lane.
+  if (version !== 19) return 'has not version 19 of Argon2'
+  return (
+    outside('its parallelism', parallelism, { min: 1, max: PARALLELISM_MAX }) ??
+    outside('its memory in KiB', memoryKib, { min: 8 * parallelism, max: MEMORY_BYTES_MAX / 1_024 }) ??
+    outside('its number of passes', passes, { min: 1, max: ARGON2_PASSES_MAX }) ??
+    outside('its memory times its passes', memoryKib * passes, { min: 1, max: ARGON2_WORK_MAX }) ??
+    outside('the length of its salt', parsed.salt.length, { min: 8, max: SALT_BYTES.max })
+  )
+}
+
+function scryptIssue({ ln, r, p }: Scrypt): string | null {
+  const blocks = 2 ** ln * r
+  return (
+    outside('its ln', ln, { min: 1, max: 20 }) ??
+    outside('its r', r, { min: 1, max: 16 }) ??
+    outside('its p', p, { min: 1, max: PARALLELISM_MAX }) ??
+    outside('its memory in bytes', 128 * blocks, { min: 1, max: MEMORY_BYTES_MAX }) ??
+    outside('its work', blocks * p, { min: 1, max: SCRYPT_WORK_MAX })
+  )
+}
+
+const outside = (what: string, value: number, { min, max }: { readonly min: number; readonly max: number }) =>
+  value >= min && value <= max ? null : `${what} is ${value}; it may be ${min} to ${max}`
+
+function derivePbkdf2(secret: string, { digest, rounds, salt, hash }: Pbkdf2): Promise<Buffer> {
+  return new Promise((done, fail) => {
+    pbkdf2(secret, salt, rounds, hash.length, digest, (error, key) => (error === null ? done(key) : fail(error)))
+  })
+}
+
+function deriveArgon2(secret: string, parsed: Argon2): Promise<Buffer> {
+  const { kind, memoryKib: memory, passes, parallelism, salt: nonce, hash } = parsed
+  const parameters = { message: secret, nonce, memory, passes, parallelism, tagLength: hash.length }
+  return new Promise((done, fail) => {
+    argon2(kind, parameters, (error, key) => (error === null ? done(key) : fail(error)))
+  })
+}
+
+/** Of an alphabet that both kinds of base64 share; the last character has no bits that a decoder drops. */
+const randomText = (length: number): string =>
+  `${randomBytes(length)
+    .toString('hex')
+    .slice(0, length - 1)
+    .replaceAll(/[0-9]/g, 'B')}A`
+
+const unpadded = (base64: string): string => base64.replace(/=+$/, '')

@@ -1,0 +1,40 @@
+/** All calls of the management API. */
+import { addApps } from './apps.ts'
+import { addChanges } from './changes.ts'
+import { addClients } from './clients/clients.ts'
+import { addCompare } from './compare.ts'
+import { addEntitlements } from './entitlements.ts'
+import { addEvents } from './events.ts'
+import { addHooks } from './hooks.ts'
+import { addIssuers } from './issuers/issuers.ts'
+import { addLists } from './lists.ts'
+import { addMembers } from './members.ts'
+import { addOrganizations } from './organizations.ts'
+import { addRelationships } from './relationships/relationships.ts'
+import { addRelationshipStreams } from './relationships/streams.ts'
+import { addRoleGrants } from './role-grants.ts'
+import { addRoles } from './roles.ts'
+import { addSessions } from './sessions.ts'
+import { addUserImport } from './users/import.ts'
+import { addUsers } from './users/users.ts'
+
+export const MANAGEMENT = [
+  addApps,
+  addOrganizations,
+  addMembers,
+  addRoles,
+  addRoleGrants,
+  addRelationships,
+  addRelationshipStreams,
+  addEntitlements,
+  addClients,
+  addChanges,
+  addLists,
+  addCompare,
+  addUsers,
+  addUserImport,
+  addHooks,
+  addIssuers,
+  addSessions,
+  addEvents,
+] as const
