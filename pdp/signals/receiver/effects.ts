@@ -79,6 +79,9 @@ function namesIn(subject: SimpleSubject | null, issuer: string): readonly Name[]
 /** Null when the subject names no session in a way that tokens do: then all sessions are meant, or may be. */
 function sessionOf(subject: SubjectIdentifier): SimpleSubject | null {
   const session = partOf(subject, 'session')
+  // Keycloak names all sessions of the user so.
+  const isAll = subject.format === 'complex' && subject.parts.has('user')
+  if (isAll && session?.format === 'opaque' && session.id === 'ALL') return null
   return session?.format === 'opaque' || session?.format === 'jwt_id' ? session : null
 }
 

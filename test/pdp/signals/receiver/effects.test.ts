@@ -55,6 +55,7 @@ const REVOKED = CAEP_EVENTS.sessionRevoked
 describe('a token is dead', () => {
   test.each([
     ['by all sessions of its person', {}, user('ann')],
+    ['by all sessions of its person as Keycloak names them', { sid: 's1' }, inSession('ALL')],
     ['by its person in a complex subject', {}, { format: 'complex', user: user('ann') }],
     [
       'by its person on a device that it does not name',
