@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
-const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'portcullis-servers')
+export const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'portcullis-servers')
 const INSTALL_MS = 240_000
 
 const runs = (command: string, args: readonly string[], cwd = CACHE): boolean =>
