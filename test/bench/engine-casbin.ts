@@ -8,7 +8,7 @@ import { memoryStore } from '../../pdp/store/memory/memory.ts'
 import { context, organization } from '../support/tuples.ts'
 import { grants, median, perSecond, questions } from './engine-data.ts'
 
-const MODEL = `
+export const CASBIN_MODEL = `
 [request_definition]
 r = sub, obj, act
 [policy_definition]
@@ -27,7 +27,7 @@ export async function benchCasbin(): Promise<void> {
     const policy = data.tuples.map(({ object, relation, subject }) =>
       relation === 'member' ? `g, ${subject}, ${object}#member` : `p, ${subject}, ${object}, ${relation}`,
     )
-    const enforcer = await newEnforcer(newModelFromString(MODEL), new StringAdapter(policy.join('\n')))
+    const enforcer = await newEnforcer(newModelFromString(CASBIN_MODEL), new StringAdapter(policy.join('\n')))
     const store = memoryStore()
     await store.write(ENVIRONMENT, [organization('acme')], { context })
     for (let i = 0; i < data.tuples.length; i += 1_000) {

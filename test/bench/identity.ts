@@ -1,4 +1,4 @@
-/** Tokens per second by grant, introspections per second, and how much of a request is RSA signing. */
+/** Tokens per second by grant and introspections per second, beside RSA signing alone. */
 import { createHash, generateKeyPairSync, sign } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -19,9 +19,12 @@ import { appendEvents } from '../../pdp/store/postgres/outbox.ts'
 import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { type Browser, hiddenFields } from '../support/browser.ts'
 import { signIn } from '../support/sign-in.ts'
+import { type Latency, latencyOf, spreadOf } from './report/figures.ts'
+import { show } from './suite/print.ts'
+import { type Extent, type Group, type Row, USUAL } from './suite/rows.ts'
 
 const CALLERS = 16
-const RUN_MS = 3_000
+const SIGNATURE = 'one RS256 signature, nothing else'
 const SERIAL_COUNT = 100
 const CONTEXT = { actor: 'bench', requestId: 'bench' }
 const REDIRECT = 'https://app.example/cb'
@@ -32,7 +35,7 @@ const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 const CIBA = 'urn:openid:params:grant-type:ciba'
 const VERIFIER = 'v'.repeat(43)
 /** Of what is used up by a call: for all callers together, and for one alone. */
-const PREPARED_COUNT = 240
+const PREPARED_COUNT = 120
 const PREPARED_SERIAL_COUNT = 40
 
 /** `signatures`: RSA signatures that one call makes. */
@@ -45,6 +48,11 @@ type Subject = {
 }
 
 export async function bench(): Promise<void> {
+  const { group } = await measureIdentity(USUAL)
+  show([{ name: 'identity', groups: [group], missing: [] }])
+}
+
+export async function measureIdentity(extent: Extent): Promise<{ group: Group }> {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-bench-'))
   const postgres = await startEmbeddedPostgres({ dataDirectory })
   const opened = await openPostgres({ connectionString: postgres.connectionString })
@@ -69,7 +77,9 @@ export async function bench(): Promise<void> {
       log: createLog({ service: 'bench', level: 'error' }),
     })
     const secret = await seed(opened.store, directory)
-    await report(await subjects({ issuer, secret, identity }))
+    const rows = await measure(await subjects({ issuer, secret, identity }), extent)
+    const title = `by grant, ${CALLERS} callers; latency of one caller alone`
+    return { group: { title, unit: 'tokens', reference: SIGNATURE, rows } }
   } finally {
     await identity?.close()
     server.closeAllConnections()
@@ -215,32 +225,50 @@ function agreements(browser: Browser, send: (path: string, form: Record<string, 
   }
 }
 
-async function report(all: readonly Subject[]): Promise<void> {
-  const signMs = signingMs()
-  console.log(`one RS256 signature: ${signMs.toFixed(3)} ms; ${CALLERS} callers, then one alone`)
+async function measure(all: readonly Subject[], { rounds, roundMs }: Extent): Promise<readonly Row[]> {
+  const signatures = Array.from({ length: rounds }, signingMs)
+  const plain = { ours: true, unchecked: '', stale: null }
+  const rows: Row[] = [
+    {
+      ...plain,
+      ours: false,
+      name: SIGNATURE,
+      perSecond: signatures.map((ms) => 1_000 / ms),
+      p50Ms: spreadOf(signatures).median,
+      p99Ms: spreadOf(signatures).most,
+      unchecked: 'it only signs',
+    },
+  ]
   for (const subject of all) {
-    const perSecond = await throughput(subject)
-    const serialCount = subject.prepare === null ? SERIAL_COUNT : PREPARED_SERIAL_COUNT
-    await subject.prepare?.(serialCount)
-    const started = performance.now()
-    for (let i = 0; i < serialCount; i += 1) await subject.call(0)
-    const aloneMs = (performance.now() - started) / serialCount
-    const share = (100 * subject.signatures * signMs) / aloneMs
-    console.log(
-      `${subject.name.padEnd(32)} ${perSecond.toFixed(0).padStart(6)}/s   alone ${aloneMs.toFixed(2)} ms, of which RSA signing ${share.toFixed(0)} %`,
-    )
+    const perSecond: number[] = []
+    for (let round = 0; round < rounds; round++) perSecond.push(await throughput(subject, roundMs))
+    const { p50, p99 } = await alone(subject)
+    rows.push({ ...plain, name: `${subject.name}, ${subject.signatures} signed`, perSecond, p50Ms: p50, p99Ms: p99 })
   }
+  return rows
+}
+
+async function alone(subject: Subject): Promise<Latency> {
+  const count = subject.prepare === null ? SERIAL_COUNT : PREPARED_SERIAL_COUNT
+  await subject.prepare?.(count)
+  const timesMs: number[] = []
+  for (let i = 0; i < count; i += 1) {
+    const startedMs = performance.now()
+    await subject.call(0)
+    timesMs.push(performance.now() - startedMs)
+  }
+  return latencyOf(timesMs)
 }
 
 /** Calls per second by all callers at once: for a while, or until what was prepared is used up. */
-async function throughput(subject: Subject): Promise<number> {
+async function throughput(subject: Subject, runMs: number): Promise<number> {
   await subject.prepare?.(PREPARED_COUNT)
   const startedMs = performance.now()
   const countMax = subject.prepare === null ? Number.POSITIVE_INFINITY : PREPARED_COUNT
   let begun = 0
   await Promise.all(
     Array.from({ length: CALLERS }, async (_, caller) => {
-      while (begun < countMax && performance.now() - startedMs < RUN_MS) {
+      while (begun < countMax && performance.now() - startedMs < runMs) {
         begun += 1
         await subject.call(caller)
       }

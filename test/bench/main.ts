@@ -1,23 +1,30 @@
-/** `npm run bench -- NAME`: prints figures, never a verdict. Ratios come from one run, since the machine is noisy. */
-import { readdirSync } from 'node:fs'
+/** `npm run bench`: all parts in one table; `-- NAME`: one part. Prints figures, never a verdict. */
+import { existsSync, readdirSync } from 'node:fs'
 
 const folder = new URL('./', import.meta.url)
 /** A file, or `bench.ts` in a folder. */
 const files = new Map(
   readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    if (entry.isDirectory()) return [[entry.name, `${entry.name}/bench.ts`]]
+    if (entry.isDirectory()) {
+      const path = `${entry.name}/bench.ts`
+      return existsSync(new URL(path, folder)) ? [[entry.name, path]] : []
+    }
     const isBench = entry.name.endsWith('.ts') && entry.name !== 'main.ts' && !entry.name.includes('-')
     return isBench ? [[entry.name.slice(0, -3), entry.name]] : []
   }),
 )
-const [name = ''] = process.argv.slice(2)
+const words = process.argv.slice(2)
+const [name = ''] = words
 const file = files.get(name)
 if (file !== undefined) {
   const { bench } = (await import(new URL(file, folder).href)) as {
     bench: (words: readonly string[]) => Promise<void>
   }
-  await bench(process.argv.slice(3))
+  await bench(words.slice(1))
+} else if (name === '' || name.startsWith('--')) {
+  const { runSuite } = await import('./suite/suite.ts')
+  await runSuite(words)
 } else {
-  console.error(`npm run bench -- ${[...files.keys()].join(' | ')}`)
+  console.error(`npm run bench [-- --short | --json FILE | --write]\nnpm run bench -- ${[...files.keys()].join(' | ')}`)
   process.exitCode = 64
 }

@@ -30,7 +30,7 @@ const MAIN = fileURLToPath(new URL('../../pdp/main.ts', import.meta.url))
 const ADMIN_SECRET = 'bench-secret-of-no-value-anywhere-else'
 const CLIENT = { clientId: 'bench', clientSecret: 'bench-client-secret-of-no-value-anywhere' }
 const OTHER = { clientId: 'other', clientSecret: CLIENT.clientSecret }
-const SCOPES = 'directory:write manifest:write relationships:write clients:write'
+const SCOPES = 'directory:write manifest:write relationships:write clients:write decisions:read'
 
 /** `main`: the `pdp/main.ts` of another build. `PDP_FLAGS`: flags of Node. */
 export async function startBenchPdp(main = MAIN): Promise<BenchPdp> {

