@@ -1,159 +1,71 @@
-/** How long another issuer's revoked session lives: from its event to the first denial, and to the end of an open stream. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createLog } from '../../../pdp/process/log.ts'
-import { createShutdown } from '../../../pdp/process/shutdown.ts'
-import { startPdp } from '../../../pdp/runtime/start.ts'
-import { CAEP_EVENTS } from '../../../pdp/signals/set/event-types.ts'
-import { readConfig } from '../../../sidecar/config/config.ts'
-import { startSidecar } from '../../../sidecar/runtime/start.ts'
-import { choosePorts } from '../../e2e/demo-stack.ts'
-import { pdpSettings } from '../../e2e/pdp-settings.ts'
-import { CLIENT, startTransmitter, type Transmitter } from '../../pdp/signals/receiver/transmitter.ts'
-import { freePort } from '../../support/free-port.ts'
-import { clientToken } from '../../support/sign-in.ts'
+/**
+ * `npm run bench -- revocation [--short | --long] [--write]`: from an acknowledged revocation to the last request that is let
+ * through and to the last byte of open streams, on three PDPs through sidecars and a door; `-- revocation signals [ROUNDS]`:
+ * from another issuer's event. A request that is sent after the acknowledgement and let through is a bug: it ends with 1.
+ */
+import { parseArgs } from 'node:util'
+import { findBinaries } from '../../doors/binaries.ts'
+import { type Nodes, startNodes } from '../nodes/nodes.ts'
+import { latencyOf, short } from '../report/figures.ts'
+import { machine, table, writeBlock } from '../report/page.ts'
+import { startFronts } from './fronts.ts'
+import { measureRequests, type RequestTrials } from './requests.ts'
+import { benchSignals } from './signals.ts'
+import { KINDS, measureStreams, type StreamTrials } from './streams.ts'
 
-const RESOURCE = 'https://orders.test'
-const ADMIN_SECRET = 'the-secret-of-the-administrator'
-const ROUNDS = 200
-const WAIT_MS = 30_000
-const EXTERNAL = { subject_prefix: 'idp:', organizations: ['acme'], audience: RESOURCE }
+const COMMAND = 'npm run bench -- revocation --write'
+const NODES = 3
+const EXTENTS = {
+  short: { trials: 200, streams: 50 },
+  usual: { trials: 1_000, streams: 300 },
+  long: { trials: 10_000, streams: 10_000 },
+} as const
+const FIGURES = ['p50', 'p99', 'longest']
 
 export async function bench(words: readonly string[]): Promise<void> {
-  const rounds = Number(words[0] ?? ROUNDS)
-  const log = createLog({ service: 'bench', level: 'silent' })
-  const shutdown = createShutdown({ log, timeoutMs: 20_000 })
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-bench-'))
-  const ports = await choosePorts({})
-  const issuer = `http://127.0.0.1:${ports.http}`
-  const idp = await startTransmitter(await freePort())
-  const upstream = await startUpstream()
+  if (words[0] === 'signals') return benchSignals(words.slice(1))
+  const options = { short: { type: 'boolean' }, long: { type: 'boolean' }, write: { type: 'boolean' } } as const
+  const { values } = parseArgs({ args: [...words], options })
+  const extent = EXTENTS[values.short === true ? 'short' : values.long === true ? 'long' : 'usual']
+  const on = machine()
+  const nodes = await startNodes(NODES)
   try {
-    const settings = pdpSettings({
-      issuer,
-      adminSecret: ADMIN_SECRET,
-      host: '127.0.0.1',
-      ports,
-      databaseUrl: null,
-      dataDirectory,
-    })
-    await startPdp({ ...settings, internalHosts: [new URL(idp.issuer).host], logLevel: 'silent' }, { log, shutdown })
-    const data = await freePort()
-    const file = join(dataDirectory, 'routes.yaml')
-    await writeFile(file, routeFile({ issuer, idp, upstream: upstream.url, data, grpc: ports.grpc }))
-    await startSidecar(
-      readConfig({}, { file, listen: `127.0.0.1:${data}`, adminListen: `127.0.0.1:${await freePort()}` }),
-      { log, shutdown },
-    )
-    for (const delivery of ['push', 'poll'] as const) {
-      await register(issuer, idp, delivery)
-      await measure(idp, { url: `http://127.0.0.1:${data}`, rounds, delivery })
-    }
+    const { requests, streams } = await measure(nodes, extent)
+    const text = report(requests, streams)
+    console.log(`${on}\n\n${text}`)
+    if (values.write === true) writeBlock('docs/benchmarks.md', COMMAND, `Measured ${on}.\n\n${text}`)
+    if (requests.some(({ after }) => after > 0) || streams.some(({ open }) => open > 0)) process.exitCode = 1
   } finally {
-    await shutdown.run('bench')
-    await idp.stop()
-    upstream.close()
-    await rm(dataDirectory, { recursive: true })
+    await nodes.stop()
   }
 }
 
-async function measure(
-  idp: Transmitter,
-  { url, rounds, delivery }: { url: string; rounds: number; delivery: string },
-): Promise<void> {
-  const [denials, cuts]: [number[], number[]] = [[], []]
-  for (let round = 0; round < rounds; round++) {
-    const person = `${delivery}-${round}`
-    const headers = { authorization: `Bearer ${await tokenOf(idp, person)}` }
-    const response = await fetch(`${url}/streams/1`, { headers })
-    const reader = response.body?.getReader()
-    await reader?.read()
-    const startMs = performance.now()
-    const cut = reader
-      ?.read()
-      .catch(() => undefined)
-      .then(() => performance.now() - startMs)
-    const subject = { format: 'iss_sub', iss: idp.issuer, sub: person }
-    const sent = idp.send(
-      idp.claims(CAEP_EVENTS.sessionRevoked, subject, { event_timestamp: Math.floor(Date.now() / 1_000) }),
-    )
-    const endMs = startMs + WAIT_MS
-    while ((await fetch(`${url}/me`, { headers })).status !== 401 && performance.now() < endMs);
-    denials.push(performance.now() - startMs)
-    cuts.push((await cut) ?? WAIT_MS)
-    await sent
-  }
-  for (const [what, times] of [
-    ['first denial', denials],
-    ['stream cut', cuts],
-  ] as const)
-    console.log(`${delivery}: event to ${what}: p50 ${at(times, 0.5)} ms, p99 ${at(times, 0.99)} ms, of ${rounds}`)
-}
-
-const at = (times: readonly number[], share: number): string =>
-  (times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0).toFixed(0)
-
-function tokenOf(idp: Transmitter, sub: string): Promise<string> {
-  const now = Math.floor(Date.now() / 1_000)
-  const claims = { iss: idp.issuer, sub, aud: RESOURCE, client_id: 'web', jti: sub, iat: now - 1, exp: now + 600 }
-  return idp.sign(claims, { typ: 'at+jwt' })
-}
-
-async function register(issuer: string, idp: Transmitter, delivery: string): Promise<void> {
-  const admin = { issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope: 'directory:write issuers:write' }
-  const { access_token: token } = await clientToken(admin)
-  const send = async (path: string, body: object): Promise<void> => {
-    const response = await fetch(`${issuer}${path}`, {
-      method: 'PUT',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
-  }
-  await send('/v1/organizations/acme', { name: 'Acme' })
-  const authorization = { token_endpoint: `${idp.issuer}/token`, client_id: CLIENT.id, client_secret: CLIENT.secret }
-  await send(`/v1/trusted-issuers/${encodeURIComponent(idp.issuer)}`, {
-    ...{ ...EXTERNAL, jwks: idp.jwks, algorithms: ['RS256'] },
-    ssf: { delivery, authorization },
-  })
-  const method = delivery === 'push' ? 'urn:ietf:rfc:8935' : 'urn:ietf:rfc:8936'
-  const endMs = performance.now() + WAIT_MS
-  while ([...idp.streams.values()][0]?.delivery.method !== method) {
-    if (performance.now() > endMs) throw new Error('no stream was made')
-    await new Promise((resolve) => setTimeout(resolve, 50))
+async function measure(nodes: Nodes, extent: { readonly trials: number; readonly streams: number }) {
+  const fronts = await startFronts(nodes, findBinaries(process.env, { make: false }))
+  try {
+    const requests = await measureRequests(nodes, fronts.places, extent.trials)
+    const streams: StreamTrials[] = []
+    for (const kind of KINDS) streams.push(await measureStreams(kind, { nodes, fronts, count: extent.streams }))
+    return { requests, streams }
+  } finally {
+    await fronts.stop()
   }
 }
 
-type Places = { issuer: string; idp: Transmitter; upstream: string; data: number; grpc: number }
-const routeFile = ({ issuer, idp, upstream, data, grpc }: Places): string => `portcullis: v1
-resource: ${RESOURCE}
-public_url: http://127.0.0.1:${data}
-issuers:
-  - {issuer: "${issuer}"}
-  - ${JSON.stringify({ issuer: idp.issuer, jwks_uri: `${idp.issuer}/jwks`, external: EXTERNAL })}
-upstream: ${upstream}
-pdp: {address: "127.0.0.1:${grpc}", insecure: true}
-limits: {pdp_ms: 5000}
-routes:
-  GET /me: signed_in
-  GET /streams/{id}: signed_in
-`
-
-async function startUpstream(): Promise<{ readonly url: string; close(): void }> {
-  const server = createServer((req, res) => {
-    if (req.url?.startsWith('/streams/'))
-      res.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
-    else res.end('me')
-  })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const address = server.address()
-  return {
-    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`,
-    close: () => {
-      server.closeAllConnections()
-      server.close()
-    },
+function report(requests: readonly RequestTrials[], streams: readonly StreamTrials[]): string {
+  const figures = (timesMs: readonly number[]): readonly string[] => {
+    const { p50, p99, max } = latencyOf(timesMs)
+    return [p50, p99, max].map((ms) => `${short(ms)} ms`)
   }
+  const rows = requests.map(({ name, trials, after, lastMs }) => [name, trials, after, ...figures(lastMs)])
+  const cells = streams.flatMap(({ name, count, open, lostBefore, lastByteMs, endMs }) => [
+    [`${name}: last byte`, count, open, lostBefore, ...figures(lastByteMs)],
+    [`${name}: end`, count, open, lostBefore, ...figures(endMs)],
+  ])
+  return [
+    'Requests, sent one after another while the grant is removed: so long after the acknowledgement came the last answer that let one through (0: before it).',
+    table(['', 'revocations', 'sent after it and let through', ...FIGURES], rows),
+    'Open streams that carry data all the time: so long after the acknowledgement came the last byte, and the end.',
+    table(['', 'streams', 'never ended', 'ended before', ...FIGURES], cells),
+  ].join('\n\n')
 }
