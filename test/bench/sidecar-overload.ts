@@ -6,7 +6,7 @@ import { Agent, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Measured, sustained } from './sidecar-load.ts'
 
-const [ENOUGH, TEN_FOLD] = [64, 640]
+export const [ENOUGH, TEN_FOLD] = [64, 640]
 const NORMAL_CALLERS = 20
 const NORMAL_PAUSE_MS = 100
 /** Another client address than that of wrk. */
@@ -14,27 +14,46 @@ const NORMAL_ADDRESS = '127.0.0.2'
 const ROUNDS = 3
 
 type Target = { readonly port: number; readonly path: string }
-type Normal = { readonly served: number; readonly refused: number; readonly p50Ms: number; readonly p99Ms: number }
+export type Normal = {
+  readonly served: number
+  readonly refused: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+}
 
-/** What it prints. */
-export async function benchOverload(
+export type Round = {
+  readonly alone: Normal
+  /** Served in a second, to as many connections as keep it busy, and to ten times as many. */
+  readonly enough: number
+  readonly tenFold: number
+  readonly refused: number
+  readonly beside: Normal
+}
+
+export async function measureOverload(
   target: Target,
   { greedy, normal, seconds }: { readonly greedy: string; readonly normal: string; readonly seconds: number },
-): Promise<string> {
+): Promise<readonly Round[]> {
   const load = (connections: number): Promise<Measured> =>
     sustained({ ...target, fields: { Host: 'app.test', Authorization: `Bearer ${greedy}` }, connections }, seconds)
+  const served = (one: Measured): number => one.perSecond - one.refused / seconds
   await load(ENOUGH)
-  const rounds: string[] = []
+  const rounds: Round[] = []
   for (let round = 0; round < ROUNDS; round += 1) {
     const alone = await besides(target, { token: normal, seconds })
-    const enough = await load(ENOUGH)
+    const enough = served(await load(ENOUGH))
     const [flood, beside] = await Promise.all([load(TEN_FOLD), besides(target, { token: normal, seconds })])
-    const served = (one: Measured): number => one.perSecond - one.refused / seconds
-    const share = ((100 * served(flood)) / served(enough)).toFixed(0)
-    rounds.push(
-      `  ${served(enough).toFixed(0)}/s served to ${ENOUGH} connections, ${served(flood).toFixed(0)}/s (${share} %) to ${TEN_FOLD}; others: alone ${figures(alone)}; beside them ${figures(beside)}`,
-    )
+    rounds.push({ alone, enough, tenFold: served(flood), refused: flood.refused, beside })
   }
+  return rounds
+}
+
+/** What it prints. */
+export async function benchOverload(...given: Parameters<typeof measureOverload>): Promise<string> {
+  const rounds = (await measureOverload(...given)).map(
+    ({ alone, enough, tenFold, beside }) =>
+      `  ${enough.toFixed(0)}/s served to ${ENOUGH} connections, ${tenFold.toFixed(0)}/s (${((100 * tenFold) / enough).toFixed(0)} %) to ${TEN_FOLD}; others: alone ${figures(alone)}; beside them ${figures(beside)}`,
+  )
   return [`overload, ${ROUNDS} rounds:`, ...rounds].join('\n')
 }
 

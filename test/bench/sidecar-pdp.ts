@@ -89,7 +89,7 @@ async function ready(child: ChildProcess, url: string): Promise<void> {
 }
 
 /** On a machine that has more to do, a first call may miss the PDP's deadline. */
-async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
+export async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; tries < 20; tries += 1) {
     const done = await attempt().catch(() => null)
     if (done !== null) return done

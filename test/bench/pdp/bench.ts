@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { grpcClient } from '../../consistency/history-grpc.ts'
 import { clientToken } from '../../support/sign-in.ts'
-import { type BenchPdp, startBenchPdp } from '../sidecar-pdp.ts'
+import { type BenchPdp, patiently, startBenchPdp } from '../sidecar-pdp.ts'
 import { besides, figures, floodApart, type Measured, PERMISSIONS, rate, type Token } from './load.ts'
 
 const ORGANIZATIONS = 25
@@ -16,8 +16,8 @@ const CLIENTS_PER_ORGANIZATION = 2
 const SECRET = 'bench-client-secret-of-no-value-anywhere'
 const NORMAL_PAUSE_MS = 100
 /** Questions that are open all the time: enough to keep the PDP busy, and ten times what it has room for. */
-const ENOUGH = 512
-const TEN_FOLD = 20_480
+export const ENOUGH = 512
+export const TEN_FOLD = 20_480
 const ROUNDS = 3
 const FROZEN_MS = 10_000
 /** Until the flood is under way. */
@@ -58,7 +58,9 @@ export async function bench([seconds = '4']: readonly string[]): Promise<void> {
 const idOf = (organization: number, client: number): string => `bench-${organization}-${client}`
 
 /** `greedy`: a client of an organization of its own, and one among the clients of another. */
-async function seed(pdp: BenchPdp): Promise<{ readonly greedy: readonly Token[]; readonly normal: readonly Token[] }> {
+export async function seed(
+  pdp: BenchPdp,
+): Promise<{ readonly greedy: readonly Token[]; readonly normal: readonly Token[] }> {
   const tokens: Token[] = []
   for (let o = 0; o <= ORGANIZATIONS; o += 1) {
     const organization = `org${o}`
@@ -66,7 +68,9 @@ async function seed(pdp: BenchPdp): Promise<{ readonly greedy: readonly Token[];
     for (let c = 0; c < (o === 1 ? CLIENTS_PER_ORGANIZATION + 1 : CLIENTS_PER_ORGANIZATION); c += 1) {
       const body = { organization, grant_types: ['client_credentials'], client_secret: SECRET }
       await pdp.manage('PUT', `/v1/clients/${idOf(o, c)}`, body)
-      const grant = await clientToken({ issuer: pdp.issuer, clientId: idOf(o, c), clientSecret: SECRET })
+      const grant = await patiently(() =>
+        clientToken({ issuer: pdp.issuer, clientId: idOf(o, c), clientSecret: SECRET }),
+      )
       tokens.push({ organization, token: grant.access_token })
     }
     const write = [`invoice:1#viewer@service:${idOf(o, 0)}`]
@@ -76,9 +80,9 @@ async function seed(pdp: BenchPdp): Promise<{ readonly greedy: readonly Token[];
   return { greedy: [tokens[0], tokens[2]].filter((one) => one !== undefined), normal: tokens.slice(3) }
 }
 
-type Reply = { readonly status: number; readonly retryAfter: string | null; readonly ms: number }
+export type Reply = { readonly status: number; readonly retryAfter: string | null; readonly ms: number }
 
-async function decideByHttp({ issuer }: BenchPdp, token: string): Promise<Reply> {
+export async function decideByHttp({ issuer }: BenchPdp, token: string): Promise<Reply> {
   return timed(() =>
     fetch(`${issuer}/oauth/decisions`, {
       method: 'POST',
