@@ -1,5 +1,5 @@
 /** The pictures of the suite: one of bars for each group that has something to compare with. */
-import { barChart } from '../report/chart.ts'
+import { type Bar, barChart } from '../report/chart.ts'
 import { short, spreadOf } from '../report/figures.ts'
 import type { Group, Part } from './rows.ts'
 
@@ -12,20 +12,28 @@ const NAMES: { readonly [part: string]: readonly string[] } = {
 
 /** Names of files, and what they contain. */
 export const charts = (parts: readonly Part[]): readonly (readonly [name: string, svg: string])[] =>
-  parts.flatMap(({ name, groups }) =>
-    groups.map((group, at) => [NAMES[name]?.[at] ?? `bench-${at}`, chart(name, group)] as const),
-  )
+  parts.flatMap(({ name, groups }) => groups.map((group, at) => [fileOf(name, at), chart(name, group)] as const))
 
-function chart(part: string, { unit, rows }: Group): string {
-  const bars = rows
+export const fileOf = (part: string, at: number): string => NAMES[part]?.[at] ?? `bench-${at}`
+
+/** The same in words. */
+export const wordsOf = (group: Group): string =>
+  `${group.unit} per second: ${barsOf(group)
+    .map(({ name, shown }) => `${name}: ${shown}`)
+    .join('; ')}.`
+
+const barsOf = ({ rows }: Group): Bar[] =>
+  rows
     .map(({ name, ours, perSecond }) => {
       const { median } = spreadOf(perSecond)
       return { name, ours, value: median, shown: short(median) }
     })
     .sort((a, b) => b.value - a.value)
+
+function chart(part: string, group: Group): string {
+  const bars = barsOf(group)
   const values = bars.map(({ value }) => value)
   const logarithmic = Math.max(...values) > 50 * Math.min(...values)
-  const title = `${part}: ${unit} per second${logarithmic ? ', logarithmic' : ''}`
-  const description = `${bars.map(({ name, shown }) => `${name}: ${shown}`).join('; ')}.`
-  return barChart(bars, { title, description, logarithmic })
+  const title = `${part}: ${group.unit} per second${logarithmic ? ', logarithmic' : ''}`
+  return barChart(bars, { title, description: wordsOf(group), logarithmic })
 }

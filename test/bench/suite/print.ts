@@ -2,6 +2,7 @@
 import { short, spreadText } from '../report/figures.ts'
 import { table } from '../report/page.ts'
 import { staleText } from '../report/stale.ts'
+import { fileOf, wordsOf } from './charts.ts'
 import { against, type Group, type Part, type Row } from './rows.ts'
 
 const HEAD = ['', 'per second (spread)', 'reference is', 'p50', 'p99', 'allowed after revocation', 'does not check']
@@ -47,11 +48,13 @@ export const markdown = (parts: readonly Part[]): string =>
   parts
     .map(({ name, groups, missing }) => {
       const tables = groups.map(
-        (group) =>
+        (group, at) =>
           `${capital(group.unit)}: ${group.title}.\n\n${table(
             HEAD,
-            group.rows.map((row) => cells(group, row).map((cell, at) => (at === 0 && row.ours ? `**${cell}**` : cell))),
-          )}`,
+            group.rows.map((row) =>
+              cells(group, row).map((cell, column) => (column === 0 && row.ours ? `**${cell}**` : cell)),
+            ),
+          )}\n\n![${wordsOf(group)}](pictures/${fileOf(name, at)}.svg)`,
       )
       const absent = missing.length === 0 ? [] : [`Not present when this was measured: ${missing.join('; ')}.`]
       return [`### ${capital(name)}`, ...tables, ...absent].join('\n\n')
