@@ -1,44 +1,24 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createNonces } from '../../../pdp/token/nonces.ts'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
-import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import { PROGRAM_ENV } from '../../support/programs/environment.ts'
-import { type Harness, PROMPT_MS, routeFile, startHarness, until } from '../support/harness.ts'
+import { PROMPT_MS, routeFile, until } from '../support/harness.ts'
 import { ecKeys, proof, thumbprint } from '../support/issuer.ts'
-import { tuples } from '../support/pdp.ts'
 import { field, sendRaw } from '../support/raw-http.ts'
 import { fieldOf } from '../support/upstream.ts'
+import { certificate, openRuntimeWorld, ROUTES, script } from './runtime-world.ts'
 
-const ROUTES = 'GET /public/**: public\nGET /invoices/{id}: viewer invoice:{id}'
-const script = tuples(['alice viewer invoice:1'])
-
-let folder: string
-let h: Harness | null = null
-const closers: (() => void)[] = []
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'portcullis-sidecar-'))
-})
-afterEach(async () => {
-  for (const close of closers.splice(0)) close()
-  await h?.close()
-  h = null
-  rmSync(folder, { recursive: true })
-})
-async function start(options: Partial<Parameters<typeof startHarness>[0]> = {}): Promise<Harness> {
-  h = await startHarness({ routes: ROUTES, script, ...options })
-  return h
-}
-const certificate = (name = 'localhost') => makeCertificate({ names: [name], days: 1, nowMs: Date.now() })
+const world = openRuntimeWorld()
+const start = world.start.bind(world)
 
 describe('the decision log', () => {
   const schema: object = JSON.parse(
@@ -150,7 +130,7 @@ describe('with TLS', () => {
     const made = await certificate('localhost')
     const server = createHttpsServer({ cert: made.certificate, key: made.key }, (_req, res) => res.end('secure'))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    closers.push(
+    world.closers.push(
       () => server.closeAllConnections(),
       () => server.close(),
     )
@@ -219,10 +199,10 @@ test('drain over the control socket ends the process after the last request', as
     setTimeout(() => res.end('late'), 500)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  closers.push(() => server.close())
+  world.closers.push(() => server.close())
   const { port } = server.address() as AddressInfo
-  const path = join(folder, 'routes.yaml')
-  const control = join(folder, 'control.sock')
+  const path = join(world.folder, 'routes.yaml')
+  const control = join(world.folder, 'control.sock')
   writeFileSync(
     path,
     routeFile('GET /a: public').replace('UPSTREAM', `http://127.0.0.1:${port}`).replace('PDP', '127.0.0.1:9'),
@@ -231,7 +211,7 @@ test('drain over the control socket ends the process after the last request', as
   const env = { ...PROGRAM_ENV, PORTCULLIS_SIDECAR_CONTROL: control }
   const args = [main, 'run', '-f', path, '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0']
   const child = spawn(process.execPath, args, { env })
-  closers.push(() => child.kill('SIGKILL'))
+  world.closers.push(() => child.kill('SIGKILL'))
   let output = ''
   child.stdout.on('data', (chunk) => {
     output += chunk

@@ -1,38 +1,18 @@
-import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { loadConfig } from '../../../sidecar/config/config.ts'
-import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import { type Reload, watchConfig } from '../../../sidecar/runtime/reload.ts'
-import { type Harness, routeFile, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
+import { type Harness, routeFile, until } from '../support/harness.ts'
+import { certificate, openRuntimeWorld, ROUTES } from './runtime-world.ts'
 
-const ROUTES = 'GET /public/**: public\nGET /invoices/{id}: viewer invoice:{id}'
-const script = tuples(['alice viewer invoice:1'])
-
-let folder: string
-let h: Harness | null = null
-const closers: (() => void)[] = []
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'portcullis-sidecar-'))
-})
-afterEach(async () => {
-  for (const close of closers.splice(0)) close()
-  await h?.close()
-  h = null
-  rmSync(folder, { recursive: true })
-})
-async function start(options: Partial<Parameters<typeof startHarness>[0]> = {}): Promise<Harness> {
-  h = await startHarness({ routes: ROUTES, script, ...options })
-  return h
-}
-const certificate = (name = 'localhost') => makeCertificate({ names: [name], days: 1, nowMs: Date.now() })
+const world = openRuntimeWorld()
+const start = world.start.bind(world)
 
 describe('a reload', () => {
   const write = (name: string, text: string): string => {
-    const path = join(folder, name)
+    const path = join(world.folder, name)
     writeFileSync(path, text)
     return path
   }
@@ -59,7 +39,7 @@ describe('a reload', () => {
     const harness = await start()
     const path = write('routes.yaml', source(harness, ROUTES))
     const reload = watchConfig(settings(harness, path))
-    closers.push(reload.close)
+    world.closers.push(reload.close)
     expect((await harness.send('GET /new')).status).toBe(404)
     writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
     currentView(reload)
@@ -87,12 +67,12 @@ describe('a reload', () => {
     const harness = await start()
     write('first', source(harness, ROUTES))
     write('second', source(harness, `${ROUTES}\nGET /new: public`))
-    const path = join(folder, 'routes.yaml')
+    const path = join(world.folder, 'routes.yaml')
     symlinkSync('first', path)
     const reload = watchConfig(settings(harness, path))
-    closers.push(reload.close)
-    symlinkSync('second', join(folder, 'swap'))
-    renameSync(join(folder, 'swap'), path)
+    world.closers.push(reload.close)
+    symlinkSync('second', join(world.folder, 'swap'))
+    renameSync(join(world.folder, 'swap'), path)
     currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
   })
@@ -111,7 +91,7 @@ describe('a reload', () => {
     const harness = await start()
     const path = write('routes.yaml', source(harness, ROUTES))
     const reload = watchConfig(settings(harness, path))
-    closers.push(reload.close)
+    world.closers.push(reload.close)
     const whole = source(harness, 'GET /**: public\nGET /invoices/{id}: viewer invoice:{id}')
     writeFileSync(path, whole.slice(0, whole.indexOf('  GET /invoices')))
     reload.check()
@@ -129,7 +109,7 @@ describe('a reload', () => {
     const harness = await start()
     const path = write('routes.yaml', source(harness, ROUTES))
     const reload = watchConfig(settings(harness, path))
-    closers.push(reload.close)
+    world.closers.push(reload.close)
     for (let at = 0; at < 10; at += 1) {
       writeFileSync(path, source(harness, `${ROUTES}\nGET /new${at}: public`))
       reload.check()
@@ -144,7 +124,7 @@ describe('a reload', () => {
     const harness = await start()
     const path = write('routes.yaml', source(harness, ROUTES))
     const reload = watchConfig(settings(harness, path))
-    closers.push(reload.close)
+    world.closers.push(reload.close)
     const opened = () => harness.log.filter((line) => 'event' in line && line.event === 'routes_opened')
     writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
     currentView(reload)

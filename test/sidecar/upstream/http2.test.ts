@@ -1,50 +1,21 @@
 import { once } from 'node:events'
-import { type ClientHttp2Session, constants } from 'node:http2'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { constants } from 'node:http2'
+import { describe, expect, test } from 'vitest'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
-import { type Harness, routeFile, startHarness, until } from '../support/harness.ts'
+import { routeFile, startHarness, until } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
-import { type Http2Upstream, startHttp2Upstream } from '../support/http2-upstream.ts'
-import { tuples } from '../support/pdp.ts'
+import { startHttp2Upstream } from '../support/http2-upstream.ts'
 import { field, sendRaw } from '../support/raw-http.ts'
+import { openHttp2World, ROUTES } from './http2-world.ts'
 
-const ROUTES = `GET /public/**: public
-POST /public/**: public
-GET /invoices/{id}: viewer invoice:{id}`
-
-let h: Harness
-let up: Http2Upstream
-let session: ClientHttp2Session
-const closers: (() => unknown)[] = []
-beforeEach(async () => {
-  h = await startHarness({
-    routes: ROUTES,
-    script: tuples(['alice viewer invoice:1']),
-    limits: { upstreamHeadersMs: 2_000, upstreamConnectMs: 2_000 },
-  })
-  up = await startHttp2Upstream()
-  use(`http://127.0.0.1:${up.port}`)
-  session = openSession(h.port)
-  closers.push(
-    () => session.destroy(),
-    () => h.close(),
-    () => up.close(),
-  )
-})
-afterEach(async () => {
-  for (const close of closers.splice(0)) await close()
-})
-function use(url: string): void {
-  h.upstream.origin = `{url: "${url}", http2: true}`
-  h.apply(ROUTES)
-}
+const world = openHttp2World()
 
 describe('an upstream that speaks HTTP/2', () => {
   test('gets what an HTTP/1.1 client sends, with our own framing and fields', async () => {
     const fields = ['Cookie: a=1', 'X-Auth-Subject: root', 'Connection: keep-alive, x-hop', 'X-Hop: 1', 'TE: trailers']
-    const answer = await h.send('GET /invoices/1?a=b', { fields })
+    const answer = await world.h.send('GET /invoices/1?a=b', { fields })
     expect([answer.status, answer.body]).toEqual([200, 'got '])
-    const [reached] = up.reached
+    const [reached] = world.up.reached
     expect(reached?.headers).toMatchObject({
       ':method': 'GET',
       ':scheme': 'http',
@@ -61,17 +32,17 @@ describe('an upstream that speaks HTTP/2', () => {
 
   test('gets no second message out of the first one’s body', async () => {
     const smuggled = 'GET /invoices/2 HTTP/1.1\r\nHost: app.test\r\n\r\n'
-    await h.send('POST /public/x', { body: smuggled, token: null })
+    await world.h.send('POST /public/x', { body: smuggled, token: null })
     const chunked = `POST /public/y HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n`
-    expect((await sendRaw(h.port, chunked)).body).toBe('got hello')
-    expect(up.reached.map(({ headers, body }) => [headers[':path'], body])).toEqual([
+    expect((await sendRaw(world.h.port, chunked)).body).toBe('got hello')
+    expect(world.up.reached.map(({ headers, body }) => [headers[':path'], body])).toEqual([
       ['/public/x', smuggled],
       ['/public/y', 'hello'],
     ])
   })
 
   test('gets the body and the announced trailers of either client, and answers with trailers', async () => {
-    up.handle = (stream, reached) => {
+    world.up.handle = (stream, reached) => {
       stream.on('data', (chunk) => {
         reached.body += chunk.toString()
       })
@@ -83,36 +54,36 @@ describe('an upstream that speaks HTTP/2', () => {
         stream.end(reached.body)
       })
     }
-    const over2 = await ask(session, 'POST /public/x', {
+    const over2 = await ask(world.session, 'POST /public/x', {
       body: 'hello',
       headers: { trailer: 'x-digest' },
       trailers: { 'x-digest': 'abc', 'x-auth-subject': 'root' },
     })
     expect(over2).toMatchObject({ status: 201, body: 'hello', trailers: { 'x-sum': '5', 'x-seen': 'abc' } })
     const over1 = await sendRaw(
-      h.port,
+      world.h.port,
       'POST /public/x HTTP/1.1\r\nHost: app.test\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\nTrailer: X-Digest\r\n\r\n5\r\nhello\r\n0\r\nX-Digest: def\r\nX-Auth-Subject: root\r\n\r\n',
     )
     expect(over1.text).toMatch(/\r\n0\r\nx-sum: 5\r\nx-seen: def\r\n\r\n$/)
-    expect(up.reached.map(({ trailers }) => Object.keys(trailers ?? {}))).toEqual([['x-digest'], ['x-digest']])
+    expect(world.up.reached.map(({ trailers }) => Object.keys(trailers ?? {}))).toEqual([['x-digest'], ['x-digest']])
   })
 
   test('answers to either client field for field', async () => {
-    up.handle = (stream) => {
+    world.up.handle = (stream) => {
       stream.respond([':status', '200', 'set-cookie', 'a=1', 'set-cookie', 'b=2', 'content-length', '2'])
       stream.end('ok')
     }
-    expect(field(await h.send('GET /public/x'), 'set-cookie')).toBe('a=1 | b=2')
-    expect((await ask(session, 'GET /public/x')).headers['set-cookie']).toEqual(['a=1', 'b=2'])
-    expect(await ask(session, 'HEAD /public/x')).toMatchObject({ status: 200, body: '', reset: 0 })
+    expect(field(await world.h.send('GET /public/x'), 'set-cookie')).toBe('a=1 | b=2')
+    expect((await ask(world.session, 'GET /public/x')).headers['set-cookie']).toEqual(['a=1', 'b=2'])
+    expect(await ask(world.session, 'HEAD /public/x')).toMatchObject({ status: 200, body: '', reset: 0 })
   })
 
   test('gets fields that came twice, and the bytes of values that are not ASCII', async () => {
     const text = 'GET /public/x HTTP/1.1\r\nHost: app.test\r\nReferer: a\r\nReferer: b\r\nX-Name: é\r\n\r\n'
     for (const encoding of ['utf8', 'latin1'] as const) {
-      expect((await sendRaw(h.port, Buffer.from(text, encoding))).status).toBe(200)
+      expect((await sendRaw(world.h.port, Buffer.from(text, encoding))).status).toBe(200)
       const bytes = Buffer.from('é', encoding).toString('latin1')
-      expect(up.reached.at(-1)?.raw.slice(8, 14)).toEqual(['referer', 'a', 'referer', 'b', 'x-name', bytes])
+      expect(world.up.reached.at(-1)?.raw.slice(8, 14)).toEqual(['referer', 'a', 'referer', 'b', 'x-name', bytes])
     }
   })
 
@@ -120,26 +91,26 @@ describe('an upstream that speaks HTTP/2', () => {
     const body = Buffer.alloc(100_000, 'x')
     const answers = await Promise.all(
       Array.from({ length: 60 }, (_, at) =>
-        ask(session, at % 2 ? 'GET /public/x' : 'POST /public/x', at % 2 ? {} : { body }),
+        ask(world.session, at % 2 ? 'GET /public/x' : 'POST /public/x', at % 2 ? {} : { body }),
       ),
     )
     expect(answers.map(({ status }) => status)).toEqual(Array(60).fill(200))
     expect(answers.filter((answer) => answer.body.length > 100_000).length).toBe(30)
-    expect(up.sessions.size).toBe(1)
+    expect(world.up.sessions.size).toBe(1)
   })
 
   test('may answer before the request has ended, and the rest of that is neither taken nor kept', async () => {
-    await h.close()
-    h = await startHarness({ routes: ROUTES, limits: { connectionsMax: 3 } })
-    use(`http://127.0.0.1:${up.port}`)
-    session.destroy()
-    session = openSession(h.port)
-    up.handle = (stream) => {
+    await world.h.close()
+    world.h = await startHarness({ routes: ROUTES, limits: { connectionsMax: 3 } })
+    world.use(`http://127.0.0.1:${world.up.port}`)
+    world.session.destroy()
+    world.session = openSession(world.h.port)
+    world.up.handle = (stream) => {
       stream.respond({ ':status': 200 })
       stream.end('early')
     }
     for (let at = 0; at < 10; at += 1) {
-      const stream = session.request({ ':method': 'POST', ':path': '/public/x', ':authority': 'app.test' })
+      const stream = world.session.request({ ':method': 'POST', ':path': '/public/x', ':authority': 'app.test' })
       stream.write(Buffer.alloc(300_000))
       let body = ''
       stream.on('data', (chunk) => {
@@ -152,61 +123,61 @@ describe('an upstream that speaks HTTP/2', () => {
 
   test('is told when the client gives up', async () => {
     let code = 0
-    up.handle = (stream) => {
+    world.up.handle = (stream) => {
       stream.respond({ ':status': 200 })
       stream.write('first')
       stream.on('close', () => {
         code = stream.rstCode ?? 0
       })
     }
-    const stream = session.request({ ':path': '/public/x', ':authority': 'app.test' })
+    const stream = world.session.request({ ':path': '/public/x', ':authority': 'app.test' })
     await once(stream, 'data')
     stream.close(constants.NGHTTP2_CANCEL)
     await until(() => code === constants.NGHTTP2_CANCEL)
-    expect(up.sessions.size).toBe(1)
+    expect(world.up.sessions.size).toBe(1)
   })
 
   test('is not told that a request is whole which the client broke off', async () => {
     const seen: string[] = []
-    up.handle = (stream) => {
+    world.up.handle = (stream) => {
       for (const event of ['aborted', 'end']) stream.on(event, () => void seen.push(event))
       stream.resume()
     }
-    const stream = session.request({ ':method': 'POST', ':path': '/public/x', ':authority': 'app.test' })
+    const stream = world.session.request({ ':method': 'POST', ':path': '/public/x', ':authority': 'app.test' })
     stream.on('error', () => undefined)
     stream.write('{"part":')
-    await until(() => up.reached.length === 1)
+    await until(() => world.up.reached.length === 1)
     stream.destroy(new Error('gone'))
     await until(() => seen.length > 0)
     // The end of the stream itself comes after.
     expect(seen[0]).toBe('aborted')
     const text = 'POST /public/x HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel'
     seen.length = 0
-    await sendRaw(h.port, text, { timeoutMs: 100 })
+    await sendRaw(world.h.port, text, { timeoutMs: 100 })
     await until(() => seen.length > 0)
     expect(seen[0]).toBe('aborted')
   })
 
   test('that resets its answer in the middle does not have it taken for whole', async () => {
-    up.handle = (stream) => {
+    world.up.handle = (stream) => {
       stream.respond({ ':status': 200 })
       stream.write('half')
       setTimeout(() => stream.destroy(new Error('broken')), 30)
     }
-    expect(await ask(session, 'GET /public/x')).toMatchObject({ status: 200, body: 'half', reset: 2 })
-    expect((await h.send('GET /public/x')).text).not.toMatch(/\r\n0\r\n/)
+    expect(await ask(world.session, 'GET /public/x')).toMatchObject({ status: 200, body: 'half', reset: 2 })
+    expect((await world.h.send('GET /public/x')).text).not.toMatch(/\r\n0\r\n/)
   })
 
   test.each([0, 1, 4])(
     'that resets without an error after %d of 5 bytes does not have them taken for whole',
     async (sent) => {
-      up.handle = (stream) => {
+      world.up.handle = (stream) => {
         stream.respond({ ':status': 200, 'content-length': '5' })
         if (sent > 0) stream.write('whole'.slice(0, sent))
         setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), 30)
       }
-      expect((await ask(session, 'GET /public/x')).reset).not.toBe(0)
-      const { body, text } = await h.send('GET /public/x')
+      expect((await ask(world.session, 'GET /public/x')).reset).not.toBe(0)
+      const { body, text } = await world.h.send('GET /public/x')
       expect(body.length).toBeLessThan(5)
       if (sent > 0) expect(text).toContain('content-length: 5')
     },
@@ -217,12 +188,12 @@ describe('an upstream that speaks HTTP/2', () => {
     ['HEAD', 200, ''],
     ['GET', 304, ''],
   ])('that says a length has its answer to %s with %d taken for whole', async (method, status, body) => {
-    up.handle = (stream) => {
+    world.up.handle = (stream) => {
       stream.respond({ ':status': status, 'content-length': '5' })
       stream.end(body)
     }
-    expect(await ask(session, `${method} /public/x`)).toMatchObject({ status, body, reset: 0 })
-    expect(await h.send(`${method} /public/x`, { token: null })).toMatchObject({ status, body })
+    expect(await ask(world.session, `${method} /public/x`)).toMatchObject({ status, body, reset: 0 })
+    expect(await world.h.send(`${method} /public/x`, { token: null })).toMatchObject({ status, body })
   })
 
   test.each([
@@ -233,16 +204,16 @@ describe('an upstream that speaks HTTP/2', () => {
     ],
     ['does not answer', () => undefined, 504],
   ] as const)('that %s costs only that request: %#', async (_name, handle, status) => {
-    up.handle = handle
-    expect((await h.send('GET /public/x')).status).toBe(status)
-    up.handle = null
-    expect((await h.send('GET /public/x')).status).toBe(200)
-    expect(up.sessions.size).toBe(1)
+    world.up.handle = handle
+    expect((await world.h.send('GET /public/x')).status).toBe(status)
+    world.up.handle = null
+    expect((await world.h.send('GET /public/x')).status).toBe(200)
+    expect(world.up.sessions.size).toBe(1)
   })
 
   test('that refuses a stream is asked again, whatever the method', async () => {
     let first = true
-    up.handle = (stream) => {
+    world.up.handle = (stream) => {
       if (first) stream.close(constants.NGHTTP2_REFUSED_STREAM)
       else {
         stream.respond({ ':status': 200 })
@@ -250,57 +221,57 @@ describe('an upstream that speaks HTTP/2', () => {
       }
       first = false
     }
-    expect((await h.send('POST /public/x')).body).toBe('second')
+    expect((await world.h.send('POST /public/x')).body).toBe('second')
     first = true
     // Part of its body may be gone.
-    expect((await h.send('POST /public/x', { body: 'hello' })).status).toBe(502)
+    expect((await world.h.send('POST /public/x', { body: 'hello' })).status).toBe(502)
   })
 
   test('that says GOAWAY finishes what it has, and gets the rest over another connection', async () => {
     const finishing: (() => void)[] = []
-    up.handle = (stream) => {
+    world.up.handle = (stream) => {
       stream.respond({ ':status': 200 })
       finishing.push(() => stream.end('finished'))
     }
-    const asked = h.send('GET /public/x')
+    const asked = world.h.send('GET /public/x')
     await until(() => finishing.length === 1)
-    const [old] = up.sessions
+    const [old] = world.up.sessions
     old?.close()
     await new Promise((resolve) => setTimeout(resolve, 30))
-    up.handle = null
-    expect((await h.send('POST /public/x', { body: 'new' })).body).toBe('got new')
+    world.up.handle = null
+    expect((await world.h.send('POST /public/x', { body: 'new' })).body).toBe('got new')
     finishing[0]?.()
     expect((await asked).body).toBe('finished')
   })
 
   test('that is replaced keeps its connection until the last of several requests on it has ended', async () => {
     const finishing: (() => void)[] = []
-    up.handle = (stream) => {
+    world.up.handle = (stream) => {
       stream.respond({ ':status': 200 })
       finishing.push(() => stream.end('finished'))
     }
-    const asked = [h.send('GET /public/x'), ask(session, 'GET /public/y'), h.send('GET /public/z')]
+    const asked = [world.h.send('GET /public/x'), ask(world.session, 'GET /public/y'), world.h.send('GET /public/z')]
     let ended = 0
     for (const answer of asked) void Promise.resolve(answer).then(() => (ended += 1))
     await until(() => finishing.length === 3)
     const next = await startHttp2Upstream()
-    closers.push(() => next.close())
-    for (let reload = 0; reload < 3; reload += 1) use(`http://127.0.0.1:${next.port}`)
-    expect((await h.send('GET /public/x')).body).toBe('got ')
-    expect([next.reached.length, up.sessions.size]).toEqual([1, 1])
+    world.closers.push(() => next.close())
+    for (let reload = 0; reload < 3; reload += 1) world.use(`http://127.0.0.1:${next.port}`)
+    expect((await world.h.send('GET /public/x')).body).toBe('got ')
+    expect([next.reached.length, world.up.sessions.size]).toEqual([1, 1])
     for (const [at, finish] of finishing.entries()) {
-      expect(up.sessions.size).toBe(1)
+      expect(world.up.sessions.size).toBe(1)
       finish()
       await until(() => ended === at + 1)
     }
     expect((await Promise.all(asked)).map(({ body }) => body)).toEqual(Array(3).fill('finished'))
-    await until(() => up.sessions.size === 0)
+    await until(() => world.up.sessions.size === 0)
   })
 
   test('that was restarted is connected to again', async () => {
-    expect((await h.send('GET /public/x')).status).toBe(200)
-    for (const one of up.sessions) one.destroy()
-    expect((await h.send('GET /public/x')).status).toBe(200)
+    expect((await world.h.send('GET /public/x')).status).toBe(200)
+    for (const one of world.up.sessions) one.destroy()
+    expect((await world.h.send('GET /public/x')).status).toBe(200)
   })
 })
 

@@ -1,90 +1,27 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { codeOf } from '../../../support/authenticator.ts'
-import { type Answer, type Browser, createBrowser, hiddenFields, type PageForm } from '../../../support/browser.ts'
-import { createFlow } from '../flow.ts'
-import { createFlows } from '../flows.ts'
-import { CONTEXT, decode, openWorld, PASSWORD, parseObject, type World } from '../harness.ts'
+import { describe, expect, test } from 'vitest'
+import { createBrowser, hiddenFields } from '../../../support/browser.ts'
+import { CONTEXT, PASSWORD, parseObject } from '../harness.ts'
+import { openSecondFactors } from './second-factors.ts'
 
-let world: World
-let flow: ReturnType<typeof createFlow>
-let flows: ReturnType<typeof createFlows>
-beforeAll(async () => {
-  world = await openWorld()
-  flow = createFlow(world)
-  flows = createFlows(world)
-})
-afterAll(() => world.close())
-
-let browser: Browser
-let steps: string[]
-/** The clock of the service, two seconds into a time step: no test runs into the next one. */
-let offsetMs = 0
-beforeEach(() => {
-  browser = createBrowser(world.issuer)
-  steps = []
-  offsetMs = 32_000 - (Date.now() % 30_000)
-  world.time.offsetMs = offsetMs
-})
+const { scene, person, enroll, enrolled, codeAt, answers, authorize, idToken, atCodePage, giveCode } =
+  openSecondFactors()
 const later = (ms: number): void => {
-  world.time.offsetMs = offsetMs + ms
+  scene.world.time.offsetMs = scene.offsetMs + ms
 }
-
-/** A person of their own for each test, with one membership. */
-let people = 0
-async function person(): Promise<string> {
-  const id = `p${++people}`
-  const passwordHash = (await world.directory.userByEmail('eve@x.example'))?.passwordHash ?? null
-  await world.directory.putUser({ id, email: `${id}@x.example`, emailVerified: true, name: id, passwordHash }, CONTEXT)
-  const membership = { role: 'viewer', status: 'active' } as const
-  await world.store.write('acme', [{ kind: 'membership', user: id, membership }], { context: CONTEXT })
-  return id
-}
-const enroll = async (id: string) => (await world.identity.secondFactor.enroll(id, CONTEXT)).secret
-async function enrolled(): Promise<{ id: string; secret: string }> {
-  const id = await person()
-  return { id, secret: await enroll(id) }
-}
-const now = () => Date.now() + world.time.offsetMs
-/** Codes are good once, so a test that needs several takes them one step apart. */
-const codeAt = (secret: string, step = 0) => codeOf(secret, now() + step * 30_000)
-
-/** Answers each page as the person would; what the pages were is in `steps`. */
-const answers =
-  (id: string, secret?: string, step = 0) =>
-  (page: PageForm): Answer => {
-    steps.push(page.step)
-    if (page.step === 'login') return { action: 'login', email: `${id}@x.example`, password: PASSWORD }
-    if (page.step === 'totp') return { action: 'code', code: secret === undefined ? '000000' : codeAt(secret, step) }
-    return { action: 'continue' }
-  }
-const authorize = (parameters: { [name: string]: string }, answer: (page: PageForm) => Answer) =>
-  browser.follow(flow.authorizeUrl(parameters), answer)
-async function idToken(end: URL) {
-  const answer = await flow.redeem(end.searchParams.get('code') ?? '')
-  return { id: decode(String(answer.body.id_token)).payload, access: String(answer.body.access_token) }
-}
-/** Starts a sign-in and gives the password; the page for the code, and where it is. */
-async function atCodePage(id: string): Promise<{ path: string; html: string }> {
-  const path = (await browser.send(flow.authorizeUrl({}))).headers.get('location') ?? ''
-  const form = { action: 'login', email: `${id}@x.example`, password: PASSWORD }
-  return { path, html: await (await browser.send(path, { form })).text() }
-}
-const giveCode = (at: { path: string; html: string }, code: string) =>
-  browser.send(at.path, { form: { ...hiddenFields(at.html), action: 'code', code } })
 
 describe('who has an authenticator', () => {
   test('is always asked for its code after the password, and the sign-in says so', async () => {
     const { id, secret } = await enrolled()
     const { id: claims, access } = await idToken(await authorize({}, answers(id, secret)))
-    expect(steps).toEqual(['login', 'totp'])
+    expect(scene.steps).toEqual(['login', 'totp'])
     expect(claims).toMatchObject({ acr: 'mfa', amr: ['pwd', 'otp', 'mfa'], auth_time: expect.any(Number) })
-    expect(await world.identity.introspect(access)).toMatchObject({ acr: 'mfa', authTime: claims.auth_time })
+    expect(await scene.world.identity.introspect(access)).toMatchObject({ acr: 'mfa', authTime: claims.auth_time })
   })
 
   test('is asked on a page that works without scripts and may not be framed, cached or made to load anything', async () => {
     const { id } = await enrolled()
-    const path = (await browser.send(flow.authorizeUrl({}))).headers.get('location') ?? ''
-    const response = await browser.send(path, {
+    const path = (await scene.browser.send(scene.flow.authorizeUrl({}))).headers.get('location') ?? ''
+    const response = await scene.browser.send(path, {
       form: { action: 'login', email: `${id}@x.example`, password: PASSWORD },
     })
     const html = await response.text()
@@ -99,15 +36,15 @@ describe('who has an authenticator', () => {
   test('gets no token from any grant with a password alone', async () => {
     const { id } = await enrolled()
     const form = { action: 'login', email: `${id}@x.example`, password: PASSWORD }
-    expect(await (await browser.send('/oauth/approve', { form })).text()).toContain('Enter your code')
-    expect(await (await browser.send('/oauth/approve')).text()).toContain('data-step="login"')
-    await expect(flows.code({ person: id })).rejects.toThrow(/no end after/)
+    expect(await (await scene.browser.send('/oauth/approve', { form })).text()).toContain('Enter your code')
+    expect(await (await scene.browser.send('/oauth/approve')).text()).toContain('data-step="login"')
+    await expect(scene.flows.code({ person: id })).rejects.toThrow(/no end after/)
   })
 
   test.each(['pwd', 'mfa', 'phr mfa', 'pwd mfa'])('can be asked for acr_values=%s', async (acr) => {
     const { id, secret } = await enrolled()
     const end = await authorize({ acr_values: acr }, answers(id, secret))
-    expect(steps).toEqual(['login', 'totp'])
+    expect(scene.steps).toEqual(['login', 'totp'])
     expect((await idToken(end)).id.acr).toBe('mfa')
   })
 })
@@ -128,7 +65,7 @@ describe('a code', () => {
       [2, 400],
     ] as const) {
       const { id, secret } = await enrolled()
-      browser = createBrowser(world.issuer)
+      scene.browser = createBrowser(scene.world.issuer)
       expect([step, (await giveCode(await atCodePage(id), codeAt(secret, step))).status]).toEqual([step, status])
     }
   })
@@ -152,7 +89,7 @@ describe('a code', () => {
     const [one, two] = [await enrolled(), await enrolled()]
     expect((await giveCode(await atCodePage(one.id), codeAt(two.secret))).status).toBe(400)
     const page = await atCodePage(two.id)
-    await world.identity.secondFactor.remove(two.id, CONTEXT)
+    await scene.world.identity.secondFactor.remove(two.id, CONTEXT)
     expect((await giveCode(page, codeAt(two.secret))).status).toBe(400)
   })
 
@@ -162,9 +99,9 @@ describe('a code', () => {
       const page = await atCodePage(id) // the right password, again and again
       expect((await giveCode(page, '000000')).status).toBe(400)
     }
-    const path = (await browser.send(flow.authorizeUrl({}))).headers.get('location') ?? ''
+    const path = (await scene.browser.send(scene.flow.authorizeUrl({}))).headers.get('location') ?? ''
     const form = { action: 'login', email: `${id}@x.example`, password: PASSWORD }
-    expect((await browser.send(path, { form })).status).toBe(429)
+    expect((await scene.browser.send(path, { form })).status).toBe(429)
     later(900_001)
     const page = await atCodePage(id)
     expect((await giveCode(page, codeAt(secret))).status).toBe(303)
@@ -186,7 +123,7 @@ describe('the password that waits for its code', () => {
       ),
     }
     expect(await isLoginPage(await giveCode(forged, codeAt(secret)))).toBe(true)
-    const nobody = await browser.send(other.path, { form: { action: 'code', code: codeAt(secret) } })
+    const nobody = await scene.browser.send(other.path, { form: { action: 'code', code: codeAt(secret) } })
     expect(await isLoginPage(nobody)).toBe(true)
     later(301_000)
     expect(await isLoginPage(await giveCode(other, codeAt(secret)))).toBe(true)
@@ -198,7 +135,7 @@ describe('the password that waits for its code', () => {
     const { id, secret } = await enrolled()
     const { path, html } = await atCodePage(id)
     const form = { ...hiddenFields(html), action: 'code', code: codeAt(secret) }
-    expect((await browser.send(path, { form, headers: { origin: 'https://evil.example' } })).status).toBe(400)
+    expect((await scene.browser.send(path, { form, headers: { origin: 'https://evil.example' } })).status).toBe(400)
   })
 
   test('is worth nothing once the password was changed, also when the code comes later', async () => {
@@ -207,11 +144,11 @@ describe('the password that waits for its code', () => {
     later(-2_000)
     const early = await atCodePage(id)
     later(0)
-    await world.sql.transaction((sql) => world.identity.sessions.endUser(sql, id, CONTEXT))
+    await scene.world.sql.transaction((sql) => scene.world.identity.sessions.endUser(sql, id, CONTEXT))
     expect(page.html).toContain('password_accepted')
     const resumed = await giveCode(early, codeAt(secret))
     expect(resumed.status).toBe(303)
-    const next = await browser.send(resumed.headers.get('location') ?? '')
+    const next = await scene.browser.send(resumed.headers.get('location') ?? '')
     expect(next.headers.get('location')).toMatch(/\/oauth\/interaction\//)
   })
 })
@@ -226,9 +163,9 @@ describe('stepping up', () => {
     const secret = await enroll(id)
     // Whoever asks for nothing special goes on.
     expect((await idToken(await authorize({}, answers(id)))).id.acr).toBe('pwd')
-    steps = []
+    scene.steps = []
     const after = await idToken(await authorize({ acr_values: 'mfa' }, answers(id, secret)))
-    expect(steps).toEqual(['totp'])
+    expect(scene.steps).toEqual(['totp'])
     expect(after.id).toMatchObject({ acr: 'mfa', amr: ['pwd', 'otp', 'mfa'], auth_time: before.id.auth_time })
   })
 
@@ -237,21 +174,21 @@ describe('stepping up', () => {
     await authorize({}, answers(id, secret, -1))
     const requests = [{ max_age: '0' }, { max_age: '0', acr_values: 'mfa' }, { prompt: 'login' }]
     for (const [i, parameters] of requests.entries()) {
-      steps = []
+      scene.steps = []
       later(60_000 * (i + 1))
       await authorize(parameters, answers(id, secret))
-      expect(steps).toEqual(['login', 'totp'])
+      expect(scene.steps).toEqual(['login', 'totp'])
     }
   })
 
   test('to a code that the person cannot give is told to the client, before and after the password', async () => {
     const id = await person()
     const fresh = await authorize({ acr_values: 'mfa' }, answers(id))
-    expect(steps).toEqual(['login'])
+    expect(scene.steps).toEqual(['login'])
     await authorize({}, answers(id))
-    steps = []
+    scene.steps = []
     const signedIn = await authorize({ acr_values: 'mfa' }, answers(id))
-    expect(steps).toEqual([])
+    expect(scene.steps).toEqual([])
     for (const end of [fresh, signedIn]) {
       expect(end.searchParams.get('error')).toBe('unmet_authentication_requirements')
     }
@@ -269,24 +206,25 @@ describe('stepping up', () => {
     const id = await person()
     await authorize({}, answers(id))
     await enroll(id)
-    const path = (await browser.send(flow.authorizeUrl({ acr_values: 'mfa' }))).headers.get('location') ?? ''
+    const path =
+      (await scene.browser.send(scene.flow.authorizeUrl({ acr_values: 'mfa' }))).headers.get('location') ?? ''
     const statuses: number[] = []
     for (let i = 0; i < 11; i += 1) {
-      statuses.push((await browser.send(path, { form: { action: 'code', code: '000000' } })).status)
+      statuses.push((await scene.browser.send(path, { form: { action: 'code', code: '000000' } })).status)
     }
     expect(statuses).toEqual([...Array.from({ length: 10 }, () => 400), 429])
   })
 })
 
 test('is announced: discovery lists both authentication contexts', async () => {
-  const metadata = parseObject(await (await fetch(`${world.issuer}/.well-known/openid-configuration`)).text())
+  const metadata = parseObject(await (await fetch(`${scene.world.issuer}/.well-known/openid-configuration`)).text())
   expect(metadata.acr_values_supported).toEqual(['mfa', 'pwd'])
 })
 
 test('a client of the sign-in page never learns whether an account has an authenticator without its password', async () => {
   const { id } = await enrolled()
-  const path = (await browser.send(flow.authorizeUrl({}))).headers.get('location') ?? ''
+  const path = (await scene.browser.send(scene.flow.authorizeUrl({}))).headers.get('location') ?? ''
   const form = { action: 'login', email: `${id}@x.example`, password: 'wrong' }
-  const answer = await browser.send(path, { form })
+  const answer = await scene.browser.send(path, { form })
   expect([answer.status, (await answer.text()).includes('data-step="login"')]).toEqual([400, true])
 })
