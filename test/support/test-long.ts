@@ -6,11 +6,13 @@ const FILES = [
   '.long.test.ts',
   'test/consistency/simulation.test.ts',
   'test/image/image.test.ts',
+  'test/pdp/decide/properties.test.ts',
   'test/pdp/identity/rfc/bad-forms.test.ts',
   'test/pdp/serve/management/races.test.ts',
   'test/pdp/store/embedded-postgres/embedded-postgres.test.ts',
   'test/sidecar/injector/pod/inject-any.test.ts',
   'test/sidecar/injector/termination.test.ts',
+  'test/sidecar/listener/parser-bytes.test.ts',
 ]
 const { status } = spawnSync(
   join('node_modules', '.bin', 'node'),

@@ -7,6 +7,7 @@ import type { Tuple } from '../../../pdp/domain/tuple.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
+import { effort } from '../../support/effort.ts'
 import { referenceAnswer } from '../../support/reference.ts'
 import { context, tuple } from '../../support/tuples.ts'
 import {
@@ -77,9 +78,9 @@ describe('in random worlds', () => {
         allows += found.length
         expect(found).toEqual(expected(world, childOf(world).tuples))
       }),
-      { numRuns: 300 },
+      { numRuns: effort({ short: 100, long: 300 }) },
     )
-    expect(allows).toBeGreaterThan(500) // the worlds are worth asking about
+    expect(allows).toBeGreaterThan(effort({ short: 160, long: 500 })) // the worlds are worth asking about
   })
 
   test('groups of one question hold its subject as stored ones would, and nothing of them is left', async () => {
@@ -104,7 +105,7 @@ describe('in random worlds', () => {
         expect(await ask()).toEqual(of(stored))
         if (right.length !== of(stored).length) changed += 1
       }),
-      { numRuns: 200 },
+      { numRuns: effort({ short: 70, long: 200 }) },
     )
     expect(changed).toBeGreaterThan(10)
   })
@@ -130,9 +131,9 @@ describe('in random worlds', () => {
         })
         expect(permissions.map((p) => p.allowed)).toEqual(right)
       }),
-      { numRuns: 300 },
+      { numRuns: effort({ short: 100, long: 300 }) },
     )
-    expect(allows).toBeGreaterThan(500)
+    expect(allows).toBeGreaterThan(effort({ short: 160, long: 500 }))
   })
 
   test('the cache answers the same through deletions and additions, in any order', async () => {
@@ -193,7 +194,7 @@ describe('in random worlds', () => {
           }
         },
       ),
-      { numRuns: 100 },
+      { numRuns: effort({ short: 40, long: 100 }) },
     )
   })
 
