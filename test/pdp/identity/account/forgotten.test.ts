@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { numberEvents } from '../../../../pdp/store/number-events.ts'
 import { createBrowser } from '../../../support/browser.ts'
 import { createFlow } from '../flow.ts'
 import { createFlows } from '../flows.ts'
@@ -52,6 +53,7 @@ describe('who forgot a password', () => {
       `user:${id}`,
     ])
     expect(entries).toContainEqual({ change: { kind: 'user', id, op: 'write' }, actor: `user:${id}` })
+    await numberEvents(world.sql)
     const [event] = await world.sql.query<{ payload: object }>(
       `select payload from outbox where type = 'credential.changed' and payload ->> 'user' = $1 order by seq desc limit 1`,
       [id],
