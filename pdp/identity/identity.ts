@@ -19,7 +19,9 @@ import type { AccountSettings } from './account/parts.ts'
 import { createAdmin } from './admin.ts'
 import { type Controls, controlsWithin } from './controls.ts'
 import { createEvents, type Events } from './events.ts'
+import type { Branding } from './html/brand.ts'
 import { createFrames } from './html/frame.ts'
+import { createPublicPages, type PublicPages } from './html/public-pages.ts'
 import { createKeyRing, type KeyRing } from './keys/key-ring.ts'
 import { createPasswordDecoys } from './keys/password-decoys.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password-hash.ts'
@@ -85,6 +87,8 @@ export type IdentityDeps = {
   readonly account?: AccountSettings
   /** Called after each call of the token hook, for a counter. */
   readonly onHookOutcome?: (outcome: HookOutcome) => void
+  /** Of the pages; default: none. */
+  readonly branding?: Branding
 }
 
 export type Identity = Introspection &
@@ -97,6 +101,7 @@ export type Identity = Introspection &
     /** The operations of management, inside an open transaction. */
     within(at: { readonly sql: Sql; readonly directory: Directory }): Controls & Pick<Introspection, 'introspect'>
     readonly console: ConsoleIdentity
+    readonly publicPages: PublicPages
     /** Creates the client `admin` with every service scope, or sets its secret. A deleted `admin` stays deleted. */
     ensureAdmin(secret: string): Promise<void>
     /** Throws PdpError `request_invalid` for a registration that could never be used. `secretHash` is the one to be stored. */
@@ -129,7 +134,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const known = createKnownAddresses(deps)
   const starts = createStarts({ clock, known })
   const semaphores = createSemaphores({ ...SECRET_CHECKS, known })
-  const frameOf = createFrames()
+  const frameOf = createFrames(deps.branding)
   const clientOf = createClientOf(deps.trustedProxies ?? NO_NETWORKS)
   const provenSecrets = createProvenSecrets(deps)
   const decoys = {
@@ -225,6 +230,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     secondFactor,
     hook,
     events,
+    publicPages: createPublicPages({ issuer, frameOf }),
     issuers: external,
     within: (at) => ({
       ...controlsWithin({ ...deps, ...at }, hook),

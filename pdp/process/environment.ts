@@ -12,6 +12,7 @@ const SERVICE_LINK =
 /** Of all programs together: what is meant for one of them is no error in another that shares its environment. */
 export const ALL_SETTINGS: ReadonlySet<string> = new Set([
   'PORTCULLIS_ADMIN_SECRET',
+  'PORTCULLIS_BRANDING',
   'PORTCULLIS_CHANGES_KEPT_DAYS',
   'PORTCULLIS_CHECK_TUPLES_MAX',
   'PORTCULLIS_CLIENT_ID',

@@ -2,6 +2,7 @@
 import { join, resolve } from 'node:path'
 import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
 import { isMailAddress } from '../identity/account/mail.ts'
+import { type Branding, parseBranding } from '../identity/html/brand.ts'
 import type { Network } from '../process/addresses.ts'
 import { parseNetworks } from '../process/client-address.ts'
 import { type EnvironmentReader, oneOf, readEnvironment } from '../process/environment.ts'
@@ -58,6 +59,8 @@ export type PdpConfig = {
   readonly console: boolean
   /** How many of the latest decisions the console can show; they are kept in memory. */
   readonly decisionsKept: number
+  /** Of the pages of the identity service. */
+  readonly branding: Branding
   /** After this many days, entries of the log of changes are deleted; null: never. */
   readonly changesKeptDays: number | null
   /** Tuples that are visited for one check at most; more is no answer. */
@@ -96,6 +99,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       entitlementSource: readEntitlementSource(reader),
       embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
       console: (reader.parsed('PORTCULLIS_CONSOLE', oneOf(SWITCH)) ?? (isLoopback(http.host) ? 'on' : 'off')) === 'on',
+      branding: reader.parsed('PORTCULLIS_BRANDING', parseBranding) ?? {},
       decisionsKept: reader.parsed('PORTCULLIS_DECISIONS_KEPT', countWithin(0, 1_000_000)) ?? DECISIONS_KEPT,
       changesKeptDays: reader.parsed('PORTCULLIS_CHANGES_KEPT_DAYS', parseDays),
       checkTuplesMax:

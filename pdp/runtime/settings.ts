@@ -52,6 +52,10 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_CHANGES_KEPT_DAYS', 'days after which entries of the log of changes are deleted (never)'],
   ['PORTCULLIS_CONSOLE', 'on, off: the console for people at /console (on when HTTP listens on loopback only)'],
   [
+    'PORTCULLIS_BRANDING',
+    'name, logo, color, terms, privacy and support of the pages that people see, as a JSON object (none)',
+  ],
+  [
     'PORTCULLIS_DECISIONS_KEPT',
     'how many of the latest decisions the console can show, in memory; 0 to 1000000 (10000)',
   ],

@@ -115,6 +115,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     ...(await proofMemory(config, { log, shutdown })),
     embedEntitlements: config.embedEntitlements,
     account: await accountSettings(config, { log }),
+    branding: config.branding,
     onHookOutcome: hookOutcomes(registry),
   })
   shutdown.add('identity', () => identity.close())

@@ -1,16 +1,12 @@
 /** The PDP's HTTP server: decisions, management, and the identity service's own paths. All errors have one format. */
-import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import swagger from '@fastify/swagger'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import type { JsonObject } from '../domain/json.ts'
-import type { TokenState } from '../identity/tokens/token-state.ts'
 import { bindableAddress, dialableHost, formatAddress, type ListenAddress, listenError } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
 import type { Spans } from '../process/tracing/spans.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
-import type { Client, Directory, Moves } from '../store/directory.ts'
-import type { ProofVerifier } from '../token/dpop.ts'
+import type { Directory, Moves } from '../store/directory.ts'
 import { createPlaces } from './authentication/admission.ts'
 import { addAuthzen } from './authzen/route.ts'
 import type { AnswerQuestion } from './decisions/answer.ts'
@@ -19,8 +15,11 @@ import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
 import { addDeadline, DEADLINES, type Deadlines } from './http/deadline.ts'
 import { addDescription, descriptionBase } from './http/description.ts'
 import { closeAfterAnswers } from './http/draining.ts'
+import type { IdentityHandler } from './http/identity-handler.ts'
 import { addMessageGuard } from './http/message-guard.ts'
 import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/problem-response.ts'
+import { answerBrowser } from './http/public-pages.ts'
+import { requestId } from './http/request-id.ts'
 import { FORM } from './http/schemas.ts'
 import { addSpans } from './http/spans.ts'
 import { addTextGuard } from './http/text-guard.ts'
@@ -40,21 +39,7 @@ const DRAIN_TIMEOUT_MS = 5_000
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'] as const
 /** How many management calls of one client may be open at once. A stream counts until its end. */
 const CALLS_PER_CLIENT_MAX = 64
-const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/
-/** AuthZEN section 10.1.3 gives back whatever it was given; bounded, and nothing that could break a line. */
-const AUTHZEN_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
 
-/** What the server needs of the identity service. */
-export type IdentityHandler = {
-  /** True when it answered. */
-  handle(req: IncomingMessage, res: ServerResponse, deadlineMs: number): Promise<boolean>
-  introspect(token: string): Promise<TokenState>
-  recognize(token: string): Promise<TokenState>
-  readonly verifyProof: ProofVerifier
-  signStatement(claims: JsonObject): Promise<string>
-  /** Throws PdpError `request_invalid` for a registration that could never be used. */
-  validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
-}
 export type HttpDeps = Pick<SignalDeps, 'pdp' | 'people' | 'transmitter'> & {
   readonly identity: IdentityHandler & IdentityControl & EventSource
   readonly store: Store
@@ -147,18 +132,13 @@ export async function listenHttp(app: FastifyInstance, address: ListenAddress): 
   }
 }
 
-function requestId(req: { readonly headers: IncomingMessage['headers']; readonly url?: string | undefined }): string {
-  const given = req.headers['x-request-id']
-  const form = req.url?.startsWith('/access/v1/') === true ? AUTHZEN_REQUEST_ID : REQUEST_ID
-  return typeof given === 'string' && form.test(given) ? given : randomUUID()
-}
-
 function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
   const refuse = (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = asHttpProblem(err)
     if (isFault(problem.code))
       deps.log.error({ event: 'request_failed', request_id: request.id, code: problem.code, err: problem.cause })
-    return sendProblem(request, reply, problem)
+    const page = problem.code === 'route_unknown' ? answerBrowser(deps.identity.publicPages, request, reply) : null
+    return page ?? sendProblem(request, reply, problem)
   }
   const unknown = (): RequestProblem => new RequestProblem('route_unknown', 'there is nothing at this path')
   app.setErrorHandler(refuse)
@@ -201,7 +181,15 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
     for (const method of [route.method].flat()) known.add(method)
     methods.set(route.url, known)
   })
-  const { introspect, recognize, verifyProof, validateClient, signStatement, ...controls } = deps.identity
+  const {
+    introspect,
+    recognize,
+    verifyProof,
+    validateClient,
+    signStatement,
+    publicPages: _,
+    ...controls
+  } = deps.identity
   addDecisions(app, { ...deps, recognize, verifyProof })
   const management = {
     ...deps,

@@ -28,6 +28,7 @@ export function pdpSettings({
     changesKeptDays: null,
     console: false,
     decisionsKept: 0,
+    branding: {},
     checkTuplesMax: 100_000,
     databaseSchema: null,
     logLevel: 'info',

@@ -229,6 +229,7 @@ function chartEnvironment(): NodeJS.ProcessEnv {
     PORTCULLIS_CHANGES_KEPT_DAYS: '400',
     PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://billing.example.com/entitlements',
     ...{ PORTCULLIS_LOG_LEVEL: 'info', PORTCULLIS_CONSOLE: 'on' },
+    PORTCULLIS_BRANDING: '{"name":"Example"}',
     ...{ PORTCULLIS_DECISIONS_KEPT: '500', PORTCULLIS_CHECK_TUPLES_MAX: '50000', PORTCULLIS_LOG_ALLOWED_ONE_IN: '9' },
     PORTCULLIS_SIGNAL_INTERNAL_HOSTS: '10.0.0.1:8443',
   }

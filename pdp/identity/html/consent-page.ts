@@ -28,9 +28,13 @@ ${organizationField(words, view.choice)}
 <p>${fill(words.consent.willBeAble, { application: strong(view.clientName) })}</p>${scopeList(words, view.scopes)}
 <button type="submit" name="action" value="continue">${words.common.continue}</button>
 <button type="submit" name="action" value="cancel" class="plain" formnovalidate>${words.common.cancel}</button>
-</form>`,
+</form>${notYou(words)}`,
   )
 }
+
+/** Leads to signing in as somebody else, without a dead end. */
+export const notYou = ({ common }: Words): Html =>
+  html`<form method="post" data-step="switch" class="other"><p><button type="submit" name="action" value="switch" class="link">${common.notYou}</button></p></form>`
 
 export function scopeList(words: Words, scopes: readonly string[]): Html {
   const texts: { readonly [scope: string]: string | undefined } = words.scopes

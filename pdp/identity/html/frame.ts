@@ -1,23 +1,55 @@
-/** What every page of one request has in common: its language, and the id under which the log has the request. */
+/** What every page of one request has in common: language, brand, the application, and the id under which the log has it. */
 import type { IncomingMessage } from 'node:http'
+import type { Client } from 'oidc-provider'
 import { type Context, paramsOf } from '../oauth/request.ts'
 import { type Words, words } from '../words/words.ts'
+import { type Brand, type Branding, createBrand, webUrl } from './brand.ts'
 
-export type Frame = { readonly words: Words; readonly requestId: string }
+/** Of the application that the page is about (RFC 7591 section 2). */
+export type Application = {
+  readonly name: string
+  readonly logo?: URL
+  readonly terms?: string
+  readonly privacy?: string
+}
+export type Frame = {
+  readonly words: Words
+  readonly requestId: string
+  readonly brand: Brand
+  readonly application: Application | null
+}
 /** `uiLocales`: the parameter of the authorization request that the page belongs to. */
 export type FrameOf = (
   req: Pick<IncomingMessage, 'headers' | 'url'>,
-  about?: { readonly uiLocales?: string | undefined },
+  about?: { readonly uiLocales?: string | undefined; readonly client?: Client | undefined },
 ) => Frame
 
-export const createFrames =
-  (): FrameOf =>
-  (req, { uiLocales } = {}) => ({
+export function createFrames(branding: Branding = {}): FrameOf {
+  const brand = createBrand(branding)
+  return (req, { uiLocales, client } = {}) => ({
     words: words(req, uiLocales),
     // The handler of the routes has put it there.
     requestId: [req.headers['x-request-id']].flat()[0] ?? '',
+    brand,
+    application: client === undefined ? null : applicationOf(client),
   })
+}
 
 /** Of a page that oidc-provider asks for, or fails with: it may have read no parameters yet. */
 export const frameIn = (frameOf: FrameOf, { req, oidc }: Pick<Context, 'req'> & { oidc?: Context['oidc'] }): Frame =>
   frameOf(req, { uiLocales: oidc === undefined ? undefined : paramsOf(oidc).ui_locales })
+
+export const nameOf = (client: Client): string => client.clientName ?? client.clientId
+
+/** A tenant's client shows no picture: it could look like somebody else's page on which passwords are typed. */
+export function applicationOf(client: Client): Application {
+  const { logoUri, tosUri, policyUri } = client
+  const logo = client.portcullis_organization === null ? webUrl(logoUri) : null
+  const [terms, privacy] = [webUrl(tosUri), webUrl(policyUri)]
+  return {
+    name: nameOf(client),
+    ...(logo === null ? {} : { logo }),
+    ...(terms === null ? {} : { terms: terms.href }),
+    ...(privacy === null ? {} : { privacy: privacy.href }),
+  }
+}

@@ -1,49 +1,72 @@
 /** The pages that people see: plain HTML that needs no JavaScript. The `html` template escapes every value. */
-import { createHash } from 'node:crypto'
-import { type Html, html } from '../../process/pages/html.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { createBrand, imageSource, links, picture, webUrl } from './brand.ts'
 import type { Frame } from './frame.ts'
 
 export type Page = { readonly html: string; readonly headers: { readonly [name: string]: string } }
 
-const STYLE = html`
-body{margin:0;font:16px/1.5 system-ui,sans-serif;color:#1b1f24;background:#f3f4f6}
-main{box-sizing:border-box;max-width:26rem;margin:8vh auto;padding:2rem;background:#fff;border:1px solid #d0d7de;border-radius:8px}
-h1{margin:0 0 1rem;font-size:1.4rem}
-label{display:block;margin:1rem 0 .25rem;font-weight:600}
-input[type=email],input[type=password],input[type=text]{box-sizing:border-box;width:100%;padding:.6rem;font:inherit;border:1px solid #6e7781;border-radius:4px}
-.code{font:700 1.6rem/1.2 ui-monospace,monospace;letter-spacing:.1em;text-align:center;overflow-wrap:anywhere}
-form+form{margin-top:2rem;border-top:1px solid #d0d7de}
-fieldset{margin:1rem 0;padding:.5rem 1rem;border:1px solid #d0d7de;border-radius:4px}
-fieldset label{margin:.5rem 0;font-weight:400}
-button{margin:1.25rem .5rem 0 0;padding:.6rem 1.2rem;font:inherit;border:1px solid #0b57d0;border-radius:4px;color:#fff;background:#0b57d0;cursor:pointer}
-button.plain{color:#0b57d0;background:#fff}
-[role=alert]{padding:.6rem 1rem;border-left:4px solid #b42318;background:#fef3f2}
-[role=status]{padding:.6rem 1rem;border-left:4px solid #1a7f37;background:#effaf1}
-h2{margin:1.5rem 0 .5rem;font-size:1.15rem}
-:focus-visible{outline:3px solid #f0a000;outline-offset:2px}
-`
-// No scripts and nothing from other origins. Without `form-action`, because browsers also apply it to the redirect to the client.
-const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE.toString()).digest('base64')}'; frame-ancestors 'none'; base-uri 'none'`
-const HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': POLICY,
-  'cache-control': 'no-store',
-  vary: 'Accept-Language',
-  'referrer-policy': 'same-origin',
-  'x-content-type-options': 'nosniff',
-}
+/** A page without a brand looks as the default does. */
+type PageFrame = Pick<Frame, 'words'> & Partial<Frame>
+const UNBRANDED = createBrand()
 
-/** The words of the frame decide the language of the whole page. */
-export function page({ words }: Frame, title: string | Html, body: Html): Page {
+/** Words and brand of the frame are those of the whole page. `script`: its source in the policy; default: none may run. */
+export function page(of: PageFrame, title: string | Html, body: Html, { script = '' } = {}): Page {
+  const frame = { requestId: '', brand: UNBRANDED, application: null, ...of }
+  const { words, brand } = frame
+  const name = brand.name === undefined ? EMPTY : html` · ${brand.name}`
   return {
-    headers: HEADERS,
+    headers: headersOf(frame, script),
     html: html`<!doctype html>
 <html lang="${words.lang}">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title><style>${STYLE}</style></head>
-<body><main><h1>${title}</h1>${body}</main></body>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}${name}</title><style>${brand.style}</style></head>
+<body>${header(frame)}<main>${applicationLogo(frame)}<h1>${title}</h1>${body}${aboutApplication(frame)}</main>${footer(frame)}</body>
 </html>
 `.toString(),
   }
 }
 
 export const strong = (text: string): Html => html`<strong>${text}</strong>`
+
+/** No scripts, and of other origins the pictures alone. No `form-action`: browsers also apply it to the redirect to the client. */
+function headersOf({ brand, application }: Frame, script: string): Page['headers'] {
+  const pictures = [webUrl(brand.logo), application?.logo].flatMap((url) => (url ? [imageSource(url)] : []))
+  const images = pictures.length === 0 ? '' : ` img-src ${pictures.join(' ')};`
+  const scripts = script === '' ? '' : ` script-src ${script};`
+  return {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': `default-src 'none'; style-src 'sha256-${brand.styleHash}';${images}${scripts} frame-ancestors 'none'; base-uri 'none'`,
+    'cache-control': 'no-store',
+    vary: 'Accept-Language',
+    'referrer-policy': 'same-origin',
+    'x-content-type-options': 'nosniff',
+  }
+}
+
+function header({ brand: { name, logo } }: Frame): Html {
+  if (name === undefined && logo === undefined) return EMPTY
+  // The name stands beside the picture, which then says nothing more.
+  const image = logo === undefined ? EMPTY : picture(logo, '')
+  return html`<header>${image}${name === undefined ? EMPTY : html`<p>${name}</p>`}</header>`
+}
+
+const applicationLogo = ({ application }: Frame): Html =>
+  application?.logo === undefined ? EMPTY : picture(application.logo.href, '')
+
+function aboutApplication({ application, words: { links: texts } }: Frame): Html {
+  if (application === null || (application.terms ?? application.privacy) === undefined) return EMPTY
+  const both = links([
+    [texts.terms, application.terms],
+    [texts.privacy, application.privacy],
+  ])
+  return html`<p class="about">${application.name}: ${both}</p>`
+}
+
+function footer({ brand: { terms, privacy, support }, words: { links: texts } }: Frame): Html {
+  if ((terms ?? privacy ?? support) === undefined) return EMPTY
+  const all = links([
+    [texts.terms, terms],
+    [texts.privacy, privacy],
+    [texts.support, support],
+  ])
+  return html`<footer>${all}</footer>`
+}

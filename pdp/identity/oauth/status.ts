@@ -6,6 +6,7 @@ export const STATUS = {
   invalid: 400,
   unauthenticated: 401,
   forbidden: 403,
+  missing: 404,
   methodUnsupported: 405,
   tooLarge: 413,
   tooMany: 429,

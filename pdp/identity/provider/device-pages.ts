@@ -1,5 +1,7 @@
 /** The device page (RFC 8628 section 3.3) and the pages around signing out. */
+import { createHash } from 'node:crypto'
 import { EMPTY, html } from '../../process/pages/html.ts'
+import { scopeList } from '../html/consent-page.ts'
 import type { Frame } from '../html/frame.ts'
 import { type Page, page, strong } from '../html/page.ts'
 import { fill } from '../words/words.ts'
@@ -28,14 +30,28 @@ export function deviceCodePage(
 
 export function deviceConfirmPage(
   frame: Frame,
-  view: { action: string; xsrf: string; userCode: string; clientName: string },
+  view: {
+    action: string
+    xsrf: string
+    userCode: string
+    clientName: string
+    scopes: readonly string[]
+    /** The one that the device asks for; null: the person may choose later. */
+    organization: string | null
+  },
 ): Page {
-  const { device, common } = frame.words
+  const { words } = frame
+  const { device, common } = words
+  const organization =
+    view.organization === null
+      ? EMPTY
+      : html`<p>${fill(device.organization, { organization: strong(view.organization) })}</p>`
   return page(
     frame,
     device.title,
     html`<p>${fill(device.asks, { application: strong(view.clientName) })}</p>
 <p class="code">${view.userCode}</p>
+${organization}<p>${device.willBeAble}</p>${scopeList(words, view.scopes)}
 <p>${device.onlyYours}</p>
 <form method="post" data-step="confirm" action="${view.action}">
 <input type="hidden" name="xsrf" value="${view.xsrf}">
@@ -83,3 +99,20 @@ export function signedOutPage(frame: Frame): Page {
   const { signOut, common } = frame.words
   return page(frame, signOut.done, html`<p>${common.canClose}</p>`)
 }
+
+/** Hands an answer over to the application (OAuth 2.0 Form Post Response Mode): by this script, or by the button. */
+export function formPostPage(
+  frame: Frame,
+  view: { action: string; fields: readonly (readonly [name: string, value: string])[] },
+): Page {
+  const { formPost, common } = frame.words
+  const fields = view.fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
+  const body = html`<p>${formPost.text}</p>
+<form method="post" action="${view.action}">
+${fields}
+<button type="submit" autofocus>${common.continue}</button>
+</form><script>${SEND}</script>`
+  return page(frame, formPost.title, body, { script: SEND_SOURCE })
+}
+const SEND = html`document.forms[0].submit()`
+const SEND_SOURCE = `'sha256-${createHash('sha256').update(SEND.toString()).digest('base64')}'`

@@ -1,10 +1,13 @@
 /** The pages that oidc-provider asks for by itself: errors, the device page and signing out. */
 import { type Client, type Configuration, type ErrorOut, errors, type Provider, type Session } from 'oidc-provider'
+import { unescapeHtml } from '../../process/pages/html.ts'
+import type { Directory } from '../../store/directory.ts'
 import { errorPage, troubleOf } from '../html/error-page.ts'
-import { type FrameOf, frameIn } from '../html/frame.ts'
+import { type FrameOf, frameIn, nameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
-import { type Context, contextOf, requireSession, xsrfOf } from '../oauth/request.ts'
+import { type Context, contextOf, type Params, paramsOf, requireSession, xsrfOf } from '../oauth/request.ts'
+import { splitScope } from '../oauth/scopes.ts'
 import { STATUS } from '../oauth/status.ts'
 import { createAttempts } from '../sign-in/attempts.ts'
 import type { ClientOf } from '../sign-in/client-of.ts'
@@ -13,6 +16,7 @@ import {
   deviceCodePage,
   deviceConfirmPage,
   deviceDonePage,
+  formPostPage,
   handOverPage,
   logoutPage,
   signedOutPage,
@@ -22,6 +26,9 @@ import {
 const WRONG_CODES = { triesMax: 100, windowMs: 60_000, keysMax: 10_000 }
 // oidc-provider's form that sends itself by a script: at a sign-out of nobody, and when somebody else signs in.
 const SELF_SENDING = '<title>Submitting Callback</title>'
+// And what is in it. No value has a quotation mark or an angle bracket of its own.
+const ITS_ACTION = /<form method="post" action="([^"]*)">/
+const ITS_FIELDS = /<input type="hidden" name="([^"]*)" value="([^"]*)"\/>/g
 
 export type ProviderPages = {
   /** Features `deviceFlow` and `rpInitiatedLogout`. */
@@ -35,9 +42,10 @@ export function createProviderPages(deps: {
   readonly issuer: string
   readonly clientOf: ClientOf
   readonly frameOf: FrameOf
+  readonly directory: Pick<Directory, 'activeMemberships'>
   readonly clock: () => number
 }): ProviderPages {
-  const { issuer, clientOf, frameOf, clock } = deps
+  const { issuer, clientOf, frameOf, directory, clock } = deps
   const frame = (ctx: Context) => frameIn(frameOf, ctx)
   const wrongCodes = createAttempts({ ...WRONG_CODES, clock })
   /** A person, or the address of those who are not signed in: nobody else is kept away. */
@@ -45,7 +53,7 @@ export function createProviderPages(deps: {
     accountId === undefined ? `address ${clientOf(req)}` : `person ${accountId}`
   const action = urlOf(issuer, PATHS.device)
   const confirm = urlOf(issuer, PATHS.logoutConfirm)
-  // What it sends to a client is an authorization response by form_post, which stays as it is.
+  // What it sends elsewhere is an authorization response by form_post.
   const toOurselves = `action="${confirm}"`
   const features: ProviderPages['features'] = {
     deviceFlow: {
@@ -59,15 +67,7 @@ export function createProviderPages(deps: {
         send(ctx, deviceCodePage(frame(ctx), { action, xsrf: xsrfOf(requireSession(ctx.oidc)), problem }))
       },
       userCodeConfirmSource: (ctx: Context, _form: string, client: Client, _info: object, userCode: string) =>
-        send(
-          ctx,
-          deviceConfirmPage(frame(ctx), {
-            action,
-            xsrf: xsrfOf(requireSession(ctx.oidc)),
-            userCode,
-            clientName: client.clientName ?? client.clientId,
-          }),
-        ),
+        confirmCode(ctx, { client, userCode, params: paramsOf(ctx.oidc.entities.DeviceCode ?? {}) }),
       successSource: (ctx: Context) => send(ctx, deviceDonePage(frame(ctx))),
     },
     rpInitiatedLogout: {
@@ -87,6 +87,17 @@ export function createProviderPages(deps: {
     ctx.status = STATUS.tooMany
     ctx.set('retry-after', String(WRONG_CODES.windowMs / 1_000))
     send(ctx, deviceCodePage(frame(ctx), { action, xsrf: '', problem: 'tooMany' }))
+  }
+
+  function formPost(ctx: Context, made: string): Page {
+    const { client } = ctx.oidc
+    const fields = [...made.matchAll(ITS_FIELDS)].map(([, name = '', value = '']): [string, string] => [
+      name,
+      unescapeHtml(value),
+    ])
+    const target = unescapeHtml(ITS_ACTION.exec(made)?.[1] ?? '')
+    const uiLocales = paramsOf(ctx.oidc).ui_locales
+    return formPostPage(frameOf(ctx.req, { client, uiLocales }), { action: target, fields })
   }
 
   function restart(ctx: Context): void {
@@ -110,8 +121,29 @@ export function createProviderPages(deps: {
       return send(ctx, deviceCodePage(frame(ctx), { action, xsrf, problem: code.isExpired ? 'expired' : 'used' }))
     }
     const shown = `${normalized.slice(0, 4)}-${normalized.slice(4)}`
-    const clientName = client.clientName ?? client.clientId
-    send(ctx, deviceConfirmPage(frame(ctx), { action, xsrf, userCode: shown, clientName }))
+    return confirmCode(ctx, { client, userCode: shown, params: paramsOf(code) })
+  }
+
+  async function confirmCode(
+    ctx: Context,
+    { client, userCode, params }: { client: Client; userCode: string; params: Params },
+  ): Promise<void> {
+    const session = requireSession(ctx.oidc)
+    const asked = splitScope(params.scope)
+    const view = {
+      ...{ action, xsrf: xsrfOf(session), userCode, clientName: nameOf(client) },
+      scopes: splitScope(client.portcullis_scope).filter((scope) => asked.includes(scope)),
+      organization: await organizationOf(session, params.organization ?? client.portcullis_organization),
+    }
+    const uiLocales = paramsOf(ctx.oidc).ui_locales ?? params.ui_locales
+    send(ctx, deviceConfirmPage(frameOf(ctx.req, { client, uiLocales }), view))
+  }
+
+  /** Its name is for its members; anybody else sees the id that the device has sent. */
+  async function organizationOf({ accountId }: Session, id: string | null): Promise<string | null> {
+    if (id === null || accountId === undefined) return id
+    const theirs = await directory.activeMemberships(accountId)
+    return theirs.find(({ organization }) => organization.id === id)?.organization.name ?? id
   }
 
   return {
@@ -139,7 +171,8 @@ export function createProviderPages(deps: {
       provider.use(async (koa, next) => {
         const ctx = contextOf(koa)
         await next()
-        if (typeof ctx.body !== 'string' || !ctx.body.includes(SELF_SENDING) || !ctx.body.includes(toOurselves)) return
+        if (typeof ctx.body !== 'string' || !ctx.body.includes(SELF_SENDING)) return
+        if (!ctx.body.includes(toOurselves)) return send(ctx, formPost(ctx, ctx.body))
         const xsrf = xsrfOf(requireSession(ctx.oidc))
         const isHandOver = ctx.path !== PATHS.logout
         send(ctx, handOverPage(frame(ctx), { action: confirm, xsrf, isHandOver }))

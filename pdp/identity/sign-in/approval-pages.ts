@@ -1,6 +1,6 @@
 /** The page on which a person answers the requests of CIBA clients. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import { type OfferedChoice, organizationField, scopeList } from '../html/consent-page.ts'
+import { notYou, type OfferedChoice, organizationField, scopeList } from '../html/consent-page.ts'
 import type { Frame } from '../html/frame.ts'
 import { type Page, page, strong } from '../html/page.ts'
 import { fill, type Words } from '../words/words.ts'
@@ -30,7 +30,7 @@ export function approvalPage(
       ? html`<p>${words.approval.none}</p>`
       : view.requests.map((request) => requestForm(words, request, view.xsrf))
   const person = html`<p>${fill(words.common.signedInAs, { person: strong(view.person) })}</p>`
-  return page(frame, words.approval.title, html`${person}${notice}${requests}`)
+  return page(frame, words.approval.title, html`${person}${notice}${requests}${notYou(words)}`)
 }
 
 function requestForm(words: Words, request: PendingRequest, xsrf: string): Html {

@@ -7,7 +7,7 @@ import type { Directory, Sql } from '../../store/directory.ts'
 import type { OfferedChoice } from '../html/consent-page.ts'
 import { errorPage, type Trouble } from '../html/error-page.ts'
 import { isCrossSite, readForm } from '../html/forms.ts'
-import type { Frame, FrameOf } from '../html/frame.ts'
+import { nameOf as clientName, type Frame, type FrameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import type { RecordSecrets } from '../keys/record-secrets.ts'
 import { paramsOf } from '../oauth/request.ts'
@@ -62,6 +62,7 @@ export async function answerApproval(deps: ApprovalDeps, req: IncomingMessage, r
   const form = await readForm(req)
   if (form === null) return refuse(res, 'tooLarge', { frame, trouble: 'largeForm' })
   if (form.get('action') === 'login') return show(deps, visit, await takePassword(deps, visit, form))
+  if (form.get('action') === 'switch') return show(deps, visit, askToSignIn(frame, 'session'))
   const isOurs = isOurForm(deps, session, form)
   if (form.get('action') === 'code') {
     const waiting = isOurs ? await signedIn(deps, session) : null
@@ -174,7 +175,7 @@ async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): 
   const registered = splitScope(client.portcullis_scope)
   return {
     name: nameOf(request.jti),
-    clientName: client.clientName ?? request.clientId,
+    clientName: clientName(client),
     bindingMessage: paramsOf(request).binding_message ?? null,
     scopes: splitScope(paramsOf(request).scope).filter((scope) => registered.includes(scope)),
     choice,

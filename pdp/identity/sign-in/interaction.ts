@@ -6,7 +6,7 @@ import type { Directory } from '../../store/directory.ts'
 import { type Choice, consentPage } from '../html/consent-page.ts'
 import { errorPage, type Trouble } from '../html/error-page.ts'
 import { isCrossSite, readForm } from '../html/forms.ts'
-import type { Frame, FrameOf } from '../html/frame.ts'
+import { type Frame, type FrameOf, nameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
@@ -49,15 +49,20 @@ export async function answerInteraction(
   if (interaction === null || interaction.uid !== uid || client === undefined) {
     return refuse(res, 'invalid', { frame: deps.frameOf(req), trouble: 'expired' })
   }
-  const frame = deps.frameOf(req, { uiLocales: paramsOf(interaction).ui_locales })
+  const frame = deps.frameOf(req, { uiLocales: paramsOf(interaction).ui_locales, client })
   const current = { req, res, interaction, client, frame }
   if (req.method !== 'POST') return ask(deps, current)
   if (isCrossSite(req, deps.issuer)) return refuse(res, 'invalid', { frame, trouble: 'foreignForm' })
   const form = await readForm(req)
   if (form === null) return refuse(res, 'tooLarge', { frame, trouble: 'largeForm' })
-  if (form.get('action') === 'cancel') return finish(deps, current, denied('the person did not continue'))
-  if (interaction.prompt.name !== 'login') return consent(deps, current, form)
-  return form.get('action') === 'code' ? code(deps, current, form) : password(deps, current, form)
+  const action = form.get('action')
+  if (action === 'cancel') return finish(deps, current, denied('the person did not continue'))
+  if (action === 'switch') return showLogin(current, { email: '', problem: null })
+  // Somebody else may sign in where the one who is signed in was asked for consent.
+  if (interaction.prompt.name !== 'login' && action !== 'login' && action !== 'code') {
+    return consent(deps, current, form)
+  }
+  return action === 'code' ? code(deps, current, form) : password(deps, current, form)
 }
 
 async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
@@ -176,8 +181,6 @@ async function findInteraction(
     throw error
   }
 }
-
-const nameOf = (client: Client): string => client.clientName ?? client.clientId
 
 function purposeOf({ client }: Exchange): Purpose {
   return { kind: 'application', name: nameOf(client) }

@@ -10,6 +10,7 @@ export const GERMAN: Words = {
     signOut: 'Abmelden',
     signedInAs: 'Sie sind angemeldet als {person}.',
     canClose: 'Sie können diese Seite schließen.',
+    notYou: 'Das sind nicht Sie? Anderes Konto verwenden',
   },
   signIn: {
     title: 'Anmelden',
@@ -62,6 +63,8 @@ export const GERMAN: Words = {
     title: 'Ein Gerät verbinden',
     label: 'Code auf Ihrem Gerät',
     asks: 'Ein Gerät, auf dem {application} läuft, möchte in Ihrem Namen angemeldet werden. Es zeigt diesen Code:',
+    willBeAble: 'Wenn Sie zustimmen, darf es:',
+    organization: 'Es geht um die Organisation {organization}.',
     onlyYours: 'Gehen Sie nur weiter, wenn Sie das selbst begonnen haben und den Code auf Ihrem Gerät sehen.',
     mine: 'Das ist mein Gerät',
     wrong: 'Diesen Code gibt es nicht. Vergleichen Sie ihn mit dem, den Ihr Gerät zeigt.',
@@ -82,7 +85,24 @@ export const GERMAN: Words = {
     changeTitle: 'Person wechseln',
     change: 'In diesem Browser war jemand anderes angemeldet. Diese Anmeldung endet zuerst.',
   },
+  formPost: {
+    title: 'Zurück zur Anwendung',
+    text: 'Hier sind Sie fertig. Wenn nichts geschieht, geht es mit der Schaltfläche weiter.',
+  },
+  landing: {
+    title: 'Anmeldedienst',
+    text: 'Anwendungen schicken Sie hierher, damit Sie sich anmelden. Öffnen Sie zuerst die Anwendung, die Sie nutzen möchten.',
+  },
+  links: {
+    terms: 'Nutzungsbedingungen',
+    privacy: 'Datenschutz',
+    support: 'Hilfe',
+  },
   errors: {
+    missing: {
+      title: 'Hier ist nichts',
+      text: 'Vergleichen Sie die Adresse mit der, die man Ihnen gegeben hat, oder gehen Sie zurück.',
+    },
     expired: {
       title: 'Diese Anmeldung ist abgelaufen',
       text: 'Sie hat zu lange gedauert oder war schon beendet. Gehen Sie zur Anwendung zurück und beginnen Sie von vorn.',

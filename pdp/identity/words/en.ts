@@ -9,6 +9,7 @@ export const ENGLISH = {
     signOut: 'Sign out',
     signedInAs: 'You are signed in as {person}.',
     canClose: 'You can close this page.',
+    notYou: 'Not you? Use another account',
   },
   signIn: {
     title: 'Sign in',
@@ -62,6 +63,8 @@ export const ENGLISH = {
     title: 'Connect a device',
     label: 'Code on your device',
     asks: 'A device that runs {application} wants to be signed in as you. It shows this code:',
+    willBeAble: 'If you agree, it will be able to:',
+    organization: 'It asks for the organization {organization}.',
     onlyYours: 'Go on only if you started this yourself and see the code on your device.',
     mine: 'This is my device',
     wrong: 'There is no such code. Compare it with the one that your device shows.',
@@ -82,7 +85,24 @@ export const ENGLISH = {
     changeTitle: 'Change the person',
     change: 'Somebody else was signed in in this browser. That sign-in ends first.',
   },
+  formPost: {
+    title: 'Back to the application',
+    text: 'You are done here. If nothing happens, go on by the button.',
+  },
+  landing: {
+    title: 'Sign-in service',
+    text: 'Applications send you here to sign in. To begin, open the application that you want to use.',
+  },
+  links: {
+    terms: 'Terms',
+    privacy: 'Privacy',
+    support: 'Help',
+  },
   errors: {
+    missing: {
+      title: 'There is nothing here',
+      text: 'Compare the address with the one that you were given, or go back.',
+    },
     expired: {
       title: 'This sign-in has expired',
       text: 'It took too long, or was finished already. Go back to the application and start again.',

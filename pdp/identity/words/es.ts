@@ -10,6 +10,7 @@ export const SPANISH: Words = {
     signOut: 'Cerrar sesión',
     signedInAs: 'Ha iniciado sesión como {person}.',
     canClose: 'Puede cerrar esta página.',
+    notYou: '¿No es usted? Usar otra cuenta',
   },
   signIn: {
     title: 'Iniciar sesión',
@@ -62,6 +63,8 @@ export const SPANISH: Words = {
     title: 'Conectar un dispositivo',
     label: 'Código que muestra su dispositivo',
     asks: 'Un dispositivo que usa {application} quiere iniciar sesión en su nombre. Muestra este código:',
+    willBeAble: 'Si acepta, podrá:',
+    organization: 'Se trata de la organización {organization}.',
     onlyYours: 'Continúe solo si lo inició usted y ve el código en su dispositivo.',
     mine: 'Es mi dispositivo',
     wrong: 'Ese código no existe. Compárelo con el que muestra su dispositivo.',
@@ -82,7 +85,24 @@ export const SPANISH: Words = {
     changeTitle: 'Cambiar de persona',
     change: 'Otra persona había iniciado sesión en este navegador. Esa sesión termina primero.',
   },
+  formPost: {
+    title: 'Volver a la aplicación',
+    text: 'Aquí ya terminó. Si no ocurre nada, continúe con el botón.',
+  },
+  landing: {
+    title: 'Servicio de inicio de sesión',
+    text: 'Las aplicaciones le envían aquí para iniciar sesión. Para empezar, abra la aplicación que quiere usar.',
+  },
+  links: {
+    terms: 'Condiciones de uso',
+    privacy: 'Privacidad',
+    support: 'Ayuda',
+  },
   errors: {
+    missing: {
+      title: 'Aquí no hay nada',
+      text: 'Compare la dirección con la que le dieron, o vuelva atrás.',
+    },
     expired: {
       title: 'Este inicio de sesión ha caducado',
       text: 'Tardó demasiado o ya había terminado. Vuelva a la aplicación y empiece de nuevo.',

@@ -10,6 +10,7 @@ export const FRENCH: Words = {
     signOut: 'Se déconnecter',
     signedInAs: 'Vous êtes connecté en tant que {person}.',
     canClose: 'Vous pouvez fermer cette page.',
+    notYou: 'Ce n’est pas vous ? Utiliser un autre compte',
   },
   signIn: {
     title: 'Connexion',
@@ -62,6 +63,8 @@ export const FRENCH: Words = {
     title: 'Connecter un appareil',
     label: 'Code affiché par votre appareil',
     asks: 'Un appareil qui utilise {application} veut se connecter en votre nom. Il affiche ce code :',
+    willBeAble: 'Si vous acceptez, il pourra :',
+    organization: 'Il s’agit de l’organisation {organization}.',
     onlyYours: 'Ne continuez que si vous avez lancé cela vous-même et voyez le code sur votre appareil.',
     mine: 'C’est mon appareil',
     wrong: 'Ce code n’existe pas. Comparez-le avec celui que votre appareil affiche.',
@@ -82,7 +85,24 @@ export const FRENCH: Words = {
     changeTitle: 'Changer de personne',
     change: 'Quelqu’un d’autre était connecté dans ce navigateur. Cette connexion se termine d’abord.',
   },
+  formPost: {
+    title: 'Retour à l’application',
+    text: 'Vous avez terminé ici. Si rien ne se passe, continuez avec le bouton.',
+  },
+  landing: {
+    title: 'Service de connexion',
+    text: 'Les applications vous envoient ici pour vous connecter. Commencez par ouvrir l’application que vous voulez utiliser.',
+  },
+  links: {
+    terms: 'Conditions d’utilisation',
+    privacy: 'Confidentialité',
+    support: 'Aide',
+  },
   errors: {
+    missing: {
+      title: 'Il n’y a rien ici',
+      text: 'Comparez l’adresse avec celle que l’on vous a donnée, ou revenez en arrière.',
+    },
     expired: {
       title: 'Cette connexion a expiré',
       text: 'Elle a pris trop de temps ou était déjà terminée. Retournez à l’application et recommencez.',

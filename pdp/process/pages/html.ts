@@ -34,3 +34,10 @@ function render(value: Value): string {
   if (typeof value === 'string') return escapeText(value)
   return value instanceof Html ? value.toString() : value.map(render).join('')
 }
+
+const CHARACTERS: { readonly [entity: string]: string } = Object.fromEntries(
+  Object.entries(ENTITIES).map(([character, entity]) => [entity, character]),
+)
+/** Of text that was escaped as here, once. */
+export const unescapeHtml = (text: string): string =>
+  text.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => CHARACTERS[entity] ?? '')

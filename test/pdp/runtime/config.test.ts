@@ -35,6 +35,7 @@ describe('readConfig', () => {
       internalHosts: [],
       mail: { folder: `${process.cwd()}/.data/mail` },
       knownPasswordsFile: null,
+      branding: {},
       changesKeptDays: null,
       console: true,
       decisionsKept: 10_000,

@@ -8,6 +8,8 @@ import type { JsonObject } from '../../../pdp/domain/json.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { controlsWithin } from '../../../pdp/identity/controls.ts'
 import { createEvents } from '../../../pdp/identity/events.ts'
+import { createFrames } from '../../../pdp/identity/html/frame.ts'
+import { createPublicPages } from '../../../pdp/identity/html/public-pages.ts'
 import { SERVICE_SCOPES } from '../../../pdp/identity/oauth/scopes.ts'
 import { createSecondFactor } from '../../../pdp/identity/sign-in/second-factor.ts'
 import { createExternalIssuers } from '../../../pdp/identity/tokens/external-issuers.ts'
@@ -24,7 +26,8 @@ import { createWatchedQuestions } from '../../../pdp/serve/decisions/watched-que
 import { type GrpcServer, startGrpcServer } from '../../../pdp/serve/grpc/server.ts'
 import type { ReloadedTls } from '../../../pdp/serve/grpc/tls.ts'
 import type { Deadlines } from '../../../pdp/serve/http/deadline.ts'
-import { createHttpServer, type HttpServer, type IdentityHandler, listenHttp } from '../../../pdp/serve/http-server.ts'
+import type { IdentityHandler } from '../../../pdp/serve/http/identity-handler.ts'
+import { createHttpServer, type HttpServer, listenHttp } from '../../../pdp/serve/http-server.ts'
 import { createGuardedPost } from '../../../pdp/signals/outgoing/guarded-post.ts'
 import {
   createTransmitter,
@@ -122,6 +125,7 @@ export async function serve(
       replay: processReplayMemory({ clock: Date.now, entriesMax: 1_000 }),
     }),
     handle: options.handle ?? (async () => false),
+    publicPages: createPublicPages({ issuer: 'https://id.example', frameOf: createFrames() }),
     signStatement: async (claims: JsonObject) => new UnsecuredJWT({ ...claims }).encode(),
     validateClient: async () => undefined,
     sessions: endings,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { createBrand } from '../../../../pdp/identity/html/brand.ts'
 import { consentPage } from '../../../../pdp/identity/html/consent-page.ts'
 import { errorPage, type Trouble, troubleOf } from '../../../../pdp/identity/html/error-page.ts'
 import type { Frame } from '../../../../pdp/identity/html/frame.ts'
@@ -7,6 +8,7 @@ import {
   deviceCodePage,
   deviceConfirmPage,
   deviceDonePage,
+  formPostPage,
   handOverPage,
   logoutPage,
   signedOutPage,
@@ -17,7 +19,7 @@ import { ENGLISH } from '../../../../pdp/identity/words/en.ts'
 import { LANGUAGES, type Words } from '../../../../pdp/identity/words/words.ts'
 import { html } from '../../../../pdp/process/pages/html.ts'
 
-const frameOf = (words: Words, requestId = ''): Frame => ({ words, requestId })
+const frameOf = (words: Words, requestId = ''): Frame => ({ words, requestId, brand: createBrand(), application: null })
 const organization = (value: string) => ({ id: value, name: value, parent: null })
 const request = (value: string) => ({ name: value, clientName: value, bindingMessage: value, scopes: [value] })
 const purpose = (name: string) => ({ kind: 'application', name }) as const
@@ -47,7 +49,9 @@ const PAGES: { readonly [name: string]: (value: string, words: Words) => Page } 
       ],
     }),
   'device code': (v, w) => deviceCodePage(frameOf(w), { action: v, xsrf: v, problem: 'wrong' }),
-  'device confirmation': (v, w) => deviceConfirmPage(frameOf(w), { action: v, xsrf: v, userCode: v, clientName: v }),
+  'device confirmation': (v, w) =>
+    deviceConfirmPage(frameOf(w), { action: v, xsrf: v, userCode: v, clientName: v, scopes: [v], organization: v }),
+  'form post': (v, w) => formPostPage(frameOf(w), { action: v, fields: [[v, v]] }),
   'sign-out': (v, w) => logoutPage(frameOf(w), { action: v, xsrf: v }),
   'hand-over': (v, w) => handOverPage(frameOf(w), { action: v, xsrf: v, isHandOver: true }),
 }

@@ -183,6 +183,33 @@ describe('a wrong sign-in', () => {
   })
 })
 
+describe('the consent page', () => {
+  test('lets somebody else take over, and tells the application of a refusal', async () => {
+    const people = ['eve@x.example', 'cy@x.example']
+    const steps: string[] = []
+    const end = await browser.follow(await start({ prompt: 'consent' }), ({ step, html }) => {
+      steps.push(step)
+      if (step === 'login') return { action: 'login', email: people.shift() ?? '', password: PASSWORD }
+      if (step === 'logout') return { logout: 'yes' }
+      if (html.includes('eve@x.example')) return { action: 'switch' }
+      expect(html).toContain('<strong>cy@x.example</strong>')
+      return { action: 'cancel' }
+    })
+    expect(steps).toEqual(['login', 'consent', 'login', 'logout', 'consent'])
+    expect(end.searchParams.get('error')).toBe('access_denied')
+  })
+
+  test('takes no wrong password of somebody else, and keeps who is signed in', async () => {
+    const path = await start({ prompt: 'consent' })
+    const { headers } = await login(path, 'eve@x.example', PASSWORD)
+    const resumed = await browser.send(headers.get('location') ?? '')
+    const consent = resumed.headers.get('location') ?? ''
+    const wrong = { action: 'login', email: 'cy@x.example', password: 'wrong' }
+    expect((await browser.send(consent, { form: wrong })).status).toBe(400)
+    expect(await (await browser.send(consent)).text()).toContain('<strong>eve@x.example</strong>')
+  })
+})
+
 describe('the browser session', () => {
   const request = { clientId: 'web', clientSecret: SECRET, redirectUri: REDIRECT, password: PASSWORD }
 

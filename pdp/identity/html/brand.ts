@@ -1,0 +1,117 @@
+/** How the pages look: whose they are, in which colour, and where terms, privacy and support are. */
+import { createHash } from 'node:crypto'
+import { isLoopback } from '../../process/listen.ts'
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { darkened, lightened } from './contrast.ts'
+
+const NAME_CHARACTERS_MAX = 80
+const URL_CHARACTERS_MAX = 2_048
+const COLOR = /^#[0-9a-f]{6}$/i
+const CARDS = { light: '#ffffff', dark: '#171b21' }
+const COLOR_DEFAULT = '#0b57d0'
+
+/** The operators' own, by the setting. */
+export type Branding = {
+  readonly name?: string
+  readonly logo?: string
+  readonly color?: string
+  readonly terms?: string
+  readonly privacy?: string
+  readonly support?: string
+}
+export type Brand = Omit<Branding, 'color'> & {
+  readonly style: Html
+  /** The hash of the style, for the policy. */
+  readonly styleHash: string
+}
+const MEMBERS = ['name', 'logo', 'color', 'terms', 'privacy', 'support'] as const
+
+/** Of a setting: a JSON object. Throws Error that says what is wrong. */
+export function parseBranding(text: string): Branding {
+  let given: unknown
+  try {
+    given = JSON.parse(text)
+  } catch {
+    throw new Error('is not JSON')
+  }
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new Error('is not a JSON object')
+  const odd = Object.keys(given).find((key) => !MEMBERS.some((name) => name === key))
+  if (odd !== undefined) throw new Error(`has no member ${JSON.stringify(odd)}, only ${MEMBERS.join(', ')}`)
+  const entries = Object.entries(given).map(([key, value]): [string, string] => {
+    if (typeof value !== 'string') throw new Error(`has a ${key} that is not a text`)
+    return [key, value]
+  })
+  const branding: Branding = Object.fromEntries(entries)
+  const { name, color, ...urls } = branding
+  if (name !== undefined && (name.trim() === '' || name.length > NAME_CHARACTERS_MAX))
+    throw new Error(`needs a name of 1 to ${NAME_CHARACTERS_MAX} characters`)
+  if (color !== undefined && !COLOR.test(color)) throw new Error('needs a color such as #0b57d0')
+  for (const [key, value] of Object.entries(urls)) {
+    const isContact = key === 'support' && value.startsWith('mailto:')
+    if (!isContact && webUrl(value) === null)
+      throw new Error(`needs a ${key} that is an https URL${key === 'support' ? ' or mailto' : ''}`)
+  }
+  return branding
+}
+
+export function createBrand({ color = COLOR_DEFAULT, ...rest }: Branding = {}): Brand {
+  const act = { light: darkened(color, CARDS.light), dark: lightened(color, CARDS.dark) }
+  const style = html`
+:root{color-scheme:light dark;--ink:#1b1f24;--page:#f3f4f6;--card:${CARDS.light};--line:#d0d7de;--soft:#57606a;--edge:#6e7781;--act:${act.light};--bad:#b42318;--bad-page:#fef3f2;--good:#1a7f37;--good-page:#effaf1}
+@media (prefers-color-scheme:dark){:root{--ink:#e6e9ed;--page:#0f1216;--card:${CARDS.dark};--line:#3b434d;--soft:#a3adb8;--edge:#8b96a3;--act:${act.dark};--bad:#ff9a90;--bad-page:#33191a;--good:#6fd38a;--good-page:#14271a}}
+*{box-sizing:border-box}
+body{display:flex;flex-direction:column;min-height:100vh;margin:0;padding:1.5rem 1rem;font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page)}
+body>header,main,body>footer{width:100%;max-width:26rem;margin:0 auto}
+body>header{display:flex;align-items:center;gap:.75rem;margin-top:3vh;padding:0 .25rem 1rem;font-weight:600;overflow-wrap:anywhere}
+body>header p{margin:0}
+img{display:block;max-width:9rem;height:2.5rem;object-fit:contain}
+main{padding:1.75rem;background:var(--card);border:1px solid var(--line);border-radius:10px;overflow-wrap:anywhere}
+main:first-child{margin-top:7vh}
+main>img{margin-bottom:1rem}
+h1{margin:0 0 1rem;font-size:1.4rem;line-height:1.25}
+h2{margin:1.5rem 0 .5rem;font-size:1.15rem}
+p{margin:.75rem 0}
+ul{margin:.5rem 0;padding-left:1.25rem}
+a{color:var(--act)}
+label{display:block;margin:1rem 0 .25rem;font-weight:600}
+input[type=email],input[type=password],input[type=text]{width:100%;padding:.6rem;font:inherit;color:var(--ink);background:var(--card);border:1px solid var(--edge);border-radius:6px}
+.code{font:700 1.6rem/1.2 ui-monospace,monospace;letter-spacing:.1em;text-align:center}
+form+form{margin-top:2rem;border-top:1px solid var(--line)}
+form+form.other{margin-top:1rem;padding-top:.25rem}
+fieldset{margin:1rem 0;padding:.5rem 1rem;border:1px solid var(--line);border-radius:6px}
+fieldset label{margin:.5rem 0;font-weight:400}
+input[type=radio]{accent-color:var(--act)}
+button,a.act{display:inline-block;min-height:2.75rem;margin:1.25rem .5rem 0 0;padding:.6rem 1.2rem;font:inherit;text-decoration:none;border:1px solid var(--act);border-radius:6px;color:var(--card);background:var(--act);cursor:pointer}
+button.plain,a.plain{color:var(--act);background:var(--card)}
+button.link{min-height:1.5rem;margin:0;padding:0;border:0;color:var(--act);background:none;text-decoration:underline}
+[role=alert]{padding:.6rem 1rem;border-left:4px solid var(--bad);background:var(--bad-page)}
+[role=status]{padding:.6rem 1rem;border-left:4px solid var(--good);background:var(--good-page)}
+dl{margin:1.5rem 0 0;padding-top:1rem;border-top:1px solid var(--line);font-size:.875rem;color:var(--soft)}
+dt{float:left;clear:left;margin-right:.4rem}dt::after{content:":"}
+dd{margin:0}
+code{font:.8125rem ui-monospace,monospace}
+small{color:var(--soft)}
+.about{margin:1.5rem 0 0;font-size:.875rem;color:var(--soft)}
+.about a,body>footer a{display:inline-block;min-height:1.5rem;margin-right:1rem}
+body>footer{padding:1rem .25rem;font-size:.875rem;color:var(--soft)}
+:focus-visible{outline:3px solid #c77d00;outline-offset:2px}
+`
+  return { ...rest, style, styleHash: createHash('sha256').update(style.toString()).digest('base64') }
+}
+
+/** Null for what no page may link to or show: https, or http on this machine. */
+export function webUrl(text: unknown): URL | null {
+  const url = typeof text === 'string' && text.length <= URL_CHARACTERS_MAX ? URL.parse(text) : null
+  if (url === null || url.username !== '' || url.password !== '') return null
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)) ? url : null
+}
+
+/** The one address of a picture, as a policy names it: without query, and nothing that would end the directive. */
+export const imageSource = ({ origin, pathname }: URL): string =>
+  origin + pathname.replaceAll(';', '%3B').replaceAll(',', '%2C')
+
+export const picture = (url: string, alternative: string): Html =>
+  html`<img src="${url}" alt="${alternative}" referrerpolicy="no-referrer">`
+
+export const links = (all: readonly (readonly [label: string, href: string | undefined])[]): Html =>
+  html`${all.map(([label, href]) => (href === undefined ? EMPTY : html`<a href="${href}">${label}</a> `))}`

@@ -1,0 +1,30 @@
+/** Pages for browsers that come without an application: the issuer's root, and an address at which there is nothing. */
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
+import { STATUS } from '../oauth/status.ts'
+import { errorPage } from './error-page.ts'
+import type { FrameOf } from './frame.ts'
+import { type Page, page } from './page.ts'
+
+export type Answered = { readonly status: number; readonly page: Page }
+/** What a browser gets for an address that has no route. */
+export type PublicPages = (req: Parameters<FrameOf>[0] & { readonly url?: string | undefined }) => Answered
+
+export function createPublicPages({ issuer, frameOf }: { issuer: string; frameOf: FrameOf }): PublicPages {
+  const mount = mountOf(issuer)
+  const roots = new Set(['/', mount, `${mount}/`])
+  const link = (path: string, text: string, look = 'act'): Html =>
+    html`<a class="${look}" href="${urlOf(issuer, path)}">${text}</a>`
+
+  return (req) => {
+    const frame = frameOf(req)
+    const { landing, device, approval } = frame.words
+    if (!roots.has((req.url ?? '').split('?', 1)[0] ?? '')) {
+      return { status: STATUS.missing, page: errorPage(frame, { trouble: 'missing', code: 'not_found' }) }
+    }
+    const whose = frame.brand.name === undefined ? EMPTY : html`<p><strong>${frame.brand.name}</strong></p>`
+    const body = html`${whose}<p>${landing.text}</p>
+${link(PATHS.device, device.title)}${link(PATHS.approve, approval.title, 'act plain')}`
+    return { status: STATUS.shown, page: page(frame, landing.title, body) }
+  }
+}
