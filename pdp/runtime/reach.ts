@@ -4,6 +4,7 @@ import type { IdentityControl, Reach, ReachAtomically } from '../serve/managemen
 import type { Directory, Sql } from '../store/directory.ts'
 import { postgresDirectory } from '../store/postgres/directory.ts'
 import { postgresMoves } from '../store/postgres/moves.ts'
+import { postgresProvisioning } from '../store/postgres/people/provisioning.ts'
 import type { Atomically } from '../store/postgres/unit-of-work.ts'
 
 /** The identity service inside a transaction. */
@@ -19,6 +20,7 @@ export function reachAtomically(atomically: Atomically, identity: Within): Reach
         directory,
         pdp: createPdp({ store }),
         moves: postgresMoves(sql),
+        provisioning: postgresProvisioning(sql),
       })
     })
 }

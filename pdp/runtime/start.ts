@@ -39,6 +39,7 @@ import { storeEntitlements } from '../store/entitlements/store-source.ts'
 import { postgresDirectory } from '../store/postgres/directory.ts'
 import { appendLog } from '../store/postgres/log.ts'
 import { postgresMoves } from '../store/postgres/moves.ts'
+import { postgresProvisioning } from '../store/postgres/people/provisioning.ts'
 import { appendEvents } from '../store/postgres/outbox.ts'
 import { type RedisReplayMemory, redisReplayMemory } from '../token/replay-redis.ts'
 import { accountSettings } from './account.ts'
@@ -156,6 +157,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     entitlements,
     directory,
     moves: postgresMoves(sql),
+    provisioning: postgresProvisioning(sql),
     atomically: reachAtomically(atomically, identity.within),
     answer,
     transmitter,

@@ -6,7 +6,7 @@ import { bindableAddress, dialableHost, formatAddress, type ListenAddress, liste
 import type { Log } from '../process/log.ts'
 import type { Spans } from '../process/tracing/spans.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
-import type { Directory, Moves } from '../store/directory.ts'
+import type { Directory, Moves, Provisioning } from '../store/directory.ts'
 import { createPlaces } from './authentication/admission.ts'
 import { addAuthzen } from './authzen/route.ts'
 import type { AnswerQuestion } from './decisions/answer.ts'
@@ -26,6 +26,8 @@ import { addTextGuard } from './http/text-guard.ts'
 import { MANAGEMENT } from './management/calls.ts'
 import type { EventSource, IdentityControl, ReachAtomically } from './management/deps.ts'
 import { isFault, RequestProblem } from './problems/status.ts'
+import { isScimPath, problemOfScim, sendScimError } from './scim/errors.ts'
+import { addScim } from './scim/scim.ts'
 import { addSignals, type SignalDeps } from './signals/routes.ts'
 
 const BODY_BYTES_MAX = 262_144
@@ -46,6 +48,7 @@ export type HttpDeps = Pick<SignalDeps, 'pdp' | 'people' | 'transmitter'> & {
   readonly entitlements: EntitlementSource
   readonly directory: Directory
   readonly moves: Moves
+  readonly provisioning: Provisioning
   /** For management writes. */
   readonly atomically: ReachAtomically
   readonly answer: AnswerQuestion
@@ -134,9 +137,11 @@ export async function listenHttp(app: FastifyInstance, address: ListenAddress): 
 
 function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
   const refuse = (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const problem = asHttpProblem(err)
+    const isScim = isScimPath(request.url)
+    const problem = isScim ? problemOfScim(err) : asHttpProblem(err)
     if (isFault(problem.code))
       deps.log.error({ event: 'request_failed', request_id: request.id, code: problem.code, err: problem.cause })
+    if (isScim) return sendScimError(request, reply, err)
     const page = problem.code === 'route_unknown' ? answerBrowser(deps.identity.publicPages, request, reply) : null
     return page ?? sendProblem(request, reply, problem)
   }
@@ -202,6 +207,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
   for (const add of MANAGEMENT) add(app, management)
   addAuthzen(app, { ...management, recognize, signStatement })
   addSignals(app, management)
+  addScim(app, management)
   addDescription(app)
   addReceiver(app, deps)
   for (const [url, known] of [...methods]) addMethodProblem(app, url, known)

@@ -31,7 +31,7 @@ export interface Directory {
   /** Whether there is such a user, or such a client, of a moment after the call. */
   exists(subject: { readonly type: 'user' | 'service'; readonly id: string }): Promise<boolean>
   user(id: string): Promise<User | null>
-  /** Case-insensitive; null when none or no password. `passwordHash` is in PHC string format. */
+  /** Case-insensitive; null when none. The hash is null for none, and for who is blocked. `passwordHash` is in PHC string format. */
   userByEmail(email: string): Promise<(User & { readonly passwordHash: string | null }) | null>
   /** One text for all spellings of an address that userByEmail takes for the same. */
   foldEmail(email: string): Promise<string>
@@ -75,6 +75,42 @@ export interface Directory {
   /** Tuples about the client as a service, in the organization and below it, as text; at most `countMax`. */
   clientRelations(id: string, organization: string, countMax: number): Promise<readonly string[]>
   clients(page: { after: string | null; countMax: number }): Promise<readonly Client[]>
+}
+
+/** A user or a group as the directory of an organization sent it. `version` differs after every write. */
+export type Provisioned = {
+  readonly id: string
+  /** `userName` or `displayName`. */
+  readonly name: string
+  readonly externalId: string | null
+  readonly document: JsonObject
+  readonly version: string
+  readonly createdAtMs: number
+  readonly changedAtMs: number
+}
+export type ProvisionedOf = { readonly organization: string; readonly kind: 'User' | 'Group' }
+/** What companies' directories brought over SCIM. Writes belong into a transaction that holds the lock of `#directory`. */
+export interface Provisioning {
+  count(of: ProvisionedOf): Promise<number>
+  /** In the order of ids, after `after` (exclusive), at most `countMax`; names are compared without case. */
+  find(
+    of: ProvisionedOf,
+    filter: { readonly id?: string; readonly name?: string; readonly externalId?: string },
+    page: { readonly after: string | null; readonly countMax: number },
+  ): Promise<readonly Provisioned[]>
+  page(of: ProvisionedOf, page: { readonly skip: number; readonly countMax: number }): Promise<readonly Provisioned[]>
+  /** Names by id, of those that there are. */
+  known(of: ProvisionedOf, ids: readonly string[]): Promise<ReadonlyMap<string, string>>
+  /** Throws `conflict` when another one has the name. A user's account must exist. */
+  put(of: ProvisionedOf, resource: Pick<Provisioned, 'id' | 'name' | 'externalId' | 'document'>): Promise<void>
+  remove(of: ProvisionedOf, id: string): Promise<boolean>
+  /** `elsewhere`: a membership or a role outside of these organizations. `administers`: a role of the built-in app anywhere. */
+  holdings(
+    user: string,
+    organizations: readonly string[],
+  ): Promise<{ readonly elsewhere: boolean; readonly administers: boolean }>
+  /** While a user is blocked, no sign-in of theirs counts. Who is no longer must sign in again. */
+  setBlocked(user: string, blocked: boolean): Promise<void>
 }
 
 /** `authenticates`: by a secret or by keys. */

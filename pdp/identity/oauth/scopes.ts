@@ -23,6 +23,8 @@ export const SERVICE_SCOPES = [
   'issuers:read',
   'issuers:write',
   'sessions:revoke',
+  // A company's directory: the users and groups that it brings over SCIM.
+  'scim',
   'audit:read',
   'events:read',
   'streams:read',

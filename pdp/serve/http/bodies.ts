@@ -8,7 +8,7 @@ import { parseJson, parseUtf8 } from './json.ts'
 import { sendProblem } from './problem-response.ts'
 
 /** The default is `json` alone. `lines` reach the handler as a stream. */
-export type BodyKind = 'json' | 'yaml' | 'lines'
+export type BodyKind = 'json' | 'yaml' | 'lines' | 'scim'
 declare module 'fastify' {
   interface FastifyContextConfig {
     readonly bodies?: readonly BodyKind[]
@@ -16,13 +16,19 @@ declare module 'fastify' {
 }
 
 const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml']
+const SCIM_TYPES = ['application/scim+json']
 const LINES_TYPES = ['application/x-ndjson', 'text/plain']
 /** Time for a caller that is still sending to read the answer, before the connection closes. */
 const LINGER_MS = 1_000
 /** YAML of this length is parsed within milliseconds, whatever it contains. */
 const YAML_CHARACTERS_LIGHT = 4_096
 const JSON_DEFAULT: readonly BodyKind[] = ['json']
-export const BODY_TYPES = { json: ['application/json'], yaml: YAML_TYPES, lines: LINES_TYPES } as const
+export const BODY_TYPES = {
+  json: ['application/json'],
+  yaml: YAML_TYPES,
+  lines: LINES_TYPES,
+  scim: SCIM_TYPES,
+} as const
 
 /** Adds strict parsers for each kind of body, and answers 415 to a kind that the route does not take. */
 export function addBodyParsers(app: FastifyInstance): void {
@@ -30,9 +36,12 @@ export function addBodyParsers(app: FastifyInstance): void {
   const parsers = [
     [BODY_TYPES.json, parseJson],
     [BODY_TYPES.yaml, parseYamlBody],
+    [BODY_TYPES.scim, parseJson],
   ] as const
   for (const [types, parse] of parsers) {
     app.addContentTypeParser([...types], { parseAs: 'buffer' }, async (_request: unknown, bytes: Buffer) => {
+      // Directories send their media type with a DELETE that has no body.
+      if (bytes.length === 0 && types === BODY_TYPES.scim) return undefined
       if (bytes.length === 0) throw new RequestProblem('request_invalid', 'the body is empty')
       return parse(parseUtf8(bytes))
     })
@@ -42,7 +51,7 @@ export function addBodyParsers(app: FastifyInstance): void {
     if (request.method === 'GET' || request.method === 'HEAD') return
     const kinds = request.routeOptions.config.bodies ?? JSON_DEFAULT
     const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
-    const known: readonly string[] = [...YAML_TYPES, ...LINES_TYPES, 'application/json']
+    const known: readonly string[] = Object.values(BODY_TYPES).flat()
     const taken = kinds.flatMap((kind): readonly string[] => BODY_TYPES[kind])
     if (type === undefined || !known.includes(type) || taken.includes(type)) return
     throw new RequestProblem('media_type_unsupported', `send the body as ${taken.join(' or ')}`)

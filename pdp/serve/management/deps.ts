@@ -8,7 +8,7 @@ import type { TrustedIssuerDocument } from '../../identity/tokens/external-issue
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { StreamState } from '../../signals/receiver/streams.ts'
 import type { EntitlementSource, Store } from '../../store/contract.ts'
-import type { Client, Directory, Moves, Sql } from '../../store/directory.ts'
+import type { Client, Directory, Moves, Provisioning, Sql } from '../../store/directory.ts'
 import type { Places } from '../authentication/admission.ts'
 import type { CredentialDeps } from '../authentication/credentials.ts'
 import type { People } from '../authentication/people.ts'
@@ -45,6 +45,7 @@ export type Reach = IdentityControl & {
   readonly directory: Directory
   readonly pdp: Pdp & Comparing
   readonly moves: Moves
+  readonly provisioning: Provisioning
 }
 /** Locks the logs, then runs `work` in one transaction, which is rolled back if `work` throws. */
 export type ReachAtomically = <T>(

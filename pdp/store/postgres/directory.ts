@@ -44,7 +44,8 @@ function userPart(sql: Sql): Omit<Directory, 'exists' | keyof ReturnType<typeof 
     },
     async userByEmail(email) {
       const [row] = await sql.query<UserRow & { password_hash: string | null }>(
-        `select ${USER_COLUMNS}, password_hash from user_account where lower(email) = lower($1)`,
+        `select ${USER_COLUMNS}, case when signed_out_at = 'infinity' then null else password_hash end as password_hash
+         from user_account where lower(email) = lower($1)`,
         [email],
       )
       return row === undefined ? null : { ...toUser(row), passwordHash: row.password_hash }

@@ -209,6 +209,7 @@ async function deleteOrganization({ sql, context }: Scope, id: string): Promise<
     'conditional_relationship',
     'membership',
     'role_grant',
+    'provisioned',
     'entitlement',
     'organization',
   ]) {

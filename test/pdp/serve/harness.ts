@@ -41,6 +41,7 @@ import { postgresDirectory } from '../../../pdp/store/postgres/directory.ts'
 import { appendLog } from '../../../pdp/store/postgres/log.ts'
 import { postgresMoves } from '../../../pdp/store/postgres/moves.ts'
 import { appendEvents } from '../../../pdp/store/postgres/outbox.ts'
+import { postgresProvisioning } from '../../../pdp/store/postgres/people/provisioning.ts'
 import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { createProofVerifier } from '../../../pdp/token/dpop.ts'
 import { processReplayMemory } from '../../../pdp/token/replay.ts'
@@ -157,6 +158,7 @@ export async function serve(
     entitlements,
     directory,
     moves: postgresMoves(sql),
+    provisioning: postgresProvisioning(sql),
     atomically: reachAtomically(atomically, (at) => ({
       ...controlsWithin({ ...parts, ...at }, identity.hook),
       introspect,

@@ -1,0 +1,104 @@
+/** Users and groups that companies' directories keep in their organizations, in PostgreSQL. */
+import { PdpError } from '../../../domain/errors.ts'
+import type { JsonObject } from '../../../domain/json.ts'
+import type { Provisioned, Provisioning, Sql } from '../../directory.ts'
+
+type Row = {
+  readonly id: string
+  readonly name: string
+  readonly external_id: string | null
+  readonly document: JsonObject
+  readonly version: string
+  readonly created_at: Date
+  readonly changed_at: Date
+}
+const COLUMNS = 'id, name, external_id, document, version::text, created_at, changed_at'
+/** Parameters of every statement: the organization and the kind. */
+const OF = 'organization_id = $1 and kind = $2'
+
+/** Errors are those of the contract. */
+export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
+  return {
+    async count({ organization, kind }) {
+      const rows = await sql.query<{ count: number }>(
+        `select count(*)::integer as count from provisioned where ${OF}`,
+        [organization, kind],
+      )
+      return rows[0]?.count ?? 0
+    },
+    async find({ organization, kind }, { id = null, name = null, externalId = null }, { after, countMax }) {
+      const rows = await sql.query<Row>(
+        `select ${COLUMNS} from provisioned where ${OF} and ($3::text is null or id = $3)
+         and ($4::text is null or lower(name) = lower($4)) and ($5::text is null or external_id = $5)
+         and id > $6 order by id limit $7`,
+        [organization, kind, id, name, externalId, after ?? '', countMax],
+      )
+      return rows.map(toProvisioned)
+    },
+    async page({ organization, kind }, { skip, countMax }) {
+      const rows = await sql.query<Row>(
+        `select ${COLUMNS} from provisioned where ${OF} order by id offset $3 limit $4`,
+        [organization, kind, skip, countMax],
+      )
+      return rows.map(toProvisioned)
+    },
+    async known({ organization, kind }, ids) {
+      const rows = await sql.query<{ id: string; name: string }>(
+        `select id, name from provisioned where ${OF} and id = any($3::text[])`,
+        [organization, kind, ids],
+      )
+      return new Map(rows.map(({ id, name }) => [id, name]))
+    },
+    async put({ organization, kind }, { id, name, externalId, document }) {
+      const others = await sql.query(`select 1 from provisioned where ${OF} and lower(name) = lower($3) and id <> $4`, [
+        organization,
+        kind,
+        name,
+        id,
+      ])
+      if (others.length > 0) throw new PdpError('conflict', `another ${kind} has the name ${JSON.stringify(name)}`)
+      await sql.query(
+        `insert into provisioned (organization_id, kind, id, name, external_id, document, user_id)
+         values ($1, $2, $3, $4, $5, $6, case when $2 = 'User' then $3 end)
+         on conflict (organization_id, kind, id) do update set name = excluded.name, external_id = excluded.external_id,
+           document = excluded.document, version = provisioned.version + 1, changed_at = clock_timestamp()`,
+        [organization, kind, id, name, externalId, JSON.stringify(document)],
+      )
+    },
+    async remove({ organization, kind }, id) {
+      const rows = await sql.query(`delete from provisioned where ${OF} and id = $3 returning 1`, [
+        organization,
+        kind,
+        id,
+      ])
+      return rows.length > 0
+    },
+    async holdings(user, organizations) {
+      const [found] = await sql.query<{ elsewhere: boolean; administers: boolean }>(
+        `select exists (select 1 from membership where user_id = $1 and organization_id <> all($2::text[]))
+             or exists (select 1 from role_grant where subject = 'user:' || $1 and organization_id <> all($2::text[]))
+             as elsewhere,
+           exists (select 1 from role_grant where subject = 'user:' || $1 and app = $3) as administers`,
+        [user, organizations, 'portcullis'],
+      )
+      return found ?? { elsewhere: false, administers: false }
+    },
+    async setBlocked(user, blocked) {
+      await sql.query(
+        `update user_account set signed_out_at = case when $2 then 'infinity'::timestamptz else clock_timestamp() end
+         where user_id = $1 and (signed_out_at is not distinct from 'infinity') <> $2`,
+        [user, blocked],
+      )
+    },
+  }
+}
+
+const toProvisioned = (row: Row): Provisioned => ({
+  id: row.id,
+  name: row.name,
+  externalId: row.external_id,
+  document: row.document,
+  version: row.version,
+  createdAtMs: row.created_at.getTime(),
+  changedAtMs: row.changed_at.getTime(),
+})
