@@ -174,6 +174,12 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const verifyProof = createProofVerifier({ clock, replay })
   const events = createEvents(deps)
   const devices = createDevices({ issuer, clientOf, masterKeys: deps.masterKeys })
+  const signIn = createSignIn({
+    ...{ directory, secondFactor, attempts, starts, known, secretSemaphore: semaphores.people, clock, log },
+    decoyHash: decoys.chosen,
+    decoys: createPasswordDecoys({ ...deps, own: decoys.chosen }),
+    masterKeys: deps.masterKeys,
+  })
   const account = createAccount({
     ...(deps.account ?? { mailer: null, knownPasswords: null }),
     ...deps,
@@ -181,6 +187,10 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     revocations,
     secretSemaphore: semaphores.people,
     frameOf,
+    provider: () => providers.current().provider,
+    signIn,
+    isSignedIn,
+    secondFactor,
   })
   const handle = createHandler({
     account,
@@ -197,12 +207,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     isSignedIn,
     frameOf,
     secondFactor,
-    signIn: createSignIn({
-      ...{ directory, secondFactor, attempts, starts, known, secretSemaphore: semaphores.people, clock, log },
-      decoyHash: decoys.chosen,
-      decoys: createPasswordDecoys({ ...deps, own: decoys.chosen }),
-      masterKeys: deps.masterKeys,
-    }),
+    signIn,
     recordSecrets: createRecordSecrets(deps),
     devices,
     masterKeys: deps.masterKeys,

@@ -7,12 +7,16 @@ import { createSharedAttempts } from '../sign-in/shared-attempts.ts'
 import { createBrowserCookies } from './browser-cookies.ts'
 import { createDeliveries } from './deliveries.ts'
 import { askForLink, askForNew, sendLink, takeNew } from './forgotten.ts'
+import { endOne, showHome } from './home.ts'
 import { createMailedTokens, type MailedKind } from './mailed-tokens.ts'
+import { askWho, signInFirst, takeWho } from './own-sign-in.ts'
 import { goTo, refused, send, type View } from './pages.ts'
 import type { AccountDeps, AccountParts } from './parts.ts'
+import { showChange, takeChange } from './password-change.ts'
 import { createPasswordRules } from './password-rules.ts'
 import { createPasswords } from './passwords.ts'
-import type { Visit } from './visit.ts'
+import { askToConfirm, verify } from './verification.ts'
+import { isOwnForm, type Person, personOf, type Visit } from './visit.ts'
 
 const MAIL_WINDOW_MS = 3_600_000
 
@@ -31,9 +35,34 @@ type Screen = {
   /** What its links carry. */
   readonly link?: MailedKind
 }
+type OwnScreen = {
+  show(parts: AccountParts, visit: Visit, person: Person): Promise<View>
+  act(parts: AccountParts, visit: Visit, by: { readonly person: Person; readonly form: URLSearchParams }): Promise<View>
+}
+
+/** For who is signed in; a change needs a fresh sign-in, and a form of this session. */
+const own = (path: string, screen: OwnScreen): Screen => ({
+  async show(parts, visit) {
+    const person = await personOf(parts, visit)
+    return person === null ? signInFirst(parts, visit, path) : screen.show(parts, visit, person)
+  },
+  async act(parts, visit, form) {
+    const person = await personOf(parts, visit)
+    if (person === null || !person.isFresh) return signInFirst(parts, visit, path)
+    return isOwnForm(parts, person, form) ? screen.act(parts, visit, { person, form }) : refused(visit, 'oldForm')
+  },
+})
+
 const SCREENS: ReadonlyMap<string, Screen> = new Map<string, Screen>([
+  [PATHS.account, own(PATHS.account, { show: showHome, act: endOne })],
+  [PATHS.accountSignIn, { show: askWho, act: takeWho }],
   [PATHS.accountForgotten, { show: askForLink, act: sendLink }],
   [PATHS.accountReset, { show: askForNew, act: takeNew, link: 'reset' }],
+  [PATHS.accountPassword, own(PATHS.accountPassword, { show: showChange, act: takeChange })],
+  [
+    PATHS.accountVerification,
+    { ...own(PATHS.accountVerification, { show: askToConfirm, act: verify }), link: 'verification' },
+  ],
 ])
 export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys()]
 

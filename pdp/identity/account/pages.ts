@@ -36,6 +36,10 @@ export function goTo(res: ServerResponse, url: string): void {
 export const alertOf = (text: string | null): Html =>
   text === null ? EMPTY : html`<p role="alert" id="problem">${text}</p>`
 
+/** Fields that come back with the form. */
+export const hidden = (fields: { readonly [name: string]: string }): readonly Html[] =>
+  Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
+
 /** `autocomplete` and the hidden name let a password manager keep what is chosen. */
 export function newPasswordFields(view: { email: string | null; problem: NewPasswordProblem | null }): Html {
   const described = view.problem === null ? EMPTY : html` aria-invalid="true" aria-describedby="problem"`

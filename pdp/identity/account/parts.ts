@@ -1,10 +1,15 @@
 /** What the pages of the account are made from. */
+import type { Provider } from 'oidc-provider'
+import type { MasterKeys } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import type { FrameOf } from '../html/frame.ts'
 import type { Semaphore } from '../sign-in/attempts.ts'
 import type { Devices } from '../sign-in/devices.ts'
+import type { SecondFactor } from '../sign-in/second-factor.ts'
 import type { SharedAttempts } from '../sign-in/shared-attempts.ts'
+import type { SignIn } from '../sign-in/sign-in.ts'
+import type { IsSignedIn } from '../sign-in/sign-in-validity.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
 import type { BrowserCookies } from './browser-cookies.ts'
 import type { Deliveries } from './deliveries.ts'
@@ -28,6 +33,12 @@ export type AccountDeps = AccountSettings & {
   readonly directory: Directory
   readonly devices: Devices
   readonly frameOf: FrameOf
+  /** The provider of the current signing keys. */
+  readonly provider: () => Provider
+  readonly signIn: SignIn
+  readonly isSignedIn: IsSignedIn
+  readonly secondFactor: SecondFactor
+  readonly masterKeys: MasterKeys
   readonly secretSemaphore: Semaphore
   readonly revocations: Revocations
   readonly appendLog: AppendLog

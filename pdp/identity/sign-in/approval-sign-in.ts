@@ -79,7 +79,7 @@ export async function takeCode(
 }
 
 /** As oidc-provider does it: the identifier changes with every sign-in, and another person's session ends first. */
-async function startSession(deps: ApprovalSignInDeps, visit: Visit, signedIn: SignedIn): Promise<Session> {
+export async function startSession(deps: ApprovalSignInDeps, visit: Visit, signedIn: SignedIn): Promise<Session> {
   const provider = deps.provider()
   deps.devices.remember(visit.res, signedIn.accountId)
   let { session } = visit

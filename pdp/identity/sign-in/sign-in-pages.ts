@@ -19,7 +19,7 @@ export const outcomeOf = (problem: LoginProblem | null): Outcome => (problem ===
 /** What the person signs in for: an application, which can be told that they did not; or a page of our own. */
 export type Purpose =
   | { readonly kind: 'application'; readonly name: string }
-  | { readonly kind: 'requests' | 'again' | 'withCode' }
+  | { readonly kind: 'requests' | 'account' | 'again' | 'withCode' }
 
 export function loginPage(frame: Frame, view: { purpose: Purpose; email: string; problem: LoginProblem | null }): Page {
   const focus = (on: boolean) => (on ? html` autofocus` : EMPTY)
@@ -69,7 +69,7 @@ function problemOf({ signIn }: Words, problem: LoginProblem | null): { alert: Ht
   return { alert, described: html` aria-invalid="true" aria-describedby="problem"` }
 }
 
-const REASONS = { requests: 'toSeeRequests', again: 'again', withCode: 'withCode' } as const
+const REASONS = { requests: 'toSeeRequests', account: 'toAccount', again: 'again', withCode: 'withCode' } as const
 
 function reason({ signIn }: Words, purpose: Purpose): Html {
   if (purpose.kind !== 'application') return html`<p>${signIn[REASONS[purpose.kind]]}</p>`

@@ -1,0 +1,116 @@
+/** The page on which a person finds what belongs to the account: sign-ins, connected applications, and what proves who they are. */
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { PATHS } from '../oauth/paths.ts'
+import { alertOf, hidden, shown, type View } from './pages.ts'
+import type { AccountParts } from './parts.ts'
+import { contextOf } from './passwords.ts'
+import { HOME } from './texts.ts'
+import type { Person, Visit } from './visit.ts'
+
+const LISTED_MAX = 100
+const SESSIONS = `
+  select uid, (payload ->> 'loginTs')::float8 as "at" from oidc_record
+  where kind = 'Session' and payload ->> 'accountId' = $1 and consumed_at is null and uid is not null and expires_at > now()
+  order by "at" desc nulls last limit ${LISTED_MAX}`
+const APPLICATIONS = `
+  select b.client_id as id, coalesce(max(c.metadata ->> 'client_name'), b.client_id) as name,
+    extract(epoch from min(b.created_at))::float8 as "at", bool_or(b.offline) as offline
+  from grant_binding b join oidc_record g on g.kind = 'Grant' and g.id = b.grant_id and g.expires_at > now()
+    left join client c on c.client_id = b.client_id
+  where b.user_id = $1 group by b.client_id order by 2 limit ${LISTED_MAX}`
+const GRANTS = 'select grant_id as id from grant_binding where user_id = $1 and client_id = $2'
+
+type SessionRow = { readonly uid: string; readonly at: number | null }
+type ApplicationRow = { readonly id: string; readonly name: string; readonly at: number; readonly offline: boolean }
+
+export async function showHome(parts: AccountParts, _visit: Visit, person: Person): Promise<View> {
+  return home(parts, person, null)
+}
+
+/** Ends a session or a connection of this person; what is not theirs is as good as not there. */
+export async function endOne(
+  parts: AccountParts,
+  _visit: Visit,
+  { person, form }: { person: Person; form: URLSearchParams },
+): Promise<View> {
+  const ended = form.has('session')
+    ? await endSession(parts, person, form.get('session') ?? '')
+    : await endApplication(parts, person, form.get('application') ?? '')
+  return home(parts, person, ended ? 'ended' : 'gone')
+}
+
+async function endSession({ sql, revocations, log }: AccountParts, { user }: Person, uid: string): Promise<boolean> {
+  const own = await sql.query<SessionRow>(SESSIONS, [user.id])
+  if (!own.some((session) => session.uid === uid)) return false
+  const ended = await revocations.revokeSession(uid, contextOf(user.id))
+  if (ended) log.info({ event: 'session_ended', user: user.id, session: uid })
+  return ended
+}
+
+async function endApplication(
+  { sql, revocations, log }: AccountParts,
+  { user }: Person,
+  client: string,
+): Promise<boolean> {
+  const grants = await sql.query<{ id: string }>(GRANTS, [user.id, client])
+  for (const { id } of grants) await revocations.endGrant(id, contextOf(user.id))
+  if (grants.length > 0) log.info({ event: 'application_ended', user: user.id, client })
+  return grants.length > 0
+}
+
+async function home({ sql, mailer }: AccountParts, person: Person, done: 'ended' | 'gone' | null): Promise<View> {
+  const { user, session } = person
+  const [sessions, applications] = await Promise.all([
+    sql.query<SessionRow>(SESSIONS, [user.id]),
+    sql.query<ApplicationRow>(APPLICATIONS, [user.id]),
+  ])
+  const status = done === 'ended' ? html`<p role="status">${HOME.ended}</p>` : EMPTY
+  const rows = sessions.map(({ uid, at }) =>
+    row(person, {
+      name: 'session',
+      value: uid,
+      text: uid === session.uid ? HOME.thisSession : `${HOME.session} ${timeOf(at)}`,
+      ending: uid !== session.uid,
+    }),
+  )
+  const connected = applications.map(({ id, name, at, offline }) =>
+    row(person, {
+      ...{ name: 'application', value: id, ending: true },
+      text: `${name}, ${HOME.since} ${timeOf(at)}${offline ? `, ${HOME.offline}` : ''}`,
+    }),
+  )
+  return shown(
+    HOME.title,
+    html`<p><strong>${user.email ?? user.name ?? user.id}</strong></p>${status}${alertOf(done === 'gone' ? HOME.gone : null)}
+${addressOf(person, mailer !== null)}
+<h2>${HOME.proofs}</h2>
+<p><a href="${PATHS.accountPassword}">${HOME.password}</a></p>
+<h2>${HOME.sessions}</h2>${rows}
+<h2>${HOME.applications}</h2>${connected.length === 0 ? html`<p>${HOME.noApplications}</p>` : connected}
+<p><a href="${PATHS.logout}">${HOME.signOut}</a></p>`,
+    done === 'gone' ? 'invalid' : 'shown',
+  )
+}
+
+/** An address that nobody has proven, with the way to do so. */
+function addressOf(person: Person, canMail: boolean): Html {
+  const { email, emailVerified } = person.user
+  if (email === null) return EMPTY
+  if (emailVerified) return html`<p>${HOME.verified}</p>`
+  if (!canMail) return html`<p>${HOME.unverified}</p>`
+  return html`<p>${HOME.unverified}</p>
+<form method="post" action="${PATHS.accountVerification}" data-step="verification">${hidden({ xsrf: person.xsrf })}
+<button type="submit" name="action" value="send" class="plain">${HOME.verify}</button></form>`
+}
+
+function row(
+  { xsrf }: Person,
+  one: { readonly name: string; readonly value: string; readonly text: string; readonly ending: boolean },
+): Html {
+  if (!one.ending) return html`<p>${one.text}</p>`
+  return html`<form method="post" data-step="${one.name}">${hidden({ xsrf, [one.name]: one.value })}
+<p>${one.text}</p><button type="submit" class="plain" aria-label="${HOME.end}: ${one.text}">${HOME.end}</button></form>`
+}
+
+const timeOf = (seconds: number | null): string =>
+  seconds === null ? '' : `${new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC`

@@ -1,0 +1,60 @@
+/** Another password, by who knows the present one. */
+import { html } from '../../process/pages/html.ts'
+import { PATHS } from '../oauth/paths.ts'
+import { BY_PASSWORD, BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
+import { hashed } from './forgotten.ts'
+import { PAGE, signInAnew } from './own-sign-in.ts'
+import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from './pages.ts'
+import type { AccountParts } from './parts.ts'
+import { CHANGE, PASSWORD_PROBLEMS } from './texts.ts'
+import type { Person, Visit } from './visit.ts'
+
+export const showChange = async (_parts: AccountParts, _visit: Visit, person: Person): Promise<View> =>
+  changePage(person, null)
+
+export async function takeChange(
+  parts: AccountParts,
+  visit: Visit,
+  { person, form }: { person: Person; form: URLSearchParams },
+): Promise<View> {
+  const { id, email } = person.user
+  const password = form.get('password') ?? ''
+  // What is wrong with the new one shows nothing, so the old one costs a try only when it matters.
+  const problem = await parts.rules.problem({ password, repeated: form.get('repeated') ?? '', email })
+  if (problem !== null) return changePage(person, problem)
+  const source = parts.devices.source(visit.req)
+  const proven = await parts.signIn.password({
+    ...{ email: email ?? '', password: form.get('present') ?? '', client: PAGE, source },
+  })
+  if ('problem' in proven) return changePage(person, PROBLEMS[proven.problem])
+  const stored = email === null ? null : await parts.directory.userByEmail(email)
+  const passwordHash = await hashed(parts, password, source.address)
+  if (passwordHash === null) return changePage(person, 'busy')
+  const formerHash = stored?.id === id ? stored.passwordHash : null
+  if (formerHash === null || !(await parts.passwords.change(id, { formerHash, passwordHash })))
+    return changePage(person, 'wrong')
+  parts.log.info({ event: 'password_changed', user: id })
+  await signInAnew(parts, visit, { person, by: person.hasCode ? BY_PASSWORD_AND_CODE : BY_PASSWORD })
+  return shown(
+    CHANGE.doneTitle,
+    html`<p role="status">${CHANGE.done}</p><p><a href="${PATHS.account}">${CHANGE.back}</a></p>`,
+  )
+}
+
+const PROBLEMS = { wrong: 'wrong', wrongCode: 'wrong', tooMany: 'tooMany', busy: 'busy' } as const
+
+function changePage(person: Person, problem: NewPasswordProblem | null): View {
+  const outcome =
+    problem === null ? 'shown' : problem === 'busy' ? 'unavailable' : problem === 'tooMany' ? 'tooMany' : 'invalid'
+  return shown(
+    CHANGE.title,
+    html`${alertOf(problem === null ? null : PASSWORD_PROBLEMS[problem])}
+<form method="post" data-step="change">${hidden({ xsrf: person.xsrf })}
+<label for="present">${CHANGE.present}</label>
+<input id="present" name="present" type="password" autocomplete="current-password" maxlength="1024" required>
+${newPasswordFields({ email: person.user.email, problem })}
+<button type="submit">${CHANGE.save}</button>
+</form><p><a href="${PATHS.account}">${CHANGE.back}</a></p>`,
+    outcome,
+  )
+}
