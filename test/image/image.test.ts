@@ -218,6 +218,7 @@ describe.runIf(LONG)('the PDP, from its own files alone', () => {
 })
 
 /** The names and fixed values of the PDP's container in the chart's template. */
+const VALUE = /\{name: (PORTCULLIS_\w+), value: ("?)([^"}]*)\2/g
 function chartEnvironment(): NodeJS.ProcessEnv {
   const text = readFileSync('charts/portcullis/templates/pdp-deployment.yaml', 'utf8')
   const given: { readonly [name: string]: string } = {
@@ -234,10 +235,7 @@ function chartEnvironment(): NodeJS.ProcessEnv {
     PORTCULLIS_SIGNAL_INTERNAL_HOSTS: '10.0.0.1:8443',
   }
   return Object.fromEntries(
-    [...text.matchAll(/\{name: (PORTCULLIS_\w+), value: ("?)([^"}]*)\2/g)].map(([, name = '', , value = '']) => [
-      name,
-      given[name] ?? value,
-    ]),
+    [...text.matchAll(VALUE)].map(([, name = '', , value = '']) => [name, given[name] ?? value]),
   )
 }
 

@@ -13,8 +13,8 @@ export type PublicPages = (req: Parameters<FrameOf>[0] & { readonly url?: string
 export function createPublicPages({ issuer, frameOf }: { issuer: string; frameOf: FrameOf }): PublicPages {
   const mount = mountOf(issuer)
   const roots = new Set(['/', mount, `${mount}/`])
-  const link = (path: string, text: string, look = 'act'): Html =>
-    html`<a class="${look}" href="${urlOf(issuer, path)}">${text}</a>`
+  const link = (path: string, text: string, kind = 'act'): Html =>
+    html`<a class="${kind}" href="${urlOf(issuer, path)}">${text}</a>`
 
   return (req) => {
     const frame = frameOf(req)

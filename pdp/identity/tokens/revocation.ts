@@ -72,7 +72,10 @@ export function createRevocations(deps: {
   async function endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]> {
     // The clock that also dates sign-ins. Who is blocked stays so.
     const now = new Date(deps.clock()).toISOString()
-    await sql.query('update user_account set signed_out_at = greatest(signed_out_at, $2) where user_id = $1', [user, now])
+    await sql.query('update user_account set signed_out_at = greatest(signed_out_at, $2) where user_id = $1', [
+      user,
+      now,
+    ])
     await lockLog(sql, TOKENS)
     const sessions = await sql.query<{ uid: string }>(
       "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",

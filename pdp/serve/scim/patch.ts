@@ -39,7 +39,7 @@ function operationsIn(body: JsonValue | undefined): readonly Operation[] {
     if (!isObject(one)) throw new ScimError('invalidSyntax', 'an operation is not an object')
     const word = memberOf(one, 'op')
     const op = OPS.find((known) => typeof word === 'string' && known === word.toLowerCase())
-    if (op === undefined) throw new ScimError('invalidSyntax', 'op is none of add, replace and remove')
+    if (op === undefined) throw new ScimError('invalidSyntax', 'op must be add, replace or remove')
     const path = memberOf(one, 'path') ?? null
     if (path !== null && typeof path !== 'string') throw new ScimError('invalidPath', 'path is not a text')
     return { op, path: path === '' ? null : path, value: memberOf(one, 'value') }
@@ -136,7 +136,7 @@ function changedValues(before: readonly JsonValue[], change: Change): JsonValue 
   )
 }
 
-/** Entra ID replaces `emails[type eq "work"].value` where there is none yet: what the filter says becomes the new value. */
+/** Entra ID replaces `emails[type eq "work"].value` where no such value exists: what the filter says becomes the new value. */
 function impliedBy(filter: Filter | null, attribute: Attribute): JsonObject {
   if (filter === null) throw new ScimError('noTarget', `${attribute.name} has no value yet`)
   if (filter.kind === 'and') return { ...impliedBy(filter.left, attribute), ...impliedBy(filter.right, attribute) }

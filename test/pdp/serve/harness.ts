@@ -46,6 +46,7 @@ import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { createProofVerifier } from '../../../pdp/token/dpop.ts'
 import { processReplayMemory } from '../../../pdp/token/replay.ts'
 import { openTestDatabase } from '../../support/database.ts'
+import { ACTIVE } from './active-token.ts'
 
 export const ISSUER = 'https://id.example.test'
 export const CONTEXT = { actor: 'test', requestId: 'test' }
@@ -236,24 +237,6 @@ export async function serve(
       await database.drop()
     },
   }
-}
-
-const ACTIVE: Active = {
-  active: true,
-  subject: { type: 'user', id: 'alice' },
-  organization: 'acme',
-  clientId: 'web',
-  app: null,
-  revocationKeys: [],
-  scopes: new Set(['openid']),
-  audiences: ['https://api.example.test'],
-  jkt: null,
-  jti: 'jti',
-  grantId: 'grant',
-  issuedAtMs: 1_000,
-  expiresAtMs: 4_102_444_800_000,
-  acr: null,
-  authTime: null,
 }
 
 async function send(url: string, request: SendOptions & { method: string; path: string }): Promise<Answer> {
