@@ -102,7 +102,8 @@ async function answerScreen(
     const token = new URLSearchParams(req.url?.split('?')[1] ?? '').get('token')
     if (token === null || screen.link === undefined) return screen.show(parts, visit)
     // Programs that look at mails open links too, so this uses nothing up. The next address holds no token.
-    parts.cookies.keep(res, screen.link, token)
+    // A link that is no longer good, which any site can lead to, takes away none that is.
+    if ((await parts.tokens.find(parts.sql, screen.link, token)) !== null) parts.cookies.keep(res, screen.link, token)
     goTo(res, urlOf(parts.issuer, path))
     return null
   }

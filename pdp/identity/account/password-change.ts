@@ -23,11 +23,12 @@ export async function takeChange(
   const problem = await parts.rules.problem({ password, repeated: form.get('repeated') ?? '', email })
   if (problem !== null) return changePage(person, problem)
   const source = parts.devices.source(visit.req)
+  // Before the proof: a password that is set meanwhile must not be overwritten by who knows the one before.
+  const stored = email === null ? null : await parts.directory.userByEmail(email)
   const proven = await parts.signIn.password({
     ...{ email: email ?? '', password: form.get('present') ?? '', client: PAGE, source },
   })
   if ('problem' in proven) return changePage(person, PROBLEMS[proven.problem])
-  const stored = email === null ? null : await parts.directory.userByEmail(email)
   const passwordHash = await hashed(parts, password, source.address)
   if (passwordHash === null) return changePage(person, 'busy')
   const formerHash = stored?.id === id ? stored.passwordHash : null

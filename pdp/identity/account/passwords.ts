@@ -3,6 +3,7 @@ import type { WriteContext } from '../../domain/change.ts'
 import { DIRECTORY } from '../../domain/log.ts'
 import { credentialChanged } from '../../domain/outbox/events.ts'
 import type { Sql } from '../../store/directory.ts'
+import { lockLog } from '../oauth/log-lock.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
 import type { MailedTokens } from './mailed-tokens.ts'
 
@@ -25,7 +26,6 @@ export function createPasswords(deps: {
 
   /** All sessions and tokens end, those of a thief who knew the former password too. */
   async function stored(tx: Queries, user: string, context: WriteContext): Promise<void> {
-    await tx.query(`delete from mailed_token where user_id = $1 and kind = 'reset'`, [user])
     await revocations.endUser(tx, user, context)
     const event = credentialChanged({ user, credential: 'password', changed: 'update', actor: context.actor })
     await appendEvents(tx, [{ ...event, tenantsOf: user }])
@@ -34,6 +34,8 @@ export function createPasswords(deps: {
   return {
     reset: (token, passwordHash) =>
       whenDone(sql, async (tx) => {
+        // First, as everywhere: who writes about a person waits here, and nobody in the other order.
+        await lockLog(tx, DIRECTORY)
         const used = await tokens.take(tx, 'reset', token)
         const user = used?.user ?? null
         if (used === null || user === null) return null

@@ -81,6 +81,12 @@ export function createRevocations(deps: {
       "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
       [user],
     )
+    // A sign-in that the browser has not gone on with would make a new session; a link that was asked for, a new password.
+    await sql.query(
+      "delete from oidc_record where kind = 'Interaction' and payload -> 'result' -> 'login' ->> 'accountId' = $1",
+      [user],
+    )
+    await sql.query("delete from mailed_token where user_id = $1 and kind = 'reset'", [user])
     const uids = sessions.map(({ uid }) => uid).sort()
     const grants = await sql.query<BoundGrant>(
       `${BOUND_GRANTS} b where user_id = $1

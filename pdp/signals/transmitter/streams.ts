@@ -58,7 +58,8 @@ const STATE_COLUMNS = `${STREAM_COLUMNS}, s.last_error as "lastError", s.dead_co
   (select count(*)::int from signal_pending p where p.stream_id = s.stream_id) as "pendingCount",
   case when s.status = 'disabled' then 0 else coalesce(extract(epoch from now() - least(
     (select min(p.happened_at) from signal_pending p where p.stream_id = s.stream_id),
-    (select o.created_at from outbox o where o.seq > s.cursor_seq order by o.seq limit 1))), 0)::float8 end as "lagSeconds"`
+    (select o.created_at from outbox o where o.seq > s.cursor_seq order by o.seq limit 1),
+    (select a.created_at from outbox_arrival a order by a.position limit 1))), 0)::float8 end as "lagSeconds"`
 /** An organization-bound token sees the streams of that organization, and not those that carry more. */
 const OWN = 's.client_id = $1 and s.organization_id is not distinct from $2'
 export const STREAMS_PER_CLIENT_MAX = 100
