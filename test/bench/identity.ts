@@ -8,6 +8,7 @@ import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
 import { ENVIRONMENT } from '../../pdp/domain/log.ts'
 import { createIdentity, type Identity } from '../../pdp/identity/identity.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from '../../pdp/identity/keys/password-hash.ts'
+import { createNetworks, parseNetwork } from '../../pdp/process/addresses.ts'
 import { masterKeysOf } from '../../pdp/process/encryption.ts'
 import { createLog } from '../../pdp/process/log.ts'
 import type { Store } from '../../pdp/store/contract.ts'
@@ -58,7 +59,13 @@ export async function measureIdentity(extent: Extent): Promise<{ group: Group }>
   const opened = await openPostgres({ connectionString: postgres.connectionString })
   const directory = postgresDirectory(opened.sql)
   let identity: Identity | undefined
-  const server = createServer((req, res) => void identity?.handle(req, res))
+  let requestsCount = 0
+  const server = createServer((req, res) => {
+    // Each from an address of its own: one address alone would meet the limits that protect codes.
+    requestsCount += 1
+    req.headers['x-forwarded-for'] = `10.${requestsCount >> 16}.${(requestsCount >> 8) & 255}.${requestsCount & 255}`
+    void identity?.handle(req, res)
+  })
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const address = server.address()
   const issuer = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
@@ -72,6 +79,7 @@ export async function measureIdentity(extent: Extent): Promise<{ group: Group }>
       appendLog,
       appendEvents,
       fetch: globalThis.fetch,
+      trustedProxies: createNetworks([parseNetwork('127.0.0.1')]),
       masterKeys: masterKeysOf(Buffer.alloc(32, 1)),
       clock: Date.now,
       log: createLog({ service: 'bench', level: 'error' }),
